@@ -1,0 +1,88 @@
+import { z } from 'zod'
+
+/**
+ * The description of a hub's hardware: one file (`hardware.json`) read alike by the hub's service, which drives what it
+ * names, and by the simulator, which plays it.
+ */
+
+const number = (max: number) => z.int().min(1).max(max)
+
+export const BinDevice = z.strictObject({
+  kind: z.literal('bin'),
+  number: number(4),
+  /** Units that fit at once. */
+  capacity: z.int().min(1).max(100).default(10),
+})
+
+export const CabinetDevice = z.strictObject({
+  kind: z.literal('cabinet'),
+  number: number(4),
+  shelves: z.array(z.strictObject({ shelf: number(20), rows: number(40), depth: z.int().min(1).max(60).default(12) })).min(1),
+})
+
+export const FridgeDevice = z.strictObject({
+  kind: z.literal('fridge'),
+  number: number(8),
+  targetCelsius: z.number().min(-30).max(20).default(4),
+})
+
+export const DeviceDescription = z.discriminatedUnion('kind', [BinDevice, CabinetDevice, FridgeDevice])
+export type DeviceDescription = z.infer<typeof DeviceDescription>
+
+/** One microcontroller on one serial line. */
+export const ControllerDescription = z.strictObject({
+  id: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/),
+  /** A stable path (`/dev/serial/by-id/…`). In a simulated hub the simulator makes it a link to a pseudo-terminal. */
+  port: z.string().min(1),
+  baudRate: z.int().positive().default(115_200),
+  devices: z.array(DeviceDescription).min(1),
+})
+export type ControllerDescription = z.infer<typeof ControllerDescription>
+
+/**
+ * GPIO line names: `main_lock`, `main_door` (sensor) and for each fridge n and side left|middle|right
+ * `fridge_<n>_<side>_lock`, `fridge_<n>_<side>_door`. Locks: 1 = unlocked (energised). Sensors: 1 = open.
+ */
+export const GpioLine = z.strictObject({
+  name: z.string().regex(/^(main|fridge_[1-8]_(left|middle|right))_(lock|door)$/),
+  /** Offset within the chip; the chip's base is discovered by its label. */
+  offset: z.int().min(0).max(511),
+  direction: z.enum(['in', 'out']),
+  activeLow: z.boolean().default(false),
+})
+export type GpioLine = z.infer<typeof GpioLine>
+
+export const HardwareDescription = z
+  .strictObject({
+    hubId: z.int().positive(),
+    controllers: z.array(ControllerDescription).min(1),
+    gpio: z.strictObject({
+      /** As in `/sys/class/gpio/gpiochip<base>/label`. */
+      chipLabel: z.string().min(1),
+      lines: z.array(GpioLine),
+    }),
+    /** Which cabinets a fridge's doors give on (O §2, fridge door map). */
+    fridgeDoors: z
+      .array(z.strictObject({ fridge: number(8), left: number(4), middle: number(4), right: number(4) }))
+      .default([]),
+  })
+  .superRefine((hub, ctx) => {
+    const seen = new Set<string>()
+    for (const controller of hub.controllers)
+      for (const device of controller.devices) {
+        const id = deviceId(device)
+        if (seen.has(id)) ctx.addIssue({ code: 'custom', message: `device ${id} is described twice` })
+        seen.add(id)
+      }
+    const keys = [...hub.gpio.lines.map((line) => line.name), ...hub.gpio.lines.map((line) => `offset ${line.offset}`)]
+    for (const key of keys.filter((key, index) => keys.indexOf(key) !== index))
+      ctx.addIssue({ code: 'custom', message: `GPIO line ${key} is described twice` })
+    const ids = hub.controllers.map((controller) => controller.id)
+    if (new Set(ids).size !== ids.length) ctx.addIssue({ code: 'custom', message: 'controller ids repeat' })
+  })
+export type HardwareDescription = z.infer<typeof HardwareDescription>
+
+/** `bin-2`, `cabinet-1`, `fridge-1`: a device's name on its serial line and in logs. */
+export function deviceId(device: Pick<DeviceDescription, 'kind' | 'number'>): string {
+  return `${device.kind}-${device.number}`
+}

@@ -1,0 +1,48 @@
+/**
+ * Time, chance and identity as parameters. Nothing below `main.ts` reads a clock or rolls a die by itself,
+ * so that the whole system runs under a simulated scheduler (design §8.2).
+ */
+
+/** Cancels a timer; calling it twice, or after the timer fired, does nothing. */
+export type Cancel = () => void
+
+export interface Clock {
+  /** Wall time, milliseconds since the Unix epoch. May jump: order by sequence, never by this. */
+  now(): number
+  /** Monotonic time in milliseconds from an arbitrary start. Deadlines and ages are measured with it. */
+  monotonic(): number
+  /** Runs `task` once, no earlier than `delayMs` from now. */
+  after(delayMs: number, task: () => void): Cancel
+}
+
+export interface Random {
+  /** `count` random bytes. */
+  bytes(count: number): Uint8Array
+  /** A number in [0, 1). */
+  fraction(): number
+}
+
+export interface Runtime {
+  clock: Clock
+  random: Random
+}
+
+/** Runs `task` every `periodMs`, the first time after one period, until cancelled. */
+export function every(clock: Clock, periodMs: number, task: () => void): Cancel {
+  let cancel = clock.after(periodMs, tick)
+  let cancelled = false
+  function tick(): void {
+    // Re-armed first: a task that throws must not end the series.
+    if (!cancelled) cancel = clock.after(periodMs, tick)
+    task()
+  }
+  return () => {
+    cancelled = true
+    cancel()
+  }
+}
+
+/** Resolves after `delayMs` of the clock's time. */
+export function sleep(clock: Clock, delayMs: number): Promise<void> {
+  return new Promise((resolve) => clock.after(delayMs, resolve))
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import { Location } from '../model/location.ts'
+import { Hex128 } from './session.ts'
+
+/** What the cloud tells a hub through its outbox stream. Times are the cloud's, milliseconds since the Unix epoch. */
+
+export const QueuedOrder = z.object({
+  order_id: z.int(),
+  lines: z.array(z.object({ line_id: z.int(), product_id: z.int(), quantity: z.int().min(1) })).min(1),
+  /** The bin that was reserved for it, if any; otherwise the hub chooses. */
+  bin: z.int().nullable(),
+  /** The bins open by themselves at READY (an integrator's order, contract §5). */
+  open_when_ready: z.boolean(),
+  queued_at: z.number(),
+  /** A hub that has not begun by then does not begin (I2 for orders): it reports TIMED_OUT. */
+  start_by: z.number(),
+  /**
+   * The ledger epoch under which the hub was known when the order was queued. A hub with another history may have had
+   * this order in an earlier life: it dispenses nothing of it that its controllers cannot account for.
+   */
+  hub_epoch: Hex128.nullable(),
+})
+export type QueuedOrder = z.infer<typeof QueuedOrder>
+
+export const Facing = z.object({ product_id: z.int(), location: Location, primary: z.boolean() })
+export type Facing = z.infer<typeof Facing>
+
+export const HubConfig = z.object({
+  accepting_orders: z.boolean(),
+  disabled_bins: z.array(z.int()),
+  disabled_fridges: z.array(z.int()),
+  prepare_timeout_ms: z.int().positive(),
+  unclaimed_timeout_ms: z.int().positive(),
+})
+export type HubConfig = z.infer<typeof HubConfig>
+
+const StockCount = z.object({
+  count_id: z.uuid(),
+  product_id: z.int(),
+  quantity: z.int().min(0),
+  /** The hub sets the stock to the count less what it dropped after this instant (design §2). */
+  counted_at: z.number(),
+})
+
+export const CloudEntry = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('order.queued'), order: QueuedOrder }),
+  /** A request: the hub cancels an order that it has not begun, and says so; otherwise nothing happens. */
+  z.object({ kind: z.literal('order.cancel'), order_id: z.int() }),
+  z.object({ kind: z.literal('stock.count'), count: StockCount }),
+  z.object({ kind: z.literal('planogram'), facings: z.array(Facing) }),
+  z.object({ kind: z.literal('config'), config: HubConfig }),
+  /** First in every epoch. What a hub with a store of its own already knows better it keeps. */
+  z.object({
+    kind: z.literal('snapshot'),
+    config: HubConfig,
+    facings: z.array(Facing),
+    /** The cloud's mirror of the hub's ledger: taken up only by a hub whose own store is new or was restored. */
+    stock: z.array(z.object({ product_id: z.int(), location: Location, quantity: z.int() })),
+    /** Operations already within that stock, newest last. */
+    known_operations: z.array(z.uuid()),
+    /** Orders in QUEUED to COLLECTING, with what is known to have dropped. */
+    orders: z.array(
+      z.object({
+        order: QueuedOrder,
+        status: z.int(),
+        lines: z.array(z.object({ line_id: z.int(), dropped: z.int(), bins: z.array(z.int()) })),
+      }),
+    ),
+  }),
+])
+export type CloudEntry = z.infer<typeof CloudEntry>

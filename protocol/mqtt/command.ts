@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import { Hex128 } from './session.ts'
+
+const bin = z.int().min(1).max(4)
+
+/** What a command asks for. Each moves something or reads something now; nothing here is desired state. */
+export const CommandBody = z.discriminatedUnion('name', [
+  z.object({ name: z.literal('open_bin'), bin }),
+  z.object({ name: z.literal('close_bin'), bin }),
+  z.object({ name: z.literal('raise_bin'), bin }),
+  z.object({ name: z.literal('lower_bin'), bin }),
+  z.object({ name: z.literal('get_bin_status'), bin }),
+  /** Opens bins of one order for its customer; the hub checks that the order is READY or COLLECTING and owns them. */
+  z.object({ name: z.literal('open_delivery'), order_id: z.int(), bins: z.array(bin).min(1) }),
+  z.object({ name: z.literal('cancel_order'), order_id: z.int() }),
+])
+export type CommandBody = z.infer<typeof CommandBody>
+export type CommandName = CommandBody['name']
+
+/** Cloud → hub. */
+export const Command = z.object({
+  command_id: z.uuid(),
+  /** The session that it is for: another one refuses it (I2). */
+  session: Hex128,
+  /** On the hub's own monotonic clock, milliseconds: past this the hub refuses it. */
+  expires_monotonic: z.number(),
+  body: CommandBody,
+})
+export type Command = z.infer<typeof Command>
+
+/**
+ * Why a command was not executed. `offline`: the device's controller is not connected; `timeout`: no result came from it;
+ * `nack`: it refused; `fault`: it tried and failed; `interlock`: it must not move now.
+ * `stale_session`, `expired`: the fence (I2).
+ */
+export const CommandReason = z.enum([
+  'offline', 'timeout', 'nack', 'fault', 'interlock', 'stale_session', 'expired', 'not_found', 'too_late', 'interrupted',
+])
+export type CommandReason = z.infer<typeof CommandReason>
+
+/** Hub → cloud, once per command and connection; also reported as `command.finished` in the ledger stream. */
+export const CommandResult = z.object({
+  command_id: z.uuid(),
+  session: Hex128,
+  /** `refused`: nothing moved. `failed`: tried, see `reason`. `unknown`: it may or may not have happened (I1). */
+  outcome: z.enum(['executed', 'refused', 'failed', 'unknown']),
+  reason: CommandReason.nullable(),
+  /** For actuations `{door|lift, duration_ms}`, for status a `BinHealth`, for open_delivery `{results}`. */
+  data: z.record(z.string(), z.unknown()).nullable(),
+})
+export type CommandResult = z.infer<typeof CommandResult>

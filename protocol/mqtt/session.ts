@@ -1,0 +1,87 @@
+import { z } from 'zod'
+
+/** 128 random bits in hexadecimal. */
+export const Hex128 = z.string().regex(/^[0-9a-f]{32}$/)
+/** Identifies one entry beside its sequence number: 32 random bits. See `stream/receiver.ts` on forks. */
+export const Tag = z.int().min(0).max(0xffffffff)
+export const Seq = z.int().min(0)
+
+/** Where a stream's sender stands. `base` is the last acknowledged entry (0: none), `last` the newest. */
+export const SenderPosition = z.object({ epoch: Hex128, base: Seq, baseTag: Tag, last: Seq })
+export type SenderPosition = z.infer<typeof SenderPosition>
+
+/** Where a stream's receiver stands: the last applied entry. A null epoch has never received anything. */
+export const ReceiverPosition = z.object({ epoch: Hex128.nullable(), cursor: Seq, tag: Tag })
+export type ReceiverPosition = z.infer<typeof ReceiverPosition>
+
+/** Hub → cloud, first on every connection. */
+export const Hello = z.object({
+  protocol: z.int().positive(),
+  /** Minted for each connection; commands carry it (I2). */
+  session: Hex128,
+  software: z.string().max(64),
+  ledger: SenderPosition,
+  telemetry: SenderPosition,
+  inbox: ReceiverPosition,
+  /** The hub's clocks at sending. Milliseconds. */
+  clock: z.object({ wall: z.number(), monotonic: z.number() }),
+})
+export type Hello = z.infer<typeof Hello>
+
+/** Cloud → hub, the answer to `hello`. */
+export const Welcome = z.object({
+  protocol: z.int().positive(),
+  /** The session it answers; a hub ignores a welcome to another one. */
+  session: Hex128,
+  /** The cloud's cursor of the hub's ledger; `restart` asks the hub for a new epoch, beginning with a snapshot. */
+  ledger: ReceiverPosition.extend({ restart: z.boolean() }),
+  telemetry: ReceiverPosition,
+  /** The cloud's own sender. A hub whose inbox has another epoch takes this one up from 0. */
+  outbox: SenderPosition,
+  /** The cloud's wall clock at sending, milliseconds. */
+  clock: z.object({ wall: z.number() }),
+})
+export type Welcome = z.infer<typeof Welcome>
+
+/** Retained, and the connection's will with `online: false`. A hint only. */
+export const Presence = z.object({ session: Hex128, online: z.boolean() })
+export type Presence = z.infer<typeof Presence>
+
+export const DeviceStatus = z.enum(['healthy', 'maintenance', 'fault', 'offline', 'unknown'])
+export const BinHealth = z.object({
+  bin_number: z.int(),
+  enabled: z.boolean(),
+  status: DeviceStatus,
+  door: z.enum(['closed', 'open', 'moving', 'unknown']),
+  lift: z.enum(['up', 'down', 'moving', 'unknown']),
+  occupied: z.boolean().nullable(),
+  fault_code: z.string().nullable(),
+  order_id: z.int().nullable(),
+})
+export type BinHealth = z.infer<typeof BinHealth>
+export const FridgeHealth = z.object({
+  fridge_number: z.int(),
+  enabled: z.boolean(),
+  status: DeviceStatus,
+  temperature: z.number().nullable(),
+})
+export const DoorHealth = z.object({ door: z.string(), status: z.enum(['locked', 'unlocked', 'open', 'unknown']) })
+
+export const HubHealth = z.object({
+  accepting_orders: z.boolean(),
+  bins: z.array(BinHealth),
+  fridges: z.array(FridgeHealth),
+  doors: z.array(DoorHealth),
+  /** Operations whose outcome nobody knows yet (I1), for the owner to settle. */
+  unknown_operations: z.int(),
+})
+export type HubHealth = z.infer<typeof HubHealth>
+
+/** Hub → cloud, every 15 s and soon after a change of what it says. The last one holds. */
+export const Heartbeat = z.object({
+  session: Hex128,
+  /** The hub's monotonic clock, from which the cloud reckons when a command expires (SPEC §6). */
+  monotonic: z.number(),
+  health: HubHealth,
+})
+export type Heartbeat = z.infer<typeof Heartbeat>

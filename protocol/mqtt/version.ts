@@ -1,0 +1,7 @@
+/**
+ * The version of everything below `larder/v1/`, raised with every change of a schema in this folder; a test compares
+ * the schemas' hash with the one recorded here, so that no change of the wire is silent.
+ *
+ * 1  first version: session, two streams, commands
+ */
+export const MQTT_PROTOCOL_VERSION = 1

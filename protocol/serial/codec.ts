@@ -1,0 +1,53 @@
+import { crc16 } from './crc16.ts'
+import { frameSchemas, MAX_LINE_BYTES, type Frame, type FrameType } from './frames.ts'
+
+export type DecodeError = 'too_long' | 'malformed' | 'crc' | 'unknown_type' | 'bad_field'
+export type Decoded = { ok: true; frame: Frame } | { ok: false; error: DecodeError }
+
+const hex4 = (value: number): string => value.toString(16).padStart(4, '0')
+
+/** Writes a frame as one line without its line feed. Throws a `RangeError` where the line would be too long. */
+export function encodeFrame(frame: Frame): string {
+  const { seq, type, ...fields } = frame
+  const words = [`~${hex4(seq)}`, type as string]
+  for (const key of Object.keys(frameSchemas[type].shape)) {
+    const value = (fields as Record<string, unknown>)[key]
+    if (value === undefined) continue
+    words.push(`${key}=${wireValue(key, value)}`)
+  }
+  const text = words.join(' ')
+  const line = `${text}*${hex4(crc16(text))}`
+  if (line.length > MAX_LINE_BYTES) throw new RangeError(`frame ${type} is ${line.length} bytes long`)
+  return line
+}
+
+function wireValue(key: string, value: unknown): string {
+  if (typeof value === 'boolean') return value ? '1' : '0'
+  return key === 's' ? hex4(value as number) : String(value)
+}
+
+/** Reads one line (without its line feed). Never throws. */
+export function decodeFrame(line: string): Decoded {
+  const text = line.endsWith('\r') ? line.slice(0, -1) : line
+  if (text.length > MAX_LINE_BYTES) return { ok: false, error: 'too_long' }
+  const match = /^(~([0-9a-f]{4}) ([A-Z]{2,8})((?: [a-z]+=[A-Za-z0-9_.:+-]+)*))\*([0-9a-f]{4})$/.exec(text)
+  if (!match) return { ok: false, error: 'malformed' }
+  const [, covered, seq, type, rest, crc] = match
+  if (crc16(covered!) !== Number.parseInt(crc!, 16)) return { ok: false, error: 'crc' }
+  if (!Object.hasOwn(frameSchemas, type!)) return { ok: false, error: 'unknown_type' }
+  const fields: Record<string, string> = {}
+  for (const word of rest!.split(' ').slice(1)) {
+    const split = word.indexOf('=')
+    const key = word.slice(0, split)
+    if (Object.hasOwn(fields, key)) return { ok: false, error: 'bad_field' }
+    fields[key] = word.slice(split + 1)
+  }
+  const parsed = frameSchemas[type as FrameType].safeParse(fields)
+  if (!parsed.success) return { ok: false, error: 'bad_field' }
+  return { ok: true, frame: { seq: Number.parseInt(seq!, 16), type, ...parsed.data } as Frame }
+}
+
+/** A UUID as it stands in a frame (32 hexadecimal digits), and back. */
+export const opOfUuid = (uuid: string): string => uuid.replaceAll('-', '')
+export const uuidOfOp = (op: string): string =>
+  [op.slice(0, 8), op.slice(8, 12), op.slice(12, 16), op.slice(16, 20), op.slice(20)].join('-')

@@ -1,0 +1,101 @@
+import { z } from 'zod'
+
+/** The frames of the serial protocol, as values; SPEC.md says what each means, `codec.ts` how each is written. */
+
+export const SERIAL_PROTOCOL_VERSION = 1
+/** Longest line in bytes, without the line feed. Whoever sees a longer one drops it and waits for a line feed. */
+export const MAX_LINE_BYTES = 240
+
+const integer = (max: number) =>
+  z.string().regex(/^\d{1,10}$/).transform(Number).pipe(z.int().max(max))
+const flag = z.enum(['0', '1']).transform((text) => text === '1')
+/** 32 random bits: host session, boot id, memory id. */
+const id32 = z.string().regex(/^[0-9a-f]{8}$/)
+/** An operation id: the 32 hexadecimal digits of a UUIDv7 (I1). */
+const op = z.string().regex(/^[0-9a-f]{32}$/)
+const device = z.string().regex(/^(bin|cabinet|fridge)-[1-9]$/)
+const seq = z.string().regex(/^[0-9a-f]{4}$/).transform((text) => Number.parseInt(text, 16))
+const word = z.string().regex(/^[A-Za-z0-9_.:+-]{1,40}$/)
+
+export const actions = ['open_door', 'close_door', 'raise_lift', 'lower_lift', 'dispense'] as const
+export type Action = (typeof actions)[number]
+
+/** Why a command was refused: nothing moved, and nothing was remembered. SPEC §7. */
+export const refusals = [
+  'stale_host', 'unknown_device', 'bad_argument', 'busy', 'interlock', 'unsupported', 'memory_fault',
+] as const
+export type Refusal = (typeof refusals)[number]
+
+/** Why an operation failed. SPEC §7. */
+export const failures = ['jam', 'no_drop', 'timeout', 'sensor_fault', 'interlock', 'power', 'obstructed'] as const
+export type Failure = (typeof failures)[number]
+
+/** `none`: this memory has never held the operation. `interrupted`: power failed while it ran. */
+export const operationStates = ['none', 'running', 'done', 'failed', 'interrupted'] as const
+export type OperationState = (typeof operationStates)[number]
+
+const place = {
+  shelf: integer(20).optional(),
+  row: integer(40).optional(),
+  bin: integer(4).optional(),
+}
+const outcome = {
+  op,
+  state: z.enum(operationStates),
+  why: z.enum(failures).optional(),
+  /** False only where the controller knows that nothing moved. */
+  moved: flag,
+  /** Units that the drop sensor saw fall. */
+  drops: integer(99),
+  /** Milliseconds of motion. */
+  ms: integer(600_000),
+}
+
+/** Keys are written in this order; a frame with a key that is not its own is refused. */
+export const frameSchemas = {
+  // Host to controller.
+  HELLO: z.strictObject({ proto: integer(99), host: id32 }),
+  PING: z.strictObject({ t: integer(999_999_999) }),
+  CMD: z.strictObject({
+    host: id32, op, dev: device, act: z.enum(actions), max: integer(600_000), ...place,
+    /** The host's own note, returned by OPS: what the operation was for. */
+    ref: word.optional(),
+  }),
+  QRY: z.strictObject({ op }),
+  LST: z.strictObject({ n: integer(256) }),
+  // Controller to host.
+  WELCOME: z.strictObject({
+    proto: integer(99), fw: word, boot: id32, mem: id32,
+    /** The newest operation in memory, absent where there is none. */
+    last: op.optional(),
+    count: integer(9999),
+  }),
+  PONG: z.strictObject({ t: integer(999_999_999) }),
+  RES: z.strictObject(outcome),
+  OPS: z.strictObject({ ...outcome, dev: device, act: z.enum(actions), ...place, ref: word.optional() }),
+  END: z.strictObject({ n: integer(256) }),
+  EVT: z.strictObject({
+    ev: integer(4_000_000_000), dev: device,
+    door: z.enum(['closed', 'open', 'moving', 'unknown']).optional(),
+    lift: z.enum(['up', 'down', 'moving', 'unknown']).optional(),
+    /** Something lies in the bin. */
+    occ: flag.optional(),
+    /** Hundredths of a degree Celsius, offset by 10000: 10425 is 4.25 °C. */
+    temp: integer(20_000).optional(),
+    /** A drop outside any running operation, or after its result: the operation it belongs to, if known. */
+    drop: integer(99).optional(),
+    op: op.optional(),
+  }),
+  // Both ways.
+  ACK: z.strictObject({ s: seq }),
+  NAK: z.strictObject({ s: seq, why: z.enum(refusals) }),
+} as const
+
+export type FrameType = keyof typeof frameSchemas
+export type FrameBody<T extends FrameType> = z.output<(typeof frameSchemas)[T]>
+/** A frame: its sender's sequence number (0–65535), its type, its fields. */
+export type Frame = { [T in FrameType]: { seq: number; type: T } & FrameBody<T> }[FrameType]
+export type FrameOf<T extends FrameType> = Extract<Frame, { type: T }>
+
+/** Frames that the receiver acknowledges with ACK (or NAK), and the sender repeats until then. SPEC §4. */
+export const acknowledged: ReadonlySet<FrameType> = new Set(['HELLO', 'CMD', 'QRY', 'LST', 'WELCOME', 'RES', 'OPS', 'END', 'EVT'])
