@@ -17,7 +17,9 @@ export const BinDevice = z.strictObject({
 export const CabinetDevice = z.strictObject({
   kind: z.literal('cabinet'),
   number: number(4),
-  shelves: z.array(z.strictObject({ shelf: number(20), rows: number(40), depth: z.int().min(1).max(60).default(12) })).min(1),
+  shelves: z
+    .array(z.strictObject({ shelf: number(20), rows: number(40), depth: z.int().min(1).max(60).default(12) }))
+    .min(1),
 })
 
 export const FridgeDevice = z.strictObject({
@@ -74,7 +76,10 @@ export const HardwareDescription = z
         if (seen.has(id)) ctx.addIssue({ code: 'custom', message: `device ${id} is described twice` })
         seen.add(id)
       }
-    const keys = [...hub.gpio.lines.map((line) => line.name), ...hub.gpio.lines.map((line) => `offset ${line.offset}`)]
+    const keys = [
+      ...hub.gpio.lines.map((line) => line.name),
+      ...hub.gpio.lines.map((line) => `offset ${line.offset}`),
+    ]
     for (const key of keys.filter((key, index) => keys.indexOf(key) !== index))
       ctx.addIssue({ code: 'custom', message: `GPIO line ${key} is described twice` })
     const ids = hub.controllers.map((controller) => controller.id)

@@ -1,6 +1,7 @@
 import type { Runtime } from './runtime.ts'
 
-const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+const hex = (bytes: Uint8Array): string =>
+  Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 
 /** A UUIDv7 (RFC 9562 §5.7) in its canonical form: 48 bits of wall time, 74 bits of chance. */
 export function uuidv7({ clock, random }: Runtime): string {
@@ -16,7 +17,9 @@ export function uuidv7({ clock, random }: Runtime): string {
   bytes[6] = (bytes[6]! & 0x0f) | 0x70
   bytes[8] = (bytes[8]! & 0x3f) | 0x80
   const text = hex(bytes)
-  return [text.slice(0, 8), text.slice(8, 12), text.slice(12, 16), text.slice(16, 20), text.slice(20)].join('-')
+  return [text.slice(0, 8), text.slice(8, 12), text.slice(12, 16), text.slice(16, 20), text.slice(20)].join(
+    '-',
+  )
 }
 
 /** A random identifier of `byteCount` bytes, in lower-case hexadecimal (epochs, sessions, request ids). */

@@ -43,15 +43,18 @@ export const orderTransitions: Record<OrderCause, Partial<Record<OrderStatus, Or
   hub_completed: { [S.READY]: S.COMPLETED, [S.COLLECTING]: S.COMPLETED },
   cancelled: { [S.QUEUED]: S.CANCELLED },
   preparation_timeout: { [S.QUEUED]: S.TIMED_OUT, [S.PREPARING]: S.TIMED_OUT },
-  hub_failed: { [S.QUEUED]: S.FAILED, [S.PREPARING]: S.FAILED, [S.READY]: S.FAILED, [S.COLLECTING]: S.FAILED },
+  hub_failed: {
+    [S.QUEUED]: S.FAILED,
+    [S.PREPARING]: S.FAILED,
+    [S.READY]: S.FAILED,
+    [S.COLLECTING]: S.FAILED,
+  },
   unclaimed: { [S.READY]: S.FAILED, [S.COLLECTING]: S.FAILED },
   idle: { [S.NEW]: S.EXPIRED, [S.PENDING_PAYMENT]: S.EXPIRED },
 }
 
 export type TransitionResult =
-  | { kind: 'moved'; to: OrderStatus }
-  | { kind: 'unchanged' }
-  | { kind: 'illegal'; from: OrderStatus }
+  { kind: 'moved'; to: OrderStatus } | { kind: 'unchanged' } | { kind: 'illegal'; from: OrderStatus }
 
 /** The pure transition function of an order. */
 export function transition(from: OrderStatus, cause: OrderCause): TransitionResult {

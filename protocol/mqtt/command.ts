@@ -34,7 +34,16 @@ export type Command = z.infer<typeof Command>
  * `stale_session`, `expired`: the fence (I2).
  */
 export const CommandReason = z.enum([
-  'offline', 'timeout', 'nack', 'fault', 'interlock', 'stale_session', 'expired', 'not_found', 'too_late', 'interrupted',
+  'offline',
+  'timeout',
+  'nack',
+  'fault',
+  'interlock',
+  'stale_session',
+  'expired',
+  'not_found',
+  'too_late',
+  'interrupted',
 ])
 export type CommandReason = z.infer<typeof CommandReason>
 

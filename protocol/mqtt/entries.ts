@@ -10,7 +10,10 @@ export const Batch = z.object({
   previousTag: Tag,
   /** The oldest entry that the sender still has; a lossy stream may begin there (SPEC §5). */
   oldest: Seq.min(1),
-  entries: z.array(z.object({ tag: Tag, body: z.unknown() })).min(1).max(2000),
+  entries: z
+    .array(z.object({ tag: Tag, body: z.unknown() }))
+    .min(1)
+    .max(2000),
 })
 export type Batch = z.infer<typeof Batch>
 

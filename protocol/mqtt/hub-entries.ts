@@ -123,7 +123,14 @@ export const SnapshotEntry = z.object({
 })
 export type SnapshotEntry = z.infer<typeof SnapshotEntry>
 
-export const HubEntry = z.union([OrderEntry, StockEntry, OperationEntry, AlarmEntry, CommandEntry, SnapshotEntry])
+export const HubEntry = z.union([
+  OrderEntry,
+  StockEntry,
+  OperationEntry,
+  AlarmEntry,
+  CommandEntry,
+  SnapshotEntry,
+])
 export type HubEntry = z.infer<typeof HubEntry>
 
 /** What the telemetry stream carries. */

@@ -65,7 +65,10 @@ export const FridgeHealth = z.object({
   status: DeviceStatus,
   temperature: z.number().nullable(),
 })
-export const DoorHealth = z.object({ door: z.string(), status: z.enum(['locked', 'unlocked', 'open', 'unknown']) })
+export const DoorHealth = z.object({
+  door: z.string(),
+  status: z.enum(['locked', 'unlocked', 'open', 'unknown']),
+})
 
 export const HubHealth = z.object({
   accepting_orders: z.boolean(),

@@ -11,8 +11,10 @@ export type UpChannel = (typeof upChannels)[number]
 export const downChannels = ['welcome', 'entries', 'ack', 'command'] as const
 export type DownChannel = (typeof downChannels)[number]
 
-export const upTopic = (hubId: number, channel: UpChannel): string => `${ROOT}/${hubUser(hubId)}/up/${channel}`
-export const downTopic = (hubId: number, channel: DownChannel): string => `${ROOT}/${hubUser(hubId)}/down/${channel}`
+export const upTopic = (hubId: number, channel: UpChannel): string =>
+  `${ROOT}/${hubUser(hubId)}/up/${channel}`
+export const downTopic = (hubId: number, channel: DownChannel): string =>
+  `${ROOT}/${hubUser(hubId)}/down/${channel}`
 
 /** What a hub subscribes to. */
 export const downFilter = (hubId: number): string => `${ROOT}/${hubUser(hubId)}/down/#`

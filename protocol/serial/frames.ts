@@ -7,14 +7,21 @@ export const SERIAL_PROTOCOL_VERSION = 1
 export const MAX_LINE_BYTES = 240
 
 const integer = (max: number) =>
-  z.string().regex(/^\d{1,10}$/).transform(Number).pipe(z.int().max(max))
+  z
+    .string()
+    .regex(/^\d{1,10}$/)
+    .transform(Number)
+    .pipe(z.int().max(max))
 const flag = z.enum(['0', '1']).transform((text) => text === '1')
 /** 32 random bits: host session, boot id, memory id. */
 const id32 = z.string().regex(/^[0-9a-f]{8}$/)
 /** An operation id: the 32 hexadecimal digits of a UUIDv7 (I1). */
 const op = z.string().regex(/^[0-9a-f]{32}$/)
 const device = z.string().regex(/^(bin|cabinet|fridge)-[1-9]$/)
-const seq = z.string().regex(/^[0-9a-f]{4}$/).transform((text) => Number.parseInt(text, 16))
+const seq = z
+  .string()
+  .regex(/^[0-9a-f]{4}$/)
+  .transform((text) => Number.parseInt(text, 16))
 const word = z.string().regex(/^[A-Za-z0-9_.:+-]{1,40}$/)
 
 export const actions = ['open_door', 'close_door', 'raise_lift', 'lower_lift', 'dispense'] as const
@@ -22,12 +29,26 @@ export type Action = (typeof actions)[number]
 
 /** Why a command was refused: nothing moved, and nothing was remembered. SPEC §7. */
 export const refusals = [
-  'stale_host', 'unknown_device', 'bad_argument', 'busy', 'interlock', 'unsupported', 'memory_fault',
+  'stale_host',
+  'unknown_device',
+  'bad_argument',
+  'busy',
+  'interlock',
+  'unsupported',
+  'memory_fault',
 ] as const
 export type Refusal = (typeof refusals)[number]
 
 /** Why an operation failed. SPEC §7. */
-export const failures = ['jam', 'no_drop', 'timeout', 'sensor_fault', 'interlock', 'power', 'obstructed'] as const
+export const failures = [
+  'jam',
+  'no_drop',
+  'timeout',
+  'sensor_fault',
+  'interlock',
+  'power',
+  'obstructed',
+] as const
 export type Failure = (typeof failures)[number]
 
 /** `none`: this memory has never held the operation. `interrupted`: power failed while it ran. */
@@ -57,7 +78,12 @@ export const frameSchemas = {
   HELLO: z.strictObject({ proto: integer(99), host: id32 }),
   PING: z.strictObject({ t: integer(999_999_999) }),
   CMD: z.strictObject({
-    host: id32, op, dev: device, act: z.enum(actions), max: integer(600_000), ...place,
+    host: id32,
+    op,
+    dev: device,
+    act: z.enum(actions),
+    max: integer(600_000),
+    ...place,
     /** The host's own note, returned by OPS: what the operation was for. */
     ref: word.optional(),
   }),
@@ -65,7 +91,10 @@ export const frameSchemas = {
   LST: z.strictObject({ n: integer(256) }),
   // Controller to host.
   WELCOME: z.strictObject({
-    proto: integer(99), fw: word, boot: id32, mem: id32,
+    proto: integer(99),
+    fw: word,
+    boot: id32,
+    mem: id32,
     /** The newest operation in memory, absent where there is none. */
     last: op.optional(),
     count: integer(9999),
@@ -75,7 +104,8 @@ export const frameSchemas = {
   OPS: z.strictObject({ ...outcome, dev: device, act: z.enum(actions), ...place, ref: word.optional() }),
   END: z.strictObject({ n: integer(256) }),
   EVT: z.strictObject({
-    ev: integer(4_000_000_000), dev: device,
+    ev: integer(4_000_000_000),
+    dev: device,
     door: z.enum(['closed', 'open', 'moving', 'unknown']).optional(),
     lift: z.enum(['up', 'down', 'moving', 'unknown']).optional(),
     /** Something lies in the bin. */
@@ -98,4 +128,14 @@ export type Frame = { [T in FrameType]: { seq: number; type: T } & FrameBody<T> 
 export type FrameOf<T extends FrameType> = Extract<Frame, { type: T }>
 
 /** Frames that the receiver acknowledges with ACK (or NAK), and the sender repeats until then. SPEC §4. */
-export const acknowledged: ReadonlySet<FrameType> = new Set(['HELLO', 'CMD', 'QRY', 'LST', 'WELCOME', 'RES', 'OPS', 'END', 'EVT'])
+export const acknowledged: ReadonlySet<FrameType> = new Set([
+  'HELLO',
+  'CMD',
+  'QRY',
+  'LST',
+  'WELCOME',
+  'RES',
+  'OPS',
+  'END',
+  'EVT',
+])

@@ -19,4 +19,7 @@ export interface LinePortHandlers {
 }
 
 /** Opens the port at `path`. Handlers are never called before it returns. */
-export type OpenLinePort = (options: { path: string; baudRate: number }, handlers: LinePortHandlers) => LinePort
+export type OpenLinePort = (
+  options: { path: string; baudRate: number },
+  handlers: LinePortHandlers,
+) => LinePort

@@ -59,13 +59,17 @@ export function initialSender(position: { epoch: string; base: number; last: num
 export function stepSender(state: SenderState, event: SenderEvent, limits: SenderLimits): SenderStep {
   switch (event.type) {
     case 'connected': {
-      if (event.cursor > state.last || event.cursor < state.base) return { state, effects: [{ type: 'fork' }] }
+      if (event.cursor > state.last || event.cursor < state.base)
+        return { state, effects: [{ type: 'fork' }] }
       const base = event.cursor
       const forget: SenderEffect[] = base > state.base ? [{ type: 'forget', through: base }] : []
       return pump({ ...state, base, sent: base, connected: true, retries: 0 }, forget, limits)
     }
     case 'disconnected':
-      return { state: { ...state, connected: false, sent: state.base, retries: 0 }, effects: [{ type: 'disarm' }] }
+      return {
+        state: { ...state, connected: false, sent: state.base, retries: 0 },
+        effects: [{ type: 'disarm' }],
+      }
     case 'appended':
       return pump({ ...state, last: Math.max(state.last, event.last) }, [], limits)
     case 'acked': {
