@@ -1,0 +1,162 @@
+import type {
+  MqttTransport,
+  OpenTransport,
+  TransportHandlers,
+  TransportOptions,
+} from '../../protocol/mqtt/transport.ts'
+import type { Chance } from './chance.ts'
+import type { Life, Scheduler } from './scheduler.ts'
+
+/** What the simulated network does to messages and connections; probabilities for each message or minute. */
+export interface Weather {
+  loss: number
+  duplicate: number
+  /** A message is held back for a while, and overtaken. */
+  delay: number
+  maxDelayMs: number
+}
+
+export const fairWeather: Weather = { loss: 0, duplicate: 0, delay: 0, maxDelayMs: 0 }
+
+interface Connection {
+  life: Life
+  options: TransportOptions
+  handlers: TransportHandlers
+  open: boolean
+}
+
+export interface NetworkCounts {
+  delivered: number
+  lost: number
+  duplicated: number
+  delayed: number
+  cut: number
+  brokerRestarts: number
+}
+
+/**
+ * An MQTT broker and the network around it, in memory. It promises no more than a broker does (facts, MQTT): what it has
+ * accepted it may lose when it restarts, deliver twice, or late. Retained messages and wills are kept.
+ */
+export class Network {
+  #scheduler: Scheduler
+  #chance: Chance
+  #connections = new Set<Connection>()
+  #retained = new Map<string, string>()
+  weather: Weather = fairWeather
+  /** Lives whose line to the broker is down. */
+  severed = new Set<string>()
+  brokerUp = true
+  counts: NetworkCounts = { delivered: 0, lost: 0, duplicated: 0, delayed: 0, cut: 0, brokerRestarts: 0 }
+
+  constructor(scheduler: Scheduler, chance: Chance) {
+    this.#scheduler = scheduler
+    this.#chance = chance
+  }
+
+  /** The way to the broker for one life of the program `node`. */
+  transportFor(node: string, life: Life): OpenTransport {
+    return (options, handlers) => {
+      const connection: Connection = { life, options, handlers, open: false }
+      this.#scheduler.plan(life, this.#chance.between(1, 20), () => {
+        if (!this.brokerUp || this.severed.has(node)) {
+          handlers.onDisconnect('unreachable')
+          return
+        }
+        connection.open = true
+        this.#connections.add(connection)
+        for (const [topic, payload] of this.#retained)
+          if (options.subscribe.some((filter) => matches(filter, topic)))
+            this.#deliver(connection, topic, payload)
+        handlers.onConnect()
+      })
+      return this.#transport(connection)
+    }
+  }
+
+  #transport(connection: Connection): MqttTransport {
+    return {
+      publish: (topic, payload, options) => {
+        if (!connection.open || !connection.life.alive) return Promise.resolve(false)
+        this.#accept(topic, payload, options?.retain ?? false)
+        return Promise.resolve(true)
+      },
+      close: () => {
+        connection.open = false
+        this.#connections.delete(connection)
+      },
+    }
+  }
+
+  #accept(topic: string, payload: string, retain: boolean): void {
+    if (retain) this.#retained.set(topic, payload)
+    for (const connection of this.#connections) {
+      if (!connection.options.subscribe.some((filter) => matches(filter, topic))) continue
+      if (this.#chance.happens(this.weather.loss)) this.counts.lost++
+      else this.#deliver(connection, topic, payload)
+      if (this.#chance.happens(this.weather.duplicate)) {
+        this.counts.duplicated++
+        this.#deliver(connection, topic, payload)
+      }
+    }
+  }
+
+  #deliver(connection: Connection, topic: string, payload: string): void {
+    let delayMs = this.#chance.between(1, 3)
+    if (this.#chance.happens(this.weather.delay)) {
+      this.counts.delayed++
+      delayMs += this.#chance.between(1, this.weather.maxDelayMs)
+    }
+    this.#scheduler.plan(connection.life, delayMs, () => {
+      if (!connection.open) return
+      this.counts.delivered++
+      return connection.handlers.onMessage(topic, payload)
+    })
+  }
+
+  /** Ends the connections that `which` chooses, as a cut cable does: wills are published. */
+  cut(which: (life: Life) => boolean, reason: string): void {
+    for (const connection of this.#connections)
+      if (which(connection.life)) {
+        this.counts.cut++
+        connection.open = false
+        this.#connections.delete(connection)
+        const { will } = connection.options
+        if (will && this.brokerUp)
+          this.#scheduler.plan(FOREVER, 1, () => this.#accept(will.topic, will.payload, will.retain))
+        this.#scheduler.plan(connection.life, 1, () => connection.handlers.onDisconnect(reason))
+      }
+  }
+
+  severe(node: string, severed: boolean): void {
+    if (severed) this.severed.add(node)
+    else this.severed.delete(node)
+    this.cut((life) => life.name === node, 'cut')
+  }
+
+  /** Kills the broker: connections, retained messages and everything in flight are gone. */
+  killBroker(): void {
+    this.brokerUp = false
+    this.counts.brokerRestarts++
+    this.#retained.clear()
+    this.cut(() => true, 'broker gone')
+  }
+
+  startBroker(): void {
+    this.brokerUp = true
+  }
+}
+
+const FOREVER: Life = { name: 'world', alive: true, onCrash() {} }
+
+/** MQTT topic filter matching (`+`, `#`). */
+function matches(filter: string, topic: string): boolean {
+  const wanted = filter.split('/')
+  const levels = topic.split('/')
+  for (const [index, part] of wanted.entries()) {
+    if (part === '#') return true
+    if (part !== '+' && part !== levels[index]) return false
+    if (levels[index] === undefined) return false
+  }
+  return wanted.length === levels.length
+}
