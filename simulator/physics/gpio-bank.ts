@@ -1,0 +1,90 @@
+import type { GpioLines, Level } from '../../protocol/model/gpio.ts'
+import type { GpioLine } from '../../protocol/model/hardware.ts'
+
+/** Who moved a line: the hub drives outputs; the world moves sensors, and takes outputs' power away. */
+export type GpioCause = 'hub' | 'world'
+export type GpioListener = (name: string, level: Level, cause: GpioCause) => void
+
+/**
+ * The lines of a simulated hub's GPIO chip. Levels are logical (1 = unlocked, open); mounts that show a pin's voltage
+ * apply the line's `activeLow`. A line starts at 0: locked, closed.
+ */
+export interface GpioBank {
+  readonly lines: readonly GpioLine[]
+  /** The level now; throws for a name that the hardware does not describe. */
+  get(name: string): Level
+  /** Every line's level, by name. */
+  levels(): Record<string, Level>
+  /** The hub's side. False where there is no such output. */
+  drive(name: string, level: Level): boolean
+  /** The world's side: moves a sensor, or an output whose power went. Throws for an unknown name. */
+  set(name: string, level: Level): void
+  /** Calls `listener` after each change of level; returns its removal. */
+  onChange(listener: GpioListener): () => void
+  /**
+   * The lines in-process, for a hub in the same program. `deliver` runs the calls of watchers; give it a clock's
+   * `after(0, …)` where a watcher must not run within the physics that moved the line.
+   */
+  asLines(deliver?: (task: () => void) => void): GpioLines
+}
+
+export function createGpioBank(lines: readonly GpioLine[]): GpioBank {
+  const levels = new Map<string, Level>(lines.map((line) => [line.name, 0]))
+  const outputs = new Set(lines.filter((line) => line.direction === 'out').map((line) => line.name))
+  const listeners = new Set<GpioListener>()
+
+  function move(name: string, level: Level, cause: GpioCause): void {
+    if (levels.get(name) === level) return
+    levels.set(name, level)
+    for (const listener of [...listeners]) listener(name, level, cause)
+  }
+
+  function get(name: string): Level {
+    const level = levels.get(name)
+    if (level === undefined) throw new RangeError(`no GPIO line ${name}`)
+    return level
+  }
+
+  function drive(name: string, level: Level): boolean {
+    if (!outputs.has(name)) return false
+    move(name, level, 'hub')
+    return true
+  }
+
+  function onChange(listener: GpioListener): () => void {
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  }
+
+  return {
+    lines,
+    get,
+    levels: () => Object.fromEntries(levels),
+    drive,
+    set(name, level) {
+      get(name)
+      move(name, level, 'world')
+    },
+    onChange,
+    asLines(deliver = (task) => task()) {
+      const removals: (() => void)[] = []
+      let open = true
+      return {
+        read: (name) => (open ? levels.get(name) : undefined),
+        write: (name, level) => open && drive(name, level),
+        watch(name, listener) {
+          if (!levels.has(name) || outputs.has(name)) return
+          removals.push(
+            onChange((changed) => {
+              if (changed === name) deliver(() => void (open && listener()))
+            }),
+          )
+        },
+        close() {
+          open = false
+          for (const remove of removals) remove()
+        },
+      }
+    },
+  }
+}
