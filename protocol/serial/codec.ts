@@ -2,7 +2,8 @@ import { crc16 } from './crc16.ts'
 import { frameSchemas, MAX_LINE_BYTES, type Frame, type FrameType } from './frames.ts'
 
 export type DecodeError = 'too_long' | 'malformed' | 'crc' | 'unknown_type' | 'bad_field'
-export type Decoded = { ok: true; frame: Frame } | { ok: false; error: DecodeError }
+/** `seq` is known where the CRC was right: such a frame can be answered with NAK. */
+export type Decoded = { ok: true; frame: Frame } | { ok: false; error: DecodeError; seq?: number }
 
 const hex4 = (value: number): string => value.toString(16).padStart(4, '0')
 
@@ -34,17 +35,18 @@ export function decodeFrame(line: string): Decoded {
   if (!match) return { ok: false, error: 'malformed' }
   const [, covered, seq, type, rest, crc] = match
   if (crc16(covered!) !== Number.parseInt(crc!, 16)) return { ok: false, error: 'crc' }
-  if (!Object.hasOwn(frameSchemas, type!)) return { ok: false, error: 'unknown_type' }
+  const number = Number.parseInt(seq!, 16)
+  if (!Object.hasOwn(frameSchemas, type!)) return { ok: false, error: 'unknown_type', seq: number }
   const fields: Record<string, string> = {}
   for (const word of rest!.split(' ').slice(1)) {
     const split = word.indexOf('=')
     const key = word.slice(0, split)
-    if (Object.hasOwn(fields, key)) return { ok: false, error: 'bad_field' }
+    if (Object.hasOwn(fields, key)) return { ok: false, error: 'bad_field', seq: number }
     fields[key] = word.slice(split + 1)
   }
   const parsed = frameSchemas[type as FrameType].safeParse(fields)
-  if (!parsed.success) return { ok: false, error: 'bad_field' }
-  return { ok: true, frame: { seq: Number.parseInt(seq!, 16), type, ...parsed.data } as Frame }
+  if (!parsed.success) return { ok: false, error: 'bad_field', seq: number }
+  return { ok: true, frame: { seq: number, type, ...parsed.data } as Frame }
 }
 
 /** A UUID as it stands in a frame (32 hexadecimal digits), and back. */

@@ -51,8 +51,11 @@ export const failures = [
 ] as const
 export type Failure = (typeof failures)[number]
 
-/** `none`: this memory has never held the operation. `interrupted`: power failed while it ran. */
-export const operationStates = ['none', 'running', 'done', 'failed', 'interrupted'] as const
+/**
+ * `none`: this memory has never held the operation. `interrupted`: power failed while it ran. `forgotten`: not in the
+ * memory, but old enough that it may have been overwritten: the controller cannot say what became of it. SPEC §8.
+ */
+export const operationStates = ['none', 'running', 'done', 'failed', 'interrupted', 'forgotten'] as const
 export type OperationState = (typeof operationStates)[number]
 
 const place = {
@@ -92,12 +95,15 @@ export const frameSchemas = {
   // Controller to host.
   WELCOME: z.strictObject({
     proto: integer(99),
+    /** The HELLO's host session: whatever came before this frame belongs to an earlier session. SPEC §5. */
+    host: id32,
     fw: word,
     boot: id32,
     mem: id32,
     /** The newest operation in memory, absent where there is none. */
     last: op.optional(),
-    count: integer(9999),
+    /** How many operations are in memory. */
+    count: integer(256),
   }),
   PONG: z.strictObject({ t: integer(999_999_999) }),
   RES: z.strictObject(outcome),
@@ -127,9 +133,11 @@ export type FrameBody<T extends FrameType> = z.output<(typeof frameSchemas)[T]>
 export type Frame = { [T in FrameType]: { seq: number; type: T } & FrameBody<T> }[FrameType]
 export type FrameOf<T extends FrameType> = Extract<Frame, { type: T }>
 
-/** Frames that the receiver acknowledges with ACK (or NAK), and the sender repeats until then. SPEC §4. */
+/**
+ * Frames that the receiver acknowledges with ACK (or NAK), and the sender repeats until then. HELLO is repeated too, but
+ * only its WELCOME ends that: an ACK might be an older session's. SPEC §4.
+ */
 export const acknowledged: ReadonlySet<FrameType> = new Set([
-  'HELLO',
   'CMD',
   'QRY',
   'LST',
