@@ -1,0 +1,44 @@
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+
+/** What an operator can set (contract, "config"). Durations are milliseconds, money is cents. */
+export interface CloudSettings {
+  currency: string
+  /** A hub heard from within this is online (contract §6). */
+  onlineWithinMs: number
+  /** How long a command may take to be answered. */
+  commandTimeoutMs: number
+  /** An unpaid order that nobody touched for so long expires (contract §5), and is deleted so long after that. */
+  idleOrderMs: number
+  purgeExpiredMs: number
+  /** A hub that has not begun a queued order by then does not begin. */
+  startWithinMs: number
+  prepareTimeoutMs: number
+  unclaimedTimeoutMs: number
+  /** An order that the hub has taken and then fell silent with ends after this. */
+  silentHubMs: number
+  /** An unfinished payment is asked about at the processor after this, and given up (cancelled there) after that. */
+  paymentRecheckMs: number
+  paymentAbandonMs: number
+  /** How often the background rules run. */
+  sweepMs: number
+  /** How old a signed webhook may be. */
+  webhookToleranceMs: number
+}
+
+export const defaultSettings: CloudSettings = {
+  currency: 'USD',
+  onlineWithinMs: 90 * SECOND,
+  commandTimeoutMs: 10 * SECOND,
+  idleOrderMs: 30 * MINUTE,
+  purgeExpiredMs: 24 * HOUR,
+  startWithinMs: 10 * MINUTE,
+  prepareTimeoutMs: 10 * MINUTE,
+  unclaimedTimeoutMs: 60 * MINUTE,
+  silentHubMs: 24 * HOUR,
+  paymentRecheckMs: 30 * SECOND,
+  paymentAbandonMs: 15 * MINUTE,
+  sweepMs: 10 * SECOND,
+  webhookToleranceMs: 300 * SECOND,
+}

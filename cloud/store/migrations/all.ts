@@ -1,0 +1,9 @@
+import { catalogue } from './0002-catalogue.ts'
+import { gateway } from './0005-gateway.ts'
+import { hubs } from './0001-hubs.ts'
+import { orders } from './0003-orders.ts'
+import { payments } from './0004-payments.ts'
+import type { CloudMigration } from './migration.ts'
+
+/** Every migration, in the order in which they are applied. */
+export const cloudMigrations: readonly CloudMigration[] = [hubs, catalogue, orders, payments, gateway]

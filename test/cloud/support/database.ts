@@ -1,0 +1,89 @@
+import BetterSqlite3 from 'better-sqlite3'
+import { Kysely, PostgresDialect, sql } from 'kysely'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import type { Checkpoint } from '../../../protocol/model/checkpoint.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { randomHex } from '../../../protocol/model/ids.ts'
+import { openDatabase, type CloudDatabase } from '../../../cloud/store/database.ts'
+
+/** Opens an empty, migrated database; the one before it in the same file is gone then. */
+export type OpenDatabase = (options?: { checkpoint?: Checkpoint }) => Promise<CloudDatabase>
+
+const postgresUrl = process.env['TEST_POSTGRES_URL']
+const required = process.env['REQUIRE_SERVICES'] === '1'
+
+/** Declares a suite once for each database. PostgreSQL is the server at TEST_POSTGRES_URL. */
+export function onEachDatabase(name: string, suite: (open: OpenDatabase) => void): void {
+  describe(`${name} [SQLite]`, () => suite(sqliteOpener()))
+  if (postgresUrl !== undefined) describe(`${name} [PostgreSQL]`, () => suite(postgresOpener(postgresUrl)))
+  else if (required)
+    test(`${name} [PostgreSQL]`, () => Promise.reject(new Error('TEST_POSTGRES_URL is not set')))
+  else test.skip(`${name} [PostgreSQL]: TEST_POSTGRES_URL is not set`, () => {})
+}
+
+let template: Buffer | undefined
+
+/** An empty, migrated SQLite database in memory. The schema is made once and copied afterwards. */
+export async function emptySqlite(): Promise<BetterSqlite3.Database> {
+  if (!template) {
+    const database = new BetterSqlite3(':memory:')
+    const opened = openDatabase({ url: 'sqlite::memory:', sqlite: database })
+    await opened.migrate()
+    template = database.serialize()
+    await opened.close()
+  }
+  return new BetterSqlite3(template)
+}
+
+function sqliteOpener(): OpenDatabase {
+  let current: CloudDatabase | undefined
+  afterAll(() => current?.close())
+  return async (options) => {
+    await current?.close()
+    current = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite(), ...options })
+    return current
+  }
+}
+
+function postgresOpener(url: string): OpenDatabase {
+  const name = `larder_test_${randomHex(systemRuntime().random, 8)}`
+  const address = new URL(url)
+  address.pathname = `/${name}`
+  let current: CloudDatabase | undefined
+  beforeAll(async () => {
+    await administrate(url, `create database ${name}`)
+    const database = openDatabase({ url: address.href })
+    await database.migrate()
+    await database.close()
+  })
+  afterAll(async () => {
+    await current?.close()
+    await administrate(url, `drop database ${name} with (force)`)
+  })
+  return async (options) => {
+    await current?.close()
+    current = openDatabase({ url: address.href, ...options })
+    await truncate(current)
+    return current
+  }
+}
+
+async function truncate({ kysely }: CloudDatabase): Promise<void> {
+  const tables = await kysely.introspection.getTables()
+  const names = tables.map(({ name }) => name).filter((name) => !name.startsWith('kysely_'))
+  await sql`truncate ${sql.join(names.map((name) => sql.table(name)))} restart identity cascade`.execute(
+    kysely,
+  )
+}
+
+async function administrate(url: string, statement: string): Promise<void> {
+  const admin = new Kysely<unknown>({
+    dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url, max: 1 }) }),
+  })
+  try {
+    await sql.raw(statement).execute(admin)
+  } finally {
+    await admin.destroy()
+  }
+}
