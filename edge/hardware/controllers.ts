@@ -1,8 +1,18 @@
-import type { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { deviceId, type HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import type { Action, Failure, OperationState, Refusal } from '../../protocol/serial/frames.ts'
+import { decodeFrame, encodeFrame, opOfUuid, uuidOfOp } from '../../protocol/serial/codec.ts'
+import type {
+  Action,
+  Failure,
+  FrameBody,
+  FrameOf,
+  OperationState,
+  Refusal,
+} from '../../protocol/serial/frames.ts'
 import type { OpenLinePort } from '../../protocol/serial/line-port.ts'
+import type { LinkSettings } from './link-settings.ts'
+import { SerialLink } from './serial-link.ts'
 
 /** One actuation, as the core asks for it. The intent is journaled before (I1). */
 export interface ActuationRequest {
@@ -107,31 +117,101 @@ export interface Controllers {
   reopen(deviceId: string): void
 }
 
-/** Times of the serial links, in milliseconds. SPEC §4, §5. */
-export interface LinkSettings {
-  /** The first repetition of an unacknowledged frame; doubles up to `maxRetryMs`. */
-  retryMs: number
-  maxRetryMs: number
-  pingMs: number
-  /** Without any acknowledgement or PONG for this long the port counts as silent. */
-  silentMs: number
-  reopenMs: number
-  maxReopenMs: number
-}
-
-export const defaultLinkSettings: LinkSettings = {
-  retryMs: 25,
-  maxRetryMs: 400,
-  pingMs: 1000,
-  silentMs: 3000,
-  reopenMs: 250,
-  maxReopenMs: 5000,
-}
-
 export interface ControllersOptions {
   hardware: HardwareDescription
   openPort: OpenLinePort
   runtime: Runtime
   log: Log
   settings: LinkSettings
+}
+
+/** The hub's controllers as one: routes each device to its line. */
+export function createControllers(options: ControllersOptions, events: ControllerEvents): Controllers {
+  const { hardware, openPort, runtime, log, settings } = options
+  const links = new Map<string, SerialLink>()
+  const controllerByDevice = new Map<string, string>()
+  for (const description of hardware.controllers) {
+    const { id } = description
+    for (const device of description.devices) controllerByDevice.set(deviceId(device), id)
+    const link = new SerialLink(
+      { description, openPort, runtime, log, settings },
+      {
+        onUp: (welcome) => events.onUp(id, identityOf(welcome)),
+        onDown: (reason) => events.onDown(id, reason),
+        onResult: (frame) => events.onResult(id, outcomeOf(frame)),
+        onEvent: (frame) => events.onDevice(id, deviceEventOf(frame)),
+        onListed: (frames) => events.onListed(id, frames.map(storedOf)),
+        onRefused: (command, why) => events.onRefused(id, uuidOfOp(command.op), why),
+      },
+    )
+    links.set(id, link)
+  }
+  const linkOf = (device: string): SerialLink | undefined => links.get(controllerByDevice.get(device) ?? '')
+  return {
+    start: () => links.forEach((link) => link.start()),
+    stop: () => links.forEach((link) => link.stop()),
+    isUp: (device) => linkOf(device)?.welcome !== undefined,
+    memoryId: (device) => linkOf(device)?.welcome?.mem,
+    controllerOf: (device) => controllerByDevice.get(device),
+    perform(request) {
+      const command = commandOf(request)
+      return linkOf(request.device)?.submit({ type: 'CMD', ...command }) ?? false
+    },
+    query: (device, operationId) =>
+      linkOf(device)?.submit({ type: 'QRY', op: opOfUuid(operationId) }) ?? false,
+    list: (controllerId, count) => links.get(controllerId)?.submit({ type: 'LST', n: count }) ?? false,
+    reopen: (device) => linkOf(device)?.reopen('asked to reconnect'),
+  }
+}
+
+/** Throws a `RangeError` for a request that no controller could read: it would be repeated in vain. */
+function commandOf(request: ActuationRequest): Omit<FrameBody<'CMD'>, 'host'> {
+  const { operationId, device, action, maxMs, shelf, row, bin, ref } = request
+  const command = { op: opOfUuid(operationId), dev: device, act: action, max: maxMs, shelf, row, bin, ref }
+  const written = encodeFrame({ seq: 0, type: 'CMD', host: '00000000', ...command })
+  if (!decodeFrame(written).ok) throw new RangeError(`not an actuation: ${written}`)
+  return command
+}
+
+const identityOf = ({ boot, mem, last, count, fw }: FrameOf<'WELCOME'>): ControllerIdentity => ({
+  bootId: boot,
+  memoryId: mem,
+  lastOperation: last === undefined ? null : uuidOfOp(last),
+  stored: count,
+  firmware: fw,
+})
+
+const outcomeOf = ({ op, state, why, moved, drops, ms }: FrameOf<'RES' | 'OPS'>): OperationOutcome => ({
+  operationId: uuidOfOp(op),
+  state,
+  why,
+  moved,
+  drops,
+  ms,
+})
+
+function storedOf(frame: FrameOf<'OPS'>): StoredOperation {
+  const { dev, act, shelf, row, bin, ref } = frame
+  return {
+    ...outcomeOf(frame),
+    device: dev,
+    action: act,
+    ...(shelf !== undefined && { shelf }),
+    ...(row !== undefined && { row }),
+    ...(bin !== undefined && { bin }),
+    ...(ref !== undefined && { ref }),
+  }
+}
+
+function deviceEventOf({ dev, door, lift, occ, temp, drop, op }: FrameOf<'EVT'>): DeviceEvent {
+  return {
+    device: dev,
+    ...(door && { door }),
+    ...(lift && { lift }),
+    ...(occ !== undefined && { occupied: occ }),
+    // Hundredths of a degree, offset by 10000 (SPEC §6).
+    ...(temp !== undefined && { celsius: (temp - 10_000) / 100 }),
+    ...(drop !== undefined && { drop }),
+    ...(op !== undefined && { operationId: uuidOfOp(op) }),
+  }
 }

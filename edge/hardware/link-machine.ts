@@ -1,0 +1,324 @@
+import { SERIAL_PROTOCOL_VERSION, type Frame, type FrameOf } from '../../protocol/serial/frames.ts'
+import type { LinkSettings } from './link-settings.ts'
+import type {
+  Common,
+  Delivered,
+  Greeting,
+  LinkEffect,
+  LinkEvent,
+  LinkState,
+  LinkStep,
+  Outstanding,
+  Request,
+  Up,
+} from './link-state.ts'
+
+/**
+ * One controller's line as a pure state machine: `step(state, event) → (state, effects)`. The shell
+ * (`serial-link.ts`) owns the port and two timers, and carries the effects out in their order.
+ *
+ * The host has one frame under way at a time and repeats it until it is acknowledged; the next goes out then. What the
+ * controller sends is acknowledged after its handler returned (`deliver`, then `handled`), and a frame that was already
+ * handled is acknowledged again and not handled again.
+ */
+
+/** How many handled frames are remembered; far more than a controller has under way at once. */
+const MEMORY = 64
+
+const remember = (numbers: readonly number[], number: number): readonly number[] =>
+  [...numbers, number].slice(-MEMORY)
+
+/** One step. `nowMs` is monotonic. */
+export function stepLink(
+  state: LinkState,
+  event: LinkEvent,
+  nowMs: number,
+  settings: LinkSettings,
+): LinkStep {
+  if (event.type === 'start')
+    return state.phase === 'stopped' ? open({ attempt: 0, events: state.events }, settings) : stay(state)
+  if (event.type === 'stop')
+    return {
+      state: { phase: 'stopped', attempt: 0, events: state.events },
+      effects: [{ type: 'disarm', timer: 'retry' }, { type: 'disarm', timer: 'pulse' }, { type: 'close' }],
+    }
+  switch (state.phase) {
+    case 'stopped':
+      return stay(state)
+    case 'waiting':
+      return event.type === 'timer' && event.timer === 'pulse' ? open(state, settings) : stay(state)
+    case 'opening':
+      return stepOpening(state, event, nowMs, settings)
+    case 'greeting':
+      return stepGreeting(state, event, nowMs, settings)
+    case 'up':
+      return stepUp(state, event, nowMs, settings)
+  }
+}
+
+const stay = (state: LinkState): LinkStep => ({ state, effects: [] })
+
+function open({ attempt, events }: Common, settings: LinkSettings): LinkStep {
+  return {
+    state: { phase: 'opening', attempt, events },
+    effects: [{ type: 'open' }, { type: 'arm', timer: 'pulse', afterMs: settings.silentMs }],
+  }
+}
+
+/** Ends a connection, whatever its phase, and waits for the next attempt. */
+function fall(state: LinkState, reason: string, before: LinkEffect[] = []): LinkStep {
+  const { attempt, events } = state
+  return {
+    state: { phase: 'waiting', attempt: attempt + 1, events },
+    effects: [
+      ...before,
+      { type: 'disarm', timer: 'retry' },
+      { type: 'close' },
+      { type: 'back_off', attempt },
+      { type: 'down', reason, wasUp: state.phase === 'up' },
+    ],
+  }
+}
+
+function stepOpening(state: LinkState, event: LinkEvent, nowMs: number, settings: LinkSettings): LinkStep {
+  switch (event.type) {
+    case 'opened': {
+      const { host } = event
+      const frame = { seq: event.seq, type: 'HELLO', proto: SERIAL_PROTOCOL_VERSION, host } as const
+      const hello = { frame, repeats: 0, sinceMs: nowMs }
+      const { attempt, events } = state
+      const seq = following(event.seq)
+      return {
+        state: { phase: 'greeting', attempt, events, host, seq, hello, acknowledged: false },
+        effects: [
+          { type: 'write', frame },
+          { type: 'arm', timer: 'retry', afterMs: settings.retryMs },
+          { type: 'arm', timer: 'pulse', afterMs: settings.silentMs },
+        ],
+      }
+    }
+    case 'closed':
+    case 'reopen':
+      return fall(state, event.reason)
+    case 'timer':
+      return event.timer === 'pulse' ? fall(state, 'the port does not open') : stay(state)
+    case 'start':
+    case 'stop':
+    case 'received':
+    case 'handled':
+    case 'submit':
+      return stay(state)
+  }
+}
+
+function stepGreeting(state: Greeting, event: LinkEvent, nowMs: number, settings: LinkSettings): LinkStep {
+  switch (event.type) {
+    case 'received':
+      return greeted(state, event.frame, nowMs, settings)
+    case 'closed':
+    case 'reopen':
+      return fall(state, event.reason)
+    case 'timer': {
+      if (event.timer === 'pulse') return fall(state, 'no answer to HELLO')
+      if (state.acknowledged) return stay(state)
+      const { again, effects } = repeat(state.hello, settings)
+      return { state: { ...state, hello: again }, effects }
+    }
+    case 'start':
+    case 'stop':
+    case 'opened':
+    case 'handled':
+    case 'submit':
+      return stay(state)
+  }
+}
+
+function greeted(state: Greeting, frame: Frame, nowMs: number, settings: LinkSettings): LinkStep {
+  if (frame.type === 'NAK' && frame.s === state.hello.frame.seq)
+    return fall(state, `HELLO refused: ${frame.why}`)
+  if (frame.type === 'ACK' && frame.s === state.hello.frame.seq)
+    return { state: { ...state, acknowledged: true }, effects: [{ type: 'disarm', timer: 'retry' }] }
+  if (frame.type !== 'WELCOME' || !state.acknowledged) return stay(state)
+  if (frame.proto !== SERIAL_PROTOCOL_VERSION)
+    return fall(state, `the controller speaks version ${frame.proto} of the protocol`)
+  const { host, seq } = state
+  const events = state.events?.boot === frame.boot ? state.events : { boot: frame.boot, numbers: [] }
+  return {
+    state: {
+      phase: 'up',
+      attempt: 0,
+      events,
+      host,
+      seq,
+      welcome: frame,
+      outstanding: undefined,
+      queue: [],
+      seen: [],
+      heardMs: nowMs,
+      listing: undefined,
+    },
+    effects: [
+      { type: 'arm', timer: 'pulse', afterMs: settings.pingMs },
+      { type: 'deliver', frame, listed: [] },
+    ],
+  }
+}
+
+function stepUp(state: Up, event: LinkEvent, nowMs: number, settings: LinkSettings): LinkStep {
+  switch (event.type) {
+    case 'received':
+      return receive(state, event.frame, nowMs, settings)
+    case 'handled':
+      return handled(state, event.frame)
+    case 'submit':
+      return submit(state, event.request, nowMs, settings)
+    case 'closed':
+    case 'reopen':
+      return fall(state, event.reason)
+    case 'timer':
+      return event.timer === 'pulse' ? ping(state, nowMs, settings) : retry(state, nowMs, settings)
+    case 'start':
+    case 'stop':
+    case 'opened':
+      return stay(state)
+  }
+}
+
+function receive(state: Up, frame: Frame, nowMs: number, settings: LinkSettings): LinkStep {
+  switch (frame.type) {
+    case 'ACK':
+    case 'NAK':
+      return answered({ ...state, heardMs: nowMs }, frame, nowMs, settings)
+    case 'PONG':
+      return stay({ ...state, heardMs: nowMs })
+    case 'WELCOME':
+      // Not the answer to our HELLO, which came: it began anew, and with it everything that it had under way.
+      return frame.boot === state.welcome.boot
+        ? acknowledge(state, frame.seq)
+        : fall(state, 'the controller restarted')
+    case 'RES':
+    case 'EVT':
+    case 'OPS':
+    case 'END':
+      return state.seen.includes(frame.seq) ? acknowledge(state, frame.seq) : accept(state, frame)
+    case 'HELLO':
+    case 'PING':
+    case 'CMD':
+    case 'QRY':
+    case 'LST':
+      // An echo of our own: a port with local echo, or a loop.
+      return stay(state)
+  }
+}
+
+function accept(state: Up, frame: FrameOf<'RES' | 'EVT' | 'OPS' | 'END'>): LinkStep {
+  switch (frame.type) {
+    case 'RES':
+      return { state, effects: [{ type: 'deliver', frame, listed: [] }] }
+    case 'EVT':
+      return state.events?.numbers.includes(frame.ev)
+        ? acknowledge({ ...state, seen: remember(state.seen, frame.seq) }, frame.seq)
+        : { state, effects: [{ type: 'deliver', frame, listed: [] }] }
+    case 'OPS': {
+      const listing = state.listing && [...state.listing, frame]
+      return acknowledge({ ...state, listing, seen: remember(state.seen, frame.seq) }, frame.seq)
+    }
+    case 'END': {
+      if (!state.listing) return acknowledge({ ...state, seen: remember(state.seen, frame.seq) }, frame.seq)
+      // Ahead of an OPS that was lost: left unacknowledged, it comes again after that one.
+      if (state.listing.length < frame.n) return stay(state)
+      return { state, effects: [{ type: 'deliver', frame, listed: state.listing }] }
+    }
+  }
+}
+
+function handled(state: Up, frame: Delivered): LinkStep {
+  const events =
+    frame.type === 'EVT' && state.events
+      ? { ...state.events, numbers: remember(state.events.numbers, frame.ev) }
+      : state.events
+  const listing = frame.type === 'END' ? undefined : state.listing
+  return acknowledge({ ...state, events, listing, seen: remember(state.seen, frame.seq) }, frame.seq)
+}
+
+function answered(state: Up, frame: FrameOf<'ACK' | 'NAK'>, nowMs: number, settings: LinkSettings): LinkStep {
+  const sent = state.outstanding?.frame
+  if (sent?.seq !== frame.s) return stay(state)
+  const freed: Up = { ...state, outstanding: undefined }
+  if (frame.type === 'ACK') return pump(freed, nowMs, settings, [{ type: 'disarm', timer: 'retry' }])
+  if (sent.type !== 'CMD') return fall(state, `${sent.type} refused: ${frame.why}`)
+  const refused: LinkEffect = { type: 'refused', command: sent, why: frame.why }
+  // It does not know this session: it restarted unnoticed, and everything begins with HELLO.
+  if (frame.why === 'stale_host') return fall(state, 'the controller restarted', [refused])
+  return pump(freed, nowMs, settings, [{ type: 'disarm', timer: 'retry' }, refused])
+}
+
+function submit(state: Up, request: Request, nowMs: number, settings: LinkSettings): LinkStep {
+  if (request.type !== 'LST') return pump({ ...state, queue: [...state.queue, request] }, nowMs, settings, [])
+  // One listing at a time: a second request joins the first.
+  if (state.listing) return stay(state)
+  return pump({ ...state, listing: [], queue: [...state.queue, request] }, nowMs, settings, [])
+}
+
+/** Sends the next request, where none is under way. */
+function pump(state: Up, nowMs: number, settings: LinkSettings, effects: LinkEffect[]): LinkStep {
+  const [request, ...queue] = state.queue
+  if (state.outstanding || !request) return { state, effects }
+  const frame: Outstanding['frame'] =
+    request.type === 'CMD' ? { seq: state.seq, ...request, host: state.host } : { seq: state.seq, ...request }
+  return {
+    state: {
+      ...state,
+      queue,
+      seq: following(state.seq),
+      outstanding: { frame, repeats: 0, sinceMs: nowMs },
+    },
+    effects: [
+      ...effects,
+      { type: 'write', frame },
+      { type: 'arm', timer: 'retry', afterMs: settings.retryMs },
+    ],
+  }
+}
+
+function retry(state: Up, nowMs: number, settings: LinkSettings): LinkStep {
+  if (!state.outstanding) return stay(state)
+  if (nowMs - state.outstanding.sinceMs >= settings.giveUpMs)
+    return fall(state, `${state.outstanding.frame.type} is not acknowledged`)
+  const { again, effects } = repeat(state.outstanding, settings)
+  return { state: { ...state, outstanding: again }, effects }
+}
+
+function repeat(
+  outstanding: Outstanding,
+  settings: LinkSettings,
+): { again: Outstanding; effects: LinkEffect[] } {
+  const repeats = outstanding.repeats + 1
+  const afterMs = Math.min(settings.maxRetryMs, settings.retryMs * 2 ** Math.min(repeats, 16))
+  return {
+    again: { ...outstanding, repeats },
+    effects: [
+      { type: 'write', frame: outstanding.frame },
+      { type: 'arm', timer: 'retry', afterMs },
+    ],
+  }
+}
+
+function ping(state: Up, nowMs: number, settings: LinkSettings): LinkStep {
+  if (nowMs - state.heardMs >= settings.silentMs) return fall(state, 'the port is silent')
+  const frame = { seq: state.seq, type: 'PING', t: Math.floor(nowMs) % 1_000_000_000 } as const
+  return {
+    state: { ...state, seq: following(state.seq) },
+    effects: [
+      { type: 'write', frame },
+      { type: 'arm', timer: 'pulse', afterMs: settings.pingMs },
+    ],
+  }
+}
+
+function acknowledge(state: Up, s: number): LinkStep {
+  const frame = { seq: state.seq, type: 'ACK', s } as const
+  return { state: { ...state, seq: following(state.seq) }, effects: [{ type: 'write', frame }] }
+}
+
+const following = (seq: number): number => (seq + 1) % 0x10000

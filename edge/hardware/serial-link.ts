@@ -1,0 +1,177 @@
+import { backoffMs } from '../../protocol/model/backoff.ts'
+import type { ControllerDescription } from '../../protocol/model/hardware.ts'
+import { randomHex } from '../../protocol/model/ids.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
+import { decodeFrame, encodeFrame } from '../../protocol/serial/codec.ts'
+import type { FrameOf, Refusal } from '../../protocol/serial/frames.ts'
+import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
+import { initialLink, stepLink } from './link-machine.ts'
+import type { LinkSettings } from './link-settings.ts'
+import type { Delivered, LinkEffect, LinkEvent, LinkState, Request, Timer } from './link-state.ts'
+
+export interface SerialLinkOptions {
+  description: ControllerDescription
+  openPort: OpenLinePort
+  runtime: Runtime
+  log: Log
+  settings: LinkSettings
+}
+
+/** What one line says, as frames. Each is acknowledged only after its handler returned. */
+export interface SerialLinkHandlers {
+  onUp(welcome: FrameOf<'WELCOME'>): void
+  onDown(reason: string): void
+  onResult(result: FrameOf<'RES'>): void
+  onEvent(event: FrameOf<'EVT'>): void
+  onListed(operations: readonly FrameOf<'OPS'>[]): void
+  onRefused(command: FrameOf<'CMD'>, why: Refusal): void
+}
+
+/** The shell around `link-machine.ts`: owns one controller's port, its timers, and the order of effects. */
+export class SerialLink {
+  readonly #options: SerialLinkOptions
+  readonly #handlers: SerialLinkHandlers
+  readonly #timers: Record<Timer, Cancel | undefined> = { retry: undefined, pulse: undefined }
+  readonly #inbox: LinkEvent[] = []
+  #state: LinkState = initialLink
+  #port: LinePort | undefined
+  #running = false
+
+  constructor(options: SerialLinkOptions, handlers: SerialLinkHandlers) {
+    this.#options = options
+    this.#handlers = handlers
+  }
+
+  start(): void {
+    this.#dispatch({ type: 'start' })
+  }
+
+  stop(): void {
+    this.#dispatch({ type: 'stop' })
+  }
+
+  /** Drops the connection and makes a new one, after the usual pause. */
+  reopen(reason: string): void {
+    this.#dispatch({ type: 'reopen', reason })
+  }
+
+  /** The controller's own words of this connection; `undefined` while it is not up. */
+  get welcome(): FrameOf<'WELCOME'> | undefined {
+    return this.#state.phase === 'up' ? this.#state.welcome : undefined
+  }
+
+  /** Queues a request. False where the line is not up: nothing was queued. */
+  submit(request: Request): boolean {
+    if (this.#state.phase !== 'up') return false
+    this.#dispatch({ type: 'submit', request })
+    return true
+  }
+
+  /** One event at a time: what handlers and ports do meanwhile waits its turn. */
+  #dispatch(event: LinkEvent): void {
+    this.#inbox.push(event)
+    if (this.#running) return
+    this.#running = true
+    try {
+      for (let next = this.#inbox.shift(); next; next = this.#inbox.shift()) this.#step(next)
+    } finally {
+      this.#running = false
+    }
+  }
+
+  #step(event: LinkEvent): void {
+    const { runtime, settings } = this.#options
+    const { state, effects } = stepLink(this.#state, event, runtime.clock.monotonic(), settings)
+    this.#state = state
+    for (const effect of effects) this.#perform(effect)
+  }
+
+  #perform(effect: LinkEffect): void {
+    switch (effect.type) {
+      case 'open':
+        return this.#open()
+      case 'close':
+        this.#port?.close()
+        this.#port = undefined
+        return
+      case 'write':
+        if (this.#port?.write(encodeFrame(effect.frame)) === false)
+          this.#dispatch({ type: 'closed', reason: 'the port is not open' })
+        return
+      case 'arm':
+        return this.#arm(effect.timer, effect.afterMs)
+      case 'disarm':
+        this.#timers[effect.timer]?.()
+        return
+      case 'back_off': {
+        const { runtime, settings } = this.#options
+        const pause = { firstMs: settings.reopenMs, maxMs: settings.maxReopenMs }
+        return this.#arm('pulse', backoffMs(effect.attempt, pause, runtime.random))
+      }
+      case 'deliver':
+        this.#deliver(effect.frame, effect.listed)
+        // At once, before anything that waits: the same frame may wait there a second time.
+        return this.#step({ type: 'handled', frame: effect.frame })
+      case 'refused':
+        return this.#handlers.onRefused(effect.command, effect.why)
+      case 'down':
+        this.#note(effect.wasUp ? 'warn' : 'debug', 'controller is not connected', { reason: effect.reason })
+        if (effect.wasUp) this.#handlers.onDown(effect.reason)
+    }
+  }
+
+  #deliver(frame: Delivered, listed: readonly FrameOf<'OPS'>[]): void {
+    switch (frame.type) {
+      case 'WELCOME':
+        this.#note('info', 'controller is up', { firmware: frame.fw, boot: frame.boot, memory: frame.mem })
+        return this.#handlers.onUp(frame)
+      case 'RES':
+        return this.#handlers.onResult(frame)
+      case 'EVT':
+        return this.#handlers.onEvent(frame)
+      case 'END':
+        return this.#handlers.onListed(listed)
+    }
+  }
+
+  #open(): void {
+    const { description, openPort, runtime } = this.#options
+    // A port that is not the current one any more has nothing to say.
+    const port: LinePort = openPort(
+      { path: description.port, baudRate: description.baudRate },
+      {
+        onOpen: () => {
+          if (this.#port !== port) return
+          const [high, low] = runtime.random.bytes(2)
+          this.#dispatch({ type: 'opened', host: randomHex(runtime.random, 4), seq: high! * 256 + low! })
+        },
+        onLine: (line) => {
+          if (this.#port === port) this.#receive(line)
+        },
+        onClose: (reason) => {
+          if (this.#port === port) this.#dispatch({ type: 'closed', reason })
+        },
+      },
+    )
+    this.#port = port
+  }
+
+  #receive(line: string): void {
+    const decoded = decodeFrame(line)
+    if (decoded.ok) this.#dispatch({ type: 'received', frame: decoded.frame })
+    // Damaged lines happen; whoever sent it sends it again.
+    else this.#note('debug', 'line not understood', { error: decoded.error })
+  }
+
+  #arm(timer: Timer, afterMs: number): void {
+    this.#timers[timer]?.()
+    this.#timers[timer] = this.#options.runtime.clock.after(afterMs, () =>
+      this.#dispatch({ type: 'timer', timer }),
+    )
+  }
+
+  #note(level: keyof Log, message: string, fields: object): void {
+    this.#options.log[level]({ controller: this.#options.description.id, ...fields }, message)
+  }
+}
