@@ -22,6 +22,8 @@ export const Ack = z.object({
   stream: z.enum(['ledger', 'telemetry', 'outbox']),
   epoch: Hex128,
   cursor: Seq,
+  /** The tag of the entry at the cursor; 0 before the first. A sender with another one there forgets nothing. */
+  tag: Tag,
   /** Something is missing behind the cursor: send again from there. */
   resend: z.boolean(),
   /** The receiver's history is not the sender's: begin a new epoch. */

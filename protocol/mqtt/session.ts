@@ -33,6 +33,11 @@ export const Welcome = z.object({
   protocol: z.int().positive(),
   /** The session it answers; a hub ignores a welcome to another one. */
   session: Hex128,
+  /**
+   * `clock.monotonic` of the hello it answers (an unasked welcome: of the last one). A hub takes no welcome to an earlier
+   * hello for the state of today, and reckons the round trip from it.
+   */
+  answers: z.number(),
   /** The cloud's cursor of the hub's ledger; `restart` asks the hub for a new epoch, beginning with a snapshot. */
   ledger: ReceiverPosition.extend({ restart: z.boolean() }),
   telemetry: ReceiverPosition,

@@ -33,7 +33,7 @@ export type Verdict =
   | { kind: 'duplicate' }
   /** Entries are missing before it: hold nothing, acknowledge with `resend` (I8). */
   | { kind: 'gap' }
-  /** Acknowledge with `fork`. */
+  /** Acknowledge with `fork`: the sender begins a new epoch. */
   | { kind: 'fork' }
   /** Of an epoch that `hello` or `welcome` has not announced: ignore it. */
   | { kind: 'foreign' }

@@ -3,7 +3,8 @@
  * caller's store; this decides which go out when, and which may be forgotten. The caller
  * - appends an entry in the transaction of the row that it reports, then dispatches `appended`;
  * - carries out the effects in their order;
- * - arms one timer on `arm`, replacing an earlier one, and dispatches `timeout` when it fires.
+ * - arms one timer on `arm`, replacing an earlier one, and dispatches `timeout` when it fires;
+ * - on `fork` mints a new epoch, and starts again from `initialSender`.
  */
 
 export interface SenderLimits {
@@ -18,7 +19,7 @@ export interface SenderLimits {
 
 export interface SenderState {
   epoch: string
-  /** Acknowledged through here, by the receiver's commit. */
+  /** Acknowledged through here, by the receiver's commit; or overwritten, in a lossy stream. */
   base: number
   /** The newest entry in the store. */
   last: number
@@ -27,14 +28,27 @@ export interface SenderState {
   connected: boolean
   /** Consecutive timeouts without progress. */
   retries: number
+  /** The timer runs. It is not wound up again by what is no progress: a busy store would put it off for ever. */
+  armed: boolean
+  /**
+   * The base from which a gap has been answered already. One lost batch makes a gap of every batch behind it; answering
+   * each with the whole window would flood the network that lost it.
+   */
+  answeredGap: number | null
 }
 
 export type SenderEvent =
-  /** The receiver told where it stands (in `welcome` or `hello`), under the same epoch. */
-  | { type: 'connected'; cursor: number }
+  /**
+   * The receiver told where it stands, under the same epoch. `ours`: the tag that it named is that of the sender's own
+   * entry at the cursor (`isOurs`). `atLeast`: what it must have reached if its history is this sender's: for a hub the
+   * base that its hello named; for the cloud its base at the first hello of a session, 0 at a repeated one.
+   */
+  | { type: 'connected'; cursor: number; ours: boolean; atLeast: number }
   | { type: 'disconnected' }
   | { type: 'appended'; last: number }
-  | { type: 'acked'; epoch: string; cursor: number; resend: boolean }
+  /** A lossy stream has overwritten its entries through here. */
+  | { type: 'overwritten'; through: number }
+  | { type: 'acked'; epoch: string; cursor: number; ours: boolean; resend: boolean; fork: boolean }
   | { type: 'timeout' }
 
 export type SenderEffect =
@@ -52,42 +66,92 @@ export interface SenderStep {
 }
 
 export function initialSender(position: { epoch: string; base: number; last: number }): SenderState {
-  return { ...position, sent: position.base, connected: false, retries: 0 }
+  const { epoch, base, last } = position
+  return { epoch, base, last, sent: base, connected: false, retries: 0, armed: false, answeredGap: null }
+}
+
+/**
+ * Whether a receiver's position lies in this sender's history, as far as the sender can know: it compares the tags where
+ * it still has the entry (`tagAt` gives the tag at `base` too); what it forgot was compared before it was forgotten.
+ */
+export function isOurs(
+  position: { cursor: number; tag: number },
+  sender: { base: number; last: number },
+  tagAt: (seq: number) => number | undefined,
+): boolean {
+  if (position.cursor > sender.last) return false
+  return position.cursor < sender.base || tagAt(position.cursor) === position.tag
 }
 
 /** One step of the sender. */
 export function stepSender(state: SenderState, event: SenderEvent, limits: SenderLimits): SenderStep {
   switch (event.type) {
     case 'connected': {
-      if (event.cursor > state.last || event.cursor < state.base)
-        return { state, effects: [{ type: 'fork' }] }
-      const base = event.cursor
-      const forget: SenderEffect[] = base > state.base ? [{ type: 'forget', through: base }] : []
-      return pump({ ...state, base, sent: base, connected: true, retries: 0 }, forget, limits)
+      if (event.cursor < event.atLeast || event.cursor > state.last || !event.ours) return fork(state)
+      const base = Math.max(state.base, event.cursor)
+      return pump(
+        { ...state, base, sent: base, connected: true, retries: 0, armed: false, answeredGap: null },
+        forget(state, base),
+        limits,
+      )
     }
     case 'disconnected':
       return {
-        state: { ...state, connected: false, sent: state.base, retries: 0 },
+        state: { ...initialSender(state), sent: state.base },
         effects: [{ type: 'disarm' }],
       }
     case 'appended':
       return pump({ ...state, last: Math.max(state.last, event.last) }, [], limits)
+    case 'overwritten': {
+      const base = Math.max(state.base, event.through)
+      return pump(
+        { ...state, base, last: Math.max(state.last, base), sent: Math.max(state.sent, base) },
+        [],
+        limits,
+      )
+    }
     case 'acked': {
-      if (event.epoch !== state.epoch) return { state, effects: [] }
-      if (event.cursor > state.last) return { state, effects: [{ type: 'fork' }] }
-      const progress = event.cursor > state.base
-      const base = Math.max(state.base, event.cursor)
-      const sent = event.resend && event.cursor >= state.base ? base : Math.max(state.sent, base)
-      const forget: SenderEffect[] = progress ? [{ type: 'forget', through: base }] : []
-      return pump({ ...state, base, sent, retries: progress ? 0 : state.retries }, forget, limits)
+      // Before the receiver has told where it stands, an acknowledgement may be one of an earlier connection.
+      if (!state.connected || event.epoch !== state.epoch) return { state, effects: [] }
+      if (event.fork || event.cursor > state.last || !event.ours) return fork(state)
+      if (event.cursor < state.base) return { state, effects: [] }
+      const base = event.cursor
+      const progress = base > state.base
+      const resend = event.resend && state.answeredGap !== base
+      return pump(
+        {
+          ...state,
+          base,
+          sent: resend ? base : Math.max(state.sent, base),
+          retries: progress ? 0 : state.retries,
+          armed: state.armed && !progress && !resend,
+          answeredGap: resend ? base : state.answeredGap,
+        },
+        forget(state, base),
+        limits,
+      )
     }
     case 'timeout':
-      if (!state.connected || state.base === state.sent) return { state, effects: [] }
-      return pump({ ...state, sent: state.base, retries: state.retries + 1 }, [], limits)
+      if (!state.connected || state.base === state.sent)
+        return { state: { ...state, armed: false }, effects: [] }
+      return pump(
+        { ...state, sent: state.base, retries: state.retries + 1, armed: false, answeredGap: null },
+        [],
+        limits,
+      )
   }
 }
 
-/** Fills the window, then arms or disarms the timer. */
+/** Nothing goes out any more, and nothing is forgotten, until the new epoch. */
+function fork(state: SenderState): SenderStep {
+  return { state: initialSender(state), effects: [{ type: 'disarm' }, { type: 'fork' }] }
+}
+
+function forget(state: SenderState, through: number): SenderEffect[] {
+  return through > state.base ? [{ type: 'forget', through }] : []
+}
+
+/** Fills the window, then sees to the timer. */
 function pump(state: SenderState, effects: SenderEffect[], limits: SenderLimits): SenderStep {
   if (!state.connected) return { state, effects }
   let sent = state.sent
@@ -96,7 +160,11 @@ function pump(state: SenderState, effects: SenderEffect[], limits: SenderLimits)
     effects.push({ type: 'send', first: sent + 1, count })
     sent += count
   }
-  const afterMs = Math.min(limits.maxRetryMs, limits.retryMs * 2 ** Math.min(state.retries, 16))
-  effects.push(sent > state.base ? { type: 'arm', afterMs } : { type: 'disarm' })
-  return { state: { ...state, sent }, effects }
+  const armed = sent > state.base
+  if (armed && !state.armed) {
+    const afterMs = Math.min(limits.maxRetryMs, limits.retryMs * 2 ** Math.min(state.retries, 16))
+    effects.push({ type: 'arm', afterMs })
+  }
+  if (!armed) effects.push({ type: 'disarm' })
+  return { state: { ...state, sent, armed }, effects }
 }
