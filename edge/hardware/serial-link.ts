@@ -6,9 +6,17 @@ import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
 import { decodeFrame, encodeFrame } from '../../protocol/serial/codec.ts'
 import type { FrameOf, Refusal } from '../../protocol/serial/frames.ts'
 import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
-import { initialLink, stepLink } from './link-machine.ts'
+import { stepLink } from './link-machine.ts'
 import type { LinkSettings } from './link-settings.ts'
-import type { Delivered, LinkEffect, LinkEvent, LinkState, Request, Timer } from './link-state.ts'
+import {
+  initialLink,
+  type Delivered,
+  type LinkEffect,
+  type LinkEvent,
+  type LinkState,
+  type Request,
+  type Timer,
+} from './link-state.ts'
 
 export interface SerialLinkOptions {
   description: ControllerDescription

@@ -1,0 +1,64 @@
+import { ReadlineParser } from '@serialport/parser-readline'
+import { SerialPort } from 'serialport'
+import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
+import type { LinePort, LinePortHandlers, OpenLinePort } from '../../protocol/serial/line-port.ts'
+import { LineCap } from './line-cap.ts'
+
+/** Beyond the longest line with its carriage return, so that the codec sees that a line was cut, and refuses it. */
+const CAP_BYTES = MAX_LINE_BYTES + 2
+
+/** A real serial line: `serialport` on a device or a pseudo-terminal. */
+export const openSerialPort: OpenLinePort = ({ path, baudRate }, handlers) =>
+  new SerialPortLine(path, baudRate, handlers)
+
+class SerialPortLine implements LinePort {
+  readonly #port: SerialPort
+  readonly #handlers: LinePortHandlers
+  #ended = false
+
+  constructor(path: string, baudRate: number, handlers: LinePortHandlers) {
+    this.#handlers = handlers
+    // `hupcl: false`: many boards reset when DTR falls, and ours must not restart because the hub's service did.
+    this.#port = new SerialPort({ path, baudRate, hupcl: false, lock: true, autoOpen: false })
+    this.#port.on('error', (error) => this.#end(error.message))
+    this.#port.on('close', (error: Error | null) => this.#end(error?.message ?? 'the port closed'))
+    // A hang-up may also read as the end of a file.
+    this.#port.on('end', () => this.#end('the port hung up'))
+    // Always read: a port that nobody reads does not notice that it vanished until a write fails.
+    this.#port
+      .pipe(new LineCap(CAP_BYTES))
+      .pipe(new ReadlineParser({ encoding: 'latin1' }))
+      .on('data', (line: string) => {
+        if (!this.#ended) this.#handlers.onLine(line)
+      })
+    this.#port.open((error) => {
+      if (error) return this.#end(error.message)
+      if (this.#ended) return this.#release()
+      this.#handlers.onOpen()
+    })
+  }
+
+  write(line: string): boolean {
+    // On a closed port `serialport` would queue it.
+    if (this.#ended || !this.#port.isOpen) return false
+    this.#port.write(`${line}\n`, 'latin1')
+    return true
+  }
+
+  close(): void {
+    this.#ended = true
+    this.#release()
+  }
+
+  #end(reason: string): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#release()
+    this.#handlers.onClose(reason)
+  }
+
+  #release(): void {
+    // While it opens there is nothing to close yet; the callback of `open` comes back here.
+    if (this.#port.isOpen) this.#port.close()
+  }
+}
