@@ -1,0 +1,53 @@
+/**
+ * Who is calling, as a route's handler gets to see it. `id` keys rate limits and idempotency; `actor` is what the audit
+ * log says.
+ */
+interface Caller {
+  id: string
+  actor: string
+}
+
+/** On owner paths: an API key, or an identity token whose roles grant the route's scope on `hubs`. */
+export interface OwnerCredential extends Caller {
+  kind: 'api'
+  /** The key's owner. Null for identity tokens, whose roles name hubs of any owner. */
+  ownerId: number | null
+  /** `*`: every hub of the owner; every hub where there is no owner. */
+  hubs: '*' | readonly number[]
+  /** The API key's public prefix, recorded as `confirmed_by_key`; null for identity tokens. */
+  keyPrefix: string | null
+}
+
+/** What an identity token says of its subject. */
+export interface IdentityClaims {
+  phoneNumber: string | null
+  email: string | null
+  /** Whether `email` may be believed. */
+  emailVerified: boolean
+  anonymous: boolean
+  role: string | null
+}
+
+export interface IdentityCredential extends Caller {
+  kind: 'identity'
+  /** The token's `sub`. */
+  identity: string
+  claims: IdentityClaims
+}
+
+/** An identity whose user exists. */
+export interface UserCredential extends Omit<IdentityCredential, 'kind'> {
+  kind: 'user'
+  userId: number
+}
+
+export interface DiagCredential extends Caller {
+  kind: 'diag'
+}
+
+export interface AnonymousCredential extends Caller {
+  kind: 'none'
+}
+
+export type Credential =
+  OwnerCredential | IdentityCredential | UserCredential | DiagCredential | AnonymousCredential

@@ -1,0 +1,33 @@
+import { errorCodes, errorStatus } from '../../protocol/model/error-codes.ts'
+import type { ErrorCode } from '../../protocol/model/error-codes.ts'
+
+/** One entry of a 422's `detail`, as FastAPI clients read it (contract §2). */
+export interface ValidationItem {
+  loc: (string | number)[]
+  msg: string
+  type: string
+  input?: unknown
+  ctx?: Record<string, unknown>
+}
+
+export type ErrorDetails = Readonly<Record<string, unknown>>
+
+/** An answer that is an error, by its code (contract §2). Services throw it; `render-error.ts` alone writes it out. */
+export class ApiError extends Error {
+  readonly code: ErrorCode
+  readonly details: ErrorDetails | undefined
+  /** Present for requests that failed validation. */
+  readonly items: readonly ValidationItem[] | undefined
+
+  constructor(code: ErrorCode, message?: string, details?: ErrorDetails, items?: readonly ValidationItem[]) {
+    super(message ?? errorCodes[code].message)
+    this.name = 'ApiError'
+    this.code = code
+    this.details = details
+    this.items = items
+  }
+
+  get status(): number {
+    return errorStatus(this.code, this.details)
+  }
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import { Cents, Id } from './fields.ts'
+import { defineRoutes } from './route.ts'
+
+/** Contract §9. `quantity` is what can still be bought; the purchase price is nobody's business here. */
+export const Product = z.object({
+  id: Id,
+  name: z.string(),
+  upc: z.string(),
+  description: z.string().nullable(),
+  category_id: Id,
+  category: z.string(),
+  subcategory_id: Id.nullable(),
+  subcategory: z.string().nullable(),
+  original_price: Cents,
+  discounted_price: Cents,
+  quantity: z.int(),
+  in_stock: z.boolean(),
+  cabinet: z.int(),
+  shelf: z.int(),
+  row: z.int(),
+  image_url: z.string(),
+  is_bestseller: z.boolean(),
+})
+export type Product = z.infer<typeof Product>
+
+const common = {
+  method: 'GET',
+  interface: 'consumer',
+  auth: { kind: 'optional-identity' },
+  rate: 'standard',
+  tag: 'Products',
+} as const
+
+/** C §4.7. */
+export const consumerProductRoutes = defineRoutes({
+  'consumer.products.list': {
+    ...common,
+    path: '/hubs/{hub_id}/products',
+    params: z.object({ hub_id: Id }),
+    query: z.object({
+      subcategory_id: Id.optional(),
+      category_id: Id.optional(),
+      product_name: z.string().max(200).optional(),
+      page: z.int().min(1).max(1_000_000).default(1),
+      size: z.int().min(1).max(100).default(50),
+    }),
+    response: z.array(Product),
+    errors: ['hub_not_found'],
+    summary: 'Search the products of a hub',
+    description:
+      'The header `X-Total-Count` says how many there are in all, `Link` where the other pages are.',
+  },
+  'consumer.products.get': {
+    ...common,
+    path: '/hubs/{hub_id}/products/{product_id}',
+    params: z.object({ hub_id: Id, product_id: Id }),
+    response: Product,
+    errors: ['hub_not_found', 'product_not_found'],
+    summary: 'Read a product of a hub',
+  },
+})

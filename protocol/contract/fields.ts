@@ -1,0 +1,43 @@
+import { z } from 'zod'
+import { OrderStatus } from '../model/order-status.ts'
+
+/** Field schemas that many routes share. */
+
+/** A row's id. Bounded as the databases bound it. */
+export const Id = z.int().min(1).max(2_147_483_647)
+
+/** Integer cents. */
+export const Cents = z.int()
+
+/** An instant: ISO 8601 in UTC with a trailing `Z` (O §1). */
+export const Timestamp = z.iso.datetime()
+
+/** `processing_status` (contract §5). */
+export const ProcessingStatus = z.literal(Object.values(OrderStatus))
+export const ProcessingStatusName = z.enum(
+  Object.keys(OrderStatus) as [keyof typeof OrderStatus, ...(keyof typeof OrderStatus)[]],
+)
+
+/** Derived from an order's payments and refunds (contract §5, I6). */
+export const PaymentStatus = z.enum([
+  'unpaid',
+  'pending',
+  'requires_action',
+  'authorized',
+  'completed',
+  'partially_refunded',
+  'refunded',
+  'failed',
+  'canceled',
+])
+export type PaymentStatus = z.infer<typeof PaymentStatus>
+
+/** A bin's number, within the documented range (O §8). */
+export const BinNumber = z.int().min(1).max(4)
+
+/** E.164. */
+export const PhoneNumber = z.string().regex(/^\+[1-9]\d{6,14}$/)
+export const Email = z
+  .string()
+  .max(254)
+  .regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/)

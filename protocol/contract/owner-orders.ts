@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import { Cents, Id, PaymentStatus, ProcessingStatus, Timestamp } from './fields.ts'
+import { defineRoutes } from './route.ts'
+
+/** O §2, order and order item. Of a cart, whose prices are not frozen, the totals are what they would be now. */
+export const OwnerOrder = z.object({
+  id: Id,
+  user_id: Id,
+  total_price_original: Cents,
+  total_price_discounted: Cents,
+  payment_status: PaymentStatus,
+  processing_status: ProcessingStatus,
+  created_at: Timestamp,
+  order_items: z.array(
+    z.object({
+      productUPC: z.string(),
+      name: z.string(),
+      qty: z.int(),
+      /** All of the line has dropped. */
+      dropped: z.boolean(),
+      qty_dropped: z.int(),
+      refunded_quantity: z.int(),
+      /** Per unit, after the product's own markdown. */
+      price: Cents,
+      image_url: z.string(),
+    }),
+  ),
+})
+export type OwnerOrder = z.infer<typeof OwnerOrder>
+
+/** O §4.3. */
+export const ownerOrderRoutes = defineRoutes({
+  'owner.orders.list': {
+    method: 'GET',
+    path: '/owners/hubs/all_orders_paginated/',
+    interface: 'owner',
+    auth: { kind: 'api', scope: 'orders:read' },
+    rate: 'standard',
+    query: z.object({
+      hub_id: Id,
+      limit: z.int().min(1).max(100).default(20),
+      cursor: Id.nullable().default(null),
+      search: z.string().max(200).nullable().default(null),
+    }),
+    hub: 'hub_id',
+    response: z.object({
+      data: z.array(OwnerOrder),
+      next_cursor: Id.nullable(),
+      has_more: z.boolean(),
+    }),
+    badValues: { 'query.cursor': 'invalid_cursor' },
+    tag: 'Orders',
+    summary: "A hub's order history, newest first",
+    description:
+      '`cursor` is the `next_cursor` of the page before. `search` finds an exact order id, a part of an item’s name, or the beginning of a UPC.',
+  },
+  'owner.orders.refund': {
+    method: 'POST',
+    path: '/owners/orders/{order_id}/refund',
+    interface: 'owner',
+    auth: { kind: 'api', scope: 'orders:write' },
+    rate: 'standard',
+    params: z.object({ order_id: Id }),
+    body: z.object({
+      /** Means the original payment method. */
+      destination: z.literal('Bank Account').optional(),
+      /** The older name of `destination`. */
+      refund_destination: z.literal('Bank Account').optional(),
+      /** Cents; all that remains where absent. */
+      amount: z.int().min(1).optional(),
+    }),
+    bodyOptional: true,
+    response: z.object({
+      success: z.boolean(),
+      order_id: Id,
+      new_status: z.enum(['refunded', 'partially_refunded']),
+    }),
+    errors: [
+      'order_not_found',
+      'already_refunded',
+      'refund_failed',
+      'processor_unavailable',
+      'order_state_conflict',
+    ],
+    badValues: {
+      'body.amount': 'invalid_amount',
+      'body.destination': 'invalid_destination',
+      'body.refund_destination': 'invalid_destination',
+    },
+    idempotent: true,
+    tag: 'Orders',
+    summary: 'Refund an order, whole or in part, to its original payment method',
+    examples: { body: { destination: 'Bank Account', amount: 250 } },
+  },
+})

@@ -1,0 +1,89 @@
+import type { z } from 'zod'
+import type { ErrorCode } from '../model/error-codes.ts'
+import type { Scope } from '../model/scopes.ts'
+
+/**
+ * A route as data. The router, credential and scope checks, rate limits, validation, the OpenAPI document and the contract
+ * tests all come from this. Routes live in tables keyed by their id (`owner.hubs.list`).
+ */
+export interface Route {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** As the document spells it, trailing slash included; `{name}` is a path parameter. Consumer paths without prefix. */
+  path: string
+  interface: Interface
+  auth: Auth
+  rate: RateClass
+  /** Field schemas are of parsed values: integers as `z.int()`. The HTTP layer reads them out of strings. */
+  params?: z.ZodObject
+  query?: z.ZodObject
+  /** Of the JSON body. Strict (`z.strictObject`) for PUT and PATCH, lenient for POST (contract §1). */
+  body?: z.ZodObject
+  /** A request without any body is one with `{}`. */
+  bodyOptional?: true
+  /** The body is handed on unparsed (webhooks, whose signature is over the bytes). */
+  rawBody?: true
+  /** Of the success body. */
+  response: z.ZodType
+  /** Success status; 200 where absent. */
+  status?: number
+  /** Media type of the success body; JSON where absent. */
+  produces?: 'text/html'
+  /** The query or path parameter that names a hub to which an `api` credential needs access (contract §2). */
+  hub?: string
+  /** Error codes beyond those that follow from the other fields. */
+  errors?: readonly ErrorCode[]
+  /** The specific code for a bad value where the document names one: `body.quantity` → `invalid_quantity`. */
+  badValues?: Readonly<Record<string, ErrorCode>>
+  /** Accepts `Idempotency-Key` (contract §3). */
+  idempotent?: true
+  tag: string
+  summary: string
+  description?: string
+  examples?: { body?: unknown; response?: unknown }
+}
+
+/** Owner paths stand below `/api/v1`, root paths at `/`, consumer paths at both (contract §1). */
+export type Interface = 'owner' | 'consumer' | 'diag' | 'root'
+
+export type Auth =
+  /** An API key, or an identity token with a role; one scope (O §5). */
+  | { kind: 'api'; scope: Scope }
+  /** An identity token of an existing user, who is the one named by a `user_id` in the path. */
+  | { kind: 'user' }
+  /** Any identity token; its user may not exist yet. */
+  | { kind: 'identity' }
+  /** An identity token or nothing. */
+  | { kind: 'optional-identity' }
+  /** An API key with the scope, or an identity token with role `admin`. */
+  | { kind: 'diag'; scope: Scope }
+  | { kind: 'none' }
+
+/** Requests a minute and whose (contract §4, O §8). */
+export const rateClasses = {
+  standard: { requests: 360, by: 'credential' },
+  low: { requests: 90, by: 'credential' },
+  payment: { requests: 20, by: 'credential' },
+  /** Unauthenticated pages; by address. */
+  open: { requests: 360, by: 'address' },
+  /** Unauthenticated look-ups that could be used to enumerate; by address. */
+  lookup: { requests: 10, by: 'address' },
+  /** Signed calls of the card processor. */
+  unlimited: { requests: Infinity, by: 'address' },
+} as const satisfies Record<string, { requests: number; by: 'credential' | 'address' }>
+export type RateClass = keyof typeof rateClasses
+
+/** Keeps the exact type of each route, so that its handler's types follow from it. */
+export const defineRoutes = <const T extends Record<string, Route>>(table: T): T => table
+
+/** The paths at which a route is served, as documented (contract §1). */
+export function mountsOf(route: Pick<Route, 'interface' | 'path'>): string[] {
+  switch (route.interface) {
+    case 'root':
+      return [route.path]
+    case 'owner':
+      return [`/api/v1${route.path}`]
+    case 'consumer':
+    case 'diag':
+      return [`/api/v1${route.path}`, route.path]
+  }
+}

@@ -1,0 +1,25 @@
+import { consumerOrderRoutes } from './consumer-orders.ts'
+import { consumerPaymentRoutes } from './consumer-payments.ts'
+import { consumerProductRoutes } from './consumer-products.ts'
+import { consumerUserRoutes } from './consumer-users.ts'
+import { ownerControlRoutes } from './owner-controls.ts'
+import { ownerHubRoutes } from './owner-hubs.ts'
+import { ownerInventoryRoutes } from './owner-inventory.ts'
+import { ownerOrderRoutes } from './owner-orders.ts'
+import { rootRoutes } from './root-routes.ts'
+
+/** Every route of the service. */
+export const routes = {
+  ...ownerHubRoutes,
+  ...ownerInventoryRoutes,
+  ...ownerOrderRoutes,
+  ...ownerControlRoutes,
+  ...consumerUserRoutes,
+  ...consumerProductRoutes,
+  ...consumerOrderRoutes,
+  ...consumerPaymentRoutes,
+  ...rootRoutes,
+}
+export type Routes = typeof routes
+export type RouteId = keyof Routes
+export const routeIds = Object.keys(routes) as RouteId[]

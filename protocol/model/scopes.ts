@@ -1,0 +1,36 @@
+/** Scopes of API keys: the document's (O §5), and two for diagnostics (contract §3). Write does not imply read. */
+export const scopes = [
+  'inventory:read',
+  'inventory:write',
+  'orders:read',
+  'orders:write',
+  'analytics:read',
+  'hubs:read',
+  'hubs:write',
+  'controls:read',
+  'controls:write',
+  'maintenance:read',
+  'maintenance:write',
+  'promotions:read',
+  'promotions:write',
+  'diag:read',
+  'diag:write',
+] as const
+export type Scope = (typeof scopes)[number]
+
+export const isScope = (value: string): value is Scope => scopes.some((scope) => scope === value)
+
+/** Roles of identity tokens on owner paths (contract §3). */
+export const roleNames = ['owner', 'technician', 'analyst'] as const
+export type RoleName = (typeof roleNames)[number]
+
+const documented = scopes.filter((scope) => !scope.startsWith('diag:'))
+const of = (...groups: string[]): Scope[] =>
+  documented.filter((scope) => groups.includes(scope.split(':')[0]!))
+
+/** What a role on a hub grants there. */
+export const roleScopes: Record<RoleName, readonly Scope[]> = {
+  owner: documented,
+  technician: of('hubs', 'controls', 'maintenance'),
+  analyst: documented.filter((scope) => scope.endsWith(':read')),
+}
