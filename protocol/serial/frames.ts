@@ -27,7 +27,10 @@ const word = z.string().regex(/^[A-Za-z0-9_.:+-]{1,40}$/)
 export const actions = ['open_door', 'close_door', 'raise_lift', 'lower_lift', 'dispense'] as const
 export type Action = (typeof actions)[number]
 
-/** Why a command was refused: nothing moved, and nothing was remembered. SPEC §7. */
+/**
+ * Why a command was refused: nothing moved, and nothing was remembered. Except that `stale_host` says so only of this
+ * copy of the line: an earlier one may have been taken over before the controller restarted. SPEC §6, §7.
+ */
 export const refusals = [
   'stale_host',
   'unknown_device',
@@ -95,7 +98,7 @@ export const frameSchemas = {
   // Controller to host.
   WELCOME: z.strictObject({
     proto: integer(99),
-    /** The HELLO's host session: whatever came before this frame belongs to an earlier session. SPEC §5. */
+    /** The HELLO's host session: what came before this frame may be an earlier session's. Zeros at boot. SPEC §5. */
     host: id32,
     fw: word,
     boot: id32,
@@ -133,11 +136,9 @@ export type FrameBody<T extends FrameType> = z.output<(typeof frameSchemas)[T]>
 export type Frame = { [T in FrameType]: { seq: number; type: T } & FrameBody<T> }[FrameType]
 export type FrameOf<T extends FrameType> = Extract<Frame, { type: T }>
 
-/**
- * Frames that the receiver acknowledges with ACK (or NAK), and the sender repeats until then. HELLO is repeated too, but
- * only its WELCOME ends that: an ACK might be an older session's. SPEC §4.
- */
+/** Frames that the receiver acknowledges with ACK (or NAK), and the sender repeats until then. SPEC §4. */
 export const acknowledged: ReadonlySet<FrameType> = new Set([
+  'HELLO',
   'CMD',
   'QRY',
   'LST',
