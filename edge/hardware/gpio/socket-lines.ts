@@ -1,0 +1,19 @@
+import { connect } from 'node:net'
+import type { GpioAddress } from '../../../protocol/gpio/address.ts'
+import { createGpioClient } from '../../../protocol/gpio/client.ts'
+import { socketLinePort } from '../../../protocol/gpio/socket-port.ts'
+import type { GpioLines } from '../../../protocol/model/gpio.ts'
+import type { Log } from '../../../protocol/model/log.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+
+/**
+ * GPIO lines over a socket (`protocol/gpio/messages.ts`), for machines on which a simulated chip cannot be mounted as a
+ * sysfs tree. Reconnects for ever; while there is no connection reads are `undefined` and writes false.
+ */
+export function createSocketLines(options: { address: GpioAddress; runtime: Runtime; log: Log }): GpioLines {
+  return createGpioClient({
+    runtime: options.runtime,
+    log: options.log,
+    open: (handlers) => socketLinePort(connect({ noDelay: true, ...options.address }), handlers),
+  })
+}

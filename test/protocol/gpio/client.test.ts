@@ -1,0 +1,120 @@
+import { expect, test } from 'vitest'
+import { createGpioClient } from '../../../protocol/gpio/client.ts'
+import type { GpioChipMessage, GpioLineState } from '../../../protocol/gpio/messages.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { LinePortHandlers } from '../../../protocol/serial/line-port.ts'
+import { manualRuntime } from '../../support/manual-runtime.ts'
+
+const line = (name: string, direction: 'in' | 'out', level: 0 | 1 = 0): GpioLineState => ({
+  name,
+  direction,
+  level,
+  driven: false,
+})
+
+function setUp() {
+  const runtime = manualRuntime()
+  const connections: { handlers: LinePortHandlers; sent: string[]; open: boolean }[] = []
+  const client = createGpioClient({
+    runtime,
+    log: silentLog,
+    open(handlers) {
+      const connection = { handlers, sent: [] as string[], open: true }
+      connections.push(connection)
+      return {
+        write: (text) => connection.open && connection.sent.push(text) > 0,
+        close: () => void (connection.open = false),
+      }
+    },
+  })
+  const latest = () => connections.at(-1)!
+  const say = (message: GpioChipMessage) => latest().handlers.onLine(JSON.stringify(message))
+  const sayLines = (...lines: GpioLineState[]) => say({ type: 'lines', protocol: 1, lines })
+  return { runtime, connections, client, latest, say, sayLines }
+}
+
+test('levels are unknown before the chip said them, and those that it last said after', () => {
+  const { client, say, sayLines } = setUp()
+  expect(client.read('main_door')).toBeUndefined()
+  sayLines(line('main_door', 'in', 1))
+  expect(client.read('main_door')).toBe(1)
+  say({ type: 'level', name: 'main_door', level: 0 })
+  expect(client.read('main_door')).toBe(0)
+  expect(client.read('other')).toBeUndefined()
+})
+
+test('only an output of a connected chip can be driven, and nothing is queued for later', async () => {
+  const { client, latest, sayLines, runtime, connections } = setUp()
+  expect(client.write('main_lock', 1)).toBe(false)
+  sayLines(line('main_lock', 'out'), line('main_door', 'in'))
+  expect(client.write('main_door', 1)).toBe(false)
+  expect(client.write('main_lock', 1)).toBe(true)
+  expect(client.read('main_lock')).toBe(1)
+  expect(latest().sent).toEqual(['{"type":"drive","name":"main_lock","level":1}'])
+  latest().handlers.onClose('gone')
+  expect(client.write('main_lock', 0)).toBe(false)
+  expect(client.read('main_lock')).toBeUndefined()
+  await runtime.pass(5000)
+  expect(connections.length).toBeGreaterThan(1)
+  expect(latest().sent).toEqual([])
+})
+
+test('a watcher hears of each change, of the loss of the chip and of its return', async () => {
+  const { client, latest, say, sayLines, runtime } = setUp()
+  const seen: unknown[] = []
+  client.watch('main_door', () => seen.push(client.read('main_door')))
+  sayLines(line('main_door', 'in'))
+  say({ type: 'level', name: 'main_door', level: 1 })
+  say({ type: 'level', name: 'main_door', level: 1 })
+  latest().handlers.onClose('gone')
+  await runtime.pass(100)
+  sayLines(line('main_door', 'in'))
+  expect(seen).toEqual([0, 1, undefined, 0])
+})
+
+test('a silent chip is given up and connected to again; one that says that it is alive is not', async () => {
+  const { say, sayLines, runtime, connections, client } = setUp()
+  sayLines(line('main_door', 'in'))
+  for (let second = 0; second < 10; second++) {
+    await runtime.pass(1000)
+    say({ type: 'alive' })
+  }
+  expect(connections).toHaveLength(1)
+  await runtime.pass(3999)
+  expect(client.read('main_door')).toBe(0)
+  await runtime.pass(1)
+  expect(client.read('main_door')).toBeUndefined()
+  expect(connections[0]!.open).toBe(false)
+  await runtime.pass(100)
+  expect(connections).toHaveLength(2)
+})
+
+test('what is said on a connection given up is not heard', async () => {
+  const { sayLines, runtime, connections, client } = setUp()
+  sayLines(line('main_door', 'in'))
+  connections[0]!.handlers.onLine('nonsense')
+  await runtime.pass(100)
+  sayLines(line('main_door', 'in'))
+  connections[0]!.handlers.onLine('{"type":"level","name":"main_door","level":1}')
+  connections[0]!.handlers.onClose('late')
+  expect(client.read('main_door')).toBe(0)
+})
+
+test('it tries for ever, ever more slowly, and no more once it is closed', async () => {
+  const { runtime, connections, client, latest } = setUp()
+  const times: number[] = []
+  for (let attempt = 0; attempt < 12; attempt++) {
+    const count = connections.length
+    latest().handlers.onClose('refused')
+    const from = runtime.clock.monotonic()
+    while (connections.length === count) await runtime.pass(1)
+    times.push(runtime.clock.monotonic() - from)
+  }
+  expect(times[0]).toBeLessThan(51)
+  expect(times.at(-1)).toBeGreaterThan(999)
+  expect(times.at(-1)).toBeLessThan(2001)
+  client.close()
+  const count = connections.length
+  await runtime.pass(60_000)
+  expect(connections).toHaveLength(count)
+})
