@@ -11,4 +11,6 @@ export interface CloudContext {
   log: Log
   checkpoint: Checkpoint
   settings: CloudSettings
+  /** Told of each error that ended a turn nobody waits for (`background.ts`); by default it is logged. */
+  onFault?(error: unknown, during: string): void
 }

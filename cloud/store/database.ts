@@ -18,6 +18,8 @@ export interface Tx {
   afterCommit(effect: () => void): void
   /** Locks the rows that a query reads until the end (PostgreSQL; SQLite has one writer at a time anyway). */
   forUpdate<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O>
+  /** Tells this process's `onWake` listeners, after the commit, that the outbox of a hub has grown. */
+  wake(hubId: number): void
   /** Undoes `work` alone, and drops its effects, where it throws; the error is thrown on. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
@@ -28,6 +30,8 @@ export interface CloudDatabase {
   migrate(): Promise<void>
   /** `work` may run more than once (see `isRetryable`): it must have no effect but its queries and `afterCommit`. */
   transact<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  /** Calls `listener` with a hub's id whenever a transaction of this process has added to its outbox. Returns an undo. */
+  onWake(listener: (hubId: number) => void): () => void
   close(): Promise<void>
 }
 
@@ -45,11 +49,15 @@ const MAX_ATTEMPTS = 20
 export function openDatabase({ url, checkpoint = noCheckpoint, sqlite }: DatabaseOptions): CloudDatabase {
   const kind: DatabaseKind = sqlite || url.startsWith('sqlite:') ? 'sqlite' : 'postgres'
   const kysely = kind === 'sqlite' ? openSqlite(url, sqlite) : openPostgres(url)
+  const wakeListeners = new Set<(hubId: number) => void>()
+  const wake = (hubId: number): void => {
+    for (const listener of wakeListeners) listener(hubId)
+  }
 
   async function once<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const effects: (() => void)[] = []
     const result = await kysely.transaction().execute(async (q) => {
-      const value = await work(createTx(q, kind, effects))
+      const value = await work(createTx(q, kind, effects, wake))
       checkpoint('db.before-commit')
       return value
     })
@@ -70,15 +78,25 @@ export function openDatabase({ url, checkpoint = noCheckpoint, sqlite }: Databas
           if (attempt === MAX_ATTEMPTS || !isRetryable(error)) throw error
         }
     },
+    onWake(listener) {
+      wakeListeners.add(listener)
+      return () => void wakeListeners.delete(listener)
+    },
     close: () => kysely.destroy(),
   }
 }
 
-function createTx(q: Transaction<Tables>, kind: DatabaseKind, effects: (() => void)[]): Tx {
+function createTx(
+  q: Transaction<Tables>,
+  kind: DatabaseKind,
+  effects: (() => void)[],
+  wake: (hubId: number) => void,
+): Tx {
   return {
     q,
     kind,
     afterCommit: (effect) => void effects.push(effect),
+    wake: (hubId) => void effects.push(() => wake(hubId)),
     // Not FOR UPDATE: that would also stop other transactions from inserting rows that refer to the locked one.
     forUpdate: (query) => (kind === 'postgres' ? query.forNoKeyUpdate() : query),
     async savepoint(work) {

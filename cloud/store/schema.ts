@@ -320,7 +320,6 @@ export interface Tables {
     seq: Fixed<number>
     tag: Fixed<number>
     body: Fixed<string>
-    created_at: Fixed<Instant>
   }
   dead_letters: {
     id: Generated<number>

@@ -123,7 +123,7 @@ export const SnapshotEntry = z.object({
 })
 export type SnapshotEntry = z.infer<typeof SnapshotEntry>
 
-export const HubEntry = z.union([
+export const HubEntry = z.discriminatedUnion('kind', [
   OrderEntry,
   StockEntry,
   OperationEntry,

@@ -14,7 +14,10 @@ export type SenderPosition = z.infer<typeof SenderPosition>
 export const ReceiverPosition = z.object({ epoch: Hex128.nullable(), cursor: Seq, tag: Tag })
 export type ReceiverPosition = z.infer<typeof ReceiverPosition>
 
-/** Hub → cloud, first on every connection. */
+/**
+ * Hub → cloud, first on every connection; repeated every few seconds until the welcome comes, when a `hail` asks for it,
+ * and after the hub has begun a new epoch. Within one session the one with the latest `clock.monotonic` holds.
+ */
 export const Hello = z.object({
   protocol: z.int().positive(),
   /** Minted for each connection; commands carry it (I2). */
@@ -47,6 +50,16 @@ export const Welcome = z.object({
   clock: z.object({ wall: z.number() }),
 })
 export type Welcome = z.infer<typeof Welcome>
+
+/**
+ * Cloud → hub: say hello again, whatever session this is (at most once a second). The cloud asks when it hears a hub
+ * whose session it does not know, for example after the process that did has died (SPEC §4).
+ */
+export const Hail = z.object({
+  /** The session that the cloud believes in, if any. */
+  session: Hex128.nullable(),
+})
+export type Hail = z.infer<typeof Hail>
 
 /** Retained, and the connection's will with `online: false`. A hint only. */
 export const Presence = z.object({ session: Hex128, online: z.boolean() })

@@ -8,7 +8,7 @@ export const hubUser = (hubId: number): string => `hub-${hubId}`
 
 export const upChannels = ['presence', 'hello', 'heartbeat', 'entries', 'telemetry', 'ack', 'result'] as const
 export type UpChannel = (typeof upChannels)[number]
-export const downChannels = ['welcome', 'entries', 'ack', 'command'] as const
+export const downChannels = ['welcome', 'hail', 'entries', 'ack', 'command'] as const
 export type DownChannel = (typeof downChannels)[number]
 
 export const upTopic = (hubId: number, channel: UpChannel): string =>

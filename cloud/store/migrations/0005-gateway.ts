@@ -40,7 +40,6 @@ export const gateway: CloudMigration = {
       seq ${int} not null,
       tag ${int} not null,
       body ${text} not null,
-      created_at ${int} not null,
       primary key (hub_id, epoch, seq)
     ) ${end}`,
     `create table dead_letters (
