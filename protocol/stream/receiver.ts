@@ -43,6 +43,20 @@ export interface ReceiverOptions {
   lossy: boolean
 }
 
+/**
+ * What to do with the epoch that a sender announces: `same`; `new`: take it up from 0, and keep the old one as history;
+ * `left`: the receiver has moved on from it. That is an old message, or a sender restored to its past: a receiver never
+ * goes back (it would apply again what it has applied), but answers `fork` or `restart`.
+ */
+export function judgeEpoch(
+  current: string | null,
+  offered: string,
+  hasLeft: (epoch: string) => boolean,
+): 'same' | 'new' | 'left' {
+  if (offered === current) return 'same'
+  return hasLeft(offered) ? 'left' : 'new'
+}
+
 /** Judges one batch. */
 export function judgeBatch(state: ReceiverState, batch: BatchHead, options: ReceiverOptions): Verdict {
   if (batch.epoch !== state.epoch) return { kind: 'foreign' }

@@ -111,8 +111,7 @@ export function stepSender(state: SenderState, event: SenderEvent, limits: Sende
       )
     }
     case 'acked': {
-      // Before the receiver has told where it stands, an acknowledgement may be one of an earlier connection.
-      if (!state.connected || event.epoch !== state.epoch) return { state, effects: [] }
+      if (event.epoch !== state.epoch) return { state, effects: [] }
       if (event.fork || event.cursor > state.last || !event.ours) return fork(state)
       if (event.cursor < state.base) return { state, effects: [] }
       const base = event.cursor

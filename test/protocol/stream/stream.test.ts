@@ -1,0 +1,187 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { World } from './world.ts'
+import type { Act, WorldOptions } from './world.ts'
+
+const which = fc.nat({ max: 1000 })
+const traffic: fc.WeightedArbitrary<Act>[] = [
+  { weight: 6, arbitrary: fc.constant<Act>({ type: 'append' }) },
+  { weight: 10, arbitrary: which.map((which): Act => ({ type: 'deliver', which })) },
+  { weight: 3, arbitrary: which.map((which): Act => ({ type: 'drop', which })) },
+  { weight: 3, arbitrary: which.map((which): Act => ({ type: 'duplicate', which })) },
+  { weight: 3, arbitrary: fc.constant<Act>({ type: 'timeout' }) },
+  { weight: 2, arbitrary: fc.constant<Act>({ type: 'connect' }) },
+  { weight: 2, arbitrary: fc.constant<Act>({ type: 'hello' }) },
+  { weight: 1, arbitrary: fc.constant<Act>({ type: 'disconnect' }) },
+  { weight: 1, arbitrary: fc.constant<Act>({ type: 'restart' }) },
+]
+const copies: fc.WeightedArbitrary<Act>[] = [
+  { weight: 1, arbitrary: fc.constant<Act>({ type: 'backup' }) },
+  { weight: 1, arbitrary: fc.constant<Act>({ type: 'restore' }) },
+]
+const acts = (...kinds: fc.WeightedArbitrary<Act>[]): fc.Arbitrary<Act[]> =>
+  fc.array(fc.oneof(...kinds), { maxLength: 150, size: 'max' })
+const limits = fc.record({
+  batchEntries: fc.integer({ min: 1, max: 4 }),
+  windowEntries: fc.integer({ min: 1, max: 10 }),
+  retryMs: fc.constant(1000),
+  maxRetryMs: fc.constant(30_000),
+})
+const start: Act[] = [{ type: 'connect' }, { type: 'deliver', which: 0 }, { type: 'deliver', which: 0 }]
+
+function play(options: WorldOptions, schedule: readonly Act[]): World {
+  const world = new World(options)
+  for (const act of [...start, ...schedule]) world.act(act)
+  return world
+}
+
+describe('I4: whatever the network and restarts do', () => {
+  test('every entry is applied exactly once and in order, and none is forgotten before', () => {
+    fc.assert(
+      fc.property(limits, acts(...traffic), (limits, schedule) => {
+        const world = play({ limits, lossy: false, ring: Infinity }, schedule)
+        expect(world.settle(200)).toBe(true)
+        expect(world.violations).toEqual([])
+        expect(world.forks).toBe(0)
+        expect(world.applied.map(({ value }) => value)).toEqual(
+          Array.from({ length: world.appended }, (_, index) => index),
+        )
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  test('a lossy stream applies each entry at most once and in order, and all that its ring still holds', () => {
+    fc.assert(
+      fc.property(limits, fc.integer({ min: 1, max: 8 }), acts(...traffic), (limits, ring, schedule) => {
+        const world = play({ limits, lossy: true, ring }, schedule)
+        expect(world.settle(200)).toBe(true)
+        expect(world.forks).toBe(0)
+        const values = world.applied.map(({ value }) => value)
+        expect(values).toEqual([...new Set(values)].sort((a, b) => a - b))
+        const newest = Array.from(
+          { length: Math.min(ring, world.appended) },
+          (_, n) => world.appended - 1 - n,
+        )
+        expect(newest.filter((value) => !values.includes(value))).toEqual([])
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  test('a sender restored from a copy loses nothing that it still knows, and mixes no histories', () => {
+    let forks = 0
+    fc.assert(
+      fc.property(limits, acts(...traffic, ...copies), (limits, schedule) => {
+        const world = play({ limits, lossy: false, ring: Infinity }, schedule)
+        expect(world.settle(300)).toBe(true)
+        expect(world.violations).toEqual([])
+        forks += world.forks
+        const values = new Set(world.applied.map(({ value }) => value))
+        for (let value = 0; value < world.appended; value++)
+          if (!world.lost.has(value)) expect(values.has(value)).toBe(true)
+        for (const epoch of new Set(world.applied.map((entry) => entry.epoch))) {
+          const own = world.applied.filter((entry) => entry.epoch === epoch).map(({ value }) => value)
+          expect(new Set(own).size).toBe(own.length)
+        }
+      }),
+      { numRuns: 3000 },
+    )
+    expect(forks).toBeGreaterThan(100)
+  })
+})
+
+const roomy = { batchEntries: 2, windowEntries: 100, retryMs: 1000, maxRetryMs: 8000 }
+const reliable: WorldOptions = { limits: roomy, lossy: false, ring: Infinity }
+const times = (count: number, act: Act): Act[] => Array.from({ length: count }, () => act)
+const deliver: Act = { type: 'deliver', which: 0 }
+const append: Act = { type: 'append' }
+
+describe('forks', () => {
+  test('are found although the copy has meanwhile outgrown what it had lost, before anything is forgotten', () => {
+    const world = play(reliable, [
+      { type: 'backup' },
+      ...times(3, append),
+      ...times(20, deliver),
+      { type: 'restore' },
+      ...times(10, append),
+    ])
+    expect(world.applied).toHaveLength(3)
+    expect(world.settle(50)).toBe(true)
+    expect(world.forks).toBe(1)
+    expect(world.violations).toEqual([])
+    const fresh = world.applied.filter(({ epoch }) => epoch === world.epoch).map(({ value }) => value)
+    expect(fresh).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+  })
+
+  test('are none where the copy is as old as the original', () => {
+    const world = play(reliable, [
+      ...times(3, append),
+      { type: 'backup' },
+      ...times(20, deliver),
+      { type: 'restore' },
+    ])
+    expect(world.settle(50)).toBe(true)
+    expect(world.forks).toBe(0)
+    expect(world.applied.map(({ value }) => value)).toEqual([0, 1, 2])
+  })
+
+  test('a receiver that lost what it had acknowledged is told so by the sender', () => {
+    const world = play(reliable, [...times(4, append), ...times(20, deliver)])
+    const { epoch } = world
+    world.act({ type: 'connect' })
+    world.receiverLoses(2)
+    expect(world.settle(50)).toBe(true)
+    expect(world.forks).toBe(1)
+    expect(world.epoch).not.toBe(epoch)
+  })
+})
+
+describe('I8: a gap', () => {
+  test('asks for a resend, and is answered once however many batches lie behind it', () => {
+    const world = play(reliable, times(20, append))
+    expect(world.sentBatches).toBe(20)
+    world.act({ type: 'drop', which: 0 })
+    for (const act of times(19, deliver)) world.act(act)
+    expect(world.applied).toEqual([])
+    // Nineteen acknowledgements now ask for the same; the first is answered with the window, in ten batches of two.
+    for (const act of times(19, deliver)) world.act(act)
+    expect(world.sentBatches).toBe(30)
+    for (const act of times(20, deliver)) world.act(act)
+    expect(world.applied).toHaveLength(20)
+    expect(world.kept).toEqual([])
+  })
+})
+
+describe('the retry timer', () => {
+  test('is not put off by new entries', () => {
+    const world = play(reliable, [append])
+    expect(world.armedMs).toBe(1000)
+    world.act({ type: 'drop', which: 0 })
+    world.act(append)
+    world.act({ type: 'drop', which: 0 })
+    world.act({ type: 'timeout' })
+    expect(world.armedMs).toBe(2000)
+    expect(world.inFlight).toBe(1)
+  })
+
+  test('doubles up to its limit without progress, and begins again with it', () => {
+    const world = play(reliable, [append])
+    const waits: (number | null)[] = []
+    for (let round = 0; round < 5; round++) {
+      waits.push(world.armedMs)
+      world.act({ type: 'timeout' })
+    }
+    expect(waits).toEqual([1000, 2000, 4000, 8000, 8000])
+    world.act(append)
+    world.act(deliver)
+    while (world.state.base === 0) world.act(deliver)
+    expect(world.armedMs).toBe(1000)
+  })
+
+  test('rests when nothing is outstanding', () => {
+    const world = play(reliable, [append, deliver, deliver])
+    expect(world.state.base).toBe(1)
+    expect(world.armedMs).toBeNull()
+  })
+})

@@ -1,0 +1,308 @@
+import { isOurs, initialSender, stepSender } from '../../../protocol/stream/sender.ts'
+import type { SenderEvent, SenderLimits, SenderState } from '../../../protocol/stream/sender.ts'
+import { judgeBatch, judgeEpoch } from '../../../protocol/stream/receiver.ts'
+import type { ReceiverState } from '../../../protocol/stream/receiver.ts'
+
+/** One thing that may happen to a stream. Numbers choose among what is there, modulo its count. */
+export type Act =
+  | { type: 'append' }
+  | { type: 'deliver' | 'drop' | 'duplicate'; which: number }
+  | { type: 'timeout' | 'connect' | 'disconnect' | 'restart' | 'hello' }
+  | { type: 'backup' | 'restore' }
+
+interface Entry {
+  tag: number
+  value: number
+}
+
+interface SenderStore {
+  epoch: string
+  base: number
+  baseTag: number
+  entries: Entry[]
+}
+
+type Message =
+  | { kind: 'hello'; session: number; monotonic: number; epoch: string }
+  | {
+      kind: 'welcome'
+      session: number
+      answers: number
+      epoch: string
+      cursor: number
+      tag: number
+      restart: boolean
+    }
+  | { kind: 'batch'; epoch: string; first: number; previousTag: number; oldest: number; entries: Entry[] }
+  | { kind: 'ack'; epoch: string; cursor: number; tag: number; resend: boolean; fork: boolean }
+
+export interface WorldOptions {
+  limits: SenderLimits
+  lossy: boolean
+  /** Entries that a lossy sender keeps. */
+  ring: number
+}
+
+/**
+ * One sender and one receiver with stores that survive restarts, and a network that keeps, loses, doubles and reorders
+ * messages as it is told. Checks with every step that nothing is forgotten before it was applied.
+ */
+export class World {
+  readonly #options: WorldOptions
+  #store: SenderStore
+  #backup: SenderStore
+  #state: SenderState
+  #session = 0
+  #time = 0
+  #hello = { monotonic: -1, base: 0 }
+  #numbers = 0
+  #receiver: ReceiverState = { epoch: null, cursor: 0, tag: 0 }
+  #left = new Set<string>()
+  #network: Message[] = []
+  readonly violations: string[] = []
+  /** Everything that the receiver applied, in order, by epoch. */
+  readonly applied: { epoch: string; value: number }[] = []
+  /** Values that are in no store but perhaps the receiver's: a restored copy lost them. */
+  readonly lost = new Set<number>()
+  appended = 0
+  forks = 0
+  sentBatches = 0
+  #armedMs: number | null = null
+
+  constructor(options: WorldOptions) {
+    this.#options = options
+    this.#store = { epoch: 'epoch-0', base: 0, baseTag: 0, entries: [] }
+    this.#backup = this.#store
+    this.#state = initialSender(this.#position())
+  }
+
+  get epoch(): string {
+    return this.#store.epoch
+  }
+  get state(): SenderState {
+    return this.#state
+  }
+  get armedMs(): number | null {
+    return this.#armedMs
+  }
+  get inFlight(): number {
+    return this.#network.length
+  }
+  get kept(): number[] {
+    return this.#store.entries.map((entry) => entry.value)
+  }
+
+  act(act: Act): void {
+    this.#time++
+    switch (act.type) {
+      case 'append': {
+        const value = this.appended++
+        this.#store = {
+          ...this.#store,
+          entries: [...this.#store.entries, { tag: 1000 + this.#numbers++, value }],
+        }
+        const over = this.#options.lossy ? this.#store.entries.length - this.#options.ring : 0
+        if (over > 0) {
+          this.#cut(this.#store.base + over)
+          this.#step({ type: 'overwritten', through: this.#store.base })
+        }
+        return this.#step({ type: 'appended', last: this.#last() })
+      }
+      case 'deliver':
+      case 'drop':
+      case 'duplicate': {
+        if (this.#network.length === 0) return
+        const index = act.which % this.#network.length
+        const message = this.#network[index]!
+        if (act.type !== 'duplicate') this.#network.splice(index, 1)
+        if (act.type !== 'drop') this.#receive(message)
+        return
+      }
+      case 'timeout':
+        if (this.#armedMs === null) return
+        this.#armedMs = null
+        return this.#step({ type: 'timeout' })
+      case 'connect':
+        this.#session++
+        this.#step({ type: 'disconnected' })
+        return this.#sayHello()
+      case 'hello':
+        return this.#sayHello()
+      case 'disconnect':
+        return this.#step({ type: 'disconnected' })
+      case 'restart':
+        this.#armedMs = null
+        this.#state = initialSender(this.#position())
+        this.#session++
+        return this.#sayHello()
+      case 'backup':
+        this.#backup = this.#store
+        return
+      case 'restore': {
+        const kept = new Set(this.#backup.entries.map((entry) => entry.value))
+        for (const { value } of this.#store.entries) if (!kept.has(value)) this.lost.add(value)
+        for (const value of kept) this.lost.delete(value)
+        this.#store = this.#backup
+        return this.act({ type: 'restart' })
+      }
+    }
+  }
+
+  /** A fair network from now on: everything arrives in order, timers fire, until nothing is left to do. */
+  settle(maxRounds: number): boolean {
+    this.#network = []
+    this.act({ type: 'connect' })
+    for (let round = 0; round < maxRounds; round++) {
+      while (this.#network.length > 0) this.act({ type: 'deliver', which: 0 })
+      const done =
+        this.#store.entries.length === 0 || (this.#options.lossy && this.#state.base === this.#last())
+      if (done && this.#state.connected) return true
+      if (!this.#state.connected) this.act({ type: 'hello' })
+      else this.act({ type: 'timeout' })
+    }
+    return false
+  }
+
+  /** The receiver's store is replaced by a copy that had applied only `cursor` entries. */
+  receiverLoses(cursor: number): void {
+    this.#receiver = { ...this.#receiver, cursor, tag: 1000 + cursor - 1 }
+  }
+
+  #last(): number {
+    return this.#store.base + this.#store.entries.length
+  }
+
+  #position(): { epoch: string; base: number; last: number } {
+    return { epoch: this.#store.epoch, base: this.#store.base, last: this.#last() }
+  }
+
+  #tagAt(seq: number): number | undefined {
+    const { base, baseTag, entries } = this.#store
+    return seq === base ? baseTag : entries[seq - base - 1]?.tag
+  }
+
+  #cut(through: number): void {
+    const { base, entries, epoch } = this.#store
+    const count = through - base
+    if (count <= 0) return
+    this.#store = { epoch, base: through, baseTag: entries[count - 1]!.tag, entries: entries.slice(count) }
+  }
+
+  #sayHello(): void {
+    this.#hello = { monotonic: this.#time, base: this.#state.base }
+    this.#network.push({
+      kind: 'hello',
+      session: this.#session,
+      monotonic: this.#time,
+      epoch: this.#store.epoch,
+    })
+  }
+
+  /** What is not acknowledged goes on under new numbers, as `edge/journal/outbox.ts` does it. */
+  #newEpoch(): void {
+    this.forks++
+    this.#store = { ...this.#store, epoch: `epoch-${++this.#numbers}`, base: 0, baseTag: 0 }
+    this.#state = initialSender(this.#position())
+    this.#sayHello()
+  }
+
+  #step(event: SenderEvent): void {
+    const { state, effects } = stepSender(this.#state, event, this.#options.limits)
+    this.#state = state
+    for (const effect of effects)
+      switch (effect.type) {
+        case 'send':
+          this.#send(effect.first, effect.count)
+          break
+        case 'forget':
+          this.#forget(effect.through)
+          break
+        case 'arm':
+          this.#armedMs = effect.afterMs
+          break
+        case 'disarm':
+          this.#armedMs = null
+          break
+        case 'fork':
+          this.#newEpoch()
+          break
+      }
+  }
+
+  #send(first: number, count: number): void {
+    this.sentBatches++
+    const { base, epoch, entries } = this.#store
+    const slice = entries.slice(first - base - 1, first - base - 1 + count)
+    if (slice.length !== count || count === 0)
+      this.violations.push(`sent ${first}+${count} of ${base}..${this.#last()}`)
+    this.#network.push({
+      kind: 'batch',
+      epoch,
+      first,
+      previousTag: this.#tagAt(first - 1)!,
+      oldest: base + 1,
+      entries: slice,
+    })
+  }
+
+  #forget(through: number): void {
+    const applied = new Set(
+      this.applied.filter(({ epoch }) => epoch === this.#store.epoch).map(({ value }) => value),
+    )
+    for (const { value } of this.#store.entries.slice(0, through - this.#store.base))
+      if (!applied.has(value)) this.violations.push(`forgot ${value} before it was applied`)
+    this.#cut(through)
+  }
+
+  #receive(message: Message): void {
+    switch (message.kind) {
+      case 'hello': {
+        const judged = judgeEpoch(this.#receiver.epoch, message.epoch, (epoch) => this.#left.has(epoch))
+        if (judged === 'new') {
+          if (this.#receiver.epoch !== null) this.#left.add(this.#receiver.epoch)
+          this.#receiver = { epoch: message.epoch, cursor: 0, tag: 0 }
+        }
+        const restart = judged === 'left'
+        const { cursor, tag } = this.#receiver
+        const { session, monotonic: answers, epoch } = message
+        this.#network.push({ kind: 'welcome', session, answers, epoch, cursor, tag, restart })
+        return
+      }
+      case 'welcome': {
+        const { cursor } = message
+        if (message.session !== this.#session || message.answers !== this.#hello.monotonic) return
+        if (message.epoch !== this.#store.epoch) return
+        if (message.restart) return this.#newEpoch()
+        const ours = isOurs(message, this.#position(), (seq) => this.#tagAt(seq))
+        const atLeast = this.#options.lossy ? 0 : this.#hello.base
+        return this.#step({ type: 'connected', cursor, ours, atLeast })
+      }
+      case 'batch': {
+        const head = { ...message, tags: message.entries.map((entry) => entry.tag) }
+        const verdict = judgeBatch(this.#receiver, head, { lossy: this.#options.lossy })
+        if (verdict.kind === 'foreign') return
+        if (verdict.kind === 'apply') {
+          for (const { value } of message.entries.slice(verdict.skip))
+            this.applied.push({ epoch: message.epoch, value })
+          this.#receiver = verdict.next
+        }
+        const { cursor, tag } = this.#receiver
+        this.#network.push({
+          kind: 'ack',
+          epoch: message.epoch,
+          cursor,
+          tag,
+          resend: verdict.kind === 'gap',
+          fork: verdict.kind === 'fork',
+        })
+        return
+      }
+      case 'ack': {
+        const { epoch, cursor, resend, fork } = message
+        const ours =
+          epoch === this.#store.epoch && isOurs(message, this.#position(), (seq) => this.#tagAt(seq))
+        return this.#step({ type: 'acked', epoch, cursor, ours, resend, fork })
+      }
+    }
+  }
+}
