@@ -1,0 +1,54 @@
+import type { Cancel, Clock, Runtime } from '../../protocol/model/runtime.ts'
+import { seededChance } from '../simulation/chance.ts'
+
+/** A clock that stands still until it is advanced. Synchronous: for code without promises. */
+export interface VirtualClock extends Clock {
+  /** Runs what becomes due within `ms`, in order of time and then of planning; then it is `ms` later. */
+  advance(ms: number): void
+  /** Moves the wall clock alone, as a step of NTP or an empty battery does. */
+  shiftWall(ms: number): void
+  /** Timers that are waiting. */
+  readonly pending: number
+}
+
+export function virtualClock(startWall = 1_767_225_600_000): VirtualClock {
+  let elapsed = 0
+  let wall = startWall
+  let order = 0
+  const tasks: { at: number; order: number; run: () => void }[] = []
+  return {
+    now: () => Math.floor(wall + elapsed),
+    monotonic: () => elapsed,
+    after(delayMs, run): Cancel {
+      const task = { at: elapsed + Math.max(0, delayMs), order: order++, run }
+      tasks.push(task)
+      return () => {
+        const index = tasks.indexOf(task)
+        if (index >= 0) tasks.splice(index, 1)
+      }
+    },
+    advance(ms) {
+      const end = elapsed + ms
+      for (;;) {
+        tasks.sort((a, b) => a.at - b.at || a.order - b.order)
+        const task = tasks[0]
+        if (task === undefined || task.at > end) break
+        tasks.shift()
+        elapsed = Math.max(elapsed, task.at)
+        task.run()
+      }
+      elapsed = end
+    },
+    shiftWall(ms) {
+      wall += ms
+    },
+    get pending() {
+      return tasks.length
+    },
+  }
+}
+
+/** A runtime on a virtual clock, with chance from a seed. */
+export function virtualRuntime(seed = 1): Runtime & { clock: VirtualClock } {
+  return { clock: virtualClock(), random: seededChance(seed) }
+}
