@@ -1,0 +1,19 @@
+import type { Evidence, Violation } from './evidence.ts'
+import { nothingBlocks, nothingReportedIsLost, stockAddsUp } from './ledgers.ts'
+import { moneyAddsUp } from './money.ts'
+import { nothingLeftMoving, nothingStaleMoves, oneMotionPerOperation } from './motion.ts'
+import { nothingPaidIsLost } from './orders.ts'
+
+/** Design §3, as code: all that is violated by what was found, in words. */
+export function violationsOf(evidence: Evidence): Violation[] {
+  return [
+    oneMotionPerOperation,
+    nothingStaleMoves,
+    nothingPaidIsLost,
+    nothingReportedIsLost,
+    stockAddsUp,
+    moneyAddsUp,
+    nothingLeftMoving,
+    nothingBlocks,
+  ].flatMap((check) => check(evidence))
+}

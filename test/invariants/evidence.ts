@@ -1,0 +1,72 @@
+import type { Selectable } from 'kysely'
+import type { Tables } from '../../cloud/store/schema.ts'
+
+/**
+ * What is looked at when everything has come to rest: the physical world's own log, and everybody's books. The simulation
+ * collects it in memory, the process tests from the real programs' stores and the simulator's HTTP interface.
+ */
+export interface Evidence {
+  world: WorldEvidence
+  hub: HubEvidence
+  cloud: CloudEvidence
+  /** Commands that reached a hub only under a session other than their own, or after their time: none may move anything. */
+  staleCommands: ReadonlySet<string>
+  /** Operations that a command caused: operation id → command id. */
+  commandOfOperation: ReadonlyMap<string, string>
+}
+
+/** One motion that really happened (contract §14). */
+export interface Motion {
+  n: number
+  at: number | string
+  device: string
+  action: string
+  operation_id?: string | undefined
+  detail: Record<string, unknown>
+}
+
+export interface WorldEvidence {
+  motions: readonly Motion[]
+  shelves: readonly { location: string; initial: number; restocked: number; now: number }[]
+  /** Devices that are moving still, and locks that are open still. */
+  moving: readonly string[]
+  unlocked: readonly string[]
+  /** What a dispensing operation was for, as its command said (`<order>.<line>.<unit>`). */
+  refOfOperation: ReadonlyMap<string, string>
+  /** Operations during which more fell than was asked for: the double drop is the machine's fault, not the hub's. */
+  doubleDrops: ReadonlySet<string>
+}
+
+export interface HubEvidence {
+  stock: readonly { location: string; product_id: number; quantity: number }[]
+  /** The hub's own stock ledger, oldest first. */
+  ledger: readonly { location: string; delta: number; cause_id: string }[]
+  /** Operations of which the hub still does not know what became. */
+  unsettled: readonly { operation_id: string; location: string | null }[]
+  open: readonly string[]
+  /** Entries of the ledger stream that the cloud has not acknowledged. */
+  pending: number
+  deadLetters: readonly unknown[]
+  orders: readonly { order_id: number; finished: boolean }[]
+}
+
+export interface CloudEvidence {
+  orders: readonly Selectable<Tables['orders']>[]
+  items: readonly Selectable<Tables['order_items']>[]
+  payments: readonly Selectable<Tables['payments']>[]
+  refunds: readonly Selectable<Tables['refunds']>[]
+  products: readonly Selectable<Tables['products']>[]
+  facings: readonly Selectable<Tables['facings']>[]
+  stockLedger: readonly Selectable<Tables['stock_ledger']>[]
+  outboxPending: number
+  deadLetters: readonly unknown[]
+  commands: readonly Selectable<Tables['commands']>[]
+  /** The processor's books. */
+  intents: readonly Selectable<Tables['sandbox_intents']>[]
+  processorRefunds: readonly Selectable<Tables['sandbox_refunds']>[]
+}
+
+export interface Violation {
+  invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8'
+  text: string
+}

@@ -1,0 +1,73 @@
+import { unitsFallen } from './motion.ts'
+import type { Evidence, Violation } from './evidence.ts'
+
+/** I4: nothing reported is lost: the cloud holds what the hub's ledger holds, once, and nothing waits. */
+export function nothingReportedIsLost({ hub, cloud }: Evidence): Violation[] {
+  const violations: Violation[] = []
+  const say = (text: string) => violations.push({ invariant: 'I4', text })
+  if (hub.pending > 0) say(`${hub.pending} entries of the hub were never acknowledged`)
+  if (cloud.outboxPending > 0) say(`${cloud.outboxPending} entries of the cloud were never acknowledged`)
+  const mirrored = new Map<string, number>()
+  for (const row of cloud.stockLedger) {
+    const key = `${row.cause_id} ${row.cabinet}-${row.shelf}-${row.row}`
+    mirrored.set(key, (mirrored.get(key) ?? 0) + row.delta)
+  }
+  for (const row of hub.ledger) {
+    const key = `${row.cause_id} ${row.location}`
+    const delta = mirrored.get(key)
+    if (delta === undefined) say(`the cloud never heard of ${key} (${row.delta})`)
+    else if (delta !== row.delta) say(`${key} is ${row.delta} at the hub and ${delta} at the cloud`)
+  }
+  for (const order of hub.orders) if (!order.finished) say(`the hub still works on order ${order.order_id}`)
+  return violations
+}
+
+/**
+ * I5: stock adds up, at the hub and at the cloud; and both are what stands on the shelf, but for operations of which
+ * nobody knows the outcome (each is listed as such until someone settles it).
+ */
+export function stockAddsUp({ world, hub, cloud }: Evidence): Violation[] {
+  const violations: Violation[] = []
+  const say = (text: string) => violations.push({ invariant: 'I5', text })
+  const fallen = new Map<string, number>()
+  for (const motion of world.motions) {
+    const location = motion.detail['location']
+    if (typeof location === 'string') fallen.set(location, (fallen.get(location) ?? 0) + unitsFallen(motion))
+  }
+  for (const shelf of world.shelves) {
+    const expected = shelf.initial + shelf.restocked - (fallen.get(shelf.location) ?? 0)
+    if (expected !== shelf.now)
+      say(`shelf ${shelf.location} holds ${shelf.now} units, its log says ${expected}`)
+    const stock = hub.stock.find((row) => row.location === shelf.location)
+    if (stock === undefined) continue
+    const summed = hub.ledger
+      .filter((row) => row.location === shelf.location)
+      .reduce((sum, row) => sum + row.delta, 0)
+    if (summed !== stock.quantity)
+      say(`hub stock of ${shelf.location} is ${stock.quantity}, its ledger sums to ${summed}`)
+    const unsettled = hub.unsettled.filter((operation) => operation.location === shelf.location).length
+    if (Math.abs(stock.quantity - shelf.now) > unsettled)
+      say(
+        `hub stock of ${shelf.location} is ${stock.quantity}, the shelf holds ${shelf.now}, ${unsettled} unsettled`,
+      )
+    const facing = cloud.facings.find((row) => `${row.cabinet}-${row.shelf}-${row.row}` === shelf.location)
+    if (facing?.quantity !== stock.quantity)
+      say(`stock of ${shelf.location} is ${stock.quantity} at the hub and ${facing?.quantity} at the cloud`)
+  }
+  for (const product of cloud.products) {
+    const sum = cloud.facings
+      .filter((facing) => facing.product_id === product.id)
+      .reduce((total, facing) => total + facing.quantity, 0)
+    if (sum !== product.quantity) say(`product ${product.id} counts ${product.quantity}, its facings ${sum}`)
+    if (product.reserved !== 0) say(`product ${product.id} still has ${product.reserved} units reserved`)
+  }
+  return violations
+}
+
+/** I8: whatever could not be applied stands in a dead-letter table; in these runs nothing that a part of ours wrote may. */
+export function nothingBlocks({ hub, cloud }: Evidence): Violation[] {
+  return [...hub.deadLetters, ...cloud.deadLetters].map((letter) => ({
+    invariant: 'I8' as const,
+    text: `an entry of ours could not be applied: ${JSON.stringify(letter).slice(0, 300)}`,
+  }))
+}

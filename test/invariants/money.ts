@@ -1,0 +1,31 @@
+import type { Evidence, Violation } from './evidence.ts'
+
+/** I6: money adds up, and our books say what the processor's say. */
+export function moneyAddsUp({ cloud }: Evidence): Violation[] {
+  const violations: Violation[] = []
+  const say = (text: string) => violations.push({ invariant: 'I6', text })
+
+  const refunded = new Map<number, number>()
+  for (const refund of cloud.refunds)
+    if (refund.status === 'succeeded')
+      refunded.set(refund.payment_id, (refunded.get(refund.payment_id) ?? 0) + refund.amount)
+
+  for (const payment of cloud.payments) {
+    const back = refunded.get(payment.id) ?? 0
+    if (back > (payment.status === 'completed' ? payment.amount : 0))
+      say(`payment ${payment.id} (${payment.status}, ${payment.amount}) returned ${back}`)
+    if (payment.processor !== 'sandbox') continue
+    const intent = cloud.intents.find((row) => row.idempotency_key === `pay:${payment.id}`)
+    const captured = intent?.status === 'succeeded' ? intent.amount : 0
+    const booked = payment.status === 'completed' ? payment.amount : 0
+    if (captured !== booked) say(`payment ${payment.id}: the processor took ${captured}, we booked ${booked}`)
+    const returned = cloud.processorRefunds
+      .filter((row) => row.intent_id === intent?.id && row.status === 'succeeded')
+      .reduce((sum, row) => sum + row.amount, 0)
+    if (returned !== back) say(`payment ${payment.id}: the processor returned ${returned}, we booked ${back}`)
+  }
+  for (const intent of cloud.intents)
+    if (!cloud.payments.some((payment) => `pay:${payment.id}` === intent.idempotency_key))
+      say(`the processor has an intent ${intent.id} that we know nothing of`)
+  return violations
+}

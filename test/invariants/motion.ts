@@ -1,0 +1,68 @@
+import type { Evidence, Motion, Violation } from './evidence.ts'
+
+const countBy = <T>(items: readonly T[], key: (item: T) => string | undefined): Map<string, number> => {
+  const counts = new Map<string, number>()
+  for (const item of items) {
+    const name = key(item)
+    if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  return counts
+}
+
+const violation = (invariant: Violation['invariant'], text: string): Violation => ({ invariant, text })
+
+/** I1: one motion per operation, and one operation at most that moved something for each unit of an order. */
+export function oneMotionPerOperation(evidence: Evidence): Violation[] {
+  const { motions, refOfOperation, doubleDrops } = evidence.world
+  const twice = [...countBy(motions.filter(isMotion), (motion) => motion.operation_id)]
+    .filter(([, count]) => count > 1)
+    .map(([operation, count]) => violation('I1', `operation ${operation} moved ${count} times`))
+
+  const dropsOfUnit = new Map<string, string[]>()
+  for (const motion of motions) {
+    const ref = motion.operation_id === undefined ? undefined : refOfOperation.get(motion.operation_id)
+    if (ref === undefined || unitsFallen(motion) === 0) continue
+    dropsOfUnit.set(ref, [...(dropsOfUnit.get(ref) ?? []), motion.operation_id!])
+  }
+  const unitTwice = [...dropsOfUnit]
+    .filter(([, operations]) => new Set(operations).size > 1)
+    .map(([ref, operations]) => violation('I1', `unit ${ref} fell in operations ${operations.join(', ')}`))
+
+  const tooMany = motions
+    .filter((motion) => unitsFallen(motion) > 1 && !doubleDrops.has(motion.operation_id ?? ''))
+    .map((motion) =>
+      violation('I1', `motion ${motion.n} dropped ${unitsFallen(motion)} units without a double drop`),
+    )
+  return [...twice, ...unitTwice, ...tooMany]
+}
+
+/** I2: nothing stale moves. */
+export function nothingStaleMoves(evidence: Evidence): Violation[] {
+  return evidence.world.motions.flatMap((motion) => {
+    const command = evidence.commandOfOperation.get(motion.operation_id ?? '')
+    return command !== undefined && evidence.staleCommands.has(command)
+      ? [
+          violation(
+            'I2',
+            `motion ${motion.n} (${motion.action} ${motion.device}) came from stale command ${command}`,
+          ),
+        ]
+      : []
+  })
+}
+
+/** I7: whatever died, nothing moves and nothing stands unlocked. */
+export function nothingLeftMoving(evidence: Evidence): Violation[] {
+  return [
+    ...evidence.world.moving.map((device) => violation('I7', `${device} is still moving`)),
+    ...evidence.world.unlocked.map((lock) => violation('I7', `${lock} is still unlocked`)),
+  ]
+}
+
+/** Units that this motion let fall, whether a sensor saw them or not. */
+export function unitsFallen(motion: Motion): number {
+  return motion.action === 'dispense' ? Number(motion.detail['units'] ?? 0) : 0
+}
+
+/** People's acts stand in the log too: they have no operation. */
+const isMotion = (motion: Motion): boolean => motion.operation_id !== undefined
