@@ -2,15 +2,9 @@ import { deviceId, type HardwareDescription } from '../../protocol/model/hardwar
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { decodeFrame, encodeFrame, opOfUuid, uuidOfOp } from '../../protocol/serial/codec.ts'
-import type {
-  Action,
-  Failure,
-  FrameBody,
-  FrameOf,
-  OperationState,
-  Refusal,
-} from '../../protocol/serial/frames.ts'
+import type { Action, Failure, FrameBody, FrameOf, OperationState } from '../../protocol/serial/frames.ts'
 import type { OpenLinePort } from '../../protocol/serial/line-port.ts'
+import type { CommandRefusal } from './link-state.ts'
 import type { LinkSettings } from './link-settings.ts'
 import { SerialLink } from './serial-link.ts'
 
@@ -57,6 +51,8 @@ export interface StoredOperation extends OperationOutcome {
 /** What a device says of itself. Only what is reported is present. */
 export interface DeviceEvent {
   device: string
+  /** The same when an event comes again, also after the hub's service restarted; never that of another event. */
+  eventId?: string
   door?: 'closed' | 'open' | 'moving' | 'unknown'
   lift?: 'up' | 'down' | 'moving' | 'unknown'
   occupied?: boolean
@@ -89,7 +85,7 @@ export interface ControllerEvents {
   onDown(controllerId: string, reason: string): void
   onResult(controllerId: string, outcome: OperationOutcome): void
   /** A command was refused: nothing moved, and the controller remembers nothing of it. */
-  onRefused(controllerId: string, operationId: string, why: Refusal): void
+  onRefused(controllerId: string, operationId: string, why: CommandRefusal): void
   /** The answer to `list`, oldest first. */
   onListed(controllerId: string, operations: StoredOperation[]): void
   onDevice(controllerId: string, event: DeviceEvent): void
@@ -139,7 +135,7 @@ export function createControllers(options: ControllersOptions, events: Controlle
         onUp: (welcome) => events.onUp(id, identityOf(welcome)),
         onDown: (reason) => events.onDown(id, reason),
         onResult: (frame) => events.onResult(id, outcomeOf(frame)),
-        onEvent: (frame) => events.onDevice(id, deviceEventOf(frame)),
+        onEvent: (frame, boot) => events.onDevice(id, deviceEventOf(frame, boot)),
         onListed: (frames) => events.onListed(id, frames.map(storedOf)),
         onRefused: (command, why) => events.onRefused(id, uuidOfOp(command.op), why),
       },
@@ -203,13 +199,15 @@ function storedOf(frame: FrameOf<'OPS'>): StoredOperation {
   }
 }
 
-function deviceEventOf({ dev, door, lift, occ, temp, drop, op }: FrameOf<'EVT'>): DeviceEvent {
+function deviceEventOf(frame: FrameOf<'EVT'>, boot: string): DeviceEvent {
+  const { ev, dev, door, lift, occ, temp, drop, op } = frame
   return {
     device: dev,
+    eventId: `${boot}.${ev}`,
     ...(door && { door }),
     ...(lift && { lift }),
     ...(occ !== undefined && { occupied: occ }),
-    // Hundredths of a degree, offset by 10000 (SPEC §6).
+    // Hundredths of a degree, offset by 10000 (SPEC §9).
     ...(temp !== undefined && { celsius: (temp - 10_000) / 100 }),
     ...(drop !== undefined && { drop }),
     ...(op !== undefined && { operationId: uuidOfOp(op) }),

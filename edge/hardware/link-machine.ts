@@ -10,7 +10,9 @@ import type {
   LinkStep,
   Outstanding,
   Request,
+  Unrepeated,
   Up,
+  WrittenFrame,
 } from './link-state.ts'
 
 /**
@@ -66,12 +68,11 @@ function open({ attempt, events }: Common, settings: LinkSettings): LinkStep {
 }
 
 /** Ends a connection, whatever its phase, and waits for the next attempt. */
-function fall(state: LinkState, reason: string, before: LinkEffect[] = []): LinkStep {
+function fall(state: LinkState, reason: string): LinkStep {
   const { attempt, events } = state
   return {
     state: { phase: 'waiting', attempt: attempt + 1, events },
     effects: [
-      ...before,
       { type: 'disarm', timer: 'retry' },
       { type: 'close' },
       { type: 'back_off', attempt },
@@ -89,7 +90,7 @@ function stepOpening(state: LinkState, event: LinkEvent, nowMs: number, settings
       const { attempt, events } = state
       const seq = following(event.seq)
       return {
-        state: { phase: 'greeting', attempt, events, host, seq, hello, acknowledged: false },
+        state: { phase: 'greeting', attempt, events, host, seq, hello },
         effects: [
           { type: 'write', frame },
           { type: 'arm', timer: 'retry', afterMs: settings.retryMs },
@@ -105,6 +106,7 @@ function stepOpening(state: LinkState, event: LinkEvent, nowMs: number, settings
     case 'start':
     case 'stop':
     case 'received':
+    case 'unreadable':
     case 'handled':
     case 'submit':
       return stay(state)
@@ -120,13 +122,13 @@ function stepGreeting(state: Greeting, event: LinkEvent, nowMs: number, settings
       return fall(state, event.reason)
     case 'timer': {
       if (event.timer === 'pulse') return fall(state, 'no answer to HELLO')
-      if (state.acknowledged) return stay(state)
       const { again, effects } = repeat(state.hello, settings)
       return { state: { ...state, hello: again }, effects }
     }
     case 'start':
     case 'stop':
     case 'opened':
+    case 'unreadable':
     case 'handled':
     case 'submit':
       return stay(state)
@@ -136,9 +138,8 @@ function stepGreeting(state: Greeting, event: LinkEvent, nowMs: number, settings
 function greeted(state: Greeting, frame: Frame, nowMs: number, settings: LinkSettings): LinkStep {
   if (frame.type === 'NAK' && frame.s === state.hello.frame.seq)
     return fall(state, `HELLO refused: ${frame.why}`)
-  if (frame.type === 'ACK' && frame.s === state.hello.frame.seq)
-    return { state: { ...state, acknowledged: true }, effects: [{ type: 'disarm', timer: 'retry' }] }
-  if (frame.type !== 'WELCOME' || !state.acknowledged) return stay(state)
+  // Only an answer to this HELLO: the line may still hold what an earlier session left (SPEC §5).
+  if (frame.type !== 'WELCOME' || frame.host !== state.host) return stay(state)
   if (frame.proto !== SERIAL_PROTOCOL_VERSION)
     return fall(state, `the controller speaks version ${frame.proto} of the protocol`)
   const { host, seq } = state
@@ -170,6 +171,8 @@ function stepUp(state: Up, event: LinkEvent, nowMs: number, settings: LinkSettin
       return receive(state, event.frame, nowMs, settings)
     case 'handled':
       return handled(state, event.frame)
+    case 'unreadable':
+      return send(state, { type: 'NAK', s: event.seq, why: event.why })
     case 'submit':
       return submit(state, event.request, nowMs, settings)
     case 'closed':
@@ -192,10 +195,9 @@ function receive(state: Up, frame: Frame, nowMs: number, settings: LinkSettings)
     case 'PONG':
       return stay({ ...state, heardMs: nowMs })
     case 'WELCOME':
-      // Not the answer to our HELLO, which came: it began anew, and with it everything that it had under way.
-      return frame.boot === state.welcome.boot
-        ? acknowledge(state, frame.seq)
-        : fall(state, 'the controller restarted')
+      // It started anew, and whatever it had under way is interrupted (SPEC §5, boot).
+      if (frame.boot !== state.welcome.boot) return fall(state, 'the controller restarted')
+      return frame.host === state.host ? acknowledge(state, frame.seq) : stay(state)
     case 'RES':
     case 'EVT':
     case 'OPS':
@@ -247,10 +249,12 @@ function answered(state: Up, frame: FrameOf<'ACK' | 'NAK'>, nowMs: number, setti
   const freed: Up = { ...state, outstanding: undefined }
   if (frame.type === 'ACK') return pump(freed, nowMs, settings, [{ type: 'disarm', timer: 'retry' }])
   if (sent.type !== 'CMD') return fall(state, `${sent.type} refused: ${frame.why}`)
-  const refused: LinkEffect = { type: 'refused', command: sent, why: frame.why }
-  // It does not know this session: it restarted unnoticed, and everything begins with HELLO.
-  if (frame.why === 'stale_host') return fall(state, 'the controller restarted', [refused])
-  return pump(freed, nowMs, settings, [{ type: 'disarm', timer: 'retry' }, refused])
+  // Says nothing of an earlier copy of the command: the operation stays open, and the next session asks (SPEC §6).
+  if (frame.why === 'stale_host') return fall(state, 'the controller lost its session')
+  return pump(freed, nowMs, settings, [
+    { type: 'disarm', timer: 'retry' },
+    { type: 'refused', command: sent, why: frame.why },
+  ])
 }
 
 function submit(state: Up, request: Request, nowMs: number, settings: LinkSettings): LinkStep {
@@ -306,18 +310,16 @@ function repeat(
 
 function ping(state: Up, nowMs: number, settings: LinkSettings): LinkStep {
   if (nowMs - state.heardMs >= settings.silentMs) return fall(state, 'the port is silent')
-  const frame = { seq: state.seq, type: 'PING', t: Math.floor(nowMs) % 1_000_000_000 } as const
-  return {
-    state: { ...state, seq: following(state.seq) },
-    effects: [
-      { type: 'write', frame },
-      { type: 'arm', timer: 'pulse', afterMs: settings.pingMs },
-    ],
-  }
+  const pinged = send(state, { type: 'PING', t: Math.floor(nowMs) % 1_000_000_000 })
+  pinged.effects.push({ type: 'arm', timer: 'pulse', afterMs: settings.pingMs })
+  return pinged
 }
 
-function acknowledge(state: Up, s: number): LinkStep {
-  const frame = { seq: state.seq, type: 'ACK', s } as const
+const acknowledge = (state: Up, s: number): LinkStep => send(state, { type: 'ACK', s })
+
+/** Writes a frame that is sent once. */
+function send(state: Up, body: Unrepeated): LinkStep {
+  const frame: WrittenFrame = { seq: state.seq, ...body }
   return { state: { ...state, seq: following(state.seq) }, effects: [{ type: 'write', frame }] }
 }
 

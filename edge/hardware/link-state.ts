@@ -2,13 +2,22 @@ import type { Frame, FrameBody, FrameOf, Refusal } from '../../protocol/serial/f
 
 /** The states, events and effects of one controller's line; `link-machine.ts` says how they follow one another. */
 
+/** A refusal that proves that nothing moved; `stale_host` proves nothing of earlier copies (SPEC §7). */
+export type CommandRefusal = Exclude<Refusal, 'stale_host'>
+
 /** What the host may ask on a line that is up. */
 export type Request =
   | ({ type: 'CMD' } & Omit<FrameBody<'CMD'>, 'host'>)
   | ({ type: 'QRY' } & FrameBody<'QRY'>)
   | ({ type: 'LST' } & FrameBody<'LST'>)
 
-export type WrittenFrame = FrameOf<'HELLO' | 'PING' | 'CMD' | 'QRY' | 'LST' | 'ACK'>
+/** What the host sends once. */
+export type Unrepeated =
+  | ({ type: 'PING' } & FrameBody<'PING'>)
+  | ({ type: 'ACK' } & FrameBody<'ACK'>)
+  | ({ type: 'NAK' } & FrameBody<'NAK'>)
+
+export type WrittenFrame = FrameOf<'HELLO' | 'PING' | 'CMD' | 'QRY' | 'LST' | 'ACK' | 'NAK'>
 /** A frame under way. */
 export type Outstanding = {
   frame: FrameOf<'HELLO' | 'CMD' | 'QRY' | 'LST'>
@@ -38,8 +47,6 @@ export interface Common {
 export interface Greeting extends Common, Line {
   phase: 'greeting'
   hello: Outstanding
-  /** HELLO was acknowledged. What comes before that may be left over from an earlier connection. */
-  acknowledged: boolean
 }
 
 export interface Up extends Common, Line {
@@ -71,6 +78,8 @@ export type LinkEvent =
   | { type: 'opened'; host: string; seq: number }
   | { type: 'closed'; reason: string }
   | { type: 'received'; frame: Frame }
+  /** A frame came whole whose type or fields are unknown (SPEC §1). */
+  | { type: 'unreadable'; seq: number; why: 'unsupported' | 'bad_argument' }
   /** A `deliver` has been carried out. */
   | { type: 'handled'; frame: Delivered }
   | { type: 'submit'; request: Request }
@@ -89,7 +98,7 @@ export type LinkEffect =
   | { type: 'back_off'; attempt: number }
   /** Hand over a frame, then dispatch `handled`. An END comes with the operations that it ends. */
   | { type: 'deliver'; frame: Delivered; listed: readonly FrameOf<'OPS'>[] }
-  | { type: 'refused'; command: FrameOf<'CMD'>; why: Refusal }
+  | { type: 'refused'; command: FrameOf<'CMD'>; why: CommandRefusal }
   | { type: 'down'; reason: string; wasUp: boolean }
 
 export interface LinkStep {

@@ -4,12 +4,13 @@ import { randomHex } from '../../protocol/model/ids.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
 import { decodeFrame, encodeFrame } from '../../protocol/serial/codec.ts'
-import type { FrameOf, Refusal } from '../../protocol/serial/frames.ts'
+import type { FrameOf } from '../../protocol/serial/frames.ts'
 import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
 import { stepLink } from './link-machine.ts'
 import type { LinkSettings } from './link-settings.ts'
 import {
   initialLink,
+  type CommandRefusal,
   type Delivered,
   type LinkEffect,
   type LinkEvent,
@@ -31,9 +32,10 @@ export interface SerialLinkHandlers {
   onUp(welcome: FrameOf<'WELCOME'>): void
   onDown(reason: string): void
   onResult(result: FrameOf<'RES'>): void
-  onEvent(event: FrameOf<'EVT'>): void
+  /** `boot`: numbers of events are unique within one boot of the controller. */
+  onEvent(event: FrameOf<'EVT'>, boot: string): void
   onListed(operations: readonly FrameOf<'OPS'>[]): void
-  onRefused(command: FrameOf<'CMD'>, why: Refusal): void
+  onRefused(command: FrameOf<'CMD'>, why: CommandRefusal): void
 }
 
 /** The shell around `link-machine.ts`: owns one controller's port, its timers, and the order of effects. */
@@ -137,7 +139,7 @@ export class SerialLink {
       case 'RES':
         return this.#handlers.onResult(frame)
       case 'EVT':
-        return this.#handlers.onEvent(frame)
+        return this.#handlers.onEvent(frame, this.welcome?.boot ?? '')
       case 'END':
         return this.#handlers.onListed(listed)
     }
@@ -167,9 +169,13 @@ export class SerialLink {
 
   #receive(line: string): void {
     const decoded = decodeFrame(line)
-    if (decoded.ok) this.#dispatch({ type: 'received', frame: decoded.frame })
-    // Damaged lines happen; whoever sent it sends it again.
-    else this.#note('debug', 'line not understood', { error: decoded.error })
+    if (decoded.ok) return this.#dispatch({ type: 'received', frame: decoded.frame })
+    // Damaged lines happen; whoever sent it sends it again. A whole one that we cannot read would come for ever.
+    const { error, seq } = decoded
+    this.#note('debug', 'line not understood', { error })
+    if (seq === undefined) return
+    const why = error === 'unknown_type' ? 'unsupported' : 'bad_argument'
+    this.#dispatch({ type: 'unreadable', seq, why })
   }
 
   #arm(timer: Timer, afterMs: number): void {
