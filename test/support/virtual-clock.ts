@@ -5,6 +5,10 @@ import { seededChance } from '../simulation/chance.ts'
 export interface VirtualClock extends Clock {
   /** Runs what becomes due within `ms`, in order of time and then of planning; then it is `ms` later. */
   advance(ms: number): void
+  /** Advances until `done()` holds, by at most `ms`. Tells whether it does. */
+  runUntil(done: () => boolean, ms: number): boolean
+  /** Forgets every timer, as a crash does. */
+  clear(): void
   /** Moves the wall clock alone, as a step of NTP or an empty battery does. */
   shiftWall(ms: number): void
   /** Timers that are waiting. */
@@ -16,6 +20,23 @@ export function virtualClock(startWall = 1_767_225_600_000): VirtualClock {
   let wall = startWall
   let order = 0
   const tasks: { at: number; order: number; run: () => void }[] = []
+
+  function runUntil(done: () => boolean, ms: number): boolean {
+    const end = elapsed + ms
+    while (!done()) {
+      tasks.sort((a, b) => a.at - b.at || a.order - b.order)
+      const task = tasks[0]
+      if (task === undefined || task.at > end) {
+        elapsed = end
+        return done()
+      }
+      tasks.shift()
+      elapsed = Math.max(elapsed, task.at)
+      task.run()
+    }
+    return true
+  }
+
   return {
     now: () => Math.floor(wall + elapsed),
     monotonic: () => elapsed,
@@ -28,16 +49,11 @@ export function virtualClock(startWall = 1_767_225_600_000): VirtualClock {
       }
     },
     advance(ms) {
-      const end = elapsed + ms
-      for (;;) {
-        tasks.sort((a, b) => a.at - b.at || a.order - b.order)
-        const task = tasks[0]
-        if (task === undefined || task.at > end) break
-        tasks.shift()
-        elapsed = Math.max(elapsed, task.at)
-        task.run()
-      }
-      elapsed = end
+      runUntil(() => false, ms)
+    },
+    runUntil,
+    clear() {
+      tasks.length = 0
     },
     shiftWall(ms) {
       wall += ms

@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import type { Batch } from '../../protocol/mqtt/entries.ts'
+import type { ReceiverPosition } from '../../protocol/mqtt/session.ts'
+import { judgeBatch, judgeEpoch } from '../../protocol/stream/receiver.ts'
+import type { Verdict } from '../../protocol/stream/receiver.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { ApplyError } from './apply-error.ts'
+import type { Store } from './store.ts'
+
+/** An entry from the cloud that could not be applied (I8). */
+export interface DeadLetter {
+  epoch: string
+  seq: number
+  /** As it came, JSON text. */
+  body: string
+  error: string
+  /** The hub's wall clock, milliseconds since the Unix epoch. */
+  at: number
+}
+
+export interface Inbox {
+  position(): ReceiverPosition
+  /**
+   * Takes one batch: what is new is applied and the cursor moved in one transaction. An entry for which `applyEntry`
+   * throws an `ApplyError`, or a schema's error, becomes a dead letter and the cursor moves on (I8); whatever else it
+   * throws undoes the batch and is thrown on.
+   */
+  receive(batch: Batch, applyEntry: (body: unknown) => void): Verdict['kind']
+  /** Follows the epoch that the cloud announces, from its beginning; never one that it has left. */
+  takeUp(epoch: string): 'same' | 'new' | 'left'
+  /** The newest first. */
+  deadLetters(limit: number): DeadLetter[]
+  /** Keeps the cloud's time (milliseconds since the Unix epoch), so that a start without network has a guess. */
+  rememberCloudTime(at: number): void
+  rememberedCloudTime(): number | undefined
+}
+
+/** The hub's receiver's store (design §4), on tables `inbox_position`, `inbox_left_epochs` and `dead_letters`. */
+export function createInbox(store: Store, runtime: Runtime, log: Log): Inbox {
+  const { db } = store
+  const statements = {
+    position: db.prepare<[], ReceiverPosition>('SELECT epoch, cursor, tag FROM inbox_position'),
+    move: db.prepare<[string, number, number]>('UPDATE inbox_position SET epoch = ?, cursor = ?, tag = ?'),
+    leave: db.prepare<[string]>('INSERT INTO inbox_left_epochs (epoch) VALUES (?)'),
+    hasLeft: db.prepare<[string], number>('SELECT 1 FROM inbox_left_epochs WHERE epoch = ?').pluck(),
+    bury: db.prepare<[string, number, string, string, number]>(
+      'INSERT INTO dead_letters (epoch, seq, body, error, at) VALUES (?, ?, ?, ?, ?)',
+    ),
+    deadLetters: db.prepare<[number], DeadLetter>(
+      'SELECT epoch, seq, body, error, at FROM dead_letters ORDER BY id DESC LIMIT ?',
+    ),
+    rememberTime: db.prepare<[number]>(
+      'INSERT INTO cloud_time (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at',
+    ),
+    time: db.prepare<[], number>('SELECT at FROM cloud_time').pluck(),
+  }
+  const position = (): ReceiverPosition => statements.position.get()!
+
+  function apply(seq: number, epoch: string, body: unknown, applyEntry: (body: unknown) => void): void {
+    try {
+      store.savepoint(() => applyEntry(body))
+    } catch (error) {
+      if (!(error instanceof ApplyError || error instanceof z.ZodError)) throw error
+      log.error({ epoch, seq, error: error.message }, 'an entry from the cloud cannot be applied')
+      statements.bury.run(epoch, seq, JSON.stringify(body) ?? 'null', error.message, runtime.clock.now())
+    }
+  }
+
+  return {
+    position,
+    receive(batch, applyEntry) {
+      return store.transact(() => {
+        const head = { ...batch, tags: batch.entries.map((entry) => entry.tag) }
+        const verdict = judgeBatch(position(), head, { lossy: false })
+        if (verdict.kind !== 'apply') return verdict.kind
+        for (const [index, entry] of batch.entries.entries())
+          if (index >= verdict.skip) apply(batch.first + index, batch.epoch, entry.body, applyEntry)
+        statements.move.run(batch.epoch, verdict.next.cursor, verdict.next.tag)
+        return verdict.kind
+      })
+    },
+    takeUp(epoch) {
+      return store.transact(() => {
+        const current = position().epoch
+        const judged = judgeEpoch(current, epoch, (left) => statements.hasLeft.get(left) !== undefined)
+        if (judged !== 'new') return judged
+        if (current !== null) statements.leave.run(current)
+        statements.move.run(epoch, 0, 0)
+        return judged
+      })
+    },
+    deadLetters: (limit) => statements.deadLetters.all(limit),
+    rememberCloudTime(at) {
+      statements.rememberTime.run(Math.round(at))
+    },
+    rememberedCloudTime: () => statements.time.get(),
+  }
+}

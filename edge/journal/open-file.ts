@@ -1,0 +1,43 @@
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'better-sqlite3'
+import type { Log } from '../../protocol/model/log.ts'
+
+/**
+ * Opens the database file. One that fails its integrity check is moved aside with its log, and a new one begun: a hub
+ * with a new store reconciles with its controllers and the cloud, a hub with a damaged one might do anything.
+ */
+export function openSoundFile(path: string, log: Log): Database.Database {
+  mkdirSync(dirname(path), { recursive: true })
+  const damage = findDamage(path)
+  if (damage !== undefined) {
+    const aside = firstFree(`${path}.damaged`)
+    for (const suffix of ['', '-wal', '-shm'])
+      if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
+    log.error({ path, aside, damage }, 'the journal is damaged: it is kept aside and a new one begun')
+  }
+  return new Database(path)
+}
+
+function findDamage(path: string): string | undefined {
+  if (!existsSync(path)) return undefined
+  let db: Database.Database | undefined
+  try {
+    db = new Database(path)
+    const verdict: unknown = db.pragma('integrity_check(1)', { simple: true })
+    return verdict === 'ok' ? undefined : String(verdict)
+  } catch (error) {
+    if (!(error instanceof Database.SqliteError)) throw error
+    // Anything but a broken file (no rights, no memory, locked) is for the operator: starting afresh would not help.
+    if (error.code !== 'SQLITE_NOTADB' && !error.code.startsWith('SQLITE_CORRUPT')) throw error
+    return error.message
+  } finally {
+    db?.close()
+  }
+}
+
+function firstFree(stem: string): string {
+  let number = 1
+  while (existsSync(`${stem}-${number}`)) number++
+  return `${stem}-${number}`
+}

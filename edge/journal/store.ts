@@ -1,0 +1,145 @@
+import Database from 'better-sqlite3'
+import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import { openBallast, type Ballast } from './ballast.ts'
+import { migrate } from './migrate.ts'
+import { migrations } from './migrations.ts'
+import { openSoundFile } from './open-file.ts'
+
+/** A result that is not a promise: a transaction that awaited would end before its work did. */
+type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
+
+/** The hub's journal: one SQLite database, used synchronously, every commit on the disk before it returns. */
+export interface Store {
+  readonly db: Database.Database
+  /**
+   * Runs `work` in one immediate transaction and commits it; a call inside another joins that one. Whatever `work`
+   * throws rolls everything back and is thrown on. Effects announced by `afterCommit` run after the commit, in order.
+   */
+  transact<T>(work: () => Synchronous<T>): T
+  /** Runs `work` within the present transaction; if it throws, its rows and effects alone are undone. */
+  savepoint<T>(work: () => Synchronous<T>): T
+  /** Runs `effect` after the present transaction's commit; at once where there is none. */
+  afterCommit(effect: () => void): void
+  /** True from the first "disk full" until the ballast could be laid again: the hub stops selling. */
+  isFull(): boolean
+  /** Tries to lay the ballast again. */
+  relieve(): void
+  close(): void
+}
+
+export interface StoreOptions {
+  /** A file, or `:memory:`. A damaged file is kept beside it under another name, and a new one begun. */
+  path: string
+  /** An open database to use instead (it outlives the store): several lives of one simulated hub. */
+  database?: Database.Database
+  checkpoint: Checkpoint
+  log: Log
+}
+
+/** Opens the journal and brings its tables up to date. Throws where the file was written by newer software. */
+export function openStore(options: StoreOptions): Store {
+  const { checkpoint, log } = options
+  const inFile = options.database === undefined && options.path !== ':memory:'
+  const db = options.database ?? (inFile ? openSoundFile(options.path, log) : new Database(options.path))
+  db.pragma('journal_mode = WAL')
+  // An act or a sale must survive a power cut: the log is flushed at every commit (design §5).
+  db.pragma('synchronous = FULL')
+  db.pragma('foreign_keys = ON')
+  migrate(db, migrations)
+  const ballast: Ballast | undefined = inFile ? openBallast(`${options.path}.ballast`) : undefined
+  return createStore(db, ballast, { checkpoint, log, owned: options.database === undefined })
+}
+
+interface StoreParts {
+  checkpoint: Checkpoint
+  log: Log
+  owned: boolean
+}
+
+function createStore(db: Database.Database, ballast: Ballast | undefined, parts: StoreParts): Store {
+  const { checkpoint, log, owned } = parts
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const commit = db.prepare('COMMIT')
+  let effects: (() => void)[] = []
+  let open = false
+  let running = false
+  let full = ballast !== undefined && !ballast.isLaid()
+
+  function transact<T>(work: () => Synchronous<T>): T {
+    if (open) return work()
+    begin.run()
+    open = true
+    const earlier = effects
+    effects = []
+    let result: T
+    try {
+      result = work()
+      checkpoint('journal.before-commit')
+      commit.run()
+    } catch (error) {
+      effects = earlier
+      open = false
+      if (db.inTransaction) db.exec('ROLLBACK')
+      noteFull(error)
+      throw error
+    }
+    open = false
+    effects = [...earlier, ...effects]
+    checkpoint('journal.after-commit')
+    runEffects()
+    return result
+  }
+
+  /** An effect may itself transact: what that announces runs after the effects that are already due. */
+  function runEffects(): void {
+    if (running) return
+    running = true
+    try {
+      for (let next = effects.shift(); next; next = effects.shift()) next()
+    } catch (error) {
+      effects = []
+      throw error
+    } finally {
+      running = false
+    }
+  }
+
+  function savepoint<T>(work: () => Synchronous<T>): T {
+    const before = effects.length
+    db.exec('SAVEPOINT part')
+    try {
+      const result = work()
+      db.exec('RELEASE part')
+      return result
+    } catch (error) {
+      effects.length = before
+      if (db.inTransaction) db.exec('ROLLBACK TO part; RELEASE part')
+      throw error
+    }
+  }
+
+  function noteFull(error: unknown): void {
+    if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_FULL') return
+    full = true
+    ballast?.release()
+    log.error({ code: error.code }, 'the disk is full: the ballast is released and the hub stops selling')
+  }
+
+  return {
+    db,
+    transact,
+    savepoint,
+    afterCommit(effect) {
+      if (open || running) effects.push(effect)
+      else effect()
+    },
+    isFull: () => full,
+    relieve() {
+      if (full) full = ballast !== undefined && !ballast.lay()
+    },
+    close() {
+      if (owned) db.close()
+    },
+  }
+}
