@@ -5,6 +5,7 @@ import { migrate } from './migrate.ts'
 import type { DatabaseKind } from './migrations/migration.ts'
 import { openPostgres } from './postgres.ts'
 import type { Tables } from './schema.ts'
+import { createSignal, type Signal } from './signal.ts'
 import { openSqlite } from './sqlite.ts'
 
 /** Where a query may run: inside a transaction or outside. */
@@ -20,6 +21,8 @@ export interface Tx {
   forUpdate<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O>
   /** Tells this process's `onWake` listeners, after the commit, that the outbox of a hub has grown. */
   wake(hubId: number): void
+  /** Tells this process's `onRefundDue` listeners, after the commit, that a refund waits for the processor. */
+  refundDue(): void
   /** Undoes `work` alone, and drops its effects, where it throws; the error is thrown on. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
@@ -32,6 +35,8 @@ export interface CloudDatabase {
   transact<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** Calls `listener` with a hub's id whenever a transaction of this process has added to its outbox. Returns an undo. */
   onWake(listener: (hubId: number) => void): () => void
+  /** Calls `listener` whenever a transaction of this process has left a refund to be carried out. Returns an undo. */
+  onRefundDue(listener: () => void): () => void
   close(): Promise<void>
 }
 
@@ -49,15 +54,13 @@ const MAX_ATTEMPTS = 20
 export function openDatabase({ url, checkpoint = noCheckpoint, sqlite }: DatabaseOptions): CloudDatabase {
   const kind: DatabaseKind = sqlite || url.startsWith('sqlite:') ? 'sqlite' : 'postgres'
   const kysely = kind === 'sqlite' ? openSqlite(url, sqlite) : openPostgres(url)
-  const wakeListeners = new Set<(hubId: number) => void>()
-  const wake = (hubId: number): void => {
-    for (const listener of wakeListeners) listener(hubId)
-  }
+  const outboxes = createSignal<number>()
+  const refunds = createSignal<void>()
 
   async function once<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const effects: (() => void)[] = []
     const result = await kysely.transaction().execute(async (q) => {
-      const value = await work(createTx(q, kind, effects, wake))
+      const value = await work(createTx(q, kind, effects, { outboxes, refunds }))
       checkpoint('db.before-commit')
       return value
     })
@@ -78,10 +81,8 @@ export function openDatabase({ url, checkpoint = noCheckpoint, sqlite }: Databas
           if (attempt === MAX_ATTEMPTS || !isRetryable(error)) throw error
         }
     },
-    onWake(listener) {
-      wakeListeners.add(listener)
-      return () => void wakeListeners.delete(listener)
-    },
+    onWake: outboxes.listen,
+    onRefundDue: refunds.listen,
     close: () => kysely.destroy(),
   }
 }
@@ -90,13 +91,14 @@ function createTx(
   q: Transaction<Tables>,
   kind: DatabaseKind,
   effects: (() => void)[],
-  wake: (hubId: number) => void,
+  signals: { outboxes: Signal<number>; refunds: Signal<void> },
 ): Tx {
   return {
     q,
     kind,
     afterCommit: (effect) => void effects.push(effect),
-    wake: (hubId) => void effects.push(() => wake(hubId)),
+    wake: (hubId) => void effects.push(() => signals.outboxes.emit(hubId)),
+    refundDue: () => void effects.push(() => signals.refunds.emit()),
     // Not FOR UPDATE: that would also stop other transactions from inserting rows that refer to the locked one.
     forUpdate: (query) => (kind === 'postgres' ? query.forNoKeyUpdate() : query),
     async savepoint(work) {

@@ -53,7 +53,7 @@ function withStatementCache(database: BetterSqlite3.Database): SqliteDatabase {
       if (known) statements.delete(text)
       statements.set(text, statement)
       if (statements.size > CACHED_STATEMENTS) statements.delete(statements.keys().next().value!)
-      return statement as unknown as ReturnType<SqliteDatabase['prepare']>
+      return statement
     },
     close: () => void database.close(),
   }

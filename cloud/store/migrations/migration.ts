@@ -7,6 +7,8 @@ export interface Dialect {
   int: string
   real: string
   text: string
+  /** Begins a table whose rows may be lost with the server: written without its log. */
+  createVolatileTable: string
   /** Ends a table: SQLite then refuses values of another type, as PostgreSQL always does. */
   end: string
 }
@@ -17,6 +19,7 @@ export const dialects: Record<DatabaseKind, Dialect> = {
     int: 'integer',
     real: 'real',
     text: 'text',
+    createVolatileTable: 'create table',
     end: 'strict',
   },
   postgres: {
@@ -24,6 +27,7 @@ export const dialects: Record<DatabaseKind, Dialect> = {
     int: 'bigint',
     real: 'double precision',
     text: 'text',
+    createVolatileTable: 'create unlogged table',
     end: '',
   },
 }
@@ -31,5 +35,5 @@ export const dialects: Record<DatabaseKind, Dialect> = {
 /** One numbered step of the schema. A step that has been released is never changed: another one follows it. */
 export interface CloudMigration {
   name: string
-  statements(dialect: Dialect): string[]
+  statements: (dialect: Dialect) => string[]
 }

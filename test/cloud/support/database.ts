@@ -1,6 +1,6 @@
 import BetterSqlite3 from 'better-sqlite3'
 import { Kysely, PostgresDialect, sql } from 'kysely'
-import pg from 'pg'
+import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import type { Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
@@ -79,7 +79,7 @@ async function truncate({ kysely }: CloudDatabase): Promise<void> {
 
 async function administrate(url: string, statement: string): Promise<void> {
   const admin = new Kysely<unknown>({
-    dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url, max: 1 }) }),
+    dialect: new PostgresDialect({ pool: new Pool({ connectionString: url, max: 1 }) }),
   })
   try {
     await sql.raw(statement).execute(admin)

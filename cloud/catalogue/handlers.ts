@@ -1,0 +1,45 @@
+import type { HandlerInput, Handlers } from '../http/handler.ts'
+import { reply } from '../http/handler.ts'
+import type { Routes } from '../../protocol/contract/routes.ts'
+import type { CloudContext } from '../context.ts'
+import { readProduct, searchProducts } from './products.ts'
+
+type ListInput = HandlerInput<Routes['consumer.products.list']>
+
+/** C §4.7. */
+export const productHandlers = ({
+  db,
+}: CloudContext): Handlers<'consumer.products.list' | 'consumer.products.get'> => ({
+  async 'consumer.products.list'({ params, query, url }) {
+    const { products, total } = await searchProducts(db.kysely, {
+      hubId: params.hub_id,
+      categoryId: query.category_id,
+      subcategoryId: query.subcategory_id,
+      name: query.product_name,
+      page: query.page,
+      size: query.size,
+    })
+    const links = pageLinks(url, query, total)
+    return reply(products, {
+      headers: { 'X-Total-Count': String(total), ...(links === '' ? {} : { Link: links }) },
+    })
+  },
+  'consumer.products.get': ({ params }) => readProduct(db.kysely, params.hub_id, params.product_id),
+})
+
+/** RFC 8288: where the first, previous, next and last page are. */
+function pageLinks(url: URL, { page, size }: ListInput['query'], total: number): string {
+  const last = Math.max(1, Math.ceil(total / size))
+  const pages: [string, number][] = [['first', 1]]
+  if (page > 1) pages.push(['prev', Math.min(page - 1, last)])
+  if (page < last) pages.push(['next', page + 1])
+  pages.push(['last', last])
+  return pages
+    .map(([rel, number]) => {
+      const target = new URL(url)
+      target.searchParams.set('page', String(number))
+      target.searchParams.set('size', String(size))
+      return `<${target.pathname}${target.search}>; rel="${rel}"`
+    })
+    .join(', ')
+}
