@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { ApplyError } from '../../../edge/journal/apply-error.ts'
+import { createInbox } from '../../../edge/journal/inbox.ts'
+import { openStore } from '../../../edge/journal/store.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { Batch } from '../../../protocol/mqtt/entries.ts'
+import { virtualRuntime } from '../../support/virtual-clock.ts'
+
+const EPOCH = 'a'.repeat(32)
+const LATER = 'b'.repeat(32)
+
+/** Entry n has tag 100 + n and body { n }. */
+function batch(first: number, count: number, epoch = EPOCH): Batch {
+  const entries = Array.from({ length: count }, (_, n) => ({ tag: 100 + first + n, body: { n: first + n } }))
+  return { epoch, first, previousTag: first === 1 ? 0 : 99 + first, oldest: 1, entries }
+}
+
+function setUp() {
+  let crashAt: string | undefined
+  const store = openStore({
+    path: ':memory:',
+    checkpoint: (point) => {
+      if (point === crashAt) throw new Error(`crash ${point}`)
+    },
+    log: silentLog,
+  })
+  const runtime = virtualRuntime()
+  const inbox = createInbox(store, runtime, silentLog)
+  store.db.exec('CREATE TABLE effects (n INTEGER)')
+  const effects = (): number[] => store.db.prepare<[], number>('SELECT n FROM effects').pluck().all()
+  const apply = (body: unknown): void => {
+    const { n } = z.object({ n: z.int().max(1000) }).parse(body)
+    store.db.prepare('INSERT INTO effects VALUES (?)').run(n)
+    if (n === 13) throw new ApplyError('unlucky')
+    if (n === 66) throw new TypeError('a defect')
+  }
+  return { inbox, effects, apply, crashAt: (point: string | undefined) => (crashAt = point) }
+}
+
+test('what is new is applied once, and the cursor moves with it', () => {
+  const { inbox, effects, apply } = setUp()
+  expect(inbox.position()).toEqual({ epoch: null, cursor: 0, tag: 0 })
+  expect(inbox.receive(batch(1, 2), apply)).toBe('foreign')
+  expect(inbox.takeUp(EPOCH)).toBe('new')
+  expect(inbox.receive(batch(1, 2), apply)).toBe('apply')
+  expect(inbox.receive(batch(1, 2), apply)).toBe('duplicate')
+  expect(inbox.receive(batch(5, 2), apply)).toBe('gap')
+  expect(inbox.receive(batch(2, 3), apply)).toBe('apply')
+  expect(effects()).toEqual([1, 2, 3, 4])
+  expect(inbox.position()).toEqual({ epoch: EPOCH, cursor: 4, tag: 104 })
+})
+
+test('an entry with another tag under an applied number is a fork', () => {
+  const { inbox, effects, apply } = setUp()
+  inbox.takeUp(EPOCH)
+  inbox.receive(batch(1, 3), apply)
+  expect(inbox.receive({ ...batch(4, 1), previousTag: 7 }, apply)).toBe('fork')
+  expect(effects()).toEqual([1, 2, 3])
+})
+
+describe('I8: a bad item never blocks', () => {
+  test('an entry that cannot be applied leaves no effect but a dead letter, and the rest goes on', () => {
+    const { inbox, effects, apply } = setUp()
+    inbox.takeUp(EPOCH)
+    expect(inbox.receive(batch(12, 3), apply)).toBe('gap')
+    inbox.receive(batch(1, 14), apply)
+    inbox.receive(
+      {
+        ...batch(15, 2),
+        entries: [
+          { tag: 115, body: 'nonsense' },
+          { tag: 116, body: { n: 16 } },
+        ],
+      },
+      apply,
+    )
+    expect(effects()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16])
+    expect(inbox.position().cursor).toBe(16)
+    expect(inbox.deadLetters(10)).toMatchObject([
+      { epoch: EPOCH, seq: 15, body: '"nonsense"' },
+      { epoch: EPOCH, seq: 13, body: '{"n":13}', error: 'unlucky' },
+    ])
+  })
+
+  test('a defect is no bad item: it undoes the batch and is thrown on', () => {
+    const { inbox, effects, apply } = setUp()
+    inbox.takeUp(EPOCH)
+    inbox.receive(batch(1, 60), apply)
+    expect(() => inbox.receive(batch(61, 10), apply)).toThrow('a defect')
+    expect(effects()).toHaveLength(59)
+    expect(inbox.position().cursor).toBe(60)
+    expect(inbox.deadLetters(10)).toHaveLength(1)
+  })
+})
+
+describe('a crash', () => {
+  test('before the commit undoes the batch, after it leaves it applied', () => {
+    const { inbox, effects, apply, crashAt } = setUp()
+    inbox.takeUp(EPOCH)
+    crashAt('journal.before-commit')
+    expect(() => inbox.receive(batch(1, 3), apply)).toThrow('crash')
+    expect(effects()).toEqual([])
+    expect(inbox.position().cursor).toBe(0)
+    crashAt('journal.after-commit')
+    expect(() => inbox.receive(batch(1, 3), apply)).toThrow('crash')
+    crashAt(undefined)
+    expect(inbox.receive(batch(1, 3), apply)).toBe('duplicate')
+    expect(effects()).toEqual([1, 2, 3])
+  })
+})
+
+test('an epoch that was left is never taken up again', () => {
+  const { inbox, apply } = setUp()
+  expect(inbox.takeUp(EPOCH)).toBe('new')
+  inbox.receive(batch(1, 3), apply)
+  expect(inbox.takeUp(EPOCH)).toBe('same')
+  expect(inbox.takeUp(LATER)).toBe('new')
+  expect(inbox.position()).toEqual({ epoch: LATER, cursor: 0, tag: 0 })
+  expect(inbox.takeUp(EPOCH)).toBe('left')
+  expect(inbox.receive(batch(1, 3), apply)).toBe('foreign')
+})
+
+test("the cloud's time is remembered", () => {
+  const { inbox } = setUp()
+  expect(inbox.rememberedCloudTime()).toBeUndefined()
+  inbox.rememberCloudTime(5.4)
+  inbox.rememberCloudTime(7.6)
+  expect(inbox.rememberedCloudTime()).toBe(8)
+})

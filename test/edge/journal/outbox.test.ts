@@ -1,0 +1,195 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createOutbox, defaultOutboxSettings } from '../../../edge/journal/outbox.ts'
+import type { Outbox, OutboxSettings } from '../../../edge/journal/outbox.ts'
+import { openStore } from '../../../edge/journal/store.ts'
+import type { Store } from '../../../edge/journal/store.ts'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { HubEntry, TelemetryEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import { virtualRuntime } from '../../support/virtual-clock.ts'
+
+const alarm = (detail: string): HubEntry => ({
+  kind: 'alarm',
+  at: 1,
+  code: 'door_forced',
+  device: 'main',
+  raised: true,
+  detail,
+})
+const reading = (celsius: number): TelemetryEntry => ({
+  kind: 'temperature',
+  at: 1,
+  fridge_number: 1,
+  celsius,
+})
+
+function setUp(settings: Partial<OutboxSettings> = {}) {
+  const store: Store = openStore({ path: ':memory:', checkpoint: noCheckpoint, log: silentLog })
+  const runtime = virtualRuntime()
+  const outbox = createOutbox(store, runtime, { ...defaultOutboxSettings, ...settings })
+  return { store, runtime, outbox, reopen: () => createOutbox(store, runtime) }
+}
+
+const details = (outbox: Outbox): string[] =>
+  outbox
+    .read('ledger', outbox.position('ledger').base + 1, 1000)
+    .entries.map(({ body }) => (JSON.parse(body) as { detail: string }).detail)
+const degrees = (outbox: Outbox): number[] =>
+  outbox
+    .read('telemetry', 1, 1000)
+    .entries.map(({ body }) => (JSON.parse(body) as { celsius: number }).celsius)
+
+describe('the ledger', () => {
+  test('begins with an epoch of its own, which a restart keeps', () => {
+    const { outbox, reopen } = setUp()
+    const position = outbox.position('ledger')
+    expect(position).toEqual({ epoch: expect.stringMatching(/^[0-9a-f]{32}$/), base: 0, baseTag: 0, last: 0 })
+    expect(outbox.knownEpochs()).toEqual([position.epoch])
+    expect(reopen().position('ledger')).toEqual(position)
+  })
+
+  test('numbers entries without gaps, and takes back the number of what was rolled back', () => {
+    const { outbox, store } = setUp()
+    outbox.append('ledger', alarm('a'))
+    expect(() =>
+      store.transact((): void => {
+        outbox.append('ledger', alarm('lost'))
+        throw new Error('rolled back')
+      }),
+    ).toThrow('rolled back')
+    outbox.append('ledger', alarm('b'))
+    expect(outbox.position('ledger').last).toBe(2)
+    expect(details(outbox)).toEqual(['a', 'b'])
+  })
+
+  test('announces entries after the commit alone', () => {
+    const { outbox, store } = setUp()
+    const seen: number[] = []
+    outbox.onAppended(() => seen.push(outbox.position('ledger').last))
+    store.transact(() => {
+      outbox.append('ledger', alarm('a'))
+      outbox.append('ledger', alarm('b'))
+      expect(seen).toEqual([])
+    })
+    expect(seen[0]).toBe(2)
+    expect(() =>
+      store.transact((): void => {
+        outbox.append('ledger', alarm('c'))
+        throw new Error('rolled back')
+      }),
+    ).toThrow('rolled back')
+    expect(seen.every((last) => last === 2)).toBe(true)
+  })
+
+  test('names the tag before each slice, also where that entry is forgotten', () => {
+    const { outbox } = setUp()
+    for (const detail of ['a', 'b', 'c']) outbox.append('ledger', alarm(detail))
+    const [a, b] = outbox.read('ledger', 1, 2).entries
+    expect(outbox.read('ledger', 1, 1).previousTag).toBe(0)
+    expect(outbox.read('ledger', 3, 1).previousTag).toBe(b!.tag)
+    outbox.forget('ledger', 1)
+    expect(outbox.position('ledger')).toMatchObject({ base: 1, baseTag: a!.tag, last: 3 })
+    expect(outbox.read('ledger', 2, 1)).toMatchObject({ previousTag: a!.tag, oldest: 2 })
+    expect(outbox.tagAt('ledger', 1)).toBe(a!.tag)
+    expect(outbox.tagAt('ledger', 2)).toBe(b!.tag)
+    expect(outbox.tagAt('ledger', 0)).toBeUndefined()
+  })
+
+  test('forgets through what was acknowledged, once, and nothing else', () => {
+    const { outbox } = setUp()
+    for (const detail of ['a', 'b', 'c', 'd']) outbox.append('ledger', alarm(detail))
+    outbox.forget('ledger', 2)
+    outbox.forget('ledger', 1)
+    outbox.forget('ledger', 2)
+    expect(details(outbox)).toEqual(['c', 'd'])
+    outbox.forget('ledger', 4)
+    expect(outbox.position('ledger')).toMatchObject({ base: 4, last: 4 })
+    outbox.append('ledger', alarm('e'))
+    expect(outbox.position('ledger').last).toBe(5)
+  })
+
+  test('is full at its limit, and no longer once the cloud has taken some', () => {
+    const { outbox } = setUp({ ledgerEntries: 2 })
+    outbox.append('ledger', alarm('a'))
+    expect(outbox.isLedgerFull()).toBe(false)
+    outbox.append('ledger', alarm('b'))
+    expect(outbox.isLedgerFull()).toBe(true)
+    outbox.forget('ledger', 1)
+    expect(outbox.isLedgerFull()).toBe(false)
+  })
+})
+
+describe('a new epoch', () => {
+  test('carries what is not acknowledged, in order, numbered from 1, and the snapshot follows', () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 20 }), fc.nat({ max: 20 }), (count, acknowledged) => {
+        const { outbox } = setUp()
+        const all = Array.from({ length: count }, (_, index) => `${index}`)
+        for (const detail of all) outbox.append('ledger', alarm(detail))
+        const forgotten = Math.min(acknowledged, count)
+        outbox.forget('ledger', forgotten)
+        const { epoch } = outbox.position('ledger')
+        outbox.newEpoch('ledger')
+        outbox.append('ledger', alarm('snapshot'))
+        const kept = [...all.slice(forgotten), 'snapshot']
+        expect(outbox.position('ledger')).toMatchObject({ base: 0, baseTag: 0, last: kept.length })
+        expect(outbox.read('ledger', 1, 1)).toMatchObject({ previousTag: 0, oldest: 1 })
+        expect(details(outbox)).toEqual(kept)
+        expect(outbox.knownEpochs()).toEqual([epoch, outbox.position('ledger').epoch])
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  test('of a copied store disowns the epochs before it', () => {
+    const { outbox, store } = setUp()
+    store.transact(() => {
+      outbox.forgetEpochs()
+      outbox.newEpoch('ledger')
+    })
+    expect(outbox.knownEpochs()).toEqual([outbox.position('ledger').epoch])
+  })
+})
+
+describe('telemetry', () => {
+  test('is written in one transaction a minute', () => {
+    const { outbox, runtime } = setUp()
+    const announced: string[] = []
+    outbox.onAppended((stream) => announced.push(stream))
+    for (const celsius of [1, 2, 3]) outbox.append('telemetry', reading(celsius))
+    runtime.clock.advance(59_999)
+    expect(outbox.position('telemetry').last).toBe(0)
+    runtime.clock.advance(1)
+    expect(degrees(outbox)).toEqual([1, 2, 3])
+    expect(announced).toEqual(['telemetry'])
+    expect(runtime.clock.pending).toBe(0)
+  })
+
+  test('overwrites its oldest entries, in memory and in the store', () => {
+    const { outbox, runtime } = setUp({ telemetryEntries: 3 })
+    for (const celsius of [1, 2, 3, 4, 5]) outbox.append('telemetry', reading(celsius))
+    runtime.clock.advance(60_000)
+    expect(degrees(outbox)).toEqual([3, 4, 5])
+    for (const celsius of [6, 7]) outbox.append('telemetry', reading(celsius))
+    const before = outbox.tagAt('telemetry', 2)
+    outbox.stop()
+    expect(degrees(outbox)).toEqual([5, 6, 7])
+    expect(outbox.position('telemetry')).toMatchObject({ base: 2, baseTag: before, last: 5 })
+    expect(outbox.read('telemetry', 3, 1).oldest).toBe(3)
+    expect(runtime.clock.pending).toBe(0)
+  })
+
+  test('leaves the last room of a full disk to the ledger', () => {
+    const { store, runtime } = setUp()
+    let full = true
+    const outbox = createOutbox({ ...store, isFull: () => full }, runtime)
+    outbox.append('telemetry', reading(1))
+    runtime.clock.advance(60_000)
+    expect(outbox.position('telemetry').last).toBe(0)
+    full = false
+    outbox.append('telemetry', reading(2))
+    runtime.clock.advance(60_000)
+    expect(degrees(outbox)).toEqual([1, 2])
+  })
+})
