@@ -11,14 +11,7 @@ import type { Outbox } from '../journal/outbox.ts'
 import type { Store } from '../journal/store.ts'
 import type { CoreSettings } from './core-settings.ts'
 
-/** Why an entry of the cloud's stream cannot be applied: it is a dead letter, and the stream goes on (I8). */
-export class ApplyError extends Error {
-  readonly code: 'invalid' | 'unknown_product'
-  constructor(code: ApplyError['code'], message: string) {
-    super(message)
-    this.code = code
-  }
-}
+export { ApplyError } from '../journal/apply-error.ts'
 
 /** An operation whose outcome nobody knows (I1), for a person to settle. */
 export interface UnknownOperation {

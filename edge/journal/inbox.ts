@@ -29,11 +29,10 @@ export interface Inbox {
   receive(batch: Batch, applyEntry: (body: unknown) => void): Verdict['kind']
   /** Follows the epoch that the cloud announces, from its beginning; never one that it has left. */
   takeUp(epoch: string): 'same' | 'new' | 'left'
+  /** Forgets what was received: the cloud begins again with a snapshot. For a store that turned out to be a copy. */
+  reset(): void
   /** The newest first. */
   deadLetters(limit: number): DeadLetter[]
-  /** Keeps the cloud's time (milliseconds since the Unix epoch), so that a start without network has a guess. */
-  rememberCloudTime(at: number): void
-  rememberedCloudTime(): number | undefined
 }
 
 /** The hub's receiver's store (design §4), on tables `inbox_position`, `inbox_left_epochs` and `dead_letters`. */
@@ -41,7 +40,9 @@ export function createInbox(store: Store, runtime: Runtime, log: Log): Inbox {
   const { db } = store
   const statements = {
     position: db.prepare<[], ReceiverPosition>('SELECT epoch, cursor, tag FROM inbox_position'),
-    move: db.prepare<[string, number, number]>('UPDATE inbox_position SET epoch = ?, cursor = ?, tag = ?'),
+    move: db.prepare<[string | null, number, number]>(
+      'UPDATE inbox_position SET epoch = ?, cursor = ?, tag = ?',
+    ),
     leave: db.prepare<[string]>('INSERT INTO inbox_left_epochs (epoch) VALUES (?)'),
     hasLeft: db.prepare<[string], number>('SELECT 1 FROM inbox_left_epochs WHERE epoch = ?').pluck(),
     bury: db.prepare<[string, number, string, string, number]>(
@@ -50,10 +51,6 @@ export function createInbox(store: Store, runtime: Runtime, log: Log): Inbox {
     deadLetters: db.prepare<[number], DeadLetter>(
       'SELECT epoch, seq, body, error, at FROM dead_letters ORDER BY id DESC LIMIT ?',
     ),
-    rememberTime: db.prepare<[number]>(
-      'INSERT INTO cloud_time (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at',
-    ),
-    time: db.prepare<[], number>('SELECT at FROM cloud_time').pluck(),
   }
   const position = (): ReceiverPosition => statements.position.get()!
 
@@ -90,10 +87,13 @@ export function createInbox(store: Store, runtime: Runtime, log: Log): Inbox {
         return judged
       })
     },
-    deadLetters: (limit) => statements.deadLetters.all(limit),
-    rememberCloudTime(at) {
-      statements.rememberTime.run(Math.round(at))
+    reset() {
+      store.transact(() => {
+        const { epoch } = position()
+        if (epoch !== null) statements.leave.run(epoch)
+        statements.move.run(null, 0, 0)
+      })
     },
-    rememberedCloudTime: () => statements.time.get(),
+    deadLetters: (limit) => statements.deadLetters.all(limit),
   }
 }

@@ -115,7 +115,10 @@ export const CommandEntry = z.object({
 })
 export type CommandEntry = z.infer<typeof CommandEntry>
 
-/** First in every epoch but the hub's very first: everything that the hub holds true, replacing what the cloud mirrors. */
+/**
+ * In every epoch but the hub's very first, after what the former one left unacknowledged: everything that the hub holds
+ * true, replacing what the cloud mirrors.
+ */
 export const SnapshotEntry = z.object({
   kind: z.literal('snapshot'),
   at,

@@ -37,7 +37,5 @@ export const streams: Migration = {
       error TEXT NOT NULL,
       at INTEGER NOT NULL
     ) STRICT;
-    -- The cloud's time when it was last known, for a start without battery and without network.
-    CREATE TABLE cloud_time (id INTEGER PRIMARY KEY CHECK (id = 1), at INTEGER NOT NULL) STRICT;
   `,
 }

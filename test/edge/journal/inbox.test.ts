@@ -32,7 +32,7 @@ function setUp() {
   const apply = (body: unknown): void => {
     const { n } = z.object({ n: z.int().max(1000) }).parse(body)
     store.db.prepare('INSERT INTO effects VALUES (?)').run(n)
-    if (n === 13) throw new ApplyError('unlucky')
+    if (n === 13) throw new ApplyError('unknown_product', 'unlucky')
     if (n === 66) throw new TypeError('a defect')
   }
   return { inbox, effects, apply, crashAt: (point: string | undefined) => (crashAt = point) }
@@ -121,10 +121,13 @@ test('an epoch that was left is never taken up again', () => {
   expect(inbox.receive(batch(1, 3), apply)).toBe('foreign')
 })
 
-test("the cloud's time is remembered", () => {
-  const { inbox } = setUp()
-  expect(inbox.rememberedCloudTime()).toBeUndefined()
-  inbox.rememberCloudTime(5.4)
-  inbox.rememberCloudTime(7.6)
-  expect(inbox.rememberedCloudTime()).toBe(8)
+test('a store that was reset asks for a snapshot: it follows no epoch, and none that it followed before', () => {
+  const { inbox, apply } = setUp()
+  inbox.takeUp(EPOCH)
+  inbox.receive(batch(1, 3), apply)
+  inbox.reset()
+  inbox.reset()
+  expect(inbox.position()).toEqual({ epoch: null, cursor: 0, tag: 0 })
+  expect(inbox.takeUp(EPOCH)).toBe('left')
+  expect(inbox.takeUp(LATER)).toBe('new')
 })
