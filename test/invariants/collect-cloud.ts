@@ -1,0 +1,27 @@
+import type { Queries } from '../../cloud/store/database.ts'
+import type { CloudEvidence } from './evidence.ts'
+
+/** Reads the cloud's and the sandbox processor's books of one hub. `sandbox` is where the processor keeps its own. */
+export async function collectCloud(q: Queries, hubId: number, sandbox: Queries = q): Promise<CloudEvidence> {
+  const orders = await q.selectFrom('orders').selectAll().where('hub_id', '=', hubId).orderBy('id').execute()
+  const ids = orders.map((order) => order.id)
+  const of = <T extends { order_id: number }>(rows: T[]): T[] => {
+    const known = new Set(ids)
+    return rows.filter((row) => known.has(row.order_id))
+  }
+  const outbox = await q.selectFrom('hub_outboxes').selectAll().where('hub_id', '=', hubId).executeTakeFirst()
+  return {
+    orders,
+    items: of(await q.selectFrom('order_items').selectAll().execute()),
+    payments: of(await q.selectFrom('payments').selectAll().execute()),
+    refunds: of(await q.selectFrom('refunds').selectAll().execute()),
+    products: await q.selectFrom('products').selectAll().where('hub_id', '=', hubId).execute(),
+    facings: await q.selectFrom('facings').selectAll().where('hub_id', '=', hubId).execute(),
+    stockLedger: await q.selectFrom('stock_ledger').selectAll().where('hub_id', '=', hubId).execute(),
+    outboxPending: outbox ? outbox.last - outbox.base : 0,
+    deadLetters: await q.selectFrom('dead_letters').selectAll().where('hub_id', '=', hubId).execute(),
+    commands: await q.selectFrom('commands').selectAll().where('hub_id', '=', hubId).execute(),
+    intents: await sandbox.selectFrom('sandbox_intents').selectAll().execute(),
+    processorRefunds: await sandbox.selectFrom('sandbox_refunds').selectAll().execute(),
+  }
+}
