@@ -36,7 +36,7 @@ export function createGpioBank(lines: readonly GpioLine[]): GpioBank {
   function move(name: string, level: Level, cause: GpioCause): void {
     if (levels.get(name) === level) return
     levels.set(name, level)
-    for (const listener of [...listeners]) listener(name, level, cause)
+    for (const listener of listeners) listener(name, level, cause)
   }
 
   function get(name: string): Level {

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { formatGpioAddress, parseGpioAddress } from '../../../protocol/gpio/address.ts'
 import { createLineSplitter } from '../../../protocol/gpio/line-splitter.ts'

@@ -1,0 +1,105 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Gpio } from 'onoff'
+import { backoffMs } from '../../../protocol/model/backoff.ts'
+import type { GpioLines, Level } from '../../../protocol/model/gpio.ts'
+import type { GpioLine, HardwareDescription } from '../../../protocol/model/hardware.ts'
+import type { Log } from '../../../protocol/model/log.ts'
+import type { Cancel, Runtime } from '../../../protocol/model/runtime.ts'
+
+const SYSFS = '/sys/class/gpio'
+
+/** The number of the first pin of the chip with this label; it differs from kernel to kernel. */
+export function findChipBase(label: string, root: string = SYSFS): number | undefined {
+  const read = (chip: string, file: string) => readFileSync(join(root, chip, file), 'utf8').trim()
+  const chip = readdirSync(root)
+    .filter((name) => name.startsWith('gpiochip'))
+    .find((name) => read(name, 'label') === label)
+  return chip === undefined ? undefined : Number(read(chip, 'base'))
+}
+
+export interface OnoffLinesOptions {
+  hardware: HardwareDescription['gpio']
+  runtime: Runtime
+  log: Log
+}
+
+const reopen = { firstMs: 500, maxMs: 30_000 }
+
+/**
+ * GPIO lines through sysfs and `onoff`. Opening a line drives nothing: an output that is one already keeps its level,
+ * whatever process set it; another begins inactive. Lines that cannot be opened are tried again for ever; until then
+ * they read as `undefined`. Levels are always read from the pin, edges only say when.
+ */
+export function createOnoffLines({ hardware, runtime, log }: OnoffLinesOptions): GpioLines {
+  const { clock, random } = runtime
+  const open = new Map<string, Gpio>()
+  const watchers = new Map<string, (() => void)[]>()
+  let attempt = 0
+  let cancelRetry: Cancel = () => {}
+
+  openAll()
+
+  function openAll(): void {
+    const missing = hardware.lines.filter((line) => !open.has(line.name))
+    const opened = missing.filter((line) => openLine(line))
+    for (const { name } of opened) tell(name)
+    if (opened.length < missing.length) {
+      cancelRetry = clock.after(backoffMs(attempt, reopen, random), openAll)
+      attempt += 1
+    } else attempt = 0
+  }
+
+  function openLine({ name, offset, direction, activeLow }: GpioLine): boolean {
+    try {
+      const base = findChipBase(hardware.chipLabel)
+      if (base === undefined) throw new Error(`no GPIO chip is labelled ${hardware.chipLabel}`)
+      const gpio =
+        direction === 'in'
+          ? new Gpio(base + offset, 'in', 'both', { activeLow })
+          : // `high` and `low` are voltages: the inactive one.
+            new Gpio(base + offset, activeLow ? 'high' : 'low', 'none', { activeLow, reconfigureDirection: false })
+      if (direction === 'in') gpio.watch(() => tell(name))
+      open.set(name, gpio)
+      return true
+    } catch (error) {
+      log.error({ line: name, error: String(error) }, 'a GPIO line cannot be opened')
+      return false
+    }
+  }
+
+  function tell(name: string): void {
+    for (const listener of watchers.get(name) ?? []) listener()
+  }
+
+  return {
+    read(name): Level | undefined {
+      try {
+        return open.get(name)?.readSync()
+      } catch (error) {
+        log.error({ line: name, error: String(error) }, 'a GPIO line cannot be read')
+        return undefined
+      }
+    },
+    write(name, level) {
+      const gpio = open.get(name)
+      if (!gpio) return false
+      try {
+        gpio.writeSync(level)
+        return true
+      } catch (error) {
+        log.error({ line: name, error: String(error) }, 'a GPIO line cannot be driven')
+        return false
+      }
+    },
+    watch(name, listener) {
+      watchers.set(name, [...(watchers.get(name) ?? []), listener])
+    },
+    close() {
+      cancelRetry()
+      // Not unexported: that would let other hands at the pin; the level is kept either way.
+      for (const gpio of open.values()) gpio.unwatchAll()
+      open.clear()
+    },
+  }
+}

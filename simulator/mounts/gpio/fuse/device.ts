@@ -1,0 +1,49 @@
+import { closeSync, openSync, read, writeSync } from 'node:fs'
+
+/** Larger than any request that the kernel sends: its own least is 8 KiB. */
+const BUFFER_SIZE = 64 * 1024
+
+export interface FuseDevice {
+  /** For the process that mounts. */
+  readonly descriptor: number
+  /** Passes each request to `answer` and writes what it returns. Calls `onEnd` when the mount is gone. */
+  serve(answer: (request: Buffer) => Buffer | undefined, onEnd: (reason: string) => void): void
+  /** Writes an unsolicited message; nothing where the mount is gone. */
+  notify(message: Buffer): void
+  close(): void
+}
+
+/** The kernel's end of a FUSE mount. Throws where `/dev/fuse` cannot be opened. */
+export function openFuseDevice(): FuseDevice {
+  const descriptor = openSync('/dev/fuse', 'r+')
+  const buffer = Buffer.alloc(BUFFER_SIZE)
+
+  function write(message: Buffer): void {
+    try {
+      writeSync(descriptor, message)
+    } catch (error) {
+      // ENOENT: the request was given up, or nobody waits with that handle. ENODEV: the mount is gone; the read says so.
+      const code = (error as NodeJS.ErrnoException).code
+      if (code !== 'ENOENT' && code !== 'ENODEV') throw error
+    }
+  }
+
+  return {
+    descriptor,
+    serve(answer, onEnd) {
+      const next = () =>
+        read(descriptor, buffer, 0, buffer.length, null, (error, length) => {
+          // ENOENT: the request was taken back while it was read. EPERM: not mounted yet cannot be, the mount waits for us.
+          if (error && (error.code === 'ENOENT' || error.code === 'EINTR' || error.code === 'EAGAIN'))
+            return next()
+          if (error) return onEnd(error.code ?? error.message)
+          const reply = answer(buffer.subarray(0, length))
+          if (reply) write(reply)
+          next()
+        })
+      next()
+    },
+    notify: write,
+    close: () => closeSync(descriptor),
+  }
+}

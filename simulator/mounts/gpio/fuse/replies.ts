@@ -1,0 +1,124 @@
+import { FOPEN_DIRECT_IO, FUSE_MAJOR, FUSE_MINOR, NOTIFY_POLL, OUT_HEADER_SIZE } from './opcodes.ts'
+
+/** What a node is: a folder, or a file of at most a page that is as large as sysfs says. */
+export interface NodeAttributes {
+  node: number
+  kind: 'folder' | 'file'
+  /** Permission bits, for example 0o644. */
+  permissions: number
+}
+
+const FOLDER_MODE = 0o040000
+const FILE_MODE = 0o100000
+/** As sysfs: every attribute file says one page, whatever it holds. */
+const FILE_SIZE = 4096
+/** The largest write that the kernel may send at once. Every file here takes a word. */
+const MAX_WRITE = 4096
+
+/** A reply's header and its arguments, as one write to `/dev/fuse`. */
+function frame(unique: bigint, error: number, body: Buffer): Buffer {
+  const head = Buffer.alloc(OUT_HEADER_SIZE)
+  head.writeUInt32LE(OUT_HEADER_SIZE + body.length, 0)
+  head.writeInt32LE(error, 4)
+  head.writeBigUInt64LE(unique, 8)
+  return Buffer.concat([head, body])
+}
+
+export const replyError = (unique: bigint, errno: number): Buffer => frame(unique, -errno, Buffer.alloc(0))
+
+export const replyData = (unique: bigint, data: Buffer): Buffer => frame(unique, 0, data)
+
+export function replyInit(unique: bigint, maxReadahead: number): Buffer {
+  const body = Buffer.alloc(64)
+  body.writeUInt32LE(FUSE_MAJOR, 0)
+  body.writeUInt32LE(FUSE_MINOR, 4)
+  body.writeUInt32LE(maxReadahead, 8)
+  // flags: none. Above all not ATOMIC_O_TRUNC: truncation comes as a SETATTR of its own.
+  body.writeUInt16LE(16, 16) // max_background
+  body.writeUInt16LE(12, 18) // congestion_threshold
+  body.writeUInt32LE(MAX_WRITE, 20)
+  body.writeUInt32LE(1, 24) // time_gran
+  return frame(unique, 0, body)
+}
+
+function writeAttributes(body: Buffer, at: number, { node, kind, permissions }: NodeAttributes): void {
+  body.writeBigUInt64LE(BigInt(node), at)
+  body.writeBigUInt64LE(BigInt(kind === 'file' ? FILE_SIZE : 0), at + 8)
+  // blocks, times and their nanoseconds stay 0; so do uid, gid and rdev.
+  body.writeUInt32LE((kind === 'file' ? FILE_MODE : FOLDER_MODE) | permissions, at + 60)
+  body.writeUInt32LE(kind === 'file' ? 1 : 2, at + 64) // nlink
+  body.writeUInt32LE(FILE_SIZE, at + 80) // blksize
+}
+
+/** The answer to LOOKUP. Neither the entry nor its attributes may be cached: pins come and go. */
+export function replyEntry(unique: bigint, attributes: NodeAttributes): Buffer {
+  const body = Buffer.alloc(128)
+  body.writeBigUInt64LE(BigInt(attributes.node), 0)
+  writeAttributes(body, 40, attributes)
+  return frame(unique, 0, body)
+}
+
+export function replyAttributes(unique: bigint, attributes: NodeAttributes): Buffer {
+  const body = Buffer.alloc(104)
+  writeAttributes(body, 16, attributes)
+  return frame(unique, 0, body)
+}
+
+export function replyOpen(unique: bigint, handle: bigint, kind: NodeAttributes['kind']): Buffer {
+  const body = Buffer.alloc(16)
+  body.writeBigUInt64LE(handle, 0)
+  body.writeUInt32LE(kind === 'file' ? FOPEN_DIRECT_IO : 0, 8)
+  return frame(unique, 0, body)
+}
+
+export function replyWritten(unique: bigint, size: number): Buffer {
+  const body = Buffer.alloc(8)
+  body.writeUInt32LE(size, 0)
+  return frame(unique, 0, body)
+}
+
+export function replyStatfs(unique: bigint): Buffer {
+  const body = Buffer.alloc(80)
+  body.writeUInt32LE(FILE_SIZE, 40) // bsize
+  body.writeUInt32LE(255, 44) // namelen
+  return frame(unique, 0, body)
+}
+
+export function replyPoll(unique: bigint, events: number): Buffer {
+  const body = Buffer.alloc(8)
+  body.writeUInt32LE(events, 0)
+  return frame(unique, 0, body)
+}
+
+/** Tells the kernel to poll again whoever waits with this handle. */
+export function notifyPoll(pollHandle: bigint): Buffer {
+  const body = Buffer.alloc(8)
+  body.writeBigUInt64LE(pollHandle, 0)
+  return frame(0n, NOTIFY_POLL, body)
+}
+
+export interface DirectoryEntry {
+  node: number
+  kind: NodeAttributes['kind']
+  name: string
+}
+
+/** The entries from `offset` (an index) on that fit into `size` bytes. An empty answer ends the listing. */
+export function encodeDirectory(entries: readonly DirectoryEntry[], offset: number, size: number): Buffer {
+  const parts: Buffer[] = []
+  let room = size
+  for (let index = offset; index < entries.length; index++) {
+    const { node, kind, name } = entries[index]!
+    const text = Buffer.from(name)
+    const entry = Buffer.alloc(Math.ceil((24 + text.length) / 8) * 8)
+    if (entry.length > room) break
+    room -= entry.length
+    entry.writeBigUInt64LE(BigInt(node), 0)
+    entry.writeBigUInt64LE(BigInt(index + 1), 8)
+    entry.writeUInt32LE(text.length, 16)
+    entry.writeUInt32LE(kind === 'folder' ? 4 : 8, 20) // DT_DIR, DT_REG
+    text.copy(entry, 24)
+    parts.push(entry)
+  }
+  return Buffer.concat(parts)
+}

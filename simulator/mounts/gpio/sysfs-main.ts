@@ -1,0 +1,127 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { pino } from 'pino'
+import { createGpioClient } from '../../../protocol/gpio/client.ts'
+import { formatGpioAddress } from '../../../protocol/gpio/address.ts'
+import { socketLinePort } from '../../../protocol/gpio/socket-port.ts'
+import { HardwareDescription } from '../../../protocol/model/hardware.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { openFuseDevice } from './fuse/device.ts'
+import { createFuseServer } from './fuse/server.ts'
+import { startMountedCommand } from './mounted-command.ts'
+import { parseSysfsOptions, sysfsUsage, type SysfsOptions } from './sysfs-options.ts'
+import { createPins } from './sysfs/pins.ts'
+import { createSysfsTree, valueNode } from './sysfs/tree.ts'
+
+/** As many pins as a Raspberry Pi's chip has. */
+const LEAST_PINS = 54
+const CONNECT_TIMEOUT_MS = 15_000
+const KILL_AFTER_MS = 5000
+const UNMOUNT_TIMEOUT_MS = 1000
+
+const log = pino(
+  { name: 'gpio-sysfs', level: process.env['LOG_LEVEL'] ?? 'info' },
+  pino.destination({ dest: 2, sync: true }),
+)
+const runtime = systemRuntime()
+
+// A read of /dev/fuse is always under way, and an ordinary exit would wait for it for ever.
+process.on('uncaughtException', (error) => {
+  log.fatal(error)
+  process.kill(process.pid, 'SIGKILL')
+})
+
+const argv = process.argv.slice(2)
+const options = parseSysfsOptions(argv)
+if (argv.includes('--help') && !argv.slice(0, argv.indexOf('--help')).includes('--')) {
+  process.stdout.write(sysfsUsage)
+} else if (typeof options === 'string') {
+  process.stderr.write(`${options}\n\n${sysfsUsage}`)
+  process.exitCode = 2
+} else run(options)
+
+function run({ socket, hardwareFile, base, pidFile, command }: SysfsOptions): void {
+  const hardware = HardwareDescription.parse(JSON.parse(readFileSync(hardwareFile, 'utf8')))
+  const { chipLabel: label, lines } = hardware.gpio
+  const count = Math.max(LEAST_PINS, ...lines.map((line) => line.offset + 1))
+
+  const client = createGpioClient({
+    runtime,
+    log,
+    open: (handlers) => socketLinePort(connect({ noDelay: true, ...socket }), handlers),
+  })
+  const giveUp = runtime.clock.after(CONNECT_TIMEOUT_MS, () => {
+    log.fatal(`no simulator answers at ${formatGpioAddress(socket)}`)
+    process.exit(1)
+  })
+  let started = false
+  client.onUpdate(() => {
+    if (started || !client.lines()) return
+    started = true
+    giveUp()
+    start()
+  })
+  process.once('disconnect', () => void (started || process.exit(1)))
+
+  function start(): void {
+    const device = openFuseDevice()
+    const pins = createPins(
+      { label, base, count, lines },
+      {
+        level: (name) => client.read(name),
+        isDriven: (name) => client.lines()?.find((line) => line.name === name)?.driven ?? false,
+        drive: (name, level) => client.write(name, level),
+      },
+      (pin) => {
+        for (const message of fuse.wake(valueNode(pin))) device.notify(message)
+      },
+    )
+    const fuse = createFuseServer(createSysfsTree(pins))
+    client.onUpdate(() => pins.refresh())
+
+    let served: Promise<unknown> = Promise.resolve()
+    const child = startMountedCommand({
+      command,
+      descriptor: device.descriptor,
+      onMounted() {
+        if (pidFile !== undefined) writeFileSync(pidFile, `${child.pid}\n`)
+        if (process.connected) process.send?.({ type: 'started', pid: child.pid })
+        served = new Promise((resolve) => device.serve((request) => fuse.answer(request), resolve))
+      },
+    })
+    child.once('error', (error) => {
+      throw error
+    })
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
+      process.on(signal, () => child.kill(signal))
+    process.once('disconnect', () => {
+      child.kill('SIGTERM')
+      runtime.clock.after(KILL_AFTER_MS, () => child.kill('SIGKILL'))
+    })
+    child.once('exit', (code, signal) => {
+      if (pidFile !== undefined) rmSync(pidFile, { force: true })
+      client.close()
+      if (process.connected) process.disconnect()
+      void end(code, signal, served)
+    })
+  }
+}
+
+/**
+ * Ends as the command ended. Its namespace goes with it, and so the mount and the read of it, unless the command left
+ * processes behind; then only a kill ends this one.
+ */
+async function end(
+  code: number | null,
+  signal: NodeJS.Signals | null,
+  served: Promise<unknown>,
+): Promise<void> {
+  if (signal !== null) {
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+    return
+  }
+  runtime.clock.after(UNMOUNT_TIMEOUT_MS, () => process.kill(process.pid, 'SIGKILL'))
+  await served
+  process.exit(code ?? 1)
+}

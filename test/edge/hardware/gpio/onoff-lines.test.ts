@@ -1,0 +1,78 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { findChipBase } from '../../../../edge/hardware/gpio/onoff-lines.ts'
+import { createBench, type Bench, type Mounted } from '../../../simulator/mounts/gpio/mounted.ts'
+import { service } from '../../../support/services.ts'
+import type { LinesRequest } from './lines-agent.ts'
+
+const AGENT = 'test/edge/hardware/gpio/lines-agent.ts'
+const fuse = service('fuse')
+
+let bench: Bench
+beforeEach(() => void (bench = createBench()))
+afterEach(() => bench.end())
+
+async function ask(agent: Mounted, request: LinesRequest): Promise<unknown> {
+  agent.send(request)
+  return (await agent.next())['value']
+}
+
+test('the chip is found by its label among others, whatever its base', () => {
+  const root = mkdtempSync(join(tmpdir(), 'larder-chips-'))
+  for (const [base, label] of [
+    ['504', 'raspberrypi-exp-gpio'],
+    ['571', 'pinctrl-rp1'],
+  ] as const) {
+    mkdirSync(join(root, `gpiochip${base}`))
+    writeFileSync(join(root, `gpiochip${base}`, 'label'), `${label}\n`)
+    writeFileSync(join(root, `gpiochip${base}`, 'base'), `${base}\n`)
+  }
+  expect(findChipBase('pinctrl-rp1', root)).toBe(571)
+  expect(findChipBase('pinctrl-bcm2711', root)).toBeUndefined()
+  rmSync(root, { recursive: true })
+})
+
+describe.each([0, 512])('with the chip at base %i', (base) => {
+  fuse('levels are logical whatever the wiring, and opening the lines moves none', async () => {
+    const agent = await bench.mount(AGENT, [], base)
+    const moved: string[] = []
+    agent.bank.onChange((name) => moved.push(name))
+    for (const name of ['main_lock', 'main_door', 'fridge_1_left_lock', 'fridge_1_left_door'])
+      expect(await ask(agent, { do: 'read', name })).toBe(0)
+    expect(moved).toEqual([])
+    for (const name of ['main_lock', 'fridge_1_left_lock']) {
+      expect(await ask(agent, { do: 'write', name, level: 1 })).toBe(true)
+      await vi.waitUntil(() => agent.bank.get(name) === 1)
+      expect(await ask(agent, { do: 'read', name })).toBe(1)
+    }
+    expect(await ask(agent, { do: 'write', name: 'main_door', level: 1 })).toBe(false)
+  })
+
+  fuse('a hub that is killed and started again drives no output', async () => {
+    const first = await bench.mount(AGENT, [], base)
+    await ask(first, { do: 'write', name: 'main_lock', level: 1 })
+    await ask(first, { do: 'write', name: 'fridge_1_left_lock', level: 1 })
+    await vi.waitUntil(() => first.bank.get('fridge_1_left_lock') === 1)
+    const ended = new Promise((resolve) => first.process.once('exit', resolve))
+    process.kill(await first.pid(), 'SIGKILL')
+    await ended
+    const moved: string[] = []
+    first.bank.onChange((name) => moved.push(name))
+    const second = await first.again()
+    expect(await ask(second, { do: 'read', name: 'main_lock' })).toBe(1)
+    expect(await ask(second, { do: 'read', name: 'fridge_1_left_lock' })).toBe(1)
+    expect(moved).toEqual([])
+  })
+
+  fuse('after any number of edges a watcher reads the level that holds', async () => {
+    const agent = await bench.mount(AGENT, [], base)
+    agent.send({ do: 'stall', ms: 200 })
+    expect(await agent.next()).toEqual({ stalling: true })
+    for (const level of [1, 0, 1] as const) agent.bank.set('fridge_1_left_door', level)
+    expect(await agent.next()).toEqual({ edge: 'fridge_1_left_door', level: 1 })
+    agent.bank.set('fridge_1_left_door', 0)
+    expect(await agent.next()).toEqual({ edge: 'fridge_1_left_door', level: 0 })
+  })
+})

@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest'
+import type { Level } from '../../../../../protocol/model/gpio.ts'
+import { Errno } from '../../../../../simulator/mounts/gpio/fuse/opcodes.ts'
+import { createPins } from '../../../../../simulator/mounts/gpio/sysfs/pins.ts'
+import { chipLabel, chipLines } from '../mounted.ts'
+
+function setUp(driven: string[] = []) {
+  const levels = new Map<string, Level | undefined>(chipLines.map(({ name }) => [name, 0]))
+  const woken: number[] = []
+  const wiring = {
+    isConnected: true,
+    level: (name: string) => levels.get(name),
+    isDriven: (name: string) => driven.includes(name),
+    drive(name: string, level: Level) {
+      if (wiring.isConnected) levels.set(name, level)
+      return wiring.isConnected
+    },
+  }
+  const chip = { label: chipLabel, base: 512, count: 54, lines: chipLines }
+  const pins = createPins(chip, wiring, (pin) => woken.push(pin))
+  return { pins, levels, woken, wiring }
+}
+const lock = 512 + 17
+const door = 512 + 27
+const invertedLock = 512 + 5
+
+test('the registers outlive an export: direction and level stay, edge and active_low do not', () => {
+  const { pins, levels } = setUp()
+  pins.export(lock)
+  pins.setDirection(lock, 'high')
+  pins.setActiveLow(lock, '1')
+  pins.unexport(lock)
+  expect(pins.value(lock)).toBe(Errno.ENOENT)
+  pins.export(lock)
+  expect([pins.direction(lock), pins.value(lock), pins.activeLow(lock)]).toEqual(['out', '1', '0'])
+  expect(levels.get('main_lock')).toBe(1)
+})
+
+test('a line that was driven before is an output from the start', () => {
+  const { pins } = setUp(['main_lock'])
+  pins.export(lock)
+  pins.export(invertedLock)
+  expect([pins.direction(lock), pins.direction(invertedLock)]).toEqual(['out', 'in'])
+})
+
+test('an output that is made an input falls back to its resting level, whatever the wiring', () => {
+  const { pins, levels } = setUp()
+  pins.export(invertedLock)
+  pins.setDirection(invertedLock, 'low')
+  expect(levels.get('fridge_1_left_lock')).toBe(1)
+  pins.setDirection(invertedLock, 'in')
+  expect([levels.get('fridge_1_left_lock'), pins.value(invertedLock)]).toEqual([0, '1'])
+})
+
+test('a sensor cannot be driven, and an output without the simulator cannot either', () => {
+  const { pins, wiring } = setUp()
+  pins.export(door)
+  expect(pins.setDirection(door, 'out')).toBe(Errno.EPERM)
+  pins.export(lock)
+  pins.setDirection(lock, 'out')
+  wiring.isConnected = false
+  expect(pins.setValue(lock, '1')).toBe(Errno.EIO)
+  expect(pins.value(lock)).toBe('0')
+})
+
+test('a line of which nothing is known keeps the level that it had', () => {
+  const { pins, levels, woken } = setUp()
+  pins.export(door)
+  pins.setEdge(door, 'both')
+  levels.set('main_door', 1)
+  pins.refresh()
+  levels.set('main_door', undefined)
+  pins.refresh()
+  expect(pins.value(door)).toBe('1')
+  expect(woken).toEqual([door])
+})
+
+test.each([
+  ['rising', '0', [1]],
+  ['falling', '0', [0]],
+  ['both', '0', [1, 0]],
+  ['none', '0', []],
+  ['rising', '1', [0]],
+  ['falling', '1', [1]],
+] as const)('edge %s with active_low %s', (edge, activeLow, wakingLevels) => {
+  const { pins, levels, woken } = setUp()
+  pins.export(door)
+  pins.setActiveLow(door, activeLow)
+  pins.setEdge(door, edge)
+  const heard: Level[] = []
+  for (const level of [1, 0] as const) {
+    levels.set('main_door', level)
+    pins.refresh()
+    if (woken.splice(0).length > 0) heard.push(level)
+  }
+  expect(heard).toEqual(wakingLevels)
+})
+
+test('what is watched for edges cannot become an output', () => {
+  const { pins } = setUp()
+  pins.export(lock)
+  pins.setEdge(lock, 'both')
+  expect(pins.setDirection(lock, 'out')).toBe(Errno.EIO)
+  expect(pins.direction(lock)).toBe('in')
+})

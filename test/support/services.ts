@@ -1,0 +1,51 @@
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { test, type TestFunction } from 'vitest'
+import { sysfsAvailability } from '../../simulator/mounts/gpio/availability.ts'
+
+/** What a test may need beyond Node. Each says why it cannot be had here, or nothing where it can. */
+const services = {
+  /** `/dev/fuse` and a mount namespace. */
+  fuse: () => {
+    const found = sysfsAvailability()
+    return found.available ? undefined : `no FUSE mount in a namespace: ${found.reason}`
+  },
+  /** A server of its own, made by `.ci/run`, in which databases may be created. */
+  postgres: () => (process.env['TEST_POSTGRES_URL'] ? undefined : 'TEST_POSTGRES_URL is not set'),
+  mosquitto: () => (onPath('mosquitto') ? undefined : 'mosquitto is not installed'),
+  sshd: () => (onPath('sshd') ? undefined : 'sshd is not installed'),
+  chromium: () => (onPath('chromium') ? undefined : 'chromium is not installed'),
+} satisfies Record<string, () => string | undefined>
+export type Service = keyof typeof services
+
+/** Where a program is; those for administrators are often not on a user's path. */
+export function onPath(program: string): string | undefined {
+  return [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
+    .map((folder) => join(folder, program))
+    .find((path) => existsSync(path))
+}
+
+const reasons = new Map<Service, string | undefined>()
+
+/** Why `name` cannot be had on this machine; `undefined` where it can. Found out once. */
+export function missing(name: Service): string | undefined {
+  if (!reasons.has(name)) reasons.set(name, services[name]())
+  return reasons.get(name)
+}
+
+/**
+ * A test that needs a service: `service('fuse')('edges arrive', async () => …)`. Where the service is missing the test is
+ * skipped and named with the reason; with `REQUIRE_SERVICES=1` it fails.
+ */
+export function service(name: Service): (title: string, run: TestFunction, timeoutMs?: number) => void {
+  return (title, run, timeoutMs) => {
+    if (missing(name) === undefined) {
+      test(title, run, timeoutMs)
+      return
+    }
+    test(`${title} [needs ${name}: ${missing(name)}]`, (context) => {
+      if (process.env['REQUIRE_SERVICES'] === '1') throw new Error(`REQUIRE_SERVICES=1: ${missing(name)}`)
+      context.skip(missing(name))
+    })
+  }
+}
