@@ -1,14 +1,6 @@
+import type { ValidationItem } from '../../protocol/contract/error-body.ts'
 import { errorCodes, errorStatus } from '../../protocol/model/error-codes.ts'
 import type { ErrorCode } from '../../protocol/model/error-codes.ts'
-
-/** One entry of a 422's `detail`, as FastAPI clients read it (contract §2). */
-export interface ValidationItem {
-  loc: (string | number)[]
-  msg: string
-  type: string
-  input?: unknown
-  ctx?: Record<string, unknown>
-}
 
 export type ErrorDetails = Readonly<Record<string, unknown>>
 

@@ -70,6 +70,8 @@ export interface Tables {
     locked_until: Instant
     created_at: Fixed<Instant>
   }
+  /** Calls in the current minute, where several processes share a limit (contract §4). */
+  rate_limits: { caller: string; route: string; minute: number; count: number }
   audit_log: {
     id: Generated<number>
     at: Fixed<Instant>

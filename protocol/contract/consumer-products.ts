@@ -3,25 +3,27 @@ import { Cents, Id } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** Contract §9. `quantity` is what can still be bought; the purchase price is nobody's business here. */
-export const Product = z.object({
-  id: Id,
-  name: z.string(),
-  upc: z.string(),
-  description: z.string().nullable(),
-  category_id: Id,
-  category: z.string(),
-  subcategory_id: Id.nullable(),
-  subcategory: z.string().nullable(),
-  original_price: Cents,
-  discounted_price: Cents,
-  quantity: z.int(),
-  in_stock: z.boolean(),
-  cabinet: z.int(),
-  shelf: z.int(),
-  row: z.int(),
-  image_url: z.string(),
-  is_bestseller: z.boolean(),
-})
+export const Product = z
+  .object({
+    id: Id,
+    name: z.string(),
+    upc: z.string(),
+    description: z.string().nullable(),
+    category_id: Id,
+    category: z.string(),
+    subcategory_id: Id.nullable(),
+    subcategory: z.string().nullable(),
+    original_price: Cents,
+    discounted_price: Cents,
+    quantity: z.int(),
+    in_stock: z.boolean(),
+    cabinet: z.int(),
+    shelf: z.int(),
+    row: z.int(),
+    image_url: z.string(),
+    is_bestseller: z.boolean(),
+  })
+  .meta({ id: 'Product' })
 export type Product = z.infer<typeof Product>
 
 const common = {

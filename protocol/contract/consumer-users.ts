@@ -4,23 +4,25 @@ import { HubSummary } from './hub-objects.ts'
 import { defineRoutes } from './route.ts'
 
 /** Contract §9. What the contract marks with `?` is always present here, and null where there is nothing to say. */
-export const User = z.object({
-  user_id: Id,
-  identity_id: z.string().nullable(),
-  is_anonymous: z.boolean(),
-  email: z.string().nullable(),
-  phone_number: z.string().nullable(),
-  first_name: z.string().nullable(),
-  last_name: z.string().nullable(),
-  profile_image_url: z.string().nullable(),
-  selected_hub_id: Id.nullable(),
-  default_hub_id: Id.nullable(),
-  created_at: Timestamp,
-  updated_at: Timestamp,
-})
+export const User = z
+  .object({
+    user_id: Id,
+    identity_id: z.string().nullable(),
+    is_anonymous: z.boolean(),
+    email: z.string().nullable(),
+    phone_number: z.string().nullable(),
+    first_name: z.string().nullable(),
+    last_name: z.string().nullable(),
+    profile_image_url: z.string().nullable(),
+    selected_hub_id: Id.nullable(),
+    default_hub_id: Id.nullable(),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  })
+  .meta({ id: 'User' })
 export type User = z.infer<typeof User>
 
-export const UserWithHub = User.extend({ hub: HubSummary.nullable() })
+export const UserWithHub = User.extend({ hub: HubSummary.nullable() }).meta({ id: 'UserWithHub' })
 export type UserWithHub = z.infer<typeof UserWithHub>
 
 const Name = z.string().trim().min(1).max(100)

@@ -3,8 +3,8 @@ import { OrderStatus } from '../model/order-status.ts'
 
 /** Field schemas that many routes share. */
 
-/** A row's id. Bounded as the databases bound it. */
-export const Id = z.int().min(1).max(2_147_483_647)
+/** A row's id. */
+export const Id = z.int().min(1)
 
 /** Integer cents. */
 export const Cents = z.int()

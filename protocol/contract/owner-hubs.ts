@@ -4,22 +4,24 @@ import { DeviceStatus, HubSummary } from './hub-objects.ts'
 import { defineRoutes } from './route.ts'
 
 /** O §2, hub health. A hub that was never heard has no heartbeat, and no temperature is known before it is read. */
-export const HubHealthReport = z.object({
-  hub_id: Id,
-  online: z.boolean(),
-  last_heartbeat: Timestamp.nullable(),
-  bins: z.array(z.object({ bin_number: z.int(), enabled: z.boolean(), status: DeviceStatus })),
-  fridges: z.array(
-    z.object({
-      fridge_number: z.int(),
-      enabled: z.boolean(),
-      temperature: z.number().nullable(),
-      status: DeviceStatus,
-    }),
-  ),
-  door_status: z.enum(['closed', 'open', 'unknown']),
-  network_status: z.enum(['connected', 'degraded', 'disconnected']),
-})
+export const HubHealthReport = z
+  .object({
+    hub_id: Id,
+    online: z.boolean(),
+    last_heartbeat: Timestamp.nullable(),
+    bins: z.array(z.object({ bin_number: z.int(), enabled: z.boolean(), status: DeviceStatus })),
+    fridges: z.array(
+      z.object({
+        fridge_number: z.int(),
+        enabled: z.boolean(),
+        temperature: z.number().nullable(),
+        status: DeviceStatus,
+      }),
+    ),
+    door_status: z.enum(['closed', 'open', 'unknown']),
+    network_status: z.enum(['connected', 'degraded', 'disconnected']),
+  })
+  .meta({ id: 'HubHealthReport' })
 export type HubHealthReport = z.infer<typeof HubHealthReport>
 
 /** O §4.1. */

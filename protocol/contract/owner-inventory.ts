@@ -3,19 +3,21 @@ import { Cents, Id } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** O §2, product, with the fields of the inventory listing. */
-export const InventoryProduct = z.object({
-  id: Id,
-  name: z.string(),
-  upc: z.string(),
-  quantity: z.int(),
-  original_price: Cents,
-  discounted_price: Cents,
-  purchase_price: Cents,
-  cabinet: z.int(),
-  shelf: z.int(),
-  row: z.int(),
-  category: z.string(),
-})
+export const InventoryProduct = z
+  .object({
+    id: Id,
+    name: z.string(),
+    upc: z.string(),
+    quantity: z.int(),
+    original_price: Cents,
+    discounted_price: Cents,
+    purchase_price: Cents,
+    cabinet: z.int(),
+    shelf: z.int(),
+    row: z.int(),
+    category: z.string(),
+  })
+  .meta({ id: 'InventoryProduct' })
 export type InventoryProduct = z.infer<typeof InventoryProduct>
 
 /** O §4.2. */

@@ -3,29 +3,31 @@ import { Cents, Id, PaymentStatus, ProcessingStatus, Timestamp } from './fields.
 import { defineRoutes } from './route.ts'
 
 /** O §2, order and order item. Of a cart, whose prices are not frozen, the totals are what they would be now. */
-export const OwnerOrder = z.object({
-  id: Id,
-  user_id: Id,
-  total_price_original: Cents,
-  total_price_discounted: Cents,
-  payment_status: PaymentStatus,
-  processing_status: ProcessingStatus,
-  created_at: Timestamp,
-  order_items: z.array(
-    z.object({
-      productUPC: z.string(),
-      name: z.string(),
-      qty: z.int(),
-      /** All of the line has dropped. */
-      dropped: z.boolean(),
-      qty_dropped: z.int(),
-      refunded_quantity: z.int(),
-      /** Per unit, after the product's own markdown. */
-      price: Cents,
-      image_url: z.string(),
-    }),
-  ),
-})
+export const OwnerOrder = z
+  .object({
+    id: Id,
+    user_id: Id,
+    total_price_original: Cents,
+    total_price_discounted: Cents,
+    payment_status: PaymentStatus,
+    processing_status: ProcessingStatus,
+    created_at: Timestamp,
+    order_items: z.array(
+      z.object({
+        productUPC: z.string(),
+        name: z.string(),
+        qty: z.int(),
+        /** All of the line has dropped. */
+        dropped: z.boolean(),
+        qty_dropped: z.int(),
+        refunded_quantity: z.int(),
+        /** Per unit, after the product's own markdown. */
+        price: Cents,
+        image_url: z.string(),
+      }),
+    ),
+  })
+  .meta({ id: 'OwnerOrder' })
 export type OwnerOrder = z.infer<typeof OwnerOrder>
 
 /** O §4.3. */

@@ -3,7 +3,8 @@ import { gateway } from './0005-gateway.ts'
 import { hubs } from './0001-hubs.ts'
 import { orders } from './0003-orders.ts'
 import { payments } from './0004-payments.ts'
+import { rateLimits } from './0006-rate-limits.ts'
 import type { CloudMigration } from './migration.ts'
 
 /** Every migration, in the order in which they are applied. */
-export const cloudMigrations: readonly CloudMigration[] = [hubs, catalogue, orders, payments, gateway]
+export const cloudMigrations: readonly CloudMigration[] = [hubs, catalogue, orders, payments, gateway, rateLimits]

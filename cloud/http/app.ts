@@ -1,0 +1,68 @@
+import { Hono, type Context } from 'hono'
+import { mountsOf, type Route } from '../../protocol/contract/route.ts'
+import { routes, type RouteId } from '../../protocol/contract/routes.ts'
+import { randomHex } from '../../protocol/model/ids.ts'
+import { ApiError } from './api-error.ts'
+import { endpoint, type AnyHandler, type EndpointParts, type RequestState } from './endpoint.ts'
+import type { Handlers } from './handler.ts'
+import { renderError } from './render-error.ts'
+
+export interface AppOptions extends EndpointParts {
+  handlers: Handlers<RouteId>
+  /** Where a request comes from: the address of the socket, or what a trusted proxy says. */
+  addressOf(c: Context): string
+}
+
+export type App = Hono<RequestState>
+
+/** The whole HTTP interface, from the table of routes. Tests call `request` on it; `main.ts` listens with it. */
+export function createApp(options: AppOptions): App {
+  const { runtime, log } = options.context
+  const app: App = new Hono<RequestState>({ strict: false })
+
+  app.use(async (c, next) => {
+    const requestId = `req_${randomHex(runtime.random, 12)}`
+    c.set('requestId', requestId)
+    c.set('address', options.addressOf(c))
+    c.header('X-Request-Id', requestId)
+    const startedAt = runtime.clock.monotonic()
+    await next()
+    log.debug(
+      {
+        requestId,
+        method: c.req.method,
+        path: c.req.path,
+        status: c.res.status,
+        ms: Math.round(runtime.clock.monotonic() - startedAt),
+      },
+      'request',
+    )
+  })
+
+  const methods = new Map<string, string[]>()
+  for (const [id, route] of Object.entries(routes) as [RouteId, Route][])
+    for (const mount of mountsOf(route)) {
+      const path = mount.replaceAll(/\{(\w+)\}/g, ':$1').replace(/(.)\/$/, '$1')
+      app.on(route.method, path, endpoint(id, route, options.handlers[id] as AnyHandler, options))
+      methods.set(path, [...(methods.get(path) ?? []), route.method])
+    }
+  for (const [path, allowed] of methods)
+    app.all(path, (c) => {
+      c.header('Allow', allowed.join(', '))
+      throw new ApiError('method_not_allowed')
+    })
+  app.notFound((c) => answer(c, new ApiError('route_not_found')))
+  app.onError((error, c) => answer(c, error))
+  return app
+
+  function answer(c: Context<RequestState>, error: unknown): Response {
+    const requestId = c.get('requestId')
+    const { status, body } = renderError(error, requestId)
+    if (status === 500) log.error({ requestId, path: c.req.path, err: error }, 'request failed')
+    if (status === 401) {
+      c.header('WWW-Authenticate', 'Bearer realm="larder"')
+      c.header('WWW-Authenticate', 'APIKey', { append: true })
+    }
+    return c.json(body, status as 400)
+  }
+}

@@ -1,0 +1,140 @@
+import type { Context } from 'hono'
+import { rateClasses, type Route } from '../../protocol/contract/route.ts'
+import type { RouteId } from '../../protocol/contract/routes.ts'
+import { requireHub } from '../credentials/hub-access.ts'
+import type { Credential, IdentityCredential } from '../credentials/credential.ts'
+import type { ResolveCredential } from '../credentials/resolve.ts'
+import type { CloudContext } from '../context.ts'
+import { ApiError } from './api-error.ts'
+import { Reply, type HandlerInput } from './handler.ts'
+import { fingerprintOf, idempotencyKeyOf, idempotently, type Answer } from './idempotency.ts'
+import { rateHeaders, type RateLimiter } from './rate-limit.ts'
+import { parseJson, readBody } from './read-body.ts'
+import { renderError } from './render-error.ts'
+import { validate, type ParsedParts, type RawParts } from './validate.ts'
+
+/** What the app keeps with a request. */
+export interface RequestState {
+  Variables: { requestId: string; address: string }
+}
+type RequestContext = Context<RequestState>
+
+export interface EndpointParts {
+  context: Pick<CloudContext, 'db' | 'runtime' | 'log'>
+  resolveCredential: ResolveCredential
+  limiter: RateLimiter
+  /** Refuses answers that are not as the contract says; for tests, which are there to find them. */
+  checkResponses: boolean
+}
+
+/** A handler of any route: the table has checked already that each route has its own. */
+export type AnyHandler = (input: HandlerInput<Route>) => Promise<unknown>
+
+/**
+ * One route in full, in the order of the contract (§3): credential → scope → rate limit → validation → hub access →
+ * existence; the last is the handler's.
+ */
+export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: EndpointParts) {
+  const { context, resolveCredential, limiter, checkResponses } = parts
+  const { clock } = context.runtime
+  const q = context.db.kysely
+  const limit = rateClasses[route.rate]
+
+  return async (c: RequestContext): Promise<Response> => {
+    const { credential, missingScope } = await resolveCredential(route.auth, {
+      apiKey: c.req.header('X-API-Key'),
+      authorization: c.req.header('Authorization'),
+      address: c.get('address'),
+    })
+    if (missingScope !== null)
+      throw new ApiError('scope_missing', undefined, { required_scope: missingScope })
+    await takeAllowance(c, limit.by === 'address' ? `address:${c.get('address')}` : credential.id)
+
+    const rawBody = route.body || route.rawBody ? await readBody(c.req.raw) : ''
+    const url = new URL(c.req.url)
+    const parsed = validate(route, {
+      params: c.req.param(),
+      query: url.searchParams,
+      body: route.body ? jsonBody(c, rawBody) : { present: false, value: undefined },
+    })
+    const key = route.idempotent && idempotencyKeyOf(c.req.header('Idempotency-Key'))
+    const caller = await authorize(credential, parsed)
+
+    const input: HandlerInput<Route> = {
+      ...(parsed as { params: undefined; query: undefined; body: undefined }),
+      credential: caller as HandlerInput<Route>['credential'],
+      requestId: c.get('requestId'),
+      idempotencyKey: key || undefined,
+      rawBody,
+      url,
+      header: (name) => c.req.header(name),
+    }
+    const path = url.pathname.replace(/\/+$/, '') + url.search
+    const answer = key
+      ? await idempotently(
+          context,
+          { caller: caller.id, key, fingerprint: fingerprintOf(route.method, path, rawBody) },
+          () => answerOrError(input),
+        )
+      : await run(input)
+    return c.body(answer.body, answer.status as 200, answer.headers)
+  }
+
+  async function takeAllowance(c: RequestContext, caller: string): Promise<void> {
+    if (limit.requests === Infinity) return
+    const used = await limiter.take(caller, id, limit.requests)
+    for (const [name, value] of Object.entries(rateHeaders(clock, limit.requests, used)))
+      c.header(name, value)
+    if (used === null) throw new ApiError('rate_limit_exceeded')
+  }
+
+  function jsonBody(c: RequestContext, text: string): RawParts['body'] {
+    const body = parseJson(text, c.req.header('Content-Type'), route.interface === 'owner')
+    return body.present || !route.bodyOptional ? body : { present: true, value: {} }
+  }
+
+  /** Access to the hub that the request names, and the user behind an identity. */
+  async function authorize(
+    credential: Exclude<Credential, { kind: 'user' }>,
+    { params, query }: ParsedParts,
+  ): Promise<Credential> {
+    if (credential.kind === 'api' && route.hub !== undefined)
+      await requireHub(q, credential, (query?.[route.hub] ?? params?.[route.hub]) as number)
+    if (route.auth.kind !== 'user') return credential
+    const identity = credential as IdentityCredential
+    const user = await q
+      .selectFrom('users')
+      .select('id')
+      .where('identity', '=', identity.identity)
+      .executeTakeFirst()
+    if (params?.['user_id'] !== undefined && params['user_id'] !== user?.id) throw new ApiError('forbidden')
+    if (!user) throw new ApiError('user_not_found', 'The identity has no user yet: bootstrap it first.')
+    return { ...identity, kind: 'user', userId: user.id }
+  }
+
+  async function run(input: HandlerInput<Route>): Promise<Answer> {
+    const output = await handler(input)
+    const { body, status, headers } = output instanceof Reply ? output : new Reply(output, {})
+    if (checkResponses) route.response.parse(body)
+    return {
+      status: status ?? route.status ?? 200,
+      headers: { 'Content-Type': `${route.produces ?? 'application/json'}; charset=utf-8`, ...headers },
+      body: route.produces ? String(body) : JSON.stringify(body),
+    }
+  }
+
+  /** Of a request with an idempotency key, whose errors are answers to keep too. */
+  async function answerOrError(input: HandlerInput<Route>): Promise<Answer> {
+    try {
+      return await run(input)
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      const { status, body } = renderError(error, input.requestId)
+      return {
+        status,
+        headers: { 'Content-Type': 'application/json; charset=utf-8' },
+        body: JSON.stringify(body),
+      }
+    }
+  }
+}

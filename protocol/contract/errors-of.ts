@@ -1,0 +1,36 @@
+import { errorCodes, type ErrorCode } from '../model/error-codes.ts'
+import { rateClasses, type Auth, type Route } from './route.ts'
+
+/** Every error code with which a route may answer: its own, and those that follow from what it is. */
+export function errorsOf(route: Route): ErrorCode[] {
+  const codes = new Set<ErrorCode>([
+    ...byAuth(route.auth),
+    ...(route.hub ? (['hub_access_denied', 'hub_not_found'] as const) : []),
+    ...(route.params || route.query || route.body ? (['validation_error'] as const) : []),
+    ...(route.body ? (['unsupported_media_type'] as const) : []),
+    ...(route.body || route.rawBody ? (['payload_too_large'] as const) : []),
+    ...(route.body && route.interface === 'owner' ? (['invalid_json'] as const) : []),
+    ...(route.idempotent ? (['idempotency_key_in_use', 'idempotency_key_reused'] as const) : []),
+    ...Object.values(route.badValues ?? {}),
+    ...(route.errors ?? []),
+    ...(rateClasses[route.rate].requests === Infinity ? [] : (['rate_limit_exceeded'] as const)),
+    'internal_error',
+  ])
+  return [...codes].sort((a, b) => errorCodes[a].status - errorCodes[b].status)
+}
+
+function byAuth(auth: Auth): readonly ErrorCode[] {
+  switch (auth.kind) {
+    case 'api':
+    case 'diag':
+      return ['authentication_required', 'invalid_api_key', 'invalid_token', 'token_expired', 'scope_missing']
+    case 'user':
+      return ['authentication_required', 'invalid_token', 'token_expired', 'forbidden', 'user_not_found']
+    case 'identity':
+      return ['authentication_required', 'invalid_token', 'token_expired']
+    case 'optional-identity':
+      return ['invalid_token', 'token_expired']
+    case 'none':
+      return []
+  }
+}
