@@ -33,8 +33,8 @@ export interface WorldEvidence {
   unlocked: readonly string[]
   /** What a dispensing operation was for, as its command said (`<order>.<line>.<unit>`). */
   refOfOperation: ReadonlyMap<string, string>
-  /** Operations during which more fell than was asked for: the double drop is the machine's fault, not the hub's. */
-  doubleDrops: ReadonlySet<string>
+  /** The fault was raised by which one turn lets two units fall. */
+  doubleDropsRaised: boolean
 }
 
 export interface HubEvidence {

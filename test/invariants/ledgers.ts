@@ -1,4 +1,4 @@
-import { unitsFallen } from './motion.ts'
+import { locationOf, unitsFallen } from './motion.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
 /** I4: nothing reported is lost: the cloud holds what the hub's ledger holds, once, and nothing waits. */
@@ -31,8 +31,8 @@ export function stockAddsUp({ world, hub, cloud }: Evidence): Violation[] {
   const say = (text: string) => violations.push({ invariant: 'I5', text })
   const fallen = new Map<string, number>()
   for (const motion of world.motions) {
-    const location = motion.detail['location']
-    if (typeof location === 'string') fallen.set(location, (fallen.get(location) ?? 0) + unitsFallen(motion))
+    const location = locationOf(motion)
+    if (location !== undefined) fallen.set(location, (fallen.get(location) ?? 0) + unitsFallen(motion))
   }
   for (const shelf of world.shelves) {
     const expected = shelf.initial + shelf.restocked - (fallen.get(shelf.location) ?? 0)

@@ -13,23 +13,24 @@ const violation = (invariant: Violation['invariant'], text: string): Violation =
 
 /** I1: one motion per operation, and one operation at most that moved something for each unit of an order. */
 export function oneMotionPerOperation(evidence: Evidence): Violation[] {
-  const { motions, refOfOperation, doubleDrops } = evidence.world
+  const { motions, refOfOperation, doubleDropsRaised } = evidence.world
   const twice = [...countBy(motions.filter(isMotion), (motion) => motion.operation_id)]
     .filter(([, count]) => count > 1)
     .map(([operation, count]) => violation('I1', `operation ${operation} moved ${count} times`))
 
   const dropsOfUnit = new Map<string, string[]>()
   for (const motion of motions) {
-    const ref = motion.operation_id === undefined ? undefined : refOfOperation.get(motion.operation_id)
-    if (ref === undefined || unitsFallen(motion) === 0) continue
-    dropsOfUnit.set(ref, [...(dropsOfUnit.get(ref) ?? []), motion.operation_id!])
+    const operation = operationOf(motion)
+    const ref = operation === undefined ? undefined : refOfOperation.get(operation)
+    if (operation === undefined || ref === undefined || unitsFallen(motion) === 0) continue
+    dropsOfUnit.set(ref, [...(dropsOfUnit.get(ref) ?? []), operation])
   }
   const unitTwice = [...dropsOfUnit]
     .filter(([, operations]) => new Set(operations).size > 1)
     .map(([ref, operations]) => violation('I1', `unit ${ref} fell in operations ${operations.join(', ')}`))
 
   const tooMany = motions
-    .filter((motion) => unitsFallen(motion) > 1 && !doubleDrops.has(motion.operation_id ?? ''))
+    .filter((motion) => unitsFallen(motion) > 1 && !doubleDropsRaised)
     .map((motion) =>
       violation('I1', `motion ${motion.n} dropped ${unitsFallen(motion)} units without a double drop`),
     )
@@ -59,9 +60,22 @@ export function nothingLeftMoving(evidence: Evidence): Violation[] {
   ]
 }
 
-/** Units that this motion let fall, whether a sensor saw them or not. */
-export function unitsFallen(motion: Motion): number {
-  return motion.action === 'dispense' ? Number(motion.detail['units'] ?? 0) : 0
+/** Units that fell in this act, whether a sensor saw them or not. */
+export function unitsFallen({ action, detail }: Motion): number {
+  return action === 'dispense' || action === 'drop' ? Number(detail['fallen'] ?? 0) : 0
+}
+
+/** The operation that an act belongs to; a unit that hung and fell later belongs to the turn before. */
+export function operationOf({ operation_id, detail }: Motion): string | undefined {
+  const after = detail['after']
+  return operation_id ?? (typeof after === 'string' ? after : undefined)
+}
+
+/** The facing that units fell from, as `cabinet-shelf-row`. */
+export function locationOf({ device, detail }: Motion): string | undefined {
+  return device.startsWith('cabinet-')
+    ? `${device.slice('cabinet-'.length)}-${detail['shelf']}-${detail['row']}`
+    : undefined
 }
 
 /** People's acts stand in the log too: they have no operation. */

@@ -1,5 +1,5 @@
 import { OrderStatus, orderStatusName } from '../../protocol/model/order-status.ts'
-import { unitsFallen } from './motion.ts'
+import { operationOf, unitsFallen } from './motion.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
 const S = OrderStatus
@@ -16,7 +16,7 @@ export function nothingPaidIsLost(evidence: Evidence): Violation[] {
 
   const fallenFor = new Map<string, number>()
   for (const motion of world.motions) {
-    const ref = world.refOfOperation.get(motion.operation_id ?? '')
+    const ref = world.refOfOperation.get(operationOf(motion) ?? '')
     if (ref === undefined || unitsFallen(motion) === 0) continue
     const line = ref.split('.').slice(0, 2).join('.')
     fallenFor.set(line, (fallenFor.get(line) ?? 0) + 1)
