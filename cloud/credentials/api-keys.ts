@@ -63,7 +63,7 @@ export async function listApiKeys(q: Queries): Promise<ApiKey[]> {
 export async function revokeApiKey(q: Queries, { clock }: Runtime, prefix: string): Promise<boolean> {
   const { numUpdatedRows } = await q
     .updateTable('api_keys')
-    .set(({ fn, val }) => ({ revoked_at: fn.coalesce('revoked_at', val(clock.now())) }))
+    .set((eb) => ({ revoked_at: eb.fn.coalesce('revoked_at', eb.val(clock.now())) }))
     .where('prefix', '=', prefix)
     .executeTakeFirst()
   return numUpdatedRows > 0n

@@ -62,7 +62,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
 
     const input: HandlerInput<Route> = {
       ...(parsed as { params: undefined; query: undefined; body: undefined }),
-      credential: caller as HandlerInput<Route>['credential'],
+      credential: caller,
       requestId: c.get('requestId'),
       idempotencyKey: key || undefined,
       rawBody,

@@ -97,7 +97,8 @@ export async function idempotently(
       locked_until: now + LOCK_MS,
       created_at: now,
     }
-    return context.db.transact(async ({ q, forUpdate }) => {
+    return context.db.transact(async (tx) => {
+      const { q } = tx
       await q
         .deleteFrom('idempotency_keys')
         .where('credential', '=', request.caller)
@@ -111,13 +112,15 @@ export async function idempotently(
         .returning('key')
         .executeTakeFirst()
       if (inserted) return undefined
-      const first = await forUpdate(
-        q
-          .selectFrom('idempotency_keys')
-          .selectAll()
-          .where('credential', '=', request.caller)
-          .where('key', '=', request.key),
-      ).executeTakeFirst()
+      const first = await tx
+        .forUpdate(
+          q
+            .selectFrom('idempotency_keys')
+            .selectAll()
+            .where('credential', '=', request.caller)
+            .where('key', '=', request.key),
+        )
+        .executeTakeFirst()
       if (!first) throw new ApiError('idempotency_key_in_use')
       if (first.fingerprint !== request.fingerprint) throw new ApiError('idempotency_key_reused')
       if (first.status !== null)

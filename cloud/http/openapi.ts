@@ -33,7 +33,7 @@ export interface OpenApiDocument {
   info: { title: string; version: string; description: string }
   servers: { url: string; description?: string }[]
   tags: { name: string }[]
-  paths: Record<string, Record<string, Operation | unknown>>
+  paths: Record<string, Record<string, unknown>>
   components: { schemas: Record<string, JsonSchema>; securitySchemes: Record<string, JsonSchema> }
 }
 

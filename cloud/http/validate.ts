@@ -90,6 +90,6 @@ function coerce(
 }
 
 function isNumeric(field: z.core.$ZodType): boolean {
-  const def = field._zod.def as { type: string; innerType?: z.core.$ZodType }
-  return def.innerType ? isNumeric(def.innerType) : def.type === 'number'
+  const { def } = field as z.ZodType<unknown, unknown>
+  return 'innerType' in def ? isNumeric(def.innerType as z.core.$ZodType) : def.type === 'number'
 }
