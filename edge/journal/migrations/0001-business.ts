@@ -38,10 +38,13 @@ CREATE TABLE operations (
   command_id TEXT,
   -- Learned from a controller's memory, not begun by this store.
   imported INTEGER NOT NULL DEFAULT 0,
+  -- A unit fell after its result: the controller is asked for the new count.
+  recheck INTEGER NOT NULL DEFAULT 0,
   intent_at REAL NOT NULL,
   ended_at REAL
 ) STRICT;
 CREATE INDEX operations_unfinished ON operations (state, controller) WHERE state IN ('open', 'unknown');
+CREATE INDEX operations_recheck ON operations (controller) WHERE recheck = 1;
 CREATE INDEX operations_of_order ON operations (order_id) WHERE order_id IS NOT NULL;
 CREATE INDEX operations_of_command ON operations (command_id) WHERE command_id IS NOT NULL;
 CREATE INDEX operations_of_controller ON operations (controller, number);
@@ -57,16 +60,20 @@ CREATE TABLE orders (
   -- The bins that its customer is told of, JSON.
   bins TEXT NOT NULL,
   reason TEXT,
+  -- An inherited order's status in the cloud, as the snapshot had it.
+  inherited_status INTEGER,
   received_at REAL NOT NULL,
   preparing_at REAL, ready_at REAL, collecting_at REAL, ended_at REAL
 ) STRICT;
-CREATE INDEX orders_unfinished ON orders (phase, number) WHERE ended_at IS NULL;
+CREATE INDEX orders_unfinished ON orders (number) WHERE ended_at IS NULL;
 
 CREATE TABLE order_lines (
   order_id INTEGER NOT NULL REFERENCES orders (id) ON DELETE CASCADE,
   line_id INTEGER NOT NULL,
   product_id INTEGER NOT NULL,
   quantity INTEGER NOT NULL,
+  -- Of an inherited order: units that the cloud knows to have dropped.
+  known_dropped INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (order_id, line_id)
 ) STRICT, WITHOUT ROWID;
 
