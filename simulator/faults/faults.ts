@@ -1,0 +1,117 @@
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { faultKinds, type FaultTarget, type FaultType } from './fault-types.ts'
+
+export interface FaultRequest {
+  type: FaultType
+  /** A device, door or controller; none = all that the fault can hit. */
+  target?: string | undefined
+  /** How long it lasts; none = until it is cleared. For `brown_out` and `memory_loss`: how long the power is away. */
+  for_ms?: number | undefined
+  /** Chance on each occasion, in (0, 1]. */
+  probability?: number | undefined
+}
+
+export interface Fault {
+  id: string
+  type: FaultType
+  target: string | null
+  probability: number
+  raised_at: string
+  /** Milliseconds that are left; null = until cleared. */
+  remaining_ms: number | null
+}
+
+/** What a fault can be aimed at: the kinds of the names, and the controller of each device. */
+export interface FaultMap {
+  kindsOf(name: string): readonly FaultTarget[]
+  /** The controller of a device; a controller's own name for itself. */
+  controllerOf(name: string): string | undefined
+}
+
+export interface Faults {
+  /** Throws a `RangeError` whose message says what is wrong with the request. */
+  raise(request: FaultRequest): Fault
+  /** False where there is no such fault. */
+  clear(id: string): boolean
+  clearAll(): void
+  active(): Fault[]
+  /** Whether a fault strikes on this occasion: it is raised for this target or for all, and chance has it so. */
+  strikes(type: FaultType, target: string): boolean
+}
+
+interface Raised {
+  fault: Fault
+  untilMs: number
+}
+
+/** `onInstant` carries out the faults that happen when they are raised. */
+export function createFaults(
+  runtime: Runtime,
+  map: FaultMap,
+  onInstant: (fault: FaultRequest) => void,
+): Faults {
+  const raised = new Map<string, Raised>()
+  let count = 0
+
+  function check({ type, target, for_ms, probability }: FaultRequest): void {
+    const kind = faultKinds[type]
+    if (target === undefined) {
+      if (kind.needsTarget)
+        throw new RangeError(`fault ${type} needs a target (${kind.targets.join(' or ')})`)
+    } else {
+      const kinds = map.kindsOf(target)
+      if (kinds.length === 0) throw new RangeError(`there is no ${target} at this hub`)
+      if (!kinds.some((one) => kind.targets.includes(one)))
+        throw new RangeError(`fault ${type} cannot hit ${target}: it hits a ${kind.targets.join(' or ')}`)
+    }
+    if (for_ms !== undefined && !(for_ms > 0)) throw new RangeError('for_ms must be greater than 0')
+    if (probability !== undefined && !(probability > 0 && probability <= 1))
+      throw new RangeError('probability must be greater than 0 and at most 1')
+  }
+
+  /** Lapsed faults are dropped when somebody looks. */
+  function current(): Raised[] {
+    const now = runtime.clock.monotonic()
+    for (const [id, { untilMs }] of raised) if (untilMs <= now) raised.delete(id)
+    return [...raised.values()]
+  }
+
+  return {
+    raise(request) {
+      check(request)
+      const kind = faultKinds[request.type]
+      const now = runtime.clock.monotonic()
+      const fault: Fault = {
+        id: `fault-${++count}`,
+        type: request.type,
+        target: request.target ?? null,
+        probability: request.probability ?? kind.probability,
+        raised_at: new Date(runtime.clock.now()).toISOString(),
+        remaining_ms: request.for_ms ?? null,
+      }
+      if (kind.instant) onInstant(request)
+      else raised.set(fault.id, { fault, untilMs: now + (request.for_ms ?? Number.POSITIVE_INFINITY) })
+      return fault
+    },
+    clear: (id) => raised.delete(id),
+    clearAll: () => raised.clear(),
+    active() {
+      const now = runtime.clock.monotonic()
+      return current().map(({ fault, untilMs }) => ({
+        ...fault,
+        remaining_ms: fault.remaining_ms === null ? null : Math.max(0, Math.round(untilMs - now)),
+      }))
+    },
+    strikes(type, target) {
+      if (raised.size === 0) return false
+      const struck = current().find(
+        ({ fault }) =>
+          fault.type === type &&
+          (fault.target === null || fault.target === target || fault.target === map.controllerOf(target)) &&
+          (fault.probability >= 1 || runtime.random.fraction() < fault.probability),
+      )
+      if (struck && faultKinds[type].once) raised.delete(struck.fault.id)
+      return struck !== undefined
+    },
+  }
+}

@@ -1,0 +1,229 @@
+import { randomHex } from '../../protocol/model/ids.ts'
+import type { Clock, Runtime } from '../../protocol/model/runtime.ts'
+import { decodeFrame } from '../../protocol/serial/codec.ts'
+import {
+  SERIAL_PROTOCOL_VERSION,
+  type Frame,
+  type FrameBody,
+  type Refusal,
+} from '../../protocol/serial/frames.ts'
+import type { Cabinet } from '../physics/cabinet.ts'
+import type { Behaviour, Command } from './behaviours/behaviour.ts'
+import { FrameQueue } from './frame-queue.ts'
+import type { OperationMemory } from './operation-memory.ts'
+import { createOperations, type Operations } from './operations.ts'
+import { createReporter, type Reporter } from './reporter.ts'
+
+export const FIRMWARE_VERSION = 'larder-sim-1'
+const NO_HOST = '00000000'
+/** A host that is silent for so long is gone. SPEC §5. */
+const HOST_SILENT_MS = 5000
+const REFUSALS_KEPT = 32
+/** A later fall is no longer taken for the cabinet's last operation. SPEC §8. */
+const LATE_DROP_MS = 60_000
+
+export interface FirmwareOptions {
+  clock: Clock
+  random: Runtime['random']
+  memory: OperationMemory
+  /** `isRunning` tells a device that depends on another whether that one is moving. */
+  behaviours: (isRunning: (device: string) => boolean) => ReadonlyMap<string, Behaviour>
+  cabinets: readonly Cabinet[]
+  isMemoryFaulty: () => boolean
+  isSupplyWeak: (device: string) => boolean
+  transmit: (line: string) => void
+}
+
+/** A controller's program, from one start to the next loss of power. What it holds, it holds in RAM. */
+export class Firmware {
+  readonly boot: string
+  #options: FirmwareOptions
+  #memory: OperationMemory
+  #queue: FrameQueue
+  #operations: Operations
+  #reporter: Reporter
+  #release: () => void
+  /** The host session; undefined: none. */
+  #host: string | undefined
+  #welcomed = false
+  #heardAt = 0
+  #refusals = new Map<string, Refusal>()
+  /** The latest operation of each cabinet, and when it ended. */
+  #latest = new Map<string, { op: string; at: number }>()
+
+  constructor(options: FirmwareOptions) {
+    const { clock, random, memory } = options
+    this.#options = options
+    this.#memory = memory
+    this.boot = randomHex(random, 4)
+    this.#queue = new FrameQueue(clock, Math.floor(random.fraction() * 0x10000), options.transmit)
+    const behaviours = options.behaviours((device) => this.#operations.isRunning(device))
+    this.#operations = createOperations({
+      ...options,
+      behaviours,
+      onResult: (result) => this.#ended(result),
+    })
+    this.#reporter = createReporter(behaviours, this.#queue, () => this.#welcomed)
+    const removals = options.cabinets.map((cabinet) =>
+      cabinet.onDrop((units) => this.#fell(cabinet.device, units)),
+    )
+    this.#release = () => {
+      this.#reporter.stop()
+      for (const remove of removals) remove()
+    }
+    this.#queue.sendOnce(this.#welcome(NO_HOST))
+  }
+
+  /** The power is gone. */
+  cut(): void {
+    this.#release()
+    this.#operations.cut()
+    this.#queue.clear()
+  }
+
+  get hasSession(): boolean {
+    return this.#welcomed
+  }
+
+  receive(line: string): void {
+    const decoded = decodeFrame(line)
+    if (decoded.ok) {
+      this.#heardAt = this.#options.clock.monotonic()
+      this.#handle(decoded.frame)
+    } else if (decoded.seq !== undefined)
+      this.#refuse(decoded.seq, decoded.error === 'unknown_type' ? 'unsupported' : 'bad_argument')
+  }
+
+  #handle(frame: Frame): void {
+    switch (frame.type) {
+      case 'HELLO':
+        return this.#hello(frame)
+      case 'PING':
+        if (this.#host !== undefined) this.#queue.send({ type: 'PONG', t: frame.t })
+        return
+      case 'ACK':
+      case 'NAK':
+        return this.#queue.answered(frame.s)
+      case 'CMD':
+        return this.#command(frame)
+      case 'QRY':
+        if (!this.#accept(frame.seq)) return
+        this.#queue.send({ type: 'RES', ...this.#memory.tell(frame.op) })
+        return
+      case 'LST': {
+        if (!this.#accept(frame.seq)) return
+        const operations = this.#memory.newest(frame.n)
+        for (const operation of operations) this.#queue.send({ type: 'OPS', ...operation })
+        this.#queue.send({ type: 'END', n: operations.length })
+        return
+      }
+      case 'WELCOME':
+      case 'PONG':
+      case 'RES':
+      case 'OPS':
+      case 'END':
+      case 'EVT':
+        // An echo of our own.
+        return
+    }
+  }
+
+  #hello({ seq, proto, host }: Extract<Frame, { type: 'HELLO' }>): void {
+    this.#queue.send({ type: 'ACK', s: seq })
+    if (proto !== SERIAL_PROTOCOL_VERSION) {
+      this.#endSession()
+      this.#queue.sendOnce(this.#welcome(host))
+      return
+    }
+    if (host === this.#host) return
+    this.#endSession()
+    this.#host = host
+    this.#watchHost(host, HOST_SILENT_MS)
+    this.#queue.send(this.#welcome(host), () => {
+      this.#welcomed = true
+      this.#reporter.tellAll()
+    })
+  }
+
+  #welcome(host: string): { type: 'WELCOME' } & FrameBody<'WELCOME'> {
+    const { id, count } = this.#memory
+    const last = this.#memory.newest(1)[0]?.op
+    const proto = SERIAL_PROTOCOL_VERSION
+    return { type: 'WELCOME', proto, host, fw: FIRMWARE_VERSION, boot: this.boot, mem: id, last, count }
+  }
+
+  #endSession(): void {
+    this.#host = undefined
+    this.#welcomed = false
+    this.#refusals.clear()
+    this.#queue.clear()
+    this.#reporter.pause()
+  }
+
+  #watchHost(host: string, delayMs: number): void {
+    this.#options.clock.after(delayMs, () => {
+      if (this.#host !== host) return
+      const leftMs = this.#heardAt + HOST_SILENT_MS - this.#options.clock.monotonic()
+      if (leftMs > 0) this.#watchHost(host, leftMs)
+      else this.#endSession()
+    })
+  }
+
+  /** Acknowledges a question of the session there is. */
+  #accept(seq: number): boolean {
+    if (this.#host === undefined) this.#refuse(seq, 'stale_host')
+    else this.#queue.send({ type: 'ACK', s: seq })
+    return this.#host !== undefined
+  }
+
+  #refuse(seq: number, why: Refusal): void {
+    this.#queue.send({ type: 'NAK', s: seq, why })
+  }
+
+  /** SPEC §6, step by step. */
+  #command(command: Extract<Frame, { type: 'CMD' }>): void {
+    const { seq } = command
+    if (command.host !== this.#host) return this.#refuse(seq, 'stale_host')
+    if (this.#memory.get(command.op)) {
+      this.#queue.send({ type: 'ACK', s: seq })
+      this.#queue.send({ type: 'RES', ...this.#memory.tell(command.op) })
+      return
+    }
+    const refusal = this.#refusals.get(command.op) ?? this.#operations.refusal(command)
+    if (refusal) {
+      this.#remember(command.op, refusal)
+      return this.#refuse(seq, refusal)
+    }
+    this.#operations.begin(command)
+    this.#queue.send({ type: 'ACK', s: seq })
+    this.#begun(command)
+  }
+
+  #begun(command: Command): void {
+    if (command.act === 'dispense') this.#latest.set(command.dev, { op: command.op, at: Infinity })
+    this.#operations.start(command)
+  }
+
+  #remember(op: string, refusal: Refusal): void {
+    this.#refusals.set(op, refusal)
+    for (const oldest of this.#refusals.keys()) {
+      if (this.#refusals.size <= REFUSALS_KEPT) return
+      this.#refusals.delete(oldest)
+    }
+  }
+
+  #ended(result: FrameBody<'RES'>): void {
+    for (const latest of this.#latest.values())
+      if (latest.op === result.op) latest.at = this.#options.clock.monotonic()
+    if (this.#host !== undefined) this.#queue.send({ type: 'RES', ...result })
+  }
+
+  #fell(device: string, units: number): void {
+    if (this.#operations.fell(device, units)) return
+    const latest = this.#latest.get(device)
+    const known = latest !== undefined && this.#options.clock.monotonic() - latest.at <= LATE_DROP_MS
+    const record = known ? this.#memory.get(latest.op) : undefined
+    if (record) this.#memory.update(record.op, { drops: record.drops + units })
+    this.#reporter.fell(device, units, record?.op)
+  }
+}

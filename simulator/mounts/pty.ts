@@ -1,0 +1,68 @@
+import { lstatSync, mkdirSync, renameSync, rmSync, symlinkSync, writeSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname } from 'node:path'
+import { ReadStream } from 'node:tty'
+import type { Log } from '../../protocol/model/log.ts'
+import { createLineSplitter } from './line-splitter.ts'
+import type { Mount } from './tcp.ts'
+import type { Wire } from './wire.ts'
+
+interface NodePty {
+  /** Undocumented in node-pty's types: a pseudo-terminal without a program. Both descriptors do not block. */
+  native: { open(columns: number, rows: number): { master: number; slave: number; pty: string } }
+}
+
+/**
+ * A serial line as a pseudo-terminal, with a link to it at `link`. The slave's own descriptor is kept open: without it
+ * the master reads EIO whenever the hub has the port closed, and the pair would be lost.
+ */
+export function mountPty(wire: Wire, link: string, log: Log): Mount & { path: string } {
+  const { native } = createRequire(import.meta.url)('node-pty') as NodePty
+  const { master, slave, pty } = native.open(80, 24)
+  // Raw before anybody opens it: a terminal that echoes would send our own lines back to us.
+  const ours = new ReadStream(slave)
+  ours.setRawMode(true)
+  const stream = new ReadStream(master)
+  const fail = (error: Error): void =>
+    log.warn({ controller: wire.controllerId, error: error.message }, 'pseudo-terminal failed')
+  stream.on('error', fail)
+  ours.on('error', fail)
+  stream.on(
+    'data',
+    createLineSplitter((line) => wire.toController(line)),
+  )
+  const release = wire.onLine((line) => transmit(master, `${line}\n`, fail))
+  linkTo(pty, link)
+  return {
+    path: pty,
+    close() {
+      release()
+      rmSync(link, { force: true })
+      return new Promise((resolve) => {
+        stream.once('close', () => resolve())
+        stream.destroy()
+        ours.destroy()
+      })
+    },
+  }
+}
+
+/** A full buffer loses the line, as a UART without flow control does: nobody reads at the other end. */
+function transmit(descriptor: number, text: string, fail: (error: Error) => void): void {
+  try {
+    writeSync(descriptor, text)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') fail(error as Error)
+  }
+}
+
+/** Puts the link in place at one instant; what is there and is no link is somebody else's. */
+function linkTo(target: string, link: string): void {
+  mkdirSync(dirname(link), { recursive: true })
+  if (lstatSync(link, { throwIfNoEntry: false })?.isSymbolicLink() === false)
+    throw new Error(`${link} exists and is not a link: a simulated port cannot be made there`)
+  const fresh = `${link}.new`
+  rmSync(fresh, { force: true })
+  symlinkSync(target, fresh)
+  renameSync(fresh, link)
+}

@@ -1,0 +1,50 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import type { Log } from '../../protocol/model/log.ts'
+import { createLineSplitter } from './line-splitter.ts'
+import type { Wire } from './wire.ts'
+
+export interface Mount {
+  close(): Promise<void>
+}
+
+/** Splits `tcp://host:port`; undefined where it is something else. */
+export function tcpAddress(port: string): { host: string; port: number } | undefined {
+  const match = /^tcp:\/\/([^:/]+):(\d{1,5})$/.exec(port)
+  return match ? { host: match[1]!, port: Number(match[2]) } : undefined
+}
+
+/** A serial line as a TCP server. The latest connection has the line, as the latest opener of a port does. */
+export async function mountTcp(
+  wire: Wire,
+  address: { host: string; port: number },
+  log: Log,
+): Promise<Mount & { port: number }> {
+  let current: Socket | undefined
+  const release = wire.onLine((line) => current?.write(`${line}\n`))
+  const server: Server = createServer((socket) => {
+    current?.destroy()
+    current = socket
+    socket.setNoDelay(true)
+    const split = createLineSplitter((line) => wire.toController(line))
+    socket.on('data', split)
+    socket.on('error', (error) =>
+      log.debug({ controller: wire.controllerId, error: error.message }, 'TCP line broke'),
+    )
+    socket.on('close', () => {
+      if (current === socket) current = undefined
+    })
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(address.port, address.host, resolve)
+  })
+  const bound = server.address()
+  return {
+    port: typeof bound === 'object' && bound ? bound.port : address.port,
+    close() {
+      release()
+      current?.destroy()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
+  }
+}

@@ -1,0 +1,122 @@
+import { deviceId, type HardwareDescription } from '../../protocol/model/hardware.ts'
+import { locationKey, type Location } from '../../protocol/model/location.ts'
+import type { Act, DoorPosition, LiftPosition, LoadedRow, WorldRecord } from './act.ts'
+
+export interface BinState {
+  door: DoorPosition
+  lift: LiftPosition
+  /** Product ids of what lies in it; null where the row's product is not known. */
+  contents: (number | null)[]
+}
+
+export interface RowState extends Location {
+  product_id: number | null
+  units: number
+  depth: number
+}
+
+export interface WorldState {
+  /** By device id. */
+  bins: Map<string, BinState>
+  /** By `locationKey`. */
+  rows: Map<string, RowState>
+  /** Doors on GPIO lines, by name (`main`, `fridge_1_left`): open? */
+  doors: Map<string, boolean>
+}
+
+/** The doors whose lock or sensor the hardware names. */
+export function doorNames(hardware: HardwareDescription): string[] {
+  const names = hardware.gpio.lines.map((line) => line.name.replace(/_(lock|door)$/, ''))
+  return [...new Set(names)]
+}
+
+/** A hub as it was built: doors closed, lifts down, rows empty. */
+export function builtState(hardware: HardwareDescription): WorldState {
+  const state: WorldState = { bins: new Map(), rows: new Map(), doors: new Map() }
+  for (const { devices } of hardware.controllers)
+    for (const device of devices) {
+      if (device.kind === 'bin')
+        state.bins.set(deviceId(device), { door: 'closed', lift: 'down', contents: [] })
+      if (device.kind === 'cabinet')
+        for (const { shelf, rows, depth } of device.shelves)
+          for (let row = 1; row <= rows; row++) {
+            const place = { cabinet: device.number, shelf, row }
+            state.rows.set(locationKey(place), { ...place, product_id: null, units: 0, depth })
+          }
+    }
+  for (const name of doorNames(hardware)) state.doors.set(name, false)
+  return state
+}
+
+/** Every row as full as it can be, of no known product. */
+export function fullRows(hardware: HardwareDescription): LoadedRow[] {
+  return [...builtState(hardware).rows.values()].map(({ cabinet, shelf, row, depth }) => ({
+    cabinet,
+    shelf,
+    row,
+    product_id: null,
+    units: depth,
+  }))
+}
+
+/** Takes one record into the state. Records of mechanisms that the hardware no longer has are passed over. */
+export function applyRecord(state: WorldState, record: WorldRecord): void {
+  switch (record.kind) {
+    case 'loaded':
+      for (const { product_id, units, ...place } of record.rows) {
+        const row = state.rows.get(locationKey(place))
+        if (row) Object.assign(row, { product_id, units })
+      }
+      return
+    case 'began':
+      return
+    case 'act':
+      applyAct(state, record.act)
+  }
+}
+
+function applyAct(state: WorldState, { device, action, detail }: Act): void {
+  const bin = state.bins.get(device)
+  switch (action) {
+    case 'open_door':
+    case 'close_door':
+    case 'force_open':
+      if (bin) bin.door = detail.to as DoorPosition
+      else if (state.doors.has(device)) state.doors.set(device, detail.to === 'open')
+      return
+    case 'raise_lift':
+    case 'lower_lift':
+      if (bin) bin.lift = detail.to as LiftPosition
+      return
+    case 'take_items':
+      bin?.contents.splice(0, detail.units as number)
+      return
+    case 'dispense':
+    case 'drop': {
+      const row = rowOf(state, device, detail)
+      const fallen = detail.fallen as number
+      if (!row || fallen === 0) return
+      row.units -= fallen
+      const target = state.bins.get(`bin-${detail.bin}`)
+      for (let unit = 0; unit < fallen; unit++) target?.contents.push(row.product_id)
+      return
+    }
+    case 'restock': {
+      const row = rowOf(state, device, detail)
+      if (!row) return
+      row.units += detail.units as number
+      if (detail.product_id !== null) row.product_id = detail.product_id as number
+    }
+  }
+}
+
+function rowOf(state: WorldState, device: string, detail: Act['detail']): RowState | undefined {
+  const cabinet = Number(device.slice(device.indexOf('-') + 1))
+  return state.rows.get(locationKey({ cabinet, shelf: detail.shelf as number, row: detail.row as number }))
+}
+
+export function foldRecords(hardware: HardwareDescription, records: readonly WorldRecord[]): WorldState {
+  const state = builtState(hardware)
+  for (const record of records) applyRecord(state, record)
+  return state
+}

@@ -1,0 +1,67 @@
+import { deviceId, type HardwareDescription } from '../../protocol/model/hardware.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { FaultType } from '../faults/fault-types.ts'
+import type { AppendLog } from '../storage/append-log.ts'
+import type { LoadedRow, WorldRecord } from './act.ts'
+import { createBin, type Bin, type MechanismOptions } from './bin.ts'
+import { createCabinet, type Cabinet } from './cabinet.ts'
+import { openChronicle, type Chronicle } from './chronicle.ts'
+import { createDoors, type Doors } from './doors.ts'
+import { createFridge, type Fridge } from './fridge.ts'
+import type { GpioBank } from './gpio-bank.ts'
+import type { Timing } from './timing.ts'
+import { fullRows } from './world-state.ts'
+
+/** The physical hub: what is there and moves, whether or not its electronics have power. */
+export interface World {
+  readonly chronicle: Chronicle
+  /** By device id. */
+  readonly bins: ReadonlyMap<string, Bin>
+  readonly cabinets: ReadonlyMap<string, Cabinet>
+  readonly fridges: ReadonlyMap<string, Fridge>
+  readonly doors: Doors
+}
+
+export interface WorldOptions {
+  hardware: HardwareDescription
+  runtime: Runtime
+  log: AppendLog<WorldRecord>
+  gpio: GpioBank
+  timing: Timing
+  /** What a world without history has on its shelves; none = every row full. */
+  loaded?: LoadedRow[] | undefined
+  strikes: (type: FaultType, target: string) => boolean
+  onMotion: (device: string, durationMs: number) => void
+}
+
+export function createWorld(options: WorldOptions): World {
+  const { hardware, runtime, gpio, timing, strikes, onMotion } = options
+  const { clock, random } = runtime
+  const chronicle = openChronicle(options.log, hardware, clock, () => options.loaded ?? fullRows(hardware))
+  const mechanism: MechanismOptions = { chronicle, clock, timing, strikes, onMotion }
+  const bins = new Map<string, Bin>()
+  const cabinets = new Map<string, Cabinet>()
+  const fridges = new Map<string, Fridge>()
+  const doors = createDoors(gpio, chronicle, clock, strikes)
+
+  for (const device of hardware.controllers.flatMap((controller) => controller.devices)) {
+    const id = deviceId(device)
+    switch (device.kind) {
+      case 'bin':
+        bins.set(id, createBin(id, chronicle.state.bins.get(id)!, mechanism))
+        break
+      case 'cabinet':
+        cabinets.set(
+          id,
+          createCabinet(id, device.number, (bin) => bins.get(`bin-${bin}`), random, mechanism),
+        )
+        break
+      case 'fridge': {
+        const ofFridge = doors.names.filter((name) => name.startsWith(`fridge_${device.number}_`))
+        const warms = (): boolean => strikes('warm_fridge', id) || ofFridge.some((name) => doors.isOpen(name))
+        fridges.set(id, createFridge(id, device.targetCelsius, clock, warms))
+      }
+    }
+  }
+  return { chronicle, bins, cabinets, fridges, doors }
+}

@@ -1,0 +1,193 @@
+import { deviceId, type HardwareDescription } from '../protocol/model/hardware.ts'
+import type { Log } from '../protocol/model/log.ts'
+import type { Runtime } from '../protocol/model/runtime.ts'
+import type { OpenLinePort } from '../protocol/serial/line-port.ts'
+import { createFaults, type FaultMap, type FaultRequest, type Faults } from './faults/faults.ts'
+import type { FaultTarget, FaultType } from './faults/fault-types.ts'
+import { linesToController, linesToHub } from './faults/line-faults.ts'
+import { createController, type Controller } from './firmware/controller.ts'
+import type { MemoryEntry } from './firmware/operation-memory.ts'
+import { describeState, type HubState } from './hub-state.ts'
+import { mountInProcess } from './mounts/in-process.ts'
+import { createWire, type Wire } from './mounts/wire.ts'
+import type { Act, LoadedRow, WorldRecord } from './physics/act.ts'
+import { createGpioBank, type GpioBank } from './physics/gpio-bank.ts'
+import { act, type Deed, type DeedResult } from './physics/people.ts'
+import { defaultTiming, type Timing } from './physics/timing.ts'
+import { createWorld, type World } from './physics/world.ts'
+import { doorNames } from './physics/world-state.ts'
+import type { SimulatorStorage } from './storage/append-log.ts'
+
+export interface SimulatedHubOptions {
+  hardware: HardwareDescription
+  /** The world's own: its clock goes on while the hub is dead. */
+  runtime: Runtime
+  /** What outlives this object: made anew with the same storage, the hub has had a power failure. */
+  storage: SimulatorStorage
+  log: Log
+  timing?: Partial<Timing>
+  /** How long the firmware waits for a fall after a turn (SPEC §6). */
+  dropWindowMs?: number
+  /** Of a line in the in-process mount, asked for each line. */
+  lineLatencyMs?: () => number
+  /** What the shelves hold at the very beginning; none = full. */
+  loaded?: LoadedRow[] | undefined
+}
+
+/** Person-made act on a controller: its reset button. */
+export type Press = { action: 'press'; target: string }
+
+export interface SimulatedHub {
+  readonly hardware: HardwareDescription
+  /** The serial lines, in-process; `path` is a controller's `port` or its id. */
+  readonly openPort: OpenLinePort
+  readonly gpio: GpioBank
+  readonly world: World
+  readonly faults: Faults
+  readonly controllers: ReadonlyMap<string, Controller>
+  /** The ends of the serial lines, for the mounts. */
+  readonly wires: readonly Wire[]
+  /** The witness: physical acts with `n` greater than `after`. */
+  actuations(after?: number): Act[]
+  act(deed: Deed | Press): DeedResult
+  /** Power of the whole hub's electronics, or of one controller; `forMs`: it comes back by itself. */
+  power(state: 'on' | 'off', controllerId?: string, forMs?: number): void
+  state(): HubState
+  /** Everything off, for good: as the end of the process. */
+  stop(): void
+}
+
+const BROWN_OUT_MS = 1000
+const RESET_MS = 100
+const DROP_WINDOW_MS = 1000
+
+/** A hub's hardware in software. Powered when it is created. */
+export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
+  const { hardware, runtime, storage } = options
+  const { clock, random } = runtime
+  const gpio = createGpioBank(hardware.gpio.lines)
+  const map = faultMap(hardware)
+  const faults = createFaults(runtime, map, strike)
+  const strikes = (type: FaultType, target: string): boolean => faults.strikes(type, target)
+  const controllers = new Map<string, Controller>()
+  const wires: Wire[] = []
+  let mainsOn = true
+  let stopped = false
+
+  const world = createWorld({
+    hardware,
+    runtime,
+    gpio,
+    log: storage.open<WorldRecord>('world'),
+    timing: { ...defaultTiming, ...options.timing },
+    loaded: options.loaded,
+    strikes,
+    onMotion(device, durationMs) {
+      const owner = map.controllerOf(device)
+      if (owner !== undefined && faults.strikes('brown_out_in_motion', device))
+        clock.after(random.fraction() * durationMs, () => cutPower([owner], BROWN_OUT_MS))
+    },
+  })
+
+  for (const description of hardware.controllers) {
+    const { id, port } = description
+    const ends = createWire(id, port, () => controllers.get(id)!, {
+      toHub: linesToHub(faults, id, random),
+      toController: linesToController(faults, id, random),
+    })
+    wires.push(ends.wire)
+    controllers.set(
+      id,
+      createController({
+        description,
+        world,
+        runtime,
+        memory: storage.open<MemoryEntry>(`memory-${id}`),
+        strikes,
+        dropWindowMs: options.dropWindowMs ?? DROP_WINDOW_MS,
+        transmit: ends.fromController,
+      }),
+    )
+  }
+
+  function cutPower(ids: readonly string[], forMs?: number): void {
+    for (const id of ids) controllers.get(id)?.powerOff()
+    if (forMs !== undefined)
+      clock.after(forMs, () => {
+        if (mainsOn && !stopped) restorePower(ids)
+      })
+  }
+
+  function restorePower(ids: readonly string[]): void {
+    for (const id of ids) controllers.get(id)?.powerOn()
+  }
+
+  /** Faults that happen when they are raised. */
+  function strike({ type, target, for_ms = BROWN_OUT_MS }: FaultRequest): void {
+    const owner = target === undefined ? undefined : map.controllerOf(target)
+    const hit = owner === undefined ? [...controllers.keys()] : [owner]
+    if (type === 'door_forced') {
+      const bin = world.bins.get(target!)
+      if (bin) bin.forceDoor('open', 'force_open')
+      else world.doors.move(target!, 'open', 'force_open')
+      return
+    }
+    cutPower(hit, for_ms)
+    if (type === 'memory_loss') for (const id of hit) controllers.get(id)!.eraseMemory()
+  }
+
+  function press(target: string): DeedResult {
+    const id = map.controllerOf(target)
+    if (id === undefined)
+      return { ok: false, reason: `press needs a controller: ${[...controllers.keys()].join(', ')}` }
+    cutPower([id], RESET_MS)
+    return { ok: true, detail: { controller: id, pressed: 'reset' } }
+  }
+
+  function power(state: 'on' | 'off', controllerId?: string, forMs?: number): void {
+    const ids = controllerId === undefined ? [...controllers.keys()] : [controllerId]
+    if (controllerId === undefined) mainsOn = state === 'on' || forMs !== undefined
+    if (state === 'on') restorePower(ids)
+    else cutPower(ids, forMs)
+    // Locks fall back to locked (I7).
+    if (state === 'off' && controllerId === undefined)
+      for (const { name, direction } of hardware.gpio.lines) if (direction === 'out') gpio.set(name, 0)
+  }
+
+  restorePower([...controllers.keys()])
+  const openPort = mountInProcess(wires, { clock, latencyMs: options.lineLatencyMs ?? (() => 1) })
+
+  return {
+    hardware,
+    openPort,
+    gpio,
+    world,
+    faults,
+    controllers,
+    wires,
+    actuations: (after) => world.chronicle.acts(after),
+    act: (deed) => (deed.action === 'press' ? press(deed.target) : act(world, deed)),
+    power,
+    state: () => describeState({ hardware, world, gpio, controllers, faults, clock }),
+    stop() {
+      stopped = true
+      cutPower([...controllers.keys()])
+    },
+  }
+}
+
+/** What faults can be aimed at. */
+function faultMap(hardware: HardwareDescription): FaultMap {
+  const kinds = new Map<string, FaultTarget[]>()
+  const owners = new Map<string, string>()
+  for (const { id, devices } of hardware.controllers) {
+    kinds.set(id, ['controller'])
+    owners.set(id, id)
+    for (const device of devices) {
+      kinds.set(deviceId(device), [device.kind, 'device'])
+      owners.set(deviceId(device), id)
+    }
+  }
+  for (const name of doorNames(hardware)) kinds.set(name, [...(kinds.get(name) ?? []), 'door'])
+  return { kindsOf: (name) => kinds.get(name) ?? [], controllerOf: (name) => owners.get(name) }
+}

@@ -1,0 +1,86 @@
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** Entries that are only ever added. One append is one write, so that a killed process leaves whole entries behind. */
+export interface AppendLog<Entry> {
+  /** Everything appended so far, oldest first. */
+  read(): Entry[]
+  /** Throws where it could not be written. */
+  append(entry: Entry): void
+  /** Replaces the whole log at one instant. */
+  replace(entries: readonly Entry[]): void
+  close(): void
+}
+
+/** Where a simulated hub keeps what outlives its power: the controllers' memories and the world's log. */
+export interface SimulatorStorage {
+  /** `name`: letters, digits and dashes. The same name yields the same log again. */
+  open<Entry>(name: string): AppendLog<Entry>
+}
+
+/** Storage of the simulation tests: it outlives a simulated hub that was made with it. */
+export function memoryStorage(): SimulatorStorage {
+  const logs = new Map<string, unknown[]>()
+  return {
+    open<Entry>(name: string): AppendLog<Entry> {
+      let entries = (logs.get(name) ?? []) as Entry[]
+      logs.set(name, entries)
+      return {
+        read: () => [...entries],
+        append: (entry) => void entries.push(entry),
+        replace(replacement) {
+          entries = [...replacement]
+          logs.set(name, entries)
+        },
+        close() {},
+      }
+    },
+  }
+}
+
+/** One JSON line an entry, in `<folder>/<name>.jsonl`. */
+export function folderStorage(folder: string): SimulatorStorage {
+  return { open: (name) => fileAppendLog(join(folder, `${name}.jsonl`)) }
+}
+
+function fileAppendLog<Entry>(path: string): AppendLog<Entry> {
+  mkdirSync(dirname(path), { recursive: true })
+  let descriptor = openSync(path, 'a+')
+  return {
+    read() {
+      const text = readFileSync(path, 'utf8')
+      const whole = text.slice(0, text.lastIndexOf('\n') + 1)
+      // What a kill left half written never happened; cut off, or the next entry would be glued to it.
+      if (whole.length < text.length) truncateSync(path, Buffer.byteLength(whole))
+      return whole
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Entry)
+    },
+    append(entry) {
+      writeSync(descriptor, `${JSON.stringify(entry)}\n`)
+    },
+    replace(entries) {
+      const fresh = `${path}.new`
+      const target = openSync(fresh, 'w')
+      writeSync(target, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+      fsyncSync(target)
+      closeSync(target)
+      renameSync(fresh, path)
+      closeSync(descriptor)
+      descriptor = openSync(path, 'a+')
+    },
+    close() {
+      closeSync(descriptor)
+    },
+  }
+}

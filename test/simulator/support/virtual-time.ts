@@ -1,0 +1,46 @@
+import type { Clock, Runtime } from '../../../protocol/model/runtime.ts'
+import { seededRandom } from '../../../simulator/faults/seeded-random.ts'
+
+interface Task {
+  at: number
+  run: () => void
+}
+
+/** Time that passes only when the test says so. */
+export class VirtualTime {
+  now = 0
+  #tasks = new Set<Task>()
+
+  readonly clock: Clock = {
+    now: () => Date.UTC(2026, 0, 1) + Math.floor(this.now),
+    monotonic: () => this.now,
+    after: (delayMs, run) => {
+      const task = { at: this.now + Math.max(0, delayMs), run }
+      this.#tasks.add(task)
+      return () => void this.#tasks.delete(task)
+    },
+  }
+
+  runtime(seed = 1): Runtime {
+    return { clock: this.clock, random: seededRandom(seed) }
+  }
+
+  /** Lets `ms` pass. */
+  pass(ms: number): void {
+    const until = this.now + ms
+    for (;;) {
+      let next: Task | undefined
+      for (const task of this.#tasks) if (task.at <= until && (!next || task.at < next.at)) next = task
+      if (!next) break
+      this.#tasks.delete(next)
+      this.now = next.at
+      next.run()
+    }
+    this.now = until
+  }
+
+  /** Everything planned is dropped: the process died. */
+  die(): void {
+    this.#tasks.clear()
+  }
+}
