@@ -40,7 +40,7 @@ export interface WorldEvidence {
 export interface HubEvidence {
   stock: readonly { location: string; product_id: number; quantity: number }[]
   /** The hub's own stock ledger, oldest first. */
-  ledger: readonly { location: string; delta: number; cause_id: string }[]
+  ledger: readonly { location: string; delta: number; cause_id: string; kind: string }[]
   /** Operations of which the hub still does not know what became. */
   unsettled: readonly { operation_id: string; location: string | null }[]
   open: readonly string[]

@@ -1,0 +1,38 @@
+import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
+import type { Chance } from './chance.ts'
+import type { Coverage } from './coverage.ts'
+import { Crash, type Life } from './scheduler.ts'
+
+/**
+ * The checkpoints of one program, over its lives. It crashes at the instants that its seed chose: each is the n-th
+ * passing of any checkpoint, so that rare points and frequent ones are both met.
+ */
+export class CrashPoints {
+  #chance: Chance
+  #coverage: Coverage
+  #untilCrash: number
+  #meanPassings: number
+  armed = true
+
+  constructor(chance: Chance, coverage: Coverage, meanPassings: number) {
+    this.#chance = chance
+    this.#coverage = coverage
+    this.#meanPassings = meanPassings
+    this.#untilCrash = this.#draw()
+  }
+
+  forLife(life: Life): Checkpoint {
+    return (point) => {
+      if (!life.alive) throw new Crash(life, point)
+      this.#coverage.hit(`passed ${life.name} ${point}`)
+      if (!this.armed || --this.#untilCrash > 0) return
+      this.#untilCrash = this.#draw()
+      this.#coverage.hit(`crash ${life.name} ${point}`)
+      throw new Crash(life, point)
+    }
+  }
+
+  #draw(): number {
+    return 1 + Math.floor(-Math.log(1 - this.#chance.fraction()) * this.#meanPassings)
+  }
+}

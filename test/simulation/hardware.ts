@@ -1,0 +1,75 @@
+import { HardwareDescription } from '../../protocol/model/hardware.ts'
+
+const shelves = [
+  { shelf: 1, rows: 3, depth: 12 },
+  { shelf: 2, rows: 3, depth: 12 },
+]
+const SIDES = ['left', 'middle', 'right'] as const
+
+/** A small hub: three controllers, two bins, two cabinets, a fridge. */
+export const simulatedHardware = HardwareDescription.parse({
+  hubId: 1,
+  controllers: [
+    {
+      id: 'bins',
+      port: 'bins',
+      devices: [
+        { kind: 'bin', number: 1, capacity: 4 },
+        { kind: 'bin', number: 2, capacity: 4 },
+      ],
+    },
+    {
+      id: 'vending',
+      port: 'vending',
+      devices: [
+        { kind: 'cabinet', number: 1, shelves },
+        { kind: 'cabinet', number: 2, shelves },
+      ],
+    },
+    { id: 'cold', port: 'cold', devices: [{ kind: 'fridge', number: 1 }] },
+  ],
+  gpio: {
+    chipLabel: 'simulated',
+    lines: [
+      { name: 'main_lock', offset: 0, direction: 'out' },
+      { name: 'main_door', offset: 1, direction: 'in' },
+      ...SIDES.flatMap((side, index) => [
+        { name: `fridge_1_${side}_lock`, offset: 2 + 2 * index, direction: 'out' },
+        { name: `fridge_1_${side}_door`, offset: 3 + 2 * index, direction: 'in' },
+      ]),
+    ],
+  },
+  fridgeDoors: [{ fridge: 1, left: 1, middle: 1, right: 2 }],
+})
+
+export interface StockedFacing {
+  product_id: number
+  cabinet: number
+  shelf: number
+  row: number
+  primary: boolean
+  units: number
+}
+
+/** Six products; the first two have a second facing. Few units, so that the last one is fought over. */
+export const stockedFacings: readonly StockedFacing[] = [
+  facing(1, 1, 1, 1, true, 3),
+  facing(1, 2, 1, 1, false, 3),
+  facing(2, 1, 1, 2, true, 4),
+  facing(2, 1, 2, 2, false, 2),
+  facing(3, 1, 1, 3, true, 6),
+  facing(4, 2, 1, 2, true, 6),
+  facing(5, 2, 2, 1, true, 2),
+  facing(6, 2, 2, 3, true, 8),
+]
+
+function facing(
+  product_id: number,
+  cabinet: number,
+  shelf: number,
+  row: number,
+  primary: boolean,
+  units: number,
+): StockedFacing {
+  return { product_id, cabinet, shelf, row, primary, units }
+}
