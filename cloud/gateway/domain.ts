@@ -1,0 +1,43 @@
+import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
+import type {
+  OperationEntry,
+  OrderEntry,
+  SnapshotEntry,
+  StockEntry,
+} from '../../protocol/mqtt/hub-entries.ts'
+import { applyOperationEntry } from '../catalogue/apply-operation.ts'
+import { applySnapshot, applyStockEntries } from '../catalogue/apply-stock.ts'
+import type { CloudContext } from '../context.ts'
+import { applyOrderEntry } from '../orders/apply-hub-entry.ts'
+import { snapshotOrders } from '../orders/snapshot-orders.ts'
+import type { Tx } from '../store/database.ts'
+
+type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
+
+/**
+ * What hubs' entries mean to the rest of the cloud. Each function runs in the transaction that moves the stream's cursor,
+ * applies entries in their order, and throws `ApplyError` for one that can never be applied.
+ */
+export interface HubDomain {
+  applyOrderEntry(tx: Tx, context: CloudContext, hubId: number, entry: OrderEntry): Promise<void>
+  /** Consecutive entries, in bulk. */
+  applyStockEntries(
+    tx: Tx,
+    context: CloudContext,
+    hubId: number,
+    entries: readonly StockEntry[],
+  ): Promise<void>
+  applyOperationEntry(tx: Tx, context: CloudContext, hubId: number, entry: OperationEntry): Promise<void>
+  applySnapshot(tx: Tx, context: CloudContext, hubId: number, entry: SnapshotEntry): Promise<void>
+  /** The orders that a hub has to do with, for the snapshot that begins an epoch of its outbox. */
+  snapshotOrders(tx: Tx, hubId: number): Promise<Snapshot['orders']>
+}
+
+/** The domain itself. */
+export const hubDomain: HubDomain = {
+  applyOrderEntry,
+  applyStockEntries,
+  applyOperationEntry,
+  applySnapshot,
+  snapshotOrders,
+}

@@ -1,0 +1,122 @@
+import type { Hello } from '../../protocol/mqtt/session.ts'
+import type { Queries } from '../store/database.ts'
+
+/**
+ * Who speaks to a hub (SPEC §7): one process at a time, by a lease in `hub_sessions`. Leases spread the work and carry no
+ * correctness, so that clocks of processes that differ by a little only cause some of it to be done twice.
+ */
+export interface LeaseHolder {
+  processId: string
+  leaseMs: number
+}
+
+/**
+ * Records a hub's new session and takes its lease, unless another process holds it. Returns whether it is held now; the
+ * row stays locked to the end of the transaction either way.
+ */
+export async function takeByHello(
+  q: Queries,
+  holder: LeaseHolder,
+  hubId: number,
+  hello: Hello,
+  now: number,
+): Promise<boolean> {
+  const fresh = {
+    session: hello.session,
+    process_id: holder.processId,
+    lease_until: now + holder.leaseMs,
+    is_connected: 1,
+    last_heard_at: now,
+    software: hello.software,
+  } as const
+  const row = await q
+    .insertInto('hub_sessions')
+    .values({ hub_id: hubId, ...fresh, health: null, health_at: null })
+    .onConflict((conflict) =>
+      conflict
+        .column('hub_id')
+        .doUpdateSet(fresh)
+        .where((eb) =>
+          eb.or([
+            eb('hub_sessions.process_id', '=', holder.processId),
+            eb('hub_sessions.lease_until', '<=', now),
+          ]),
+        ),
+    )
+    .returning('hub_id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Whether a message of `session` renewed (or, where the holder is dead, moved) the lease; see `renew`. */
+export type Renewal =
+  | { kind: 'held' }
+  /** Another process speaks to the hub, at least until then. */
+  | { kind: 'other'; until: number }
+  /** The recorded session is another one, or there is none: only a hello helps. */
+  | { kind: 'unknown-session'; session: string | null }
+
+/** Takes a heartbeat's news and renews the lease, or takes over one that has run out. `health` is JSON. */
+export async function renew(
+  q: Queries,
+  holder: LeaseHolder,
+  hubId: number,
+  heartbeat: { session: string; health: string },
+  now: number,
+): Promise<Renewal> {
+  const row = await q
+    .updateTable('hub_sessions')
+    .set({
+      process_id: holder.processId,
+      lease_until: now + holder.leaseMs,
+      is_connected: 1,
+      last_heard_at: now,
+      health: heartbeat.health,
+      health_at: now,
+    })
+    .where('hub_id', '=', hubId)
+    .where('session', '=', heartbeat.session)
+    .where((eb) => eb.or([eb('process_id', '=', holder.processId), eb('lease_until', '<=', now)]))
+    .returning('hub_id')
+    .executeTakeFirst()
+  if (row) return { kind: 'held' }
+  const known = await q
+    .selectFrom('hub_sessions')
+    .select(['session', 'process_id', 'lease_until'])
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
+  if (known && known.process_id !== holder.processId && known.lease_until > now)
+    return { kind: 'other', until: known.lease_until }
+  return { kind: 'unknown-session', session: known?.session ?? null }
+}
+
+/** The session that was recorded last. */
+export async function readSession(q: Queries, hubId: number): Promise<string | undefined> {
+  const row = await q
+    .selectFrom('hub_sessions')
+    .select('session')
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
+  return row?.session
+}
+
+/** The will of a session has come. */
+export async function markDisconnected(q: Queries, hubId: number, session: string): Promise<void> {
+  await q
+    .updateTable('hub_sessions')
+    .set({ is_connected: 0 })
+    .where('hub_id', '=', hubId)
+    .where('session', '=', session)
+    .where('is_connected', '=', 1)
+    .execute()
+}
+
+/** Ends the leases of a process that stops in good order, so that others need not wait. */
+export async function releaseLeases(q: Queries, processId: string, now: number): Promise<void> {
+  await q
+    .updateTable('hub_sessions')
+    .set({ lease_until: now })
+    .where('process_id', '=', processId)
+    .where('lease_until', '>', now)
+    .execute()
+}

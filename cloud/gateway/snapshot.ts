@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import type { CloudEntry, HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
+import type { CloudContext } from '../context.ts'
+import type { Tx } from '../store/database.ts'
+import type { HubDomain } from './domain.ts'
+
+/** More than all the controllers of a hub remember between them. */
+const KNOWN_OPERATIONS = 1000
+
+const Numbers = z.array(z.int())
+
+/** All that a hub must know, as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
+export async function buildSnapshot(
+  tx: Tx,
+  context: CloudContext,
+  domain: HubDomain,
+  hubId: number,
+): Promise<CloudEntry> {
+  const facings = await tx.q
+    .selectFrom('facings')
+    .selectAll()
+    .where('hub_id', '=', hubId)
+    .orderBy('cabinet')
+    .orderBy('shelf')
+    .orderBy('row')
+    .execute()
+  const placed = facings.map(({ product_id, is_primary, quantity, cabinet, shelf, row }) => ({
+    product_id,
+    location: { cabinet, shelf, row },
+    primary: is_primary === 1,
+    quantity,
+  }))
+  return {
+    kind: 'snapshot',
+    config: await readHubConfig(tx, context, hubId),
+    facings: placed.map(({ product_id, location, primary }) => ({ product_id, location, primary })),
+    stock: placed.map(({ product_id, location, quantity }) => ({ product_id, location, quantity })),
+    known_operations: await knownOperations(tx, hubId),
+    orders: await domain.snapshotOrders(tx, hubId),
+  }
+}
+
+/** A hub's desired state (contract §6), as its `config` entries carry it. */
+export async function readHubConfig(tx: Tx, { settings }: CloudContext, hubId: number): Promise<HubConfig> {
+  const hub = await tx.q
+    .selectFrom('hubs')
+    .select(['hub_status', 'accepting_orders', 'disabled_bins', 'disabled_fridges'])
+    .where('id', '=', hubId)
+    .executeTakeFirstOrThrow()
+  return {
+    accepting_orders: hub.hub_status === 'active' && hub.accepting_orders === 1,
+    disabled_bins: Numbers.parse(JSON.parse(hub.disabled_bins)),
+    disabled_fridges: Numbers.parse(JSON.parse(hub.disabled_fridges)),
+    prepare_timeout_ms: settings.prepareTimeoutMs,
+    unclaimed_timeout_ms: settings.unclaimedTimeoutMs,
+  }
+}
+
+/** The operations within the mirrored stock that a controller may still remember, newest last. */
+async function knownOperations(tx: Tx, hubId: number): Promise<string[]> {
+  const rows = await tx.q
+    .selectFrom('stock_ledger')
+    .select('cause_id')
+    .where('hub_id', '=', hubId)
+    .where('kind', '=', 'dropped')
+    .orderBy('id', 'desc')
+    .limit(KNOWN_OPERATIONS)
+    .execute()
+  return rows.map((row) => row.cause_id).toReversed()
+}
