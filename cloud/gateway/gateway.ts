@@ -44,15 +44,9 @@ export interface Gateway {
 
 const Nudge = z.object({ hub_id: z.int() })
 
-export function createGateway({
-  context,
-  openTransport,
-  processId,
-  domain,
-  ...rest
-}: GatewayOptions): Gateway {
-  const settings = { ...defaultGatewaySettings, ...rest.settings }
-  const domain = rest.domain ?? hubDomain
+export function createGateway(options: GatewayOptions): Gateway {
+  const { context, openTransport, processId, domain = hubDomain } = options
+  const settings = { ...defaultGatewaySettings, ...options.settings }
   const { runtime, log, db } = context
   const clocks = new HubClocks(runtime.clock)
   const links = new Map<number, HubLink>()
