@@ -1,5 +1,5 @@
 import { sql, type RawBuilder } from 'kysely'
-import type { Tx } from '../store/database.ts'
+import type { Queries, Tx } from '../store/database.ts'
 
 /**
  * What can still be sold of a product: what is on the shelf, less what is promised, less the units of which nobody knows
@@ -36,7 +36,7 @@ export async function reserve(tx: Tx, lines: readonly ProductQuantity[]): Promis
       .where(availableUnits, '>=', quantity)
       .executeTakeFirst()
     if (promised.numUpdatedRows === 1n) continue
-    const available = await availableOf(tx, productId)
+    const available = await availableOf(tx.q, productId)
     shortages.push({ product_id: productId, requested: quantity, available })
   }
   return shortages
@@ -54,8 +54,8 @@ export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Prom
 }
 
 /** Units of an active product that can still be sold, never below 0. */
-export async function availableOf(tx: Pick<Tx, 'q'>, productId: number): Promise<number> {
-  const row = await tx.q
+export async function availableOf(q: Queries, productId: number): Promise<number> {
+  const row = await q
     .selectFrom('products')
     .select(availableUnits.as('available'))
     .where('id', '=', productId)

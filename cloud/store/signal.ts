@@ -1,8 +1,8 @@
 /** Something that happens in this process, and who wants to know. */
 export interface Signal<T> {
-  emit(value: T): void
+  emit: (value: T) => void
   /** Returns an undo. */
-  listen(listener: (value: T) => void): () => void
+  listen: (listener: (value: T) => void) => () => void
 }
 
 export function createSignal<T>(): Signal<T> {

@@ -31,6 +31,7 @@ export type OrderCause =
   | 'hub_failed' //         hardware
   | 'unclaimed'
   | 'idle' //               unpaid past its time
+  | 'discarded' //          unpaid, by its customer
 
 /** Every legal transition: cause → from → to. What is absent is illegal, except that same-state is success without effect. */
 export const orderTransitions: Record<OrderCause, Partial<Record<OrderStatus, OrderStatus>>> = {
@@ -51,6 +52,7 @@ export const orderTransitions: Record<OrderCause, Partial<Record<OrderStatus, Or
   },
   unclaimed: { [S.READY]: S.FAILED, [S.COLLECTING]: S.FAILED },
   idle: { [S.NEW]: S.EXPIRED, [S.PENDING_PAYMENT]: S.EXPIRED },
+  discarded: { [S.NEW]: S.EXPIRED },
 }
 
 export type TransitionResult =

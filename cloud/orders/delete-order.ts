@@ -1,0 +1,93 @@
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { ApiError } from '../http/api-error.ts'
+import { livePayment } from '../payments/pay.ts'
+import { cancelPayment, orUnavailable, submitPayment } from '../payments/settle-payment.ts'
+import type { CommerceServices } from '../payments/services.ts'
+import type { PaymentRow } from '../payments/payment-status.ts'
+import { cancelAtHub } from './cancel-at-hub.ts'
+import { moveOrder } from './move-order.ts'
+import { lockOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
+
+/** A payment whose outcome was unknown is asked for, then cancelled, then the order goes. */
+const ATTEMPTS = 4
+
+/** Removes an unpaid order, or cancels and refunds one that its hub has not begun (contract §10). */
+export async function deleteOrder(
+  services: CommerceServices,
+  key: OrderKey,
+  actor: string,
+): Promise<'deleted' | 'cancelled'> {
+  const { context } = services
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const step = await context.db.transact((tx) => discard(tx, services, key))
+    switch (step.kind) {
+      case 'deleted':
+        return 'deleted'
+      case 'unfinished':
+        // The processor may answer that it is paid by now: the order is looked at again.
+        await orUnavailable(
+          step.payment.status === 'pending' && step.payment.processor_ref === null
+            ? submitPayment(services, step.payment)
+            : cancelPayment(services, step.payment),
+        )
+        break
+      case 'paid':
+        return cancelPaid(services, step.order, actor)
+    }
+  }
+  throw new ApiError('order_state_conflict')
+}
+
+type Step =
+  { kind: 'deleted' } | { kind: 'unfinished'; payment: PaymentRow } | { kind: 'paid'; order: OrderRow }
+
+async function discard(
+  tx: Parameters<typeof lockOwnOrder>[0],
+  { context }: CommerceServices,
+  key: OrderKey,
+): Promise<Step> {
+  const order = await lockOwnOrder(tx, key)
+  switch (order.processing_status) {
+    case OrderStatus.NEW: {
+      const payment = await tx.q
+        .selectFrom('payments')
+        .select('id')
+        .where('order_id', '=', order.id)
+        .executeTakeFirst()
+      // What money was tried for stays on record.
+      if (payment) await moveOrder(tx, context, order, 'discarded')
+      else await tx.q.deleteFrom('orders').where('id', '=', order.id).execute()
+      return { kind: 'deleted' }
+    }
+    case OrderStatus.PENDING_PAYMENT:
+      return { kind: 'unfinished', payment: await livePayment(tx, order.id) }
+    case OrderStatus.QUEUED:
+      return { kind: 'paid', order }
+    case OrderStatus.PREPARING:
+    case OrderStatus.READY:
+    case OrderStatus.COLLECTING:
+      throw new ApiError('order_in_progress')
+    case OrderStatus.COMPLETED:
+    case OrderStatus.CANCELLED:
+    case OrderStatus.TIMED_OUT:
+    case OrderStatus.FAILED:
+    case OrderStatus.EXPIRED:
+      throw new ApiError('order_not_deletable')
+  }
+}
+
+async function cancelPaid(services: CommerceServices, order: OrderRow, actor: string): Promise<'cancelled'> {
+  const cancellation = await cancelAtHub(services, order, actor)
+  switch (cancellation) {
+    case 'cancelled':
+      return 'cancelled'
+    case 'too_late':
+      throw new ApiError('order_in_progress')
+    case 'offline':
+      throw new ApiError('hub_offline')
+    case 'unknown':
+      throw new ApiError('hardware_error', 'The hub did not say whether it cancelled the order.', {
+        reason: 'timeout',
+      })
+  }
+}

@@ -1,0 +1,118 @@
+import type { ErrorCode } from '../../protocol/model/error-codes.ts'
+import { isActive, OrderStatus } from '../../protocol/model/order-status.ts'
+import { reachesHub } from '../credentials/hub-access.ts'
+import type { Handlers } from '../http/handler.ts'
+import { refundOrder } from '../payments/refund-order.ts'
+import type { CommerceServices } from '../payments/services.ts'
+import { createOrder, setItem } from './cart.ts'
+import { cartLines, checkoutObstacles, priceCart } from './checkout.ts'
+import { deleteOrder } from './delete-order.ts'
+import { orderHistory } from './history.ts'
+import { hubIntake } from './intake.ts'
+import { readOwnOrder, type OrderRow } from './order-rows.ts'
+import { readOrder, viewOrder } from './order-view.ts'
+import { queuePlace } from './queue-position.ts'
+
+/** C §4.2: what a customer does with orders. */
+export function orderHandlers(
+  services: CommerceServices,
+): Handlers<
+  | 'consumer.orders.create'
+  | 'consumer.orders.get'
+  | 'consumer.orders.delete'
+  | 'consumer.orders.set_item'
+  | 'consumer.orders.checkout_available'
+  | 'consumer.orders.queue_position'
+> {
+  const { context } = services
+  const q = context.db.kysely
+  return {
+    async 'consumer.orders.create'({ params, query }) {
+      const order = await createOrder(context, { userId: params.user_id, hubId: query.hub_id })
+      return viewOrder(q, context, order)
+    },
+    'consumer.orders.get': ({ params, query }) => readOrder(q, context, keyOf(params, query)),
+    async 'consumer.orders.delete'({ params, credential }) {
+      const outcome = await deleteOrder(services, keyOf(params), credential.actor)
+      const message =
+        outcome === 'deleted' ? 'The order was deleted.' : 'The order was cancelled and is refunded.'
+      return { success: true, order_id: params.order_id, message }
+    },
+    async 'consumer.orders.set_item'({ params, query, body }) {
+      const order = await setItem(context, keyOf(params, query), {
+        productId: body.product_id,
+        quantity: body.quantity,
+        version: body.version,
+      })
+      return viewOrder(q, context, order)
+    },
+    async 'consumer.orders.checkout_available'({ params, query }) {
+      const order = await readOwnOrder(q, keyOf(params, query))
+      const lines = await cartLines(q, order.id)
+      const intake = await hubIntake(q, context, order.hub_id)
+      const reasons = [
+        ...stateObstacle(order),
+        ...(order.processing_status === OrderStatus.NEW
+          ? (await checkoutObstacles(q, lines, intake, intake.usableBins)).map(({ code }) => code)
+          : []),
+      ]
+      const total = order.total ?? priceCart(lines, intake.taxBasisPoints).total
+      return { available: reasons.length === 0, reasons, total }
+    },
+    async 'consumer.orders.queue_position'({ params, query }) {
+      const order = await readOwnOrder(q, keyOf(params, query))
+      const place = await queuePlace(q, order)
+      return {
+        order_id: order.id,
+        position: place.position,
+        ahead: place.ahead,
+        estimated_wait_seconds: place.estimatedWaitSeconds,
+        processing_status: order.processing_status,
+      }
+    },
+  }
+}
+
+/** O §4.3: what an owner does with them. */
+export function ownerOrderHandlers(
+  services: CommerceServices,
+): Handlers<'owner.orders.list' | 'owner.orders.refund'> {
+  const { db } = services.context
+  return {
+    'owner.orders.list': ({ query }) =>
+      orderHistory(db.kysely, {
+        hubId: query.hub_id,
+        limit: query.limit,
+        cursor: query.cursor,
+        search: query.search,
+      }),
+    async 'owner.orders.refund'({ params, body, credential }) {
+      const newStatus = await refundOrder(services, {
+        orderId: params.order_id,
+        mayTouch: async (hubId) => {
+          const hub = await db.kysely
+            .selectFrom('hubs')
+            .select(['id', 'owner_id'])
+            .where('id', '=', hubId)
+            .executeTakeFirstOrThrow()
+          return reachesHub(credential, hub)
+        },
+        amount: body.amount,
+        actor: credential.actor,
+      })
+      return { success: true, order_id: params.order_id, new_status: newStatus }
+    },
+  }
+}
+
+const keyOf = (params: { user_id: number; order_id: number }, query?: { hub_id: number }) => ({
+  userId: params.user_id,
+  orderId: params.order_id,
+  hubId: query?.hub_id,
+})
+
+/** What paying an order that is no cart any more would answer with. */
+function stateObstacle({ processing_status: status }: OrderRow): ErrorCode[] {
+  if (status === OrderStatus.NEW || status === OrderStatus.PENDING_PAYMENT) return []
+  return [isActive(status) || status < OrderStatus.EXPIRED ? 'order_already_paid' : 'order_not_editable']
+}

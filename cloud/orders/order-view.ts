@@ -1,0 +1,121 @@
+import type { z } from 'zod'
+import type { PaymentStatus } from '../../protocol/contract/fields.ts'
+import type { Order, OrderItem } from '../../protocol/contract/order-objects.ts'
+import { orderStatusName, OrderStatus } from '../../protocol/model/order-status.ts'
+import type { CloudContext } from '../context.ts'
+import type { Queries } from '../store/database.ts'
+import { cartLines, priceCart } from './checkout.ts'
+import { parseBins, readOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
+import { queuePlace } from './queue-position.ts'
+import { timestamp, timestampOrNull } from './timestamps.ts'
+
+/** An order as its customer sees it (contract §9). */
+export async function viewOrder(
+  q: Queries,
+  context: Pick<CloudContext, 'settings'>,
+  order: OrderRow,
+): Promise<Order> {
+  const { items, totals } = order.total === null ? await cart(q, order) : await frozen(q, order)
+  const place = await queuePlace(q, order)
+  const isUnpaid = order.processing_status <= OrderStatus.PENDING_PAYMENT
+  return {
+    order_id: order.id,
+    user_id: order.user_id,
+    hub_id: order.hub_id,
+    processing_status: order.processing_status,
+    processing_status_name: orderStatusName(order.processing_status),
+    payment_status: order.payment_status as z.infer<typeof PaymentStatus>,
+    items,
+    ...totals,
+    discount_total: totals.total_price_original - totals.total_price_discounted,
+    currency: order.currency,
+    deals: [],
+    bins: parseBins(order.bins),
+    queue_position: place.position,
+    expires_at: isUnpaid ? timestamp(order.updated_at + context.settings.idleOrderMs) : null,
+    ready_at: timestampOrNull(order.ready_at),
+    version: order.version,
+    created_at: timestamp(order.created_at),
+    updated_at: timestamp(order.updated_at),
+  }
+}
+
+export async function readOrder(
+  q: Queries,
+  context: Pick<CloudContext, 'settings'>,
+  key: OrderKey,
+): Promise<Order> {
+  return viewOrder(q, context, await readOwnOrder(q, key))
+}
+
+type Totals = Pick<Order, 'total_price_original' | 'total_price_discounted' | 'tax_total' | 'total'>
+interface Contents {
+  items: OrderItem[]
+  totals: Totals
+}
+
+/** What paying would freeze now. */
+async function cart(q: Queries, order: OrderRow): Promise<Contents> {
+  const hub = await q
+    .selectFrom('hubs')
+    .select('tax_basis_points')
+    .where('id', '=', order.hub_id)
+    .executeTakeFirstOrThrow()
+  const lines = await cartLines(q, order.id)
+  const priced = priceCart(lines, hub.tax_basis_points)
+  return {
+    items: lines.map((line, index) => ({
+      order_item_id: line.id,
+      product_id: line.product_id,
+      productUPC: line.upc,
+      name: line.name,
+      qty: line.qty,
+      unit_price_original: line.original_price,
+      price: priced.lines[index]!.unitPrice,
+      line_total: priced.lines[index]!.net,
+      dropped: false,
+      qty_dropped: 0,
+      refunded_quantity: 0,
+      bin_number: null,
+      image_url: line.image_url,
+    })),
+    totals: {
+      total_price_original: priced.totalOriginal,
+      total_price_discounted: priced.totalDiscounted,
+      tax_total: priced.taxTotal,
+      total: priced.total,
+    },
+  }
+}
+
+async function frozen(q: Queries, order: OrderRow): Promise<Contents> {
+  const rows = await q
+    .selectFrom('order_items')
+    .selectAll()
+    .where('order_id', '=', order.id)
+    .orderBy('id')
+    .execute()
+  return {
+    items: rows.map((row) => ({
+      order_item_id: row.id,
+      product_id: row.product_id,
+      productUPC: row.upc!,
+      name: row.name!,
+      qty: row.qty,
+      unit_price_original: row.unit_price_original!,
+      price: row.unit_price!,
+      line_total: row.net!,
+      dropped: row.qty_dropped >= row.qty,
+      qty_dropped: row.qty_dropped,
+      refunded_quantity: row.refunded_quantity,
+      bin_number: parseBins(row.bins)[0] ?? null,
+      image_url: row.image_url!,
+    })),
+    totals: {
+      total_price_original: order.total_price_original!,
+      total_price_discounted: order.total_price_discounted!,
+      tax_total: order.tax_total!,
+      total: order.total!,
+    },
+  }
+}

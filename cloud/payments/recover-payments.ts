@@ -1,0 +1,71 @@
+import type { PaymentRow } from './payment-status.ts'
+import { ProcessorUnavailable } from './processor.ts'
+import { cancelPayment, submitPayment } from './settle-payment.ts'
+import { executeRefund } from './execute-refund.ts'
+import type { MoneyServices } from './services.ts'
+
+const BATCH = 100
+
+/**
+ * Brings every payment that was left unfinished to its end: one whose outcome was never learned (a crash, a processor out
+ * of reach) is asked about again, one whose customer has gone is cancelled.
+ */
+export async function recoverPayments(services: MoneyServices): Promise<void> {
+  const { db, runtime, settings } = services.context
+  const now = runtime.clock.now()
+  for (const payment of await unfinished(services, 'pending', now - settings.paymentRecheckMs))
+    await unlessUnavailable(services, () => submitPayment(services, payment))
+  for (const payment of await unfinished(services, 'requires_action', now - settings.paymentAbandonMs))
+    if (payment.processor !== 'external' || (await isIdle(db, payment, now - settings.idleOrderMs)))
+      await unlessUnavailable(services, () => cancelPayment(services, payment))
+}
+
+/** Carries out every refund that waits for the processor. */
+export async function carryOutRefunds(services: MoneyServices): Promise<void> {
+  const pending = await services.context.db.kysely
+    .selectFrom('refunds')
+    .select('id')
+    .where('status', '=', 'pending')
+    .orderBy('id')
+    .limit(BATCH)
+    .execute()
+  for (const { id } of pending) await unlessUnavailable(services, () => executeRefund(services, id))
+}
+
+function unfinished(
+  { context }: MoneyServices,
+  status: 'pending' | 'requires_action',
+  before: number,
+): Promise<PaymentRow[]> {
+  return context.db.kysely
+    .selectFrom('payments')
+    .selectAll()
+    .where('status', '=', status)
+    .where('updated_at', '<=', before)
+    .orderBy('updated_at')
+    .limit(BATCH)
+    .execute()
+}
+
+/** An integrator's claim lasts as long as a cart that nobody touches. */
+async function isIdle(
+  { kysely }: MoneyServices['context']['db'],
+  payment: PaymentRow,
+  before: number,
+): Promise<boolean> {
+  const order = await kysely
+    .selectFrom('orders')
+    .select('updated_at')
+    .where('id', '=', payment.order_id)
+    .executeTakeFirstOrThrow()
+  return order.updated_at <= before
+}
+
+async function unlessUnavailable({ context }: MoneyServices, work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (!(error instanceof ProcessorUnavailable)) throw error
+    context.log.warn({ err: error }, 'the card processor cannot be reached')
+  }
+}

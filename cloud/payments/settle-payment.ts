@@ -1,0 +1,65 @@
+import { ApiError } from '../http/api-error.ts'
+import { applyPaymentOutcome } from './payment-outcome.ts'
+import type { PaymentRow } from './payment-status.ts'
+import { ProcessorUnavailable, type Intent } from './processor.ts'
+import type { MoneyServices } from './services.ts'
+
+/**
+ * Asks the processor what becomes of a payment and applies its answer. The request is the same whenever it is made, under
+ * the payment's key: `pay` makes it first, and whoever finds the payment unfinished after a crash makes it again.
+ */
+export async function submitPayment(services: MoneyServices, payment: PaymentRow): Promise<void> {
+  const { context, processor } = services
+  await askProcessor(services, payment.id, () =>
+    processor.createIntent({
+      idempotencyKey: `pay:${payment.id}`,
+      amount: payment.amount,
+      currency: context.settings.currency,
+      method: payment.method,
+      metadata: { payment_id: payment.id, order_id: payment.order_id },
+    }),
+  )
+}
+
+export async function confirmPaymentIntent(services: MoneyServices, payment: PaymentRow): Promise<void> {
+  await askProcessor(services, payment.id, () => services.processor.confirmIntent(payment.processor_ref!))
+}
+
+/**
+ * Ends a payment that its customer did not finish. The processor has the last word: it may have been paid meanwhile, and
+ * then it is. An integrator's claim ends with the service's own word.
+ */
+export async function cancelPayment(services: MoneyServices, payment: PaymentRow): Promise<void> {
+  const { context, processor } = services
+  if (payment.processor === 'external')
+    await context.db.transact((tx) =>
+      applyPaymentOutcome(tx, context, payment.id, {
+        ref: null,
+        status: 'canceled',
+        declineCode: null,
+        clientSecret: null,
+      }),
+    )
+  else await askProcessor(services, payment.id, () => processor.cancelIntent(payment.processor_ref!))
+}
+
+async function askProcessor(
+  { context }: MoneyServices,
+  paymentId: number,
+  ask: () => Promise<Intent>,
+): Promise<void> {
+  context.checkpoint('payment.before-processor')
+  const intent = await ask()
+  context.checkpoint('payment.after-processor')
+  await context.db.transact((tx) => applyPaymentOutcome(tx, context, paymentId, intent))
+}
+
+/** For requests: a processor out of reach is 503. What was begun is finished by the recovery (`recover-payments.ts`). */
+export async function orUnavailable<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof ProcessorUnavailable) throw new ApiError('processor_unavailable')
+    throw error
+  }
+}

@@ -1,0 +1,26 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+/** `t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">` (contract §12). `nowMs` since the Unix epoch. */
+export function signPayload(body: string, secret: string, nowMs: number): string {
+  const seconds = Math.floor(nowMs / 1000)
+  return `t=${seconds},v1=${digest(body, secret, seconds).toString('hex')}`
+}
+
+/** Whether a header was made for this body with this secret, at most `toleranceMs` away from now. */
+export function isSigned(
+  body: string,
+  header: string | undefined,
+  { secret, nowMs, toleranceMs }: { secret: string; nowMs: number; toleranceMs: number },
+): boolean {
+  const parts = (header ?? '').split(',').map((part) => part.trim().split('='))
+  const seconds = Number(parts.find(([name]) => name === 't')?.[1])
+  if (!Number.isSafeInteger(seconds) || Math.abs(nowMs - seconds * 1000) > toleranceMs) return false
+  const expected = digest(body, secret, seconds)
+  return parts.some(([name, value]) => {
+    const given = Buffer.from(value ?? '', 'hex')
+    return name === 'v1' && given.length === expected.length && timingSafeEqual(given, expected)
+  })
+}
+
+const digest = (body: string, secret: string, seconds: number): Buffer =>
+  createHmac('sha256', secret).update(`${seconds}.${body}`).digest()
