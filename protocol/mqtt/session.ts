@@ -37,8 +37,8 @@ export const Welcome = z.object({
   /** The session it answers; a hub ignores a welcome to another one. */
   session: Hex128,
   /**
-   * `clock.monotonic` of the hello it answers (an unasked welcome: of the last one). A hub takes no welcome to an earlier
-   * hello for the state of today, and reckons the round trip from it.
+   * `clock.monotonic` of the hello it answers (an unasked welcome: of the last one). A hub ignores a welcome to any but
+   * its latest hello: the cursors in it may be of before what has been acknowledged since.
    */
   answers: z.number(),
   /** The cloud's cursor of the hub's ledger; `restart` asks the hub for a new epoch, beginning with a snapshot. */

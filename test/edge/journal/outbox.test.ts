@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createOutbox, defaultOutboxSettings } from '../../../edge/journal/outbox.ts'
 import type { Outbox, OutboxSettings } from '../../../edge/journal/outbox.ts'

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { World } from './world.ts'
 import type { Act, WorldOptions } from './world.ts'

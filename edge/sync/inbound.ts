@@ -1,0 +1,57 @@
+import type { z } from 'zod'
+import type { Log } from '../../protocol/model/log.ts'
+import { Command } from '../../protocol/mqtt/command.ts'
+import { Ack, Batch } from '../../protocol/mqtt/entries.ts'
+import { Hail, Welcome } from '../../protocol/mqtt/session.ts'
+import { parseDownTopic } from '../../protocol/mqtt/topics.ts'
+import type { DownChannel } from '../../protocol/mqtt/topics.ts'
+
+const schemas = {
+  welcome: Welcome,
+  hail: Hail,
+  entries: Batch,
+  ack: Ack,
+  command: Command,
+} satisfies Record<DownChannel, z.ZodType>
+
+/** What to do with each message of the cloud, by its channel. */
+export type InboundHandlers = {
+  [Channel in DownChannel]: (message: z.infer<(typeof schemas)[Channel]>) => void
+}
+
+/**
+ * Takes messages of the cloud apart. One that is too long, no JSON, of no known topic or not of its schema is logged and
+ * dropped (SPEC §1): nothing that the network brings may stop the hub. What a handler throws is not caught here.
+ */
+export function createInbound(
+  hubId: number,
+  maxMessage: number,
+  log: Log,
+  handlers: InboundHandlers,
+): (topic: string, payload: string) => void {
+  function dispatch(channel: DownChannel, message: unknown): boolean {
+    const parsed = schemas[channel].safeParse(message)
+    if (!parsed.success) return false
+    const handle = handlers[channel] as (message: unknown) => void
+    handle(parsed.data)
+    return true
+  }
+  return (topic, payload) => {
+    const channel = parseDownTopic(hubId, topic)
+    const drop = (why: string): void =>
+      log.warn({ topic, length: payload.length, why }, 'a message from the cloud is dropped')
+    if (channel === undefined) return drop('unknown topic')
+    if (payload.length > maxMessage) return drop('too long')
+    const message = parseJson(payload)
+    if (message === undefined) return drop('not JSON')
+    if (!dispatch(channel, message)) drop('not of its schema')
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}

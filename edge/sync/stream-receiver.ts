@@ -1,0 +1,45 @@
+import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import type { Ack, Batch } from '../../protocol/mqtt/entries.ts'
+import type { Inbox } from '../journal/inbox.ts'
+
+export interface StreamReceiverOptions {
+  inbox: Inbox
+  log: Log
+  checkpoint: Checkpoint
+  applyEntry(body: unknown): void
+  publish(ack: Ack): void
+  /** A batch of an epoch that no welcome has named: the welcome was lost, or is late. */
+  onForeign(): void
+}
+
+/** The hub's receiver of the cloud's stream over one connection: acknowledges after its commit, and only then. */
+export interface StreamReceiver {
+  /** The epoch under which the cloud sends, as its welcome says. */
+  takeUp(epoch: string): void
+  receive(batch: Batch): void
+}
+
+export function createStreamReceiver(options: StreamReceiverOptions): StreamReceiver {
+  const { inbox, log, checkpoint } = options
+
+  function acknowledge(position: { epoch: string; cursor: number; tag: number }, flags: Partial<Ack>): void {
+    checkpoint('sync.before-ack')
+    options.publish({ stream: 'outbox', ...position, resend: false, fork: false, ...flags })
+    checkpoint('sync.after-ack')
+  }
+
+  return {
+    takeUp(epoch) {
+      const judged = inbox.takeUp(epoch)
+      if (judged === 'new') log.info({ epoch }, "the cloud's stream has a new epoch")
+      if (judged === 'left') acknowledge({ epoch, cursor: 0, tag: 0 }, { fork: true })
+    },
+    receive(batch) {
+      const kind = inbox.receive(batch, (body) => options.applyEntry(body))
+      if (kind === 'foreign') return options.onForeign()
+      const { cursor, tag } = inbox.position()
+      acknowledge({ epoch: batch.epoch, cursor, tag }, { resend: kind === 'gap', fork: kind === 'fork' })
+    },
+  }
+}

@@ -1,0 +1,134 @@
+import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
+import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
+import type { Ack } from '../../protocol/mqtt/entries.ts'
+import type { ReceiverPosition, SenderPosition } from '../../protocol/mqtt/session.ts'
+import { initialSender, isOurs, stepSender } from '../../protocol/stream/sender.ts'
+import type { SenderEvent, SenderLimits } from '../../protocol/stream/sender.ts'
+import type { Outbox, OutboxStream } from '../journal/outbox.ts'
+
+export interface StreamSenderOptions {
+  stream: OutboxStream
+  outbox: Outbox
+  clock: Clock
+  checkpoint: Checkpoint
+  limits: SenderLimits
+  batchBytes: number
+  publish(payload: string): void
+  /** The cloud's history is not this store's: a new epoch is due. */
+  onFork(): void
+  /** The outbox has begun a new epoch: only a new hello tells the cloud. */
+  onNewEpoch(): void
+  /** Nothing was acknowledged although everything was sent `retries` times again. */
+  onTimeout(retries: number): void
+}
+
+/** The hub's sender of one stream over one connection: `stepSender` with its store, its timer and its wire. */
+export interface StreamSender {
+  /** Where the outbox stands, for a hello; a welcome that answers it is judged by this. */
+  announce(): SenderPosition
+  welcomed(position: ReceiverPosition): void
+  acked(ack: Ack): void
+  /** The outbox has changed. */
+  refresh(): void
+  stop(): void
+}
+
+export function createStreamSender(options: StreamSenderOptions): StreamSender {
+  const { stream, outbox, clock, checkpoint, limits } = options
+  let announced = outbox.position(stream)
+  let state = initialSender(announced)
+  let cancelTimer: Cancel | undefined
+  const tagAt = (seq: number): number | undefined => outbox.tagAt(stream, seq)
+
+  function disarm(): void {
+    cancelTimer?.()
+    cancelTimer = undefined
+  }
+
+  function dispatch(event: SenderEvent): void {
+    const step = stepSender(state, event, limits)
+    state = step.state
+    for (const effect of step.effects)
+      switch (effect.type) {
+        case 'send':
+          send(effect.first, effect.count)
+          break
+        case 'forget':
+          outbox.forget(stream, effect.through)
+          break
+        case 'arm':
+          disarm()
+          cancelTimer = clock.after(effect.afterMs, () => {
+            cancelTimer = undefined
+            dispatch({ type: 'timeout' })
+            options.onTimeout(state.retries)
+          })
+          break
+        case 'disarm':
+          disarm()
+          break
+        case 'fork':
+          options.onFork()
+          break
+      }
+  }
+
+  /** Sends the entries in as many batches as their bytes need. Bodies are spliced in as they are stored. */
+  function send(first: number, count: number): void {
+    const slice = outbox.read(stream, first, count)
+    let { previousTag } = slice
+    let texts: string[] = []
+    let bytes = 0
+    let next = first
+    const finish = (): void => {
+      if (texts.length === 0) return
+      const head = JSON.stringify({ epoch: state.epoch, first: next, previousTag, oldest: slice.oldest })
+      checkpoint('sync.before-send')
+      options.publish(`${head.slice(0, -1)},"entries":[${texts.join(',')}]}`)
+      checkpoint('sync.after-send')
+      next += texts.length
+      previousTag = slice.entries[next - first - 1]!.tag
+      texts = []
+      bytes = 0
+    }
+    for (const { tag, body } of slice.entries) {
+      const text = `{"tag":${tag},"body":${body}}`
+      const length = Buffer.byteLength(text)
+      if (bytes + length > options.batchBytes) finish()
+      texts.push(text)
+      bytes += length
+    }
+    finish()
+  }
+
+  return {
+    announce() {
+      announced = outbox.position(stream)
+      return announced
+    },
+    welcomed(position) {
+      const now = outbox.position(stream)
+      if (now.epoch !== announced.epoch || position.epoch !== now.epoch) return
+      const ours = isOurs(position, now, tagAt)
+      // A lossy stream's sender has overwritten what the cloud still waits for, and goes on with what it has.
+      const atLeast = stream === 'telemetry' ? 0 : announced.base
+      dispatch({ type: 'connected', cursor: position.cursor, ours, atLeast })
+    },
+    acked(ack) {
+      const ours = ack.epoch === state.epoch && isOurs(ack, outbox.position(stream), tagAt)
+      dispatch({ ...ack, type: 'acked', ours })
+    },
+    refresh() {
+      const now = outbox.position(stream)
+      if (now.epoch !== state.epoch) {
+        disarm()
+        state = initialSender(now)
+        options.onNewEpoch()
+        return
+      }
+      if (now.base > state.base) dispatch({ type: 'overwritten', through: now.base })
+      dispatch({ type: 'appended', last: now.last })
+    },
+    stop: disarm,
+  }
+}

@@ -1,0 +1,116 @@
+import { backoffMs } from '../../protocol/model/backoff.ts'
+import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
+import type { SenderPosition } from '../../protocol/mqtt/session.ts'
+import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
+import type { HubCore } from '../fulfilment/core-types.ts'
+import type { Inbox } from '../journal/inbox.ts'
+import type { Outbox } from '../journal/outbox.ts'
+import { openSession } from './session.ts'
+import type { Session, SessionPhase } from './session.ts'
+import type { SyncSettings } from './settings.ts'
+
+/** What the hub's core does for the sync, and nothing more. */
+export type SyncCore = Pick<
+  HubCore,
+  | 'applyCloudEntry'
+  | 'execute'
+  | 'health'
+  | 'onHealthChange'
+  | 'setCloudClock'
+  | 'onWelcome'
+  | 'restartLedger'
+>
+
+export interface SyncOptions {
+  runtime: Runtime
+  log: Log
+  hubId: number
+  openTransport: OpenTransport
+  outbox: Outbox
+  inbox: Inbox
+  core: SyncCore
+  /** Name and version, as the hello says it. */
+  software: string
+  checkpoint: Checkpoint
+  settings: SyncSettings
+}
+
+export interface SyncState {
+  /** `waiting`: for the next attempt. */
+  phase: 'stopped' | 'waiting' | Exclude<SessionPhase, 'ended'>
+  session: string | null
+  /** How long ago the cloud was last heard, milliseconds; null where it never was. */
+  heardMsAgo: number | null
+  ledger: SenderPosition
+}
+
+export interface Sync {
+  start(): void
+  stop(): void
+  state(): SyncState
+}
+
+/**
+ * The hub's end of the line to the cloud: one session after another, for ever, with a back-off between them. Everything
+ * that must not be lost is in the outbox; a session only carries it.
+ */
+export function createSync(options: SyncOptions): Sync {
+  const { runtime, log, outbox, core, settings } = options
+  const { clock } = runtime
+  let running = false
+  let session: Session | undefined
+  let cancelRetry: Cancel | undefined
+  let lastHeardMs: number | undefined
+  /** Connections since the cloud last answered. */
+  let attempts = 0
+
+  outbox.onAppended((stream) => session?.refresh(stream))
+  core.onHealthChange(() => session?.healthChanged())
+
+  function connect(): void {
+    cancelRetry = undefined
+    session = openSession({ ...options, onEnd })
+  }
+
+  function onEnd(reason: string, welcomed: boolean): void {
+    if (welcomed) attempts = 0
+    leave()
+    const delayMs = backoffMs(attempts++, settings.backoff, runtime.random)
+    log.info({ reason, delayMs }, 'no connection to the cloud')
+    cancelRetry = clock.after(delayMs, connect)
+  }
+
+  const phase = (): SyncState['phase'] =>
+    session === undefined || session.phase === 'ended' ? 'waiting' : session.phase
+
+  function leave(): void {
+    lastHeardMs = session?.lastHeardMs ?? lastHeardMs
+    session = undefined
+  }
+
+  return {
+    start() {
+      if (running) return
+      running = true
+      connect()
+    },
+    stop() {
+      running = false
+      cancelRetry?.()
+      cancelRetry = undefined
+      session?.close()
+      leave()
+    },
+    state() {
+      const heard = session?.lastHeardMs ?? lastHeardMs
+      return {
+        phase: running ? phase() : 'stopped',
+        session: session?.id ?? null,
+        heardMsAgo: heard === undefined ? null : clock.monotonic() - heard,
+        ledger: outbox.position('ledger'),
+      }
+    },
+  }
+}

@@ -1,0 +1,144 @@
+import type Database from 'better-sqlite3'
+import { ApplyError } from '../../../edge/journal/apply-error.ts'
+import { createInbox } from '../../../edge/journal/inbox.ts'
+import { createOutbox } from '../../../edge/journal/outbox.ts'
+import type { Outbox } from '../../../edge/journal/outbox.ts'
+import type { Inbox } from '../../../edge/journal/inbox.ts'
+import { openStore } from '../../../edge/journal/store.ts'
+import { defaultSyncSettings } from '../../../edge/sync/settings.ts'
+import { createSync } from '../../../edge/sync/sync.ts'
+import type { Sync, SyncCore } from '../../../edge/sync/sync.ts'
+import type { Log } from '../../../protocol/model/log.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import type { HubHealth, Welcome } from '../../../protocol/mqtt/session.ts'
+import type { OpenTransport } from '../../../protocol/mqtt/transport.ts'
+import type { VirtualClock } from '../../support/virtual-clock.ts'
+import type { Line } from './line.ts'
+
+export class Crash extends Error {}
+
+/** The stream, outbox, inbox and a core of a few lines, from a start to a stop or a crash, on a database that stays. */
+export interface HubLife {
+  sync: Sync
+  outbox: Outbox
+  inbox: Inbox
+  /** Reports an alarm with this detail in the ledger. */
+  report(detail: string): void
+  executed: string[]
+  welcomes: Welcome[]
+  offsets: number[]
+  warnings: string[]
+  changeHealth(): void
+  /** Passing the point `crashAt` crashes it. */
+  gate: { alive: boolean; crashAt: string | undefined }
+  /** As a crash, here and now. */
+  kill(): void
+}
+
+export const alarm = (detail: string): HubEntry => ({
+  kind: 'alarm',
+  at: 1,
+  code: 'door_forced',
+  device: 'main',
+  raised: true,
+  detail,
+})
+
+const health: HubHealth = { accepting_orders: true, bins: [], fridges: [], doors: [], unknown_operations: 0 }
+
+/** Ids of the orders that were cancelled by the cloud's entries, in the order of their application. */
+export const effectsIn = (db: Database.Database): number[] =>
+  db.prepare<[], number>('SELECT n FROM effects ORDER BY rowid').pluck().all()
+
+export function startHub(
+  db: Database.Database,
+  line: Line,
+  runtime: Runtime & { clock: VirtualClock },
+  settings = defaultSyncSettings,
+): HubLife {
+  const { clock } = runtime
+  const gate: { alive: boolean; crashAt: string | undefined } = { alive: true, crashAt: undefined }
+  const warnings: string[] = []
+  const mine: Runtime = {
+    random: runtime.random,
+    clock: {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      after: (delayMs, task) => clock.after(delayMs, () => gate.alive && task()),
+    },
+  }
+  const checkpoint = (point: string): void => {
+    if (!gate.alive || gate.crashAt !== point) return
+    gate.alive = false
+    line.abandon()
+    throw new Crash(point)
+  }
+  const warn = (_: object, message: string): void => void warnings.push(message)
+  const log: Log = { debug() {}, info() {}, warn, error: warn }
+  const store = openStore({ path: '', database: db, checkpoint, log })
+  db.exec('CREATE TABLE IF NOT EXISTS effects (n INTEGER)')
+  const outbox = createOutbox(store, mine)
+  const inbox = createInbox(store, mine, log)
+  let onHealth = (): void => {}
+  const restartLedger = (): void =>
+    store.transact(() => {
+      outbox.newEpoch('ledger')
+      outbox.append('ledger', { kind: 'snapshot', at: 1, stock: [] })
+    })
+  const core: SyncCore = {
+    applyCloudEntry(body) {
+      const entry = CloudEntry.parse(body)
+      if (entry.kind !== 'order.cancel') return
+      db.prepare('INSERT INTO effects VALUES (?)').run(entry.order_id)
+      if (entry.order_id === 13) throw new ApplyError('invalid', 'unlucky')
+    },
+    execute(command, reply) {
+      life.executed.push(command.command_id)
+      const { command_id, session } = command
+      reply({ command_id, session, outcome: 'executed', reason: null, data: null })
+    },
+    health: () => health,
+    onHealthChange(listener) {
+      onHealth = listener
+    },
+    setCloudClock: (offset) => void life.offsets.push(offset),
+    onWelcome(welcome) {
+      life.welcomes.push(welcome)
+      if (welcome.ledger.restart) restartLedger()
+    },
+    restartLedger,
+  }
+  const openTransport: OpenTransport = line.transportFor(() => gate.alive)
+  const sync = createSync({
+    runtime: mine,
+    log,
+    hubId: 1,
+    openTransport,
+    outbox,
+    inbox,
+    core,
+    software: 'test 1',
+    checkpoint,
+    settings,
+  })
+  const life: HubLife = {
+    sync,
+    outbox,
+    inbox,
+    report: (detail) => outbox.append('ledger', alarm(detail)),
+    executed: [],
+    welcomes: [],
+    offsets: [],
+    warnings,
+    changeHealth: () => onHealth(),
+    gate,
+    kill() {
+      gate.alive = false
+      line.abandon()
+    },
+  }
+  sync.start()
+  return life
+}

@@ -1,0 +1,83 @@
+import type { OpenTransport, TransportHandlers, TransportOptions } from '../../../protocol/mqtt/transport.ts'
+import type { VirtualClock } from '../../support/virtual-clock.ts'
+
+interface End {
+  options: TransportOptions
+  handlers: TransportHandlers
+  open: boolean
+}
+
+/** What the line does with each message. */
+export interface Weather {
+  copies(): number
+  delayMs(): number
+}
+export const calm: Weather = { copies: () => 1, delayMs: () => 1 }
+
+/** A broker with one hub on it, in memory: it loses, repeats and delays as its weather says. */
+export class Line {
+  readonly #clock: VirtualClock
+  #end: End | undefined
+  weather: Weather = calm
+  /** Whether connections succeed. */
+  up = true
+  connections = 0
+  wills: string[] = []
+  onUp: (topic: string, payload: string, retain: boolean) => void = () => {}
+
+  constructor(clock: VirtualClock) {
+    this.#clock = clock
+  }
+
+  /** For one life of the hub: `isAlive` tells whether it can still be called. */
+  transportFor(isAlive: () => boolean): OpenTransport {
+    return (options, handlers) => {
+      const end: End = { options, handlers, open: false }
+      this.#clock.after(1, () => {
+        if (!isAlive()) return
+        if (!this.up) return handlers.onDisconnect('unreachable')
+        end.open = true
+        this.#end = end
+        this.connections++
+        handlers.onConnect()
+      })
+      return {
+        publish: (topic, payload, { retain = false } = {}) => {
+          if (end.open) this.#carry(() => this.onUp(topic, payload, retain))
+          return Promise.resolve(end.open)
+        },
+        close: () => {
+          end.open = false
+        },
+      }
+    }
+  }
+
+  toHub(topic: string, payload: string): void {
+    const end = this.#end
+    this.#carry(() => {
+      if (end?.open) end.handlers.onMessage(topic, payload)
+    })
+  }
+
+  /** Ends the connection as a cut cable does. */
+  cut(reason = 'cut'): void {
+    const end = this.#end
+    this.#end = undefined
+    if (!end?.open) return
+    end.open = false
+    if (end.options.will) this.wills.push(end.options.will.payload)
+    end.handlers.onDisconnect(reason)
+  }
+
+  /** The hub's process is gone; nobody hears what comes for it. */
+  abandon(): void {
+    if (this.#end) this.#end.open = false
+    this.#end = undefined
+  }
+
+  #carry(deliver: () => void): void {
+    for (let copy = this.weather.copies(); copy > 0; copy--)
+      this.#clock.after(this.weather.delayMs(), deliver)
+  }
+}

@@ -1,0 +1,227 @@
+import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { Command, CommandResult } from '../../../protocol/mqtt/command.ts'
+import { Ack, Batch } from '../../../protocol/mqtt/entries.ts'
+import { Heartbeat, Hello } from '../../../protocol/mqtt/session.ts'
+import type { ReceiverPosition, SenderPosition, Welcome } from '../../../protocol/mqtt/session.ts'
+import { downTopic, parseUpTopic } from '../../../protocol/mqtt/topics.ts'
+import type { DownChannel } from '../../../protocol/mqtt/topics.ts'
+import { judgeBatch, judgeEpoch } from '../../../protocol/stream/receiver.ts'
+import { initialSender, isOurs, stepSender } from '../../../protocol/stream/sender.ts'
+import type { SenderEvent } from '../../../protocol/stream/sender.ts'
+import type { Cancel } from '../../../protocol/model/runtime.ts'
+import type { VirtualClock } from '../../support/virtual-clock.ts'
+import type { Line } from './line.ts'
+
+type StreamName = 'ledger' | 'telemetry'
+const LIMITS = { batchEntries: 3, windowEntries: 9, retryMs: 2000, maxRetryMs: 30_000 }
+
+interface Receiver {
+  position: ReceiverPosition
+  left: Set<string>
+  applied: unknown[]
+}
+const newReceiver = (): Receiver => ({
+  position: { epoch: null, cursor: 0, tag: 0 },
+  left: new Set(),
+  applied: [],
+})
+
+/** A cloud of one hub, in memory, that does as SPEC §3–§6 say, or as the test tells it. */
+export class ScriptedCloud {
+  readonly #line: Line
+  readonly #clock: VirtualClock
+  readonly streams = { ledger: newReceiver(), telemetry: newReceiver() }
+  hellos: Hello[] = []
+  heartbeats: Heartbeat[] = []
+  results: CommandResult[] = []
+  presences: string[] = []
+  batches: Batch[] = []
+  acks: Ack[] = []
+  answersHello = true
+  answersBatches = true
+  wallMs = 1_800_000_000_000
+  #entries: { tag: number; body: CloudEntry }[] = []
+  #outbox: SenderPosition = { epoch: 'c0'.repeat(16), base: 0, baseTag: 0, last: 0 }
+  #sender = initialSender(this.#outbox)
+  #cancel: Cancel | undefined
+  #tags = 1
+
+  constructor(line: Line, clock: VirtualClock) {
+    this.#line = line
+    this.#clock = clock
+    line.onUp = (topic, payload) => this.#receive(topic, payload)
+  }
+
+  get unsent(): number {
+    return this.#sender.last - this.#sender.base
+  }
+  get session(): string {
+    return this.hellos.at(-1)!.session
+  }
+
+  send(channel: DownChannel, message: unknown): void {
+    this.#line.toHub(downTopic(1, channel), typeof message === 'string' ? message : JSON.stringify(message))
+  }
+
+  command(fields: Partial<Command> = {}): string {
+    const command_id = `00000000-0000-4000-8000-${String(this.#tags++).padStart(12, '0')}`
+    const { session, clock } = this.hellos.at(-1)!
+    this.send('command', {
+      command_id,
+      session,
+      expires_monotonic: clock.monotonic + 5000,
+      body: { name: 'open_bin', bin: 1 },
+      ...fields,
+    } satisfies Command)
+    return command_id
+  }
+
+  enqueue(...bodies: CloudEntry[]): void {
+    for (const body of bodies) this.#entries.push({ tag: this.#tags++, body })
+    this.#outbox.last += bodies.length
+    this.#step({ type: 'appended', last: this.#outbox.last })
+  }
+
+  /** The cloud's outbox begins a new epoch, as `cloud/gateway` does when the hub's position does not fit. */
+  newEpoch(): void {
+    this.#cancel?.()
+    const epoch = `c${this.#tags++}`.padEnd(32, '0')
+    this.#outbox = { epoch, base: 0, baseTag: 0, last: this.#entries.length }
+    this.#sender = initialSender(this.#outbox)
+  }
+
+  /** As a cloud whose database was replaced by a copy of `cursor` entries ago. */
+  loseLedger(cursor: number, tag: number): void {
+    const { position } = this.streams.ledger
+    this.streams.ledger.position = { ...position, cursor, tag }
+  }
+
+  welcome(fields: Partial<Welcome> = {}): Welcome {
+    const hello = this.hellos.at(-1)!
+    const ledger = { ...this.streams.ledger.position, restart: false }
+    const { position: telemetry } = this.streams.telemetry
+    return {
+      protocol: 1,
+      session: hello.session,
+      answers: hello.clock.monotonic,
+      ledger,
+      telemetry,
+      outbox: this.#outbox,
+      clock: { wall: this.wallMs },
+      ...fields,
+    }
+  }
+
+  #receive(topic: string, payload: string): void {
+    const parsed: unknown = JSON.parse(payload)
+    switch (parseUpTopic(topic)!.channel) {
+      case 'hello':
+        this.hellos.push(Hello.parse(parsed))
+        if (this.answersHello) this.#onHello(this.hellos.at(-1)!)
+        return
+      case 'heartbeat':
+        this.heartbeats.push(Heartbeat.parse(parsed))
+        return
+      case 'presence':
+        this.presences.push(payload)
+        return
+      case 'result':
+        this.results.push(parsed as CommandResult)
+        return
+      case 'entries':
+        return this.#onBatch('ledger', Batch.parse(parsed))
+      case 'telemetry':
+        return this.#onBatch('telemetry', Batch.parse(parsed))
+      case 'ack':
+        return this.#onAck(Ack.parse(parsed))
+    }
+  }
+
+  #onHello(hello: Hello): void {
+    const restart = !this.#adopt('ledger', hello.ledger)
+    this.#adopt('telemetry', hello.telemetry)
+    const { epoch, cursor } = hello.inbox
+    const fits = epoch === this.#outbox.epoch && cursor >= this.#outbox.base && this.#isOurs(hello.inbox)
+    if (!fits && (epoch === null ? this.#outbox.base > 0 : true)) this.newEpoch()
+    const { position } = this.streams.ledger
+    this.send('welcome', this.welcome({ ledger: { ...position, restart } }))
+    const at = fits ? hello.inbox : { cursor: 0, tag: 0 }
+    this.#step({ type: 'connected', cursor: at.cursor, ours: this.#isOurs(at), atLeast: 0 })
+  }
+
+  /** Whether the hub's sender goes on behind what was applied. */
+  #adopt(stream: StreamName, { epoch, base, baseTag, last }: SenderPosition): boolean {
+    const receiver = this.streams[stream]
+    const judged = judgeEpoch(receiver.position.epoch, epoch, (other) => receiver.left.has(other))
+    if (judged === 'new') {
+      if (base > 0) return false
+      if (receiver.position.epoch !== null) receiver.left.add(receiver.position.epoch)
+      receiver.position = { epoch, cursor: 0, tag: 0 }
+    }
+    const { cursor, tag } = receiver.position
+    return judged !== 'left' && cursor >= base && cursor <= last && (cursor > base || tag === baseTag)
+  }
+
+  #onBatch(stream: StreamName, batch: Batch): void {
+    this.batches.push(batch)
+    if (!this.answersBatches) return
+    const receiver = this.streams[stream]
+    const tags = batch.entries.map((entry) => entry.tag)
+    const verdict = judgeBatch(receiver.position, { ...batch, tags }, { lossy: stream === 'telemetry' })
+    if (verdict.kind === 'foreign') return
+    if (verdict.kind === 'apply') {
+      receiver.applied.push(...batch.entries.slice(verdict.skip).map((entry) => entry.body))
+      receiver.position = verdict.next
+    }
+    const { cursor, tag } = receiver.position
+    const flags = { resend: verdict.kind === 'gap', fork: verdict.kind === 'fork' }
+    this.send('ack', { stream, epoch: batch.epoch, cursor, tag, ...flags } satisfies Ack)
+  }
+
+  #onAck(ack: Ack): void {
+    this.acks.push(ack)
+    this.#step({ ...ack, type: 'acked', ours: this.#isOurs(ack) })
+  }
+
+  #tagAt(seq: number): number | undefined {
+    return seq === this.#outbox.base ? this.#outbox.baseTag : this.#entries[seq - this.#outbox.base - 1]?.tag
+  }
+
+  #isOurs(position: { cursor: number; tag: number }): boolean {
+    return isOurs(position, this.#outbox, (seq) => this.#tagAt(seq))
+  }
+
+  #step(event: SenderEvent): void {
+    const { state, effects } = stepSender(this.#sender, event, LIMITS)
+    this.#sender = state
+    for (const effect of effects)
+      switch (effect.type) {
+        case 'send': {
+          const { epoch, base } = this.#outbox
+          const start = effect.first - base - 1
+          const entries = this.#entries.slice(start, start + effect.count)
+          const previousTag = this.#tagAt(effect.first - 1)!
+          this.send('entries', { epoch, first: effect.first, previousTag, oldest: base + 1, entries })
+          break
+        }
+        case 'forget': {
+          const baseTag = this.#tagAt(effect.through)!
+          this.#entries.splice(0, effect.through - this.#outbox.base)
+          this.#outbox = { ...this.#outbox, base: effect.through, baseTag }
+          break
+        }
+        case 'arm':
+          this.#cancel?.()
+          this.#cancel = this.#clock.after(effect.afterMs, () => this.#step({ type: 'timeout' }))
+          break
+        case 'disarm':
+          this.#cancel?.()
+          break
+        case 'fork':
+          this.newEpoch()
+          this.send('welcome', this.welcome())
+          this.#step({ type: 'connected', cursor: 0, ours: true, atLeast: 0 })
+          break
+      }
+  }
+}
