@@ -1,0 +1,195 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { createControllers, type ControllerEvents } from '../../../edge/hardware/controllers.ts'
+import { defaultLinkSettings } from '../../../edge/hardware/link-settings.ts'
+import { openSerialPort } from '../../../edge/hardware/serialport-line-port.ts'
+import { HardwareDescription } from '../../../protocol/model/hardware.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { MAX_LINE_BYTES } from '../../../protocol/serial/frames.ts'
+import type { LinePort } from '../../../protocol/serial/line-port.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { openPseudoTerminal, type PseudoTerminal } from './pseudo-terminal.ts'
+import { ScriptedController } from './scripted-controller.ts'
+
+const closers: (() => void)[] = []
+afterEach(() => closers.splice(0).forEach((close) => close()))
+
+/** Collects what happens, and lets a test wait for it. */
+function witness<T>() {
+  const seen: T[] = []
+  let wake = (): void => {}
+  return {
+    seen,
+    note(item: T) {
+      seen.push(item)
+      wake()
+    },
+    async until(done: (items: T[]) => boolean) {
+      while (!done(seen)) await new Promise<void>((resolve) => (wake = resolve))
+    },
+  }
+}
+
+function terminal(): PseudoTerminal {
+  const pty = openPseudoTerminal()
+  let gone = false
+  const vanish = (): void => {
+    if (!gone) pty.vanish()
+    gone = true
+  }
+  closers.push(vanish)
+  return { ...pty, vanish }
+}
+
+type Said = { kind: 'open' } | { kind: 'line'; line: string } | { kind: 'close'; reason: string }
+
+function open(path: string): { port: LinePort; said: ReturnType<typeof witness<Said>> } {
+  const said = witness<Said>()
+  const port = openSerialPort(
+    { path, baudRate: 115_200 },
+    {
+      onOpen: () => said.note({ kind: 'open' }),
+      onLine: (line) => said.note({ kind: 'line', line }),
+      onClose: (reason) => said.note({ kind: 'close', reason }),
+    },
+  )
+  closers.push(() => port.close())
+  return { port, said }
+}
+
+const lines = (said: Said[]): string[] => said.flatMap((item) => (item.kind === 'line' ? [item.line] : []))
+
+describe('a serialport line', () => {
+  it('carries whole lines both ways on a real pseudo-terminal', async () => {
+    const pty = terminal()
+    const arrived = witness<string>()
+    pty.listen((text) => arrived.note(text))
+    const { port, said } = open(pty.path)
+    await said.until((items) => items.length > 0)
+    expect(port.write('~0001 PING t=1*0000')).toBe(true)
+    await arrived.until((texts) => texts.join('').includes('\n'))
+    expect(arrived.seen.join('')).toBe('~0001 PING t=1*0000\n')
+    await pty.write('one\ntw')
+    await pty.write('o\n\nthree\n')
+    await said.until((items) => lines(items).length >= 3)
+    expect(lines(said.seen)).toEqual(['one', 'two', 'three'])
+  })
+
+  it('writes nothing to a port that is not open yet, or not any more', async () => {
+    const pty = terminal()
+    const { port, said } = open(pty.path)
+    expect(port.write('too early')).toBe(false)
+    await said.until((items) => items.length > 0)
+    port.close()
+    expect(port.write('too late')).toBe(false)
+  })
+
+  it('says why a port cannot be opened', async () => {
+    const { said } = open('/dev/no-such-port')
+    await said.until((items) => items.length > 0)
+    expect(said.seen[0]).toMatchObject({
+      kind: 'close',
+      reason: expect.stringContaining('No such file') as string,
+    })
+  })
+
+  it('notices a port that vanishes, at the latest when the heartbeat writes', async () => {
+    const pty = terminal()
+    const { port, said } = open(pty.path)
+    await said.until((items) => items.length > 0)
+    pty.vanish()
+    // `serialport` reads on at a line that hung up between two of its reads.
+    const heartbeat = setInterval(() => port.write('~0001 PING t=1*0000'), 5)
+    await said.until((items) => items.some((item) => item.kind === 'close'))
+    clearInterval(heartbeat)
+    expect(port.write('into the void')).toBe(false)
+    expect(said.seen.filter((item) => item.kind === 'close')).toHaveLength(1)
+  })
+
+  it('closes a port that was closed while it opened', async () => {
+    const pty = terminal()
+    const first = open(pty.path)
+    first.port.close()
+    // The lock is the first one's until it is closed.
+    const reopened = async (): Promise<void> => {
+      const { said } = open(pty.path)
+      await said.until((items) => items.length > 0)
+      if (said.seen[0]?.kind !== 'open') return reopened()
+    }
+    await reopened()
+    expect(first.said.seen).toEqual([])
+  })
+
+  it('drops 8 MiB without a line feed in linear time, and reads the next line', async () => {
+    const pty = terminal()
+    const { said } = open(pty.path)
+    await said.until((items) => items.length > 0)
+    const before = process.memoryUsage().heapUsed
+    for (let sent = 0; sent < 8 * 1024; sent++) await pty.write('x'.repeat(1024))
+    await pty.write('\nwhole\n')
+    await said.until((items) => lines(items).includes('whole'))
+    const [long] = lines(said.seen)
+    expect(long!.length).toBe(MAX_LINE_BYTES + 2)
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(64 * 2 ** 20)
+  })
+})
+
+describe('the controllers over real ports', () => {
+  it('come back on a new port when theirs vanished, and tell what became of an operation', async () => {
+    const runtime = systemRuntime()
+    const controller = new ScriptedController(runtime.clock)
+    controller.motionMs = 20
+    let pty = terminal()
+    const said = witness<string>()
+    const attach = (): void => {
+      let rest = ''
+      pty.listen((text) => {
+        const parts = (rest + text).split('\n')
+        rest = parts.pop()!
+        parts.forEach((line) => controller.receive(line))
+      })
+      const { write } = pty
+      controller.connect((line) => void write(`${line}\n`).catch(() => {}))
+    }
+    const events: ControllerEvents = {
+      onUp: () => said.note('up'),
+      onDown: () => said.note('down'),
+      onResult: (_id, { state }) => said.note(state),
+      onRefused: (_id, _operation, why) => said.note(why),
+      onListed: () => said.note('listed'),
+      onDevice: () => said.note('event'),
+    }
+    const hardware = HardwareDescription.parse({
+      hubId: 1,
+      controllers: [{ id: 'bins', port: 'by-id', devices: [{ kind: 'bin', number: 1 }] }],
+      gpio: { chipLabel: 'none', lines: [] },
+    })
+    const controllers = createControllers(
+      {
+        hardware,
+        // As udev's links do: the same name, another device.
+        openPort: (options, handlers) => openSerialPort({ ...options, path: pty.path }, handlers),
+        runtime,
+        log: silentLog,
+        settings: { ...defaultLinkSettings, reopenMs: 20, maxReopenMs: 50 },
+      },
+      events,
+    )
+    closers.push(() => controllers.stop())
+    attach()
+    controllers.start()
+    await said.until((items) => items.includes('up'))
+    const operationId = uuidv7(runtime)
+    controllers.perform({ operationId, device: 'bin-1', action: 'open_door', maxMs: 1000 })
+    await said.until((items) => items.includes('done'))
+    pty.vanish()
+    await said.until((items) => items.includes('down'))
+    pty = terminal()
+    attach()
+    await said.until((items) => items.filter((item) => item === 'up').length === 2)
+    controllers.query('bin-1', operationId)
+    await said.until((items) => items.filter((item) => item === 'done').length === 2)
+    expect(said.seen).toEqual(['up', 'done', 'down', 'up', 'done'])
+    expect(controller.motions).toHaveLength(1)
+  })
+})
