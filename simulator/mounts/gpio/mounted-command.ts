@@ -1,6 +1,7 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import type { Readable } from 'node:stream'
 import { mountScript } from './availability.ts'
+import { dyingWithParent } from './dying-with-parent.ts'
 
 /**
  * Starts a command in a mount namespace of its own in which `/sys/class/gpio` is served by whoever reads `descriptor`.
@@ -23,10 +24,4 @@ export function startMountedCommand(options: {
   mounted.once('data', options.onMounted)
   mounted.on('error', () => {})
   return child
-}
-
-/** `setpriv --pdeathsig` came with util-linux 2.33; without it a command survives a SIGKILL of this process. */
-function dyingWithParent(): string[] {
-  const prefix = ['setpriv', '--pdeathsig', 'KILL']
-  return spawnSync(prefix[0]!, [...prefix.slice(1), 'true']).status === 0 ? prefix : []
 }

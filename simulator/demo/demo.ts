@@ -1,0 +1,201 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { randomHex } from '../../protocol/model/ids.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { sysfsAvailability } from '../mounts/gpio/availability.ts'
+import { writeJson, type DemoFile, type SeedResult } from './demo-file.ts'
+import { dropData, prepareData } from './first-start.ts'
+import { formatLinesToTry, linesToTry } from './lines-to-try.ts'
+import { demoPlaces, type DemoPlaces } from './places.ts'
+import { isPortFree } from './ports.ts'
+import {
+  cloudEnvironment,
+  demoAddresses,
+  programCommand,
+  programs,
+  type DemoAddresses,
+  type DemoProgram,
+} from './programs.ts'
+import { fetchJson, waitUntilReady } from './readiness.ts'
+import { demoPorts, type DemoSettings } from './settings.ts'
+import { createSupervisor } from './supervisor.ts'
+
+export interface Demo {
+  /** Resolves when everything is up and said; rejects, with everything ended, where that cannot be. */
+  ready: Promise<void>
+  /** Ends every program. */
+  stop(): Promise<void>
+}
+
+const READY_TIMEOUT_MS = 60_000
+/** A program that died so often before everything was up is broken, not unlucky. */
+const MAX_FIRST_STARTS = 4
+/** Of a Unix socket's path, in bytes, on Linux. */
+const MAX_SOCKET_PATH = 107
+
+/** A start that failed for a reason that the person at the keyboard can do something about. */
+export class DemoError extends Error {}
+
+/** Starts the demo (contract §14). `say` prints for the person at the keyboard. */
+export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: string) => void): Demo {
+  let stop = (): Promise<void> => Promise.resolve()
+  let isStopped = false
+  const ready = start()
+  return {
+    ready,
+    async stop() {
+      isStopped = true
+      await stop()
+    },
+  }
+
+  async function start(): Promise<void> {
+    const places = demoPlaces(settings.DATA_DIR)
+    const addresses = demoAddresses(settings, places)
+    const sysfs = chooseGpio(settings, places, say)
+    await refuseUsedPorts(settings)
+    if (settings.fresh) dropData(places)
+    if (!existsSync(places.seedFile)) say('First start: making the data of the demo…')
+    const seed = prepareData({
+      places,
+      seed: {
+        command: programCommand('cloud/demo/seed'),
+        environment: cloudEnvironment(settings, addresses),
+      },
+      hardwareTemplate: join(packageRoot(), 'simulator/hardware/demo-hub.json'),
+    })
+    const hubId = seed.hubs[0]!.hub_id
+
+    const file = demoFile(seed, addresses)
+    let isUp = false
+    let failure: string | undefined
+    const supervisor = createSupervisor<DemoProgram>({
+      programs: programs({ settings, places, addresses, hubId, mqttPassword: seed.mqtt_password, sysfs }),
+      runtime,
+      onStarted(name, pid) {
+        file.pids[name] = pid
+        if (isUp) writeJson(places.demoFile, file)
+      },
+      onDied(name, how, starts) {
+        if (isUp) say(`The ${name} ended (${how}) and is started again; see ${places.log(name)}`)
+        else if (starts >= MAX_FIRST_STARTS)
+          failure ??= `the ${name} ends again and again (${how}):\n${tail(places.log(name))}`
+      },
+    })
+    stop = () => supervisor.stop()
+    if (isStopped) return
+    supervisor.start()
+
+    const isOnline = await waitUntilReady({
+      clock: runtime.clock,
+      baseUrl: addresses.baseUrl,
+      apiKey: seed.owner.api_key,
+      hubId,
+      timeoutMs: READY_TIMEOUT_MS,
+      isGivenUp: () => isStopped || failure !== undefined,
+    })
+    if (isStopped) return
+    if (!isOnline) {
+      await stop()
+      throw new DemoError(failure ?? `hub ${hubId} did not come online; see ${places.logs}`)
+    }
+    isUp = true
+    writeJson(places.demoFile, file)
+    say(await greeting({ settings, places, addresses, hubId, runtime, sysfs: sysfs !== undefined }))
+  }
+}
+
+/** Decides between onoff on a mounted tree and the socket. */
+function chooseGpio(
+  { GPIO }: DemoSettings,
+  places: DemoPlaces,
+  say: (text: string) => void,
+): { prefix: readonly string[] } | undefined {
+  if (Buffer.byteLength(places.gpioSocket) > MAX_SOCKET_PATH)
+    throw new DemoError(`DATA_DIR is too long a path for a socket: ${places.gpioSocket}`)
+  if (GPIO === 'socket') return undefined
+  const found = sysfsAvailability()
+  if (found.available) return found
+  if (GPIO === 'sysfs') throw new DemoError(`GPIO=sysfs cannot be had here: ${found.reason}`)
+  say(`No simulated /sys/class/gpio here (${found.reason}): the hub's GPIO lines come over a socket.`)
+  return undefined
+}
+
+async function refuseUsedPorts(settings: DemoSettings): Promise<void> {
+  const byPort = new Map<number, string>()
+  for (const name of demoPorts) {
+    const port = settings[name]
+    const other = byPort.get(port)
+    if (other !== undefined) throw new DemoError(`${other} and ${name} are both ${port}`)
+    byPort.set(port, name)
+    if (!(await isPortFree(port)))
+      throw new DemoError(
+        `port ${port} is in use; set ${name} to another one: ${name}=${port + 1000} npm start`,
+      )
+  }
+}
+
+function demoFile(seed: SeedResult, addresses: DemoAddresses): DemoFile {
+  return {
+    base_url: addresses.baseUrl,
+    docs_url: addresses.docsUrl,
+    owner: seed.owner,
+    other_owner: seed.other_owner,
+    diag: seed.diag,
+    hubs: seed.hubs,
+    simulator_url: addresses.simulatorUrl,
+    edge_url: addresses.edgeUrl,
+    mqtt_url: addresses.mqttUrl,
+    database_url: addresses.databaseUrl,
+    pids: { cloud: null, edge: null, simulator: null },
+  }
+}
+
+const Products = z.array(z.object({ id: z.int(), quantity: z.int() }))
+
+async function greeting(options: {
+  settings: DemoSettings
+  places: DemoPlaces
+  addresses: DemoAddresses
+  hubId: number
+  runtime: Runtime
+  sysfs: boolean
+}): Promise<string> {
+  const { settings, places, addresses, hubId } = options
+  const products = Products.parse(await fetchJson(`${addresses.baseUrl}/hubs/${hubId}/products?size=100`))
+  const lines = linesToTry({
+    baseUrl: addresses.baseUrl,
+    simulatorUrl: addresses.simulatorUrl,
+    hubId,
+    productId: products.find(({ quantity }) => quantity >= 2)?.id ?? products[0]!.id,
+    subject: `guest-${randomHex(options.runtime.random, 4)}`,
+  })
+  const gpio = options.sysfs ? `onoff on a simulated /sys/class/gpio, base ${settings.GPIO_BASE}` : 'a socket'
+  return [
+    'Larder is up.',
+    '',
+    `  API        ${addresses.docsUrl}`,
+    `  hub ${hubId}      ${addresses.edgeUrl}   GPIO by ${gpio}`,
+    `  simulator  ${addresses.simulatorUrl}`,
+    `  broker     ${addresses.mqttUrl}`,
+    `  keys, process ids and addresses: ${places.demoFile}; logs: ${places.logs}`,
+    '',
+    'Try, in another terminal:',
+    '',
+    formatLinesToTry(lines),
+    'Ctrl-C ends all of it.',
+    '',
+  ].join('\n')
+}
+
+function tail(path: string): string {
+  return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(-15).join('\n') : ''
+}
+
+/** The folder of package.json, above this file or what it was compiled to. */
+function packageRoot(): string {
+  let folder = import.meta.dirname
+  while (!existsSync(join(folder, 'package.json'))) folder = join(folder, '..')
+  return folder
+}

@@ -1,0 +1,21 @@
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { DemoError, startDemo } from './demo.ts'
+import { demoHelp, readDemoSettings } from './settings.ts'
+
+const argv = process.argv.slice(2)
+const read = readDemoSettings(argv, process.env)
+if (argv.includes('--help')) process.stdout.write(demoHelp())
+else if (!read.ok) {
+  process.stderr.write(`${read.problems.join('\n')}\n`)
+  process.exitCode = 2
+} else {
+  const demo = startDemo(read.settings, systemRuntime(), (text) => void process.stdout.write(`${text}\n`))
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => void demo.stop().then(() => process.exit(0)))
+  try {
+    await demo.ready
+  } catch (error) {
+    process.stderr.write(`${error instanceof DemoError ? error.message : String(error)}\n`)
+    process.exit(1)
+  }
+}

@@ -1,0 +1,98 @@
+import { join } from 'node:path'
+import type { DemoPlaces } from './places.ts'
+import type { DemoSettings } from './settings.ts'
+import type { Program } from './supervisor.ts'
+
+export const demoPrograms = ['cloud', 'edge', 'simulator'] as const
+export type DemoProgram = (typeof demoPrograms)[number]
+
+export interface DemoAddresses {
+  baseUrl: string
+  docsUrl: string
+  edgeUrl: string
+  simulatorUrl: string
+  mqttUrl: string
+  databaseUrl: string
+}
+
+export function demoAddresses(settings: DemoSettings, places: DemoPlaces): DemoAddresses {
+  const local = (port: number) => `http://127.0.0.1:${port}`
+  return {
+    baseUrl: local(settings.PORT),
+    docsUrl: `${local(settings.PORT)}/docs`,
+    edgeUrl: local(settings.EDGE_PORT),
+    simulatorUrl: local(settings.SIMULATOR_PORT),
+    mqttUrl: `mqtt://127.0.0.1:${settings.MQTT_PORT}`,
+    databaseUrl: `sqlite:${places.database}`,
+  }
+}
+
+/** How to run a compiled program of this package: it stands beside this one, whatever either is compiled to. */
+export function programCommand(path: string): string[] {
+  const extension = import.meta.filename.endsWith('.ts') ? '.ts' : '.js'
+  return [process.execPath, ...process.execArgv, join(import.meta.dirname, '../..', `${path}${extension}`)]
+}
+
+/** The environment that the cloud and the seed program share. */
+export const cloudEnvironment = (settings: DemoSettings, addresses: DemoAddresses) => ({
+  HOST: '127.0.0.1',
+  PORT: String(settings.PORT),
+  DATABASE_URL: addresses.databaseUrl,
+  MQTT_PORT: String(settings.MQTT_PORT),
+  MQTT_URL: '',
+})
+
+export interface ProgramsOptions {
+  settings: DemoSettings
+  places: DemoPlaces
+  addresses: DemoAddresses
+  hubId: number
+  mqttPassword: string
+  /** What to run `sysfs-main` with; `undefined` where the hub uses the GPIO socket. */
+  sysfs: { prefix: readonly string[] } | undefined
+}
+
+/** The three programs, as the demo configures them. */
+export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
+  const { settings, places, addresses, sysfs } = options
+  const gpioSocket = `unix:${places.gpioSocket}`
+  const edge = programCommand('edge/main')
+  const chip = ['--socket', gpioSocket, '--hardware', places.hardwareFile]
+  const mount = [...programCommand('simulator/mounts/gpio/sysfs-main'), ...chip]
+  const mounted = sysfs && [...sysfs.prefix, ...mount, '--base', String(settings.GPIO_BASE), '--', ...edge]
+  return [
+    {
+      name: 'cloud',
+      command: programCommand('cloud/main'),
+      environment: cloudEnvironment(settings, addresses),
+      logFile: places.log('cloud'),
+    },
+    {
+      name: 'simulator',
+      command: programCommand('simulator/main'),
+      environment: {
+        SIMULATOR_HOST: '127.0.0.1',
+        SIMULATOR_PORT: String(settings.SIMULATOR_PORT),
+        DATA_DIR: places.dataDir,
+        HARDWARE_FILES: places.hardwareFile,
+        SHELVES_FILE: places.shelvesFile,
+        GPIO_SOCKET: gpioSocket,
+      },
+      logFile: places.log('simulator'),
+    },
+    {
+      name: 'edge',
+      command: mounted ?? edge,
+      environment: {
+        HARDWARE: places.hardwareFile,
+        STORE: places.journal,
+        PORT: String(settings.EDGE_PORT),
+        MQTT_URL: addresses.mqttUrl,
+        MQTT_PASSWORD: options.mqttPassword,
+        GPIO: sysfs ? 'onoff' : gpioSocket,
+      },
+      logFile: places.log('edge'),
+      reportsPid: sysfs !== undefined,
+    },
+  ]
+}

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { demoHelp, demoTable, readDemoSettings } from '../../../simulator/demo/settings.ts'
+
+test('without anything said the ports are the documented ones', () => {
+  expect(readDemoSettings([], {})).toEqual({
+    ok: true,
+    settings: {
+      PORT: 8080,
+      EDGE_PORT: 8081,
+      SIMULATOR_PORT: 8082,
+      MQTT_PORT: 18830,
+      DATA_DIR: `${process.cwd()}/data`,
+      GPIO: 'auto',
+      GPIO_BASE: 512,
+      fresh: false,
+    },
+  })
+})
+
+test('the command line wins over the environment', () => {
+  expect(readDemoSettings(['--fresh', '--gpio', 'socket'], { GPIO: 'sysfs', PORT: '9000' })).toMatchObject({
+    settings: { fresh: true, GPIO: 'socket', PORT: 9000 },
+  })
+  expect(readDemoSettings(['--gpio=sysfs'], {})).toMatchObject({ settings: { GPIO: 'sysfs' } })
+})
+
+test('everything that is wrong is named at once', () => {
+  const read = readDemoSettings(['--frehs', '--gpio'], { PORT: 'http', EDGE_PORT: '70000' })
+  const names = (read.ok ? [] : read.problems).map((problem) => /^[-\w]+/.exec(problem)?.[0])
+  expect(names).toEqual(['--frehs', '--gpio', 'PORT', 'EDGE_PORT'])
+})
+
+test('help names every setting', () => {
+  for (const name of Object.keys(demoTable)) expect(demoHelp()).toContain(`  ${name}\n`)
+  expect(demoHelp()).not.toContain('--config')
+})

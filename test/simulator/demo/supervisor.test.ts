@@ -1,0 +1,90 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { createSupervisor, type Supervisor } from '../../../simulator/demo/supervisor.ts'
+
+let folder: string
+let supervisor: Supervisor | undefined
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-supervisor-'))))
+afterEach(async () => {
+  await supervisor?.stop()
+  rmSync(folder, { recursive: true })
+})
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+function supervise(script: string, reportsPid = false) {
+  const pids: number[] = []
+  const deaths: [string, number][] = []
+  const logFile = join(folder, 'log')
+  supervisor = createSupervisor({
+    programs: [
+      {
+        name: 'only',
+        command: [process.execPath, '-e', script],
+        environment: { GREETING: 'hello' },
+        logFile,
+        reportsPid,
+      },
+    ],
+    runtime: systemRuntime(),
+    onStarted: (_name, pid) => pids.push(pid),
+    onDied: (_name, how, starts) => deaths.push([how, starts]),
+  })
+  supervisor.start()
+  return { pids, deaths, stop: () => supervisor!.stop(), log: () => readFileSync(logFile, 'utf8') }
+}
+
+test('a program that dies is started again, and its new process id is told', async () => {
+  const { pids, deaths } = supervise('setInterval(() => {}, 1000)')
+  process.kill(pids[0]!, 'SIGKILL')
+  await vi.waitUntil(() => pids.length === 2)
+  expect(deaths).toEqual([['SIGKILL', 1]])
+  expect(isAlive(pids[1]!)).toBe(true)
+})
+
+test('a program that cannot run is tried again and again, and how it ended is told', async () => {
+  const { deaths } = supervise('process.exit(3)')
+  await vi.waitUntil(() => deaths.length >= 3, { timeout: 5000 })
+  expect(deaths.slice(0, 3)).toEqual([
+    ['exit status 3', 1],
+    ['exit status 3', 2],
+    ['exit status 3', 3],
+  ])
+})
+
+test('what it writes is kept, and it has its settings', async () => {
+  const { log } = supervise('console.log(process.env.GREETING); setInterval(() => {}, 1000)')
+  await vi.waitUntil(() => log() === 'hello\n')
+})
+
+test('stopping ends every program and starts none', async () => {
+  const { pids, deaths, stop } = supervise('setInterval(() => {}, 1000)')
+  await stop()
+  expect(isAlive(pids[0]!)).toBe(false)
+  expect(deaths).toEqual([])
+  expect(pids).toHaveLength(1)
+})
+
+test('a program that does not heed SIGTERM is killed', async () => {
+  const { pids, stop, log } = supervise(
+    'process.on("SIGTERM", () => {}); console.log("deaf"); setInterval(() => {}, 1000)',
+  )
+  await vi.waitUntil(() => log() === 'deaf\n')
+  await stop()
+  expect(isAlive(pids[0]!)).toBe(false)
+})
+
+test('a program that runs another reports under which process id', async () => {
+  const { pids } = supervise('process.send({ type: "started", pid: 42 }); setInterval(() => {}, 1000)', true)
+  await vi.waitUntil(() => pids.length > 0)
+  expect(pids).toEqual([42])
+})
