@@ -1,6 +1,6 @@
 import { deviceId, type HardwareDescription } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
-import type { Runtime } from '../protocol/model/runtime.ts'
+import type { Random, Runtime } from '../protocol/model/runtime.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
 import { createFaults, type FaultMap, type FaultRequest, type Faults } from './faults/faults.ts'
 import type { FaultTarget, FaultType } from './faults/fault-types.ts'
@@ -25,6 +25,8 @@ export interface SimulatedHubOptions {
   /** What outlives this object: made anew with the same storage, the hub has had a power failure. */
   storage: SimulatorStorage
   log: Log
+  /** Of faults and falls, where they are to be reproducible apart from everything else. Default: the runtime's. */
+  chance?: Random | undefined
   timing?: Partial<Timing>
   /** How long the firmware waits for a fall after a turn (SPEC §6). */
   dropWindowMs?: number
@@ -64,10 +66,11 @@ const DROP_WINDOW_MS = 1000
 /** A hub's hardware in software. Powered when it is created. */
 export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
   const { hardware, runtime, storage } = options
-  const { clock, random } = runtime
+  const { clock } = runtime
+  const chance = options.chance ?? runtime.random
   const gpio = createGpioBank(hardware.gpio.lines)
   const map = faultMap(hardware)
-  const faults = createFaults(runtime, map, strike)
+  const faults = createFaults({ clock, random: chance }, map, strike)
   const strikes = (type: FaultType, target: string): boolean => faults.strikes(type, target)
   const controllers = new Map<string, Controller>()
   const wires: Wire[] = []
@@ -76,7 +79,7 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
 
   const world = createWorld({
     hardware,
-    runtime,
+    runtime: { clock, random: chance },
     gpio,
     log: storage.open<WorldRecord>('world'),
     timing: { ...defaultTiming, ...options.timing },
@@ -85,15 +88,15 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
     onMotion(device, durationMs) {
       const owner = map.controllerOf(device)
       if (owner !== undefined && faults.strikes('brown_out_in_motion', device))
-        clock.after(random.fraction() * durationMs, () => cutPower([owner], BROWN_OUT_MS))
+        clock.after(chance.fraction() * durationMs, () => cutPower([owner], BROWN_OUT_MS))
     },
   })
 
   for (const description of hardware.controllers) {
     const { id, port } = description
     const ends = createWire(id, port, () => controllers.get(id)!, {
-      toHub: linesToHub(faults, id, random),
-      toController: linesToController(faults, id, random),
+      toHub: linesToHub(faults, id, chance),
+      toController: linesToController(faults, id, chance),
     })
     wires.push(ends.wire)
     controllers.set(

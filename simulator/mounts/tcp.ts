@@ -7,9 +7,9 @@ export interface Mount {
   close(): Promise<void>
 }
 
-/** Splits `tcp://host:port`; undefined where it is something else. */
+/** Splits `tcp:host:port` or `tcp://host:port`; undefined where it is something else. */
 export function tcpAddress(port: string): { host: string; port: number } | undefined {
-  const match = /^tcp:\/\/([^:/]+):(\d{1,5})$/.exec(port)
+  const match = /^tcp:(?:\/\/)?([^:/]+):(\d{1,5})$/.exec(port)
   return match ? { host: match[1]!, port: Number(match[2]) } : undefined
 }
 

@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs'
+import { isAbsolute, resolve } from 'node:path'
+import { z } from 'zod'
+import { HardwareDescription } from '../protocol/model/hardware.ts'
+import { numberText, type SettingsOf, type SettingsTable } from '../protocol/model/program-settings.ts'
+import type { LoadedRow } from './physics/act.ts'
+
+/** Every setting of the simulator; `--help` prints this table. */
+export const simulatorSettings = {
+  SIMULATOR_HOST: {
+    schema: z.string().min(1),
+    describe: 'The address that the HTTP interface listens on.',
+    standard: '127.0.0.1',
+  },
+  SIMULATOR_PORT: {
+    schema: numberText(0, 65_535),
+    describe: 'Its port; 0 takes any that is free.',
+    standard: '8082',
+  },
+  DATA_DIR: {
+    schema: z.string().min(1),
+    describe:
+      'The folder of everything that is kept: the worlds, the controllers’ memories, and links to the serial ports where hardware.json names them by relative paths.',
+    standard: 'data',
+  },
+  HARDWARE_FILES: {
+    schema: z.string().min(1),
+    describe: 'The hardware description of each simulated hub; several are separated by commas.',
+    standard: 'simulator/hardware/demo-hub.json',
+  },
+  SHELVES_FILE: {
+    schema: z.string().min(1),
+    describe:
+      'What the shelves of the first hub hold at the very beginning: JSON, [{cabinet, shelf, row, product_id, units}]. Without it every row is full. Later starts keep what is there.',
+  },
+  GPIO_SOCKET: {
+    schema: z.string().min(1),
+    describe:
+      'Where the GPIO lines of the first hub are served: unix:PATH or tcp:HOST:PORT. Other hubs have DATA_DIR/gpio-<hub>.sock. Default: unix:DATA_DIR/gpio-<hub>.sock',
+  },
+  SIMULATOR_SPEED: {
+    schema: z
+      .string()
+      .regex(/^\d+(\.\d+)?$/, 'must be a number')
+      .transform(Number)
+      .refine((value) => value >= 0.01 && value <= 1000, 'must be between 0.01 and 1000'),
+    describe: 'How many times faster than real ones the mechanisms move.',
+    standard: '1',
+  },
+  SIMULATOR_SEED: {
+    schema: numberText(0, 4_294_967_295),
+    describe: 'Makes the faults’ chance reproducible. Without it chance is the machine’s.',
+  },
+  LOG_LEVEL: {
+    schema: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
+    describe: 'debug, info, warn, error or silent; written to standard error.',
+    standard: 'info',
+  },
+} satisfies SettingsTable
+
+export type SimulatorSettings = SettingsOf<typeof simulatorSettings>
+
+/** A file that was given and cannot be used; the message names the setting. */
+export class SettingError extends Error {}
+
+/** Reads the hardware descriptions. */
+export function readHardware({ HARDWARE_FILES }: SimulatorSettings): HardwareDescription[] {
+  const hubs = HARDWARE_FILES.split(',').map((path) => {
+    const parsed = HardwareDescription.safeParse(readJson('HARDWARE_FILES', path.trim()))
+    if (parsed.success) return parsed.data
+    throw new SettingError(`HARDWARE_FILES: ${path.trim()}: ${z.prettifyError(parsed.error)}`)
+  })
+  const ids = hubs.map(({ hubId }) => hubId)
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index)
+  if (twice !== undefined) throw new SettingError(`HARDWARE_FILES: hub ${twice} is described twice`)
+  return hubs
+}
+
+const Shelves = z.array(
+  z.object({
+    cabinet: z.int().min(1),
+    shelf: z.int().min(1),
+    row: z.int().min(1),
+    product_id: z.int().nullable(),
+    units: z.int().min(0),
+  }),
+)
+
+export function readShelves({ SHELVES_FILE }: SimulatorSettings): LoadedRow[] | undefined {
+  if (SHELVES_FILE === undefined) return undefined
+  const parsed = Shelves.safeParse(readJson('SHELVES_FILE', SHELVES_FILE))
+  if (parsed.success) return parsed.data
+  throw new SettingError(`SHELVES_FILE: ${SHELVES_FILE}: ${z.prettifyError(parsed.error)}`)
+}
+
+function readJson(setting: string, path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new SettingError(`${setting}: ${path}: ${(error as Error).message}`)
+  }
+}
+
+/** A controller's `port` as a path: relative ones are below the data folder. */
+export const portPath = (dataDir: string, port: string): string =>
+  isAbsolute(port) ? port : resolve(dataDir, port)
