@@ -1,0 +1,142 @@
+import { uuidv7 } from '../../protocol/model/ids.ts'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { BinHealth, type HubHealth } from '../../protocol/mqtt/session.ts'
+import { appendAudit } from '../audit/audit.ts'
+import type { OwnerCredential } from '../credentials/credential.ts'
+import { requireHub } from '../credentials/hub-access.ts'
+import { hubState } from '../gateway/hub-state.ts'
+import { ApiError } from '../http/api-error.ts'
+import type { Handlers } from '../http/handler.ts'
+import { timestamp } from '../orders/timestamps.ts'
+import { confirmExternal } from '../payments/confirm-external.ts'
+import { sendAudited, type ControlServices } from './audited-command.ts'
+import { hardwareError } from './hardware-error.ts'
+
+type Motion = 'open_bin' | 'close_bin' | 'raise_bin' | 'lower_bin'
+
+interface BinRequest {
+  query: { bin: number; hub: number }
+  credential: OwnerCredential
+}
+
+/** O §4.6, contract §6. */
+export function controlHandlers(
+  services: ControlServices,
+): Handlers<
+  | 'owner.controls.open_bin'
+  | 'owner.controls.close_bin'
+  | 'owner.controls.raise_bin'
+  | 'owner.controls.lower_bin'
+  | 'owner.controls.get_bin_status'
+> {
+  const { context } = services
+  const { runtime, db } = context
+
+  /** The hub as it was last heard, if the credential reaches it and it has such a bin. */
+  async function requireBin({ query, credential }: BinRequest) {
+    const hub = await requireHub(db.kysely, credential, query.hub)
+    const now = runtime.clock.now()
+    const state = await hubState(db.kysely, hub.id, now, context.settings.onlineWithinMs)
+    if (state.health && !binOf(state.health, query.bin)) throw new ApiError('bin_not_found')
+    return { hub, state }
+  }
+
+  async function move(name: Motion, { query, credential }: BinRequest) {
+    const body = { name, bin: query.bin } as const
+    const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
+    if (outcome.kind !== 'executed') throw hardwareError(outcome)
+    return { command_id: outcome.commandId, duration_ms: outcome.durationMs, data: outcome.data }
+  }
+
+  async function moveDoor(name: 'open_bin' | 'close_bin', request: BinRequest) {
+    const { data, ...rest } = await move(name, request)
+    return ok(200, { ...rest, door: BinHealth.shape.door.catch('unknown').parse(data['door']) })
+  }
+
+  async function moveLift(name: 'raise_bin' | 'lower_bin', request: BinRequest) {
+    const { data, ...rest } = await move(name, request)
+    return ok(200, { ...rest, lift: BinHealth.shape.lift.catch('unknown').parse(data['lift']) })
+  }
+
+  /** An integrator's word that the order for which the bin is kept is paid (contract §5); null where none waits for it. */
+  async function confirm({ query, credential }: BinRequest) {
+    const key = credential.keyPrefix ?? credential.actor
+    const orderId = await confirmExternal(context, { hubId: query.hub, bin: query.bin, key })
+    if (orderId === null) return null
+    const command_id = uuidv7(runtime)
+    await appendAudit(db.kysely, runtime, {
+      actor: credential.actor,
+      action: 'controls.open_bin',
+      hubId: query.hub,
+      object: `bin-${query.bin}`,
+      result: 'confirmed',
+      detail: { command_id, order_id: orderId },
+    })
+    return ok(202, { command_id, order_id: orderId, processing_status: OrderStatus.QUEUED })
+  }
+
+  return {
+    async 'owner.controls.open_bin'(request) {
+      await requireBin(request)
+      return (await confirm(request)) ?? moveDoor('open_bin', request)
+    },
+    async 'owner.controls.close_bin'(request) {
+      await requireBin(request)
+      return moveDoor('close_bin', request)
+    },
+    async 'owner.controls.raise_bin'(request) {
+      await requireBin(request)
+      return moveLift('raise_bin', request)
+    },
+    async 'owner.controls.lower_bin'(request) {
+      await requireBin(request)
+      return moveLift('lower_bin', request)
+    },
+    async 'owner.controls.get_bin_status'(request) {
+      const { hub, state } = await requireBin(request)
+      const { query, credential } = request
+      const body = { name: 'get_bin_status', bin: query.bin } as const
+      const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
+      if (outcome.kind === 'executed') return ok(200, live(outcome.data, runtime.clock.now()))
+      if (outcome.kind !== 'offline') throw hardwareError(outcome)
+      const known = state.health ? binOf(state.health, query.bin) : undefined
+      const disabled = (JSON.parse(hub.disabled_bins) as number[]).includes(query.bin)
+      const bin = known ?? unheard(query.bin, !disabled)
+      return ok(200, binStatus({ ...bin, status: 'offline' }, state.healthAt ?? runtime.clock.now()))
+    },
+  }
+}
+
+const ok = <Status extends 200 | 202, Data>(status_code: Status, response_data: Data) => ({
+  status: 'ok' as const,
+  result: { success: true, status_code, response_data },
+})
+
+const binOf = (health: HubHealth, number: number): BinHealth | undefined =>
+  health.bins.find((bin) => bin.bin_number === number)
+
+/** What the hub answered; it is its fault if that is no status. */
+function live(data: Record<string, unknown>, now: number) {
+  const bin = BinHealth.safeParse(data)
+  if (!bin.success) throw new ApiError('hardware_error', undefined, { reason: 'fault' })
+  return binStatus(bin.data, now)
+}
+
+function binStatus(bin: BinHealth, reportedAt: number) {
+  const { bin_number, enabled, status, door, lift, fault_code, order_id } = bin
+  return { bin_number, enabled, status, door, lift, fault_code, order_id, reported_at: timestamp(reportedAt) }
+}
+
+/** A bin of a hub that has never been heard. */
+function unheard(bin_number: number, enabled: boolean): BinHealth {
+  return {
+    bin_number,
+    enabled,
+    status: 'offline',
+    door: 'unknown',
+    lift: 'unknown',
+    occupied: null,
+    fault_code: null,
+    order_id: null,
+  }
+}

@@ -1,0 +1,53 @@
+import type { CommandOutcome } from '../gateway/command-outcome.ts'
+import { ApiError } from '../http/api-error.ts'
+
+/** `details.reason` of `hardware_error` (contract §2). */
+export type HardwareReason = 'offline' | 'timeout' | 'nack' | 'fault' | 'interlock'
+
+/** What a hub's reason for not executing a command is to the caller. */
+const reasons: Record<string, HardwareReason> = {
+  offline: 'offline',
+  timeout: 'timeout',
+  nack: 'nack',
+  fault: 'fault',
+  interlock: 'interlock',
+  // The fence (SPEC §6): the hub has another connection by now, or the command came late. Nothing moved.
+  stale_session: 'offline',
+  expired: 'timeout',
+  too_late: 'interlock',
+  interrupted: 'fault',
+}
+
+export type Unexecuted = Exclude<CommandOutcome, { kind: 'executed' }>
+
+/** The error that a command which was not executed, or not as far as is known, is answered with (contract §6). */
+export function hardwareError(outcome: Unexecuted): ApiError {
+  switch (outcome.kind) {
+    case 'offline':
+      return new ApiError('hardware_error', 'The hub is offline. Nothing was sent.', { reason: 'offline' })
+    case 'timeout':
+      return new ApiError(
+        'hardware_error',
+        'The hub did not answer in time. It may or may not have happened.',
+        {
+          reason: 'timeout',
+          command_id: outcome.commandId,
+          outcome: 'unknown',
+        },
+      )
+    case 'refused':
+    case 'failed':
+      if (outcome.reason === 'not_found') return new ApiError('bin_not_found')
+      return new ApiError('hardware_error', undefined, {
+        reason: hardwareReason(outcome),
+        command_id: outcome.commandId,
+        outcome: outcome.kind,
+      })
+  }
+}
+
+/** The same in one word. */
+export function hardwareReason(outcome: Unexecuted): HardwareReason {
+  if (outcome.kind === 'offline' || outcome.kind === 'timeout') return outcome.kind
+  return reasons[outcome.reason] ?? 'fault'
+}
