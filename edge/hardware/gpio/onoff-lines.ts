@@ -58,7 +58,10 @@ export function createOnoffLines({ hardware, runtime, log }: OnoffLinesOptions):
         direction === 'in'
           ? new Gpio(base + offset, 'in', 'both', { activeLow })
           : // `high` and `low` are voltages: the inactive one.
-            new Gpio(base + offset, activeLow ? 'high' : 'low', 'none', { activeLow, reconfigureDirection: false })
+            new Gpio(base + offset, activeLow ? 'high' : 'low', 'none', {
+              activeLow,
+              reconfigureDirection: false,
+            })
       if (direction === 'in') gpio.watch(() => tell(name))
       open.set(name, gpio)
       return true

@@ -1,0 +1,171 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { DemoFile } from '../../simulator/demo/demo-file.ts'
+
+const root = join(import.meta.dirname, '../..')
+const ports = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MQTT_PORT'] as const
+
+let folder: string
+let environment: Record<string, string>
+const started: ChildProcess[] = []
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'larder-demo-'))
+  environment = { DATA_DIR: join(folder, 'data'), SIMULATOR_SPEED: '20' }
+  for (const name of ports) environment[name] = String(await freePort())
+})
+
+afterEach(async () => {
+  for (const child of started.splice(0)) {
+    child.kill('SIGTERM')
+    await ended(child)
+  }
+  rmSync(folder, { recursive: true })
+})
+
+/** The demo, as `npm start` runs it but from the sources. */
+function start(...args: string[]) {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'simulator/demo/main.ts', ...args], {
+    cwd: root,
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  started.push(child)
+  let text = ''
+  for (const stream of [child.stdout!, child.stderr!])
+    stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  return {
+    child,
+    text: () => text,
+    async ready() {
+      await vi.waitUntil(() => text.includes('Ctrl-C ends') || child.exitCode !== null, { timeout: 60_000 })
+      if (child.exitCode !== null) throw new Error(`the demo ended: ${text}`)
+    },
+  }
+}
+
+const demo = () => JSON.parse(readFileSync(join(folder, 'data/demo.json'), 'utf8')) as DemoFile
+
+const ended = (child: ChildProcess): Promise<unknown> =>
+  child.exitCode !== null || child.signalCode !== null
+    ? Promise.resolve()
+    : new Promise((resolve) => child.once('exit', resolve))
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** Runs the printed commands as a person would, in one shell, and returns what the last one answered. */
+async function runPrinted(text: string): Promise<Record<string, unknown>> {
+  const commands = text.split('\n').filter((line) => /^([TUOB]=\$\()?curl /.test(line))
+  const lookAgain = commands.find(
+    (line) => line.includes('?hub_id=') && !/ -X /.test(line) && !line.includes('--json'),
+  )!
+  const script = [
+    ...commands.map((command) => `${command}; echo`),
+    `for i in $(seq 60); do A=$(${lookAgain}); case "$A" in *COMPLETED*) break;; esac; sleep 0.5; done`,
+    'echo; echo "$A"',
+  ].join('\n')
+  const shell = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let output = ''
+  shell.stdout.setEncoding('utf8').on('data', (chunk: string) => (output += chunk))
+  await ended(shell)
+  return JSON.parse(output.trim().split('\n').at(-1)!) as Record<string, unknown>
+}
+
+interface Act {
+  n: number
+  device: string
+  action: string
+  operation_id?: string
+}
+
+async function acts(): Promise<Act[]> {
+  const response = await fetch(`${demo().simulator_url}/api/hubs/1/actuations`)
+  return (await response.json()) as Act[]
+}
+
+test('by the printed lines an order goes from cart to COMPLETED, and nothing else moves', async () => {
+  const { ready, text, child } = start('--gpio', 'socket')
+  await ready()
+  const before = await acts()
+  const order = await runPrinted(text())
+  expect(order).toMatchObject({ processing_status_name: 'COMPLETED', payment_status: 'completed' })
+
+  const moved = (await acts()).slice(before.length)
+  expect(moved.filter(({ action }) => action === 'drop' || action === 'dispense')).not.toHaveLength(0)
+  const operations = moved.flatMap(({ operation_id }) => operation_id ?? [])
+  expect(new Set(operations).size).toBe(operations.length)
+
+  const { pids } = demo()
+  child.kill('SIGINT')
+  await ended(child)
+  expect(child.exitCode).toBe(0)
+  for (const pid of Object.values(pids)) expect(isAlive(pid!)).toBe(false)
+}, 120_000)
+
+test('a program that is killed comes back under a new process id, and a second start keeps the data', async () => {
+  const first = start()
+  await first.ready()
+  const { pids, owner } = demo()
+  process.kill(pids.edge!, 'SIGKILL')
+  await vi.waitUntil(() => demo().pids.edge !== pids.edge, { timeout: 20_000 })
+  expect(isAlive(demo().pids.edge!)).toBe(true)
+  first.child.kill('SIGTERM')
+  await ended(first.child)
+
+  const second = start()
+  await second.ready()
+  expect(demo().owner).toEqual(owner)
+  second.child.kill('SIGTERM')
+  await ended(second.child)
+
+  const fresh = start('--fresh')
+  await fresh.ready()
+  expect(demo().owner).not.toEqual(owner)
+}, 180_000)
+
+test('when the launcher is killed its programs end too', async () => {
+  const { ready, child } = start()
+  await ready()
+  const { pids } = demo()
+  child.kill('SIGKILL')
+  await ended(child)
+  await vi.waitUntil(() => Object.values(pids).every((pid) => !isAlive(pid!)), { timeout: 15_000 })
+}, 90_000)
+
+test('a port in use is named with its setting, and nothing is started', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  environment['MQTT_PORT'] = String((server.address() as AddressInfo).port)
+  const { child, text } = start()
+  await ended(child)
+  server.close()
+  expect(child.exitCode).toBe(1)
+  expect(text()).toContain(`port ${environment['MQTT_PORT']} is in use; set MQTT_PORT`)
+  expect(existsSync(join(folder, 'data'))).toBe(false)
+})
+
+test('help says everything and starts nothing', async () => {
+  const { child, text } = start('--help')
+  await ended(child)
+  expect(child.exitCode).toBe(0)
+  for (const word of [...ports, 'DATA_DIR', 'GPIO', '--fresh']) expect(text()).toContain(word)
+})
