@@ -22,7 +22,7 @@ export async function refundUndelivered(
     const rest = await refundable(tx, order, payment)
     const share = (amount: number): number => unitShare(amount, item.qty, item.refunded_quantity, units)
     const tax = Math.min(rest.tax, share(item.tax!))
-    const amount = Math.min(rest.amount, share(item.net!) + tax)
+    const amount = Math.min(rest.amount, share(item.net! + item.tax!))
     if (amount > 0)
       await insertRefund(tx, context, { payment, itemId: item.id, quantity: units, amount, tax, reason })
   }

@@ -1,0 +1,299 @@
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { noCheckpoint, type Checkpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import type { HubHealth } from '../../../protocol/mqtt/session.ts'
+import { applyOperationEntry } from '../../../cloud/catalogue/apply-operation.ts'
+import { applySnapshot, applyStockEntries } from '../../../cloud/catalogue/apply-stock.ts'
+import { createCommerce, type Commerce } from '../../../cloud/commerce.ts'
+import type { CloudContext } from '../../../cloud/context.ts'
+import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/command-outcome.ts'
+import { applyOrderEntry } from '../../../cloud/orders/apply-hub-entry.ts'
+import { createOrder, setItem } from '../../../cloud/orders/cart.ts'
+import type { ItemRow, OrderRow } from '../../../cloud/orders/order-rows.ts'
+import { pay } from '../../../cloud/payments/pay.ts'
+import type { PaymentRow, RefundRow } from '../../../cloud/payments/payment-status.ts'
+import type { CardProcessor } from '../../../cloud/payments/processor.ts'
+import { createSandbox } from '../../../cloud/payments/sandbox/sandbox.ts'
+import type { CommerceServices } from '../../../cloud/payments/services.ts'
+import { defaultSettings } from '../../../cloud/settings.ts'
+import type { CloudDatabase } from '../../../cloud/store/database.ts'
+import { virtualRuntime, type VirtualClock } from '../../support/virtual-clock.ts'
+
+type WithoutTime<T> = T extends unknown ? Omit<T, 'at'> : never
+/** An entry of a hub's ledger; the time is the shop's. */
+export type Report = WithoutTime<HubEntry>
+
+const EPOCH = 'e'.repeat(32)
+
+export interface ShopOptions {
+  /** Cents. */
+  products?: readonly { price: number; markdown?: number; quantity: number }[]
+  taxBasisPoints?: number
+  checkpoint?: Checkpoint
+  /** Stands between the service and the sandbox. */
+  wrapProcessor?: (sandbox: CardProcessor) => CardProcessor
+}
+
+/** One owner's hub 1, online, with products 1, 2, … each on its facing 1-1-<id>, and customers made on demand. */
+export interface Shop {
+  context: CloudContext
+  clock: VirtualClock
+  services: CommerceServices
+  commerce: Commerce
+  commands: CommandRequest[]
+  /** What the hub will answer to commands. */
+  answer(outcome: CommandOutcome): void
+  customer(): Promise<number>
+  /** A cart with quantities by product id. */
+  cart(userId: number, quantities: Record<number, number>): Promise<OrderRow>
+  /** The same, paid and queued. */
+  paidOrder(quantities: Record<number, number>, method?: string): Promise<OrderRow>
+  /** Entries of the hub's ledger arrive. */
+  report(...entries: Report[]): Promise<void>
+  /** A heartbeat comes now. */
+  hear(health?: Partial<HubHealth>): Promise<void>
+  order(orderId: number): Promise<OrderRow>
+  items(orderId: number): Promise<ItemRow[]>
+  payments(orderId: number): Promise<PaymentRow[]>
+  refunds(orderId: number): Promise<RefundRow[]>
+  product(productId: number): Promise<{ quantity: number; reserved: number }>
+  /** Bodies of what waits for the hub, oldest first. */
+  outbox(): Promise<{ kind: string; order_id?: number; order?: { order_id: number } }[]>
+}
+
+export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Promise<Shop> {
+  const runtime = virtualRuntime(7)
+  const checkpoint = options.checkpoint ?? noCheckpoint
+  const context: CloudContext = { db, runtime, log: silentLog, checkpoint, settings: defaultSettings }
+  const sandbox = createSandbox({ db, runtime, checkpoint })
+  const processor = options.wrapProcessor?.(sandbox) ?? sandbox
+  const commands: CommandRequest[] = []
+  let nextOutcome: CommandOutcome = { kind: 'offline' }
+  const services: CommerceServices = {
+    context,
+    processor,
+    commands: {
+      send(request) {
+        commands.push(request)
+        return Promise.resolve(nextOutcome)
+      },
+    },
+  }
+  const q = db.kysely
+  await seedShop(db, options, runtime.clock.now())
+
+  const shop: Shop = {
+    context,
+    clock: runtime.clock,
+    services,
+    commerce: createCommerce(services),
+    commands,
+    answer: (outcome) => void (nextOutcome = outcome),
+    async customer() {
+      const now = runtime.clock.now()
+      const { id } = await q
+        .insertInto('users')
+        .values({
+          identity: null,
+          is_anonymous: 1,
+          email: null,
+          phone_number: null,
+          first_name: null,
+          last_name: null,
+          profile_image_url: null,
+          selected_hub_id: null,
+          default_hub_id: null,
+          created_at: now,
+          updated_at: now,
+        })
+        .returning('id')
+        .executeTakeFirstOrThrow()
+      return id
+    },
+    async cart(userId, quantities) {
+      let order = await createOrder(context, { userId, hubId: 1 })
+      for (const [productId, quantity] of Object.entries(quantities))
+        order = await setItem(
+          context,
+          { userId, orderId: order.id },
+          { productId: Number(productId), quantity },
+        )
+      return order
+    },
+    async paidOrder(quantities, method = 'pm_card_visa') {
+      const userId = await shop.customer()
+      const { id } = await shop.cart(userId, quantities)
+      await pay(services, { userId, orderId: id, method })
+      return shop.order(id)
+    },
+    report: (...entries) =>
+      db.transact(async (tx) => {
+        for (const partial of entries) {
+          const entry = { ...partial, at: runtime.clock.now() } as HubEntry
+          if (isStock(entry)) await applyStockEntries(tx, context, 1, [entry])
+          else if (entry.kind === 'snapshot') await applySnapshot(tx, context, 1, entry)
+          else if (entry.kind === 'operation.unknown' || entry.kind === 'operation.settled')
+            await applyOperationEntry(tx, context, 1, entry)
+          else if (isOrder(entry)) await applyOrderEntry(tx, context, 1, entry)
+        }
+      }),
+    async hear(health = {}) {
+      const now = runtime.clock.now()
+      await q
+        .updateTable('hub_sessions')
+        .set({ last_heard_at: now, health: JSON.stringify({ ...healthy, ...health }), health_at: now })
+        .execute()
+    },
+    order: (orderId) =>
+      q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirstOrThrow(),
+    items: (orderId) =>
+      q.selectFrom('order_items').selectAll().where('order_id', '=', orderId).orderBy('id').execute(),
+    payments: (orderId) =>
+      q.selectFrom('payments').selectAll().where('order_id', '=', orderId).orderBy('id').execute(),
+    refunds: (orderId) =>
+      q.selectFrom('refunds').selectAll().where('order_id', '=', orderId).orderBy('id').execute(),
+    product: (productId) =>
+      q
+        .selectFrom('products')
+        .select(['quantity', 'reserved'])
+        .where('id', '=', productId)
+        .executeTakeFirstOrThrow(),
+    async outbox() {
+      const rows = await q.selectFrom('hub_outbox_entries').select('body').orderBy('seq').execute()
+      return rows.map(({ body }) => JSON.parse(body) as { kind: string })
+    },
+  }
+  return shop
+}
+
+type StockEntry = Extract<HubEntry, { kind: `stock.${string}` }>
+type OrderEntry = Extract<HubEntry, { kind: `order.${string}` }>
+const isStock = (entry: HubEntry): entry is StockEntry => entry.kind.startsWith('stock.')
+const isOrder = (entry: HubEntry): entry is OrderEntry => entry.kind.startsWith('order.')
+
+/** A unit of an order's line falls. */
+export function drop(item: ItemRow, operation: number, quantityLeft: number): Report {
+  return {
+    kind: 'stock.dropped',
+    product_id: item.product_id,
+    location: { cabinet: 1, shelf: 1, row: item.product_id },
+    delta: -1,
+    quantity: quantityLeft,
+    operation_id: `00000000-0000-7000-8000-${String(operation).padStart(12, '0')}`,
+    order_id: item.order_id,
+    line_id: item.id,
+    delivered: 1,
+    bin: 1,
+  }
+}
+
+export const healthy: HubHealth = {
+  accepting_orders: true,
+  bins: [1, 2, 3, 4].map((bin_number) => ({
+    bin_number,
+    enabled: true,
+    status: 'healthy',
+    door: 'closed',
+    lift: 'down',
+    occupied: false,
+    fault_code: null,
+    order_id: null,
+  })),
+  fridges: [],
+  doors: [],
+  unknown_operations: 0,
+}
+
+async function seedShop({ kysely: q }: CloudDatabase, options: ShopOptions, now: number): Promise<void> {
+  const products = options.products ?? [
+    { price: 250, quantity: 5 },
+    { price: 199, markdown: 10, quantity: 3 },
+  ]
+  await q.insertInto('owners').values({ name: 'Owner' }).execute()
+  await q
+    .insertInto('hubs')
+    .values({
+      owner_id: 1,
+      name: 'Hub',
+      street_address_1: '1 Main Street',
+      street_address_2: null,
+      city: 'Springfield',
+      state: 'IL',
+      postal_code: '62701',
+      longitude: 0,
+      latitude: 0,
+      timezone: 'UTC',
+      hub_status: 'active',
+      mqtt_password_digest: '',
+      accepting_orders: 1,
+      disabled_bins: '[]',
+      disabled_fridges: '[]',
+      tax_basis_points: options.taxBasisPoints ?? 825,
+      created_at: now,
+    })
+    .execute()
+  await q.insertInto('categories').values({ name: 'Drinks', parent_id: null }).execute()
+  for (const [index, { price, markdown = 0, quantity }] of products.entries()) {
+    const id = index + 1
+    await q
+      .insertInto('products')
+      .values({
+        hub_id: 1,
+        name: `Product ${id}`,
+        upc: String(id).padStart(12, '0'),
+        description: null,
+        category_id: 1,
+        subcategory_id: null,
+        original_price: price,
+        markdown_percent: markdown,
+        purchase_price: 100,
+        image_url: '',
+        is_bestseller: 0,
+        is_active: 1,
+        cabinet: 1,
+        shelf: 1,
+        row: id,
+        quantity,
+        reserved: 0,
+      })
+      .execute()
+    await q
+      .insertInto('facings')
+      .values({ hub_id: 1, cabinet: 1, shelf: 1, row: id, product_id: id, is_primary: 1, quantity })
+      .execute()
+  }
+  await q
+    .insertInto('hub_sessions')
+    .values({
+      hub_id: 1,
+      session: '0'.repeat(32),
+      process_id: 'test',
+      lease_until: now,
+      is_connected: 1,
+      last_heard_at: now,
+      health: JSON.stringify(healthy),
+      health_at: now,
+      software: 'test',
+    } as never)
+    .execute()
+  await q
+    .insertInto('hub_streams')
+    .values({
+      hub_id: 1,
+      stream: 'ledger',
+      epoch: EPOCH,
+      cursor: 0,
+      tag: 0,
+      is_current: 1,
+      created_at: now,
+    })
+    .execute()
+  await q
+    .insertInto('hub_outboxes')
+    .values({ hub_id: 1, epoch: EPOCH, base: 0, base_tag: 0, last: 0 })
+    .execute()
+}
+
+/** Every status, for tables. */
+export const statuses = Object.values(OrderStatus)
