@@ -91,6 +91,13 @@ export interface ControllerEvents {
   onDevice(controllerId: string, event: DeviceEvent): void
 }
 
+export interface LinkSummary {
+  controller: string
+  port: string
+  up: boolean
+  firmware: string | null
+}
+
 export interface Controllers {
   start(): void
   stop(): void
@@ -109,6 +116,8 @@ export interface Controllers {
   query(deviceId: string, operationId: string): boolean
   /** Asks for the newest `count` (at most 256) operations in memory; `onListed` answers. False where it is not up. */
   list(controllerId: string, count: number): boolean
+  /** Every line, for people. */
+  links(): LinkSummary[]
   /** Drops the connection of the device's controller and opens a new one. */
   reopen(deviceId: string): void
 }
@@ -156,6 +165,11 @@ export function createControllers(options: ControllersOptions, events: Controlle
     query: (device, operationId) =>
       linkOf(device)?.submit({ type: 'QRY', op: opOfUuid(operationId) }) ?? false,
     list: (controllerId, count) => links.get(controllerId)?.submit({ type: 'LST', n: count }) ?? false,
+    links: () =>
+      hardware.controllers.map(({ id, port }) => {
+        const welcome = links.get(id)?.welcome
+        return { controller: id, port, up: welcome !== undefined, firmware: welcome?.fw ?? null }
+      }),
     reopen: (device) => linkOf(device)?.reopen('asked to reconnect'),
   }
 }

@@ -10,6 +10,8 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
   describe: string
   /** What holds where it is not set, in words. A setting without it may be left out and is then undefined. */
   standard?: string
+  /** It must be set. */
+  required?: true
 }
 
 export type SettingsTable = Record<string, Setting>
@@ -37,8 +39,12 @@ export function readSettings<T extends SettingsTable>(
   const problems: string[] = []
   const fromFile = file ? readFile(file, table, problems) : {}
   const settings: Record<string, unknown> = {}
-  for (const [name, { schema, standard }] of Object.entries(table)) {
+  for (const [name, { schema, standard, required }] of Object.entries(table)) {
     const text = environment[name] || fromFile[name] || standard
+    if (required && text === undefined) {
+      problems.push(`${name} is not set: ${table[name]!.describe}`)
+      continue
+    }
     const result = (text === undefined ? schema.optional() : schema).safeParse(text)
     if (result.success) settings[name] = result.data
     else {
@@ -74,8 +80,8 @@ function readFile(
 /** The text of `--help`. */
 export function helpText(usage: string, table: SettingsTable): string {
   const lines = Object.entries(table).map(
-    ([name, { describe, standard }]) =>
-      `  ${name}\n      ${describe}${standard === undefined ? '' : ` Default: ${standard}`}`,
+    ([name, { describe, standard, required }]) =>
+      `  ${name}${required ? ' (required)' : ''}\n      ${describe}${standard === undefined ? '' : ` Default: ${standard}`}`,
   )
   return [
     usage,
