@@ -84,6 +84,7 @@ export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
       name: 'edge',
       command: mounted ?? edge,
       environment: {
+        HOST: '127.0.0.1',
         HARDWARE: places.hardwareFile,
         STORE: places.journal,
         PORT: String(settings.EDGE_PORT),
