@@ -1,6 +1,11 @@
 import { Hono, type Context } from 'hono'
 import { mountsOf, type Route } from '../../protocol/contract/route.ts'
-import { routes, type RouteId } from '../../protocol/contract/routes.ts'
+import {
+  routes,
+  type DemoRouteId,
+  type RouteId,
+  type ServiceRouteId,
+} from '../../protocol/contract/routes.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { ApiError } from './api-error.ts'
 import { endpoint, type AnyHandler, type EndpointParts, type RequestState } from './endpoint.ts'
@@ -8,7 +13,8 @@ import type { Handlers } from './handler.ts'
 import { renderError } from './render-error.ts'
 
 export interface AppOptions extends EndpointParts {
-  handlers: Handlers<RouteId>
+  /** A demo's routes are served where they have handlers. */
+  handlers: Handlers<ServiceRouteId> & Partial<Handlers<DemoRouteId>>
   /** Where a request comes from: the address of the socket, or what a trusted proxy says. */
   addressOf(c: Context): string
 }
@@ -40,12 +46,15 @@ export function createApp(options: AppOptions): App {
   })
 
   const methods = new Map<string, string[]>()
-  for (const [id, route] of Object.entries(routes) as [RouteId, Route][])
+  for (const [id, route] of Object.entries(routes) as [RouteId, Route][]) {
+    const handler = options.handlers[id]
+    if (!handler) continue
     for (const mount of mountsOf(route)) {
       const path = mount.replaceAll(/\{(\w+)\}/g, ':$1').replace(/(.)\/$/, '$1')
-      app.on(route.method, path, endpoint(id, route, options.handlers[id] as AnyHandler, options))
+      app.on(route.method, path, endpoint(id, route, handler as AnyHandler, options))
       methods.set(path, [...(methods.get(path) ?? []), route.method])
     }
+  }
   for (const [path, allowed] of methods)
     app.all(path, (c) => {
       c.header('Allow', allowed.join(', '))

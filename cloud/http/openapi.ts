@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { ErrorBody } from '../../protocol/contract/error-body.ts'
 import { errorsOf } from '../../protocol/contract/errors-of.ts'
 import { rateClasses, type Auth, type Route } from '../../protocol/contract/route.ts'
-import { routes } from '../../protocol/contract/routes.ts'
+import type { RouteId } from '../../protocol/contract/routes.ts'
 import { errorCodes, errorStatus, type ErrorCode } from '../../protocol/model/error-codes.ts'
 
 import { schemaWriter, type JsonSchema, type SchemaWriter } from './json-schema.ts'
@@ -37,11 +37,11 @@ export interface OpenApiDocument {
   components: { schemas: Record<string, JsonSchema>; securitySchemes: Record<string, JsonSchema> }
 }
 
-/** The OpenAPI document, from the table of routes. Paths are spelled as documented (contract §1). */
-export function openApiDocument(baseUrl: string): OpenApiDocument {
+/** The OpenAPI document of the routes that are served. Paths are spelled as documented (contract §1). */
+export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId, Route>>): OpenApiDocument {
   const writer = schemaWriter()
   const paths: OpenApiDocument['paths'] = {}
-  for (const [id, route] of Object.entries(routes) as [string, Route][]) {
+  for (const [id, route] of Object.entries<Route>(routes)) {
     const path = route.interface === 'owner' ? `/api/v1${route.path}` : route.path
     const both = route.interface === 'consumer' || route.interface === 'diag'
     paths[path] = {

@@ -90,6 +90,6 @@ function coerce(
 }
 
 function isNumeric(field: z.core.$ZodType): boolean {
-  const { def } = field as z.ZodType<unknown, unknown>
+  const { def } = field as z.ZodType
   return 'innerType' in def ? isNumeric(def.innerType as z.core.$ZodType) : def.type === 'number'
 }

@@ -2,6 +2,7 @@ import { consumerOrderRoutes } from './consumer-orders.ts'
 import { consumerPaymentRoutes } from './consumer-payments.ts'
 import { consumerProductRoutes } from './consumer-products.ts'
 import { consumerUserRoutes } from './consumer-users.ts'
+import { demoRoutes } from './demo-routes.ts'
 import { ownerControlRoutes } from './owner-controls.ts'
 import { ownerHubRoutes } from './owner-hubs.ts'
 import { ownerInventoryRoutes } from './owner-inventory.ts'
@@ -19,7 +20,10 @@ export const routes = {
   ...consumerOrderRoutes,
   ...consumerPaymentRoutes,
   ...rootRoutes,
+  ...demoRoutes,
 }
 export type Routes = typeof routes
 export type RouteId = keyof Routes
-export const routeIds = Object.keys(routes) as RouteId[]
+/** The routes that are always served, and those that only a demo serves. */
+export type DemoRouteId = keyof typeof demoRoutes
+export type ServiceRouteId = Exclude<RouteId, DemoRouteId>

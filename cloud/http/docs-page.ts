@@ -1,0 +1,180 @@
+import { html, Html } from './html.ts'
+import type { JsonSchema } from './json-schema.ts'
+import type { OpenApiDocument, Operation } from './openapi.ts'
+
+export const docsStyle = `
+:root { color-scheme: light dark; --line: #8884; --quiet: #888; --accent: #2a7d5f; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem 1.5rem 4rem; }
+h1 { margin-bottom: 0; } h2 { border-bottom: 1px solid var(--line); margin-top: 2.5rem; }
+code, pre { font: 13px/1.45 ui-monospace, monospace; }
+pre { background: #8881; overflow: auto; padding: .6rem .8rem; border-radius: 6px; }
+nav a { margin-right: 1rem; } a { color: var(--accent); }
+input { font: inherit; width: 100%; padding: .4rem .6rem; box-sizing: border-box; margin: 1rem 0; }
+details.op { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; }
+details.op > summary { cursor: pointer; padding: .45rem .7rem; display: flex; gap: .7rem; align-items: baseline; flex-wrap: wrap; }
+details.op > div { padding: 0 .9rem .8rem; border-top: 1px solid var(--line); }
+.method { font-weight: 700; min-width: 3.6rem; color: var(--accent); }
+.quiet { color: var(--quiet); }
+table { border-collapse: collapse; width: 100%; } td, th { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; }
+tr + tr td { border-top: 1px solid var(--line); }
+[hidden] { display: none !important; }
+`
+
+export const docsScript = `
+const filter = document.getElementById('filter')
+filter.addEventListener('input', () => {
+  const words = filter.value.toLowerCase().split(/\\s+/)
+  for (const op of document.querySelectorAll('.op'))
+    op.hidden = !words.every((word) => op.dataset.text.includes(word))
+})
+const reveal = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)))
+  if (target && target.tagName === 'DETAILS') target.open = true
+}
+addEventListener('hashchange', reveal)
+reveal()
+`
+
+interface Listed {
+  method: string
+  path: string
+  operation: Operation
+}
+
+/** The OpenAPI document as one page that needs no other host, and no script to be read. */
+export function docsPage(document: OpenApiDocument): string {
+  const listed = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item)
+      .filter(([key]) => key !== 'servers')
+      .map(([method, operation]): Listed => ({ method, path, operation: operation as Operation })),
+  )
+  const sections = document.tags.map(
+    ({ name }) =>
+      html`<h2 id="${name}">${name}</h2>
+        ${listed.filter(({ operation }) => operation.tags.includes(name)).map(viewOperation)}`,
+  )
+  const schemas = Object.entries(document.components.schemas).map(
+    ([name, schema]) =>
+      html`<details class="op" id="schema-${name}" data-text="${name.toLowerCase()}">
+        <summary><code>${name}</code></summary>
+        <div>${viewSchema(schema)}</div>
+      </details>`,
+  )
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${document.info.title} API</title>
+        ${new Html(`<style>${docsStyle}</style>`)}
+      </head>
+      <body>
+        <h1>${document.info.title}</h1>
+        <p class="quiet">version ${document.info.version} · <a href="/openapi.json">openapi.json</a></p>
+        <p>${document.info.description}</p>
+        <nav>
+          ${document.tags.map(({ name }) => html`<a href="#${name}">${name}</a>`)}
+          <a href="#Schemas">Schemas</a>
+        </nav>
+        <input
+          id="filter"
+          type="search"
+          placeholder="Filter by path, word, scope or error"
+          aria-label="Filter"
+        />
+        <main>
+          ${sections}
+          <h2 id="Schemas">Schemas</h2>
+          ${schemas}
+        </main>
+        ${new Html(`<script>${docsScript}</script>`)}
+      </body>
+    </html>`.text
+}
+
+function viewOperation({ method, path, operation }: Listed): Html {
+  const words = [
+    method,
+    path,
+    operation.summary,
+    operation['x-required-scope'] ?? '',
+    ...operation['x-error-codes'],
+  ]
+  return html`<details class="op" id="${operation.operationId}" data-text="${words.join(' ').toLowerCase()}">
+    <summary>
+      <span class="method">${method.toUpperCase()}</span> <code>${path}</code>
+      <span class="quiet">${operation.summary}</span>
+    </summary>
+    <div>
+      ${operation.description === undefined ? [] : html`<p>${operation.description}</p>`}
+      <p class="quiet">${credentialOf(operation)}</p>
+      ${operation.parameters ? parameterTable(operation.parameters) : []}
+      ${operation.requestBody ? viewContent('Body', operation.requestBody.content) : []}
+      ${Object.entries(operation.responses)
+        .filter(([status]) => status < '300')
+        .map(([status, { content }]) => viewContent(`Answer ${status}`, content ?? {}))}
+      <h4>Errors</h4>
+      <table>
+        ${Object.entries(operation.responses)
+          .filter(([status]) => status >= '300')
+          .map(
+            ([status, { description }]) =>
+              html`<tr>
+                <td>${status}</td>
+                <td>${description.split('\n\n').map(viewError)}</td>
+              </tr>`,
+          )}
+      </table>
+    </div>
+  </details>`
+}
+
+function credentialOf(operation: Operation): string {
+  const names = operation.security.map((scheme) => Object.keys(scheme)[0] ?? 'nothing')
+  const words = { apiKey: 'X-API-Key', identityToken: 'Authorization: Bearer', nothing: 'no credential' }
+  const credential = names.map((name) => words[name as keyof typeof words]).join(' or ') || 'No credential'
+  const scope = operation['x-required-scope']
+  const limit = operation['x-requests-per-minute']
+  return [
+    credential,
+    ...(scope === undefined ? [] : [`scope ${scope}`]),
+    ...(limit === undefined ? [] : [`${limit} requests a minute`]),
+  ].join(' · ')
+}
+
+const parameterTable = (parameters: NonNullable<Operation['parameters']>): Html =>
+  html`<h4>Parameters</h4>
+    <table>
+      ${parameters.map(
+        ({ name, in: place, required, schema, description }) =>
+          html`<tr>
+            <td><code>${name}</code></td>
+            <td class="quiet">${place}${required ? ', required' : ''}</td>
+            <td><code>${JSON.stringify(schema)}</code> ${description ?? ''}</td>
+          </tr>`,
+      )}
+    </table>`
+
+const viewContent = (
+  title: string,
+  content: Record<string, { schema: JsonSchema; example?: unknown }>,
+): Html =>
+  html`${Object.values(content).map(
+    ({ schema, example }) =>
+      html`<h4>${title}</h4>
+        ${viewSchema(schema)}
+        ${example === undefined ? [] : html`<pre>${JSON.stringify(example, null, 2)}</pre>`}`,
+  )}`
+
+const viewError = (line: string): Html => {
+  const [, code = '', message = ''] = /^`(\w+)`: (.*)$/.exec(line) ?? []
+  return html`<div><code>${code}</code> <span class="quiet">${message}</span></div>`
+}
+
+const viewSchema = (schema: JsonSchema): Html => {
+  const names = new Set(
+    [...JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)].map((match) => match[1]!),
+  )
+  return html`<pre>${JSON.stringify(schema, null, 2)}</pre>
+    ${[...names].map((name) => html`<a href="#schema-${name}">${name}</a> `)}`
+}

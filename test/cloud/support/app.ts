@@ -1,0 +1,151 @@
+import { ErrorBody } from '../../../protocol/contract/error-body.ts'
+import { routes, type RouteId, type ServiceRouteId } from '../../../protocol/contract/routes.ts'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { Scope } from '../../../protocol/model/scopes.ts'
+import { issueApiKey, type HubSelection } from '../../../cloud/credentials/api-keys.ts'
+import { identityVerifier } from '../../../cloud/credentials/identity-token.ts'
+import { credentialResolver } from '../../../cloud/credentials/resolve.ts'
+import type { CloudContext } from '../../../cloud/context.ts'
+import { createApp, type App } from '../../../cloud/http/app.ts'
+import type { Handlers } from '../../../cloud/http/handler.ts'
+import { memoryRateLimiter, type RateLimiter } from '../../../cloud/http/rate-limit.ts'
+import { hubHandlers } from '../../../cloud/hubs/handlers.ts'
+import { defaultSettings } from '../../../cloud/settings.ts'
+import { openDatabase, type CloudDatabase } from '../../../cloud/store/database.ts'
+import { userHandlers } from '../../../cloud/users/handlers.ts'
+import { emptySqlite } from './database.ts'
+import { stillRuntime, type StillRuntime } from './clock.ts'
+import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from './tokens.ts'
+
+/** The HTTP interface over an empty database with one owner's hub 1 and another's hub 2. */
+export interface TestApp {
+  app: App
+  context: CloudContext
+  runtime: StillRuntime
+  issuer: TestIssuer
+  key: (
+    scopes: Scope[],
+    options?: { hubs?: HubSelection; ownerId?: number; expiresAt?: number },
+  ) => Promise<string>
+  /** A request, and its answer as JSON. */
+  call: (method: string, path: string, options?: CallOptions) => Promise<CallAnswer>
+}
+
+export interface CallOptions {
+  key?: string
+  token?: string
+  headers?: Record<string, string>
+  body?: unknown
+}
+
+export interface CallAnswer {
+  status: number
+  headers: Headers
+  /** The body: parsed where it is JSON, else its text. */
+  json: unknown
+}
+
+export interface TestAppOptions {
+  handlers?: Partial<Handlers<RouteId>>
+  db?: CloudDatabase
+  limiter?: (context: CloudContext) => RateLimiter
+}
+
+export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const runtime = stillRuntime()
+  const db = options.db ?? openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  const context: CloudContext = {
+    db,
+    runtime,
+    log: silentLog,
+    checkpoint: noCheckpoint,
+    settings: defaultSettings,
+  }
+  await seedHubs(db)
+  const issuer = await testIssuer(runtime)
+  const verify = identityVerifier({
+    issuer: ISSUER,
+    audience: AUDIENCE,
+    keys: issuer.keys,
+    clock: runtime.clock,
+  })
+  const absent = Object.fromEntries(
+    Object.keys(routes).map((id) => [id, () => Promise.reject(new Error(`${id} is not under test`))]),
+  ) as unknown as Handlers<ServiceRouteId>
+  const app = createApp({
+    context,
+    resolveCredential: credentialResolver(context, verify),
+    limiter: options.limiter?.(context) ?? memoryRateLimiter(runtime.clock),
+    checkResponses: true,
+    addressOf: () => '192.0.2.1',
+    handlers: { ...absent, ...hubHandlers(context), ...userHandlers(context), ...options.handlers },
+  })
+  return {
+    app,
+    context,
+    runtime,
+    issuer,
+    async key(scopes, { hubs = '*', ownerId = 1, expiresAt } = {}) {
+      const request = { name: 'test', ownerId, scopes, hubs, expiresAt: expiresAt ?? null }
+      return (await issueApiKey(db.kysely, runtime, request)).key
+    },
+    async call(method, path, { key, token, headers = {}, body } = {}) {
+      const answer = await app.request(path, {
+        method,
+        headers: {
+          ...(key !== undefined && { 'X-API-Key': key }),
+          ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+          ...(body !== undefined && { 'Content-Type': 'application/json' }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      })
+      const text = await answer.text()
+      const isJson = answer.headers.get('Content-Type')?.startsWith('application/json')
+      return {
+        status: answer.status,
+        headers: answer.headers,
+        json: isJson ? (JSON.parse(text) as unknown) : text,
+      }
+    },
+  }
+}
+
+async function seedHubs({ kysely }: CloudDatabase): Promise<void> {
+  await kysely
+    .insertInto('owners')
+    .values([
+      { id: 1, name: 'One' },
+      { id: 2, name: 'Two' },
+    ])
+    .execute()
+  await kysely
+    .insertInto('hubs')
+    .values(
+      [1, 2].map((id) => ({
+        id,
+        owner_id: id,
+        name: `Hub ${id}`,
+        street_address_1: '1 Main Street',
+        street_address_2: null,
+        city: 'Springfield',
+        state: 'IL',
+        postal_code: '62701',
+        longitude: -89.65,
+        latitude: 39.8,
+        timezone: 'America/Chicago',
+        hub_status: 'active',
+        mqtt_password_digest: '',
+        accepting_orders: 1 as const,
+        disabled_bins: '[]',
+        disabled_fridges: '[]',
+        tax_basis_points: 0,
+        created_at: 0,
+      })),
+    )
+    .execute()
+}
+
+/** The error that an answer is; its shape is checked in passing (contract §2). */
+export const errorOf = (answer: CallAnswer): ErrorBody => ErrorBody.parse(answer.json)

@@ -1,0 +1,186 @@
+import type { z } from 'zod'
+import { describe, expect, test } from 'vitest'
+import { errorsOf } from '../../protocol/contract/errors-of.ts'
+import { mountsOf, type Route } from '../../protocol/contract/route.ts'
+import { routes, type RouteId } from '../../protocol/contract/routes.ts'
+import { scopes, type Scope } from '../../protocol/model/scopes.ts'
+import { errorOf, testApp, type CallOptions, type TestApp } from '../cloud/support/app.ts'
+
+const table = Object.entries(routes) as [RouteId, Route][]
+const served = table.filter(([id]) => !id.startsWith('demo.'))
+
+/** A path of the route whose parameters are `value`, at the first of its mounts or at all. */
+const pathsOf = (route: Route, value: string): string[] =>
+  mountsOf(route).map((mount) => mount.replaceAll(/\{\w+\}/g, value))
+
+const bodyOf = (route: Route): CallOptions => (route.body ? { body: {} } : {})
+
+async function credentialFor({ key, issuer }: TestApp, route: Route): Promise<CallOptions> {
+  switch (route.auth.kind) {
+    case 'api':
+    case 'diag':
+      return { key: await key([route.auth.scope]) }
+    case 'user':
+    case 'identity':
+    case 'optional-identity':
+      return { token: await issuer.token() }
+    case 'none':
+      return {}
+  }
+}
+
+/** Declares a test of the routes to which it applies; the others have nothing to skip. */
+const testIf = (applies: unknown) => (applies ? test : () => {})
+
+describe.each(served)('%s', (_id, route) => {
+  const guarded = route.auth.kind !== 'none' && route.auth.kind !== 'optional-identity'
+
+  testIf(guarded)('without a credential it is 401, before anything else is looked at', async () => {
+    const { call } = await testApp()
+    for (const path of [...pathsOf(route, '1'), ...pathsOf(route, 'x')]) {
+      const answer = await call(route.method, path, bodyOf(route))
+      expect([answer.status, errorOf(answer).error.code]).toEqual([401, 'authentication_required'])
+    }
+  })
+
+  testIf(route.auth.kind !== 'none')('with a wrong credential it is 401', async () => {
+    const { call } = await testApp()
+    for (const path of pathsOf(route, '1')) {
+      const answer = await call(route.method, path, { token: 'a.b.c', ...bodyOf(route) })
+      expect([answer.status, errorOf(answer).error.code]).toEqual([401, 'invalid_token'])
+      if (route.auth.kind !== 'api') continue
+      const keyed = await call(route.method, path, { key: 'lk_wrong', ...bodyOf(route) })
+      expect([keyed.status, errorOf(keyed).error.code]).toEqual([401, 'invalid_api_key'])
+    }
+  })
+
+  testIf('scope' in route.auth)(
+    'without its scope it is 403, with all others and invalid parameters',
+    async () => {
+      const { call, key, issuer } = await testApp()
+      const { scope } = route.auth as { scope: Scope }
+      const credentials = [
+        { key: await key(scopes.filter((other) => other !== scope)) },
+        { token: await issuer.token() },
+      ]
+      for (const credential of credentials)
+        for (const path of pathsOf(route, 'x')) {
+          const answer = await call(route.method, path, { ...credential, ...bodyOf(route) })
+          expect([answer.status, errorOf(answer).error]).toEqual([
+            403,
+            expect.objectContaining({ code: 'scope_missing', details: { required_scope: scope } }),
+          ])
+        }
+    },
+  )
+
+  testIf(route.params)('a path parameter of the wrong type is 422', async () => {
+    const app = await testApp()
+    const credential = await credentialFor(app, route)
+    for (const path of pathsOf(route, 'x')) {
+      const answer = await app.call(route.method, path, { ...credential, ...bodyOf(route) })
+      expect(answer.status).toBe(422)
+      expect(errorOf(answer).detail).toContainEqual(
+        expect.objectContaining({ type: 'int_parsing', loc: ['path', expect.any(String)] }),
+      )
+    }
+  })
+
+  const required = Object.entries(route.query?.shape ?? {})
+    .filter(([, field]) => !(field as z.ZodType).safeParse(undefined).success)
+    .map(([name]) => name)
+
+  testIf(required.length > 0)('a query parameter that is missing, empty or no integer is 422', async () => {
+    const app = await testApp()
+    const credential = await credentialFor(app, route)
+    const [path = ''] = pathsOf(route, '1')
+    const detailOf = async (value: string | undefined) => {
+      const query = new URLSearchParams(
+        value === undefined ? [] : required.map((name): [string, string] => [name, value]),
+      )
+      const answer = await app.call(route.method, `${path}?${query.toString()}`, {
+        ...credential,
+        ...bodyOf(route),
+      })
+      expect(answer.status).toBe(422)
+      return errorOf(answer).detail
+    }
+    for (const name of required) {
+      expect(await detailOf(undefined)).toContainEqual(
+        expect.objectContaining({ loc: ['query', name], type: 'missing' }),
+      )
+      for (const value of ['', '1.5', '1e3'])
+        expect(await detailOf(value)).toContainEqual(
+          expect.objectContaining({ loc: ['query', name], type: 'int_parsing' }),
+        )
+    }
+  })
+
+  testIf(route.hub)(
+    'a hub that the key does not reach is denied, or not found with a key for all',
+    async () => {
+      const { call, key } = await testApp()
+      const { scope } = route.auth as { scope: Scope }
+      const hub = (id: number) => {
+        const values = required.map((name): [string, string] => [name, String(name === route.hub ? id : 1)])
+        return `${pathsOf(route, '1')[0]}?${new URLSearchParams(values).toString()}`
+      }
+      const limited = await key([scope], { hubs: [1] })
+      const all = await key([scope])
+      for (const id of [2, 99]) {
+        const denied = await call(route.method, hub(id), { key: limited })
+        expect([denied.status, errorOf(denied).error.code]).toEqual([403, 'hub_access_denied'])
+        const absent = await call(route.method, hub(id), { key: all })
+        expect([absent.status, errorOf(absent).error.code]).toEqual([404, 'hub_not_found'])
+      }
+    },
+  )
+
+  testIf(route.path.includes('{user_id}'))("another user's path is forbidden", async () => {
+    const { call, issuer } = await testApp()
+    const [path = ''] = pathsOf(route, '2')
+    const query = new URLSearchParams(required.map((name): [string, string] => [name, '1']))
+    const options = route.body ? { body: { product_id: 1, quantity: 1 } } : {}
+    for (const sub of ['eve', 'ada']) {
+      const token = await issuer.token({ sub })
+      if (sub === 'ada') await call('POST', '/users/user/bootstrap', { token, body: { email: 'a@b.co' } })
+      const answer = await call(route.method, `${path}?${query.toString()}`, { token, ...options })
+      expect([answer.status, errorOf(answer).error.code]).toEqual([403, 'forbidden'])
+    }
+  })
+
+  testIf(route.body && !route.bodyOptional)('a body that is missing is 422', async () => {
+    const app = await testApp()
+    const token = (await credentialFor(app, route)).token!
+    await app.call('POST', '/users/user/bootstrap', { token, body: { email: 'a@b.co' } })
+    const answer = await app.call(route.method, pathsOf(route, '1')[0]!, { token })
+    expect(answer.status).toBe(422)
+    expect(errorOf(answer).detail).toContainEqual({ loc: ['body'], type: 'missing', msg: 'Field required' })
+  })
+})
+
+test('a route has the errors that follow from what it is', () => {
+  expect(errorsOf(routes['owner.hubs.health'])).toEqual([
+    'authentication_required',
+    'invalid_api_key',
+    'invalid_token',
+    'token_expired',
+    'scope_missing',
+    'hub_access_denied',
+    'hub_not_found',
+    'validation_error',
+    'rate_limit_exceeded',
+    'internal_error',
+  ])
+})
+
+test('no two routes share a method and path, and each parameter of a path has its schema', () => {
+  const keys = table.map(
+    ([, { method, path }]) => `${method} ${path.replaceAll(/\{\w+\}/g, '{}').replace(/.\/$/, '')}`,
+  )
+  expect(keys.filter((key, index) => keys.indexOf(key) !== index)).toEqual([])
+  for (const [id, route] of table) {
+    const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])
+    expect([id, Object.keys(route.params?.shape ?? {})]).toEqual([id, names])
+  }
+})
