@@ -66,7 +66,7 @@ export const edgeSettings = {
   PORT: {
     schema: numberText(0, 65_535),
     standard: '8081',
-    describe: 'The port of the local API and of the technician's page; 0 takes any.',
+    describe: "The port of the local API and of the technician's page; 0 takes any.",
   },
   LOCAL_TOKEN: {
     schema: z.string().min(16, 'must have at least 16 characters').optional(),
@@ -77,7 +77,7 @@ export const edgeSettings = {
     schema: gpio,
     standard: 'onoff',
     describe:
-      'Locks and door sensors: onoff (sysfs), unix:PATH or tcp:HOST:PORT (a simulator's socket), or none.',
+      "Locks and door sensors: onoff (sysfs), unix:PATH or tcp:HOST:PORT (a simulator's socket), or none.",
   },
   LOG_LEVEL: {
     schema: z.enum(['debug', 'info', 'warn', 'error']),
@@ -100,7 +100,7 @@ export const edgeSettings = {
   ),
   CLOSE_AFTER_EMPTY_MS: milliseconds(
     standard.core.closeAfterEmptyMs,
-    'A bin's door closes when the bin has been empty for so long.',
+    "A bin's door closes when the bin has been empty for so long.",
   ),
   UNLOCK_MAX_MS: milliseconds(
     standard.core.maxUnlockMs,

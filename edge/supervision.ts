@@ -1,0 +1,73 @@
+import { execFile } from 'node:child_process'
+import type { Log } from '../protocol/model/log.ts'
+import { every, type Cancel, type Clock } from '../protocol/model/runtime.ts'
+
+/** Tells the service manager something (`READY=1`, `WATCHDOG=1`, `STOPPING=1`; sd_notify(3)). */
+export type Notify = (state: string) => void
+
+/** What must answer before the hub calls itself alive. A probe that fails throws or returns false. */
+export type Probes = Readonly<Record<string, () => boolean>>
+
+/** The names of the probes that fail now, with their reasons. */
+export function failingProbes(probes: Probes): string[] {
+  return Object.entries(probes).flatMap(([name, probe]) => {
+    try {
+      return probe() ? [] : [name]
+    } catch (error) {
+      return [`${name} (${String(error)})`]
+    }
+  })
+}
+
+export interface SupervisionOptions {
+  clock: Clock
+  log: Log
+  notify: Notify
+  /** The manager restarts the service when it has not heard from it for so long; `undefined` where it does not watch. */
+  watchdogMs: number | undefined
+  probes: Probes
+}
+
+/**
+ * Reports that the hub is ready, and from then on that it is alive: only where its event loop turns (this runs in it)
+ * and every probe answers. A hub that hangs is thus restarted by its manager; the journal makes that safe.
+ */
+export function superviseBy({ clock, log, notify, watchdogMs, probes }: SupervisionOptions): Cancel {
+  notify('READY=1')
+  if (watchdogMs === undefined) return () => notify('STOPPING=1')
+  // Thrice within the time: one late notice is no reason for a restart.
+  const cancel = every(clock, watchdogMs / 3, () => {
+    const failing = failingProbes(probes)
+    if (failing.length === 0) notify('WATCHDOG=1')
+    else log.error({ failing }, 'the hub makes no progress: the watchdog is not told that it does')
+  })
+  return () => {
+    cancel()
+    notify('STOPPING=1')
+  }
+}
+
+/** The watchdog's time, as sd_watchdog_enabled(3) reads it from the environment. */
+export function watchdogMsOf(
+  environment: Readonly<Record<string, string | undefined>>,
+  pid: number,
+): number | undefined {
+  const { WATCHDOG_USEC, WATCHDOG_PID } = environment
+  if (WATCHDOG_PID !== undefined && WATCHDOG_PID !== String(pid)) return undefined
+  const microseconds = Number(WATCHDOG_USEC)
+  return Number.isFinite(microseconds) && microseconds > 0 ? microseconds / 1000 : undefined
+}
+
+/**
+ * Notices through systemd's own `systemd-notify`: Node has no datagram sockets in the file system. As it is another
+ * process, the unit needs `NotifyAccess=all`. Does nothing where no manager listens (`NOTIFY_SOCKET`).
+ */
+export function systemdNotify(socket: string | undefined, log: Log): Notify {
+  if (socket === undefined) return () => {}
+  return (state) => {
+    // Without `--no-block` it stays until the message was read, so that the manager can still see whose it is.
+    execFile('systemd-notify', [state], { env: { ...process.env, NOTIFY_SOCKET: socket } }, (error) => {
+      if (error) log.warn({ state, error: error.message }, 'the service manager could not be told')
+    })
+  }
+}
