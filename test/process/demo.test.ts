@@ -36,12 +36,12 @@ function start(...args: string[]) {
   })
   started.push(child)
   let text = ''
-  for (const stream of [child.stdout!, child.stderr!])
+  for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
   return {
     child,
     text: () => text,
-    async ready() {
+    ready: async () => {
       await vi.waitUntil(() => text.includes('Ctrl-C ends') || child.exitCode !== null, { timeout: 60_000 })
       if (child.exitCode !== null) throw new Error(`the demo ended: ${text}`)
     },

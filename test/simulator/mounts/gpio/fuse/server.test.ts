@@ -54,7 +54,7 @@ function setUp() {
       ask(Opcode.READ, io(handle, offset, size))!.body.toString(),
     write: (handle: bigint, text: string) =>
       ask(Opcode.WRITE, Buffer.concat([io(handle, 0, text.length), Buffer.from(text)]))!,
-    isDue(handle: bigint, pollHandle = 77n, notify = true) {
+    isDue: (handle: bigint, pollHandle = 77n, notify = true) => {
       const body = Buffer.alloc(24)
       body.writeBigUInt64LE(handle, 0)
       body.writeBigUInt64LE(pollHandle, 8)
