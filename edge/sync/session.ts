@@ -169,14 +169,17 @@ export function openSession(options: SessionOptions): Session {
     if (welcome.answers !== helloAtMs) return
     if (welcome.protocol !== MQTT_PROTOCOL_VERSION)
       return log.error({ protocol: welcome.protocol }, 'the cloud speaks another protocol')
+    if (senders.ledger.isOutdated() || senders.telemetry.isOutdated()) return
     phase = 'welcomed'
     cancelHello?.()
     watchQuiet()
+    // A repeated hello may have been judged by what came after it: then nothing is wrong.
+    const restart = welcome.ledger.restart && !senders.ledger.knows(welcome.ledger)
     core.setCloudClock(welcome.clock.wall - clock.monotonic())
     receiver.takeUp(welcome.outbox.epoch)
-    if (!welcome.ledger.restart) senders.ledger.welcomed(welcome.ledger)
+    if (!restart) senders.ledger.welcomed(welcome.ledger)
     senders.telemetry.welcomed(welcome.telemetry)
-    core.onWelcome(welcome)
+    core.onWelcome({ ...welcome, ledger: { ...welcome.ledger, restart } })
   }
 
   function onAck(ack: Ack): void {

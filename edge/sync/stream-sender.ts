@@ -26,7 +26,12 @@ export interface StreamSenderOptions {
 export interface StreamSender {
   /** Where the outbox stands, for a hello; a welcome that answers it is judged by this. */
   announce(): SenderPosition
+  /** Whether the outbox has begun another epoch since: no welcome says anything about that. */
+  isOutdated(): boolean
+  /** Takes up where the cloud stands; where that is not in this store's history it is a fork. */
   welcomed(position: ReceiverPosition): void
+  /** Whether the cloud's position lies in this store's history. */
+  knows(position: ReceiverPosition): boolean
   acked(ack: Ack): void
   /** The outbox has changed. */
   refresh(): void
@@ -39,6 +44,11 @@ export function createStreamSender(options: StreamSenderOptions): StreamSender {
   let state = initialSender(announced)
   let cancelTimer: Cancel | undefined
   const tagAt = (seq: number): number | undefined => outbox.tagAt(stream, seq)
+
+  function knows(position: ReceiverPosition): boolean {
+    const now = outbox.position(stream)
+    return position.epoch === now.epoch && isOurs(position, now, tagAt)
+  }
 
   function disarm(): void {
     cancelTimer?.()
@@ -106,17 +116,15 @@ export function createStreamSender(options: StreamSenderOptions): StreamSender {
       announced = outbox.position(stream)
       return announced
     },
+    isOutdated: () => outbox.position(stream).epoch !== announced.epoch,
+    knows,
     welcomed(position) {
-      const now = outbox.position(stream)
-      if (now.epoch !== announced.epoch || position.epoch !== now.epoch) return
-      const ours = isOurs(position, now, tagAt)
       // A lossy stream's sender has overwritten what the cloud still waits for, and goes on with what it has.
       const atLeast = stream === 'telemetry' ? 0 : announced.base
-      dispatch({ type: 'connected', cursor: position.cursor, ours, atLeast })
+      dispatch({ type: 'connected', cursor: position.cursor, ours: knows(position), atLeast })
     },
     acked(ack) {
-      const ours = ack.epoch === state.epoch && isOurs(ack, outbox.position(stream), tagAt)
-      dispatch({ ...ack, type: 'acked', ours })
+      dispatch({ ...ack, type: 'acked', ours: knows(ack) })
     },
     refresh() {
       const now = outbox.position(stream)

@@ -45,6 +45,7 @@ export class ScriptedCloud {
   #sender = initialSender(this.#outbox)
   #cancel: Cancel | undefined
   #tags = 1
+  epochs = 1
 
   constructor(line: Line, clock: VirtualClock) {
     this.#line = line
@@ -85,6 +86,7 @@ export class ScriptedCloud {
   /** The cloud's outbox begins a new epoch, as `cloud/gateway` does when the hub's position does not fit. */
   newEpoch(): void {
     this.#cancel?.()
+    this.epochs++
     const epoch = `c${this.#tags++}`.padEnd(32, '0')
     this.#outbox = { epoch, base: 0, baseTag: 0, last: this.#entries.length }
     this.#sender = initialSender(this.#outbox)
@@ -115,10 +117,14 @@ export class ScriptedCloud {
   #receive(topic: string, payload: string): void {
     const parsed: unknown = JSON.parse(payload)
     switch (parseUpTopic(topic)!.channel) {
-      case 'hello':
-        this.hellos.push(Hello.parse(parsed))
-        if (this.answersHello) this.#onHello(this.hellos.at(-1)!)
+      case 'hello': {
+        const hello = Hello.parse(parsed)
+        if (this.#isOvertaken(hello)) return
+        const isRepeated = this.hellos.at(-1)?.session === hello.session
+        this.hellos.push(hello)
+        if (this.answersHello) this.#onHello(hello, isRepeated)
         return
+      }
       case 'heartbeat':
         this.heartbeats.push(Heartbeat.parse(parsed))
         return
@@ -137,12 +143,19 @@ export class ScriptedCloud {
     }
   }
 
-  #onHello(hello: Hello): void {
+  /** No later than another one of its session. */
+  #isOvertaken(hello: Hello): boolean {
+    const latest = this.hellos.findLast(({ session }) => session === hello.session)
+    return latest !== undefined && hello.clock.monotonic <= latest.clock.monotonic
+  }
+
+  #onHello(hello: Hello, isRepeated: boolean): void {
     const restart = !this.#adopt('ledger', hello.ledger)
     this.#adopt('telemetry', hello.telemetry)
     const { epoch, cursor } = hello.inbox
-    const fits = epoch === this.#outbox.epoch && cursor >= this.#outbox.base && this.#isOurs(hello.inbox)
-    if (!fits && (epoch === null ? this.#outbox.base > 0 : true)) this.newEpoch()
+    const isBehind = cursor < this.#outbox.base && !isRepeated
+    const fits = epoch === this.#outbox.epoch && !isBehind && this.#isOurs(hello.inbox)
+    if (!fits && (epoch !== null || this.#outbox.base > 0)) this.newEpoch()
     const { position } = this.streams.ledger
     this.send('welcome', this.welcome({ ledger: { ...position, restart } }))
     const at = fits ? hello.inbox : { cursor: 0, tag: 0 }

@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest'
+import { setUp } from './set-up.ts'
+
+describe('a session', () => {
+  test('begins with its will, presence, hello and a heartbeat, and ends with a goodbye', () => {
+    const { clock, line, cloud, start } = setUp()
+    const hub = start()
+    expect(hub.sync.state()).toMatchObject({ phase: 'connecting', heardMsAgo: null })
+    clock.advance(10)
+    const { session } = cloud.hellos[0]!
+    expect(cloud.presences).toEqual([JSON.stringify({ session, online: true })])
+    expect(cloud.heartbeats).toMatchObject([{ session, health: { accepting_orders: true } }])
+    expect(hub.sync.state()).toMatchObject({ phase: 'welcomed', session })
+    hub.sync.stop()
+    clock.advance(60_000)
+    expect(cloud.presences[1]).toBe(JSON.stringify({ session, online: false }))
+    expect(hub.sync.state().phase).toBe('stopped')
+    expect(line.connections).toBe(1)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('has an id of its own on every connection, and its will names it', () => {
+    const { clock, line, cloud, start } = setUp()
+    start()
+    clock.advance(10)
+    line.cut()
+    clock.advance(1000)
+    expect(cloud.hellos[1]!.session).not.toBe(cloud.hellos[0]!.session)
+    expect(line.wills).toEqual([JSON.stringify({ session: cloud.hellos[0]!.session, online: false })])
+  })
+
+  test('is opened again for ever, with a back-off that a welcome resets', () => {
+    const { clock, line, start } = setUp()
+    const hub = start()
+    line.up = false
+    clock.advance(10)
+    expect(hub.sync.state().phase).toBe('waiting')
+    clock.advance(24 * 3600_000)
+    line.up = true
+    clock.advance(30_000)
+    expect(hub.sync.state().phase).toBe('welcomed')
+    line.cut()
+    clock.advance(510)
+    expect(line.connections).toBe(2)
+  })
+
+  test('repeats its hello until the welcome to this very session and hello comes', () => {
+    const { clock, cloud, start } = setUp()
+    cloud.answersHello = false
+    const hub = start()
+    clock.advance(10_000)
+    expect(cloud.hellos.map((hello) => hello.session)).toEqual(Array(4).fill(cloud.session))
+    cloud.send('welcome', cloud.welcome({ session: 'f'.repeat(32) }))
+    cloud.send('welcome', cloud.welcome({ answers: cloud.hellos[0]!.clock.monotonic }))
+    cloud.send('welcome', cloud.welcome({ protocol: 99 }))
+    clock.advance(10)
+    expect(hub.sync.state().phase).toBe('greeting')
+    cloud.answersHello = true
+    clock.advance(3000)
+    expect(hub.sync.state().phase).toBe('welcomed')
+    const count = cloud.hellos.length
+    clock.advance(30_000)
+    expect(cloud.hellos).toHaveLength(count)
+  })
+
+  test('answers a hail with a hello, at most once a second', () => {
+    const { clock, cloud, start } = setUp()
+    start()
+    clock.advance(5000)
+    for (let n = 0; n < 10; n++) cloud.send('hail', { session: null })
+    clock.advance(500)
+    expect(cloud.hellos).toHaveLength(2)
+    cloud.send('hail', { session: null })
+    clock.advance(300)
+    expect(cloud.hellos).toHaveLength(2)
+    clock.advance(500)
+    expect(cloud.hellos).toHaveLength(3)
+  })
+
+  test('says hello again when the cloud takes nothing, or is not heard, without dropping the connection', () => {
+    const { clock, line, cloud, start, details } = setUp()
+    const hub = start()
+    clock.advance(10)
+    cloud.answersBatches = false
+    hub.report('a')
+    clock.advance(7000)
+    expect(cloud.hellos).toHaveLength(2)
+    cloud.answersBatches = true
+    clock.advance(40_000)
+    expect(details()).toEqual(['a'])
+    const count = cloud.hellos.length
+    clock.advance(60_001)
+    expect(cloud.hellos).toHaveLength(count + 1)
+    expect(line.connections).toBe(1)
+  })
+
+  test('is deaf to nonsense', () => {
+    const { clock, cloud, start } = setUp()
+    const hub = start()
+    clock.advance(10)
+    for (const channel of ['welcome', 'entries', 'ack', 'command', 'hail'] as const)
+      for (const payload of ['', '{', 'null', '[]', '{"epoch":1}', `"${'x'.repeat(1_100_000)}"`])
+        cloud.send(channel, payload)
+    clock.advance(10)
+    expect(hub.warnings).toHaveLength(30)
+    hub.report('a')
+    clock.advance(10)
+    expect(cloud.streams.ledger.applied).toHaveLength(1)
+  })
+})
+
+describe('the heartbeat', () => {
+  test('comes every 15 s, and once half a second after changes of health', () => {
+    const { clock, cloud, start } = setUp()
+    const hub = start()
+    clock.advance(45_010)
+    expect(cloud.heartbeats).toHaveLength(4)
+    hub.changeHealth()
+    clock.advance(400)
+    hub.changeHealth()
+    clock.advance(90)
+    expect(cloud.heartbeats).toHaveLength(4)
+    clock.advance(20)
+    expect(cloud.heartbeats).toHaveLength(5)
+    expect(cloud.heartbeats[4]!.monotonic).toBe(45_510)
+  })
+})
+
+describe("the cloud's clock", () => {
+  test('is its time in the welcome, carried on by the monotonic clock whatever the wall clock does', () => {
+    const { clock, cloud, start } = setUp()
+    clock.advance(5000)
+    clock.shiftWall(-1e12)
+    const hub = start()
+    clock.advance(3)
+    expect(hub.offsets).toEqual([cloud.wallMs - 5003])
+  })
+})
+
+describe('I2: a command', () => {
+  test('is carried out within its session and time, and its result published', () => {
+    const { clock, cloud, start } = setUp()
+    const hub = start()
+    clock.advance(10)
+    const id = cloud.command()
+    clock.advance(10)
+    expect(hub.executed).toEqual([id])
+    expect(cloud.results).toMatchObject([{ command_id: id, outcome: 'executed', session: cloud.session }])
+  })
+
+  test('of another session is refused', () => {
+    const { clock, line, cloud, start } = setUp()
+    const hub = start()
+    clock.advance(10)
+    const { session } = cloud
+    line.cut()
+    clock.advance(1000)
+    const id = cloud.command({ session })
+    clock.advance(10)
+    expect(hub.executed).toEqual([])
+    expect(cloud.results).toMatchObject([
+      { command_id: id, outcome: 'refused', reason: 'stale_session', data: null },
+    ])
+  })
+
+  test("past its time on the hub's monotonic clock is refused, whatever the wall clock says", () => {
+    const { clock, cloud, start } = setUp()
+    const hub = start()
+    clock.advance(10)
+    clock.shiftWall(-3600_000)
+    const late = cloud.command({ expires_monotonic: 10 })
+    clock.advance(10)
+    clock.shiftWall(7200_000)
+    const timely = cloud.command()
+    clock.advance(10)
+    expect(cloud.results.map(({ command_id, reason }) => [command_id, reason])).toEqual([
+      [late, 'expired'],
+      [timely, null],
+    ])
+    expect(hub.executed).toEqual([timely])
+  })
+})

@@ -1,0 +1,25 @@
+import Database from 'better-sqlite3'
+import { defaultSyncSettings } from '../../../edge/sync/settings.ts'
+import type { SyncSettings } from '../../../edge/sync/settings.ts'
+import { virtualRuntime } from '../../support/virtual-clock.ts'
+import { startHub } from './hub-life.ts'
+import { Line } from './line.ts'
+import { ScriptedCloud } from './scripted-cloud.ts'
+
+/** A scripted cloud, a line to it, and a database for hubs to live on. */
+export function setUp(settings: Partial<SyncSettings> = {}) {
+  const runtime = virtualRuntime()
+  const { clock } = runtime
+  const line = new Line(clock)
+  const cloud = new ScriptedCloud(line, clock)
+  const db = new Database(':memory:')
+  const startOn = (db: Database.Database) =>
+    startHub(db, line, runtime, { ...defaultSyncSettings, ...settings })
+  const start = () => startOn(db)
+  const details = (): unknown[] =>
+    cloud.streams.ledger.applied.map((body) => {
+      const entry = body as { kind: string; detail?: string }
+      return entry.detail ?? entry.kind
+    })
+  return { clock, line, cloud, db, start, startOn, details }
+}
