@@ -1,0 +1,168 @@
+import { createOrder, setItem } from '../../cloud/orders/cart.ts'
+import { deleteOrder } from '../../cloud/orders/delete-order.ts'
+import { confirmExternal } from '../../cloud/payments/confirm-external.ts'
+import { confirmPayment } from '../../cloud/payments/confirm-payment.ts'
+import { pay } from '../../cloud/payments/pay.ts'
+import { refundOrder } from '../../cloud/payments/refund-order.ts'
+import type { CommerceServices } from '../../cloud/payments/services.ts'
+import { ApiError } from '../../cloud/http/api-error.ts'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import type { Chance } from './chance.ts'
+import type { Coverage } from './coverage.ts'
+import type { Room } from './room.ts'
+
+const HUB = 1
+const PRODUCTS = [1, 2, 3, 4, 5, 6]
+
+export interface CustomerWorld {
+  room: Room
+  chance: Chance
+  coverage: Coverage
+  /** The cloud, while it is up. */
+  cloud(): CommerceServices | undefined
+  sleep(ms: number): Promise<void>
+  /** An error that is no answer: a simulated crash, or a defect. */
+  report(error: unknown): void
+  /** Whether people still come in. */
+  isOpen(): boolean
+}
+
+/** An answer from the cloud: a value, an error of the API, or nothing (it died, or it is down). */
+type Answer<T> = { kind: 'ok'; value: T } | { kind: 'refused'; code: string } | { kind: 'silence' }
+
+/** Asks the cloud as an HTTP client does: whoever dies meanwhile, no answer comes, and the client gives up in the end. */
+async function ask<T>(
+  world: CustomerWorld,
+  call: (cloud: CommerceServices) => Promise<T>,
+): Promise<Answer<T>> {
+  const cloud = world.cloud()
+  if (!cloud) return { kind: 'silence' }
+  const answer = call(cloud).then(
+    (value): Answer<T> => ({ kind: 'ok', value }),
+    (error: unknown): Answer<T> => {
+      if (error instanceof ApiError) return { kind: 'refused', code: error.code }
+      world.report(error)
+      return { kind: 'silence' }
+    },
+  )
+  const patience = world.sleep(60_000).then((): Answer<T> => ({ kind: 'silence' }))
+  return Promise.race([answer, patience])
+}
+
+/** Asks again until something answers, or nobody has for long. */
+async function insist<T>(
+  world: CustomerWorld,
+  call: (cloud: CommerceServices) => Promise<T>,
+): Promise<Answer<T>> {
+  for (let attempt = 0; attempt < 8; attempt++) {
+    const answer = await ask(world, call)
+    if (answer.kind !== 'silence') return answer
+    await world.sleep(world.chance.between(500, 5000))
+  }
+  return { kind: 'silence' }
+}
+
+/** One customer, who comes now and then, buys, and sometimes behaves badly. */
+export async function liveCustomer(world: CustomerWorld, userId: number): Promise<void> {
+  const { chance, coverage } = world
+  while (world.isOpen()) {
+    await world.sleep(chance.between(0, 60_000))
+    if (!world.isOpen()) return
+    const ended = await buyOnce(world, userId)
+    coverage.hit(`customer ${ended}`)
+  }
+}
+
+async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
+  const { chance } = world
+  const created = await insist(world, ({ context }) => createOrder(context, { userId, hubId: HUB }))
+  if (created.kind !== 'ok') return `cart ${created.kind === 'refused' ? created.code : created.kind}`
+  const orderId = created.value.id
+  const key = { userId, orderId, hubId: HUB }
+  if (created.value.processing_status === OrderStatus.NEW) {
+    for (let line = chance.between(1, 3); line > 0; line--) {
+      const change = { productId: chance.pick(PRODUCTS), quantity: chance.between(1, 3) }
+      const set = await insist(world, ({ context }) => setItem(context, key, change))
+      if (set.kind === 'refused') world.coverage.hit(`customer item ${set.code}`)
+    }
+    if (chance.happens(0.05)) return 'left the cart behind'
+    const paid = await payFor(world, key)
+    if (paid !== undefined) return paid
+  }
+  if (chance.happens(0.08)) {
+    const deleted = await insist(world, (cloud) => deleteOrder(cloud, key, `user ${userId}`))
+    world.coverage.hit(`customer cancels: ${deleted.kind === 'refused' ? deleted.code : deleted.kind}`)
+  }
+  if (chance.happens(0.05)) {
+    const refunded = await insist(world, (cloud) =>
+      refundOrder(cloud, {
+        orderId,
+        mayTouch: () => Promise.resolve(true),
+        amount: chance.happens(0.5) ? chance.between(1, 300) : undefined,
+        actor: 'owner',
+      }),
+    )
+    world.coverage.hit(`owner refunds: ${refunded.kind === 'refused' ? refunded.code : refunded.kind}`)
+  }
+  return collect(world, orderId)
+}
+
+type Key = { userId: number; orderId: number; hubId: number }
+
+/** What ended the visit, or undefined where the order is on its way. */
+async function payFor(world: CustomerWorld, { userId, orderId }: Key): Promise<string | undefined> {
+  const { chance } = world
+  const draw = chance.fraction()
+  const method =
+    draw < 0.7
+      ? 'pm_card_visa'
+      : draw < 0.76
+        ? 'pm_card_chargeDeclined'
+        : draw < 0.86
+          ? 'pm_card_authenticationRequired'
+          : draw < 0.9
+            ? 'pm_card_refundFail'
+            : 'external'
+  const paid = await insist(world, (cloud) => pay(cloud, { userId, orderId, method }))
+  if (paid.kind === 'refused') return `pay ${paid.code}`
+  if (paid.kind === 'silence') return 'pay silence'
+  const { status, payment_id, next_action } = paid.value
+  if (status !== 'requires_action') return undefined
+  if (chance.happens(0.2)) return 'abandoned the payment'
+  await world.sleep(chance.between(500, 20_000))
+  if (method === 'external') {
+    const { bin_number: bin } = next_action as { bin_number: number }
+    await insist(world, ({ context }) => confirmExternal(context, { hubId: HUB, bin, key: 'integrator' }))
+  } else {
+    await insist(world, (cloud) => confirmPayment(cloud, { userId, orderId, paymentId: payment_id }))
+  }
+  return undefined
+}
+
+/** Waits for the bins, opens them, takes what is there. */
+async function collect(world: CustomerWorld, orderId: number): Promise<string> {
+  const { chance, room } = world
+  const waiter = chance.happens(0.06)
+  for (let polls = 0; polls < 200; polls++) {
+    await world.sleep(chance.between(1000, 5000))
+    const seen = await ask(world, ({ context }) =>
+      context.db.kysely.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirst(),
+    )
+    if (seen.kind !== 'ok') continue
+    if (seen.value === undefined) return 'order gone'
+    const { processing_status: status, bins: binText } = seen.value
+    if (status >= OrderStatus.COMPLETED || status === OrderStatus.NEW) return `ended ${status}`
+    if (status < OrderStatus.READY) continue
+    if (waiter) return 'never collects'
+    const bins = JSON.parse(binText) as number[]
+    await ask(world, ({ commands }) =>
+      commands.send({ hubId: HUB, body: { name: 'open_delivery', order_id: orderId, bins }, actor: 'user' }),
+    )
+    for (const bin of bins) {
+      await world.sleep(chance.between(500, 6000))
+      room.hub.act({ action: 'take_items', target: `bin-${bin}` })
+      if (chance.happens(0.2)) room.hub.act({ action: 'close_door', target: `bin-${bin}` })
+    }
+  }
+  return 'ran out of patience'
+}

@@ -1,0 +1,127 @@
+import BetterSqlite3 from 'better-sqlite3'
+import { createHub, type Hub } from '../../edge/hub.ts'
+import { openStore } from '../../edge/journal/store.ts'
+import { defaultHubSettings } from '../../edge/settings.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import type { Chance } from './chance.ts'
+import type { Coverage } from './coverage.ts'
+import type { CrashPoints } from './crash-points.ts'
+import { simulatedHardware } from './hardware.ts'
+import type { Network } from './network.ts'
+import type { Room } from './room.ts'
+import type { Life, Scheduler } from './scheduler.ts'
+import { CommandWitness } from './stale-commands.ts'
+
+interface Parts {
+  scheduler: Scheduler
+  network: Network
+  room: Room
+  chance: Chance
+  coverage: Coverage
+  crashPoints: CrashPoints
+}
+
+/** The hub's service over its lives, on one journal that outlives them. */
+export class HubNode {
+  readonly #parts: Parts
+  #journal = new BetterSqlite3(':memory:')
+  #copy: Buffer | undefined
+  #life: Life | undefined
+  #hub: Hub | undefined
+  /** Milliseconds by which its wall clock is wrong. */
+  #wallOffset = 0
+  heldDown = false
+  readonly commands = new CommandWitness()
+  /** Operations that commands caused, over all stores. */
+  readonly commandOfOperation = new Map<string, string>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  get hub(): Hub | undefined {
+    return this.#life?.alive === true ? this.#hub : undefined
+  }
+
+  get journal(): BetterSqlite3.Database {
+    return this.#journal
+  }
+
+  start(): void {
+    const { scheduler, network, room, chance, coverage, crashPoints } = this.#parts
+    if (this.heldDown || this.#life?.alive === true) return
+    const life = scheduler.newLife('hub', () => {
+      coverage.hit('hub lives ended')
+      room.unplug(life)
+      network.cut((one) => one === life, 'process gone')
+      if (this.#journal.inTransaction) this.#journal.exec('ROLLBACK')
+      room.plan(chance.between(200, 6000), () => this.start())
+    })
+    this.#life = life
+    scheduler.plan(life, 0, () => {
+      const checkpoint = crashPoints.forLife(life)
+      const clock = scheduler.clock(life, () => this.#wallOffset)
+      const store = openStore({ path: ':memory:', database: this.#journal, checkpoint, log: silentLog })
+      const hub = createHub({
+        runtime: { clock, random: chance },
+        log: silentLog,
+        store,
+        hardware: simulatedHardware,
+        openPort: room.portsFor(life),
+        gpio: room.gpioFor(life),
+        openTransport: this.commands.tap(network.transportFor('hub', life), clock),
+        checkpoint,
+        settings: defaultHubSettings,
+      })
+      this.#hub = hub
+      hub.start()
+    })
+  }
+
+  kill(reason = 'SIGKILL'): void {
+    if (this.#life) this.#parts.scheduler.kill(this.#life, reason)
+  }
+
+  /** The wall clock jumps; a board without a battery may wake up in 1970. */
+  shiftWall(offsetMs: number): void {
+    this.#wallOffset = offsetMs
+  }
+
+  /** The card breaks, and a new one is put in. */
+  loseStore(): void {
+    this.kill('new card')
+    this.noteCommands()
+    this.#journal = new BetterSqlite3(':memory:')
+  }
+
+  backUp(): void {
+    if (!this.#journal.inTransaction) this.#copy = this.#journal.serialize()
+  }
+
+  /** The store goes back to its last copy. False where there is none. */
+  restore(): boolean {
+    if (!this.#copy) return false
+    this.kill('restored')
+    this.noteCommands()
+    this.#journal = new BetterSqlite3(this.#copy)
+    return true
+  }
+
+  /** Takes down which command each operation was for, before the journal that says so is gone. */
+  noteCommands(): void {
+    const table = this.#journal.prepare("SELECT 1 FROM sqlite_master WHERE name = 'operations'").get()
+    if (!table) return
+    const rows = this.#journal
+      .prepare<[], { id: string; command_id: string }>(
+        'SELECT id, command_id FROM operations WHERE command_id IS NOT NULL',
+      )
+      .all()
+    for (const row of rows) this.commandOfOperation.set(row.id, row.command_id)
+  }
+
+  /** No page can be added to the store for a while. */
+  fillDisk(full: boolean): void {
+    const pages = this.#journal.pragma('page_count', { simple: true }) as number
+    this.#journal.pragma(`max_page_count = ${full ? pages : 1_000_000}`)
+  }
+}
