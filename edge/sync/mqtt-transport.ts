@@ -60,10 +60,9 @@ export function mqttTransport(settings: MqttOptions): OpenTransport {
     })
     client.on('close', () => fail(reason))
     client.on('connect', () => {
-      client.subscribe([...options.subscribe], { qos: 1 }, (error, granted) => {
+      client.subscribe([...options.subscribe], { qos: 1 }, (error) => {
         if (ended) return
         if (error) return fail(error.message)
-        if (granted?.some(({ qos }) => qos === 128)) return fail('a subscription was refused')
         handlers.onConnect()
       })
     })
