@@ -1,0 +1,182 @@
+import { Hono, type Context } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import type { z } from 'zod'
+import type { Log } from '../../protocol/model/log.ts'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
+import type { HubCore, LocalOutcome } from '../fulfilment/core-types.ts'
+import type { LinkSummary } from '../hardware/controllers.ts'
+import { failingProbes, type Probes } from '../supervision.ts'
+import type { SyncState } from '../sync/sync.ts'
+import { bearerCheck } from './bearer.ts'
+import { LocalError } from './local-error.ts'
+import { page, pagePolicy } from './page.ts'
+import { BinNumber, Count, DoorName, Nothing, OperationId, Restock, Settle, Unlock } from './requests.ts'
+
+/** What the local API does with the hub. */
+export type LocalCore = Pick<
+  HubCore,
+  | 'operate'
+  | 'health'
+  | 'settle'
+  | 'restock'
+  | 'count'
+  | 'unlockDoor'
+  | 'unknownOperations'
+  | 'orders'
+  | 'stock'
+>
+
+export interface LocalApiOptions {
+  hubId: number
+  core: LocalCore
+  sync: { state(): SyncState }
+  links: () => LinkSummary[]
+  probes: Probes
+  /** Bearer token of every path below `/api`. */
+  token: string
+  clock: Clock
+  log: Log
+  /** How long a motion may take until its caller is told that no result came. */
+  motionTimeoutMs: number
+}
+
+const MAX_BODY_BYTES = 16 * 1024
+
+const motions = {
+  open: 'open_bin',
+  close: 'close_bin',
+  raise: 'raise_bin',
+  lower: 'lower_bin',
+} as const
+
+/**
+ * The hub's own interface, for people who stand before it: it needs neither the cloud nor the internet. `GET /health`
+ * is for supervisors and takes no token; all of `/api` takes one.
+ */
+export function createLocalApi(options: LocalApiOptions): Hono {
+  const { core, log } = options
+  const authorized = bearerCheck(options.token)
+  const app = new Hono()
+
+  app.onError((error, c) => {
+    if (!(error instanceof LocalError))
+      log.error({ path: c.req.path, error: String(error) }, 'local API failed')
+    return answer(c, error instanceof LocalError ? error : new LocalError('internal_error'))
+  })
+  app.notFound((c) => answer(c, new LocalError('not_found')))
+  app.use(async (c, next) => {
+    await next()
+    c.header('Cache-Control', 'no-store')
+    c.header('X-Content-Type-Options', 'nosniff')
+  })
+
+  app.get('/', (c) => c.html(page, 200, { 'Content-Security-Policy': pagePolicy }))
+  app.get('/health', (c) => {
+    const failing = failingProbes(options.probes)
+    const { phase, heardMsAgo } = options.sync.state()
+    const status = failing.length === 0 ? 'ok' : 'failing'
+    const body = { status, hub_id: options.hubId, failing, sync: { phase, heard_ms_ago: heardMsAgo } }
+    return c.json(body, failing.length === 0 ? 200 : 503)
+  })
+
+  app.use('/api/*', async (c, next) => {
+    if (authorized(c.req.header('authorization'))) return next()
+    c.header('WWW-Authenticate', 'Bearer realm="larder-hub"')
+    throw new LocalError('authentication_required')
+  })
+  app.use(
+    '/api/*',
+    bodyLimit({
+      maxSize: MAX_BODY_BYTES,
+      onError: () => {
+        throw new LocalError('payload_too_large')
+      },
+    }),
+  )
+
+  app.get('/api/state', (c) => c.json(stateOf(options)))
+  app.post('/api/operations/:id/settle', async (c) => {
+    const id = parse(OperationId, c.req.param('id'), 'id')
+    const { happened } = await bodyOf(c, Settle)
+    return done(c, core.settle(id, happened))
+  })
+  app.post('/api/stock/count', async (c) => {
+    const { location, units } = await bodyOf(c, Count)
+    return done(c, core.count(location, units))
+  })
+  app.post('/api/stock/restock', async (c) => {
+    const { location, units } = await bodyOf(c, Restock)
+    return done(c, core.restock(location, units))
+  })
+  app.post('/api/doors/:door/unlock', async (c) => {
+    const door = parse(DoorName, c.req.param('door'), 'door')
+    const { for_ms: forMs } = await bodyOf(c, Unlock)
+    return done(c, core.unlockDoor(door, forMs))
+  })
+  for (const [motion, name] of Object.entries(motions))
+    app.post(`/api/bins/:number/${motion}`, async (c) => {
+      const bin = parse(BinNumber, c.req.param('number'), 'number')
+      await bodyOf(c, Nothing)
+      const result = await operate(options, { name, bin })
+      log.info({ bin, motion, outcome: result.outcome, reason: result.reason }, 'local command')
+      return moved(c, result)
+    })
+  return app
+}
+
+function stateOf({ hubId, core, sync, links }: LocalApiOptions) {
+  return {
+    hub_id: hubId,
+    health: core.health(),
+    orders: core.orders(),
+    stock: core.stock(),
+    unknown_operations: core.unknownOperations(),
+    links: links(),
+    sync: sync.state(),
+  }
+}
+
+/** Resolves with the result, or rejects after `motionTimeoutMs`. */
+function operate(
+  { core, clock, motionTimeoutMs }: LocalApiOptions,
+  body: CommandBody,
+): Promise<CommandResult> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(motionTimeoutMs, () => reject(new LocalError('timeout')))
+    core.operate(body, (result) => {
+      cancel()
+      resolve(result)
+    })
+  })
+}
+
+function moved(c: Context, { outcome, reason, data }: CommandResult): Response {
+  if (outcome === 'executed') return c.json({ ok: true, ...data })
+  throw new LocalError(outcome, { reason, ...data })
+}
+
+function done(c: Context, outcome: LocalOutcome): Response {
+  if (outcome.ok) return c.json({ ok: true })
+  throw new LocalError(outcome.reason === 'invalid' ? 'invalid_request' : outcome.reason)
+}
+
+async function bodyOf<T extends z.ZodType>(c: Context, schema: T): Promise<z.output<T>> {
+  const text = await c.req.text()
+  let json: unknown
+  try {
+    json = text === '' ? {} : JSON.parse(text)
+  } catch {
+    throw new LocalError('invalid_json')
+  }
+  return parse(schema, json, 'body')
+}
+
+function parse<T extends z.ZodType>(schema: T, value: unknown, where: string): z.output<T> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const problems = result.error.issues.map(({ path, message }) => ({ loc: [where, ...path], message }))
+  throw new LocalError('invalid_request', { problems })
+}
+
+const answer = (c: Context, error: LocalError): Response => c.json(error.body(), error.status)
