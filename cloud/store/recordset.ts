@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely'
 import type { DatabaseKind } from './migrations/migration.ts'
 
-const columnTypes = { int: 'bigint', text: 'text' } as const
+const columnTypes = { int: 'bigint', real: 'double precision', text: 'text' } as const
 
 /**
  * Many rows as one parameter: the source `r` of a statement whose text stays the same however many rows there are, so

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { discountedPrice } from '../../../cloud/catalogue/price.ts'
 import { priceOrder, taxOn, unitShare } from '../../../cloud/orders/pricing.ts'

@@ -274,7 +274,7 @@ onEachDatabase('money', (open) => {
           ? [claim.value.next_action.bin_number]
           : [],
       )
-      expect(bins.toSorted()).toEqual([1, 2, 3, 4])
+      expect(bins.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
       expect(claims.filter(({ status }) => status === 'rejected')).toMatchObject([
         { reason: { code: 'no_bin_available' } },
       ])

@@ -130,7 +130,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     report: (...entries) =>
       db.transact(async (tx) => {
         for (const partial of entries) {
-          const entry = { ...partial, at: runtime.clock.now() } as HubEntry
+          const entry: HubEntry = { ...partial, at: runtime.clock.now() }
           if (isStock(entry)) await applyStockEntries(tx, context, 1, [entry])
           else if (entry.kind === 'snapshot') await applySnapshot(tx, context, 1, entry)
           else if (entry.kind === 'operation.unknown' || entry.kind === 'operation.settled')

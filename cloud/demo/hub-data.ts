@@ -1,0 +1,231 @@
+import { digestOf } from '../credentials/api-key.ts'
+import { upcCheckDigit } from '../../protocol/model/upc.ts'
+import { uuidv7 } from '../../protocol/model/ids.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { Tx } from '../store/database.ts'
+import { demoProducts, type DemoProduct } from './assortment.ts'
+import type { DemoChance } from './chance.ts'
+import { insertMany } from './insert-many.ts'
+
+/** The hardware that the demo's hubs have (`simulator/hardware/demo-hub.json`): room for every facing below. */
+const ROOM = { cabinets: 4, shelves: 5, rows: 6, depth: 10 }
+
+export interface DemoHub {
+  id: number
+  ownerId: number
+  name: string
+  street: string
+  city: string
+  state: string
+  postalCode: string
+  longitude: number
+  latitude: number
+  timezone: string
+  taxBasisPoints: number
+  /** How many products of the assortment it sells. */
+  products: number
+  /** How many of them have a second facing. */
+  doubled: number
+}
+
+export const demoHubs: readonly DemoHub[] = [
+  {
+    id: 1,
+    ownerId: 1,
+    name: 'Central Station',
+    street: '1 Station Square',
+    city: 'Springfield',
+    state: 'IL',
+    postalCode: '62701',
+    longitude: -89.6501,
+    latitude: 39.7817,
+    timezone: 'America/Chicago',
+    taxBasisPoints: 825,
+    products: demoProducts.length,
+    doubled: 8,
+  },
+  {
+    id: 2,
+    ownerId: 1,
+    name: 'University Library',
+    street: '200 College Avenue',
+    city: 'Springfield',
+    state: 'IL',
+    postalCode: '62703',
+    longitude: -89.6337,
+    latitude: 39.7635,
+    timezone: 'America/Chicago',
+    taxBasisPoints: 825,
+    products: 20,
+    doubled: 0,
+  },
+  {
+    id: 3,
+    ownerId: 2,
+    name: 'Harbour Hotel',
+    street: '8 Quay Street',
+    city: 'Portland',
+    state: 'ME',
+    postalCode: '04101',
+    longitude: -70.2553,
+    latitude: 43.6591,
+    timezone: 'America/New_York',
+    taxBasisPoints: 550,
+    products: 40,
+    doubled: 4,
+  },
+]
+
+export interface SeededProduct extends DemoProduct {
+  id: number
+  upc: string
+}
+export interface SeededFacing {
+  cabinet: number
+  shelf: number
+  row: number
+  product_id: number
+  units: number
+}
+export interface SeededHub {
+  hub: DemoHub
+  mqttPassword: string
+  products: SeededProduct[]
+  facings: SeededFacing[]
+}
+
+/** Inserts a hub with its products, its planogram, and its shelves as they were counted. */
+export async function insertHub(
+  tx: Tx,
+  runtime: Runtime,
+  hub: DemoHub,
+  options: { firstProductId: number; mqttPassword: string; chance: DemoChance },
+): Promise<SeededHub> {
+  const products = demoProducts.slice(0, hub.products).map((product, index) => ({
+    ...product,
+    id: options.firstProductId + index,
+    upc: upcOf(index),
+  }))
+  const facings = arrange(products, hub.doubled, options.chance)
+  const seeded = { hub, mqttPassword: options.mqttPassword, products, facings }
+  await insertHubRow(tx, seeded, runtime.clock.now())
+  await insertProducts(tx, seeded, options.chance)
+  await insertFacings(tx, seeded, runtime)
+  return seeded
+}
+
+async function insertHubRow(tx: Tx, { hub, mqttPassword }: SeededHub, now: number): Promise<void> {
+  await insertMany(tx, 'hubs', [
+    {
+      id: hub.id,
+      owner_id: hub.ownerId,
+      name: hub.name,
+      street_address_1: hub.street,
+      street_address_2: null,
+      city: hub.city,
+      state: hub.state,
+      postal_code: hub.postalCode,
+      longitude: hub.longitude,
+      latitude: hub.latitude,
+      timezone: hub.timezone,
+      hub_status: 'active',
+      mqtt_password_digest: digestOf(mqttPassword),
+      accepting_orders: 1,
+      disabled_bins: '[]',
+      disabled_fridges: '[]',
+      tax_basis_points: hub.taxBasisPoints,
+      created_at: now,
+    },
+  ])
+}
+
+async function insertProducts(
+  tx: Tx,
+  { hub, products, facings }: SeededHub,
+  chance: DemoChance,
+): Promise<void> {
+  const categories = await categoryIds(tx)
+  await insertMany(
+    tx,
+    'products',
+    products.map((product) => {
+      const own = facings.filter((facing) => facing.product_id === product.id)
+      const { cabinet, shelf, row } = own[0]!
+      return {
+        id: product.id,
+        hub_id: hub.id,
+        name: product.name,
+        upc: product.upc,
+        description: `${product.name}, from the ${product.subcategory.toLowerCase()} shelf.`,
+        category_id: categories.get(product.category)!,
+        subcategory_id: categories.get(product.subcategory)!,
+        original_price: product.price,
+        markdown_percent: product.markdown,
+        purchase_price: product.cost,
+        image_url: imageOf(product),
+        is_bestseller: chance.fraction() < 0.15 ? 1 : 0,
+        is_active: 1,
+        cabinet,
+        shelf,
+        row,
+        quantity: own.reduce((sum, { units }) => sum + units, 0),
+        reserved: 0,
+      }
+    }),
+  )
+}
+
+async function insertFacings(tx: Tx, { hub, facings }: SeededHub, runtime: Runtime): Promise<void> {
+  const now = runtime.clock.now()
+  await insertMany(
+    tx,
+    'facings',
+    facings.map(({ units, ...place }, index) => ({
+      hub_id: hub.id,
+      ...place,
+      is_primary: facings.findIndex(({ product_id }) => product_id === place.product_id) === index ? 1 : 0,
+      quantity: units,
+    })),
+  )
+  await insertMany(
+    tx,
+    'stock_ledger',
+    facings.map(({ units, ...place }) => ({
+      hub_id: hub.id,
+      ...place,
+      kind: 'counted',
+      delta: units,
+      cause_id: uuidv7(runtime),
+      order_id: null,
+      item_id: null,
+      at: now,
+    })),
+  )
+}
+
+export const imageOf = ({ name }: DemoProduct): string =>
+  `/images/${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.webp`
+
+/** A number that no real article has (GS1 keeps the prefix 2 for use inside a shop), with its check digit. */
+function upcOf(index: number): string {
+  const digits = `2${String(40_000 + index * 7).padStart(10, '0')}`
+  return `${digits}${upcCheckDigit(digits)}`
+}
+
+/** One facing each, cabinet by cabinet, then the second ones in what room is left. */
+function arrange(products: readonly SeededProduct[], doubled: number, chance: DemoChance): SeededFacing[] {
+  const places: Omit<SeededFacing, 'product_id' | 'units'>[] = []
+  for (let cabinet = 1; cabinet <= ROOM.cabinets; cabinet += 1)
+    for (let shelf = 1; shelf <= ROOM.shelves; shelf += 1)
+      for (let row = 1; row <= ROOM.rows; row += 1) places.push({ cabinet, shelf, row })
+  return [...products, ...products.slice(0, doubled)].map((product, index) => ({
+    ...places[index]!,
+    product_id: product.id,
+    units: chance.between(6, ROOM.depth),
+  }))
+}
+
+async function categoryIds(tx: Tx): Promise<Map<string, number>> {
+  const rows = await tx.q.selectFrom('categories').select(['id', 'name']).execute()
+  return new Map(rows.map(({ id, name }) => [name, id]))
+}

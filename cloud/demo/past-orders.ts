@@ -1,0 +1,165 @@
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { priceOrder } from '../orders/pricing.ts'
+import type { Tx } from '../store/database.ts'
+import type { DemoChance } from './chance.ts'
+import { imageOf, type SeededHub, type SeededProduct } from './hub-data.ts'
+import { insertMany } from './insert-many.ts'
+
+const DAY = 86_400_000
+const MINUTE = 60_000
+
+export interface PastOptions {
+  seeded: SeededHub
+  chance: DemoChance
+  now: number
+  days: number
+  /** Orders on a common day; weekends have half as many, and business has grown. */
+  perDay: number
+  users: readonly number[]
+  ids: { order: number; item: number }
+}
+
+type Row = Record<string, string | number | null>
+interface Books {
+  orders: Row[]
+  items: Row[]
+  payments: Row[]
+  intents: Row[]
+}
+
+/** Fills the past with completed orders, paid by card at the sandbox, so that they can be refunded like any other. */
+export async function insertPastOrders(tx: Tx, options: PastOptions): Promise<void> {
+  const books: Books = { orders: [], items: [], payments: [], intents: [] }
+  for (let day = options.days; day >= 1; day -= 1) addDay(books, options, day)
+  await insertMany(tx, 'orders', books.orders)
+  await insertMany(tx, 'order_items', books.items)
+  await insertMany(tx, 'payments', books.payments)
+  await insertMany(tx, 'sandbox_intents', books.intents)
+}
+
+function addDay(books: Books, options: PastOptions, daysAgo: number): void {
+  const { chance, now, days, perDay } = options
+  const midnight = now - (now % DAY) - daysAgo * DAY
+  const weekday = new Date(midnight).getUTCDay()
+  const growth = 0.6 + (0.4 * (days - daysAgo)) / days
+  const count = Math.round(
+    perDay * growth * (weekday === 0 || weekday === 6 ? 0.5 : 1) * (0.7 + 0.6 * chance.fraction()),
+  )
+  const times = Array.from(
+    { length: count },
+    () => midnight + 6 * 60 * MINUTE + chance.between(0, 17 * 60 * MINUTE),
+  )
+  for (const at of times.toSorted((a, b) => a - b)) addOrder(books, options, at)
+}
+
+function addOrder(books: Books, { seeded, chance, users, ids }: PastOptions, at: number): void {
+  const id = ids.order++
+  const userId = chance.pick(users)
+  const chosen = choose(seeded.products, chance)
+  const lines = chosen.map((product) => ({
+    product,
+    quantity: chance.fraction() < 0.8 ? 1 : chance.between(2, 3),
+  }))
+  const priced = priceOrder(
+    lines.map(({ product, quantity }) => ({
+      quantity,
+      originalPrice: product.price,
+      markdownPercent: product.markdown,
+    })),
+    seeded.hub.taxBasisPoints,
+  )
+  const bin = chance.between(1, 4)
+  const paidAt = at + chance.between(1, 6) * MINUTE
+  const readyAt = paidAt + chance.between(20, 90) * 1000
+  books.orders.push({
+    id,
+    user_id: userId,
+    hub_id: seeded.hub.id,
+    processing_status: OrderStatus.COMPLETED,
+    payment_status: 'completed',
+    currency: 'USD',
+    total_price_original: priced.totalOriginal,
+    total_price_discounted: priced.totalDiscounted,
+    tax_total: priced.taxTotal,
+    total: priced.total,
+    version: 7,
+    reserved_bin: null,
+    open_when_ready: 0,
+    bins: JSON.stringify([bin]),
+    queued_order: null,
+    failure_reason: null,
+    created_at: at,
+    updated_at: readyAt + MINUTE,
+    queued_at: paidAt,
+    preparing_at: paidAt + 1000,
+    ready_at: readyAt,
+    finished_at: readyAt + MINUTE,
+  })
+  for (const [index, { product, quantity }] of lines.entries()) {
+    const price = priced.lines[index]!
+    books.items.push({
+      id: ids.item++,
+      order_id: id,
+      product_id: product.id,
+      qty: quantity,
+      upc: product.upc,
+      name: product.name,
+      image_url: imageOf(product),
+      unit_price_original: price.unitPriceOriginal,
+      unit_price: price.unitPrice,
+      purchase_price: product.cost,
+      net: price.net,
+      tax: price.tax,
+      reserved: 0,
+      qty_dropped: quantity,
+      qty_doubtful: 0,
+      refunded_quantity: 0,
+      bins: JSON.stringify([bin]),
+    })
+  }
+  addPayment(books, { id, userId, amount: priced.total, at: paidAt })
+}
+
+function addPayment(
+  { payments, intents }: Books,
+  { id, userId, amount, at }: { id: number; userId: number; amount: number; at: number },
+): void {
+  const ref = `pi_demo${String(id).padStart(8, '0')}`
+  const secret = `${ref}_secret`
+  payments.push({
+    id,
+    order_id: id,
+    user_id: userId,
+    processor: 'sandbox',
+    processor_ref: ref,
+    method: 'pm_card_visa',
+    amount,
+    status: 'completed',
+    decline_code: null,
+    client_secret: secret,
+    confirmed_by_key: null,
+    is_late: 0,
+    created_at: at,
+    updated_at: at,
+  })
+  intents.push({
+    id: ref,
+    idempotency_key: `pay:${id}`,
+    amount,
+    refunded: 0,
+    method: 'pm_card_visa',
+    status: 'succeeded',
+    decline_code: null,
+    client_secret: secret,
+    metadata: JSON.stringify({ payment_id: id, order_id: id }),
+    created_at: at,
+  })
+}
+
+/** One to four different products; those at the front of the assortment sell better. */
+function choose(products: readonly SeededProduct[], chance: DemoChance): SeededProduct[] {
+  const chosen = new Set<SeededProduct>()
+  const count = chance.between(1, 4)
+  while (chosen.size < count) chosen.add(products[Math.floor(chance.fraction() ** 1.6 * products.length)]!)
+  return [...chosen]
+}

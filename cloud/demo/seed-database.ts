@@ -1,0 +1,111 @@
+import { randomHex } from '../../protocol/model/ids.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { scopes } from '../../protocol/model/scopes.ts'
+import { issueApiKey } from '../credentials/api-keys.ts'
+import type { CloudDatabase, Tx } from '../store/database.ts'
+import { demoProducts } from './assortment.ts'
+import { demoChance } from './chance.ts'
+import { demoHubs, insertHub, type SeededFacing, type SeededHub } from './hub-data.ts'
+import { insertMany } from './insert-many.ts'
+import { insertPastOrders } from './past-orders.ts'
+
+/** What the demo needs to know of its data (contract §14); keys and passwords are told here and nowhere else. */
+export interface DemoData {
+  owner: { api_key: string }
+  other_owner: { api_key: string; hub_id: number }
+  diag: { api_key: string }
+  hubs: { hub_id: number; name: string }[]
+  /** Of the simulated hub. */
+  mqtt_password: string
+  mqtt_passwords: Record<number, string>
+  /** What the simulated hub's shelves hold at the beginning. */
+  shelves: SeededFacing[]
+}
+
+const SEED = 20_240_229
+const YEARS = 2
+
+/** Fills an empty, migrated database with the demo's data, in one transaction. */
+export function seedDemo(db: CloudDatabase, runtime: Runtime): Promise<DemoData> {
+  return db.transact(async (tx) => {
+    const known = await tx.q.selectFrom('owners').select('id').executeTakeFirst()
+    if (known) throw new Error('the database has data already')
+    const chance = demoChance(SEED)
+    await insertMany(tx, 'owners', [
+      { id: 1, name: 'Springfield Vending' },
+      { id: 2, name: 'Harbour Hotels' },
+    ])
+    await insertCategories(tx)
+    const hubs: SeededHub[] = []
+    let firstProductId = 1
+    for (const hub of demoHubs) {
+      const mqttPassword = randomHex(runtime.random, 16)
+      hubs.push(await insertHub(tx, runtime, hub, { firstProductId, mqttPassword, chance }))
+      firstProductId += hub.products
+    }
+    await insertPast(tx, runtime.clock.now(), hubs)
+    return describe(tx, runtime, hubs)
+  })
+}
+
+async function insertCategories(tx: Tx): Promise<void> {
+  const parents = [...new Set(demoProducts.map(({ category }) => category))]
+  const children = new Map(demoProducts.map(({ subcategory, category }) => [subcategory, category]))
+  await insertMany(tx, 'categories', [
+    ...parents.map((name, index) => ({ id: index + 1, name, parent_id: null })),
+    ...[...children].map(([name, parent], index) => ({
+      id: parents.length + index + 1,
+      name,
+      parent_id: parents.indexOf(parent) + 1,
+    })),
+  ])
+}
+
+/** Hub 2 has never been connected: it has no past. */
+async function insertPast(tx: Tx, now: number, hubs: readonly SeededHub[]): Promise<void> {
+  const chance = demoChance(SEED + 1)
+  const users = Array.from({ length: 420 }, (_, index) => index + 1)
+  const days = Math.ceil(YEARS * 365.25)
+  const since = now - days * 86_400_000
+  await insertMany(
+    tx,
+    'users',
+    users.map((id) => ({
+      id,
+      identity: `demo-customer-${id}`,
+      is_anonymous: 0,
+      email: `customer${id}@example.org`,
+      phone_number: null,
+      first_name: null,
+      last_name: null,
+      profile_image_url: null,
+      selected_hub_id: null,
+      default_hub_id: null,
+      created_at: since,
+      updated_at: since,
+    })),
+  )
+  const ids = { order: 1, item: 1 }
+  const common = { chance, now, days, ids }
+  await insertPastOrders(tx, { ...common, seeded: hubs[0]!, perDay: 14, users: users.slice(0, 300) })
+  await insertPastOrders(tx, { ...common, seeded: hubs[2]!, perDay: 6, users: users.slice(300) })
+}
+
+async function describe(tx: Tx, runtime: Runtime, hubs: readonly SeededHub[]): Promise<DemoData> {
+  const documented = scopes.filter((scope) => !scope.startsWith('diag:'))
+  const issue = async (name: string, ownerId: number, granted: typeof documented) => ({
+    api_key: (
+      await issueApiKey(tx.q, runtime, { name, ownerId, scopes: granted, hubs: '*', expiresAt: null })
+    ).key,
+  })
+  const [simulated, , other] = hubs
+  return {
+    owner: await issue('demo owner', 1, documented),
+    other_owner: { ...(await issue('demo other owner', 2, documented)), hub_id: other!.hub.id },
+    diag: await issue('demo diagnostics', 1, ['diag:read', 'diag:write']),
+    hubs: hubs.map(({ hub }) => ({ hub_id: hub.id, name: hub.name })),
+    mqtt_password: simulated!.mqttPassword,
+    mqtt_passwords: Object.fromEntries(hubs.map(({ hub, mqttPassword }) => [hub.id, mqttPassword])),
+    shelves: simulated!.facings,
+  }
+}

@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { HardwareDescription } from '../../../protocol/model/hardware.ts'
+import { isUpc } from '../../../protocol/model/upc.ts'
+import { seedDemo } from '../../../cloud/demo/seed-database.ts'
+import { orderHistory } from '../../../cloud/orders/history.ts'
+import { SeedResult } from '../../../simulator/demo/demo-file.ts'
+import { virtualRuntime } from '../../support/virtual-clock.ts'
+import { onEachDatabase } from '../support/database.ts'
+
+const hardware = HardwareDescription.parse(
+  JSON.parse(readFileSync(join(import.meta.dirname, '../../../simulator/hardware/demo-hub.json'), 'utf8')),
+)
+const rows = new Map(
+  hardware.controllers
+    .flatMap(({ devices }) => devices)
+    .flatMap((device) => (device.kind === 'cabinet' ? [device] : []))
+    .flatMap(({ number, shelves }) =>
+      shelves.flatMap(({ shelf, rows: count, depth }) =>
+        Array.from({ length: count }, (_, index) => [`${number}-${shelf}-${index + 1}`, depth] as const),
+      ),
+    ),
+)
+
+onEachDatabase('the demo’s data', (open) => {
+  test('has what the contract promises, and fits the simulated hardware', async () => {
+    const db = await open()
+    const data = await seedDemo(db, virtualRuntime(3))
+    SeedResult.parse(data)
+    const products = await db.kysely.selectFrom('products').selectAll().where('hub_id', '=', 1).execute()
+    expect(products.length).toBeGreaterThanOrEqual(60)
+    expect(products.every(({ upc }) => isUpc(upc))).toBe(true)
+    const facings = await db.kysely.selectFrom('facings').selectAll().where('hub_id', '=', 1).execute()
+    expect(facings.length).toBeGreaterThan(products.length)
+    for (const facing of facings)
+      expect(facing.quantity).toBeLessThanOrEqual(
+        rows.get(`${facing.cabinet}-${facing.shelf}-${facing.row}`) ?? -1,
+      )
+    expect(data.shelves).toEqual(
+      facings.map(({ cabinet, shelf, row, product_id, quantity: units }) => ({
+        cabinet,
+        shelf,
+        row,
+        product_id,
+        units,
+      })),
+    )
+    expect(data.hubs.map(({ hub_id }) => hub_id)).toEqual([1, 2, 3])
+    expect(await db.kysely.selectFrom('hubs').select(['id', 'owner_id']).orderBy('id').execute()).toEqual([
+      { id: 1, owner_id: 1 },
+      { id: 2, owner_id: 1 },
+      { id: 3, owner_id: 2 },
+    ])
+  })
+
+  test('stock, ledger and money add up', async () => {
+    const db = await open()
+    await seedDemo(db, virtualRuntime(3))
+    const sums = await db.kysely
+      .selectFrom('products as p')
+      .select((eb) => [
+        'p.quantity',
+        eb
+          .selectFrom('facings as f')
+          .whereRef('f.product_id', '=', 'p.id')
+          .select(eb.fn.sum('f.quantity').as('s'))
+          .as('shelves'),
+        eb
+          .selectFrom('stock_ledger as l')
+          .whereRef('l.product_id', '=', 'p.id')
+          .select(eb.fn.sum('l.delta').as('s'))
+          .as('ledger'),
+      ])
+      .execute()
+    expect(sums.every(({ quantity, shelves, ledger }) => quantity === shelves && quantity === ledger)).toBe(
+      true,
+    )
+    const orders = await db.kysely
+      .selectFrom('orders as o')
+      .innerJoin('payments as p', 'p.order_id', 'o.id')
+      .select((eb) => [
+        'o.total',
+        'p.amount',
+        eb
+          .selectFrom('order_items as i')
+          .whereRef('i.order_id', '=', 'o.id')
+          .select(eb.fn.sum(eb('i.net', '+', eb.ref('i.tax'))).as('s'))
+          .as('lines'),
+      ])
+      .execute()
+    expect(orders.length).toBeGreaterThan(5000)
+    expect(orders.every(({ total, amount, lines }) => total === amount && total === lines)).toBe(true)
+  })
+
+  test('the past is the same for the same clock, spans two years, and new rows follow it', async () => {
+    const db = await open()
+    const { clock } = virtualRuntime(3)
+    await seedDemo(db, { ...virtualRuntime(4), clock })
+    const first = await orderHistory(db.kysely, { hubId: 1, limit: 5, cursor: null, search: null })
+    expect(clock.now() - Date.parse(first.data[0]!.created_at)).toBeLessThan(3 * 86_400_000)
+    const { at } = await db.kysely
+      .selectFrom('orders')
+      .select((eb) => eb.fn.min('created_at').as('at'))
+      .executeTakeFirstOrThrow()
+    expect((clock.now() - at) / 86_400_000).toBeGreaterThan(729)
+    const { id } = await db.kysely
+      .insertInto('owners')
+      .values({ name: 'next' })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    expect(id).toBe(3)
+    await expect(seedDemo(db, virtualRuntime(3))).rejects.toThrow('already')
+  })
+})
