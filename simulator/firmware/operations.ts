@@ -39,12 +39,17 @@ export function createOperations(options: OperationsOptions): Operations {
   const { clock, memory, behaviours, onResult } = options
   const running = new Map<string, Running>()
 
+  /** A unit may be falling into the bin. */
+  function isReceiving(device: string): boolean {
+    return [...running.values()].some(({ run: { command } }) => device === `bin-${command.bin}`)
+  }
+
   function refusal(command: Command): Refusal | undefined {
     const behaviour = behaviours.get(command.dev)
     if (!behaviour) return 'unknown_device'
     if (!behaviour.actions.includes(command.act)) return 'unsupported'
     if (command.max === 0) return 'bad_argument'
-    if (running.has(command.dev)) return 'busy'
+    if (running.has(command.dev) || isReceiving(command.dev)) return 'busy'
     return behaviour.refusal(command) ?? (options.isMemoryFaulty() ? 'memory_fault' : undefined)
   }
 

@@ -1,22 +1,28 @@
 import { decodeFrame, encodeFrame, opOfUuid } from '../../../protocol/serial/codec.ts'
 import { acknowledged, type Frame, type FrameOf, type FrameType } from '../../../protocol/serial/frames.ts'
+import { every, type Clock } from '../../../protocol/model/runtime.ts'
 import type { LinePort } from '../../../protocol/serial/line-port.ts'
 import type { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 
-/** A host that does as it is told: it sends what the test says, once, and acknowledges what comes if `acknowledges`. */
+/** A host that does as it is told: it sends what the test says, once; acknowledges what comes, and pings, if it is to. */
 export class TestHost {
   readonly received: Frame[] = []
   acknowledges = true
+  pings = true
   host: string
   #seq: number
   #port: LinePort
 
-  constructor(hub: SimulatedHub, path: string, options: { host?: string; seq?: number } = {}) {
+  constructor(hub: SimulatedHub, path: string, clock: Clock, options: { host?: string; seq?: number } = {}) {
     this.host = options.host ?? '11111111'
     this.#seq = options.seq ?? 0
     this.#port = hub.openPort(
       { path, baudRate: 115_200 },
-      { onOpen: () => {}, onClose: () => {}, onLine: (line) => this.#take(line) },
+      {
+        onOpen: () => void every(clock, 1000, () => this.pings && this.send({ type: 'PING', t: 0 })),
+        onClose: () => {},
+        onLine: (line) => this.#take(line),
+      },
     )
   }
 
@@ -62,6 +68,7 @@ export class TestHost {
   }
 
   close(): void {
+    this.pings = false
     this.#port.close()
   }
 }

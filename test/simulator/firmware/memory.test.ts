@@ -1,0 +1,130 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  MEMORY_CAPACITY,
+  openOperationMemory,
+  type MemoryEntry,
+  type StoredOperation,
+} from '../../../simulator/firmware/operation-memory.ts'
+import { memoryStorage } from '../../../simulator/storage/append-log.ts'
+import { seededRandom } from '../../../simulator/faults/seeded-random.ts'
+import { createBench } from '../support/bench.ts'
+import { operation } from '../support/test-host.ts'
+
+const record = (n: number, state: StoredOperation['state'] = 'done'): StoredOperation => ({
+  op: operation(n),
+  state,
+  why: undefined,
+  moved: true,
+  drops: 0,
+  ms: 0,
+  dev: 'bin-1',
+  act: 'open_door',
+})
+
+describe('the memory of operations (SPEC §8)', () => {
+  test('LST tells the newest, oldest first, with what each was for; END their number', () => {
+    const bench = createBench()
+    bench.dispense(1, { ref: '1041.2.0' }, 4000)
+    bench.perform(2, 'bin-1', 'raise_lift', {}, 4000)
+    bench.host.send({ type: 'LST', n: 256 })
+    bench.time.pass(1000)
+    expect(bench.host.of('OPS')).toMatchObject([
+      {
+        op: operation(1),
+        state: 'done',
+        drops: 1,
+        dev: 'cabinet-1',
+        act: 'dispense',
+        shelf: 1,
+        ref: '1041.2.0',
+      },
+      { op: operation(2), state: 'done', dev: 'bin-1', act: 'raise_lift' },
+    ])
+    expect(bench.host.last('END')).toMatchObject({ n: 2 })
+    bench.host.send({ type: 'LST', n: 1 })
+    bench.time.pass(1000)
+    expect(bench.host.of('OPS').slice(2)).toMatchObject([{ op: operation(2) }])
+    expect(bench.host.last('END')).toMatchObject({ n: 1 })
+  })
+
+  test('END waits until every OPS is acknowledged, also when all are lost at first', () => {
+    const bench = createBench()
+    for (let n = 1; n <= 12; n++) {
+      bench.perform(n, 'bin-1', n % 2 ? 'open_door' : 'close_door', {}, 2000)
+    }
+    bench.host.acknowledges = false
+    bench.host.send({ type: 'LST', n: 256 })
+    bench.time.pass(2000)
+    expect(bench.host.of('END')).toEqual([])
+    expect(new Set(bench.host.of('OPS').map(({ op }) => op)).size).toBe(8)
+    bench.host.acknowledges = true
+    bench.time.pass(2000)
+    expect(bench.host.received.findIndex(({ type }) => type === 'END')).toBeGreaterThan(
+      bench.host.received.findLastIndex(({ type }) => type === 'OPS'),
+    )
+    expect(new Set(bench.host.of('OPS').map(({ op }) => op)).size).toBe(12)
+  })
+
+  test('a lost memory is noticed by its id, and `none` says nothing then about what was before', () => {
+    const bench = createBench()
+    const { mem } = bench.host.last('WELCOME')!
+    bench.dispense(1, {}, 4000)
+    bench.hub.faults.raise({ type: 'memory_loss', target: 'front' })
+    bench.time.pass(2000)
+    bench.reconnect()
+    const welcome = bench.host.last('WELCOME')!
+    expect(welcome.mem).not.toBe(mem)
+    expect(welcome).toMatchObject({ count: 0 })
+    expect(welcome.last).toBeUndefined()
+    expect(bench.ask(1)).toMatchObject({ state: 'none' })
+  })
+
+  test('it keeps 256; what it has overwritten it calls forgotten, never none', () => {
+    const log = memoryStorage().open<MemoryEntry>('memory')
+    const memory = openOperationMemory(log, seededRandom(1))
+    for (let n = 1; n <= MEMORY_CAPACITY + 10; n++) memory.begin(record(n))
+    expect(memory.count).toBe(MEMORY_CAPACITY)
+    expect(memory.tell(operation(5))).toMatchObject({ state: 'forgotten', moved: true })
+    expect(memory.tell(operation(11))).toMatchObject({ state: 'done' })
+    expect(memory.tell(operation(9999))).toMatchObject({ state: 'none', moved: false })
+    const restarted = openOperationMemory(log, seededRandom(2))
+    expect(restarted.id).toBe(memory.id)
+    expect(restarted.tell(operation(5))).toMatchObject({ state: 'forgotten' })
+  })
+
+  test('an operation that runs is not overwritten, and is interrupted after a power failure', () => {
+    const log = memoryStorage().open<MemoryEntry>('memory')
+    const memory = openOperationMemory(log, seededRandom(1))
+    memory.begin(record(1, 'running'))
+    for (let n = 2; n <= MEMORY_CAPACITY + 5; n++) memory.begin(record(n))
+    expect(memory.tell(operation(1))).toMatchObject({ state: 'running' })
+    expect(openOperationMemory(log, seededRandom(2)).tell(operation(1))).toMatchObject({
+      state: 'interrupted',
+      moved: true,
+    })
+  })
+
+  test('however often it was written and compacted, a restart finds the same', () => {
+    const step = fc.tuple(fc.integer({ min: 1, max: 400 }), fc.constantFrom('done', 'failed', 'running'))
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 6000, size: 'max' }), (steps) => {
+        const log = memoryStorage().open<MemoryEntry>('memory')
+        const memory = openOperationMemory(log, seededRandom(1))
+        for (const [n, state] of steps) {
+          if (memory.get(operation(n))) memory.update(operation(n), { state: state as 'done', ms: n })
+          else memory.begin(record(n, state as 'done'))
+        }
+        const restarted = openOperationMemory(log, seededRandom(2))
+        const settled = memory
+          .newest(MEMORY_CAPACITY)
+          .map((one) => (one.state === 'running' ? { ...one, state: 'interrupted' } : one))
+        expect(restarted.newest(MEMORY_CAPACITY)).toEqual(settled)
+        for (let n = 1; n <= 400; n++)
+          if (!memory.get(operation(n)))
+            expect(restarted.tell(operation(n))).toEqual(memory.tell(operation(n)))
+      }),
+      { numRuns: 20 },
+    )
+  })
+})

@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest'
+import { createBench } from '../support/bench.ts'
+import { operation, TestHost } from '../support/test-host.ts'
+
+describe('a session of the serial protocol (SPEC §4, §5)', () => {
+  test('WELCOME repeats the host session, then every device tells what it senses, in order', () => {
+    const { host } = createBench()
+    expect(host.received.map(({ type }) => type)).toEqual(['ACK', 'WELCOME', 'EVT', 'EVT', 'EVT'])
+    expect(host.last('WELCOME')).toMatchObject({ proto: 1, host: host.host, count: 0 })
+    expect(host.of('EVT').map(({ seq: _, ...event }) => event)).toEqual([
+      { type: 'EVT', ev: 1, dev: 'bin-1', door: 'closed', lift: 'down', occ: false },
+      { type: 'EVT', ev: 2, dev: 'bin-2', door: 'closed', lift: 'down', occ: false },
+      { type: 'EVT', ev: 3, dev: 'cabinet-1' },
+    ])
+  })
+
+  test('nothing is told before WELCOME is acknowledged, and WELCOME is repeated at 25 ms doubling to 400', () => {
+    const { hub, time, host: former } = createBench()
+    former.close()
+    const host = new TestHost(hub, 'front', time.clock, { host: 'aaaaaaaa' })
+    host.acknowledges = false
+    time.pass(1)
+    const start = time.now
+    host.hello()
+    const arrivals: number[] = []
+    for (let ms = 0; ms < 2000; ms++) {
+      time.pass(1)
+      if (host.of('WELCOME').length > arrivals.length) arrivals.push(time.now - start - 2)
+    }
+    expect(arrivals).toEqual([0, 25, 75, 175, 375, 775, 1175, 1575, 1975])
+    expect(new Set(host.of('WELCOME').map(({ seq }) => seq)).size).toBe(1)
+    expect(host.of('EVT')).toEqual([])
+  })
+
+  test('PONG answers PING with its t; without a session PING is not answered', () => {
+    const { host, hub, time } = createBench()
+    host.send({ type: 'PING', t: 4711 })
+    time.pass(10)
+    expect(host.last('PONG')).toMatchObject({ t: 4711 })
+    const stranger = new TestHost(hub, 'back', time.clock)
+    time.pass(1)
+    stranger.send({ type: 'PING', t: 1 })
+    stranger.query(operation(1))
+    time.pass(10)
+    expect(stranger.received).toEqual([expect.objectContaining({ type: 'NAK', why: 'stale_host' })])
+  })
+
+  test('a HELLO of another session ends the former: its command is refused and moves nothing', () => {
+    const bench = createBench()
+    const former = bench.host
+    const late = former.command({ op: operation(1), dev: 'bin-1', act: 'open_door' })
+    // It was in a buffer: it arrives again, after the new session has begun.
+    bench.time.pass(3000)
+    bench.reconnect()
+    bench.host.command({ op: operation(2), dev: 'bin-1', act: 'close_door' })
+    bench.time.pass(3000)
+    const before = bench.hub.actuations().length
+    bench.host.sendLine(late)
+    bench.host.command({ op: operation(3), dev: 'bin-1', act: 'open_door', host: former.host })
+    bench.time.pass(3000)
+    expect(bench.host.last('NAK')?.why).toBe('stale_host')
+    expect(bench.hub.actuations()).toHaveLength(before)
+  })
+
+  test('HELLO repeated with the same session is not a new one', () => {
+    const { host, time } = createBench()
+    const events = host.of('EVT').length
+    host.hello(host.host)
+    time.pass(1000)
+    expect(host.of('EVT')).toHaveLength(events)
+    expect(host.of('WELCOME')).toHaveLength(1)
+    expect(host.of('ACK')).toHaveLength(2)
+  })
+
+  test('a host of another version is told ours, and gets no session', () => {
+    const { hub, time, host: former } = createBench()
+    former.close()
+    const host = new TestHost(hub, 'front', time.clock, { host: 'bbbbbbbb' })
+    time.pass(1)
+    host.send({ type: 'HELLO', proto: 2, host: 'bbbbbbbb' })
+    time.pass(5)
+    expect(host.last('WELCOME')).toMatchObject({ proto: 1, host: 'bbbbbbbb' })
+    host.command({ op: operation(1), dev: 'bin-1', act: 'open_door' })
+    time.pass(5)
+    expect(host.last('NAK')?.why).toBe('stale_host')
+  })
+
+  test('a host silent for 5 s has lost its session, and nothing is sent to it any more', () => {
+    const { host, hub, time } = createBench()
+    time.pass(4000)
+    host.pings = false
+    host.send({ type: 'PING', t: 1 })
+    time.pass(4900)
+    expect(hub.controllers.get('front')!.hasSession).toBe(true)
+    time.pass(200)
+    expect(hub.controllers.get('front')!.hasSession).toBe(false)
+    const count = host.received.length
+    hub.faults.raise({ type: 'door_forced', target: 'bin-1' })
+    time.pass(60_000)
+    expect(host.received).toHaveLength(count)
+  })
+
+  test('a controller that starts says so once, with another boot id', () => {
+    const { host, hub, time } = createBench()
+    const { boot, mem } = host.last('WELCOME')!
+    hub.faults.raise({ type: 'brown_out', target: 'front', for_ms: 500 })
+    time.pass(5000)
+    const again = host.of('WELCOME').slice(1)
+    expect(again).toHaveLength(1)
+    expect(again[0]).toMatchObject({ host: '00000000', mem })
+    expect(again[0]!.boot).not.toBe(boot)
+  })
+
+  test('a frame that is whole but not understood is refused, so that it is not repeated for ever', () => {
+    const { host, time } = createBench()
+    host.sendLine('~0001 PING t=5 u=6*a9f1')
+    time.pass(10)
+    expect(host.of('NAK')).toEqual([])
+    host.sendLine('~0001 PING t=5 u=6*' + crcOf('~0001 PING t=5 u=6'))
+    host.sendLine('~0002 FLY t=5*' + crcOf('~0002 FLY t=5'))
+    time.pass(10)
+    expect(host.of('NAK')).toEqual([
+      expect.objectContaining({ s: 1, why: 'bad_argument' }),
+      expect.objectContaining({ s: 2, why: 'unsupported' }),
+    ])
+  })
+
+  test('one event at a time: the next waits for the acknowledgement, and tells the state of then', () => {
+    const { host, hub, time } = createBench()
+    host.acknowledges = false
+    hub.faults.raise({ type: 'door_forced', target: 'bin-1' })
+    hub.act({ action: 'close_door', target: 'bin-1' })
+    hub.faults.raise({ type: 'door_forced', target: 'bin-2' })
+    time.pass(1000)
+    const numbers = (): number[] => [...new Set(host.of('EVT').map(({ ev }) => ev))]
+    expect(numbers()).toEqual([1, 2, 3, 4])
+    host.acknowledges = true
+    time.pass(1000)
+    const later = host.of('EVT').filter(({ ev }) => ev > 4)
+    expect(later.map(({ dev, door }) => [dev, door])).toEqual([
+      ['bin-1', 'closed'],
+      ['bin-2', 'open'],
+    ])
+  })
+})
+
+function crcOf(text: string): string {
+  let crc = 0xffff
+  for (const char of text) {
+    crc ^= char.charCodeAt(0) << 8
+    for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1) & 0xffff
+  }
+  return crc.toString(16).padStart(4, '0')
+}

@@ -1,0 +1,89 @@
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { FrameOf, Refusal } from '../../../protocol/serial/frames.ts'
+import { uuidOfOp } from '../../../protocol/serial/codec.ts'
+import type { Act } from '../../../simulator/physics/act.ts'
+import {
+  createSimulatedHub,
+  type SimulatedHub,
+  type SimulatedHubOptions,
+} from '../../../simulator/simulated-hub.ts'
+import { memoryStorage, type SimulatorStorage } from '../../../simulator/storage/append-log.ts'
+import { smallHub } from './hardware.ts'
+import { TestHost, operation } from './test-host.ts'
+import { VirtualTime } from './virtual-time.ts'
+
+/** A simulated hub under virtual time, with a host on its `front` controller. */
+export interface Bench {
+  time: VirtualTime
+  storage: SimulatorStorage
+  hub: SimulatedHub
+  host: TestHost
+  /** Sends a command, lets `ms` pass, and returns the last result of it, or the refusal. */
+  perform(n: number, device: string, action: string, extra?: Record<string, unknown>, ms?: number): Outcome
+  dispense(n: number, extra?: Record<string, unknown>, ms?: number): Outcome
+  /** What QRY answers. */
+  ask(n: number): FrameOf<'RES'> | undefined
+  /** Connects again, with a new session, and lets the greeting pass. */
+  reconnect(host?: string): TestHost
+  /** The process dies and starts anew on what it had stored. */
+  killAndRestart(): void
+  /** The acts of operation `n`. */
+  actsOf(n: number): Act[]
+}
+
+export type Outcome = Partial<FrameOf<'RES'>> & { refused?: Refusal }
+
+export function createBench(options: Partial<SimulatedHubOptions> & { seed?: number } = {}): Bench {
+  const time = new VirtualTime()
+  const storage = options.storage ?? memoryStorage()
+  const build = (seed: number): SimulatedHub =>
+    createSimulatedHub({
+      hardware: smallHub,
+      runtime: time.runtime(seed),
+      log: silentLog,
+      ...options,
+      storage,
+    })
+  const seed = options.seed ?? 1
+  let sessions = 0
+  let closeFormer = (): void => {}
+  const bench: Bench = {
+    time,
+    storage,
+    hub: build(seed),
+    host: undefined as unknown as TestHost,
+    perform(n, dev, act, extra = {}, ms = 15_000) {
+      const { host } = bench
+      const before = host.received.length
+      host.command({ op: operation(n), dev, act, ...extra })
+      time.pass(ms)
+      const since = host.received.slice(before)
+      const refused = since.find((frame) => frame.type === 'NAK')
+      if (refused) return { refused: refused.why }
+      return since.filter((frame) => frame.type === 'RES').findLast(({ op }) => op === operation(n)) ?? {}
+    },
+    dispense: (n, extra, ms) =>
+      bench.perform(n, 'cabinet-1', 'dispense', { shelf: 1, row: 1, bin: 1, ...extra }, ms),
+    ask(n) {
+      bench.host.query(operation(n))
+      time.pass(1000)
+      return bench.host.of('RES').findLast(({ op }) => op === operation(n))
+    },
+    reconnect(host = (0x10000000 + ++sessions).toString(16)) {
+      closeFormer()
+      bench.host = new TestHost(bench.hub, 'front', time.clock, { host })
+      closeFormer = () => bench.host.close()
+      time.pass(1)
+      bench.host.hello()
+      time.pass(50)
+      return bench.host
+    },
+    killAndRestart() {
+      time.die()
+      bench.hub = build(seed + 1)
+    },
+    actsOf: (n) => bench.hub.actuations().filter((act) => act.operation_id === uuidOfOp(operation(n))),
+  }
+  bench.reconnect()
+  return bench
+}
