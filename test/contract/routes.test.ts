@@ -35,6 +35,17 @@ const testIf = (applies: unknown) => (applies ? test : () => {})
 describe.each(served)('%s', (_id, route) => {
   const guarded = route.auth.kind !== 'none' && route.auth.kind !== 'optional-identity'
 
+  test('a method that its path does not have is 405', async () => {
+    const { call } = await testApp()
+    const had = served.filter(([, other]) => other.path === route.path).map(([, other]) => other.method)
+    const [absent = 'PATCH'] = (['PATCH', 'DELETE'] as const).filter((method) => !had.includes(method))
+    for (const path of pathsOf(route, '1')) {
+      const answer = await call(absent, path)
+      expect([answer.status, errorOf(answer).error.code]).toEqual([405, 'method_not_allowed'])
+      expect(answer.headers.get('Allow')?.split(', ')).toContain(route.method)
+    }
+  })
+
   testIf(guarded)('without a credential it is 401, before anything else is looked at', async () => {
     const { call } = await testApp()
     for (const path of [...pathsOf(route, '1'), ...pathsOf(route, 'x')]) {

@@ -1,0 +1,117 @@
+import type { Context } from 'hono'
+import type { DemoRouteId } from '../protocol/contract/routes.ts'
+import { routes } from '../protocol/contract/routes.ts'
+import { demoRoutes } from '../protocol/contract/demo-routes.ts'
+import type { Cancel } from '../protocol/model/runtime.ts'
+import type { OpenTransport } from '../protocol/mqtt/transport.ts'
+import { everyInBackground } from './background.ts'
+import { productHandlers } from './catalogue/handlers.ts'
+import { inventoryHandlers } from './catalogue/inventory-handlers.ts'
+import { createCommerce, type Commerce } from './commerce.ts'
+import type { CloudContext } from './context.ts'
+import { controlHandlers } from './controls/handlers.ts'
+import { deliveryHandlers } from './controls/open-delivery.ts'
+import type { VerifyIdentity } from './credentials/identity-token.ts'
+import { credentialResolver } from './credentials/resolve.ts'
+import { createGateway, type Gateway } from './gateway/gateway.ts'
+import type { GatewaySettings } from './gateway/gateway-settings.ts'
+import { createApp, type App } from './http/app.ts'
+import type { Handlers } from './http/handler.ts'
+import { purgeIdempotencyKeys } from './http/idempotency.ts'
+import { openApiDocument } from './http/openapi.ts'
+import { databaseRateLimiter, memoryRateLimiter } from './http/rate-limit.ts'
+import { rootHandlers } from './http/root-handlers.ts'
+import { hubHandlers } from './hubs/handlers.ts'
+import { orderHandlers, ownerOrderHandlers } from './orders/handlers.ts'
+import { paymentHandlers } from './payments/handlers.ts'
+import type { CardProcessor } from './payments/processor.ts'
+import { userHandlers } from './users/handlers.ts'
+
+export interface CloudOptions {
+  context: CloudContext
+  openTransport: OpenTransport
+  /** Names this life of this process; see `GatewayOptions`. */
+  processId: string
+  gatewaySettings?: Partial<GatewaySettings>
+  processor: CardProcessor
+  webhookSecret: string
+  verifyIdentity: VerifyIdentity
+  /** The embedded issuer's routes, where it is used. */
+  demoHandlers?: Handlers<DemoRouteId>
+  /** As callers know the service, without a slash at its end. */
+  baseUrl: string
+  addressOf: (c: Context) => string
+  /** See `EndpointParts`. */
+  checkResponses?: boolean
+}
+
+export interface Cloud {
+  app: App
+  gateway: Gateway
+  commerce: Commerce
+  start(): void
+  /** Stops in good order; nothing of it may be used after. */
+  stop(): Promise<void>
+}
+
+const PURGE_MS = 3_600_000
+
+/** The cloud service, put together; it does not listen (`main.ts` does). */
+export function createCloud(options: CloudOptions): Cloud {
+  const { context, processor } = options
+  const gateway = createGateway({
+    context,
+    openTransport: options.openTransport,
+    processId: options.processId,
+    ...(options.gatewaySettings && { settings: options.gatewaySettings }),
+  })
+  const services = { context, processor, commands: gateway.commands }
+  const commerce = createCommerce(services)
+  const served = options.demoHandlers ? routes : withoutDemo()
+  const app = createApp({
+    context,
+    resolveCredential: credentialResolver(context, options.verifyIdentity),
+    // Several processes share a PostgreSQL, never a SQLite file.
+    limiter:
+      context.db.kind === 'postgres'
+        ? databaseRateLimiter(context.db, context.runtime.clock)
+        : memoryRateLimiter(context.runtime.clock),
+    checkResponses: options.checkResponses ?? false,
+    addressOf: options.addressOf,
+    handlers: {
+      ...rootHandlers(context, openApiDocument(options.baseUrl, served)),
+      ...hubHandlers(context),
+      ...inventoryHandlers(context),
+      ...ownerOrderHandlers(services),
+      ...controlHandlers(services),
+      ...userHandlers(context),
+      ...productHandlers(context),
+      ...orderHandlers(services),
+      ...deliveryHandlers(services),
+      ...paymentHandlers(services, options.webhookSecret),
+      ...options.demoHandlers,
+    },
+  })
+  let cancelPurge: Cancel = () => {}
+
+  return {
+    app,
+    gateway,
+    commerce,
+    start() {
+      gateway.start()
+      commerce.start()
+      cancelPurge = everyInBackground(context, PURGE_MS, 'old idempotency keys', () =>
+        purgeIdempotencyKeys(context),
+      )
+    },
+    async stop() {
+      cancelPurge()
+      commerce.stop()
+      await gateway.stop()
+    },
+  }
+}
+
+const withoutDemo = () =>
+  Object.fromEntries(Object.entries(routes).filter(([id]) => !(id in demoRoutes))) as Partial<typeof routes>

@@ -1,0 +1,188 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { z } from 'zod'
+import {
+  helpText,
+  numberText,
+  readSettings,
+  type Setting,
+  type SettingsOf,
+  type SettingsTable,
+} from '../protocol/model/program-settings.ts'
+import { defaultSettings, type CloudSettings } from './settings.ts'
+
+const url = (pattern: RegExp, expected: string) => z.string().regex(pattern, `must be ${expected}`)
+
+/** Where the data is: shared with the command-line tools. */
+export const storeSettings = {
+  DATA_DIR: {
+    schema: z.string().transform((path) => resolve(path)),
+    standard: 'data',
+    describe: 'Folder of the database file and of what the demo keeps.',
+  },
+  DATABASE_URL: {
+    schema: url(/^(sqlite:.|postgres(ql)?:\/\/)/, 'sqlite:PATH or postgres://…').optional(),
+    describe:
+      'sqlite:PATH or postgres://…; several processes may share a PostgreSQL. Default: sqlite:<DATA_DIR>/cloud.sqlite.',
+  },
+} satisfies SettingsTable
+
+const serviceSettings = {
+  ...storeSettings,
+  HOST: {
+    schema: z.string(),
+    standard: '127.0.0.1',
+    describe: 'Address that HTTP and the embedded broker listen on.',
+  },
+  PORT: { schema: numberText(0, 65_535), standard: '8080', describe: 'Port of HTTP; 0 takes any free one.' },
+  PUBLIC_URL: {
+    schema: url(/^https?:\/\/[^/]+.*[^/]$/, 'an http(s) address without a slash at its end').optional(),
+    describe: 'Address by which callers know this service. Default: http://127.0.0.1:<PORT>.',
+  },
+  TRUSTED_PROXIES: {
+    schema: numberText(0, 10),
+    standard: '0',
+    describe: 'How many proxies stand in front: so many entries of X-Forwarded-For are believed.',
+  },
+  MQTT_URL: {
+    schema: url(/^mqtts?:\/\/./, 'mqtt://… or mqtts://…').optional(),
+    describe: 'An external MQTT 3.1.1 broker, with user and password. Default: a broker inside this process.',
+  },
+  MQTT_PORT: {
+    schema: numberText(0, 65_535),
+    standard: '18830',
+    describe: 'Port of the embedded broker; 0 takes any free one. Without meaning where MQTT_URL is set.',
+  },
+  PAYMENTS_URL: {
+    schema: url(/^sandbox:$/, 'sandbox:'),
+    standard: 'sandbox:',
+    describe: 'The card processor. The sandbox moves no money; production refuses it.',
+  },
+  PAYMENTS_WEBHOOK_SECRET: {
+    schema: z.string().min(16, 'must have at least 16 characters').optional(),
+    describe: "Secret of the processor's signatures. The sandbox needs none: it makes one at each start.",
+  },
+  IDENTITY_ISSUER: {
+    schema: url(/^https?:\/\/./, 'an http(s) address').optional(),
+    describe:
+      'OIDC issuer of identity tokens (RS256 or ES256). Default: an issuer inside this process that believes everybody; production refuses it.',
+  },
+  IDENTITY_AUDIENCE: { schema: z.string(), standard: 'larder', describe: '`aud` of identity tokens.' },
+  NODE_ENV: {
+    schema: z.string(),
+    standard: 'development',
+    describe: 'production refuses to start with the sandbox and with the embedded issuer.',
+  },
+  LOG_LEVEL: {
+    schema: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
+    standard: 'info',
+    describe: 'debug, info, warn, error or silent; debug tells of each request.',
+  },
+} satisfies SettingsTable
+
+const milliseconds = numberText(1, 30 * 24 * 3_600_000)
+const duration = (standardMs: number, describe: string): Setting<typeof milliseconds> => ({
+  schema: milliseconds,
+  standard: String(standardMs),
+  describe: `${describe} Milliseconds.`,
+})
+
+/** The values that the contract marks *config*, by the names of the environment. */
+const ruleSettings = {
+  CURRENCY: {
+    schema: z.string().regex(/^[A-Z]{3}$/, 'must be three capital letters'),
+    standard: defaultSettings.currency,
+    describe: 'ISO 4217 code of all amounts.',
+  },
+  ONLINE_WITHIN_MS: duration(defaultSettings.onlineWithinMs, 'A hub heard from within this is online.'),
+  COMMAND_TIMEOUT_MS: duration(
+    defaultSettings.commandTimeoutMs,
+    'How long a hub may take to answer a command.',
+  ),
+  IDLE_ORDER_MS: duration(defaultSettings.idleOrderMs, 'An unpaid order left alone so long expires.'),
+  PURGE_EXPIRED_MS: duration(defaultSettings.purgeExpiredMs, 'An expired order is deleted after this.'),
+  START_WITHIN_MS: duration(
+    defaultSettings.startWithinMs,
+    'A hub begins a queued order within this, or not at all.',
+  ),
+  PREPARE_TIMEOUT_MS: duration(defaultSettings.prepareTimeoutMs, 'How long preparing an order may take.'),
+  UNCLAIMED_TIMEOUT_MS: duration(
+    defaultSettings.unclaimedTimeoutMs,
+    'A ready order that nobody takes fails after this.',
+  ),
+  SILENT_HUB_MS: duration(defaultSettings.silentHubMs, 'An order at a hub that fell silent ends after this.'),
+  PAYMENT_RECHECK_MS: duration(
+    defaultSettings.paymentRecheckMs,
+    'A payment in doubt is asked about after this.',
+  ),
+  PAYMENT_ABANDON_MS: duration(
+    defaultSettings.paymentAbandonMs,
+    'A payment that its customer does not finish is given up after this.',
+  ),
+  SWEEP_MS: duration(defaultSettings.sweepMs, 'How often the background rules run.'),
+  WEBHOOK_TOLERANCE_MS: duration(defaultSettings.webhookToleranceMs, 'How old a signed webhook may be.'),
+} satisfies SettingsTable
+
+/** Every setting of the cloud service. */
+export const cloudSettings = { ...serviceSettings, ...ruleSettings } satisfies SettingsTable
+
+export type StoreConfig = SettingsOf<typeof storeSettings> & { databaseUrl: string }
+export type CloudConfig = SettingsOf<typeof serviceSettings> & { databaseUrl: string; rules: CloudSettings }
+
+export const databaseUrlOf = (settings: SettingsOf<typeof storeSettings>): string =>
+  settings.DATABASE_URL ?? `sqlite:${join(settings.DATA_DIR, 'cloud.sqlite')}`
+
+export type ConfigResult<T> = { ok: true; config: T } | { ok: false; problems: string[] }
+
+/** Reads the configuration of the service, and names everything that is wrong with it. */
+export function readCloudConfig(
+  environment: Readonly<Record<string, string | undefined>>,
+  file?: { path: string; text: string },
+): ConfigResult<CloudConfig> {
+  const result = readSettings(cloudSettings, environment, file)
+  if (!result.ok) return result
+  const { settings } = result
+  const problems = settings.NODE_ENV === 'production' ? refusedInProduction(settings) : []
+  if (problems.length > 0) return { ok: false, problems }
+  return { ok: true, config: { ...settings, databaseUrl: databaseUrlOf(settings), rules: rulesOf(settings) } }
+}
+
+/** What stands in for another party is for demos (contract §13). */
+function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): string[] {
+  return [
+    ...(settings.PAYMENTS_URL === 'sandbox:'
+      ? ['PAYMENTS_URL: the sandbox card processor is refused with NODE_ENV=production']
+      : []),
+    ...(settings.IDENTITY_ISSUER === undefined
+      ? ['IDENTITY_ISSUER: must be set with NODE_ENV=production; the embedded issuer is refused']
+      : []),
+  ]
+}
+
+function rulesOf(settings: SettingsOf<typeof ruleSettings>): CloudSettings {
+  return {
+    currency: settings.CURRENCY,
+    onlineWithinMs: settings.ONLINE_WITHIN_MS,
+    commandTimeoutMs: settings.COMMAND_TIMEOUT_MS,
+    idleOrderMs: settings.IDLE_ORDER_MS,
+    purgeExpiredMs: settings.PURGE_EXPIRED_MS,
+    startWithinMs: settings.START_WITHIN_MS,
+    prepareTimeoutMs: settings.PREPARE_TIMEOUT_MS,
+    unclaimedTimeoutMs: settings.UNCLAIMED_TIMEOUT_MS,
+    silentHubMs: settings.SILENT_HUB_MS,
+    paymentRecheckMs: settings.PAYMENT_RECHECK_MS,
+    paymentAbandonMs: settings.PAYMENT_ABANDON_MS,
+    sweepMs: settings.SWEEP_MS,
+    webhookToleranceMs: settings.WEBHOOK_TOLERANCE_MS,
+  }
+}
+
+/** The file that `--config` names. */
+export const readConfigFile = (path: string | undefined): { path: string; text: string } | undefined =>
+  path === undefined ? undefined : { path, text: readFileSync(path, 'utf8') }
+
+export const cloudHelp = (): string =>
+  helpText(
+    'Usage: npm run cloud -- [--config FILE] [--help]\n\nThe cloud service: HTTP and the hubs’ broker.',
+    cloudSettings,
+  )
