@@ -13,20 +13,19 @@ interface StreamRow {
 const NEVER: ReceiverPosition = { epoch: null, cursor: 0, tag: 0 }
 
 /**
- * Decides on the hub's ledger stream at hello, in its transaction (SPEC §4). A repeated hello of a session may have been
- * overtaken by batches that came after it; within a session the hub's history is one.
+ * Decides on the hub's ledger stream at hello, in its transaction (SPEC §4). A hello that was overtaken by batches sent
+ * after it seems not to fit either: a hub that finds the cloud's position in its own history does not restart.
  */
 export async function adoptLedger(
   tx: Tx,
   hubId: number,
   theirs: SenderPosition,
-  isRepeated: boolean,
   now: number,
 ): Promise<Welcome['ledger']> {
   const rows = await streamRows(tx, hubId, 'ledger')
   const current = rows.find((row) => row.is_current === 1)
   const position = current ? positionOf(current) : NEVER
-  if (current?.epoch === theirs.epoch) return { ...position, restart: !isRepeated && !fits(current, theirs) }
+  if (current?.epoch === theirs.epoch) return { ...position, restart: !fits(current, theirs) }
   const known = rows.some((row) => row.epoch === theirs.epoch)
   if (known || theirs.base > 0) return { ...position, restart: true }
   return { ...(await beginEpoch(tx, hubId, 'ledger', theirs, now)), restart: false }
@@ -37,12 +36,11 @@ export async function adoptTelemetry(
   tx: Tx,
   hubId: number,
   theirs: SenderPosition,
-  isRepeated: boolean,
   now: number,
 ): Promise<ReceiverPosition> {
   const rows = await streamRows(tx, hubId, 'telemetry')
   const known = rows.find((row) => row.epoch === theirs.epoch)
-  if (known?.is_current === 1 && (isRepeated || fits(known, theirs))) return positionOf(known)
+  if (known?.is_current === 1 && fits(known, theirs)) return positionOf(known)
   if (!known) return beginEpoch(tx, hubId, 'telemetry', theirs, now)
   await leaveEpoch(tx, hubId, 'telemetry')
   await tx.q

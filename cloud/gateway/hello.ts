@@ -29,8 +29,8 @@ export async function greet(
     if (!hub) return undefined
     const isRepeated = (await readSession(tx.q, hubId)) === hello.session
     if (!(await takeByHello(tx.q, holder, hubId, hello, now))) return undefined
-    const ledger = await adoptLedger(tx, hubId, hello.ledger, isRepeated, now)
-    const telemetry = await adoptTelemetry(tx, hubId, hello.telemetry, isRepeated, now)
+    const ledger = await adoptLedger(tx, hubId, hello.ledger, now)
+    const telemetry = await adoptTelemetry(tx, hubId, hello.telemetry, now)
     const outbox = await adoptOutbox(tx, hubId, hello.inbox, {
       isRepeated,
       random,

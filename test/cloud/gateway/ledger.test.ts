@@ -1,0 +1,267 @@
+import { describe, expect, test } from 'vitest'
+import { ApplyError } from '../../../cloud/store/apply-error.ts'
+import { crashAt, World, type CloudProcess } from './support/world.ts'
+
+const completed = (order_id: number) => ({ kind: 'order.completed', order_id, at: 1 })
+const restocked = (index: number) => ({
+  kind: 'stock.restocked',
+  at: 1,
+  product_id: 1,
+  location: { cabinet: 1, shelf: 1, row: 1 },
+  delta: 1,
+  quantity: index,
+  restock_id: `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`,
+})
+
+/** Long enough for what the network delivers in another order to come again. */
+const SETTLED = 2_500
+
+/** A connected hub, and a cloud whose domain notes what is applied. */
+async function connected(applied: unknown[], fail?: (entry: { kind: string }) => void) {
+  const world = await World.create()
+  const note = (entry: { kind: string }): Promise<void> => {
+    fail?.(entry)
+    applied.push(entry)
+    return Promise.resolve()
+  }
+  const domain = {
+    applyOrderEntry: (_tx: unknown, _context: unknown, _hub: number, entry: { kind: string }) => note(entry),
+    applyStockEntries: (
+      _tx: unknown,
+      _context: unknown,
+      _hub: number,
+      entries: readonly { kind: string }[],
+    ) => {
+      for (const entry of entries) fail?.(entry)
+      applied.push(entries)
+      return Promise.resolve()
+    },
+  }
+  const hub = world.hub()
+  let cloud: CloudProcess = world.startCloud('cloud', { domain })
+  await world.pass(100)
+  hub.connect()
+  await world.pass(SETTLED)
+  return { world, hub, domain, cloud: () => cloud, restart: (next: CloudProcess) => (cloud = next) }
+}
+
+describe('the ledger stream', () => {
+  test('entries are applied in their order, runs of stock at once', async () => {
+    const applied: unknown[] = []
+    const { world, hub } = await connected(applied)
+    hub.append(completed(1), restocked(1), restocked(2), completed(2), restocked(3))
+    hub.sendEntries()
+    await world.pass(100)
+    expect(applied).toEqual([completed(1), [restocked(1), restocked(2)], completed(2), [restocked(3)]])
+    expect(hub.acks).toMatchObject([{ stream: 'ledger', cursor: 5, resend: false, fork: false }])
+  })
+
+  test('I4: a repeated or overlapping batch is applied once and acknowledged again', async () => {
+    const applied: unknown[] = []
+    const { world, hub } = await connected(applied)
+    hub.append(completed(1), completed(2), completed(3))
+    hub.sendEntries(1, 2)
+    await world.pass(50)
+    hub.sendEntries(1, 2)
+    await world.pass(50)
+    hub.sendEntries(1, 3)
+    await world.pass(50)
+    expect(applied).toEqual([completed(1), completed(2), completed(3)])
+    expect(hub.acks.map((ack) => ack.cursor)).toEqual([2, 2, 3])
+  })
+
+  test('I8: a gap holds nothing and asks for what is missing', async () => {
+    const applied: unknown[] = []
+    const { world, hub } = await connected(applied)
+    hub.append(completed(1), completed(2), completed(3))
+    hub.sendEntries(2, 3)
+    await world.pass(50)
+    expect(applied).toEqual([])
+    expect(hub.acks).toMatchObject([{ cursor: 0, resend: true }])
+    hub.sendEntries(1, 3)
+    await world.pass(50)
+    expect(applied).toEqual([completed(1), completed(2), completed(3)])
+  })
+
+  test('a batch of another history under the same epoch is a fork: nothing is applied', async () => {
+    const applied: unknown[] = []
+    const { world, hub } = await connected(applied)
+    hub.append(completed(1))
+    hub.sendEntries()
+    await world.pass(50)
+    hub.ledger.entries = []
+    hub.append(completed(7), completed(8))
+    hub.sendEntries(2, 2)
+    await world.pass(50)
+    expect(applied).toEqual([completed(1)])
+    expect(hub.acks.at(-1)).toMatchObject({ cursor: 1, fork: true })
+  })
+
+  test('a batch of an epoch that no hello has announced is ignored, and the hub hailed', async () => {
+    const applied: unknown[] = []
+    const { world, hub } = await connected(applied)
+    hub.newEpoch()
+    hub.append(completed(1))
+    hub.ignoresHails = true
+    hub.sendEntries()
+    await world.pass(50)
+    expect([applied, hub.acks, hub.hails.length]).toEqual([[], [], 1])
+    hub.hello()
+    await world.pass(50)
+    hub.sendEntries()
+    await world.pass(50)
+    expect(applied).toEqual([completed(1)])
+  })
+
+  test('a new epoch is taken up from its beginning; the rows of the old one stay', async () => {
+    const applied: unknown[] = []
+    const { world, hub } = await connected(applied)
+    hub.append(completed(1))
+    hub.sendEntries()
+    await world.pass(50)
+    const old = hub.ledger.epoch
+    hub.newEpoch()
+    hub.append(completed(2))
+    hub.hello()
+    await world.pass(50)
+    hub.sendEntries()
+    await world.pass(50)
+    expect(applied).toEqual([completed(1), completed(2)])
+    const rows = await world.db.kysely
+      .selectFrom('hub_streams')
+      .select(['epoch', 'cursor', 'is_current'])
+      .where('stream', '=', 'ledger')
+      .orderBy('is_current')
+      .execute()
+    expect(rows).toEqual([
+      { epoch: old, cursor: 1, is_current: 0 },
+      { epoch: hub.ledger.epoch, cursor: 1, is_current: 1 },
+    ])
+  })
+})
+
+describe('entries that cannot be applied', () => {
+  const letters = (world: World) =>
+    world.db.kysely.selectFrom('dead_letters').select(['seq', 'body', 'error']).orderBy('seq').execute()
+
+  test('I8: they become dead letters, and do not block those around them', async () => {
+    const applied: unknown[] = []
+    const { world, hub } = await connected(applied, (entry) => {
+      if ('order_id' in entry && entry.order_id === 2) throw new ApplyError('no such order')
+    })
+    hub.append(completed(1), completed(2), { kind: 'order.nonsense' }, 'text', completed(3))
+    hub.sendEntries()
+    await world.pass(50)
+    expect(applied.slice(-2)).toEqual([completed(1), completed(3)])
+    expect(hub.acks).toMatchObject([{ cursor: 5 }])
+    const rows = await letters(world)
+    expect(rows.map((row) => row.seq)).toEqual([2, 3, 4])
+    expect(rows[0]).toMatchObject({ error: 'no such order', body: JSON.stringify(completed(2)) })
+  })
+
+  test('I8: of a run of stock only the bad entry is lost', async () => {
+    const applied: unknown[] = []
+    const { world, hub } = await connected(applied, (entry) => {
+      if ('quantity' in entry && entry.quantity === 2) throw new ApplyError('no such product')
+    })
+    hub.append(restocked(1), restocked(2), restocked(3))
+    hub.sendEntries()
+    await world.pass(50)
+    expect(applied.slice(-2)).toEqual([[restocked(1)], [restocked(3)]])
+    expect((await letters(world)).map((row) => row.seq)).toEqual([2])
+  })
+
+  test('what nobody foresaw is tried again first, and buried only when it fails again and again', async () => {
+    const applied: unknown[] = []
+    let failures = 0
+    const { world, hub, cloud } = await connected(applied, (entry) => {
+      if (!('order_id' in entry) || entry.order_id !== 2) return
+      failures += 1
+      throw new TypeError('a defect')
+    })
+    hub.append(completed(1), completed(2), completed(3))
+    for (const expected of [1, 2]) {
+      hub.sendEntries()
+      await world.pass(50)
+      expect([hub.acks.length, failures, cloud().faults.length]).toEqual([0, expected, expected])
+    }
+    hub.sendEntries()
+    await world.pass(50)
+    expect(hub.acks).toMatchObject([{ cursor: 3 }])
+    expect((await letters(world)).map((row) => row.seq)).toEqual([2])
+  })
+
+  test('a failure of the store is never the entry’s: nothing is buried, nothing acknowledged', async () => {
+    const applied: unknown[] = []
+    let isBroken = true
+    const { world, hub, cloud } = await connected(applied, () => {
+      if (isBroken) throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' })
+    })
+    hub.append(completed(1))
+    for (let attempt = 0; attempt < 6; attempt++) {
+      hub.sendEntries()
+      await world.pass(50)
+    }
+    expect([hub.acks.length, (await letters(world)).length, cloud().faults.length]).toEqual([0, 0, 6])
+    isBroken = false
+    hub.sendEntries()
+    await world.pass(50)
+    expect(hub.acks).toMatchObject([{ cursor: 1 }])
+  })
+})
+
+describe('a cloud that dies', () => {
+  test.each(['db.before-commit', 'db.after-commit', 'gateway.batch-applied', 'gateway.batch-acknowledged'])(
+    'I4: at %s of a batch: it is applied once in effect',
+    async (point) => {
+      const applied: unknown[] = []
+      const { world, hub, cloud, domain } = await connected(applied)
+      world.kill(cloud())
+      const crashing: CloudProcess = world.startCloud('cloud', {
+        domain,
+        checkpoint: (at) => armed && crashAt(point, () => crashing.life)(at),
+      })
+      let armed = false
+      await world.pass(100)
+      hub.connect()
+      await world.pass(SETTLED)
+      armed = true
+      hub.append({ kind: 'alarm', at: 1, code: 'one', device: 'd', raised: true, detail: '' })
+      hub.sendEntries()
+      await world.pass(50)
+      expect(crashing.life.alive).toBe(false)
+      world.startCloud('cloud', { domain })
+      await world.pass(100)
+      hub.connect()
+      await world.pass(SETTLED)
+      hub.sendEntries()
+      await world.pass(50)
+      expect(hub.acks.at(-1)).toMatchObject({ cursor: 1, resend: false })
+      const alarms = await world.db.kysely.selectFrom('alarms').selectAll().execute()
+      expect(alarms).toHaveLength(1)
+    },
+  )
+})
+
+describe('the telemetry stream', () => {
+  test('is lossy: what its sender has overwritten is not waited for', async () => {
+    const { world, hub } = await connected([])
+    const reading = (celsius: number) => ({ kind: 'temperature', at: 1.5, fridge_number: 1, celsius })
+    const epoch = 'f'.repeat(32)
+    const entries = (from: number, count: number) =>
+      Array.from({ length: count }, (_, index) => ({ tag: from + index, body: reading(from + index) }))
+    hub.publish('telemetry', { epoch, first: 1, previousTag: 0, oldest: 1, entries: entries(1, 2) })
+    await world.pass(50)
+    hub.publish('telemetry', { epoch, first: 6, previousTag: 5, oldest: 6, entries: entries(6, 2) })
+    await world.pass(50)
+    hub.publish('telemetry', { epoch, first: 7, previousTag: 6, oldest: 6, entries: entries(7, 2) })
+    await world.pass(50)
+    const rows = await world.db.kysely
+      .selectFrom('telemetry')
+      .select(['seq', 'celsius'])
+      .orderBy('seq')
+      .execute()
+    expect(rows.map((row) => [row.seq, row.celsius])).toEqual([1, 2, 6, 7, 8].map((seq) => [seq, seq]))
+    expect(hub.acks.at(-1)).toMatchObject({ stream: 'telemetry', cursor: 8 })
+  })
+})

@@ -1,0 +1,233 @@
+import { describe, expect, test } from 'vitest'
+import { hubState } from '../../../cloud/gateway/hub-state.ts'
+import { World } from './support/world.ts'
+import { healthy } from './support/scripted-hub.ts'
+
+/** Long enough for what the network delivers in another order to come again. */
+const SETTLED = 2_500
+
+describe('hello and welcome', () => {
+  test('a hub that is new to the cloud is welcomed from 0, with an outbox that begins with a snapshot', async () => {
+    const world = await World.create()
+    world.startCloud('cloud')
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    expect(hub.welcomes).toHaveLength(1)
+    const [welcome] = hub.welcomes
+    expect(welcome).toMatchObject({
+      session: hub.session,
+      ledger: { epoch: hub.ledger.epoch, cursor: 0, tag: 0, restart: false },
+      outbox: { base: 0, last: 1 },
+    })
+    expect(hub.applied).toMatchObject([
+      { kind: 'snapshot', config: { accepting_orders: true, disabled_bins: [3] }, orders: [] },
+    ])
+  })
+
+  test('a hub whose positions fit goes on where both stand', async () => {
+    const world = await World.create()
+    world.startCloud('cloud')
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    hub.append({ kind: 'alarm', at: 1, code: 'x', device: 'y', raised: true, detail: '' })
+    hub.sendEntries()
+    await world.pass(200)
+    const tag = hub.ledger.entries[0]!.tag
+    expect(hub.acks.at(-1)).toMatchObject({ stream: 'ledger', cursor: 1, tag, resend: false, fork: false })
+    hub.connect()
+    await world.pass(SETTLED)
+    expect(hub.welcomes.at(-1)).toMatchObject({
+      session: hub.session,
+      ledger: { cursor: 1, tag, restart: false },
+      outbox: { epoch: hub.inbox.epoch, base: 1, last: 1 },
+    })
+    expect(hub.applied).toHaveLength(1)
+  })
+
+  test.each([
+    { why: 'has forgotten what the cloud has not', position: { base: 5, baseTag: 7, last: 9 } },
+    { why: 'ends before the cursor', position: { base: 0, baseTag: 0, last: 1 } },
+    { why: 'has another tag at the cursor', position: { base: 2, baseTag: 12345, last: 2 } },
+  ])('restart is asked of a hub whose ledger $why', async ({ position }) => {
+    const world = await World.create()
+    world.startCloud('cloud')
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    hub.append(
+      { kind: 'order.completed', order_id: 1, at: 1 },
+      { kind: 'order.completed', order_id: 2, at: 1 },
+    )
+    hub.sendEntries()
+    await world.pass(200)
+    hub.position = () => ({ epoch: hub.ledger.epoch, ...position })
+    hub.connect()
+    await world.pass(SETTLED)
+    expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ cursor: 2, restart: true })
+  })
+
+  test('an epoch of which the cloud has missed the beginning, or that it has left, is not taken up', async () => {
+    const world = await World.create()
+    world.startCloud('cloud')
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    const first = hub.ledger
+    hub.newEpoch()
+    hub.hello()
+    await world.pass(100)
+    expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ epoch: hub.ledger.epoch, restart: false })
+    const second = hub.ledger.epoch
+    hub.ledger = first
+    hub.hello()
+    await world.pass(100)
+    expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ epoch: second, restart: true })
+    hub.newEpoch()
+    hub.ledger.base = 3
+    hub.hello()
+    await world.pass(100)
+    expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ epoch: second, restart: true })
+    const rows = await world.db.kysely
+      .selectFrom('hub_streams')
+      .selectAll()
+      .where('stream', '=', 'ledger')
+      .execute()
+    expect(rows.map((row) => [row.epoch, row.is_current])).toEqual([
+      [first.epoch, 0],
+      [second, 1],
+    ])
+  })
+
+  test('a hello that comes late changes nothing', async () => {
+    const world = await World.create()
+    world.startCloud('cloud')
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    const late = hub.hello()
+    await world.pass(100)
+    hub.append({ kind: 'order.completed', order_id: 1, at: 1 })
+    hub.sendEntries()
+    hub.connect()
+    await world.pass(300)
+    const count = hub.welcomes.length
+    hub.publish('hello', late)
+    await world.pass(300)
+    expect(hub.welcomes).toHaveLength(count)
+  })
+
+  test('a repeated hello that its own acknowledgement has overtaken begins no new epoch', async () => {
+    const world = await World.create()
+    world.startCloud('cloud')
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    const { epoch } = hub.inbox
+    hub.hello({ inbox: { epoch, cursor: 0, tag: 0 } })
+    await world.pass(200)
+    expect(hub.welcomes.at(-1)?.outbox).toMatchObject({ epoch, base: 1 })
+    expect(hub.applied).toHaveLength(1)
+  })
+
+  test.each([
+    { what: 'another protocol version', change: (hello: object) => ({ ...hello, protocol: 99 }) },
+    { what: 'no session', change: (hello: object) => ({ ...hello, session: 'no' }) },
+    { what: 'no JSON', change: () => '{' },
+  ])('a hello with $what is ignored', async ({ change }) => {
+    const world = await World.create()
+    const cloud = world.startCloud('cloud')
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    const hello = { ...hub.hello(), clock: { wall: 0, monotonic: 1e9 } }
+    await world.pass(200)
+    const count = hub.welcomes.length
+    hub.publish('hello', change(hello))
+    await world.pass(200)
+    expect(hub.welcomes).toHaveLength(count)
+    expect(cloud.faults).toEqual([])
+  })
+
+  test('a hub that does not exist is not answered', async () => {
+    const world = await World.create()
+    world.startCloud('cloud')
+    const hub = world.hub(77)
+    await world.pass(100)
+    hub.connect()
+    hub.heartbeat()
+    await world.pass(300)
+    expect(hub.welcomes).toEqual([])
+  })
+})
+
+describe('presence and health', () => {
+  test('the last heartbeat is the hub’s health; 90 s of silence put it offline', async () => {
+    const world = await World.create()
+    const { context } = world.startCloud('cloud')
+    const hub = world.hub()
+    const state = () => hubState(world.db.kysely, 1, context.runtime.clock.now())
+    await world.pass(100)
+    expect(await state()).toMatchObject({ online: false, connected: false, health: null, ledgerEpoch: null })
+    hub.connect()
+    await world.pass(SETTLED)
+    expect(await state()).toMatchObject({
+      online: true,
+      acceptingOrders: false,
+      ledgerEpoch: hub.ledger.epoch,
+    })
+    hub.heartbeat()
+    await world.pass(200)
+    expect(await state()).toMatchObject({
+      online: true,
+      connected: true,
+      acceptingOrders: true,
+      health: healthy,
+    })
+    hub.heartbeat({ ...healthy, accepting_orders: false })
+    await world.pass(200)
+    expect((await state()).acceptingOrders).toBe(false)
+    await world.pass(89_000)
+    expect((await state()).online).toBe(true)
+    await world.pass(2_000)
+    expect(await state()).toMatchObject({ online: false, connected: false, acceptingOrders: false })
+  })
+
+  test('a will takes the connection away at once, but only that of its own session', async () => {
+    const world = await World.create()
+    const { context } = world.startCloud('cloud')
+    const hub = world.hub()
+    const state = () => hubState(world.db.kysely, 1, context.runtime.clock.now())
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    hub.publish('presence', { session: 'a'.repeat(32), online: false })
+    await world.pass(100)
+    expect((await state()).connected).toBe(true)
+    world.network.cut((life) => life.name === 'hub-1', 'cut')
+    await world.pass(100)
+    expect(await state()).toMatchObject({ online: true, connected: false })
+  })
+
+  test('a heartbeat of a session that the cloud does not know brings a hail, and the hello that answers it a welcome', async () => {
+    const world = await World.create()
+    world.startCloud('cloud')
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    hub.session = 'b'.repeat(32)
+    hub.heartbeat()
+    await world.pass(200)
+    expect(hub.hails).toHaveLength(1)
+    expect(hub.welcomes.at(-1)?.session).toBe(hub.session)
+  })
+})
