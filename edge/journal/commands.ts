@@ -9,7 +9,7 @@ export interface CommandRow {
   /** Null while its operations run. */
   outcome: CommandResult['outcome'] | null
   reason: CommandReason | null
-  /** JSON. */
+  /** JSON: the outcome's data; of an open command, what is known of it already. */
   data: string | null
 }
 
@@ -23,6 +23,8 @@ export interface CommandEnd {
 export interface Commands {
   insert(command: Pick<CommandRow, 'id' | 'body' | 'is_local'>): void
   find(id: string): CommandRow | undefined
+  /** Keeps what is known of an open command already. */
+  setInterim(id: string, data: unknown): void
   finish(id: string, end: CommandEnd): void
   /** Ends what is open without an outcome of its own: the store is not the one that began it. */
   abandonAll(): void
@@ -38,6 +40,7 @@ export function createCommands({ db }: Store): Commands {
     finish: db.prepare<[string, string | null, string | null, string]>(
       'UPDATE commands SET outcome = ?, reason = ?, data = ? WHERE id = ?',
     ),
+    interim: db.prepare<[string, string]>('UPDATE commands SET data = ? WHERE id = ?'),
     abandon: db.prepare<[]>(
       `UPDATE commands SET outcome = 'unknown', reason = 'interrupted' WHERE outcome IS NULL`,
     ),
@@ -48,6 +51,7 @@ export function createCommands({ db }: Store): Commands {
   return {
     insert: (command) => void statements.insert.run(command),
     find: (id) => statements.find.get(id),
+    setInterim: (id, data) => void statements.interim.run(JSON.stringify(data), id),
     finish: (id, { outcome, reason, data }) =>
       void statements.finish.run(outcome, reason, data && JSON.stringify(data), id),
     abandonAll: () => void statements.abandon.run(),

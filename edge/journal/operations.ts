@@ -50,7 +50,11 @@ export interface Operations {
   markRecheck(id: string, recheck: boolean): void
   ofUnit(orderId: number, lineId: number, unit: number): OperationRow[]
   ofCommand(commandId: string): OperationRow[]
+  /** Taken over from controllers' memories, and not accounted for yet. */
   imported(): OperationRow[]
+  /** Accounts for an imported operation: what it was for is known, as far as it can be. */
+  account(operation: OperationRow): void
+  deleteAll(): void
   /** Deletes finished ones but the newest `kept` of each controller. */
   prune(kept: number): void
 }
@@ -102,6 +106,11 @@ export function createOperations({ db }: Store): Operations {
     ),
     ofCommand: db.prepare<[string], OperationRow>(select('command_id = ?')),
     imported: db.prepare<[], OperationRow>(select('imported = 1')),
+    account: db.prepare<OperationRow>(
+      `UPDATE operations SET imported = 0, state = @state, order_id = @order_id, line_id = @line_id, unit = @unit,
+         product_id = @product_id WHERE id = @id`,
+    ),
+    deleteAll: db.prepare<[]>('DELETE FROM operations'),
     prune: db.prepare<[number]>(
       `DELETE FROM operations WHERE state NOT IN ('open', 'unknown') AND recheck = 0 AND number IN (
          SELECT number FROM (
@@ -120,6 +129,8 @@ export function createOperations({ db }: Store): Operations {
     ofUnit: (orderId, lineId, unit) => statements.ofUnit.all(orderId, lineId, unit),
     ofCommand: (commandId) => statements.ofCommand.all(commandId),
     imported: () => statements.imported.all(),
+    account: (operation) => void statements.account.run(operation),
+    deleteAll: () => void statements.deleteAll.run(),
     prune: (kept) => void statements.prune.run(kept),
   }
 }

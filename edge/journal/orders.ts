@@ -76,6 +76,8 @@ export interface Orders {
   /** The newest first. */
   newest(count: number): OrderRow[]
   setUnit(unit: Pick<UnitRow, 'order_id' | 'line_id' | 'unit'>, state: UnitState, bin: number | null): void
+  /** One more unit of an inherited order's line that is known to have dropped. */
+  addKnownDropped(id: number, lineId: number): void
   prepare(id: number, at: number, bins: number[]): void
   setBins(id: number, bins: number[]): void
   setReady(id: number, at: number, bins: number[]): void
@@ -106,6 +108,9 @@ export function createOrders({ db }: Store): Orders {
     newest: db.prepare<[number], OrderRow>('SELECT * FROM orders ORDER BY number DESC LIMIT ?'),
     setUnit: db.prepare<[UnitState, number | null, number, number, number]>(
       'UPDATE units SET state = ?, bin = ? WHERE order_id = ? AND line_id = ? AND unit = ?',
+    ),
+    addKnownDropped: db.prepare<[number, number]>(
+      'UPDATE order_lines SET known_dropped = known_dropped + 1 WHERE order_id = ? AND line_id = ?',
     ),
     prepare: db.prepare<[number, string, number]>(
       `UPDATE orders SET phase = 'preparing', preparing_at = ?, bins = ? WHERE id = ?`,
@@ -143,6 +148,7 @@ export function createOrders({ db }: Store): Orders {
     newest: (count) => statements.newest.all(count),
     setUnit: (unit, state, bin) =>
       void statements.setUnit.run(state, bin, unit.order_id, unit.line_id, unit.unit),
+    addKnownDropped: (id, lineId) => void statements.addKnownDropped.run(id, lineId),
     prepare: (id, at, bins) => void statements.prepare.run(at, JSON.stringify(bins), id),
     setBins: (id, bins) => void statements.setBins.run(JSON.stringify(bins), id),
     setReady: (id, at, bins) => void statements.setReady.run(at, JSON.stringify(bins), id),

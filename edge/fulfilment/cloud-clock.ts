@@ -1,0 +1,34 @@
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { Meta } from '../journal/meta.ts'
+
+/**
+ * The cloud's time at a hub whose own clock may have no battery. Once the cloud has spoken since this start it is the
+ * monotonic clock plus an offset. Before that it is a lower bound: the last time known before the start, plus what the
+ * wall clock says has passed since, plus what has passed since the start. A wall clock that came back reset says that
+ * nothing has passed. A bound from below makes deadlines late, never early: an order that was journaled with time left
+ * is still dispensed after a restart without network. Nothing is ordered by it (design §5).
+ */
+export interface CloudClock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number
+  setOffset(offsetMs: number): void
+  /** Writes the present estimate down for the next start. */
+  persist(): void
+}
+
+export function createCloudClock(clock: Clock, meta: Meta): CloudClock {
+  let offset: number | undefined
+  const started = clock.monotonic()
+  const mark = meta.clockMark()
+  const bound = mark ? mark.cloud + Math.max(0, clock.now() - mark.wall) : clock.now()
+  // Whole milliseconds: these times go into the ledger and the journal.
+  const now = (): number =>
+    Math.floor(offset === undefined ? bound + clock.monotonic() - started : clock.monotonic() + offset)
+  return {
+    now,
+    setOffset(offsetMs) {
+      offset = offsetMs
+    },
+    persist: () => meta.setClockMark({ cloud: now(), wall: clock.now() }),
+  }
+}

@@ -1,0 +1,31 @@
+import type { CommandResult } from '../../protocol/mqtt/command.ts'
+import type { Controllers } from '../hardware/controllers.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { CloudClock } from './cloud-clock.ts'
+import type { CoreOptions } from './core-types.ts'
+import type { Devices } from './devices.ts'
+import type { Layout } from './layout.ts'
+import type { Ledger } from './ledger.ts'
+
+export type Reply = (result: CommandResult) => void
+
+/** Someone who waits for a command's result on the present connection. */
+export interface Waiter {
+  session: string
+  reply: Reply
+}
+
+/** What the parts of the core share. */
+export interface Context extends Omit<CoreOptions, 'openControllers'> {
+  controllers: Controllers
+  journal: Journal
+  layout: Layout
+  devices: Devices
+  cloud: CloudClock
+  ledger: Ledger
+  waiters: Map<string, Waiter[]>
+  /** When to ask the controller what became of an open operation; on the monotonic clock. */
+  askAt: Map<string, number>
+  /** One event: `work` in a transaction, then every step that follows from it, then their effects after the commit. */
+  turn(work: () => void): void
+}

@@ -1,0 +1,39 @@
+import type { DeviceEvent } from '../hardware/controllers.ts'
+import { setAlarm } from './alarm-reports.ts'
+import type { Context } from './context.ts'
+import { numberOf } from './layout.ts'
+import { settleMotionBySensor } from './motions.ts'
+
+/** Takes in what a device says of itself. */
+export function applyDeviceEvent(context: Context, event: DeviceEvent): void {
+  context.devices.note(event)
+  settleMotionBySensor(context, event.device)
+  if (event.drop !== undefined) noteLateDrop(context, event)
+  if (event.celsius !== undefined) noteTemperature(context, event.device, event.celsius)
+}
+
+/**
+ * A unit fell after its operation's result. The controller has counted it in the operation's record (SPEC §8): it is
+ * asked for the record, whose count may be heard twice without harm. Whose it was may be unknown: then only people know.
+ */
+function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): void {
+  const { journal, store, controllers } = context
+  const operation = operationId === undefined ? undefined : journal.operations.find(operationId)
+  if (!operation) {
+    setAlarm(context, 'unexpected_drop', device, true, operationId ?? 'a unit fell by itself')
+    return
+  }
+  journal.operations.markRecheck(operation.id, true)
+  store.afterCommit(() => void controllers.query(device, operation.id))
+}
+
+function noteTemperature(context: Context, device: string, celsius: number): void {
+  const { devices, runtime, settings, outbox, cloud } = context
+  const number = numberOf('fridge', device)
+  if (number === undefined) return
+  const fridge = devices.fridge(number)
+  const now = runtime.clock.monotonic()
+  if (fridge.reportedAt !== undefined && now - fridge.reportedAt < settings.temperatureMs) return
+  fridge.reportedAt = now
+  outbox.append('telemetry', { kind: 'temperature', at: cloud.now(), fridge_number: number, celsius })
+}

@@ -1,0 +1,119 @@
+import type { z } from 'zod'
+import type { Cancel } from '../../protocol/model/runtime.ts'
+import type { DoorHealth } from '../../protocol/mqtt/session.ts'
+import { setAlarm } from './alarm-reports.ts'
+import type { Context } from './context.ts'
+
+type DoorStatus = z.infer<typeof DoorHealth>['status']
+
+/** The main door and the fridges' doors: their locks and sensors on GPIO lines. */
+export interface Doors {
+  /** Locks what is unlocked (nothing else is driven: a lock that is locked stays untouched), watches the sensors. */
+  start(): void
+  /** Locks everything again. */
+  stop(): void
+  /** Unlocks for a bounded time. False where there is no such lock, or it cannot be driven. */
+  unlock(door: string, forMs: number): boolean
+  health(): z.infer<typeof DoorHealth>[]
+  /** Reads every sensor again: an edge may have been missed. */
+  reread(): void
+}
+
+interface Door {
+  name: string
+  lock: string | undefined
+  sensor: string | undefined
+  isOpen: boolean | undefined
+  relock: Cancel | undefined
+  settle: Cancel | undefined
+}
+
+export function createDoors(context: Context, onChange: () => void): Doors {
+  const { gpio, hardware, runtime, settings, checkpoint, log } = context
+  const doors = doorsOf(hardware.gpio.lines.map((line) => line.name))
+
+  function lock(door: Door): void {
+    door.relock?.()
+    door.relock = undefined
+    if (door.lock === undefined || gpio.read(door.lock) === 0) return
+    checkpoint('core.before-lock')
+    if (!gpio.write(door.lock, 0)) log.error({ door: door.name }, 'the door cannot be locked')
+    checkpoint('core.after-lock')
+  }
+
+  /** Edges merge and contacts bounce: what counts is the level once it has held. */
+  function onEdge(door: Door): void {
+    door.settle?.()
+    door.settle = runtime.clock.after(settings.doorDebounceMs, () => look(door))
+  }
+
+  function look(door: Door): void {
+    door.settle = undefined
+    if (door.sensor === undefined) return
+    const level = gpio.read(door.sensor)
+    const isOpen = level === undefined ? undefined : level === 1
+    if (isOpen === door.isOpen) return
+    const wasClosed = door.isOpen !== true
+    door.isOpen = isOpen
+    const isLocked = door.lock !== undefined && gpio.read(door.lock) === 0
+    context.turn(() => {
+      if (isOpen === true && wasClosed && isLocked)
+        setAlarm(context, 'door_forced', door.name, true, 'open while locked')
+      if (isOpen === false) setAlarm(context, 'door_forced', door.name, false, '')
+    })
+    onChange()
+  }
+
+  return {
+    start() {
+      for (const door of doors) {
+        lock(door)
+        look(door)
+        if (door.sensor !== undefined) gpio.watch(door.sensor, () => onEdge(door))
+      }
+    },
+    stop() {
+      for (const door of doors) {
+        door.settle?.()
+        lock(door)
+      }
+    },
+    unlock(name, forMs) {
+      const door = doors.find((each) => each.name === name)
+      if (door?.lock === undefined) return false
+      checkpoint('core.before-unlock')
+      if (!gpio.write(door.lock, 1)) return false
+      checkpoint('core.after-unlock')
+      door.relock?.()
+      door.relock = runtime.clock.after(Math.min(forMs, settings.maxUnlockMs), () => {
+        lock(door)
+        onChange()
+      })
+      onChange()
+      return true
+    },
+    health: () => doors.map((door) => ({ door: door.name, status: statusOf(door) })),
+    reread() {
+      for (const door of doors) look(door)
+    },
+  }
+
+  function statusOf(door: Door): DoorStatus {
+    if (door.isOpen === true) return 'open'
+    if (door.lock === undefined) return door.isOpen === undefined ? 'unknown' : 'locked'
+    const level = gpio.read(door.lock)
+    return level === undefined ? 'unknown' : level === 1 ? 'unlocked' : 'locked'
+  }
+}
+
+function doorsOf(lines: readonly string[]): Door[] {
+  const names = [...new Set(lines.map((line) => line.replace(/_(lock|door)$/, '')))]
+  return names.map((name) => ({
+    name,
+    lock: lines.find((line) => line === `${name}_lock`),
+    sensor: lines.find((line) => line === `${name}_door`),
+    isOpen: undefined,
+    relock: undefined,
+    settle: undefined,
+  }))
+}

@@ -1,0 +1,40 @@
+import { deviceId, type HardwareDescription } from '../../protocol/model/hardware.ts'
+
+/** What the hub consists of, looked up by number and name. */
+export interface Layout {
+  bins: readonly { number: number; capacity: number }[]
+  cabinets: readonly number[]
+  fridges: readonly { number: number; targetCelsius: number }[]
+  controllers: readonly string[]
+  controllerOf(device: string): string | undefined
+  devicesOf(controller: string): readonly string[]
+}
+
+export const binDevice = (number: number): string => deviceId({ kind: 'bin', number })
+export const cabinetDevice = (number: number): string => deviceId({ kind: 'cabinet', number })
+
+/** The number of a device of this kind; undefined for other devices. */
+export function numberOf(kind: 'bin' | 'cabinet' | 'fridge', device: string): number | undefined {
+  const [name, number] = device.split('-')
+  return name === kind ? Number(number) : undefined
+}
+
+export function createLayout(hardware: HardwareDescription): Layout {
+  const devices = hardware.controllers.flatMap((controller) =>
+    controller.devices.map((device) => ({ controller: controller.id, id: deviceId(device), device })),
+  )
+  const controllerByDevice = new Map(devices.map(({ id, controller }) => [id, controller]))
+  return {
+    bins: devices
+      .flatMap(({ device }) => (device.kind === 'bin' ? [device] : []))
+      .toSorted((a, b) => a.number - b.number),
+    cabinets: devices.flatMap(({ device }) => (device.kind === 'cabinet' ? [device.number] : [])).toSorted(),
+    fridges: devices
+      .flatMap(({ device }) => (device.kind === 'fridge' ? [device] : []))
+      .toSorted((a, b) => a.number - b.number),
+    controllers: hardware.controllers.map((controller) => controller.id),
+    controllerOf: (device) => controllerByDevice.get(device),
+    devicesOf: (controller) =>
+      devices.filter((entry) => entry.controller === controller).map((entry) => entry.id),
+  }
+}

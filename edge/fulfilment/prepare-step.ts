@@ -1,0 +1,97 @@
+import { isAvailable, isBusy, isFaulty, isPrepared, type BinView } from './bin-view.ts'
+import type { OrderWorld } from './order-step.ts'
+import type { OrderView, UnitView } from './order-view.ts'
+import { firstOf, wait, type Step, type Wait } from './step.ts'
+
+/** The next step of an order in PREPARING: bins down, units one by one, bins up. */
+export function prepareStep(order: OrderView, held: readonly BinView[], world: OrderWorld): Step | Wait {
+  const { now, times } = world
+  const running = order.units.some((unit) => unit.state === 'running')
+  const waiting = order.units.some((unit) => unit.state === 'waiting')
+  const leftMs = order.preparingAt + times.prepareTimeoutMs - now
+  if (leftMs < 0) {
+    // What is falling just now is waited for: its result decides over money.
+    const graceMs = leftMs + times.prepareGraceMs
+    if (running && graceMs > 0) return wait(graceMs + 1)
+    return { kind: 'end', orderId: order.id, phase: 'timed_out', reason: 'prepare_timeout' }
+  }
+  const step = waiting
+    ? firstOf(dispensing(order, held, world))
+    : running
+      ? wait()
+      : firstOf(finishing(order, held))
+  return step.kind === 'wait' ? firstOf([step, wait(leftMs + 1)]) : step
+}
+
+function* dispensing(order: OrderView, held: readonly BinView[], world: OrderWorld): Generator<Step | Wait> {
+  const waiting = order.units.filter((unit) => unit.state === 'waiting')
+  for (const unit of waiting) if (unit.choice?.kind === 'short') yield shortOf(order, unit)
+  for (const bin of held)
+    if (isFaulty(bin) && bin.taken === 0 && !isBusy(bin)) yield { kind: 'release', bin: bin.number }
+  const useful = held.filter((bin) => !isFaulty(bin) && bin.taken < bin.capacity)
+  const space = useful.reduce((sum, bin) => sum + bin.capacity - bin.taken, 0)
+  if (space < waiting.length) {
+    const further = world.bins.find(isAvailable)
+    if (further) yield { kind: 'hold', orderId: order.id, bin: further.number }
+    // What lies in bins already is not kept waiting for a bin that may never come.
+    if (space === 0 && held.some((bin) => bin.taken > 0)) yield shortOf(order, waiting[0]!)
+  }
+  for (const bin of useful) yield lowered(bin)
+  const target = held.find(isPrepared)
+  for (const unit of waiting) {
+    if (unit.choice?.kind === 'wait') yield wait(unit.choice.ms)
+    if (unit.choice?.kind === 'dispense' && target)
+      yield {
+        kind: 'dispense',
+        orderId: order.id,
+        lineId: unit.lineId,
+        unit: unit.unit,
+        location: unit.choice.location,
+        bin: target.number,
+      }
+  }
+}
+
+const shortOf = (order: OrderView, unit: UnitView): Step => ({
+  kind: 'short',
+  orderId: order.id,
+  lineId: unit.lineId,
+  unit: unit.unit,
+})
+
+/** Brings a bin to where units may fall into it. */
+function lowered(bin: BinView): Step | Wait {
+  if (!bin.up || isBusy(bin)) return wait()
+  if (bin.door === 'open') return rested(bin, { kind: 'move', bin: bin.number, action: 'close_door' })
+  if (bin.door !== 'closed' || bin.lift === 'down') return wait()
+  return rested(bin, { kind: 'move', bin: bin.number, action: 'lower_lift' })
+}
+
+const rested = (bin: BinView, step: Step): Step | Wait => (bin.restMs > 0 ? wait(bin.restMs) : step)
+
+/** Every unit has found its end: lift what there is, or give up. */
+function* finishing(order: OrderView, held: readonly BinView[]): Generator<Step | Wait> {
+  if (!order.units.some((unit) => unit.state === 'dropped')) {
+    yield { kind: 'end', orderId: order.id, phase: 'failed', reason: 'nothing_dropped' }
+    return
+  }
+  const filled = held.filter((bin) => bin.filled > 0 || (bin.taken > 0 && bin.occupied === true))
+  for (const bin of held)
+    if (!filled.includes(bin) && !isBusy(bin)) yield { kind: 'release', bin: bin.number }
+  const low = filled.filter((bin) => !isRaised(bin))
+  if (low.length === 0) {
+    yield { kind: 'ready', orderId: order.id, bins: filled.map((bin) => bin.number) }
+    return
+  }
+  for (const bin of low) yield raised(bin)
+}
+
+/** A lift that will not go up does not keep its customer from the goods: the door opens all the same. */
+const isRaised = (bin: BinView): boolean => bin.lift === 'up' || (isFaulty(bin) && !isBusy(bin))
+
+function raised(bin: BinView): Step | Wait {
+  if (!bin.up || isBusy(bin)) return wait()
+  if (bin.door === 'open') return rested(bin, { kind: 'move', bin: bin.number, action: 'close_door' })
+  if (bin.door !== 'closed') return wait()
+  return rested(bin, { kind: 'move', bin: bin.number, action: 'raise_lift' })
+}
