@@ -97,6 +97,7 @@ export const edgeSettings = {
   DISPENSE_MAX_MS: milliseconds(
     standard.core.maxMs.dispense,
     "A row's motor is switched off after this long.",
+    LONGEST_MOTION_MS,
   ),
   CLOSE_AFTER_EMPTY_MS: milliseconds(
     standard.core.closeAfterEmptyMs,

@@ -14,6 +14,8 @@ const services = {
   postgres: () => (process.env['TEST_POSTGRES_URL'] ? undefined : 'TEST_POSTGRES_URL is not set'),
   mosquitto: () => (onPath('mosquitto') ? undefined : 'mosquitto is not installed'),
   sshd: () => (onPath('sshd') ? undefined : 'sshd is not installed'),
+  systemd: () =>
+    onPath('systemd-notify') && onPath('systemd-socket-activate') ? undefined : 'systemd is not installed',
   chromium: () => (onPath('chromium') ? undefined : 'chromium is not installed'),
 } satisfies Record<string, () => string | undefined>
 export type Service = keyof typeof services

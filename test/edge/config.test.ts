@@ -1,0 +1,110 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { edgeSettings, readConfig } from '../../edge/config.ts'
+import { defaultHubSettings } from '../../edge/settings.ts'
+
+let folder = ''
+const file = (name: string, content: unknown): string => {
+  const path = join(folder, name)
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content))
+  return path
+}
+const hardware = {
+  hubId: 4,
+  controllers: [{ id: 'bins', port: '/dev/bins', devices: [{ kind: 'bin', number: 1 }] }],
+  gpio: { chipLabel: 'pinctrl', lines: [{ name: 'main_lock', offset: 3, direction: 'out' }] },
+}
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'larder-config-'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function problems(environment: Record<string, string>, ...args: string[]): string[] {
+  const result = readConfig(args, environment)
+  if (result.kind !== 'problems') throw new Error(`expected problems, got ${result.kind}`)
+  return result.problems
+}
+
+describe("the hub's configuration", () => {
+  it('needs two settings, and has a standard for the rest', () => {
+    const result = readConfig([], { HARDWARE: file('hub.json', hardware), MQTT_PASSWORD: 'secret' })
+    expect(result).toMatchObject({
+      kind: 'config',
+      config: {
+        hardware: { hubId: 4 },
+        mqtt: { url: 'mqtt://127.0.0.1:18830', password: 'secret' },
+        local: { host: '127.0.0.1', port: 8081 },
+        gpio: { kind: 'onoff' },
+        hub: defaultHubSettings,
+      },
+    })
+  })
+
+  it('takes them from a file, the environment first', () => {
+    const config = file('config.json', {
+      HARDWARE: file('hub.json', hardware),
+      MQTT_PASSWORD: 'secret',
+      PORT: 9000,
+      GPIO: 'unix:/run/gpio.sock',
+      DISPENSE_MAX_MS: 12_000,
+    })
+    expect(readConfig(['--config', config], { PORT: '9001' })).toMatchObject({
+      config: {
+        local: { port: 9001 },
+        gpio: { kind: 'socket', address: { path: '/run/gpio.sock' } },
+        hub: { core: { maxMs: { dispense: 12_000 } } },
+      },
+    })
+  })
+
+  it('names every setting that is wrong or missing', () => {
+    expect(problems({})).toEqual([
+      expect.stringContaining('HARDWARE'),
+      expect.stringContaining('MQTT_PASSWORD'),
+    ])
+    const base = { HARDWARE: file('hub.json', hardware), MQTT_PASSWORD: 'secret' }
+    for (const [name, value] of [
+      ['PORT', '80x'],
+      ['PORT', '70000'],
+      ['GPIO', 'serial'],
+      ['MQTT_URL', 'http://cloud'],
+      ['LOCAL_TOKEN', 'short'],
+      ['LOG_LEVEL', 'loud'],
+      ['DISPENSE_MAX_MS', '600001'],
+      ['MQTT_CA', '/nowhere.pem'],
+    ] as const)
+      expect(problems({ ...base, [name]: value })).toEqual([expect.stringContaining(name)])
+  })
+
+  it('says what is wrong with the description of the hardware', () => {
+    const MQTT_PASSWORD = 'secret'
+    expect(problems({ MQTT_PASSWORD, HARDWARE: join(folder, 'none.json') })[0]).toMatch(/HARDWARE.*ENOENT/)
+    expect(problems({ MQTT_PASSWORD, HARDWARE: file('bad.json', '{') })[0]).toMatch(
+      /HARDWARE.*not valid JSON/,
+    )
+    const twice = { ...hardware, controllers: [...hardware.controllers, ...hardware.controllers] }
+    expect(problems({ MQTT_PASSWORD, HARDWARE: file('twice.json', twice) })).toEqual([
+      expect.stringContaining('bin-1 is described twice'),
+      expect.stringContaining('controller ids repeat'),
+    ])
+  })
+
+  it('refuses arguments and names in the file that it does not know', () => {
+    expect(problems({}, '--port', '80')[0]).toContain('--port')
+    expect(problems({}, '--config')[0]).toContain('--config')
+    expect(problems({}, '--config', join(folder, 'none.json'))[0]).toMatch(/--config.*ENOENT/)
+    expect(problems({}, '--config', file('typo.json', { PORTT: 1 }))).toContainEqual(
+      expect.stringContaining('PORTT'),
+    )
+  })
+
+  it('lists every setting in its help', () => {
+    const result = readConfig(['--help'], {})
+    if (result.kind !== 'help') throw new Error('no help')
+    for (const name of Object.keys(edgeSettings))
+      expect(result.text).toMatch(new RegExp(`^  ${name}\\b`, 'm'))
+  })
+})

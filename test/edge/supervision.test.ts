@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { failingProbes, superviseBy, watchdogMsOf } from '../../edge/supervision.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import { fakeRuntime } from './support/fake-runtime.ts'
+
+describe('supervision', () => {
+  it('says that it is ready once, and that it is alive thrice within the watchdog time', () => {
+    const runtime = fakeRuntime()
+    const told: string[] = []
+    const stop = superviseBy({
+      clock: runtime.clock,
+      log: silentLog,
+      notify: (state) => void told.push(state),
+      watchdogMs: 30_000,
+      probes: { journal: () => true },
+    })
+    expect(told).toEqual(['READY=1'])
+    runtime.advance(30_000)
+    expect(told).toEqual(['READY=1', 'WATCHDOG=1', 'WATCHDOG=1', 'WATCHDOG=1'])
+    stop()
+    runtime.advance(60_000)
+    expect(told.at(-1)).toBe('STOPPING=1')
+    expect(told).toHaveLength(5)
+  })
+
+  it('says nothing while the journal or the core does not answer', () => {
+    const runtime = fakeRuntime()
+    const told: string[] = []
+    let journal = true
+    const probes = {
+      journal: () => {
+        if (!journal) throw new Error('database is locked')
+        return true
+      },
+      core: () => true,
+    }
+    superviseBy({
+      clock: runtime.clock,
+      log: silentLog,
+      notify: (state) => void told.push(state),
+      watchdogMs: 30_000,
+      probes,
+    })
+    journal = false
+    runtime.advance(60_000)
+    expect(told).toEqual(['READY=1'])
+    expect(failingProbes(probes)).toEqual(['journal (Error: database is locked)'])
+    journal = true
+    runtime.advance(10_000)
+    expect(told).toEqual(['READY=1', 'WATCHDOG=1'])
+  })
+
+  it('is not watched unless the manager says so, to this process', () => {
+    expect(watchdogMsOf({}, 10)).toBeUndefined()
+    expect(watchdogMsOf({ WATCHDOG_USEC: '30000000' }, 10)).toBe(30_000)
+    expect(watchdogMsOf({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: '10' }, 10)).toBe(30_000)
+    expect(watchdogMsOf({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: '11' }, 10)).toBeUndefined()
+    expect(watchdogMsOf({ WATCHDOG_USEC: 'soon' }, 10)).toBeUndefined()
+  })
+})
