@@ -112,7 +112,8 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
   }
 }
 
-async function seedHubs({ kysely }: CloudDatabase): Promise<void> {
+/** Two owners with a hub each. */
+export async function seedHubs({ kysely }: CloudDatabase): Promise<void> {
   await kysely
     .insertInto('owners')
     .values([

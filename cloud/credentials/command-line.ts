@@ -1,0 +1,108 @@
+import { parseArgs } from 'node:util'
+import { helpText, readSettings } from '../../protocol/model/program-settings.ts'
+import { cloudSettings, databaseUrlOf, readConfigFile, storeSettings } from '../config.ts'
+import { openDatabase, type Queries } from '../store/database.ts'
+import type { HubSelection } from './api-keys.ts'
+
+/** What the operator did wrong, in words for the operator. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** Options of a subcommand, as typed; all take a value. */
+export type Options = Readonly<Record<string, string | undefined>>
+
+export interface Subcommand {
+  options: readonly string[]
+  /** Names of values without an option, in their order. */
+  positionals?: readonly string[]
+  /** What it prints, as JSON. */
+  run(q: Queries, options: Options): Promise<unknown>
+}
+
+export interface CommandLine {
+  usage: string
+  subcommands: Readonly<Record<string, Subcommand>>
+}
+
+export interface Outcome {
+  exitCode: 0 | 1 | 2
+  stdout: string
+  stderr: string
+}
+
+/** Runs a command line against the store that the environment or `--config` names: JSON out, words of errors aside. */
+export async function runCommandLine(
+  { usage, subcommands }: CommandLine,
+  args: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<Outcome> {
+  const help = helpText(usage, storeSettings)
+  if (args.includes('--help') || args.includes('-h')) return { exitCode: 0, stdout: help, stderr: '' }
+  try {
+    const [name = '', ...rest] = args
+    const subcommand = subcommands[name]
+    if (!subcommand)
+      throw new UsageError(
+        `${name === '' ? 'a command is needed' : `no such command: ${name}`}; --help lists them`,
+      )
+    const { config, ...options } = parse(subcommand, rest)
+    const result = readSettings(cloudSettings, environment, readConfigFile(config))
+    if (!result.ok) throw new UsageError(result.problems.join('; '))
+    const db = openDatabase({ url: databaseUrlOf(result.settings) })
+    try {
+      await db.migrate()
+      const output = await subcommand.run(db.kysely, options)
+      return { exitCode: 0, stdout: `${JSON.stringify(output, null, 2)}\n`, stderr: '' }
+    } finally {
+      await db.close()
+    }
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return { exitCode: error instanceof UsageError ? 2 : 1, stdout: '', stderr: `error: ${error.message}\n` }
+  }
+}
+
+function parse({ options, positionals: names = [] }: Subcommand, args: string[]): Options {
+  const config = Object.fromEntries([...options, 'config'].map((name) => [name, { type: 'string' as const }]))
+  try {
+    const { values, positionals } = parseArgs({ args, options: config, allowPositionals: names.length > 0 })
+    if (positionals.length > names.length) throw new UsageError(`unexpected: ${positionals[names.length]}`)
+    const named = names.flatMap((name, index) => {
+      const value = positionals[index]
+      return value === undefined ? [] : [[name, value] as const]
+    })
+    return { ...(values as Record<string, string>), ...Object.fromEntries(named) }
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+export function required(options: Options, name: string): string {
+  const value = options[name]
+  if (value === undefined || value === '') throw new UsageError(`--${name} is needed`)
+  return value
+}
+
+/** `*`, or hub ids separated by commas. */
+export function parseHubs(text: string): HubSelection {
+  if (text === '*') return '*'
+  const parts = text.split(',').map((part) => part.trim())
+  if (!parts.every((part) => /^[1-9]\d*$/.test(part)))
+    throw new UsageError(`--hubs takes hub ids separated by commas, or "*": ${text}`)
+  return [...new Set(parts.map(Number))]
+}
+
+/** Refuses hubs that do not exist, or that are not the owner's. */
+export async function requireHubs(q: Queries, hubs: HubSelection, ownerId?: number): Promise<void> {
+  if (hubs === '*') return
+  const rows = await q.selectFrom('hubs').select(['id', 'owner_id']).where('id', 'in', hubs).execute()
+  const missing = hubs.filter(
+    (hub) => !rows.some(({ id, owner_id }) => id === hub && (ownerId === undefined || owner_id === ownerId)),
+  )
+  if (missing.length > 0)
+    throw new UsageError(`no such hub${ownerId === undefined ? '' : ' of this owner'}: ${missing.join(', ')}`)
+}
+
+export const isoOrNull = (at: number | null): string | null =>
+  at === null ? null : new Date(at).toISOString()

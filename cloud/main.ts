@@ -1,0 +1,151 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { parseArgs } from 'node:util'
+import { pino } from 'pino'
+import { noCheckpoint } from '../protocol/model/checkpoint.ts'
+import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
+import type { OpenTransport } from '../protocol/mqtt/transport.ts'
+import { systemRuntime } from '../protocol/system-runtime.ts'
+import { cloudHelp, readCloudConfig, readConfigFile, type CloudConfig } from './config.ts'
+import { createCloud } from './cloud.ts'
+import type { CloudContext } from './context.ts'
+import { identityVerifier } from './credentials/identity-token.ts'
+import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
+import { externalBroker } from './gateway/mqtt-transport.ts'
+import { addressReader, listen } from './http/listen.ts'
+import { createEmbeddedIssuer } from './identity/embedded-issuer.ts'
+import { remoteKeys } from './identity/remote-keys.ts'
+import { keptSigningKey } from './identity/signing-key.ts'
+import { startDelivery } from './payments/sandbox/deliver-events.ts'
+import { createSandbox } from './payments/sandbox/sandbox.ts'
+import { SIGNATURE_HEADER } from './payments/webhook.ts'
+import { openDatabase } from './store/database.ts'
+
+const GRACE_MS = 5000
+
+/** Says what is wrong in the operator's words, and ends. */
+function fail(...problems: string[]): never {
+  for (const problem of problems) process.stderr.write(`larder cloud: ${problem}\n`)
+  process.exit(1)
+}
+
+/** What cannot be read is the operator's to mend: its own words say what it is. */
+function attempt<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    return fail(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function configure(): CloudConfig {
+  const { values } = attempt(() =>
+    parseArgs({ options: { config: { type: 'string' }, help: { type: 'boolean', short: 'h' } } }),
+  )
+  if (values.help) {
+    process.stdout.write(cloudHelp())
+    process.exit(0)
+  }
+  const result = readCloudConfig(
+    process.env,
+    attempt(() => readConfigFile(values.config)),
+  )
+  return result.ok ? result.config : fail(...result.problems)
+}
+
+/** Names the setting where a port cannot be had. */
+function onPort(setting: 'PORT' | 'MQTT_PORT', port: number, host: string) {
+  return (error: unknown): never => {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE') fail(`port ${port} of ${host} is in use: set ${setting} to another one`)
+    if (code === 'EACCES') fail(`port ${port} may not be used by this user: set ${setting} to another one`)
+    throw error
+  }
+}
+
+async function main(): Promise<void> {
+  const config = configure()
+  const runtime = systemRuntime()
+  const { clock, random } = runtime
+  const log = pino({ level: config.LOG_LEVEL, base: { part: 'cloud' } })
+  mkdirSync(config.DATA_DIR, { recursive: true })
+  if (/^sqlite:[^:]/.test(config.databaseUrl))
+    mkdirSync(dirname(config.databaseUrl.slice('sqlite:'.length)), { recursive: true })
+  const db = openDatabase({ url: config.databaseUrl })
+  await db.migrate()
+  const context: CloudContext = { db, runtime, log, checkpoint: noCheckpoint, settings: config.rules }
+
+  const processId = uuidv7(runtime)
+  const broker =
+    config.MQTT_URL === undefined
+      ? await startEmbeddedBroker({ db, log, port: config.MQTT_PORT, host: config.HOST }).catch(
+          onPort('MQTT_PORT', config.MQTT_PORT, config.HOST),
+        )
+      : undefined
+  const openTransport: OpenTransport =
+    broker?.openTransport ?? externalBroker({ url: config.MQTT_URL!, clientId: `larder-cloud-${processId}` })
+
+  const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
+  const audience = config.IDENTITY_AUDIENCE
+  const issuer =
+    config.IDENTITY_ISSUER === undefined
+      ? createEmbeddedIssuer({
+          issuer: baseUrl,
+          audience,
+          key: await keptSigningKey(config.DATA_DIR),
+          runtime,
+        })
+      : { issuer: config.IDENTITY_ISSUER, keys: remoteKeys(config.IDENTITY_ISSUER), handlers: undefined }
+  const webhookSecret = config.PAYMENTS_WEBHOOK_SECRET ?? randomHex(random, 32)
+
+  const cloud = createCloud({
+    context,
+    openTransport,
+    processId,
+    processor: createSandbox({ db, runtime }),
+    webhookSecret,
+    verifyIdentity: identityVerifier({ issuer: issuer.issuer, audience, keys: issuer.keys, clock }),
+    ...(issuer.handlers && { demoHandlers: issuer.handlers }),
+    baseUrl,
+    addressOf: addressReader(config.TRUSTED_PROXIES),
+  })
+  const server = await listen(cloud.app, { host: config.HOST, port: config.PORT, clock }).catch(
+    onPort('PORT', config.PORT, config.HOST),
+  )
+  cloud.start()
+  const webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`
+  const cancelDelivery = startDelivery({ context, secret: webhookSecret, deliver: poster(webhook) })
+  log.info({ port: server.port, mqttPort: broker?.port, database: db.kind, baseUrl }, 'cloud is ready')
+
+  let stopping = false
+  async function stop(signal: string): Promise<void> {
+    if (stopping) return
+    stopping = true
+    log.info({ signal }, 'stopping')
+    cancelDelivery()
+    await server.close(GRACE_MS)
+    await cloud.stop()
+    await broker?.close()
+    await db.close()
+    process.exit(0)
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal))
+}
+
+/** Sends the sandbox's events to this service's own webhook, as a processor would. */
+const poster = (url: string) => async (body: string, signature: string) => {
+  try {
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', [SIGNATURE_HEADER]: signature },
+      body,
+      signal: AbortSignal.timeout(5000),
+    })
+    return answer.ok
+  } catch {
+    // Out of reach is an answer too: the event is sent again.
+    return false
+  }
+}
+
+await main()

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { cloudHelp, cloudSettings, readCloudConfig } from '../../cloud/config.ts'
+import { defaultSettings } from '../../cloud/settings.ts'
+
+test('without any setting it is the whole service in one process', () => {
+  const result = readCloudConfig({})
+  expect(result).toMatchObject({
+    ok: true,
+    config: {
+      PORT: 8080,
+      MQTT_PORT: 18830,
+      HOST: '127.0.0.1',
+      PAYMENTS_URL: 'sandbox:',
+      MQTT_URL: undefined,
+      IDENTITY_ISSUER: undefined,
+      databaseUrl: expect.stringMatching(/^sqlite:\/.*\/data\/cloud\.sqlite$/) as string,
+      rules: defaultSettings,
+    },
+  })
+})
+
+test('the environment wins over the file, and empty variables count as not set', () => {
+  const file = { path: 'c.json', text: JSON.stringify({ PORT: 9000, HOST: '0.0.0.0', SWEEP_MS: 5 }) }
+  const result = readCloudConfig({ PORT: '9001', HOST: '' }, file)
+  expect(result).toMatchObject({ config: { PORT: 9001, HOST: '0.0.0.0', rules: { sweepMs: 5 } } })
+})
+
+test('everything that is wrong is named, with where it stands', () => {
+  const file = { path: 'c.json', text: JSON.stringify({ PROT: 1, MQTT_PORT: 'x' }) }
+  const result = readCloudConfig({ PORT: '70000', DATABASE_URL: 'mysql://x' }, file)
+  if (result.ok) throw new Error('taken')
+  expect(result.problems).toEqual([
+    'PROT (c.json): no such setting; --help lists them',
+    'DATABASE_URL (environment): must be sqlite:PATH or postgres://…',
+    'PORT (environment): must be between 0 and 65535',
+    expect.stringMatching(/^MQTT_PORT \(c\.json\): must be a whole number/) as string,
+  ])
+  for (const text of ['{', '[]', '"x"'])
+    expect(readCloudConfig({}, { path: 'c.json', text })).toMatchObject({
+      ok: false,
+      problems: [expect.stringMatching(/^c\.json: /)],
+    })
+})
+
+test('production refuses the sandbox and the embedded issuer', () => {
+  const result = readCloudConfig({ NODE_ENV: 'production' })
+  if (result.ok) throw new Error('taken')
+  expect(result.problems.map((problem) => problem.split(':')[0])).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER'])
+})
+
+test('--help lists every setting', () => {
+  for (const name of Object.keys(cloudSettings)) expect(cloudHelp()).toContain(`  ${name}\n`)
+})
