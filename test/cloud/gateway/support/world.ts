@@ -1,6 +1,5 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import type { Checkpoint } from '../../../../protocol/model/checkpoint.ts'
-import { noCheckpoint } from '../../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import type { CloudContext } from '../../../../cloud/context.ts'
 import type { HubDomain } from '../../../../cloud/gateway/domain.ts'
@@ -53,7 +52,9 @@ export class World {
   startCloud(name: string, options: ProcessOptions = {}): CloudProcess {
     const life = this.scheduler.newLife(name, () => {})
     const checkpoint: Checkpoint = (point) => {
-      if (life.alive) options.checkpoint?.(point)
+      // What a dead process still has under way in memory must not reach the store.
+      if (!life.alive) throw new Crash(life, point)
+      options.checkpoint?.(point)
     }
     // A process that crashed in mid-transaction leaves it to be undone by the next.
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: this.#sqlite, checkpoint })
@@ -91,8 +92,9 @@ export class World {
     })
   }
 
-  /** Lets `ms` pass. */
+  /** Lets `ms` pass, after what the test itself has set off. */
   async pass(ms: number): Promise<void> {
+    await new Promise((resolve) => void setImmediate(resolve))
     await this.scheduler.run(this.scheduler.time + ms)
     if (this.scheduler.failure !== undefined) throw this.scheduler.failure
   }
@@ -119,5 +121,3 @@ export function crashAt(point: string, life: () => Life, nth = 1): Checkpoint {
     if (at === point && --left === 0) throw new Crash(life(), point)
   }
 }
-
-export { noCheckpoint }

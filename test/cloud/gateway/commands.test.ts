@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'vitest'
+import type { CommandOutcome } from '../../../cloud/gateway/command-outcome.ts'
+import { crashAt, World, type CloudProcess } from './support/world.ts'
+
+const body = { name: 'open_bin', bin: 2 } as const
+const request = { hubId: 1, body, actor: 'key:test' }
+const rows = (world: World) =>
+  world.db.kysely.selectFrom('commands').selectAll().orderBy('created_at').orderBy('id').execute()
+
+/** Long enough for what the network delivers in another order to come again. */
+const SETTLED = 2_500
+
+async function connected() {
+  const world = await World.create()
+  const cloud = world.startCloud('cloud')
+  const hub = world.hub()
+  await world.pass(100)
+  hub.connect()
+  await world.pass(SETTLED)
+  /** Sends a command, lets `ms` pass, and tells what came of it by then. */
+  const send = async (ms: number, by: CloudProcess = cloud): Promise<CommandOutcome | undefined> => {
+    let outcome: CommandOutcome | undefined
+    // Who asked dies with its process.
+    by.gateway.commands.send(request).then(
+      (result) => (outcome = result),
+      () => {},
+    )
+    await world.pass(ms)
+    return outcome
+  }
+  return { world, cloud, hub, send }
+}
+
+describe('commands', () => {
+  test('a command goes to the hub’s session with a time to live on its clock, and its result comes back', async () => {
+    const { world, hub, send } = await connected()
+    const sentAt = hub.monotonic
+    hub.onCommand = () => ({ data: { door: 'open', duration_ms: 1200 } })
+    const outcome = await send(50)
+    const [command] = hub.commands
+    expect(command).toMatchObject({ session: hub.session, body })
+    expect(command!.expires_monotonic).toBeGreaterThan(sentAt + 4_900)
+    // Never later than 5 s after it was sent, however long the clock's last reading took to arrive (SPEC §6).
+    expect(command!.expires_monotonic).toBeLessThanOrEqual(sentAt + 5_000)
+    expect(outcome).toEqual({
+      kind: 'executed',
+      commandId: command!.command_id,
+      data: { door: 'open', duration_ms: 1200 },
+      durationMs: 1200,
+    })
+    expect(await rows(world)).toMatchObject([
+      { id: command!.command_id, session: hub.session, state: 'executed', actor: 'key:test' },
+    ])
+  })
+
+  test.each([
+    { outcome: 'refused', reason: 'interlock', kind: 'refused' },
+    { outcome: 'refused', reason: 'stale_session', kind: 'refused' },
+    { outcome: 'failed', reason: 'nack', kind: 'failed' },
+  ] as const)('$outcome with $reason is told as it is', async ({ outcome, reason, kind }) => {
+    const { world, hub, send } = await connected()
+    hub.onCommand = () => ({ outcome, reason, data: null })
+    expect(await send(50)).toMatchObject({ kind, reason, data: null })
+    expect(await rows(world)).toMatchObject([{ state: outcome, reason }])
+  })
+
+  test('I2: for a hub that is offline nothing is sent, nothing recorded, and nothing comes later', async () => {
+    const world = await World.create()
+    const cloud = world.startCloud('cloud')
+    await world.pass(100)
+    expect(await cloud.gateway.commands.send(request)).toEqual({ kind: 'offline' })
+    const hub = world.hub()
+    hub.connect()
+    await world.pass(SETTLED)
+    world.network.severe('hub-1', true)
+    await world.pass(100)
+    expect(await cloud.gateway.commands.send(request)).toEqual({ kind: 'offline' })
+    world.network.severe('hub-1', false)
+    hub.connect()
+    await world.pass(60_000)
+    expect(hub.commands).toEqual([])
+    expect(await rows(world)).toEqual([])
+  })
+
+  test('I2: without a broker a command fails at once', async () => {
+    const { world, hub, send } = await connected()
+    world.network.killBroker()
+    await world.pass(50)
+    expect(await send(10)).toEqual({ kind: 'offline' })
+    expect((await rows(world)).map((row) => row.state)).not.toContain('sent')
+    world.network.startBroker()
+    hub.connect()
+    await world.pass(30_000)
+    expect(hub.commands).toEqual([])
+  })
+
+  test('a silent hub: unknown after the deadline; a late result still corrects the record', async () => {
+    const { world, hub, send } = await connected()
+    expect(await send(9_000)).toBeUndefined()
+    await world.pass(2_000)
+    expect(await rows(world)).toMatchObject([{ state: 'unknown', reason: 'timeout' }])
+    hub.result(hub.commands[0]!, { data: { door: 'open' } })
+    await world.pass(50)
+    expect(await rows(world)).toMatchObject([{ state: 'executed', data: '{"door":"open"}' }])
+    hub.result(hub.commands[0]!, { outcome: 'failed', reason: 'fault' })
+    await world.pass(50)
+    expect(await rows(world)).toMatchObject([{ state: 'executed' }])
+  })
+
+  test('a result that is lost comes with the ledger', async () => {
+    const { world, hub, cloud } = await connected()
+    let outcome: CommandOutcome | undefined
+    void cloud.gateway.commands.send(request).then((result) => (outcome = result))
+    await world.pass(50)
+    const [command] = hub.commands
+    const entry = { kind: 'command.finished', at: 1, command_id: command!.command_id }
+    hub.append({ ...entry, outcome: 'executed', reason: null, data: { door: 'open' } })
+    hub.sendEntries()
+    await world.pass(50)
+    expect(outcome).toMatchObject({ kind: 'executed', data: { door: 'open' } })
+    expect(await rows(world)).toMatchObject([{ state: 'executed' }])
+  })
+
+  test('a hub finishes its own commands only', async () => {
+    const world = await World.create([1, 2])
+    const cloud = world.startCloud('cloud')
+    const [one, two] = [world.hub(1), world.hub(2)]
+    await world.pass(100)
+    one.connect()
+    two.connect()
+    await world.pass(SETTLED)
+    let outcome: CommandOutcome | undefined
+    void cloud.gateway.commands.send(request).then((result) => (outcome = result))
+    await world.pass(50)
+    two.result(one.commands[0]!)
+    await world.pass(50)
+    expect(outcome).toBeUndefined()
+    expect(await rows(world)).toMatchObject([{ state: 'sent' }])
+  })
+
+  test('a repeated result changes nothing', async () => {
+    const { world, hub, send } = await connected()
+    hub.onCommand = (command) => {
+      hub.result(command)
+      return {}
+    }
+    expect(await send(50)).toMatchObject({ kind: 'executed' })
+    expect(await rows(world)).toHaveLength(1)
+  })
+
+  test('the row is committed before the command leaves', async () => {
+    const world = await World.create()
+    const cloud: CloudProcess = world.startCloud('cloud', {
+      checkpoint: (point) => armed && crashAt('db.before-commit', () => cloud.life)(point),
+    })
+    let armed = false
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    armed = true
+    await expect(cloud.gateway.commands.send(request)).rejects.toThrow('crashed')
+    await world.pass(1_000)
+    expect(hub.commands).toEqual([])
+  })
+
+  test('rows that a dead process left open are closed as unknown', async () => {
+    const { world, cloud, send } = await connected()
+    await send(50)
+    world.kill(cloud)
+    world.startCloud('cloud')
+    await world.pass(100_000)
+    expect(await rows(world)).toMatchObject([{ state: 'sent' }])
+    await world.pass(200_000)
+    expect(await rows(world)).toMatchObject([{ state: 'unknown', reason: 'interrupted' }])
+  })
+})

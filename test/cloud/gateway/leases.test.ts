@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest'
+import type { CommandOutcome } from '../../../cloud/gateway/command-outcome.ts'
+import { enqueue } from '../../../cloud/gateway/outbox.ts'
+import { World, type CloudProcess } from './support/world.ts'
+
+const alarm = (code: string) => ({ kind: 'alarm', at: 1, code, device: 'd', raised: true, detail: '' })
+const holder = async (world: World): Promise<string | undefined> => {
+  const row = await world.db.kysely.selectFrom('hub_sessions').select('process_id').executeTakeFirst()
+  return row?.process_id
+}
+const alarms = async (world: World): Promise<string[]> => {
+  const all = await world.db.kysely.selectFrom('alarms').select('code').orderBy('id').execute()
+  return all.map((row) => row.code)
+}
+
+/** Long enough for what the network delivers in another order to come again. */
+const SETTLED = 2_500
+
+/** Two cloud processes on one database, and a connected hub; `held` speaks to it, `other` does not. */
+async function pair() {
+  const world = await World.create()
+  const [a, b] = [world.startCloud('a'), world.startCloud('b')]
+  const hub = world.hub()
+  await world.pass(100)
+  hub.connect()
+  await world.pass(SETTLED)
+  const isA = (await holder(world)) === 'a'
+  return { world, hub, held: isA ? a : b, other: isA ? b : a }
+}
+
+describe('several cloud processes', () => {
+  test('one of them answers a hello, acknowledges and sends', async () => {
+    const { world, hub } = await pair()
+    expect(hub.welcomes).toHaveLength(1)
+    hub.append(alarm('one'))
+    hub.sendEntries()
+    await world.pass(50)
+    expect(hub.acks).toHaveLength(1)
+    expect(await alarms(world)).toEqual(['one'])
+  })
+
+  test('any of them may send a command, and hears its result', async () => {
+    const { world, hub, held, other } = await pair()
+    hub.onCommand = () => ({ data: { door: 'open' } })
+    for (const cloud of [held, other]) {
+      let outcome: CommandOutcome | undefined
+      const request = { hubId: 1, body: { name: 'open_bin', bin: 1 }, actor: 'x' } as const
+      void cloud.gateway.commands.send(request).then((result) => (outcome = result))
+      await world.pass(50)
+      expect(outcome).toMatchObject({ kind: 'executed' })
+    }
+  })
+
+  test('a process that has not heard the hub’s clock asks for it first', async () => {
+    const { world, hub } = await pair()
+    const late = world.startCloud('late')
+    await world.pass(100)
+    hub.onCommand = () => ({})
+    let outcome: CommandOutcome | undefined
+    const request = { hubId: 1, body: { name: 'close_bin', bin: 1 }, actor: 'x' } as const
+    void late.gateway.commands.send(request).then((result) => (outcome = result))
+    await world.pass(100)
+    expect(hub.hails).toHaveLength(1)
+    expect(outcome).toMatchObject({ kind: 'executed' })
+  })
+
+  test('what the other process enqueues is sent at once by the holder', async () => {
+    const { world, hub, other } = await pair()
+    await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: 5 }))
+    await world.pass(50)
+    expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: 5 })
+  })
+
+  test('a nudge that is lost costs seconds, nothing else', async () => {
+    const { world, hub, other } = await pair()
+    world.network.severe(other.life.name, true)
+    await world.pass(100)
+    await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: 5 }))
+    await world.pass(6_000)
+    expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: 5 })
+  })
+
+  test('when the holder dies, the other takes the hub over with its next heartbeat after the lease', async () => {
+    const { world, hub, held, other } = await pair()
+    hub.heartbeat()
+    await world.pass(100)
+    world.kill(held)
+    hub.append(alarm('one'))
+    for (let beat = 0; beat < 3; beat++) {
+      hub.heartbeat()
+      hub.sendEntries()
+      await world.pass(15_000)
+    }
+    expect(await alarms(world)).toEqual([])
+    hub.heartbeat()
+    await world.pass(100)
+    hub.sendEntries()
+    await world.pass(100)
+    expect(await holder(world)).toBe(other.life.name)
+    expect(await alarms(world)).toEqual(['one'])
+    await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: 6 }))
+    await world.pass(100)
+    expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: 6 })
+    expect(hub.welcomes).toHaveLength(1)
+  })
+
+  test('a hello takes over a lease that has run out', async () => {
+    const { world, hub, held, other } = await pair()
+    world.kill(held)
+    hub.connect()
+    await world.pass(1_000)
+    expect(hub.welcomes).toHaveLength(1)
+    await world.pass(45_000)
+    hub.hello()
+    await world.pass(100)
+    expect(hub.welcomes.at(-1)?.session).toBe(hub.session)
+    expect(await holder(world)).toBe(other.life.name)
+  })
+
+  test('a process that stops in good order leaves its hubs to the others at once', async () => {
+    const { world, hub, held, other } = await pair()
+    await held.gateway.stop()
+    hub.heartbeat()
+    await world.pass(100)
+    expect(await holder(world)).toBe(other.life.name)
+  })
+
+  test('a process that comes back under its name has its hubs at once', async () => {
+    const { world, hub, held, other } = await pair()
+    world.kill(other)
+    world.kill(held)
+    world.startCloud(held.life.name)
+    await world.pass(100)
+    hub.heartbeat()
+    await world.pass(100)
+    hub.append(alarm('one'))
+    hub.sendEntries()
+    await world.pass(100)
+    expect(await alarms(world)).toEqual(['one'])
+  })
+
+  test('two that both believe to hold a hub do everything twice, and nothing wrong', async () => {
+    const { world, hub, held, other } = await pair()
+    const steal = { process_id: other.life.name, lease_until: Number.MAX_SAFE_INTEGER }
+    await world.db.kysely.updateTable('hub_sessions').set(steal).execute()
+    hub.heartbeat()
+    await world.pass(20)
+    await world.db.kysely.updateTable('hub_sessions').set({ process_id: held.life.name }).execute()
+    hub.append(alarm('one'), alarm('two'))
+    await held.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: 7 }))
+    hub.sendEntries()
+    await world.pass(SETTLED)
+    hub.sendEntries()
+    await world.pass(SETTLED)
+    expect(await alarms(world)).toEqual(['one', 'two'])
+    expect(hub.applied.filter((entry) => entry.kind === 'order.cancel')).toHaveLength(1)
+    const failed = [held, other].flatMap((cloud: CloudProcess) => cloud.faults)
+    expect(failed).toEqual([])
+  })
+})

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import { enqueue } from '../../../cloud/gateway/outbox.ts'
+import { crashAt, World, type CloudProcess } from './support/world.ts'
+
+const cancel = (order_id: number) => ({ kind: 'order.cancel', order_id }) as const
+const put = (cloud: CloudProcess, ...orderIds: number[]): Promise<void> =>
+  cloud.context.db.transact(async (tx) => {
+    for (const id of orderIds) await enqueue(tx, 1, cancel(id))
+  })
+const entries = (world: World) =>
+  world.db.kysely.selectFrom('hub_outbox_entries').select(['epoch', 'seq', 'tag']).orderBy('seq').execute()
+
+/** Long enough for what the network delivers in another order to come again. */
+const SETTLED = 2_500
+
+async function connected() {
+  const world = await World.create()
+  const cloud = world.startCloud('cloud')
+  const hub = world.hub()
+  await world.pass(100)
+  hub.connect()
+  await world.pass(SETTLED)
+  hub.applied = []
+  return { world, cloud, hub }
+}
+
+describe('the outbox stream', () => {
+  test('what a transaction enqueues is sent when it is committed, and deleted when it is acknowledged', async () => {
+    const { world, cloud, hub } = await connected()
+    await put(cloud, 1, 2)
+    expect(await entries(world)).toHaveLength(2)
+    await world.pass(50)
+    expect(hub.applied).toEqual([cancel(1), cancel(2)])
+    expect(await entries(world)).toEqual([])
+  })
+
+  test('what is rolled back is never sent, and leaves no gap', async () => {
+    const { world, cloud, hub } = await connected()
+    const failed = cloud.context.db.transact(async (tx) => {
+      await enqueue(tx, 1, cancel(1))
+      throw new Error('no')
+    })
+    await expect(failed).rejects.toThrow('no')
+    await put(cloud, 2)
+    await world.pass(50)
+    expect(hub.applied).toEqual([cancel(2)])
+  })
+
+  test('I3: without an acknowledgement it is sent again and kept; the broker’s word counts for nothing', async () => {
+    const { world, cloud, hub } = await connected()
+    hub.deaf = true
+    hub.batches = []
+    await put(cloud, 1)
+    await world.pass(15_000)
+    // At once, then after 2, 4 and 8 s more.
+    expect(hub.batches).toHaveLength(4)
+    expect(await entries(world)).toHaveLength(1)
+    hub.deaf = false
+    await world.pass(20_000)
+    expect(hub.applied).toEqual([cancel(1)])
+    expect(await entries(world)).toEqual([])
+  })
+
+  test('for a hub that never said hello nothing is kept: its first snapshot holds everything', async () => {
+    const world = await World.create([1, 2])
+    const cloud = world.startCloud('cloud')
+    await put(cloud, 1)
+    expect(await entries(world)).toEqual([])
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    expect(hub.applied.map((entry) => entry.kind)).toEqual(['snapshot'])
+  })
+
+  test('what is enqueued while the hub is away is sent when it comes back', async () => {
+    const { world, cloud, hub } = await connected()
+    world.network.severe('hub-1', true)
+    await world.pass(5_000)
+    await put(cloud, 1, 2)
+    await world.pass(5_000)
+    world.network.severe('hub-1', false)
+    hub.connect()
+    await world.pass(SETTLED)
+    expect(hub.applied).toEqual([cancel(1), cancel(2)])
+  })
+
+  test('each tag is a digest of the history: the same entries after another one have other tags', async () => {
+    const { world, cloud, hub } = await connected()
+    hub.deaf = true
+    await put(cloud, 1, 2, 2)
+    const tags = (await entries(world)).map((entry) => entry.tag)
+    expect(new Set(tags).size).toBe(3)
+  })
+
+  test.each([
+    { why: 'is null', inbox: { epoch: null, cursor: 0, tag: 0 } },
+    { why: 'is another', inbox: { epoch: 'e'.repeat(32), cursor: 4, tag: 9 } },
+  ])('a hub whose inbox epoch $why gets a new epoch with a snapshot', async ({ inbox }) => {
+    const { world, hub } = await connected()
+    const before = hub.welcomes.at(-1)!.outbox.epoch
+    hub.inbox = inbox
+    hub.connect()
+    await world.pass(SETTLED)
+    expect(hub.welcomes.at(-1)?.outbox.epoch).not.toBe(before)
+    expect(hub.applied.map((entry) => entry.kind)).toEqual(['snapshot'])
+    const epochs = new Set((await entries(world)).map((entry) => entry.epoch))
+    expect(epochs.size).toBe(0)
+  })
+
+  test.each([
+    { why: 'ahead of the outbox', change: { cursor: 9 } },
+    { why: 'before what was forgotten', change: { cursor: 0, tag: 0 } },
+    { why: 'at another tag', change: { tag: 1 } },
+  ])('a hub whose inbox stands $why gets a new epoch with a snapshot', async ({ change }) => {
+    const { world, hub } = await connected()
+    const before = hub.welcomes.at(-1)!.outbox.epoch
+    hub.inbox = { ...hub.inbox, ...change }
+    hub.connect()
+    await world.pass(SETTLED)
+    expect(hub.welcomes.at(-1)?.outbox.epoch).not.toBe(before)
+    expect(hub.applied.map((entry) => entry.kind)).toEqual(['snapshot'])
+  })
+
+  test('an acknowledgement with `fork`, or of what was never sent, ends in a new epoch', async () => {
+    for (const change of [{ fork: true }, { cursor: 99 }, { tag: 5 }]) {
+      const { world, cloud, hub } = await connected()
+      const before = hub.inbox.epoch
+      hub.deaf = true
+      await put(cloud, 1)
+      await world.pass(50)
+      const { cursor } = hub.inbox
+      hub.inbox.tag ^= 1
+      hub.ack({ cursor, ...change })
+      hub.deaf = false
+      await world.pass(SETTLED)
+      expect(hub.inbox.epoch).not.toBe(before)
+      expect(hub.applied.map((entry) => entry.kind)).toEqual(['snapshot'])
+    }
+  })
+
+  test('a batch stays below the limit of bytes', async () => {
+    const { world, cloud, hub } = await connected()
+    const facings = Array.from({ length: 2_000 }, (_, index) => ({
+      product_id: index,
+      location: { cabinet: 1, shelf: 1, row: 1 },
+      primary: true,
+    }))
+    hub.batches = []
+    await cloud.context.db.transact(async (tx) => {
+      for (let index = 0; index < 8; index++) await enqueue(tx, 1, { kind: 'planogram', facings })
+    })
+    await world.pass(200)
+    expect(hub.applied).toHaveLength(8)
+    expect(hub.batches.length).toBeGreaterThan(1)
+    for (const batch of hub.batches) expect(JSON.stringify(batch).length).toBeLessThan(600_000)
+  })
+
+  test.each(['db.before-commit', 'db.after-commit', 'gateway.hello-committed'])(
+    'a cloud that dies at %s of a hello or an acknowledgement sends everything in the end',
+    async (point) => {
+      for (const nth of [1, 2, 3]) {
+        const world = await World.create()
+        const first: CloudProcess = world.startCloud('cloud', {
+          checkpoint: crashAt(point, () => first.life, nth),
+        })
+        const hub = world.hub()
+        await world.pass(100)
+        hub.connect()
+        await world.pass(SETTLED)
+        if (first.life.alive) await put(first, 1).catch(() => {})
+        await world.pass(SETTLED)
+        world.kill(first)
+        const second = world.startCloud('cloud')
+        await world.pass(100)
+        hub.connect()
+        await world.pass(SETTLED)
+        await put(second, 2)
+        await world.pass(SETTLED)
+        const kinds = hub.applied.map((entry) => entry.kind)
+        expect(kinds).toContain('snapshot')
+        expect(hub.applied.at(-1)).toEqual(cancel(2))
+        expect(await entries(world)).toEqual([])
+      }
+    },
+  )
+})
