@@ -1,0 +1,54 @@
+import { digestOf } from '../../cloud/credentials/api-key.ts'
+import { startEmbeddedBroker } from '../../cloud/gateway/broker-embedded.ts'
+import { createGateway } from '../../cloud/gateway/gateway.ts'
+import { externalBroker } from '../../cloud/gateway/mqtt-transport.ts'
+import { defaultSettings } from '../../cloud/settings.ts'
+import { openDatabase } from '../../cloud/store/database.ts'
+import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { openShop } from '../cloud/support/shop.ts'
+import { PRODUCTS } from './stream-entries.ts'
+
+/**
+ * The cloud's process of `stream.ts`: the gateway on a database in a file, with the embedded broker, or with the external
+ * one that the second argument names. Arguments: the database's URL, the hub's password, perhaps the broker's URL.
+ */
+const [databaseUrl, password, brokerUrl] = process.argv.slice(2)
+const runtime = systemRuntime()
+const log = { ...silentLog, warn: console.warn, error: console.error }
+const db = openDatabase({ url: databaseUrl! })
+await db.migrate()
+await openShop(db, { products: Array.from({ length: PRODUCTS }, () => ({ price: 100, quantity: 100 })) })
+await db.kysely
+  .updateTable('hubs')
+  .set({ mqtt_password_digest: digestOf(password!) })
+  .execute()
+const broker = brokerUrl === undefined ? await startEmbeddedBroker({ db, log, port: 0 }) : undefined
+const gateway = createGateway({
+  context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings },
+  openTransport: broker?.openTransport ?? externalBroker({ url: brokerUrl!, clientId: 'cloud-bench' }),
+  processId: 'bench',
+})
+gateway.start()
+const cpu = process.cpuUsage()
+process.send!({ url: broker ? `mqtt://127.0.0.1:${broker.port}` : brokerUrl })
+
+process.once('message', () => {
+  void (async () => {
+    const { user, system } = process.cpuUsage(cpu)
+    const { rows } = await db.kysely
+      .selectFrom('stock_ledger')
+      .select((eb) => eb.fn.countAll<number>().as('rows'))
+      .executeTakeFirstOrThrow()
+    const { dead } = await db.kysely
+      .selectFrom('dead_letters')
+      .select((eb) => eb.fn.countAll<number>().as('dead'))
+      .executeTakeFirstOrThrow()
+    process.send!({ rows: Number(rows), dead: Number(dead), cpuMs: (user + system) / 1000 })
+    await gateway.stop()
+    await broker?.close()
+    await db.close()
+    process.disconnect()
+  })()
+})

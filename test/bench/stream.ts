@@ -1,0 +1,102 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { defaultSyncSettings } from '../../edge/sync/settings.ts'
+import { appendEach, moveBare } from './stream-baseline.ts'
+
+export interface StreamBench {
+  entries: number
+  /** Entries per second from the hub's connecting to its having forgotten the last one. */
+  perSecond: number
+  /** The same entries from file to file by prepared statements alone, in the same batches. */
+  barePerSecond: number
+  /** `barePerSecond / perSecond`. */
+  ratio: number
+  /** Durable commits per second of single entries into the hub's ledger. */
+  appendsPerSecond: number
+  hubCpuMs: number
+  cloudCpuMs: number
+}
+
+export interface StreamBenchOptions {
+  entries?: number
+  /** A folder on the disk to measure; the system's temporary one by default. */
+  folder?: string
+  /** `mqtt://user:password@host:port` of an external broker on which hub 1 has `password`; the embedded one by default. */
+  broker?: { url: string; password: string }
+}
+
+/**
+ * Entries through the reliable stream end to end, with durable commits on both sides: the hub's real sync on a journal
+ * on the disk that collected them offline, the cloud's real gateway on SQLite in a file, each a process of its own.
+ */
+export async function benchStream(options: StreamBenchOptions = {}): Promise<StreamBench> {
+  const { entries = 100_000, broker } = options
+  const folder = mkdtempSync(join(options.folder ?? tmpdir(), 'larder-stream-'))
+  const password = broker?.password ?? 'bench'
+  try {
+    const cloudArgs = [`sqlite:${join(folder, 'cloud.sqlite')}`, password, ...(broker ? [broker.url] : [])]
+    const hub = launch('stream-hub', [join(folder, 'hub.sqlite'), `${entries}`, '500'])
+    await answer(hub)
+    const cloud = launch('stream-cloud', cloudArgs)
+    const { url } = (await answer(cloud)) as { url: string }
+    const address = new URL(url)
+    hub.send({ url: `${address.protocol}//${address.host}`, password })
+    const drained = (await answer(hub)) as { drainedMs: number; cpuMs: number }
+    cloud.send('count')
+    const counted = (await answer(cloud)) as { rows: number; dead: number; cpuMs: number }
+    if (counted.rows < entries || counted.dead > 0)
+      throw new Error(`${counted.rows} of ${entries} entries arrived, ${counted.dead} of them dead`)
+    await Promise.all([hub, cloud].map(ended))
+    const bareMs = moveBare(folder, entries, defaultSyncSettings.ledger.batchEntries)
+    const appends = 2000
+    const perSecond = (entries * 1000) / drained.drainedMs
+    const barePerSecond = (entries * 1000) / bareMs
+    return {
+      entries,
+      perSecond,
+      barePerSecond,
+      ratio: barePerSecond / perSecond,
+      appendsPerSecond: (appends * 1000) / appendEach(folder, appends),
+      hubCpuMs: drained.cpuMs,
+      cloudCpuMs: counted.cpuMs,
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** What `npm run bench` prints of it. */
+export function describeStream(bench: StreamBench): string {
+  const rate = (perSecond: number): string => Math.round(perSecond).toLocaleString('en')
+  return [
+    `stream: ${rate(bench.perSecond)} entries/s end to end, after ${rate(bench.entries)} were collected offline`,
+    `  bare prepared statements from file to file: ${rate(bench.barePerSecond)} entries/s, ${bench.ratio.toFixed(1)} times as fast`,
+    `  processor time: hub ${Math.round(bench.hubCpuMs)} ms, cloud with broker ${Math.round(bench.cloudCpuMs)} ms`,
+    `  single durable appends at the hub: ${rate(bench.appendsPerSecond)} a second`,
+  ].join('\n')
+}
+
+/** The program beside this file, compiled or not as this one is. */
+function launch(name: string, args: string[]): ChildProcess {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+  return fork(new URL(`./${name}.${extension}`, import.meta.url), args, { stdio: 'inherit' })
+}
+
+function answer(child: ChildProcess): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const onExit = (code: number | null): void => reject(new Error(`it ended (${code}) without an answer`))
+    child.once('exit', onExit)
+    child.once('message', (message) => {
+      child.off('exit', onExit)
+      resolve(message)
+    })
+  })
+}
+
+const ended = (child: ChildProcess): Promise<void> =>
+  new Promise((resolve) => {
+    if (child.exitCode !== null) return resolve()
+    child.once('exit', () => resolve())
+  })
