@@ -61,7 +61,7 @@ export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: 
       places,
       seed: {
         command: programCommand('cloud/demo/seed'),
-        environment: cloudEnvironment(settings, addresses),
+        environment: cloudEnvironment(settings, places, addresses),
       },
       hardwareTemplate: join(packageRoot(), 'simulator/hardware/demo-hub.json'),
     })

@@ -33,13 +33,21 @@ export function programCommand(path: string): string[] {
   return [process.execPath, ...process.execArgv, join(import.meta.dirname, '../..', `${path}${extension}`)]
 }
 
-/** The environment that the cloud and the seed program share. */
-export const cloudEnvironment = (settings: DemoSettings, addresses: DemoAddresses) => ({
+/**
+ * The environment that the cloud and the seed program share. What is empty counts as not set: the demo is the same
+ * whatever its own environment says of other installations.
+ */
+export const cloudEnvironment = (settings: DemoSettings, places: DemoPlaces, addresses: DemoAddresses) => ({
+  NODE_ENV: 'development',
   HOST: '127.0.0.1',
   PORT: String(settings.PORT),
+  PUBLIC_URL: '',
+  DATA_DIR: places.cloud,
   DATABASE_URL: addresses.databaseUrl,
   MQTT_PORT: String(settings.MQTT_PORT),
   MQTT_URL: '',
+  PAYMENTS_URL: 'sandbox:',
+  IDENTITY_ISSUER: '',
 })
 
 export interface ProgramsOptions {
@@ -64,7 +72,7 @@ export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
     {
       name: 'cloud',
       command: programCommand('cloud/main'),
-      environment: cloudEnvironment(settings, addresses),
+      environment: cloudEnvironment(settings, places, addresses),
       logFile: places.log('cloud'),
     },
     {
