@@ -1,5 +1,5 @@
 import type { OrderPhase } from '../journal/orders.ts'
-import { isBusy, isFaulty, type BinAction, type BinView } from './bin-view.ts'
+import { doorToClose, isBusy, isFaulty, type BinAction, type BinView } from './bin-view.ts'
 import { wait, type Step, type Wait } from './step.ts'
 
 export interface BinTimes {
@@ -12,21 +12,16 @@ export function binStep(bin: BinView, openWhenReady: boolean, times: BinTimes): 
   if (!bin.up || isBusy(bin)) return wait()
   switch (situation(bin)) {
     case 'free':
-      // A bin that would not go down is tried again, or a hub without hands would lose it for ever.
-      return isFaulty(bin) && bin.door === 'closed' && bin.lift !== 'down' && bin.occupied === false
-        ? move(bin, 'lower_lift')
-        : wait()
+      return healed(bin)
     case 'filling':
       return wait()
     case 'waiting':
       if (bin.door === 'open' && !bin.opened) return { kind: 'opened', bin: bin.number }
-      if (openWhenReady && !bin.opened && bin.door === 'closed' && !isFaulty(bin))
-        return move(bin, 'open_door')
+      if (openWhenReady && !bin.opened && !isFaulty(bin)) return opened(bin)
       return closeBehindCustomer(bin, times)
     case 'leftover':
       if (bin.door === 'open' && !bin.opened) return { kind: 'opened', bin: bin.number }
-      if (bin.door === 'open') return closeBehindCustomer(bin, times)
-      return clear(bin, times)
+      return bin.door === 'closed' ? clear(bin, times) : closeBehindCustomer(bin, times)
   }
 }
 
@@ -52,9 +47,31 @@ function move(bin: BinView, action: BinAction): Step | Wait {
   return bin.restMs > 0 ? wait(bin.restMs) : { kind: 'move', bin: bin.number, action }
 }
 
+/** Opens for a customer who need not ask; again where the door stuck on its way. */
+function opened(bin: BinView): Step | Wait {
+  const door = doorToClose(bin)
+  if (door.kind === 'moving') return wait()
+  return door.kind === 'unsure' ? wait(door.ms) : move(bin, 'open_door')
+}
+
+/**
+ * A free bin that stopped on its way is brought home, at growing intervals: a hub without hands would lose it for ever.
+ * A door that stands open somebody has opened.
+ */
+function healed(bin: BinView): Step | Wait {
+  if (bin.occupied !== false) return wait()
+  if (bin.door === 'unknown') {
+    const door = doorToClose(bin)
+    return door.kind === 'unsure' ? wait(door.ms) : move(bin, 'close_door')
+  }
+  return isFaulty(bin) && bin.door === 'closed' && bin.lift !== 'down' ? move(bin, 'lower_lift') : wait()
+}
+
 function closeBehindCustomer(bin: BinView, { closeAfterEmptyMs }: BinTimes): Step | Wait {
-  if (bin.door !== 'open' || bin.emptyForMs === undefined) return wait()
-  const leftMs = closeAfterEmptyMs - bin.emptyForMs
+  if (!bin.opened || bin.emptyForMs === undefined) return wait()
+  const door = doorToClose(bin)
+  if (door.kind === 'closed' || door.kind === 'moving') return wait()
+  const leftMs = Math.max(closeAfterEmptyMs - bin.emptyForMs, door.kind === 'unsure' ? door.ms : 0)
   return leftMs > 0 ? wait(leftMs) : move(bin, 'close_door')
 }
 

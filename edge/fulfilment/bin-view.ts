@@ -10,10 +10,12 @@ export interface BinView {
   /** Units that fit at once. */
   capacity: number
   enabled: boolean
-  /** Its controller is connected, and its memory matched with the journal. */
+  /** Its controller is connected, its memory matched with the journal, and the bin has said where it stands. */
   up: boolean
   door: Door
   lift: Lift
+  /** For how long its switches have not said where door and lift stand; undefined while they do. */
+  unsureForMs: number | undefined
   occupied: boolean | undefined
   /** For how long it has been empty without interruption; undefined while it is not known to be empty. */
   emptyForMs: number | undefined
@@ -34,6 +36,21 @@ export interface BinView {
   filled: number
   /** Those, the doubtful ones and the one that is falling. */
   taken: number
+}
+
+/** Switches bounce: until they have said nothing for this long, what they said last still holds. */
+const UNSURE_AFTER_MS = 500
+
+/**
+ * Where the bin's door stands, for whoever wants to close it. A door that stopped on its way says `unknown`; only closing
+ * it again tells more.
+ */
+export function doorToClose(
+  bin: BinView,
+): { kind: 'closed' | 'moving' | 'open' } | { kind: 'unsure'; ms: number } {
+  if (bin.door === 'closed' || bin.door === 'moving' || bin.door === 'open') return { kind: bin.door }
+  const ms = UNSURE_AFTER_MS - (bin.unsureForMs ?? 0)
+  return ms > 0 ? { kind: 'unsure', ms } : { kind: 'open' }
 }
 
 /** Nothing may move it: it moves, or something falls into it. */

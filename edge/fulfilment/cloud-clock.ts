@@ -10,7 +10,7 @@ import type { Meta } from '../journal/meta.ts'
  */
 export interface CloudClock {
   /** Milliseconds since the Unix epoch. */
-  now(): number
+  now: () => number
   setOffset(offsetMs: number): void
   /** Writes the present estimate down for the next start. */
   persist(): void

@@ -27,5 +27,5 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   /** When to ask the controller what became of an open operation; on the monotonic clock. */
   askAt: Map<string, number>
   /** One event: `work` in a transaction, then every step that follows from it, then their effects after the commit. */
-  turn(work: () => void): void
+  turn: (work: () => void) => void
 }

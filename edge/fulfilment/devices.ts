@@ -7,6 +7,10 @@ export interface BinState {
   door: Door
   lift: Lift
   occupied: boolean | undefined
+  /** It has said where it stands since its controller came up. */
+  told: boolean
+  /** On the monotonic clock: since when its switches have not said where door or lift stand. */
+  unsureSince: number | undefined
   /** On the monotonic clock: since when it has been empty without interruption. */
   emptySince: number | undefined
 }
@@ -72,6 +76,9 @@ export function createDevices(layout: Layout, clock: Clock): Devices {
       if (bin) {
         bin.door = door ?? bin.door
         bin.lift = lift ?? bin.lift
+        bin.told ||= door !== undefined
+        const isUnsure = bin.door === 'unknown' || bin.lift === 'unknown'
+        bin.unsureSince = isUnsure ? (bin.unsureSince ?? clock.monotonic()) : undefined
         if (occupied !== undefined) {
           bin.emptySince = occupied ? undefined : (bin.emptySince ?? clock.monotonic())
           bin.occupied = occupied
@@ -93,6 +100,8 @@ export function createDevices(layout: Layout, clock: Clock): Devices {
 const unknownBin = (): BinState => ({
   door: 'unknown',
   lift: 'unknown',
+  told: false,
+  unsureSince: undefined,
   occupied: undefined,
   emptySince: undefined,
 })

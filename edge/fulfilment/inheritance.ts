@@ -58,7 +58,7 @@ function takeOrder(context: Context, { order, status, lines }: Snapshot['orders'
     acceptOrder(context, order, 'queued')
     return
   }
-  const bins = [...new Set(lines.flatMap((line) => line.bins))].toSorted()
+  const bins = [...new Set(lines.flatMap((line) => line.bins))].toSorted((a, b) => a - b)
   const dropped = new Map(lines.map((line) => [line.line_id, line.dropped]))
   acceptOrder(context, order, 'inherited', { status, bins, dropped })
   if (status < OrderStatus.READY) return
@@ -150,7 +150,7 @@ export function inherit(context: Context, orderId: number): void {
     return
   }
   const fallen = units.filter((unit) => unit.state === 'dropped').flatMap((unit) => unit.bin ?? [])
-  const bins = [...new Set([...fallen, ...(JSON.parse(order.bins) as number[])])].toSorted()
+  const bins = [...new Set([...fallen, ...(JSON.parse(order.bins) as number[])])].toSorted((a, b) => a - b)
   for (const bin of bins) journal.bins.hold(bin, orderId)
   journal.orders.prepare(orderId, cloud.now(), bins)
   ledger.report({ kind: 'order.preparing', order_id: orderId, bins })

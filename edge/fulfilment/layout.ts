@@ -28,7 +28,9 @@ export function createLayout(hardware: HardwareDescription): Layout {
     bins: devices
       .flatMap(({ device }) => (device.kind === 'bin' ? [device] : []))
       .toSorted((a, b) => a.number - b.number),
-    cabinets: devices.flatMap(({ device }) => (device.kind === 'cabinet' ? [device.number] : [])).toSorted(),
+    cabinets: devices
+      .flatMap(({ device }) => (device.kind === 'cabinet' ? [device.number] : []))
+      .toSorted((a, b) => a - b),
     fridges: devices
       .flatMap(({ device }) => (device.kind === 'fridge' ? [device] : []))
       .toSorted((a, b) => a.number - b.number),

@@ -50,7 +50,7 @@ export function progressOf({ orders }: Journal, orderId: number): LineProgress[]
       line_id,
       dropped: fell.filter((unit) => unit.state === 'dropped').length,
       doubtful: fell.filter((unit) => unit.state === 'doubtful').length,
-      bins: [...new Set(fell.flatMap((unit) => unit.bin ?? []))].toSorted(),
+      bins: [...new Set(fell.flatMap((unit) => unit.bin ?? []))].toSorted((a, b) => a - b),
     }
   })
 }

@@ -1,4 +1,4 @@
-import { isAvailable, isBusy, isFaulty, isPrepared, type BinView } from './bin-view.ts'
+import { doorToClose, isAvailable, isBusy, isFaulty, isPrepared, type BinView } from './bin-view.ts'
 import type { OrderWorld } from './order-step.ts'
 import type { OrderView, UnitView } from './order-view.ts'
 import { firstOf, wait, type Step, type Wait } from './step.ts'
@@ -61,10 +61,23 @@ const shortOf = (order: OrderView, unit: UnitView): Step => ({
 
 /** Brings a bin to where units may fall into it. */
 function lowered(bin: BinView): Step | Wait {
+  return bin.lift === 'down' && bin.door === 'closed' ? wait() : moved(bin, 'lower_lift')
+}
+
+/** Moves a bin's lift, with its door closed first: no lift motion with an open door. */
+function moved(bin: BinView, action: 'raise_lift' | 'lower_lift'): Step | Wait {
   if (!bin.up || isBusy(bin)) return wait()
-  if (bin.door === 'open') return rested(bin, { kind: 'move', bin: bin.number, action: 'close_door' })
-  if (bin.door !== 'closed' || bin.lift === 'down') return wait()
-  return rested(bin, { kind: 'move', bin: bin.number, action: 'lower_lift' })
+  const door = doorToClose(bin)
+  switch (door.kind) {
+    case 'unsure':
+      return wait(door.ms)
+    case 'moving':
+      return wait()
+    case 'open':
+      return rested(bin, { kind: 'move', bin: bin.number, action: 'close_door' })
+    case 'closed':
+      return rested(bin, { kind: 'move', bin: bin.number, action })
+  }
 }
 
 const rested = (bin: BinView, step: Step): Step | Wait => (bin.restMs > 0 ? wait(bin.restMs) : step)
@@ -83,15 +96,8 @@ function* finishing(order: OrderView, held: readonly BinView[]): Generator<Step 
     yield { kind: 'ready', orderId: order.id, bins: filled.map((bin) => bin.number) }
     return
   }
-  for (const bin of low) yield raised(bin)
+  for (const bin of low) yield moved(bin, 'raise_lift')
 }
 
 /** A lift that will not go up does not keep its customer from the goods: the door opens all the same. */
 const isRaised = (bin: BinView): boolean => bin.lift === 'up' || (isFaulty(bin) && !isBusy(bin))
-
-function raised(bin: BinView): Step | Wait {
-  if (!bin.up || isBusy(bin)) return wait()
-  if (bin.door === 'open') return rested(bin, { kind: 'move', bin: bin.number, action: 'close_door' })
-  if (bin.door !== 'closed') return wait()
-  return rested(bin, { kind: 'move', bin: bin.number, action: 'raise_lift' })
-}

@@ -9,7 +9,7 @@ import { viewBins, viewOrders } from './view.ts'
 
 /** The hub's turns: each takes one event into the journal together with everything that follows from it. */
 export interface Turns {
-  turn(work: () => void): void
+  turn: (work: () => void) => void
   stop(): void
 }
 

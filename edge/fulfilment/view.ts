@@ -20,6 +20,7 @@ export function viewBins(context: Context): BinView[] {
   const { journal, layout, devices, runtime } = context
   const disabled = journal.meta.config()?.disabled_bins ?? []
   const open = journal.operations.open()
+  const since = (at: number | undefined) => (at === undefined ? undefined : runtime.clock.monotonic() - at)
   return journal.bins.all().map((row) => {
     const device = binDevice(row.number)
     const state = devices.bin(row.number)
@@ -29,11 +30,12 @@ export function viewBins(context: Context): BinView[] {
       number: row.number,
       capacity: layout.bins.find((bin) => bin.number === row.number)?.capacity ?? 1,
       enabled: !disabled.includes(row.number),
-      up: isUsable(context, device),
+      up: isUsable(context, device) && state.told,
       door: state.door,
       lift: state.lift,
+      unsureForMs: since(state.unsureSince),
       occupied: state.occupied,
-      emptyForMs: state.emptySince === undefined ? undefined : runtime.clock.monotonic() - state.emptySince,
+      emptyForMs: since(state.emptySince),
       moving: open.some((operation) => operation.device === device),
       receiving: open.some((operation) => operation.action === 'dispense' && operation.bin === row.number),
       orderId: row.order_id,
