@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { isUpc } from '../../../protocol/model/upc.ts'
@@ -57,38 +58,18 @@ onEachDatabase('the demo’s data', (open) => {
   test('stock, ledger and money add up', async () => {
     const db = await open()
     await seedDemo(db, virtualRuntime(3))
-    const sums = await db.kysely
-      .selectFrom('products as p')
-      .select((eb) => [
-        'p.quantity',
-        eb
-          .selectFrom('facings as f')
-          .whereRef('f.product_id', '=', 'p.id')
-          .select(eb.fn.sum('f.quantity').as('s'))
-          .as('shelves'),
-        eb
-          .selectFrom('stock_ledger as l')
-          .whereRef('l.product_id', '=', 'p.id')
-          .select(eb.fn.sum('l.delta').as('s'))
-          .as('ledger'),
-      ])
-      .execute()
+    const { rows: sums } = await sql<Record<'quantity' | 'shelves' | 'ledger', number>>`
+      select quantity,
+        (select sum(f.quantity) from facings as f where f.product_id = products.id) as shelves,
+        (select sum(l.delta) from stock_ledger as l where l.product_id = products.id) as ledger
+      from products`.execute(db.kysely)
     expect(sums.every(({ quantity, shelves, ledger }) => quantity === shelves && quantity === ledger)).toBe(
       true,
     )
-    const orders = await db.kysely
-      .selectFrom('orders as o')
-      .innerJoin('payments as p', 'p.order_id', 'o.id')
-      .select((eb) => [
-        'o.total',
-        'p.amount',
-        eb
-          .selectFrom('order_items as i')
-          .whereRef('i.order_id', '=', 'o.id')
-          .select(eb.fn.sum(eb('i.net', '+', eb.ref('i.tax'))).as('s'))
-          .as('lines'),
-      ])
-      .execute()
+    const { rows: orders } = await sql<Record<'total' | 'amount' | 'lines', number>>`
+      select orders.total, payments.amount,
+        (select sum(i.net + i.tax) from order_items as i where i.order_id = orders.id) as lines
+      from orders join payments on payments.order_id = orders.id`.execute(db.kysely)
     expect(orders.length).toBeGreaterThan(5000)
     expect(orders.every(({ total, amount, lines }) => total === amount && total === lines)).toBe(true)
   })

@@ -1,0 +1,199 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../protocol/model/order-status.ts'
+import { deleteOrder } from '../../../cloud/orders/delete-order.ts'
+import { pay } from '../../../cloud/payments/pay.ts'
+import { refundOrder } from '../../../cloud/payments/refund-order.ts'
+import { onEachDatabase, type OpenDatabase } from '../support/database.ts'
+import { openShop, type Shop } from '../support/shop.ts'
+
+/** A program that dies at the n-th checkpoint from when it is armed, and does nothing more until it is revived. */
+function mortal() {
+  let passings = Infinity
+  let died: string | undefined
+  return {
+    checkpoint(point: string): void {
+      if (died === undefined && --passings <= 0) died = point
+      if (died !== undefined) throw new Error(`dead since ${died}`)
+    },
+    arm: (n: number) => void (passings = n),
+    /** Where it died, if it did. */
+    revive(): string | undefined {
+      const point = died
+      died = undefined
+      passings = Infinity
+      return point
+    },
+  }
+}
+
+/** Runs `act` once for each checkpoint that it passes, dying there, and `check` after the recovery. Where it died. */
+async function atEachCheckpoint(
+  open: OpenDatabase,
+  prepare: (shop: Shop) => Promise<number>,
+  act: (shop: Shop, orderId: number) => Promise<unknown>,
+  check: (shop: Shop, orderId: number) => Promise<void>,
+): Promise<string[]> {
+  const points: string[] = []
+  for (let n = 1; n < 50; n += 1) {
+    const life = mortal()
+    const shop = await openShop(await open({ checkpoint: life.checkpoint }), { checkpoint: life.checkpoint })
+    const orderId = await prepare(shop)
+    life.arm(n)
+    await act(shop, orderId).catch((error: unknown) => {
+      if (!(error instanceof Error && error.message.startsWith('dead since'))) throw error
+    })
+    const point = life.revive()
+    shop.clock.advance(31_000)
+    await shop.commerce.sweep()
+    await check(shop, orderId)
+    if (point === undefined) return points
+    points.push(point)
+  }
+  throw new Error('it never ends')
+}
+
+async function cart(shop: Shop): Promise<number> {
+  return (await shop.cart(await shop.customer(), { 1: 2 })).id
+}
+const paid = async (shop: Shop): Promise<number> => (await shop.paidOrder({ 1: 2 })).id
+
+async function payFor(shop: Shop, orderId: number, method: string): Promise<unknown> {
+  const { user_id: userId } = await shop.order(orderId)
+  return pay(shop.services, { userId, orderId, method })
+}
+
+/** The processor and the service agree, cent for cent. */
+async function booksAgree({ context }: Shop): Promise<void> {
+  const q = context.db.kysely
+  const intents = await q.selectFrom('sandbox_intents').selectAll().execute()
+  const payments = await q.selectFrom('payments').selectAll().execute()
+  const refunds = await q.selectFrom('refunds').selectAll().execute()
+  expect(intents).toHaveLength(payments.length)
+  for (const payment of payments) {
+    const intent = intents.find(({ idempotency_key }) => idempotency_key === `pay:${payment.id}`)!
+    expect(payment.status).toBe(intent.status === 'succeeded' ? 'completed' : intent.status)
+    const back = refunds
+      .filter(({ payment_id, status }) => payment_id === payment.id && status === 'succeeded')
+      .reduce((sum, { amount }) => sum + amount, 0)
+    expect(back).toBe(intent.refunded)
+  }
+  expect(refunds.every(({ status }) => status !== 'pending')).toBe(true)
+}
+
+onEachDatabase('a crash', (open) => {
+  test('anywhere in a payment leaves a cart that was never charged, or an order that was paid once', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      cart,
+      (shop, id) => payFor(shop, id, 'pm_card_visa'),
+      async (shop, id) => {
+        await booksAgree(shop)
+        const order = await shop.order(id)
+        if (order.processing_status === S.NEW) {
+          expect(await shop.payments(id)).toEqual([])
+          expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+          return
+        }
+        expect(order).toMatchObject({ processing_status: S.QUEUED, payment_status: 'completed' })
+        expect(await shop.outbox()).toHaveLength(1)
+        expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 2 })
+      },
+    )
+    expect(new Set(points)).toEqual(
+      new Set([
+        'db.before-commit',
+        'db.after-commit',
+        'payment.before-processor',
+        'processor.after-commit',
+        'payment.after-processor',
+      ]),
+    )
+  })
+
+  test('anywhere in a declined payment leaves a cart with nothing promised', async () => {
+    await atEachCheckpoint(
+      open,
+      cart,
+      (shop, id) => payFor(shop, id, 'pm_card_chargeDeclined').catch(ignoreDecline),
+      async (shop, id) => {
+        await booksAgree(shop)
+        expect((await shop.order(id)).processing_status).toBe(S.NEW)
+        expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+      },
+    )
+  })
+
+  test('anywhere in a refund gives the money back once, or not at all', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      paid,
+      (shop, orderId) =>
+        refundOrder(shop.services, {
+          orderId,
+          mayTouch: () => Promise.resolve(true),
+          amount: 100,
+          actor: 'a',
+        }),
+      async (shop, id) => {
+        await booksAgree(shop)
+        const back = (await shop.refunds(id)).reduce((sum, { amount }) => sum + amount, 0)
+        expect([0, 100]).toContain(back)
+        expect((await shop.order(id)).payment_status).toBe(back === 0 ? 'completed' : 'partially_refunded')
+      },
+    )
+    expect(points).toContain('refund.after-processor')
+  })
+
+  test('anywhere in a cancellation that the hub carried out ends in a refund of all', async () => {
+    await atEachCheckpoint(
+      open,
+      paid,
+      async (shop, orderId) => {
+        shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 1 })
+        const { user_id: userId } = await shop.order(orderId)
+        return deleteOrder(shop.services, { userId, orderId }, 'user')
+      },
+      async (shop, id) => {
+        if (shop.commands.length > 0) await shop.report({ kind: 'order.cancelled', order_id: id })
+        await shop.commerce.sweep()
+        await booksAgree(shop)
+        if (shop.commands.length === 0) return
+        expect(await shop.order(id)).toMatchObject({
+          processing_status: S.CANCELLED,
+          payment_status: 'refunded',
+        })
+        expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+      },
+    )
+  })
+
+  test('anywhere in a report of a short order loses no refund', async () => {
+    await atEachCheckpoint(
+      open,
+      paid,
+      (shop, id) => reportShort(shop, id),
+      async (shop, id) => {
+        // The hub sends again what was not acknowledged.
+        await reportShort(shop, id)
+        await shop.commerce.sweep()
+        await booksAgree(shop)
+        expect(await shop.refunds(id)).toMatchObject([{ reason: 'short', amount: 270, status: 'succeeded' }])
+      },
+    )
+  })
+})
+
+async function reportShort(shop: Shop, order_id: number): Promise<void> {
+  const [item] = await shop.items(order_id)
+  await shop.report({
+    kind: 'order.ready',
+    order_id,
+    bins: [1],
+    lines: [{ line_id: item!.id, dropped: 1, doubtful: 0, bins: [1] }],
+  })
+}
+
+function ignoreDecline(error: unknown): void {
+  if (error instanceof Error && 'code' in error && error.code === 'card_declined') return
+  throw error
+}
