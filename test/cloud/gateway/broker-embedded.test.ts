@@ -1,0 +1,205 @@
+import { connect as connectTcp } from 'node:net'
+import { MqttClient, type IClientOptions } from 'mqtt'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { downFilter, downTopic, upFilter, upTopic } from '../../../protocol/mqtt/topics.ts'
+import type { MqttTransport } from '../../../protocol/mqtt/transport.ts'
+import { digestOf } from '../../../cloud/credentials/api-key.ts'
+import { startEmbeddedBroker, type EmbeddedBroker } from '../../../cloud/gateway/broker-embedded.ts'
+import { externalBroker } from '../../../cloud/gateway/mqtt-transport.ts'
+import { openDatabase } from '../../../cloud/store/database.ts'
+import { emptySqlite } from '../support/database.ts'
+import { seedHub } from './support/seed-hub.ts'
+
+let broker: EmbeddedBroker
+let cloud: MqttTransport
+const heard: { topic: string; payload: string }[] = []
+const clients: MqttClient[] = []
+
+beforeAll(async () => {
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  await seedHub(db, 1, digestOf('secret-1'))
+  await seedHub(db, 2, digestOf('secret-2'))
+  broker = await startEmbeddedBroker({ db, log: silentLog, port: 0 })
+  await new Promise<void>((resolve) => {
+    cloud = broker.openTransport(
+      { subscribe: [upFilter] },
+      {
+        onConnect: resolve,
+        onDisconnect: () => {},
+        onMessage: (topic, payload) => void heard.push({ topic, payload }),
+      },
+    )
+  })
+})
+
+afterAll(async () => {
+  for (const client of clients) client.end(true)
+  cloud.close()
+  await broker.close()
+})
+
+/** A client of mqtt.js; resolves with how the connection went. */
+function connect(options: IClientOptions): Promise<{ client: MqttClient; outcome: string }> {
+  const socket = (): ReturnType<typeof connectTcp> =>
+    connectTcp({ host: '127.0.0.1', port: broker.port, noDelay: true })
+  const client = new MqttClient(socket, { protocolVersion: 4, reconnectPeriod: 0, clean: true, ...options })
+  clients.push(client)
+  return new Promise((resolve) => {
+    client.on('connect', () => resolve({ client, outcome: 'connected' }))
+    client.on('error', (error) => resolve({ client, outcome: error.message }))
+  })
+}
+
+const hub = (number: number, more: IClientOptions = {}) =>
+  connect({ clientId: `hub-${number}`, username: `hub-${number}`, password: `secret-${number}`, ...more })
+
+const closed = (client: MqttClient): Promise<void> =>
+  new Promise((resolve) => void client.once('close', resolve))
+
+const granted = (client: MqttClient, filter: string): Promise<number> =>
+  new Promise((resolve) => {
+    // mqtt.js makes an error of a refusal.
+    client.subscribe(filter, { qos: 1 }, (error, grants) => resolve(error ? 128 : (grants?.[0]?.qos ?? 128)))
+  })
+
+describe('who may connect', () => {
+  test('a hub with its password', async () => {
+    expect((await hub(1)).outcome).toBe('connected')
+  })
+
+  test.each<{ who: string; options: IClientOptions }>([
+    { who: 'a wrong password', options: { clientId: 'hub-1', username: 'hub-1', password: 'secret-2' } },
+    { who: 'no password', options: { clientId: 'hub-1', username: 'hub-1' } },
+    { who: 'no user', options: { clientId: 'hub-1' } },
+    { who: 'a hub that does not exist', options: { clientId: 'hub-9', username: 'hub-9', password: 'x' } },
+    { who: 'another kind of user', options: { clientId: 'cloud', username: 'cloud', password: 'secret-1' } },
+    {
+      who: 'another hub’s client id',
+      options: { clientId: 'hub-2', username: 'hub-1', password: 'secret-1' },
+    },
+  ])('not $who', async ({ options }) => {
+    expect((await connect(options)).outcome).toMatch(/Not authorized/)
+  })
+})
+
+describe('what a hub may do', () => {
+  test('publish below its own `up/`, and hear what the cloud publishes below its `down/`', async () => {
+    const { client } = await hub(1)
+    expect(await granted(client, downFilter(1))).toBe(1)
+    const arrived = new Promise<string>((resolve) =>
+      client.once('message', (_topic, payload) => resolve(payload.toString())),
+    )
+    await client.publishAsync(upTopic(1, 'hello'), 'hi', { qos: 1 })
+    expect(heard.at(-1)).toEqual({ topic: upTopic(1, 'hello'), payload: 'hi' })
+    expect(await cloud.publish(downTopic(1, 'welcome'), 'welcome')).toBe(true)
+    expect(await arrived).toBe('welcome')
+  })
+
+  test.each([
+    '#',
+    'larder/#',
+    'larder/v1/+/down/#',
+    'larder/v1/hub-2/down/#',
+    'larder/v1/hub-1/up/#',
+    '$share/g/larder/v1/hub-1/down/#',
+    '$SYS/#',
+  ])('not subscribe to %s', async (filter) => {
+    const { client } = await hub(1)
+    expect(await granted(client, filter)).toBe(128)
+  })
+
+  test.each([
+    upTopic(2, 'hello'),
+    downTopic(1, 'command'),
+    downTopic(2, 'command'),
+    'larder/v1/cloud/nudge',
+    'larder/v1/hub-1/up/unheard',
+    'elsewhere',
+  ])('not publish to %s: its connection ends', async (topic) => {
+    const { client } = await hub(1)
+    const count = heard.length
+    const end = closed(client)
+    client.publish(topic, 'x', { qos: 1 }, () => {})
+    await end
+    expect(heard).toHaveLength(count)
+  })
+
+  test('not leave a will elsewhere', async () => {
+    const count = heard.length
+    const { client } = await hub(1, {
+      will: { topic: upTopic(2, 'presence'), payload: Buffer.from('gone'), qos: 1, retain: false },
+    })
+    client.stream.destroy()
+    await hub(2)
+    expect(heard).toHaveLength(count)
+  })
+
+  test('a will at its own place is heard', async () => {
+    const { client } = await hub(1, {
+      will: { topic: upTopic(1, 'presence'), payload: Buffer.from('gone'), qos: 1, retain: true },
+    })
+    client.stream.destroy()
+    await expect.poll(() => heard.at(-1)).toEqual({ topic: upTopic(1, 'presence'), payload: 'gone' })
+  })
+
+  test('not send a packet of more than 1 MiB: its connection ends', async () => {
+    const { client } = await hub(1)
+    await client.publishAsync(upTopic(1, 'entries'), Buffer.alloc(1_000_000, 'a'), { qos: 1 })
+    expect(heard.at(-1)?.payload.length).toBe(1_000_000)
+    const end = closed(client)
+    client.publish(upTopic(1, 'entries'), Buffer.alloc(1_100_000, 'a'), { qos: 1 }, () => {})
+    await end
+    expect(heard.at(-1)?.payload.length).toBe(1_000_000)
+  })
+})
+
+describe('connections of the cloud to an external broker', () => {
+  const open = (url: string, subscribe: readonly string[] = [downFilter(1)]) => {
+    const events: string[] = []
+    const transport = externalBroker({ url, clientId: 'hub-1' })(
+      { subscribe },
+      {
+        onConnect: () => void events.push('connected'),
+        onDisconnect: (reason) => void events.push(`disconnected: ${reason}`),
+        onMessage: (topic, payload) => void events.push(`${topic} ${payload}`),
+      },
+    )
+    return { events, transport }
+  }
+
+  test('messages go both ways; a publication is accepted or not, and never rejects', async () => {
+    const { events, transport } = open(`mqtt://hub-1:secret-1@127.0.0.1:${broker.port}`, [downFilter(1)])
+    expect(await transport.publish(upTopic(1, 'hello'), 'too early')).toBe(false)
+    await expect.poll(() => events).toEqual(['connected'])
+    expect(await transport.publish(upTopic(1, 'hello'), 'from the cloud')).toBe(true)
+    await cloud.publish(downTopic(1, 'ack'), 'ä')
+    await expect.poll(() => events.at(-1)).toBe(`${downTopic(1, 'ack')} ä`)
+    transport.close()
+    expect(await transport.publish(upTopic(1, 'hello'), 'too late')).toBe(false)
+  })
+
+  test.each([
+    { why: 'refuses the password', url: () => `mqtt://hub-1:wrong@127.0.0.1:${broker.port}`, subscribe: [] },
+    {
+      why: 'refuses a subscription',
+      url: () => `mqtt://hub-1:secret-1@127.0.0.1:${broker.port}`,
+      subscribe: ['#'],
+    },
+    { why: 'is not there', url: () => 'mqtt://127.0.0.1:1', subscribe: [] },
+  ])('a broker that $why ends the connection, once', async ({ url, subscribe }) => {
+    const { events } = open(url(), subscribe)
+    await expect.poll(() => events.length).toBe(1)
+    expect(events[0]).toMatch(/^disconnected/)
+    await new Promise((resolve) => void setImmediate(resolve))
+    expect(events).toHaveLength(1)
+  })
+
+  test('what awaits the broker’s word when the connection ends was not accepted', async () => {
+    const { events, transport } = open(`mqtt://hub-1:secret-1@127.0.0.1:${broker.port}`)
+    await expect.poll(() => events).toEqual(['connected'])
+    const accepted = transport.publish('elsewhere', 'x')
+    expect(await accepted).toBe(false)
+    await expect.poll(() => events.length).toBe(2)
+  })
+})

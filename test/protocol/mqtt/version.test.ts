@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import * as cloudEntries from '../../../protocol/mqtt/cloud-entries.ts'
+import * as command from '../../../protocol/mqtt/command.ts'
+import * as entries from '../../../protocol/mqtt/entries.ts'
+import * as hubEntries from '../../../protocol/mqtt/hub-entries.ts'
+import * as session from '../../../protocol/mqtt/session.ts'
+import * as topics from '../../../protocol/mqtt/topics.ts'
+import { MQTT_PROTOCOL_VERSION, MQTT_SCHEMA_HASH } from '../../../protocol/mqtt/version.ts'
+
+/** Everything that goes over the wire, as data: each schema of the folder, and the topics. */
+function wire(): string {
+  const modules = { ...cloudEntries, ...command, ...entries, ...hubEntries, ...session }
+  const schemas = Object.entries(modules as Record<string, unknown>)
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+    .flatMap(([name, value]) => (value instanceof z.ZodType ? [[name, z.toJSONSchema(value)]] : []))
+  const up = topics.upChannels.map((channel) => topics.upTopic(1, channel))
+  const down = topics.downChannels.map((channel) => topics.downTopic(1, channel))
+  return JSON.stringify({ schemas, up, down, nudge: topics.nudgeTopic })
+}
+
+test('no change of the wire is silent: raise the version, tell its history, and record the new hash', () => {
+  const hash = createHash('sha256').update(wire()).digest('hex').slice(0, 16)
+  expect({ version: MQTT_PROTOCOL_VERSION, hash }).toEqual({ version: 1, hash: MQTT_SCHEMA_HASH })
+})
