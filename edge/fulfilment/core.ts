@@ -62,7 +62,7 @@ export function createCore(options: CoreOptions): HubCore {
 
   function announceHealth(): void {
     const { fridges, ...rest } = healthOf(context, doors)
-    const health = JSON.stringify([rest, fridges.map(({ temperature: _, ...fridge }) => fridge)])
+    const health = JSON.stringify([rest, fridges.map((fridge) => ({ ...fridge, temperature: null }))])
     if (health === lastHealth) return
     lastHealth = health
     for (const listener of listeners) listener()

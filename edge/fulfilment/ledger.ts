@@ -16,7 +16,7 @@ export function createLedger(journal: Journal, outbox: Outbox, now: () => number
   const append = (entry: HubEntry): void => outbox.append('ledger', entry)
   return {
     report(entry) {
-      const timed = { ...entry, at: now() } as HubEntry
+      const timed: HubEntry = { ...entry, at: now() }
       // A hub without stock of its own says nothing before its snapshot (MQTT SPEC §4).
       if (journal.meta.isLive()) append(timed)
       else journal.held.hold(timed)

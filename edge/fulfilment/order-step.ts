@@ -50,7 +50,12 @@ function orderStep(order: OrderView, world: OrderWorld): Step | Wait {
       return readyStep(order, held, world)
     case 'collecting':
       return collectingStep(order, held, world)
-    default:
+    case 'queued':
+    case 'completed':
+    case 'cancelled':
+    case 'timed_out':
+    case 'failed':
+    case 'unclaimed':
       return wait()
   }
 }

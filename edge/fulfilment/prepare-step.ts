@@ -100,4 +100,4 @@ function* finishing(order: OrderView, held: readonly BinView[]): Generator<Step 
 }
 
 /** A lift that will not go up does not keep its customer from the goods: the door opens all the same. */
-const isRaised = (bin: BinView): boolean => bin.lift === 'up' || (isFaulty(bin) && !isBusy(bin))
+const isRaised = (bin: BinView): boolean => !isBusy(bin) && (bin.lift === 'up' || isFaulty(bin))
