@@ -7,7 +7,7 @@ import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
 import { createCore } from './fulfilment/core.ts'
 import type { HubCore } from './fulfilment/core-types.ts'
-import { createControllers } from './hardware/controllers.ts'
+import { createControllers, type Controllers } from './hardware/controllers.ts'
 import { createInbox } from './journal/inbox.ts'
 import { createOutbox } from './journal/outbox.ts'
 import type { Store } from './journal/store.ts'
@@ -33,6 +33,7 @@ export interface Hub {
   stop(): void
   readonly core: HubCore
   readonly sync: Sync
+  readonly controllers: Pick<Controllers, 'links'>
 }
 
 /** A hub's service, composed of its parts; everything outside is a parameter. */
@@ -40,14 +41,21 @@ export function createHub(options: HubOptions): Hub {
   const { runtime, log, store, hardware, openPort, gpio, openTransport, checkpoint, settings } = options
   const outbox = createOutbox(store, runtime, settings.outbox)
   const inbox = createInbox(store, runtime, log)
+  let links: Controllers['links'] = () => []
   const core = createCore({
     runtime,
     log,
     store,
     outbox,
     resetInbox: () => inbox.reset(),
-    openControllers: (events) =>
-      createControllers({ hardware, openPort, runtime, log, settings: settings.links }, events),
+    openControllers(events) {
+      const controllers = createControllers(
+        { hardware, openPort, runtime, log, settings: settings.links },
+        events,
+      )
+      links = () => controllers.links()
+      return controllers
+    },
     gpio,
     hardware,
     settings: settings.core,
@@ -68,6 +76,7 @@ export function createHub(options: HubOptions): Hub {
   return {
     core,
     sync,
+    controllers: { links: () => links() },
     start() {
       core.start()
       sync.start()

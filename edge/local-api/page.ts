@@ -136,7 +136,8 @@ at('enter').onsubmit = (event) => {
   refresh()
 }
 refresh()
-setInterval(refresh, 2000)
+const repeat = window.setInterval
+repeat(refresh, 2000)
 `
 
 const section = (id: string, title: string): string => `<h2>${title}</h2><div id="${id}"></div>`

@@ -1,0 +1,9 @@
+import type { GpioLines } from '../../protocol/model/gpio.ts'
+
+/** A hub without GPIO: nothing can be read, nothing is driven. */
+export const noGpio: GpioLines = {
+  read: () => undefined,
+  write: () => false,
+  watch() {},
+  close() {},
+}

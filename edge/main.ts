@@ -1,0 +1,136 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { pino } from 'pino'
+import { noCheckpoint } from '../protocol/model/checkpoint.ts'
+import type { GpioLines } from '../protocol/model/gpio.ts'
+import type { Log } from '../protocol/model/log.ts'
+import type { Runtime } from '../protocol/model/runtime.ts'
+import { hubUser } from '../protocol/mqtt/topics.ts'
+import { systemRuntime } from '../protocol/system-runtime.ts'
+import { readConfig, type EdgeConfig } from './config.ts'
+import { noGpio } from './hardware/no-gpio.ts'
+import { openSerialPort } from './hardware/serialport-line-port.ts'
+import { createHub } from './hub.ts'
+import { openStore } from './journal/store.ts'
+import { keptToken } from './local-api/kept-token.ts'
+import { listen } from './local-api/listen.ts'
+import { createLocalApi } from './local-api/local-api.ts'
+import { superviseBy, systemdNotify, watchdogMsOf, type Probes } from './supervision.ts'
+import { mqttTransport } from './sync/mqtt-transport.ts'
+
+/** A motion's own limit, and the time to ask its controller what became of it. */
+const MOTION_GRACE_MS = 5000
+
+await main()
+
+async function main(): Promise<void> {
+  const result = readConfig(process.argv.slice(2), process.env)
+  switch (result.kind) {
+    case 'help':
+      process.stdout.write(result.text)
+      return
+    case 'problems':
+      return fail(result.problems)
+    case 'config':
+      try {
+        return await run(result.config)
+      } catch (error) {
+        return fail([error instanceof Error ? error.message : String(error)])
+      }
+  }
+}
+
+function fail(problems: readonly string[]): never {
+  for (const problem of problems) process.stderr.write(`larder edge: ${problem}\n`)
+  process.exit(1)
+}
+
+async function run(config: EdgeConfig): Promise<void> {
+  const { hardware, local, mqtt } = config
+  const { hubId } = hardware
+  const runtime = systemRuntime()
+  const log = pino({ level: config.logLevel, base: { part: 'edge', hub: hubId } })
+
+  // First of all: whoever has the port has the journal too, and nothing of it is touched before.
+  let answer = (_request: Request): Response | Promise<Response> => new Response(null, { status: 503 })
+  const listener = await listen(local, (request) => answer(request))
+
+  mkdirSync(dirname(config.store), { recursive: true })
+  const store = openStore({ path: config.store, checkpoint: noCheckpoint, log })
+  const gpio = await openGpio(config, runtime, log)
+  const hub = createHub({
+    runtime,
+    log,
+    store,
+    hardware,
+    openPort: openSerialPort,
+    gpio,
+    openTransport: mqttTransport({
+      url: mqtt.url,
+      user: hubUser(hubId),
+      password: mqtt.password,
+      clock: runtime.clock,
+      ...(mqtt.ca !== undefined && { ca: mqtt.ca }),
+    }),
+    checkpoint: noCheckpoint,
+    settings: config.hub,
+  })
+  const probes: Probes = {
+    journal: () => store.db.prepare('SELECT count(*) FROM sqlite_schema').get() !== undefined,
+    core: () => hub.core.health().bins.length >= 0,
+  }
+  const api = createLocalApi({
+    hubId,
+    core: hub.core,
+    sync: hub.sync,
+    links: () => hub.controllers.links(),
+    probes,
+    token: local.token ?? keptToken(`${config.store}.token`, runtime.random),
+    clock: runtime.clock,
+    log,
+    motionTimeoutMs: Math.max(...Object.values(config.hub.core.maxMs)) + MOTION_GRACE_MS,
+  })
+  answer = (request) => api.fetch(request)
+  hub.start()
+  log.info({ url: listener.url, store: config.store, broker: new URL(mqtt.url).host }, 'the hub runs')
+
+  const leave = superviseBy({
+    clock: runtime.clock,
+    log,
+    notify: systemdNotify(process.env['NOTIFY_SOCKET'], log),
+    watchdogMs: watchdogMsOf(process.env, process.pid),
+    probes,
+  })
+  let stopping = false
+  const stop = (why: string): void => {
+    if (stopping) return
+    stopping = true
+    log.info({ why }, 'the hub stops')
+    leave()
+    listener.close()
+    hub.stop()
+    gpio.close()
+    store.close()
+    process.exit(0)
+  }
+  process.once('SIGTERM', stop)
+  process.once('SIGINT', stop)
+  // Started by a program that holds a channel to it (the demo): it ends with that one.
+  if (process.channel) process.once('disconnect', () => stop('disconnect'))
+}
+
+async function openGpio({ gpio, hardware }: EdgeConfig, runtime: Runtime, log: Log): Promise<GpioLines> {
+  switch (gpio.kind) {
+    case 'none':
+      return noGpio
+    case 'socket': {
+      const { createSocketLines } = await import('./hardware/gpio/socket-lines.ts')
+      return createSocketLines({ address: gpio.address, runtime, log })
+    }
+    case 'onoff': {
+      // Only here: its native part is not needed otherwise, nor to be had everywhere.
+      const { createOnoffLines } = await import('./hardware/gpio/onoff-lines.ts')
+      return createOnoffLines({ hardware: hardware.gpio, runtime, log })
+    }
+  }
+}
