@@ -31,16 +31,10 @@ const usage =
 await main()
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: { config: { type: 'string' }, help: { type: 'boolean' } },
-    strict: false,
-  })
-  if (values.help) {
-    process.stdout.write(helpText(usage, simulatorSettings))
-    return
-  }
   try {
-    await run(settings(values.config))
+    const { config, help } = readArguments()
+    if (help) process.stdout.write(helpText(usage, simulatorSettings))
+    else await run(settings(config))
   } catch (error) {
     if (!(error instanceof SettingError)) throw error
     process.stderr.write(`${error.message}\n`)
@@ -48,9 +42,17 @@ async function main(): Promise<void> {
   }
 }
 
-function settings(config: string | boolean | undefined): SimulatorSettings {
+function readArguments(): { config?: string | undefined; help?: boolean | undefined } {
+  try {
+    return parseArgs({ options: { config: { type: 'string' }, help: { type: 'boolean' } } }).values
+  } catch (error) {
+    throw new SettingError(`${(error as Error).message}\n\n${usage}`)
+  }
+}
+
+function settings(config: string | undefined): SimulatorSettings {
   let file: { path: string; text: string } | undefined
-  if (typeof config === 'string') {
+  if (config !== undefined) {
     try {
       file = { path: config, text: readFileSync(config, 'utf8') }
     } catch (error) {

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeFrame, encodeFrame, opOfUuid, uuidOfOp } from '../../../protocol/serial/codec.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../../protocol/serial/frames.ts'
 
 const hex = (length: number) =>
-  fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: length, maxLength: length })
+  fc.string({ unit: fc.constantFrom(...'0123456789abcdef'.split('')), minLength: length, maxLength: length })
 const upTo = (max: number) => fc.integer({ min: 0, max })
 const word = fc.stringMatching(/^[A-Za-z0-9_.:+-]{1,40}$/)
 const device = fc.constantFrom('bin-1', 'bin-9', 'cabinet-4', 'fridge-1')

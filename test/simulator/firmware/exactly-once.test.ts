@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { faultTypes } from '../../../simulator/faults/fault-types.ts'
 import { createBench } from '../support/bench.ts'
@@ -66,7 +66,7 @@ test('I1: whatever is repeated, lost, damaged or switched off, one operation mov
         taken = bench.host.received.length
       }
       for (const one of steps) {
-        if (one.do === 'command') bench.host.command({ op: operation(one.n), ...order(one.n) } as never)
+        if (one.do === 'command') bench.host.command({ op: operation(one.n), ...order(one.n) })
         else if (one.do === 'pass') bench.time.pass(one.ms)
         else if (one.do === 'fault') bench.hub.faults.raise({ type: one.type, for_ms: one.ms })
         else if (one.do === 'mute') bench.host.acknowledges = false

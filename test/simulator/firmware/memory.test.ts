@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   MEMORY_CAPACITY,
@@ -112,8 +112,8 @@ describe('the memory of operations (SPEC §8)', () => {
         const log = memoryStorage().open<MemoryEntry>('memory')
         const memory = openOperationMemory(log, seededRandom(1))
         for (const [n, state] of steps) {
-          if (memory.get(operation(n))) memory.update(operation(n), { state: state as 'done', ms: n })
-          else memory.begin(record(n, state as 'done'))
+          if (memory.get(operation(n))) memory.update(operation(n), { state, ms: n })
+          else memory.begin(record(n, state))
         }
         const restarted = openOperationMemory(log, seededRandom(2))
         const settled = memory

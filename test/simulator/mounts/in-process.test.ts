@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest'
+import { encodeFrame } from '../../../protocol/serial/codec.ts'
+import { mountInProcess } from '../../../simulator/mounts/in-process.ts'
+import type { Wire } from '../../../simulator/mounts/wire.ts'
+import { VirtualTime } from '../support/virtual-time.ts'
+
+function bench(latencies: number[]) {
+  const time = new VirtualTime()
+  const arrived: string[] = []
+  const listeners = new Set<(line: string) => void>()
+  const wire: Wire = {
+    controllerId: 'front',
+    port: 'ports/front',
+    toController: (line) => void arrived.push(line),
+    onLine(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+  const openPort = mountInProcess([wire], { clock: time.clock, latencyMs: () => latencies.shift() ?? 1 })
+  const open = (path: string) => {
+    const events: string[] = []
+    const port = openPort(
+      { path, baudRate: 9600 },
+      {
+        onOpen: () => events.push('open'),
+        onLine: (line) => events.push(line),
+        onClose: (reason) => events.push(`closed: ${reason}`),
+      },
+    )
+    return { port, events }
+  }
+  return { time, arrived, open, send: (line: string) => listeners.forEach((listener) => listener(line)) }
+}
+
+describe('the in-process mount', () => {
+  test('opens after the call, by path or by id; another path fails', () => {
+    const { time, open } = bench([])
+    const ends = [open('ports/front'), open('front'), open('nowhere')]
+    expect(ends.map(({ events }) => events)).toEqual([[], [], []])
+    expect(ends[0]!.port.write('too early')).toBe(false)
+    time.pass(0)
+    expect(ends.map(({ events }) => events)).toEqual([['open'], ['open'], ['closed: no such port: nowhere']])
+  })
+
+  test('lines keep their order whatever the latency', () => {
+    const { time, open, arrived, send } = bench([50, 1, 30, 2])
+    const { port, events } = open('front')
+    time.pass(0)
+    for (const line of ['a', 'b']) port.write(line)
+    for (const line of ['c', 'd']) send(line)
+    time.pass(49)
+    expect(arrived).toEqual([])
+    time.pass(1)
+    expect(arrived).toEqual(['a', 'b'])
+    expect(events).toEqual(['open', 'c', 'd'])
+  })
+
+  test('what was written before the port closed arrives; what comes back does not', () => {
+    const { time, open, arrived, send } = bench([])
+    const { port, events } = open('front')
+    time.pass(0)
+    const line = encodeFrame({ seq: 1, type: 'PING', t: 1 })
+    port.write(line)
+    send('late')
+    port.close()
+    expect(port.write('more')).toBe(false)
+    time.pass(10)
+    expect(arrived).toEqual([line])
+    expect(events).toEqual(['open'])
+  })
+})

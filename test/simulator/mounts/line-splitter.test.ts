@@ -1,0 +1,40 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { decodeFrame, encodeFrame } from '../../../protocol/serial/codec.ts'
+import { MAX_LINE_BYTES } from '../../../protocol/serial/frames.ts'
+import { createLineSplitter } from '../../../simulator/mounts/line-splitter.ts'
+
+function split(text: string, cuts: readonly number[]): string[] {
+  const lines: string[] = []
+  const take = createLineSplitter((line) => lines.push(line))
+  const bytes = Buffer.from(text, 'latin1')
+  const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((a, b) => a - b)
+  for (const [index, end] of [...places, bytes.length].entries())
+    take(bytes.subarray(places[index - 1] ?? 0, end))
+  return lines
+}
+
+test('lines are the same however the bytes arrive', () => {
+  const line = fc.string({ unit: fc.constantFrom('a', '~', '*', '\r', 'ÿ'), maxLength: 100 })
+  fc.assert(
+    fc.property(fc.array(line), fc.array(fc.nat()), (lines, cuts) => {
+      expect(split(lines.map((one) => `${one}\n`).join(''), cuts)).toEqual(lines)
+    }),
+  )
+})
+
+test('a line over the cap is cut, so that the codec refuses it, and the next one is whole', () => {
+  const ping = encodeFrame({ seq: 1, type: 'PING', t: 5 })
+  for (const length of [MAX_LINE_BYTES + 1, 5000, 1_000_000]) {
+    const lines = split(`${'x'.repeat(length)}\n${ping}\n`, [7, 300, 4000])
+    expect(lines).toHaveLength(2)
+    expect(lines[0]!.length).toBeLessThanOrEqual(MAX_LINE_BYTES + 2)
+    expect(decodeFrame(lines[0]!)).toEqual({ ok: false, error: 'too_long' })
+    expect(lines[1]).toBe(ping)
+  }
+})
+
+test('a line of the greatest length with a carriage return is whole', () => {
+  const line = 'y'.repeat(MAX_LINE_BYTES)
+  expect(split(`${line}\r\n`, [100])).toEqual([`${line}\r`])
+})

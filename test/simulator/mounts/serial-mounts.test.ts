@@ -1,0 +1,154 @@
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SerialPort } from 'serialport'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { decodeFrame, encodeFrame } from '../../../protocol/serial/codec.ts'
+import type { Frame } from '../../../protocol/serial/frames.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { createLineSplitter } from '../../../simulator/mounts/line-splitter.ts'
+import { mountPty } from '../../../simulator/mounts/pty.ts'
+import { mountTcp, tcpAddress, type Mount } from '../../../simulator/mounts/tcp.ts'
+import { createSimulatedHub, type SimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { memoryStorage } from '../../../simulator/storage/append-log.ts'
+import { smallHub } from '../support/hardware.ts'
+
+let folder: string
+let hub: SimulatedHub
+let mount: Mount | undefined
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'larder-pty-'))
+  hub = createSimulatedHub({
+    hardware: smallHub,
+    runtime: systemRuntime(),
+    storage: memoryStorage(),
+    log: silentLog,
+    timing: { doorMs: 20, liftMs: 20, turnMs: 20, fallMs: 2, stallMs: 5 },
+  })
+})
+afterEach(async () => {
+  hub.stop()
+  await mount?.close()
+  mount = undefined
+  rmSync(folder, { recursive: true })
+})
+
+const wire = () => hub.wires[0]!
+
+/** A connection of any kind, frame by frame. */
+class Connection {
+  #frames: Frame[] = []
+  #waiting: (() => void)[] = []
+  readonly take = createLineSplitter((line) => {
+    const decoded = decodeFrame(line)
+    if (!decoded.ok) return
+    this.#frames.push(decoded.frame)
+    for (const wake of this.#waiting.splice(0)) wake()
+  })
+
+  /** The first frame that fits; earlier ones are dropped. */
+  async next(fits: (frame: Frame) => boolean): Promise<Frame> {
+    for (;;) {
+      const frame = this.#frames.shift()
+      if (frame && fits(frame)) return frame
+      if (!frame) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    }
+  }
+}
+
+async function openSerial(path: string): Promise<{ port: SerialPort; line: Connection }> {
+  const port = new SerialPort({ path, baudRate: 115_200, autoOpen: false })
+  await new Promise<void>((resolve, reject) => port.open((error) => (error ? reject(error) : resolve())))
+  const line = new Connection()
+  port.on('data', line.take)
+  return { port, line }
+}
+
+const close = (port: SerialPort): Promise<void> => new Promise((resolve) => port.close(() => resolve()))
+
+describe('the pty mount, with the real serialport', () => {
+  test('a session over it: greeting, command, result', async () => {
+    const link = join(folder, 'ports', 'front')
+    mount = mountPty(wire(), link, silentLog)
+    expect(realpathSync(link)).toMatch(/^\/dev\/pts\/\d+$/)
+    const { port, line } = await openSerial(link)
+    port.write(`${encodeFrame({ seq: 1, type: 'HELLO', proto: 1, host: 'abcd0001' })}\n`)
+    const welcome = await line.next(({ type }) => type === 'WELCOME')
+    port.write(`${encodeFrame({ seq: 2, type: 'ACK', s: welcome.seq })}\n`)
+    const op = 'a'.repeat(32)
+    const command = { type: 'CMD', host: 'abcd0001', op, dev: 'bin-1', act: 'open_door', max: 1000 } as const
+    port.write(`${encodeFrame({ seq: 3, ...command })}\n`)
+    expect(await line.next(({ type }) => type === 'RES')).toMatchObject({ op, state: 'done', moved: true })
+    expect(hub.actuations()).toHaveLength(1)
+    await close(port)
+  })
+
+  test('it survives the hub’s opening and closing again and again', async () => {
+    const link = join(folder, 'front')
+    mount = mountPty(wire(), link, silentLog)
+    for (let round = 1; round <= 25; round++) {
+      const { port, line } = await openSerial(link)
+      const host = (0xabcd0000 + round).toString(16)
+      port.write(`${encodeFrame({ seq: round, type: 'HELLO', proto: 1, host })}\n`)
+      expect(await line.next((frame) => frame.type === 'WELCOME' && frame.host === host)).toBeDefined()
+      await close(port)
+    }
+  })
+
+  test('a hub that does not read loses lines and nothing else', async () => {
+    const link = join(folder, 'front')
+    mount = mountPty(wire(), link, silentLog)
+    const { port } = await openSerial(link)
+    await close(port)
+    // Far more than the kernel keeps for a reader who is not there.
+    for (let count = 0; count < 500; count++) {
+      hub.faults.raise({ type: 'brown_out', target: 'front', for_ms: 1 })
+      hub.power('on', 'front')
+    }
+    const again = await openSerial(link)
+    again.port.write(`${encodeFrame({ seq: 9, type: 'HELLO', proto: 1, host: 'abcd0002' })}\n`)
+    const answer = await again.line.next((frame) => frame.type === 'WELCOME' && frame.host === 'abcd0002')
+    expect(answer).toBeDefined()
+    await close(again.port)
+  })
+
+  test('its link goes with it, and what is no link is left alone', async () => {
+    const link = join(folder, 'front')
+    const own = mountPty(wire(), link, silentLog)
+    await own.close()
+    expect(existsSync(link)).toBe(false)
+    writeFileSync(link, 'precious')
+    expect(() => mountPty(wire(), link, silentLog)).toThrow(/is not a link/)
+  })
+})
+
+describe('the TCP mount', () => {
+  test('the latest connection has the line', async () => {
+    const mounted = await mountTcp(wire(), { host: '127.0.0.1', port: 0 }, silentLog)
+    mount = mounted
+    const dial = async () => {
+      const socket = connect(mounted.port, '127.0.0.1')
+      const line = new Connection()
+      socket.on('data', line.take)
+      await new Promise<void>((resolve) => socket.once('connect', resolve))
+      return { socket, line }
+    }
+    const first = await dial()
+    const closed = new Promise<void>((resolve) => first.socket.once('close', () => resolve()))
+    const second = await dial()
+    await closed
+    second.socket.write(`${encodeFrame({ seq: 1, type: 'HELLO', proto: 1, host: 'abcd0003' })}\r\n`)
+    expect(await second.line.next(({ type }) => type === 'WELCOME')).toMatchObject({ host: 'abcd0003' })
+    second.socket.destroy()
+  })
+
+  test.each([
+    ['tcp:127.0.0.1:9001', { host: '127.0.0.1', port: 9001 }],
+    ['tcp://localhost:9001', { host: 'localhost', port: 9001 }],
+    ['/dev/ttyUSB0', undefined],
+    ['ports/front', undefined],
+  ])('%s is an address or is not', (text, address) => expect(tcpAddress(text)).toEqual(address))
+})

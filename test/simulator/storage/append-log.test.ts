@@ -1,0 +1,46 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { folderStorage, memoryStorage, type SimulatorStorage } from '../../../simulator/storage/append-log.ts'
+
+let folder: string
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-log-'))))
+afterEach(() => rmSync(folder, { recursive: true }))
+
+describe.each([
+  ['in memory', (): SimulatorStorage => memoryStorage()],
+  ['in a folder', (): SimulatorStorage => folderStorage(join(folder, 'below'))],
+])('an append log %s', (_, create) => {
+  test('reads what was appended, in its order, also when opened again', () => {
+    const storage = create()
+    const log = storage.open<number>('one')
+    expect(log.read()).toEqual([])
+    for (const entry of [3, 1, 2]) log.append(entry)
+    expect(log.read()).toEqual([3, 1, 2])
+    log.close()
+    expect(storage.open<number>('one').read()).toEqual([3, 1, 2])
+    expect(storage.open<number>('other').read()).toEqual([])
+  })
+
+  test('is replaced at one instant, and appended to afterwards', () => {
+    const storage = create()
+    const log = storage.open<string>('one')
+    log.append('old')
+    log.replace(['new', 'newer'])
+    log.append('newest')
+    expect(log.read()).toEqual(['new', 'newer', 'newest'])
+    expect(storage.open<string>('one').read()).toEqual(['new', 'newer', 'newest'])
+  })
+})
+
+test('what a kill left half written is cut off, and the next entry stands for itself', () => {
+  const path = join(folder, 'one.jsonl')
+  const log = folderStorage(folder).open<object>('one')
+  log.append({ name: 'jalapeño' })
+  appendFileSync(path, '{"name":"ha')
+  const again = folderStorage(folder).open<object>('one')
+  expect(again.read()).toEqual([{ name: 'jalapeño' }])
+  again.append({ name: 'whole' })
+  expect(readFileSync(path, 'utf8')).toBe('{"name":"jalapeño"}\n{"name":"whole"}\n')
+})
