@@ -17,13 +17,13 @@ const url = (pattern: RegExp, expected: string) => z.string().regex(pattern, `mu
 export const storeSettings = {
   DATA_DIR: {
     schema: z.string().transform((path) => resolve(path)),
-    standard: 'data',
+    standard: 'data/cloud',
     describe: 'Folder of the database file and of what the demo keeps.',
   },
   DATABASE_URL: {
     schema: url(/^(sqlite:.|postgres(ql)?:\/\/)/, 'sqlite:PATH or postgres://…').optional(),
     describe:
-      'sqlite:PATH or postgres://…; several processes may share a PostgreSQL. Default: sqlite:<DATA_DIR>/cloud.sqlite.',
+      'sqlite:PATH or postgres://…; several processes may share a PostgreSQL. Default: sqlite:<DATA_DIR>/larder.sqlite.',
   },
 } satisfies SettingsTable
 
@@ -130,7 +130,7 @@ export type StoreConfig = SettingsOf<typeof storeSettings> & { databaseUrl: stri
 export type CloudConfig = SettingsOf<typeof serviceSettings> & { databaseUrl: string; rules: CloudSettings }
 
 export const databaseUrlOf = (settings: SettingsOf<typeof storeSettings>): string =>
-  settings.DATABASE_URL ?? `sqlite:${join(settings.DATA_DIR, 'cloud.sqlite')}`
+  settings.DATABASE_URL ?? `sqlite:${join(settings.DATA_DIR, 'larder.sqlite')}`
 
 export type ConfigResult<T> = { ok: true; config: T } | { ok: false; problems: string[] }
 

@@ -13,7 +13,7 @@ test('without any setting it is the whole service in one process', () => {
       PAYMENTS_URL: 'sandbox:',
       MQTT_URL: undefined,
       IDENTITY_ISSUER: undefined,
-      databaseUrl: expect.stringMatching(/^sqlite:\/.*\/data\/cloud\.sqlite$/) as string,
+      databaseUrl: expect.stringMatching(/^sqlite:\/.*\/data\/cloud\/larder\.sqlite$/) as string,
       rules: defaultSettings,
     },
   })

@@ -14,7 +14,7 @@ const environment = { DATA_DIR: folder }
 const runtime = stillRuntime()
 afterAll(() => rmSync(folder, { recursive: true }))
 beforeAll(async () => {
-  const db = openDatabase({ url: `sqlite:${join(folder, 'cloud.sqlite')}` })
+  const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
   await db.migrate()
   await seedHubs(db)
   await db.close()

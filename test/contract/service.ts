@@ -1,0 +1,75 @@
+import { createCloud, type Cloud } from '../../cloud/cloud.ts'
+import { issueApiKey } from '../../cloud/credentials/api-keys.ts'
+import { ApiError } from '../../cloud/http/api-error.ts'
+import { createSandbox } from '../../cloud/payments/sandbox/sandbox.ts'
+import { scopes } from '../../protocol/model/scopes.ts'
+import type { CallAnswer } from '../cloud/support/app.ts'
+import type { OpenDatabase } from '../cloud/support/database.ts'
+import { openShop, type Shop } from '../cloud/support/shop.ts'
+
+/** The whole service over a shop (hub 1, heard now, its connection gone), with every answer checked by its schema. */
+export interface Service {
+  shop: Shop
+  cloud: Cloud
+  webhookSecret: string
+  /** As the owner, with every scope. */
+  owner: (method: string, path: string, body?: object) => Promise<CallAnswer>
+  /** As a customer: the token is its identity. */
+  customer: (identity: string, method: string, path: string, body?: object) => Promise<CallAnswer>
+  send: (method: string, path: string, headers: Record<string, string>, body?: string) => Promise<CallAnswer>
+}
+
+export async function openService(open: OpenDatabase): Promise<Service> {
+  const shop = await openShop(await open())
+  const { context } = shop
+  const { db, runtime } = context
+  await db.kysely.updateTable('hub_sessions').set({ is_connected: 0 }).execute()
+  const webhookSecret = 'a secret of the processor'
+  const cloud = createCloud({
+    context,
+    openTransport: () => ({ publish: () => Promise.resolve(false), close() {} }),
+    processId: 'test',
+    processor: createSandbox({ db, runtime }),
+    webhookSecret,
+    verifyIdentity(token) {
+      if (!/^[a-z-]+$/.test(token)) throw new ApiError('invalid_token')
+      const anonymous = token.startsWith('guest')
+      const claims = {
+        phoneNumber: null,
+        email: `${token}@example.org`,
+        emailVerified: true,
+        anonymous,
+        role: null,
+      }
+      return Promise.resolve({ identity: token, claims })
+    },
+    baseUrl: 'http://larder.test',
+    addressOf: () => '192.0.2.1',
+    checkResponses: true,
+  })
+  const { key } = await issueApiKey(db.kysely, runtime, {
+    name: 'test',
+    ownerId: 1,
+    scopes,
+    hubs: '*',
+    expiresAt: null,
+  })
+
+  const send: Service['send'] = async (method, path, headers, body) => {
+    const answer = await cloud.app.request(path, { method, headers, ...(body !== undefined && { body }) })
+    return { status: answer.status, headers: answer.headers, json: await answer.json() }
+  }
+  const sendJson = (method: string, path: string, headers: Record<string, string>, body?: object) =>
+    body === undefined
+      ? send(method, path, headers)
+      : send(method, path, { ...headers, 'Content-Type': 'application/json' }, JSON.stringify(body))
+  return {
+    shop,
+    cloud,
+    webhookSecret,
+    send,
+    owner: (method, path, body) => sendJson(method, `/api/v1/owners/${path}`, { 'X-API-Key': key }, body),
+    customer: (identity, method, path, body) =>
+      sendJson(method, path, { Authorization: `Bearer ${identity}` }, body),
+  }
+}
