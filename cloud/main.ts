@@ -75,7 +75,8 @@ async function main(): Promise<void> {
   await db.migrate()
   const context: CloudContext = { db, runtime, log, checkpoint: noCheckpoint, settings: config.rules }
 
-  const processId = uuidv7(runtime)
+  // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
+  const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
   const broker =
     config.MQTT_URL === undefined
       ? await startEmbeddedBroker({ db, log, port: config.MQTT_PORT, host: config.HOST }).catch(

@@ -4,6 +4,7 @@ import type { Cancel } from '../../protocol/model/runtime.ts'
 import { CommandResult } from '../../protocol/mqtt/command.ts'
 import {
   downTopic,
+  goneTopic,
   nudgeTopic,
   parseUpTopic,
   upFilter,
@@ -19,7 +20,7 @@ import { hubDomain, type HubDomain } from './domain.ts'
 import { defaultGatewaySettings, type GatewaySettings } from './gateway-settings.ts'
 import { HubClocks } from './hub-clocks.ts'
 import { HubLink } from './hub-link.ts'
-import { releaseLeases } from './leases.ts'
+import { heldHubs, releaseLeases } from './leases.ts'
 import { waitingHubs } from './outbox-store.ts'
 
 export interface GatewayOptions {
@@ -43,6 +44,7 @@ export interface Gateway {
 }
 
 const Nudge = z.object({ hub_id: z.int() })
+const Gone = z.object({ process_id: z.string() })
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { context, openTransport, processId, domain = hubDomain } = options
@@ -50,6 +52,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { runtime, log, db } = context
   const clocks = new HubClocks(runtime.clock)
   const links = new Map<number, HubLink>()
+  const gone = JSON.stringify({ process_id: processId })
   let transport: MqttTransport | undefined
   let connected = false
   let attempt = 0
@@ -95,6 +98,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (nudge) links.get(nudge.hub_id)?.look()
       return
     }
+    if (topic === goneTopic) return onGone(decode(Gone, payload)?.process_id)
     const address = parseUpTopic(topic)
     if (!address) return
     const { hubId, channel } = address
@@ -105,15 +109,30 @@ export function createGateway(options: GatewayOptions): Gateway {
     background(context, 'result of a command', () => commands.onResult(hubId, result, isHeld))
   }
 
+  /** The will of another process. Where that only lost its connection, it will find out (`onConnect`). */
+  function onGone(other: string | undefined): void {
+    if (other === undefined || other === processId) return
+    background(context, 'leases of a process that is gone', async () => {
+      await releaseLeases(db.kysely, other, runtime.clock.now())
+      for (const link of links.values()) link.othersGone()
+    })
+  }
+
+  async function resume(): Promise<void> {
+    const held = await heldHubs(db.kysely, processId, runtime.clock.now())
+    for (const [hubId, link] of links) link.reconnected(held.has(hubId))
+  }
+
   function connect(): void {
+    const will = { topic: goneTopic, payload: gone, retain: false }
     transport = openTransport(
-      { subscribe: [upFilter, nudgeTopic] },
+      { subscribe: [upFilter, nudgeTopic, goneTopic], will },
       {
         onConnect() {
           log.info({}, 'connected to the broker')
           connected = true
           attempt = 0
-          for (const link of links.values()) link.brokerChanged(true)
+          background(context, 'broker found', resume)
         },
         onDisconnect(reason) {
           transport = undefined
@@ -122,7 +141,7 @@ export function createGateway(options: GatewayOptions): Gateway {
           cancelReconnect = runtime.clock.after(delayMs, connect)
           if (!connected) return
           connected = false
-          for (const link of links.values()) link.brokerChanged(false)
+          for (const link of links.values()) link.disconnected()
         },
         onMessage,
       },
@@ -151,12 +170,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     async stop() {
       for (const cancel of cancels) cancel()
-      cancelReconnect()
       commands.stop()
-      connected = false
-      transport?.close()
       for (const link of links.values()) link.stop()
       await releaseLeases(db.kysely, processId, runtime.clock.now())
+      if (connected) void transport?.publish(goneTopic, gone)
+      connected = false
+      cancelReconnect()
+      transport?.close()
     },
   }
 }

@@ -97,11 +97,22 @@ export class HubLink {
     if (this.isHeld) this.#turn('outbox', () => this.#pump.look())
   }
 
-  /** This process has lost the broker, or found it again. */
-  brokerChanged(connected: boolean): void {
-    this.#turn('broker', () =>
-      connected ? this.#whileHeld(() => this.#pump.resume()) : this.#pump.disconnect(),
-    )
+  /** This process has lost the broker. */
+  disconnected(): void {
+    this.#turn('broker lost', () => this.#pump.disconnect())
+  }
+
+  /** This process has found the broker again; others may have taken the hub meanwhile. */
+  reconnected(isStillHeld: boolean): void {
+    this.#turn('broker found', async () => {
+      if (isStillHeld) return this.#whileHeld(() => this.#pump.resume())
+      this.stop()
+    })
+  }
+
+  /** The process that held the hub may be dead. */
+  othersGone(): void {
+    this.#othersUntil = -Infinity
   }
 
   /** Asks the hub to say hello again. */

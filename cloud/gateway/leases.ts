@@ -111,7 +111,18 @@ export async function markDisconnected(q: Queries, hubId: number, session: strin
     .execute()
 }
 
-/** Ends the leases of a process that stops in good order, so that others need not wait. */
+/** The hubs that a process speaks to. */
+export async function heldHubs(q: Queries, processId: string, now: number): Promise<Set<number>> {
+  const rows = await q
+    .selectFrom('hub_sessions')
+    .select('hub_id')
+    .where('process_id', '=', processId)
+    .where('lease_until', '>', now)
+    .execute()
+  return new Set(rows.map((row) => row.hub_id))
+}
+
+/** Ends the leases of a process that has stopped or died, so that others need not wait for their end. */
 export async function releaseLeases(q: Queries, processId: string, now: number): Promise<void> {
   await q
     .updateTable('hub_sessions')

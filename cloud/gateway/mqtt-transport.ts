@@ -17,7 +17,7 @@ export interface BrokerAddress {
  */
 export function externalBroker({ url, clientId, connectTimeoutMs = 10_000 }: BrokerAddress): OpenTransport {
   const address = new URL(url)
-  return ({ subscribe }, handlers) => {
+  return ({ subscribe, will }, handlers) => {
     let ended = false
     let reason = 'closed'
     const client = new MqttClient(() => openSocket(address), {
@@ -30,6 +30,7 @@ export function externalBroker({ url, clientId, connectTimeoutMs = 10_000 }: Bro
       connectTimeout: connectTimeoutMs,
       reconnectPeriod: 0,
       resubscribe: false,
+      ...(will && { will: { ...will, payload: Buffer.from(will.payload), qos: 1 as const } }),
     })
     function fail(why: string): void {
       if (ended) return

@@ -22,6 +22,8 @@ export const downFilter = (hubId: number): string => `${ROOT}/${hubUser(hubId)}/
 export const upFilter = `${ROOT}/+/up/#`
 /** Cloud processes tell one another here that a hub's outbox has grown. A hint: each also looks by itself. */
 export const nudgeTopic = `${ROOT}/cloud/nudge`
+/** The will of a cloud process: its leases need not be waited for. */
+export const goneTopic = `${ROOT}/cloud/gone`
 
 /** Takes an upward topic apart; `undefined` for anything else. */
 export function parseUpTopic(topic: string): { hubId: number; channel: UpChannel } | undefined {

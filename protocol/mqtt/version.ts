@@ -7,4 +7,4 @@
 export const MQTT_PROTOCOL_VERSION = 1
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '1dc3a35f2b8b6832'
+export const MQTT_SCHEMA_HASH = '51b56617d77bf29c'

@@ -16,6 +16,9 @@ const alarms = async (world: World): Promise<string[]> => {
 /** Long enough for what the network delivers in another order to come again. */
 const SETTLED = 2_500
 
+/** A death that the broker does not notice: no will comes. */
+const killSilently = (world: World, { life }: CloudProcess): void => world.scheduler.kill(life, 'test')
+
 /** Two cloud processes on one database, and a connected hub; `held` speaks to it, `other` does not. */
 async function pair() {
   const world = await World.create()
@@ -84,7 +87,7 @@ describe('several cloud processes', () => {
     const { world, hub, held, other } = await pair()
     hub.heartbeat()
     await world.pass(100)
-    world.kill(held)
+    killSilently(world, held)
     hub.append(alarm('one'))
     for (let beat = 0; beat < 3; beat++) {
       hub.heartbeat()
@@ -106,7 +109,7 @@ describe('several cloud processes', () => {
 
   test('a hello takes over a lease that has run out', async () => {
     const { world, hub, held, other } = await pair()
-    world.kill(held)
+    killSilently(world, held)
     hub.connect()
     await world.pass(1_000)
     expect(hub.welcomes).toHaveLength(1)
@@ -117,9 +120,39 @@ describe('several cloud processes', () => {
     expect(await holder(world)).toBe(other.life.name)
   })
 
+  test('the will of a dead holder ends its leases at once', async () => {
+    const { world, hub, held, other } = await pair()
+    hub.heartbeat()
+    await world.pass(100)
+    world.kill(held)
+    await world.pass(100)
+    hub.heartbeat()
+    await world.pass(100)
+    expect(await holder(world)).toBe(other.life.name)
+  })
+
+  test('a holder that only lost its connection leaves the hub to who took it meanwhile', async () => {
+    const { world, hub, held, other } = await pair()
+    world.network.severe(held.life.name, true)
+    await world.pass(100)
+    hub.heartbeat()
+    await world.pass(100)
+    expect(await holder(world)).toBe(other.life.name)
+    world.network.severe(held.life.name, false)
+    await world.pass(10_000)
+    hub.acks = []
+    hub.append(alarm('one'))
+    hub.sendEntries()
+    await world.pass(100)
+    expect(hub.acks).toHaveLength(1)
+  })
+
   test('a process that stops in good order leaves its hubs to the others at once', async () => {
     const { world, hub, held, other } = await pair()
+    hub.heartbeat()
+    await world.pass(100)
     await held.gateway.stop()
+    await world.pass(100)
     hub.heartbeat()
     await world.pass(100)
     expect(await holder(world)).toBe(other.life.name)
