@@ -8,6 +8,7 @@ import type { HardwareDescription } from '../protocol/model/hardware.ts'
 import { helpText, readSettings } from '../protocol/model/program-settings.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { createConsole } from './console/http.ts'
+import { playScenario } from './console/scenario.ts'
 import { startRepl } from './console/repl.ts'
 import { seededRandom } from './faults/seeded-random.ts'
 import { startGpioSocketServer } from './mounts/gpio/socket-server.ts'
@@ -17,6 +18,7 @@ import { scaledTiming } from './physics/timing.ts'
 import {
   portPath,
   readHardware,
+  readScenario,
   readShelves,
   SettingError,
   simulatorSettings,
@@ -73,6 +75,7 @@ async function run(settings: SimulatorSettings): Promise<void> {
   const runtime = systemRuntime()
   const dataDir = resolve(settings.DATA_DIR)
   const shelves = readShelves(settings)
+  const scenario = readScenario(settings)
   const hubs = new Map<number, SimulatedHub>()
   const closings: (() => Promise<void>)[] = []
 
@@ -134,6 +137,9 @@ async function run(settings: SimulatorSettings): Promise<void> {
   const address = server.address()
   const bound = typeof address === 'object' && address ? address.port : port
   process.stdout.write(`simulator ready: http://${hostname}:${bound}\n`)
+
+  const [first] = hubs.values()
+  if (first) playScenario(scenario, first, runtime.clock, log)
 
   let ending = false
   function end(): void {

@@ -3,6 +3,7 @@ import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
 import { numberText, type SettingsOf, type SettingsTable } from '../protocol/model/program-settings.ts'
+import { Scenario } from './console/scenario.ts'
 import type { LoadedRow } from './physics/act.ts'
 
 /** Every setting of the simulator; `--help` prints this table. */
@@ -32,6 +33,11 @@ export const simulatorSettings = {
     schema: z.string().min(1),
     describe:
       'What the shelves of the first hub hold at the very beginning: JSON, [{cabinet, shelf, row, product_id, units}]. Without it every row is full. Later starts keep what is there.',
+  },
+  SCENARIO_FILE: {
+    schema: z.string().min(1),
+    describe:
+      'What happens to the first hub by itself after the start: JSON, [{at_ms, fault | act | power}], each as the HTTP interface takes it.',
   },
   GPIO_SOCKET: {
     schema: z.string().min(1),
@@ -91,6 +97,13 @@ export function readShelves({ SHELVES_FILE }: SimulatorSettings): LoadedRow[] | 
   const parsed = Shelves.safeParse(readJson('SHELVES_FILE', SHELVES_FILE))
   if (parsed.success) return parsed.data
   throw new SettingError(`SHELVES_FILE: ${SHELVES_FILE}: ${z.prettifyError(parsed.error)}`)
+}
+
+export function readScenario({ SCENARIO_FILE }: SimulatorSettings): Scenario {
+  if (SCENARIO_FILE === undefined) return []
+  const parsed = Scenario.safeParse(readJson('SCENARIO_FILE', SCENARIO_FILE))
+  if (parsed.success) return parsed.data
+  throw new SettingError(`SCENARIO_FILE: ${SCENARIO_FILE}: ${z.prettifyError(parsed.error)}`)
 }
 
 function readJson(setting: string, path: string): unknown {

@@ -128,5 +128,6 @@ attempt(async () => {
   $('types').replaceChildren(...types.map((one) => new Option(one.type)))
   describe()
 })()
-setInterval(() => refresh().catch((error) => say(error.message)), 1000)
+const repeat = window.setInterval
+repeat(() => refresh().catch((error) => say(error.message)), 1000)
 `

@@ -132,6 +132,7 @@ describe('the simulator as a program', () => {
   test.each([
     ['HARDWARE_FILES', { HARDWARE_FILES: '/nowhere/hub.json' }],
     ['SHELVES_FILE', { SHELVES_FILE: '/nowhere/shelves.json' }],
+    ['SCENARIO_FILE', { SCENARIO_FILE: 'package.json' }],
     ['GPIO_SOCKET', { GPIO_SOCKET: 'carrier pigeon' }],
     ['HARDWARE_FILES', { HARDWARE_FILES: 'package.json' }],
     [

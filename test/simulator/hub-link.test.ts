@@ -1,0 +1,110 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { createControllers, type OperationOutcome } from '../../edge/hardware/controllers.ts'
+import { defaultLinkSettings } from '../../edge/hardware/link-settings.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import { createSimulatedHub } from '../../simulator/simulated-hub.ts'
+import { memoryStorage } from '../../simulator/storage/append-log.ts'
+import { smallHub } from './support/hardware.ts'
+import { VirtualTime } from './support/virtual-time.ts'
+
+const operationId = (n: number): string => `01900000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`
+
+/** The hub's own end of the line on a simulated controller. */
+function bench(seed: number) {
+  const time = new VirtualTime()
+  const hub = createSimulatedHub({
+    hardware: smallHub,
+    runtime: time.runtime(seed),
+    storage: memoryStorage(),
+    log: silentLog,
+  })
+  const outcomes = new Map<string, OperationOutcome>()
+  const refused = new Set<string>()
+  const doors = new Map<string, string>()
+  let ups = 0
+  const controllers = createControllers(
+    {
+      hardware: smallHub,
+      openPort: hub.openPort,
+      runtime: time.runtime(seed + 1),
+      log: silentLog,
+      settings: defaultLinkSettings,
+    },
+    {
+      onUp: () => void ups++,
+      onDown() {},
+      onResult: (_, outcome) => void outcomes.set(outcome.operationId, outcome),
+      onRefused: (_, id) => void refused.add(id),
+      onListed() {},
+      onDevice: (_, { device, door }) => void (door && doors.set(device, door)),
+    },
+  )
+  controllers.start()
+  time.pass(100)
+  return { time, hub, controllers, outcomes, refused, doors, ups: () => ups }
+}
+
+const order = (n: number) => ({
+  operationId: operationId(n),
+  maxMs: 10_000,
+  ...(n % 3 === 0
+    ? { device: 'bin-2', action: 'open_door' as const }
+    : n % 3 === 1
+      ? { device: 'cabinet-1', action: 'dispense' as const, shelf: 1, row: 1 + (n % 2), bin: 1 }
+      : { device: 'bin-2', action: 'close_door' as const }),
+})
+
+test('the hub’s link and the simulated controller understand one another', () => {
+  const { time, hub, controllers, outcomes, doors } = bench(1)
+  expect(controllers.isUp('cabinet-2')).toBe(true)
+  expect(doors.get('bin-1')).toBe('closed')
+  expect(controllers.perform(order(1))).toBe(true)
+  time.pass(4000)
+  expect(outcomes.get(operationId(1))).toMatchObject({ state: 'done', moved: true, drops: 1 })
+  hub.power('off', 'front', 500)
+  time.pass(10_000)
+  expect(controllers.isUp('bin-1')).toBe(true)
+})
+
+test('through every trouble of the line, what the hub is told in the end is what the witness saw', () => {
+  const trouble = fc.constantFrom(
+    'corrupted_lines',
+    'lost_replies',
+    'silent_port',
+    'brown_out',
+    'brown_out_in_motion',
+    'none',
+  )
+  const step = fc.record({
+    trouble,
+    forMs: fc.integer({ min: 10, max: 6000 }),
+    waitMs: fc.integer({ min: 0, max: 4000 }),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), fc.nat({ max: 1000 }), (steps, seed) => {
+      const { time, hub, controllers, outcomes, refused, ups } = bench(seed)
+      const sent = new Set<number>()
+      for (const [index, one] of steps.entries()) {
+        if (one.trouble !== 'none') hub.faults.raise({ type: one.trouble, for_ms: one.forMs })
+        if (controllers.perform(order(index + 1))) sent.add(index + 1)
+        time.pass(one.waitMs)
+      }
+      hub.faults.clearAll()
+      time.pass(30_000)
+      expect(controllers.isUp('bin-1')).toBe(true)
+      expect(ups()).toBeGreaterThanOrEqual(2)
+      for (const n of sent) controllers.query('bin-1', operationId(n))
+      time.pass(5000)
+      for (const n of sent) {
+        const acts = hub.actuations().filter((act) => act.operation_id === operationId(n))
+        const outcome = outcomes.get(operationId(n))
+        expect(outcome, `operation ${n}`).toBeDefined()
+        expect(acts.length).toBeLessThanOrEqual(1)
+        if (refused.has(operationId(n)) || !outcome!.moved) expect(acts).toEqual([])
+        if (outcome!.state === 'done' && outcome!.moved) expect(acts).toHaveLength(1)
+      }
+    }),
+    { numRuns: 200 },
+  )
+})
