@@ -2,22 +2,26 @@ import { sql, type RawBuilder } from 'kysely'
 import type { DatabaseKind } from './migrations/migration.ts'
 
 const columnTypes = { int: 'bigint', real: 'double precision', text: 'text' } as const
+export type Cell = string | number | null
 
 /**
- * Many rows as one parameter: the source `r` of a statement whose text stays the same however many rows there are, so
- * that a batch of thousands costs one prepared statement.
+ * Many rows as a few parameters: the source `r` of a statement whose text stays the same however many rows there are, so
+ * that a batch of thousands costs one prepared statement. In each database by what measured fastest there.
  */
 export function recordset<C extends Record<string, keyof typeof columnTypes>>(
   kind: DatabaseKind,
   columns: C,
-  rows: readonly Record<keyof C & string, string | number | null>[],
+  rows: readonly Record<keyof C & string, Cell>[],
 ): RawBuilder<unknown> {
-  const json = JSON.stringify(rows)
-  const names = Object.keys(columns)
+  const names: (keyof C & string)[] = Object.keys(columns)
   if (kind === 'sqlite') {
-    const list = names.map((name) => `value ->> '$.${name}' as ${name}`).join(', ')
-    return sql`(select ${sql.raw(list)} from json_each(${json})) as r`
+    const json = JSON.stringify(rows.map((row) => names.map((name) => row[name])))
+    const list = names.map((name, index) => `value ->> ${index} as "${name}"`).join(', ')
+    // The limit, which is none, keeps SQLite from reading the JSON anew for each row that it is joined to.
+    return sql`(select ${sql.raw(list)} from json_each(${json}) limit -1) as r`
   }
-  const list = names.map((name) => `${name} ${columnTypes[columns[name]!]}`).join(', ')
-  return sql`jsonb_to_recordset(${json}::jsonb) as r(${sql.raw(list)})`
+  const arrays = names.map(
+    (name) => sql`${rows.map((row) => row[name])}::${sql.raw(columnTypes[columns[name]!])}[]`,
+  )
+  return sql`unnest(${sql.join(arrays)}) as r(${sql.join(names.map((name) => sql.ref(name)))})`
 }

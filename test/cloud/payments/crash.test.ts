@@ -11,7 +11,7 @@ function mortal() {
   let passings = Infinity
   let died: string | undefined
   return {
-    checkpoint(point: string): void {
+    checkpoint: (point: string): void => {
       if (died === undefined && --passings <= 0) died = point
       if (died !== undefined) throw new Error(`dead since ${died}`)
     },
