@@ -34,7 +34,8 @@ export function technicianPage(hubs: readonly number[]): string {
 const style = `
 body{font:15px/1.4 system-ui,sans-serif;margin:1rem 2rem;color:#222;background:#fafafa}
 h1{font-size:1.3rem}h2{font-size:1rem;margin:1rem 0 .3rem}
-.columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(20rem,1fr));gap:0 2rem}
+.columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:0 2rem}
+section:not(.wide) td{white-space:nowrap}
 .wide{grid-column:1/-1}table{border-collapse:collapse;width:100%}
 td,th{border-bottom:1px solid #ddd;padding:.15rem .4rem;text-align:left;font-weight:normal;vertical-align:top}
 label{display:block;margin:.2rem 0}button{font:inherit}#message:empty{display:none}
