@@ -1,7 +1,15 @@
-import { HubEntry, type AlarmEntry, type StockEntry } from '../../protocol/mqtt/hub-entries.ts'
+import {
+  HubEntry,
+  type AlarmEntry,
+  type CommandEntry,
+  type OperationEntry,
+  type OrderEntry,
+  type SnapshotEntry,
+  type StockEntry,
+} from '../../protocol/mqtt/hub-entries.ts'
 import type { CloudContext } from '../context.ts'
 import type { Tx } from '../store/database.ts'
-import { recordFinished } from './command-store.ts'
+import { recordAllFinished } from './command-store.ts'
 import { buryEntry, isEntryFault, isStoreFailure } from './dead-letters.ts'
 import type { HubDomain } from './domain.ts'
 
@@ -57,33 +65,36 @@ function parseEntry({ seq, body }: RawEntry): Parsed {
 }
 
 async function applyAll(tx: Tx, application: Application, items: readonly Parsed[]): Promise<void> {
-  let stock: StockEntry[] = []
   const { domain, context, hubId } = application
+  let stock: StockEntry[] = []
+  // These touch nothing that the others touch: they need not divide a run of stock, nor keep their place.
+  const commands: CommandEntry[] = []
+  const alarms: AlarmEntry[] = []
   const flush = async (): Promise<void> => {
     if (stock.length > 0) await domain.applyStockEntries(tx, context, hubId, stock)
     stock = []
   }
   for (const item of items) {
-    if ('error' in item) {
-      await bury(tx, application, item, item.error)
-      continue
+    if ('error' in item) await bury(tx, application, item, item.error)
+    else if (isStockEntry(item.entry)) stock.push(item.entry)
+    else if (item.entry.kind === 'command.finished') commands.push(item.entry)
+    else if (item.entry.kind === 'alarm') alarms.push(item.entry)
+    else {
+      await flush()
+      await applyOne(tx, application, item.entry)
     }
-    if (isStockEntry(item.entry)) {
-      stock.push(item.entry)
-      continue
-    }
-    await flush()
-    await applyOne(tx, application, item.entry)
   }
   await flush()
+  await finishCommands(tx, application, commands)
+  await recordAlarms(tx, hubId, alarms)
 }
 
 const isStockEntry = (entry: HubEntry): entry is StockEntry => entry.kind.startsWith('stock.')
 
 async function applyOne(
   tx: Tx,
-  { context, domain, hubId, onCommandFinished }: Application,
-  entry: Exclude<HubEntry, StockEntry>,
+  { context, domain, hubId }: Application,
+  entry: OrderEntry | OperationEntry | SnapshotEntry,
 ): Promise<void> {
   switch (entry.kind) {
     case 'operation.unknown':
@@ -91,12 +102,6 @@ async function applyOne(
       return domain.applyOperationEntry(tx, context, hubId, entry)
     case 'snapshot':
       return domain.applySnapshot(tx, context, hubId, entry)
-    case 'alarm':
-      return recordAlarm(tx, hubId, entry)
-    case 'command.finished':
-      await recordFinished(tx.q, hubId, entry, context.runtime.clock.now())
-      tx.afterCommit(() => onCommandFinished(entry.command_id))
-      return
     case 'order.preparing':
     case 'order.ready':
     case 'order.collecting':
@@ -109,17 +114,32 @@ async function applyOne(
   }
 }
 
-async function recordAlarm(tx: Tx, hubId: number, alarm: AlarmEntry): Promise<void> {
+async function finishCommands(
+  tx: Tx,
+  { context, hubId, onCommandFinished }: Application,
+  entries: readonly CommandEntry[],
+): Promise<void> {
+  if (entries.length === 0) return
+  await recordAllFinished(tx, hubId, entries, context.runtime.clock.now())
+  tx.afterCommit(() => {
+    for (const entry of entries) onCommandFinished(entry.command_id)
+  })
+}
+
+async function recordAlarms(tx: Tx, hubId: number, alarms: readonly AlarmEntry[]): Promise<void> {
+  if (alarms.length === 0) return
   await tx.q
     .insertInto('alarms')
-    .values({
-      hub_id: hubId,
-      code: alarm.code,
-      device: alarm.device,
-      raised: alarm.raised ? 1 : 0,
-      detail: alarm.detail,
-      at: Math.round(alarm.at),
-    })
+    .values(
+      alarms.map(({ code, device, raised, detail, at }) => ({
+        hub_id: hubId,
+        code,
+        device,
+        raised: raised ? 1 : 0,
+        detail,
+        at: Math.round(at),
+      })),
+    )
     .execute()
 }
 

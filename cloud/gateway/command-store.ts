@@ -1,5 +1,7 @@
+import { sql } from 'kysely'
 import type { CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
-import type { Queries } from '../store/database.ts'
+import type { Queries, Tx } from '../store/database.ts'
+import { recordset } from '../store/recordset.ts'
 
 /** How a command ended, as the result topic or the ledger says. */
 export type Finished = Pick<CommandResult, 'command_id' | 'outcome' | 'data'> & { reason: string | null }
@@ -52,6 +54,30 @@ export async function recordFinished(
     .where('hub_id', '=', hubId)
     .where('state', 'in', ['sent', 'unknown'])
     .execute()
+}
+
+/** The same for many, with one statement. Of two results of one command the first counts. */
+export async function recordAllFinished(
+  tx: Tx,
+  hubId: number,
+  results: readonly Finished[],
+  now: number,
+): Promise<void> {
+  const firsts = new Map(results.toReversed().map((result) => [result.command_id, result]))
+  const source = recordset(
+    tx.kind,
+    { id: 'text', state: 'text', reason: 'text', data: 'text' },
+    [...firsts.values()].map(({ command_id: id, outcome: state, reason, data }) => ({
+      id,
+      state,
+      reason,
+      data: data && JSON.stringify(data),
+    })),
+  )
+  await sql`
+    update commands set state = r.state, reason = r.reason, data = r.data, finished_at = ${now} from ${source}
+    where commands.id = r.id and commands.hub_id = ${hubId} and commands.state in ('sent', 'unknown')
+  `.execute(tx.q)
 }
 
 /** Nobody answered in time. */

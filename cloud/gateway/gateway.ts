@@ -54,6 +54,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const links = new Map<number, HubLink>()
   const gone = JSON.stringify({ process_id: processId })
   let transport: MqttTransport | undefined
+  let running = false
   let connected = false
   let attempt = 0
   let cancels: Cancel[] = []
@@ -93,6 +94,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   function onMessage(topic: string, payload: string): void {
+    if (!running) return
     if (topic === nudgeTopic) {
       const nudge = decode(Nudge, payload)
       if (nudge) links.get(nudge.hub_id)?.look()
@@ -159,6 +161,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     commands,
     isConnected: () => connected,
     start() {
+      running = true
       commands.start()
       connect()
       cancels = [
@@ -169,6 +172,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       ]
     },
     async stop() {
+      running = false
       for (const cancel of cancels) cancel()
       commands.stop()
       for (const link of links.values()) link.stop()
