@@ -19,7 +19,7 @@ import { createApp, type App } from './http/app.ts'
 import type { Handlers } from './http/handler.ts'
 import { purgeIdempotencyKeys } from './http/idempotency.ts'
 import { openApiDocument } from './http/openapi.ts'
-import { databaseRateLimiter, memoryRateLimiter } from './http/rate-limit.ts'
+import { databaseRateLimiter, memoryRateLimiter, purgeRateLimits } from './http/rate-limit.ts'
 import { rootHandlers } from './http/root-handlers.ts'
 import { hubHandlers } from './hubs/handlers.ts'
 import { orderHandlers, ownerOrderHandlers } from './orders/handlers.ts'
@@ -101,9 +101,10 @@ export function createCloud(options: CloudOptions): Cloud {
     start() {
       gateway.start()
       commerce.start()
-      cancelPurge = everyInBackground(context, PURGE_MS, 'old idempotency keys', () =>
-        purgeIdempotencyKeys(context),
-      )
+      cancelPurge = everyInBackground(context, PURGE_MS, 'old keys and counts', async () => {
+        await purgeIdempotencyKeys(context)
+        await purgeRateLimits(context.db, context.runtime.clock)
+      })
     },
     async stop() {
       cancelPurge()

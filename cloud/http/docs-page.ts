@@ -1,6 +1,7 @@
 import { html, Html } from './html.ts'
 import type { JsonSchema } from './json-schema.ts'
 import type { OpenApiDocument, Operation } from './openapi.ts'
+import { schemaText } from './schema-text.ts'
 
 export const docsStyle = `
 :root { color-scheme: light dark; --line: #8884; --quiet: #888; --accent: #2a7d5f; }
@@ -71,7 +72,7 @@ export function docsPage(document: OpenApiDocument): string {
       <body>
         <h1>${document.info.title}</h1>
         <p class="quiet">version ${document.info.version} · <a href="/openapi.json">openapi.json</a></p>
-        <p>${document.info.description}</p>
+        <p>${prose(document.info.description)}</p>
         <nav>
           ${document.tags.map(({ name }) => html`<a href="#${name}">${name}</a>`)}
           <a href="#Schemas">Schemas</a>
@@ -106,7 +107,7 @@ function viewOperation({ method, path, operation }: Listed): Html {
       <span class="quiet">${operation.summary}</span>
     </summary>
     <div>
-      ${operation.description === undefined ? [] : html`<p>${operation.description}</p>`}
+      ${operation.description === undefined ? [] : html`<p>${prose(operation.description)}</p>`}
       <p class="quiet">${credentialOf(operation)}</p>
       ${operation.parameters ? parameterTable(operation.parameters) : []}
       ${operation.requestBody ? viewContent('Body', operation.requestBody.content) : []}
@@ -150,7 +151,7 @@ const parameterTable = (parameters: NonNullable<Operation['parameters']>): Html 
           html`<tr>
             <td><code>${name}</code></td>
             <td class="quiet">${place}${required ? ', required' : ''}</td>
-            <td><code>${JSON.stringify(schema)}</code> ${description ?? ''}</td>
+            <td><code>${schemaText(schema)}</code> ${description ?? ''}</td>
           </tr>`,
       )}
     </table>`
@@ -171,10 +172,14 @@ const viewError = (line: string): Html => {
   return html`<div><code>${code}</code> <span class="quiet">${message}</span></div>`
 }
 
+/** Text with `code` in backticks. */
+const prose = (text: string): Html[] =>
+  text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
+
 const viewSchema = (schema: JsonSchema): Html => {
   const names = new Set(
     [...JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)].map((match) => match[1]!),
   )
-  return html`<pre>${JSON.stringify(schema, null, 2)}</pre>
+  return html`<pre>${schemaText(schema)}</pre>
     ${[...names].map((name) => html`<a href="#schema-${name}">${name}</a> `)}`
 }

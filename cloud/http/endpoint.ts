@@ -46,9 +46,12 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
       authorization: c.req.header('Authorization'),
       address: c.get('address'),
     })
-    if (missingScope !== null)
+    const spender = limit.by === 'address' ? `address:${c.get('address')}` : credential.id
+    if (missingScope !== null) {
+      setHeaders(c, rateHeaders(clock, limit.requests, await limiter.used(spender, id)))
       throw new ApiError('scope_missing', undefined, { required_scope: missingScope })
-    await takeAllowance(c, limit.by === 'address' ? `address:${c.get('address')}` : credential.id)
+    }
+    await takeAllowance(c, spender)
 
     const rawBody = route.body || route.rawBody ? await readBody(c.req.raw) : ''
     const url = new URL(c.req.url)
@@ -83,9 +86,12 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
   async function takeAllowance(c: RequestContext, caller: string): Promise<void> {
     if (limit.requests === Infinity) return
     const used = await limiter.take(caller, id, limit.requests)
-    for (const [name, value] of Object.entries(rateHeaders(clock, limit.requests, used)))
-      c.header(name, value)
+    setHeaders(c, rateHeaders(clock, limit.requests, used))
     if (used === null) throw new ApiError('rate_limit_exceeded')
+  }
+
+  function setHeaders(c: RequestContext, headers: Record<string, string>): void {
+    for (const [name, value] of Object.entries(headers)) c.header(name, value)
   }
 
   function jsonBody(c: RequestContext, text: string): RawParts['body'] {

@@ -11,6 +11,8 @@ export interface RateLimiter {
    * how many calls were made in this window, with this one.
    */
   take(caller: string, route: string, limit: number): Promise<number | null>
+  /** How many calls were made in this window. */
+  used(caller: string, route: string): Promise<number>
 }
 
 export const windowOf = (clock: Clock): number => Math.floor(clock.now() / WINDOW_MS)
@@ -19,18 +21,21 @@ export const windowOf = (clock: Clock): number => Math.floor(clock.now() / WINDO
 export function memoryRateLimiter(clock: Clock): RateLimiter {
   let window = windowOf(clock)
   const counts = new Map<string, number>()
+  function used(caller: string, route: string): number {
+    if (windowOf(clock) !== window) {
+      window = windowOf(clock)
+      counts.clear()
+    }
+    return counts.get(`${route} ${caller}`) ?? 0
+  }
   return {
     take(caller, route, limit) {
-      if (windowOf(clock) !== window) {
-        window = windowOf(clock)
-        counts.clear()
-      }
-      const key = `${route} ${caller}`
-      const count = (counts.get(key) ?? 0) + 1
+      const count = used(caller, route) + 1
       if (count > limit) return Promise.resolve(null)
-      counts.set(key, count)
+      counts.set(`${route} ${caller}`, count)
       return Promise.resolve(count)
     },
+    used: (caller, route) => Promise.resolve(used(caller, route)),
   }
 }
 
@@ -48,7 +53,22 @@ export function databaseRateLimiter(db: CloudDatabase, clock: Clock): RateLimite
         returning count`.execute(db.kysely)
       return rows[0]?.count ?? null
     },
+    async used(caller, route) {
+      const row = await db.kysely
+        .selectFrom('rate_limits')
+        .select('count')
+        .where('caller', '=', caller)
+        .where('route', '=', route)
+        .where('minute', '=', windowOf(clock))
+        .executeTakeFirst()
+      return row?.count ?? 0
+    },
   }
+}
+
+/** Forgets who has not called for a while. */
+export async function purgeRateLimits({ kysely }: CloudDatabase, clock: Clock): Promise<void> {
+  await kysely.deleteFrom('rate_limits').where('minute', '<', windowOf(clock)).execute()
 }
 
 /** What every answer says of its limit: the IETF draft's fields and the customary ones (contract §4). */

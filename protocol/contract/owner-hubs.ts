@@ -48,6 +48,6 @@ export const ownerHubRoutes = defineRoutes({
     tag: 'Hubs',
     summary: "A hub's health: bins, fridges, main door, network",
     description:
-      '`online` means that the hub was heard of within 90 s. What an offline hub last said is shown with the statuses that held then.',
+      '`online` means that the hub was heard of within 90 s. Of an offline hub the devices are `offline`, and the temperatures are the last ones known.',
   },
 })

@@ -180,6 +180,15 @@ onEachDatabase('the service over HTTP', (open) => {
     expect([early.status, errorOf(early).error.code]).toEqual([409, 'order_not_ready'])
   })
 
+  test('without an embedded issuer its routes do not exist, and are not documented', async () => {
+    const { send } = await openService(open)
+    const json = { 'Content-Type': 'application/json' }
+    const token = await send('POST', '/demo/identity/token', json, '{"sub":"ada"}')
+    expect([token.status, errorOf(token).error.code]).toEqual([404, 'route_not_found'])
+    const document = await send('GET', '/openapi.json', {})
+    expect(JSON.stringify(document.json)).not.toContain('/demo/')
+  })
+
   test('the webhook takes what is signed, and nothing else', async () => {
     const { send, webhookSecret, shop } = await openService(open)
     const event = { id: 'evt_1', type: 'something.else', data: { object: { id: 'pi_1' } } }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { databaseRateLimiter, memoryRateLimiter } from '../../../cloud/http/rate-limit.ts'
+import { databaseRateLimiter, memoryRateLimiter, purgeRateLimits } from '../../../cloud/http/rate-limit.ts'
 import { errorOf, testApp } from '../support/app.ts'
 import { stillRuntime } from '../support/clock.ts'
 import { onEachDatabase } from '../support/database.ts'
@@ -36,6 +36,8 @@ test('the limit comes before validation, and refused credentials do not consume'
     expect((await call('GET', path, { key: `${mine.slice(0, -1)}!` })).status).toBe(401)
     expect((await call('GET', path, { token: await issuer.token() })).status).toBe(403)
   }
+  const scopeless = await call('GET', path, { key: await key(['orders:read']) })
+  expect([scopeless.status, scopeless.headers.get('X-RateLimit-Remaining')]).toEqual([403, '360'])
   expect((await call('GET', path, { key: mine })).headers.get('X-RateLimit-Remaining')).toBe('358')
 })
 
@@ -58,10 +60,16 @@ onEachDatabase('limits shared by processes', (open) => {
     expect(await right.take('key:a', 'r', 3)).toBe(2)
     expect(await left.take('key:a', 'r', 3)).toBe(3)
     expect(await right.take('key:a', 'r', 3)).toBeNull()
+    expect([await left.used('key:a', 'r'), await left.used('key:b', 'r')]).toEqual([3, 0])
     expect(await left.take('key:b', 'r', 3)).toBe(1)
     expect(await left.take('key:a', 's', 3)).toBe(1)
     runtime.advance(60_000)
     expect(await right.take('key:a', 'r', 3)).toBe(1)
+    await purgeRateLimits(db, runtime.clock)
+    expect(await db.kysely.selectFrom('rate_limits').select('caller').execute()).toEqual([
+      { caller: 'key:a' },
+    ])
+    expect(await left.take('key:a', 'r', 3)).toBe(2)
   })
 
   test('calls at the same instant never exceed it', async () => {
