@@ -23,6 +23,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   devices: Devices
   cloud: CloudClock
   ledger: Ledger
+  /** On the monotonic clock. */
+  startedAt: number
   waiters: Map<string, Waiter[]>
   /** When to ask the controller what became of an open operation; on the monotonic clock. */
   askAt: Map<string, number>

@@ -27,6 +27,8 @@ export interface Devices {
   up(controller: string, memoryId: string): void
   down(controller: string): void
   isUp(controller: string): boolean
+  /** It has been up since this start of the hub. */
+  isMet(controller: string): boolean
   /** Since when the controller has been away, on the monotonic clock. */
   downSince(controller: string): number | undefined
   memoryOf(controller: string): string | undefined
@@ -41,6 +43,7 @@ export interface Devices {
 
 export function createDevices(layout: Layout, clock: Clock): Devices {
   const memories = new Map<string, string>()
+  const met = new Set<string>()
   const downSince = new Map(layout.controllers.map((controller) => [controller, clock.monotonic()]))
   const bins = new Map(layout.bins.map((bin) => [bin.number, unknownBin()]))
   const fridges = new Map(layout.fridges.map((fridge) => [fridge.number, unknownFridge()]))
@@ -59,6 +62,7 @@ export function createDevices(layout: Layout, clock: Clock): Devices {
     up(controller, memoryId) {
       forget(controller)
       memories.set(controller, memoryId)
+      met.add(controller)
       downSince.delete(controller)
     },
     down(controller) {
@@ -67,6 +71,7 @@ export function createDevices(layout: Layout, clock: Clock): Devices {
       if (!downSince.has(controller)) downSince.set(controller, clock.monotonic())
     },
     isUp: (controller) => memories.has(controller),
+    isMet: (controller) => met.has(controller),
     downSince: (controller) => downSince.get(controller),
     memoryOf: (controller) => memories.get(controller),
     bin: (number) => bins.get(number) ?? unknownBin(),

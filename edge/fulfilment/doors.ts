@@ -15,7 +15,7 @@ export interface Doors {
   /** Unlocks for a bounded time. False where there is no such lock, or it cannot be driven. */
   unlock(door: string, forMs: number): boolean
   health(): z.infer<typeof DoorHealth>[]
-  /** Reads every sensor again: an edge may have been missed. */
+  /** Reads every line again (an edge may have been missed), and locks what should be locked. */
   reread(): void
 }
 
@@ -28,14 +28,17 @@ interface Door {
   settle: Cancel | undefined
 }
 
+const REREAD_MS = 1000
+
 export function createDoors(context: Context, onChange: () => void): Doors {
   const { gpio, hardware, runtime, settings, checkpoint, log } = context
+  let reading: Cancel | undefined
   const doors = doorsOf(hardware.gpio.lines.map((line) => line.name))
 
   function lock(door: Door): void {
     door.relock?.()
     door.relock = undefined
-    if (door.lock === undefined || gpio.read(door.lock) === 0) return
+    if (door.lock === undefined || gpio.read(door.lock) !== 1) return
     checkpoint('core.before-lock')
     if (!gpio.write(door.lock, 0)) log.error({ door: door.name }, 'the door cannot be locked')
     checkpoint('core.after-lock')
@@ -64,15 +67,28 @@ export function createDoors(context: Context, onChange: () => void): Doors {
     onChange()
   }
 
+  /** Lines may come later than the hub (a socket): what cannot be read yet is read again soon. */
+  function reread(): void {
+    reading?.()
+    reading = undefined
+    for (const door of doors) {
+      // Left unlocked by an earlier life, which nobody else would end (I7).
+      if (door.relock === undefined) lock(door)
+      look(door)
+    }
+    const isOdd = (door: Door): boolean =>
+      [door.lock, door.sensor].some((line) => line !== undefined && gpio.read(line) === undefined) ||
+      (door.relock === undefined && door.lock !== undefined && gpio.read(door.lock) === 1)
+    if (doors.some(isOdd)) reading = runtime.clock.after(REREAD_MS, reread)
+  }
+
   return {
     start() {
-      for (const door of doors) {
-        lock(door)
-        look(door)
-        if (door.sensor !== undefined) gpio.watch(door.sensor, () => onEdge(door))
-      }
+      for (const door of doors) if (door.sensor !== undefined) gpio.watch(door.sensor, () => onEdge(door))
+      reread()
     },
     stop() {
+      reading?.()
       for (const door of doors) {
         door.settle?.()
         lock(door)
@@ -93,9 +109,7 @@ export function createDoors(context: Context, onChange: () => void): Doors {
       return true
     },
     health: () => doors.map((door) => ({ door: door.name, status: statusOf(door) })),
-    reread() {
-      for (const door of doors) look(door)
-    },
+    reread,
   }
 
   function statusOf(door: Door): DoorStatus {

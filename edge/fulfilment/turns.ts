@@ -5,7 +5,7 @@ import { binStep } from './bin-step.ts'
 import type { Context } from './context.ts'
 import { ordersStep } from './order-step.ts'
 import { firstOf, type Step, type Wait } from './step.ts'
-import { viewBins, viewOrders } from './view.ts'
+import { musterMs, viewBins, viewOrders } from './view.ts'
 
 /** The hub's turns: each takes one event into the journal together with everything that follows from it. */
 export interface Turns {
@@ -36,7 +36,8 @@ export function createTurns(context: () => Context, afterTurn: () => void): Turn
   function settle(): number | undefined {
     for (let count = 0; count < MAX_STEPS; count++) {
       const step = nextStep(context())
-      if (step.kind === 'wait') return shorter(step.ms, askOverdue(context()))
+      if (step.kind === 'wait')
+        return shorter(shorter(step.ms, askOverdue(context())), musterMs(context()) || undefined)
       carryOut(context(), step)
     }
     throw new Error('the hub does not come to rest')

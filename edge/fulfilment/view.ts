@@ -15,6 +15,18 @@ export function isUsable({ layout, devices, journal }: Context, device: string):
   return journal.adoptions.find(controller)?.adopted === 1
 }
 
+/**
+ * How long the hub still waits, after its start, for cabinets that it has not met. This store may be a copy, and the
+ * memory of one cabinet the only witness of what was dispensed since it was made: as long as one has not spoken, another
+ * must not dispense the same unit again.
+ */
+export function musterMs({ layout, devices, runtime, startedAt, settings }: Context): number {
+  const isComplete = layout.cabinets.every((cabinet) =>
+    devices.isMet(layout.controllerOf(cabinetDevice(cabinet)) ?? ''),
+  )
+  return isComplete ? 0 : Math.max(0, startedAt + settings.musterMs - runtime.clock.monotonic())
+}
+
 /** The bins as decisions see them. */
 export function viewBins(context: Context): BinView[] {
   const { journal, layout, devices, runtime } = context
@@ -116,6 +128,7 @@ function viewFacings(
   open: readonly OperationRow[],
   unknown: readonly OperationRow[],
 ): FacingView[] {
+  const isMustered = musterMs(context) === 0
   return context.journal.stock.ofProduct(productId).map((facing) => {
     const device = cabinetDevice(facing.cabinet)
     return {
@@ -123,7 +136,7 @@ function viewFacings(
       primary: facing.is_primary === 1,
       quantity: facing.quantity,
       blocked: unknown.some((operation) => isAt(operation, facing)),
-      up: isUsable(context, device),
+      up: isMustered && isUsable(context, device),
       busy: open.some((operation) => operation.device === device),
       restMs: context.devices.restMs(device),
     }

@@ -146,6 +146,17 @@ export class HubBench {
     this.begin()
   }
 
+  /** A new life on another journal: a new one, or a copy that was made by `copy`. */
+  restartOn(copy?: Buffer): void {
+    this.kill()
+    this.journal = copy ? new BetterSqlite3(copy) : new BetterSqlite3(':memory:')
+    this.begin()
+  }
+
+  copy(): Buffer {
+    return this.journal.serialize()
+  }
+
   /** Lets time pass; a crash ends the life and time goes on. */
   run(ms: number): void {
     this.runUntil(() => false, ms)
@@ -308,9 +319,9 @@ export class HubBench {
         })
     return (options, handlers) => {
       const port = this.room.openPort(options, {
-        onOpen: inHub(handlers.onOpen),
-        onLine: inHub(handlers.onLine),
-        onClose: inHub(handlers.onClose),
+        onOpen: inHub(() => handlers.onOpen()),
+        onLine: inHub((line: string) => handlers.onLine(line)),
+        onClose: inHub((reason: string) => handlers.onClose(reason)),
       })
       life.ports.add(port)
       return port

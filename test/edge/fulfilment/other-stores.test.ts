@@ -1,0 +1,146 @@
+import { expect, test } from 'vitest'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import { HubBench } from './hub-bench.ts'
+
+type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
+
+/** The cloud's snapshot when it has heard `heard` of the hub's ledger, and the orders stand so. */
+function snapshotAfter(bench: HubBench, heard: readonly HubEntry[], orders: Snapshot['orders']): CloudEntry {
+  const base = bench.snapshot() as Snapshot
+  const drops = heard.filter((entry) => entry.kind === 'stock.dropped')
+  const stock = base.stock.map((row) => ({
+    ...row,
+    quantity: drops
+      .filter((drop) => JSON.stringify(drop.location) === JSON.stringify(row.location))
+      .reduce((sum, drop) => sum + drop.delta, row.quantity),
+  }))
+  return { ...base, stock, known_operations: drops.map((drop) => drop.operation_id), orders }
+}
+
+test('a hub with a new store counts what its controllers remember, and dispenses nothing of it again', () => {
+  const bench = HubBench.ready()
+  const order = bench.order(1, { 1: 2, 4: 2 })
+  bench.apply({ kind: 'order.queued', order })
+  bench.runUntil(() => bench.dispenses().length === 2)
+  bench.run(1200)
+  // The cloud has heard of the first unit; the card dies with the rest.
+  const [first] = bench.entries('stock.dropped')
+  bench.restartOn()
+  bench.run(5000)
+  expect(bench.ledger()).toEqual([])
+  expect(bench.core.health().accepting_orders).toBe(false)
+  const lines = order.lines.map(({ line_id }) => ({
+    line_id,
+    dropped: line_id === first!.line_id ? 1 : 0,
+    bins: [1],
+  }))
+  bench.apply(snapshotAfter(bench, [first!], [{ order, status: OrderStatus.PREPARING, lines }]))
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  expect(bench.kinds()[0]).toBe('snapshot')
+  const fallen = bench.dispenses().reduce((sum, act) => sum + Number(act.detail['fallen'] ?? 0), 0)
+  const [ready] = bench.entries('order.ready')
+  expect(ready?.bins).toEqual([1])
+  expect(ready?.lines.reduce((sum, line) => sum + line.dropped, 0)).toBe(fallen)
+  expect(ready?.lines.reduce((sum, line) => sum + line.doubtful, 0)).toBe(4 - fallen)
+  expect(bench.stockErrors()).toEqual([])
+  bench.run(600_000)
+  expect(bench.dispenses().length).toBe(fallen)
+})
+
+test('a hub with a new store finishes what waits for its customer', () => {
+  const bench = HubBench.ready()
+  const order = bench.order(1, { 4: 1 })
+  bench.apply({ kind: 'order.queued', order })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  const heard = bench.ledger()
+  const lines = [{ line_id: 10, dropped: 1, bins: [1] }]
+  bench.restartOn()
+  bench.apply(snapshotAfter(bench, heard, [{ order, status: OrderStatus.READY, lines }]))
+  bench.run(5000)
+  expect(bench.stockErrors()).toEqual([])
+  expect(bench.entries('stock.dropped')).toEqual([])
+  const { results } = bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  bench.runUntil(() => results.length > 0)
+  bench.run(1000)
+  bench.takeAll()
+  expect(bench.runUntil(() => bench.phase(1) === 'completed', 60_000)).toBe(true)
+  expect(bench.dispenses()).toHaveLength(1)
+})
+
+test('a new store takes an order that is new too', () => {
+  const bench = new HubBench()
+  bench.begin()
+  bench.run(1000)
+  const order = bench.order(1, { 4: 1 })
+  bench.apply(bench.snapshot({ orders: [{ order, status: OrderStatus.QUEUED, lines: [] }] }))
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+})
+
+test('a store that was restored from a copy begins a new history and doubles nothing', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 1 })
+  const copy = bench.copy()
+  const [oldEpoch] = bench.outbox.knownEpochs()
+  const order = bench.order(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  const heard = bench.ledger()
+  bench.restartOn(copy)
+  bench.run(30_000)
+  expect(bench.inboxResets).toBe(1)
+  expect(bench.outbox.knownEpochs()).not.toContain(oldEpoch)
+  expect(bench.ledger()).toEqual([])
+  expect(bench.dispenses()).toHaveLength(1)
+  const lines = [{ line_id: 10, dropped: 0, bins: [] }]
+  // The cloud has heard nothing of what happened since the copy was made.
+  bench.apply(snapshotAfter(bench, [], [{ order, status: OrderStatus.QUEUED, lines }]))
+  bench.run(60_000)
+  expect(heard.length).toBeGreaterThan(0)
+  expect(bench.dispenses()).toHaveLength(1)
+  expect(bench.phase(1)).toBe('ready')
+  expect(bench.entries('stock.dropped')).toMatchObject([{ delta: -1, delivered: 1, order_id: 1 }])
+  expect(bench.stockErrors()).toEqual([])
+})
+
+test('an order that an earlier store may have begun, and that nobody remembers, fails and is paid back', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 1 }, { hub_epoch: 'f'.repeat(32) })
+  bench.run(10_000)
+  expect(bench.entries('order.failed')).toMatchObject([
+    { reason: 'hub_replaced', lines: [{ dropped: 0, doubtful: 1 }] },
+  ])
+  expect(bench.dispenses()).toEqual([])
+})
+
+test('after its start the hub waits for every cabinet before one dispenses', () => {
+  const bench = HubBench.ready()
+  bench.kill()
+  bench.room.power('off', 'vending')
+  bench.begin()
+  bench.queue(1, { 4: 1 })
+  bench.run(60_000)
+  expect(bench.phase(1)).toBe('queued')
+  bench.room.power('on', 'vending')
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+})
+
+test('a new epoch of the same store begins with what was not acknowledged and a snapshot', () => {
+  const bench = HubBench.ready()
+  bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  const before = bench.ledger()
+  const epochs = bench.outbox.knownEpochs().length
+  bench.core.restartLedger('test')
+  expect(bench.outbox.knownEpochs()).toHaveLength(epochs + 1)
+  expect(bench.ledger().slice(0, -1)).toEqual(before)
+  expect(bench.entries('snapshot')).toHaveLength(1)
+  expect(bench.entries('snapshot')[0]?.stock).toContainEqual({
+    product_id: 4,
+    location: { cabinet: 2, shelf: 1, row: 2 },
+    quantity: 5,
+  })
+  bench.queue(2, { 4: 1 })
+  expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
+})
