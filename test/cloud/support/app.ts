@@ -48,6 +48,8 @@ export interface CallAnswer {
 
 export interface TestAppOptions {
   handlers?: Partial<Handlers<RouteId>>
+  /** The same, for handlers that need the context. */
+  handlersOf?: (context: CloudContext) => Partial<Handlers<RouteId>>
   db?: CloudDatabase
   limiter?: (context: CloudContext) => RateLimiter
 }
@@ -79,7 +81,13 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     limiter: options.limiter?.(context) ?? memoryRateLimiter(runtime.clock),
     checkResponses: true,
     addressOf: () => '192.0.2.1',
-    handlers: { ...absent, ...hubHandlers(context), ...userHandlers(context), ...options.handlers },
+    handlers: {
+      ...absent,
+      ...hubHandlers(context),
+      ...userHandlers(context),
+      ...options.handlers,
+      ...options.handlersOf?.(context),
+    },
   })
   return {
     app,
