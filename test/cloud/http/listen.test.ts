@@ -14,7 +14,7 @@ async function serve(trustedProxies: number) {
   return {
     app,
     port: server.port,
-    async address(forwarded?: string) {
+    address: async (forwarded?: string) => {
       const headers = forwarded === undefined ? {} : { 'X-Forwarded-For': forwarded }
       return (await fetch(`http://127.0.0.1:${server.port}/`, { headers })).text()
     },
