@@ -17,7 +17,7 @@ import {
   type DemoAddresses,
   type DemoProgram,
 } from './programs.ts'
-import { fetchJson, waitUntilReady } from './readiness.ts'
+import { request, waitUntilReady } from './readiness.ts'
 import { demoPorts, type DemoSettings } from './settings.ts'
 import { createSupervisor } from './supervisor.ts'
 
@@ -87,18 +87,17 @@ export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: 
     if (isStopped) return
     supervisor.start()
 
-    const isOnline = await waitUntilReady({
+    const isReady = await waitUntilReady({
       clock: runtime.clock,
       baseUrl: addresses.baseUrl,
-      apiKey: seed.owner.api_key,
       hubId,
       timeoutMs: READY_TIMEOUT_MS,
       isGivenUp: () => isStopped || failure !== undefined,
     })
     if (isStopped) return
-    if (!isOnline) {
+    if (!isReady) {
       await stop()
-      throw new DemoError(failure ?? `hub ${hubId} did not come online; see ${places.logs}`)
+      throw new DemoError(failure ?? `hub ${hubId} does not take orders; see ${places.logs}`)
     }
     isUp = true
     writeJson(places.demoFile, file)
@@ -163,7 +162,9 @@ async function greeting(options: {
   sysfs: boolean
 }): Promise<string> {
   const { settings, places, addresses, hubId } = options
-  const products = Products.parse(await fetchJson(`${addresses.baseUrl}/hubs/${hubId}/products?size=100`))
+  const products = Products.parse(
+    await request('GET', `${addresses.baseUrl}/hubs/${hubId}/products?size=100`),
+  )
   const lines = linesToTry({
     baseUrl: addresses.baseUrl,
     simulatorUrl: addresses.simulatorUrl,
@@ -176,7 +177,7 @@ async function greeting(options: {
     'Larder is up.',
     '',
     `  API        ${addresses.docsUrl}`,
-    `  hub ${hubId}      ${addresses.edgeUrl}   GPIO by ${gpio}`,
+    `  hub ${hubId}      ${addresses.edgeUrl}   token in ${places.journal}.token; GPIO by ${gpio}`,
     `  simulator  ${addresses.simulatorUrl}`,
     `  broker     ${addresses.mqttUrl}`,
     `  keys, process ids and addresses: ${places.demoFile}; logs: ${places.logs}`,

@@ -20,6 +20,8 @@ export function linesToTry({ baseUrl, simulatorUrl, hubId, productId, subject }:
   const patiently = '--fail --retry 60 --retry-delay 1 --retry-all-errors 2>/dev/null'
   const order = `"${baseUrl}/users/$U/orders/$O`
   const simulated = `${simulatorUrl}/api/hubs/${hubId}`
+  /** Whose answer is for eyes. */
+  const show = (request: string) => `curl -sS -w '\\n' ${request}`
 
   return {
     cart: [
@@ -30,17 +32,20 @@ export function linesToTry({ baseUrl, simulatorUrl, hubId, productId, subject }:
       ),
       keep('U', `-X POST ${bearer} ${baseUrl}/users/user/bootstrap/guest`, 'user_id'),
       keep('O', `-X POST ${bearer} "${baseUrl}/users/$U/orders?hub_id=${hubId}"`, 'order_id'),
-      `curl -sS -X PUT ${bearer} --json '{"product_id":${productId},"quantity":2}' ${order}/order_item?hub_id=${hubId}"`,
+      show(
+        `-X PUT ${bearer} --json '{"product_id":${productId},"quantity":2}' ${order}/order_item?hub_id=${hubId}"`,
+      ),
     ],
     pay: [
-      `curl -sS ${bearer} --json "{\\"order_id\\":$O,\\"payment_method_id\\":\\"pm_card_visa\\"}" ${baseUrl}/users/payments/pay`,
+      show(
+        `${bearer} --json "{\\"order_id\\":$O,\\"payment_method_id\\":\\"pm_card_visa\\"}" ${baseUrl}/users/payments/pay`,
+      ),
     ],
     collect: [
       keep('B', `${patiently} -X POST ${bearer} ${order}/open-delivery?hub_id=${hubId}"`, 'bin_number'),
-      `curl -sS --json "{\\"action\\":\\"take_items\\",\\"target\\":\\"bin-$B\\"}" ${simulated}/act`,
-      `curl -sS ${bearer} ${order}?hub_id=${hubId}"`,
+      show(`--json "{\\"action\\":\\"take_items\\",\\"target\\":\\"bin-$B\\"}" ${simulated}/act`),
     ],
-    witness: [`curl -sS ${simulated}/actuations`],
+    look: [show(`${bearer} ${order}?hub_id=${hubId}"`), show(`${simulated}/actuations`)],
   }
 }
 
@@ -48,8 +53,8 @@ export function formatLinesToTry(lines: ReturnType<typeof linesToTry>): string {
   const part = (title: string, commands: readonly string[]) => [`# ${title}`, ...commands, '']
   return [
     ...part('1. A guest fills a cart', lines.cart),
-    ...part('2. and pays; the hub begins to dispense', lines.pay),
-    ...part('3. When it is ready its bin opens, hands take the items, the hub closes the bin', lines.collect),
-    ...part('What really moved, by the simulator', lines.witness),
+    ...part('2. and pays: the hub dispenses', lines.pay),
+    ...part('3. When all has dropped the bin opens, and hands take the items', lines.collect),
+    ...part('The hub closes the bin, and the order is COMPLETED; all that really moved', lines.look),
   ].join('\n')
 }

@@ -1,34 +1,59 @@
 import { z } from 'zod'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
 
-const Health = z.object({ online: z.boolean() })
+const Token = z.object({ access_token: z.string() })
+const User = z.object({ user_id: z.int() })
+const Order = z.object({ order_id: z.int() })
 
-/** Waits until the cloud answers and says that the hub is online. False where `timeoutMs` passes before. */
-export async function waitUntilReady(options: {
+export interface ReadinessOptions {
   clock: Clock
   baseUrl: string
-  apiKey: string
   hubId: number
   timeoutMs: number
   /** Asked between attempts: true ends the waiting. */
   isGivenUp(): boolean
-}): Promise<boolean> {
-  const { clock, baseUrl, apiKey, hubId } = options
-  const url = `${baseUrl}/api/v1/owners/hubs/get_hub_health?hub_id=${hubId}`
+}
+
+/**
+ * Waits until a customer could begin: the cloud answers, and the hub is online and takes orders. Tried by opening a cart
+ * and deleting it again, as nothing less says so. False where `timeoutMs` passes before.
+ */
+export async function waitUntilReady(options: ReadinessOptions): Promise<boolean> {
+  const { clock } = options
   const end = clock.monotonic() + options.timeoutMs
   while (clock.monotonic() < end && !options.isGivenUp()) {
-    const body = await fetchJson(url, { 'X-API-Key': apiKey })
-    if (Health.safeParse(body).data?.online) return true
-    // The key's allowance is 360 calls a minute.
-    await sleep(clock, 250)
+    if (await canOpenCart(options)) return true
+    await sleep(clock, 200)
   }
   return false
 }
 
-/** The JSON that `url` answers with; `undefined` where it does not. */
-export async function fetchJson(url: string, headers: Record<string, string> = {}): Promise<unknown> {
+async function canOpenCart({ baseUrl, hubId }: ReadinessOptions): Promise<boolean> {
+  const identity = { sub: 'demo-launcher', anonymous: true }
+  const token = Token.safeParse(await request('POST', `${baseUrl}/demo/identity/token`, { body: identity }))
+  if (!token.success) return false
+  const bearer = token.data.access_token
+  const user = User.safeParse(await request('POST', `${baseUrl}/users/user/bootstrap/guest`, { bearer }))
+  if (!user.success) return false
+  const orders = `${baseUrl}/users/${user.data.user_id}/orders`
+  const order = Order.safeParse(await request('POST', `${orders}?hub_id=${hubId}`, { bearer }))
+  if (!order.success) return false
+  await request('DELETE', `${orders}/${order.data.order_id}`, { bearer })
+  return true
+}
+
+/** The JSON of a successful answer; `undefined` for any other, or none. */
+export async function request(
+  method: 'GET' | 'POST' | 'DELETE',
+  url: string,
+  { bearer, body }: { bearer?: string; body?: object } = {},
+): Promise<unknown> {
+  const headers = {
+    ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
+    ...(body && { 'Content-Type': 'application/json' }),
+  }
   try {
-    const response = await fetch(url, { headers })
+    const response = await fetch(url, { method, headers, ...(body && { body: JSON.stringify(body) }) })
     return response.ok ? await response.json() : undefined
   } catch {
     return undefined

@@ -75,11 +75,9 @@ function isAlive(pid: number): boolean {
 /** Runs the printed commands as a person would, in one shell, and returns what the last one answered. */
 async function runPrinted(text: string): Promise<Record<string, unknown>> {
   const commands = text.split('\n').filter((line) => /^([TUOB]=\$\()?curl /.test(line))
-  const lookAgain = commands.find(
-    (line) => line.includes('?hub_id=') && !/ -X /.test(line) && !line.includes('--json'),
-  )!
+  const lookAgain = commands.at(-2)!
   const script = [
-    ...commands.map((command) => `${command}; echo`),
+    ...commands,
     `for i in $(seq 60); do A=$(${lookAgain}); case "$A" in *COMPLETED*) break;; esac; sleep 0.5; done`,
     'echo; echo "$A"',
   ].join('\n')
