@@ -1,0 +1,276 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { Hello } from '../../../protocol/mqtt/session.ts'
+import type { CloudContext } from '../../../cloud/context.ts'
+import { insertSent, recordAllFinished } from '../../../cloud/gateway/command-store.ts'
+import { greet } from '../../../cloud/gateway/hello.ts'
+import { hubStates } from '../../../cloud/gateway/hub-state.ts'
+import { renew } from '../../../cloud/gateway/leases.ts'
+import {
+  forgetEntries,
+  isOurHistory,
+  readEntries,
+  readPosition,
+} from '../../../cloud/gateway/outbox-store.ts'
+import { enqueue } from '../../../cloud/gateway/outbox.ts'
+import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
+import { ApplyError } from '../../../cloud/store/apply-error.ts'
+import { defaultSettings } from '../../../cloud/settings.ts'
+import { stillRuntime, type StillRuntime } from '../support/clock.ts'
+import { onEachDatabase } from '../support/database.ts'
+import { healthy } from './support/scripted-hub.ts'
+import { seedHub } from './support/seed-hub.ts'
+import { inertDomain } from './support/world.ts'
+
+const LEASE_MS = 45_000
+const hex = (digit: string): string => digit.repeat(32)
+const hello = (changes: Partial<Hello> = {}): Hello => ({
+  protocol: 1,
+  session: hex('5'),
+  software: 'test',
+  ledger: { epoch: hex('a'), base: 0, baseTag: 0, last: 0 },
+  telemetry: { epoch: hex('b'), base: 0, baseTag: 0, last: 0 },
+  inbox: { epoch: null, cursor: 0, tag: 0 },
+  clock: { wall: 0, monotonic: 0 },
+  ...changes,
+})
+const alarm = (code: string) => ({ kind: 'alarm', at: 1.7, code, device: 'd', raised: true, detail: '' })
+const batch = (first: number, ...codes: string[]) => ({
+  epoch: hex('a'),
+  first,
+  previousTag: first === 1 ? 0 : 4_000_000_000 + first - 1,
+  oldest: 1,
+  entries: codes.map((code, index) => ({ tag: 4_000_000_000 + first + index, body: alarm(code) })),
+})
+
+onEachDatabase('the gateway’s store', (open) => {
+  let context: CloudContext
+  let runtime: StillRuntime
+
+  beforeEach(async () => {
+    runtime = stillRuntime()
+    const db = await open()
+    context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+    await seedHub(db, 1)
+    await seedHub(db, 2)
+  })
+
+  const as = (processId: string) => ({
+    context,
+    domain: inertDomain,
+    holder: { processId, leaseMs: LEASE_MS },
+  })
+  const receiving = () => ({ context, domain: inertDomain, hubId: 1, onCommandFinished: () => {} })
+  const cancel = (order_id: number) => ({ kind: 'order.cancel', order_id }) as const
+
+  describe('leases', () => {
+    test('of processes that answer one hello at once exactly one takes the hub', async () => {
+      const answers = await Promise.all(['a', 'b', 'c', 'd'].map((name) => greet(as(name), 1, hello())))
+      expect(answers.filter((welcome) => welcome !== undefined)).toHaveLength(1)
+      const epochs = await context.db.kysely.selectFrom('hub_streams').selectAll().execute()
+      expect(epochs).toHaveLength(2)
+    })
+
+    test('a lease moves only when it has run out, and to one process', async () => {
+      await greet(as('a'), 1, hello())
+      const news = { session: hex('5'), health: JSON.stringify(healthy) }
+      const ask = (processId: string) =>
+        renew(context.db.kysely, { processId, leaseMs: LEASE_MS }, 1, news, runtime.clock.now())
+      expect(await ask('b')).toEqual({ kind: 'other', until: runtime.clock.now() + LEASE_MS })
+      runtime.advance(LEASE_MS)
+      const taken = await Promise.all(['b', 'c', 'd'].map(ask))
+      expect(taken.filter(({ kind }) => kind === 'held')).toHaveLength(1)
+      expect(await renew(context.db.kysely, as('a').holder, 2, news, 0)).toEqual({
+        kind: 'unknown-session',
+        session: null,
+      })
+    })
+  })
+
+  describe('the outbox', () => {
+    const entries = async () => (await readEntries(context.db.kysely, 1, await epoch(), 1, 1000)).entries
+    const epoch = async () => (await readPosition(context.db.kysely, 1))!.epoch
+
+    test('transactions at once leave no gap and no doubled number', async () => {
+      await greet(as('a'), 1, hello())
+      await Promise.all(
+        Array.from({ length: 20 }, (_, index) => context.db.transact((tx) => enqueue(tx, 1, cancel(index)))),
+      )
+      expect((await entries()).map((entry) => entry.seq)).toEqual(Array.from({ length: 21 }, (_, i) => i + 1))
+    })
+
+    test('what is enqueued while a snapshot is made is in it or behind it', async () => {
+      const noted: number[] = []
+      const domain = {
+        ...inertDomain,
+        snapshotOrders: async () => {
+          noted.push(-1)
+          await Promise.resolve()
+          return []
+        },
+      }
+      await context.db.transact((tx) => enqueue(tx, 1, cancel(0)))
+      await Promise.all([
+        greet({ ...as('a'), domain }, 1, hello()),
+        ...[1, 2, 3].map((id) =>
+          context.db.transact(async (tx) => {
+            await enqueue(tx, 1, cancel(id))
+            tx.afterCommit(() => noted.push(id))
+          }),
+        ),
+      ])
+      const sent = (await entries())
+        .slice(1)
+        .map((entry) => (JSON.parse(entry.body) as { order_id: number }).order_id)
+      const snapshotAt = noted.indexOf(-1)
+      // Whatever was committed before the snapshot was begun may be in it alone.
+      for (const id of noted.slice(snapshotAt + 1)) expect(sent).toContain(id)
+    })
+
+    test('forgetting moves the base, keeps its tag, and never goes back', async () => {
+      await greet(as('a'), 1, hello())
+      for (const id of [1, 2, 3]) await context.db.transact((tx) => enqueue(tx, 1, cancel(id)))
+      const all = await entries()
+      const at = await epoch()
+      for (const through of [3, 2]) await context.db.transact((tx) => forgetEntries(tx, 1, at, through))
+      const { previousTag, ...rest } = await readEntries(context.db.kysely, 1, at, 4, 10)
+      expect(rest).toMatchObject({ base: 3, entries: [{ seq: 4 }] })
+      expect(previousTag).toBe(all[2]!.tag)
+      expect((await readEntries(context.db.kysely, 1, at, 3, 10)).previousTag).toBeUndefined()
+      const ours = (cursor: number, tag: number) =>
+        isOurHistory(context.db.kysely, 1, { epoch: at, cursor, tag })
+      expect(await Promise.all([ours(3, all[2]!.tag), ours(4, all[3]!.tag), ours(2, 0)])).toEqual([
+        true,
+        true,
+        true,
+      ])
+      expect(await Promise.all([ours(3, 1), ours(4, 1), ours(5, 0)])).toEqual([false, false, false])
+    })
+  })
+
+  describe('the receiver', () => {
+    const codes = async () => {
+      const rows = await context.db.kysely.selectFrom('alarms').select(['code', 'at']).orderBy('id').execute()
+      return rows.map((row) => row.code)
+    }
+
+    test('I4: one batch that several processes apply at once is applied once', async () => {
+      await greet(as('a'), 1, hello())
+      const acks = await Promise.all(
+        [1, 2, 3, 4].map(() => receiveBatch(receiving(), 'ledger', batch(1, 'one', 'two'), false)),
+      )
+      expect(acks).toEqual(
+        Array.from({ length: 4 }, () => ({
+          stream: 'ledger',
+          epoch: hex('a'),
+          cursor: 2,
+          tag: 4_000_000_002,
+          resend: false,
+          fork: false,
+        })),
+      )
+      expect(await codes()).toEqual(['one', 'two'])
+    })
+
+    test('I8: what the database refuses is a dead letter; the rest is applied', async () => {
+      await greet(as('a'), 1, hello())
+      const odd = { ...batch(1, 'one', 'x', 'three') }
+      // Text that PostgreSQL cannot hold, SQLite can.
+      odd.entries[1]!.body.code = '\u0000'
+      await receiveBatch(receiving(), 'ledger', odd, false)
+      const letters = await context.db.kysely.selectFrom('dead_letters').select('seq').execute()
+      expect((await codes()).filter((code) => code !== '\u0000')).toEqual(['one', 'three'])
+      expect(letters).toEqual(context.db.kind === 'postgres' ? [{ seq: 2 }] : [])
+    })
+
+    test('I8: an entry that is refused in mid-statement leaves nothing of itself', async () => {
+      await greet(as('a'), 1, hello())
+      const domain = {
+        ...inertDomain,
+        applyOrderEntry: async (tx: Parameters<typeof inertDomain.applyOrderEntry>[0]) => {
+          await tx.q.insertInto('owners').values({ id: 77, name: 'half' }).execute()
+          throw new ApplyError('refused')
+        },
+      }
+      const bad = { tag: 9, body: { kind: 'order.completed', at: 1, order_id: 1 } }
+      const mixed = { ...batch(1, 'one'), entries: [...batch(1, 'one').entries, bad] }
+      expect(await receiveBatch({ ...receiving(), domain }, 'ledger', mixed, false)).toMatchObject({
+        cursor: 2,
+      })
+      expect(await context.db.kysely.selectFrom('owners').where('id', '=', 77).selectAll().execute()).toEqual(
+        [],
+      )
+      expect(await codes()).toEqual(['one'])
+      expect(await context.db.kysely.selectFrom('dead_letters').select(['seq', 'error']).execute()).toEqual([
+        { seq: 2, error: 'refused' },
+      ])
+    })
+
+    test('telemetry that comes again after its cursor was set back is not doubled', async () => {
+      const reading = { kind: 'temperature', at: 1.5, fridge_number: 1, celsius: 4.25 }
+      const readings = {
+        epoch: hex('b'),
+        first: 1,
+        previousTag: 0,
+        oldest: 1,
+        entries: [{ tag: 1, body: reading }],
+      }
+      await greet(as('a'), 1, hello())
+      await receiveBatch(receiving(), 'telemetry', readings, false)
+      // Its store is a copy from before the reading.
+      await greet(as('a'), 1, hello({ session: hex('6') }))
+      await receiveBatch(receiving(), 'telemetry', readings, false)
+      const rows = await context.db.kysely.selectFrom('telemetry').select(['seq', 'celsius', 'at']).execute()
+      expect(rows).toEqual([{ seq: 1, celsius: 4.25, at: 2 }])
+    })
+  })
+
+  test('results of commands: the first counts, a hub finishes its own only', async () => {
+    const id = (index: number): string => `01900000-0000-7000-8000-00000000000${index}`
+    const body = { name: 'open_bin', bin: 1 } as const
+    for (const [index, hubId] of [1, 1, 2].entries())
+      await insertSent(
+        context.db.kysely,
+        { id: id(index), hubId, session: hex('5'), body, actor: 'a' },
+        index,
+      )
+    const result = (index: number, outcome: 'executed' | 'failed') => ({
+      command_id: id(index),
+      outcome,
+      reason: null,
+      data: outcome === 'executed' ? { door: 'open' } : null,
+    })
+    await context.db.transact((tx) =>
+      recordAllFinished(
+        tx,
+        1,
+        [result(0, 'executed'), result(0, 'failed'), result(1, 'failed'), result(2, 'executed')],
+        5,
+      ),
+    )
+    const rows = await context.db.kysely
+      .selectFrom('commands')
+      .select(['state', 'data'])
+      .orderBy('id')
+      .execute()
+    expect(rows).toEqual([
+      { state: 'executed', data: '{"door":"open"}' },
+      { state: 'failed', data: null },
+      { state: 'sent', data: null },
+    ])
+  })
+
+  test('the state of several hubs takes one look', async () => {
+    await greet(as('a'), 1, hello())
+    const states = await hubStates(context.db.kysely, [1, 2, 99], runtime.clock.now())
+    expect([...states.keys()]).toEqual([1, 2])
+    expect(states.get(1)).toMatchObject({
+      online: true,
+      ledgerEpoch: hex('a'),
+      software: 'test',
+      health: null,
+    })
+    expect(states.get(2)).toMatchObject({ online: false, ledgerEpoch: null })
+  })
+})
