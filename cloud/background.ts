@@ -8,10 +8,11 @@ type Faults = Pick<CloudContext, 'log' | 'onFault'>
  * `onFault`; whatever the turn had not committed did not happen, and its cause comes again (a resend, the next tick).
  */
 export function background(context: Faults, during: string, work: () => Promise<unknown>): void {
-  void guard(context, during, work)
+  void isolated(context, during, work)
 }
 
-async function guard(context: Faults, during: string, work: () => Promise<unknown>): Promise<void> {
+/** The same, waited for: one of several turns, of which each is to have its chance whatever becomes of the others. */
+export async function isolated(context: Faults, during: string, work: () => Promise<unknown>): Promise<void> {
   try {
     await work()
   } catch (error) {

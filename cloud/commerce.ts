@@ -1,5 +1,5 @@
 import type { Cancel } from '../protocol/model/runtime.ts'
-import { background, everyInBackground } from './background.ts'
+import { background, everyInBackground, isolated } from './background.ts'
 import { expireIdleOrders, purgeExpiredOrders } from './orders/expire-orders.ts'
 import { endOrdersOfSilentHubs } from './orders/silent-hubs.ts'
 import { carryOutRefunds, recoverPayments } from './payments/recover-payments.ts'
@@ -20,11 +20,11 @@ export function createCommerce(services: MoneyServices): Commerce {
   const refunds = oneAtATime(() => carryOutRefunds(services))
 
   async function sweep(): Promise<void> {
-    await recoverPayments(services)
-    await refunds()
-    await expireIdleOrders(context)
-    await purgeExpiredOrders(context)
-    await endOrdersOfSilentHubs(context)
+    await isolated(context, 'recovery of payments', () => recoverPayments(services))
+    await isolated(context, 'refunds', refunds)
+    await isolated(context, 'idle orders', () => expireIdleOrders(context))
+    await isolated(context, 'expired orders', () => purgeExpiredOrders(context))
+    await isolated(context, 'orders of silent hubs', () => endOrdersOfSilentHubs(context))
   }
 
   return {

@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { z } from 'zod'
 import { helpText, readSettings, type SettingsTable } from '../../protocol/model/program-settings.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
@@ -28,7 +30,9 @@ async function main(): Promise<void> {
     process.exitCode = 1
     return
   }
-  const db = openDatabase({ url: read.settings.DATABASE_URL })
+  const { DATABASE_URL: url } = read.settings
+  if (/^sqlite:[^:]/.test(url)) mkdirSync(dirname(url.slice('sqlite:'.length)), { recursive: true })
+  const db = openDatabase({ url })
   try {
     await db.migrate()
     process.stdout.write(`${JSON.stringify(await seedDemo(db, systemRuntime()), null, 2)}\n`)

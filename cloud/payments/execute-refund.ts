@@ -30,6 +30,11 @@ export async function executeRefund(
     await lockOrder(tx, refund.order_id)
     await applyRefundOutcome(tx, context, refund.id, outcome)
   })
+  if (outcome.status === 'failed')
+    context.log.error(
+      { refundId, orderId: refund.order_id, amount: refund.amount, why: outcome.failureReason },
+      'the processor refused a refund',
+    )
   return readRefund(context, refundId)
 }
 

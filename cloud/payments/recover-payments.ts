@@ -1,3 +1,4 @@
+import { isolated } from '../background.ts'
 import type { PaymentRow } from './payment-status.ts'
 import { ProcessorUnavailable } from './processor.ts'
 import { cancelPayment, submitPayment } from './settle-payment.ts'
@@ -14,10 +15,10 @@ export async function recoverPayments(services: MoneyServices): Promise<void> {
   const { db, runtime, settings } = services.context
   const now = runtime.clock.now()
   for (const payment of await unfinished(services, 'pending', now - settings.paymentRecheckMs))
-    await unlessUnavailable(services, () => submitPayment(services, payment))
+    await turn(services, `payment ${payment.id}`, () => submitPayment(services, payment))
   for (const payment of await unfinished(services, 'requires_action', now - settings.paymentAbandonMs))
     if (payment.processor !== 'external' || (await isIdle(db, payment, now - settings.idleOrderMs)))
-      await unlessUnavailable(services, () => cancelPayment(services, payment))
+      await turn(services, `payment ${payment.id}`, () => cancelPayment(services, payment))
 }
 
 /** Carries out every refund that waits for the processor. */
@@ -29,7 +30,7 @@ export async function carryOutRefunds(services: MoneyServices): Promise<void> {
     .orderBy('id')
     .limit(BATCH)
     .execute()
-  for (const { id } of pending) await unlessUnavailable(services, () => executeRefund(services, id))
+  for (const { id } of pending) await turn(services, `refund ${id}`, () => executeRefund(services, id))
 }
 
 function unfinished(
@@ -61,11 +62,14 @@ async function isIdle(
   return order.updated_at <= before
 }
 
-async function unlessUnavailable({ context }: MoneyServices, work: () => Promise<unknown>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    if (!(error instanceof ProcessorUnavailable)) throw error
-    context.log.warn({ err: error }, 'the card processor cannot be reached')
-  }
+/** One payment that cannot be brought to its end does not keep the others from theirs. */
+function turn({ context }: MoneyServices, during: string, work: () => Promise<unknown>): Promise<void> {
+  return isolated(context, during, async () => {
+    try {
+      await work()
+    } catch (error) {
+      if (!(error instanceof ProcessorUnavailable)) throw error
+      context.log.warn({ err: error, during }, 'the card processor cannot be reached')
+    }
+  })
 }

@@ -220,6 +220,33 @@ onEachDatabase('money', (open) => {
     expect(await shop.context.db.kysely.selectFrom('sandbox_intents').select('id').execute()).toHaveLength(1)
   })
 
+  test('a payment that cannot be brought to its end does not keep the others from theirs', async () => {
+    const faults: unknown[] = []
+    const shop = await openShop(await open(), {
+      onFault: (error) => void faults.push(error),
+      wrapProcessor: (sandbox) => ({
+        ...sandbox,
+        createIntent(request) {
+          if (request.metadata.order_id === 1) return Promise.reject(new Error('nonsense'))
+          return sandbox.createIntent(request)
+        },
+      }),
+    })
+    const orders: number[] = []
+    for (const product of [1, 2]) {
+      const userId = await shop.customer()
+      const { id } = await shop.cart(userId, { [product]: 1 })
+      orders.push(id)
+      await pay(shop.services, { userId, orderId: id, method: 'pm_usBankAccount' }).catch(() => {})
+    }
+    await shop.context.db.kysely.updateTable('sandbox_intents').set({ status: 'succeeded' }).execute()
+    shop.clock.advance(31_000)
+    await shop.commerce.sweep()
+    expect(faults).toEqual([new Error('nonsense')])
+    const statuses = await Promise.all(orders.map(async (id) => (await shop.order(id)).processing_status))
+    expect(statuses).toEqual([S.PENDING_PAYMENT, S.QUEUED])
+  })
+
   test('a payment whose customer has gone is cancelled, and the cart expires in the end', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()

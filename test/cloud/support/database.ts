@@ -64,17 +64,22 @@ function postgresOpener(url: string): OpenDatabase {
   return async (options) => {
     await current?.close()
     current = openDatabase({ url: address.href, ...options })
-    await truncate(current)
+    await empty(current)
     return current
   }
 }
 
-async function truncate({ kysely }: CloudDatabase): Promise<void> {
-  const tables = await kysely.introspection.getTables()
-  const names = tables.map(({ name }) => name).filter((name) => !name.startsWith('kysely_'))
-  await sql`truncate ${sql.join(names.map((name) => sql.table(name)))} restart identity cascade`.execute(
-    kysely,
-  )
+/** Empties every table, the youngest first (it refers to older ones), and counts from 1 again. Much faster than TRUNCATE. */
+async function empty({ kysely }: CloudDatabase): Promise<void> {
+  await sql`
+    do $$ declare t record; begin
+      for t in select c.oid::regclass as name from pg_class c where c.relnamespace = 'public'::regnamespace
+        and c.relkind = 'r' and c.relname not like 'kysely_%' order by c.oid desc
+      loop execute format('delete from %s', t.name); end loop;
+      for t in select c.oid::regclass as name from pg_class c where c.relnamespace = 'public'::regnamespace
+        and c.relkind = 'S'
+      loop perform setval(t.name, 1, false); end loop;
+    end $$`.execute(kysely)
 }
 
 async function administrate(url: string, statement: string): Promise<void> {

@@ -31,6 +31,8 @@ export interface ShopOptions {
   products?: readonly { price: number; markdown?: number; quantity: number }[]
   taxBasisPoints?: number
   checkpoint?: Checkpoint
+  /** Takes errors of background turns; without it they fail the test. */
+  onFault?: (error: unknown) => void
   /** Stands between the service and the sandbox. */
   wrapProcessor?: (sandbox: CardProcessor) => CardProcessor
 }
@@ -65,7 +67,18 @@ export interface Shop {
 export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Promise<Shop> {
   const runtime = virtualRuntime(7)
   const checkpoint = options.checkpoint ?? noCheckpoint
-  const context: CloudContext = { db, runtime, log: silentLog, checkpoint, settings: defaultSettings }
+  const context: CloudContext = {
+    db,
+    runtime,
+    log: silentLog,
+    checkpoint,
+    settings: defaultSettings,
+    onFault:
+      options.onFault ??
+      ((error) => {
+        throw error
+      }),
+  }
   const sandbox = createSandbox({ db, runtime, checkpoint })
   const processor = options.wrapProcessor?.(sandbox) ?? sandbox
   const commands: CommandRequest[] = []
@@ -210,29 +223,9 @@ async function seedShop({ kysely: q }: CloudDatabase, options: ShopOptions, now:
     { price: 250, quantity: 5 },
     { price: 199, markdown: 10, quantity: 3 },
   ]
-  await q.insertInto('owners').values({ name: 'Owner' }).execute()
-  await q
-    .insertInto('hubs')
-    .values({
-      owner_id: 1,
-      name: 'Hub',
-      street_address_1: '1 Main Street',
-      street_address_2: null,
-      city: 'Springfield',
-      state: 'IL',
-      postal_code: '62701',
-      longitude: 0,
-      latitude: 0,
-      timezone: 'UTC',
-      hub_status: 'active',
-      mqtt_password_digest: '',
-      accepting_orders: 1,
-      disabled_bins: '[]',
-      disabled_fridges: '[]',
-      tax_basis_points: options.taxBasisPoints ?? 825,
-      created_at: now,
-    })
-    .execute()
+  // Where the HTTP interface is under test, `testApp` has made the hub.
+  const hub = await q.selectFrom('hubs').select('id').where('id', '=', 1).executeTakeFirst()
+  if (!hub) await seedHub(q, options, now)
   await q.insertInto('categories').values({ name: 'Drinks', parent_id: null }).execute()
   for (const [index, { price, markdown = 0, quantity }] of products.entries()) {
     const id = index + 1
@@ -292,6 +285,32 @@ async function seedShop({ kysely: q }: CloudDatabase, options: ShopOptions, now:
   await q
     .insertInto('hub_outboxes')
     .values({ hub_id: 1, epoch: EPOCH, base: 0, base_tag: 0, last: 0 })
+    .execute()
+}
+
+async function seedHub(q: CloudDatabase['kysely'], options: ShopOptions, now: number): Promise<void> {
+  await q.insertInto('owners').values({ name: 'Owner' }).execute()
+  await q
+    .insertInto('hubs')
+    .values({
+      owner_id: 1,
+      name: 'Hub',
+      street_address_1: '1 Main Street',
+      street_address_2: null,
+      city: 'Springfield',
+      state: 'IL',
+      postal_code: '62701',
+      longitude: 0,
+      latitude: 0,
+      timezone: 'UTC',
+      hub_status: 'active',
+      mqtt_password_digest: '',
+      accepting_orders: 1,
+      disabled_bins: '[]',
+      disabled_fridges: '[]',
+      tax_basis_points: options.taxBasisPoints ?? 825,
+      created_at: now,
+    })
     .execute()
 }
 
