@@ -1,0 +1,120 @@
+import { expect } from 'vitest'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { upFilter, upTopic, downTopic } from '../../../protocol/mqtt/topics.ts'
+import type { MqttTransport } from '../../../protocol/mqtt/transport.ts'
+import type { CloudContext } from '../../../cloud/context.ts'
+import { createGateway, type Gateway } from '../../../cloud/gateway/gateway.ts'
+import { externalBroker } from '../../../cloud/gateway/mqtt-transport.ts'
+import { enqueue } from '../../../cloud/gateway/outbox.ts'
+import { defaultSettings } from '../../../cloud/settings.ts'
+import { openDatabase } from '../../../cloud/store/database.ts'
+import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
+import { seededChance } from '../../simulation/chance.ts'
+import { MOSQUITTO_PASSWORD, startMosquitto, type Mosquitto } from '../../support/mosquitto.ts'
+import { service } from '../../support/services.ts'
+import { emptySqlite } from '../support/database.ts'
+import { ScriptedHub } from './support/scripted-hub.ts'
+import { seedHub } from './support/seed-hub.ts'
+import { inertDomain } from './support/world.ts'
+
+const { clock } = systemRuntime()
+
+async function cloudAt(broker: Mosquitto): Promise<{ gateway: Gateway; context: CloudContext }> {
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  await seedHub(db, 1)
+  const runtime = systemRuntime()
+  const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+  const gateway = createGateway({
+    context,
+    openTransport: externalBroker({ url: broker.url('larder-cloud'), clientId: 'cloud-1' }),
+    processId: 'one',
+    domain: inertDomain,
+    settings: { backoff: { firstMs: 20, maxMs: 50 } },
+  })
+  gateway.start()
+  await expect.poll(() => gateway.isConnected()).toBe(true)
+  return { gateway, context }
+}
+
+const hubTransport = (broker: Mosquitto) =>
+  mqttTransport({
+    url: `mqtt://127.0.0.1:${broker.port}`,
+    user: 'hub-1',
+    password: MOSQUITTO_PASSWORD,
+    clock,
+  })
+
+const onMosquitto = service('mosquitto')
+
+onMosquitto('a hub and the cloud talk over Mosquitto, also after it was killed', async () => {
+  const broker = await startMosquitto(['hub-1', 'larder-cloud'])
+  const { gateway, context } = await cloudAt(broker)
+  const hub = new ScriptedHub({
+    hubId: 1,
+    clock,
+    chance: seededChance(1),
+    openTransport: hubTransport(broker),
+  })
+  const cancel = (order_id: number) => ({ kind: 'order.cancel', order_id }) as const
+  const alarm = { kind: 'alarm', at: 1, code: 'one', device: 'd', raised: true, detail: '' }
+  try {
+    hub.connect()
+    await expect.poll(() => hub.applied.map((entry) => entry.kind)).toEqual(['snapshot'])
+    hub.onCommand = () => ({ data: { door: 'open' } })
+    const request = { hubId: 1, body: { name: 'open_bin', bin: 1 }, actor: 'x' } as const
+    expect(await gateway.commands.send(request)).toMatchObject({ kind: 'executed' })
+    hub.append(alarm)
+    hub.sendEntries()
+    await expect.poll(() => hub.acks.at(-1)).toMatchObject({ cursor: 1 })
+
+    await broker.kill()
+    await expect.poll(() => gateway.isConnected()).toBe(false)
+    expect(await gateway.commands.send(request)).toEqual({ kind: 'offline' })
+    await context.db.transact((tx) => enqueue(tx, 1, cancel(1)))
+    await broker.start()
+    await expect.poll(() => gateway.isConnected()).toBe(true)
+    hub.connect()
+    await expect.poll(() => hub.applied.at(-1)).toEqual(cancel(1))
+    hub.sendEntries()
+    await expect.poll(() => hub.acks.at(-1)).toMatchObject({ cursor: 1 })
+    expect(await context.db.kysely.selectFrom('alarms').selectAll().execute()).toHaveLength(1)
+  } finally {
+    await gateway.stop()
+    await broker.remove()
+  }
+})
+
+onMosquitto('the access rules of the specification keep a hub to its own topics', async () => {
+  const broker = await startMosquitto(['hub-1', 'larder-cloud'])
+  const heard: string[] = []
+  const open = (how: ReturnType<typeof hubTransport>, subscribe: string[]): Promise<MqttTransport | string> =>
+    new Promise((resolve) => {
+      const transport = how(
+        { subscribe },
+        {
+          onConnect: () => resolve(transport),
+          onDisconnect: resolve,
+          onMessage: (topic, payload) => void heard.push(`${topic} ${payload}`),
+        },
+      )
+    })
+  try {
+    const asCloud = externalBroker({ url: broker.url('larder-cloud'), clientId: 'cloud-1' })
+    const cloud = (await open(asCloud, [upFilter, 'larder/v1/cloud/#'])) as MqttTransport
+    // Mosquitto grants a foreign filter and delivers nothing of it.
+    const hub = (await open(hubTransport(broker), ['larder/v1/hub-1/down/#', 'larder/#'])) as MqttTransport
+    await hub.publish(upTopic(2, 'hello'), 'foreign')
+    await hub.publish('larder/v1/cloud/nudge', 'foreign')
+    await hub.publish(upTopic(1, 'hello'), 'own')
+    await cloud.publish(downTopic(2, 'command'), 'foreign')
+    await cloud.publish(downTopic(1, 'command'), 'own')
+    await expect.poll(() => heard.length).toBe(2)
+    expect(new Set(heard)).toEqual(new Set([`${upTopic(1, 'hello')} own`, `${downTopic(1, 'command')} own`]))
+    hub.close()
+    cloud.close()
+  } finally {
+    await broker.remove()
+  }
+})
