@@ -4,7 +4,9 @@ import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { DemoFile } from '../../simulator/demo/demo-file.ts'
+import { waitUntilReady } from '../../simulator/demo/readiness.ts'
 
 const root = join(import.meta.dirname, '../..')
 const ports = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MQTT_PORT'] as const
@@ -123,13 +125,25 @@ test('by the printed lines an order goes from cart to COMPLETED, and nothing els
   for (const pid of Object.values(pids)) expect(isAlive(pid!)).toBe(false)
 }, 120_000)
 
-test('a program that is killed comes back under a new process id, and a second start keeps the data', async () => {
+test('programs that are killed come back under new process ids, and orders go through again', async () => {
+  const { ready, text } = start()
+  await ready()
+  const before = demo().pids
+  for (const name of ['cloud', 'edge', 'simulator'] as const) {
+    process.kill(before[name]!, 'SIGKILL')
+    await vi.waitUntil(() => ![null, before[name]].includes(demo().pids[name]), { timeout: 20_000 })
+    expect(isAlive(demo().pids[name]!)).toBe(true)
+  }
+  const { clock } = systemRuntime()
+  const baseUrl = demo().base_url
+  await waitUntilReady({ clock, baseUrl, hubId: 1, timeoutMs: 30_000, isGivenUp: () => false })
+  expect(await runPrinted(text())).toMatchObject({ processing_status_name: 'COMPLETED' })
+}, 180_000)
+
+test('a second start keeps the data, and one with --fresh drops it', async () => {
   const first = start()
   await first.ready()
-  const { pids, owner } = demo()
-  process.kill(pids.edge!, 'SIGKILL')
-  await vi.waitUntil(() => demo().pids.edge !== pids.edge, { timeout: 20_000 })
-  expect(isAlive(demo().pids.edge!)).toBe(true)
+  const { owner } = demo()
   first.child.kill('SIGTERM')
   await ended(first.child)
 
