@@ -1,4 +1,4 @@
-import { closeSync, openSync, read, writeSync } from 'node:fs'
+import { openSync, read, writeSync } from 'node:fs'
 
 /** Larger than any request that the kernel sends: its own least is 8 KiB. */
 const BUFFER_SIZE = 64 * 1024
@@ -10,7 +10,6 @@ export interface FuseDevice {
   serve(answer: (request: Buffer) => Buffer | undefined, onEnd: (reason: string) => void): void
   /** Writes an unsolicited message; nothing where the mount is gone. */
   notify(message: Buffer): void
-  close(): void
 }
 
 /** The kernel's end of a FUSE mount. Throws where `/dev/fuse` cannot be opened. */
@@ -33,7 +32,7 @@ export function openFuseDevice(): FuseDevice {
     serve(answer, onEnd) {
       const next = () =>
         read(descriptor, buffer, 0, buffer.length, null, (error, length) => {
-          // ENOENT: the request was taken back while it was read. EPERM: not mounted yet cannot be, the mount waits for us.
+          // ENOENT: the request was taken back while it was read.
           if (error && (error.code === 'ENOENT' || error.code === 'EINTR' || error.code === 'EAGAIN'))
             return next()
           if (error) return onEnd(error.code ?? error.message)
@@ -44,6 +43,5 @@ export function openFuseDevice(): FuseDevice {
       next()
     },
     notify: write,
-    close: () => closeSync(descriptor),
   }
 }

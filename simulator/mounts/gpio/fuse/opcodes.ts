@@ -41,8 +41,6 @@ export const Errno = {
   EIO: 5,
   EACCES: 13,
   EBUSY: 16,
-  ENOTDIR: 20,
-  EISDIR: 21,
   EINVAL: 22,
   ENOSYS: 38,
 } as const

@@ -2,9 +2,8 @@ import { decodeRequest, type FuseRequest } from './requests.ts'
 import { Errno } from './opcodes.ts'
 import * as reply from './replies.ts'
 
-/** A tree of small text files. Failures are error numbers, as the kernel's interface has them. */
+/** A tree of small text files, whose root is node 1. Failures are error numbers, as the kernel's interface has them. */
 export interface FileTree {
-  readonly root: number
   attributes(node: number): reply.NodeAttributes | Errno
   lookup(folder: number, name: string): reply.NodeAttributes | Errno
   list(folder: number): reply.DirectoryEntry[]

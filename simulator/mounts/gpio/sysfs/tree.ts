@@ -76,7 +76,6 @@ export function createSysfsTree(pins: Pins): FileTree {
   }
 
   return {
-    root: ROOT,
     attributes,
     lookup(folder, name) {
       const entry = list(folder).find((entry) => entry.name === name)

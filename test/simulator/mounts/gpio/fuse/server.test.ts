@@ -14,7 +14,6 @@ const POLLPRI = 2
 function setUp() {
   const state = { text: '0\n', events: 1 }
   const tree: FileTree = {
-    root: 1,
     attributes: (node) =>
       node === FILE
         ? { node, kind: 'file', permissions: 0o644 }
