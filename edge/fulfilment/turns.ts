@@ -48,7 +48,8 @@ export function createTurns(context: () => Context, afterTurn: () => void): Turn
     cancelWake = undefined
     if (ms === undefined || isStopped) return
     const { clock } = context().runtime
-    cancelWake = clock.after(Math.min(ms, MAX_SLEEP_MS), () => turn(() => {}))
+    // Never at once: a deadline that rounding puts at this very instant would be met again and again.
+    cancelWake = clock.after(Math.min(Math.max(1, Math.ceil(ms)), MAX_SLEEP_MS), () => turn(() => {}))
   }
 
   return {
