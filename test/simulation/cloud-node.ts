@@ -188,6 +188,20 @@ export class CloudNode {
     }
   }
 
+  /** Nothing is under way: no active order, no payment or refund in doubt, no entry that the hub has not acknowledged. */
+  isQuiet(): boolean {
+    const waiting = this.#books
+      .prepare<[], number>(
+        `SELECT (SELECT count(*) FROM orders WHERE processing_status <= 50)
+              + (SELECT count(*) FROM payments WHERE status IN ('pending', 'requires_action'))
+              + (SELECT count(*) FROM refunds WHERE status = 'pending')
+              + (SELECT count(*) FROM hub_outboxes WHERE base < last)`,
+      )
+      .pluck()
+      .get()
+    return waiting === 0
+  }
+
   kill(): void {
     if (this.#life) this.#parts.scheduler.kill(this.#life, 'SIGKILL')
   }

@@ -2,6 +2,7 @@ import BetterSqlite3 from 'better-sqlite3'
 import { createHub, type Hub } from '../../edge/hub.ts'
 import { openStore } from '../../edge/journal/store.ts'
 import { defaultHubSettings } from '../../edge/settings.ts'
+import { collectHub } from '../invariants/collect-hub.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import type { Chance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
@@ -105,6 +106,12 @@ export class HubNode {
     this.noteCommands()
     this.#journal = new BetterSqlite3(this.#copy)
     return true
+  }
+
+  /** Nothing is under way: no order, no operation, no entry that the cloud has not acknowledged. */
+  isQuiet(): boolean {
+    const { orders, open, pending } = collectHub(this.#journal)
+    return open.length === 0 && pending === 0 && orders.every(({ finished }) => finished)
   }
 
   /** Takes down which command each operation was for, before the journal that says so is gone. */

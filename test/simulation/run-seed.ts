@@ -87,16 +87,31 @@ export async function runSeed(seed: number): Promise<SeedOutcome> {
   cloudCrashes.armed = false
   calm(stage)
   // Whatever is under way ends, by itself or by its deadline.
-  await scheduler.run(stormMs + 18 * MINUTE)
-  const order = putInOrder(technicianWorld).catch((error: unknown) => scheduler.report(error, DEFECT))
-  await scheduler.run(stormMs + 26 * MINUTE)
-  void order
+  await runUntilQuiet(scheduler, { hub, cloud }, 40 * MINUTE)
+  let isTidy = false
+  putInOrder(technicianWorld).then(
+    () => (isTidy = true),
+    (error: unknown) => scheduler.report(error, DEFECT),
+  )
+  await scheduler.run(scheduler.time + 8 * MINUTE, () => isTidy)
+  await runUntilQuiet(scheduler, { hub, cloud }, 10 * MINUTE)
 
   if (scheduler.failure !== undefined)
     return { seed, violations: [], failure: scheduler.failure, coverage, evidence: undefined }
   const evidence = await collect({ room, hub, cloud })
   note(evidence, coverage)
   return { seed, violations: violationsOf(evidence), failure: undefined, coverage, evidence }
+}
+
+/** Runs until no order is active and no entry waits, at the most for `atMostMs`; the invariants say what is left then. */
+async function runUntilQuiet(
+  scheduler: Scheduler,
+  { hub, cloud }: { hub: HubNode; cloud: CloudNode },
+  atMostMs: number,
+): Promise<void> {
+  const end = scheduler.time + atMostMs
+  do await scheduler.run(scheduler.time + 20_000)
+  while (scheduler.time < end && scheduler.failure === undefined && !(hub.isQuiet() && cloud.isQuiet()))
 }
 
 const DEFECT = { name: 'outside', alive: true, onCrash() {} }

@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** One safeguard, taken away in a copy of the source. Each `find` stands exactly once in its file. */
+export interface Mutant {
+  name: string
+  patches: readonly { file: string; find: string; replace: string }[]
+}
+
+export interface MutantOutcome {
+  name: string
+  /** The first seed that noticed, or undefined where none did. */
+  seed: number | undefined
+  /** What the swarm said. */
+  output: string
+}
+
+const COPIED = ['edge', 'cloud', 'protocol', 'simulator', 'test', 'package.json', 'tsconfig.json']
+
+/** Compiles a copy of `root` with the mutant's patches, and runs the swarm over it until a seed fails. */
+export async function runMutant(
+  root: string,
+  mutant: Mutant,
+  seeds: { count: number; from: number },
+): Promise<MutantOutcome> {
+  const folder = await mkdtemp(join(tmpdir(), 'larder-mutant-'))
+  try {
+    for (const name of COPIED) await cp(join(root, name), join(folder, name), { recursive: true })
+    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+    for (const patch of mutant.patches) await applyPatch(folder, patch)
+    const compiler = join(root, 'node_modules', '.bin', 'tsc')
+    const built = await run(compiler, ['--project', 'tsconfig.json', '--noEmit', 'false'], folder)
+    if (built.status !== 0) throw new Error(`mutant ${mutant.name} does not compile:\n${built.output}`)
+    const swarm = ['.build/test/simulation/main.js', '--quiet']
+    const terms = ['--seeds', String(seeds.count), '--from', String(seeds.from)]
+    const { output } = await run(process.execPath, [...swarm, ...terms], folder)
+    const seed = /^seed (\d+) failed/m.exec(output)?.[1]
+    return { name: mutant.name, seed: seed === undefined ? undefined : Number(seed), output }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function applyPatch(folder: string, { file, find, replace }: Mutant['patches'][number]): Promise<void> {
+  const path = join(folder, file)
+  const text = await readFile(path, 'utf8')
+  const places = text.split(find).length - 1
+  if (places !== 1) throw new Error(`${file} holds ${places} times what a mutant changes: ${find}`)
+  await writeFile(
+    path,
+    text.replace(find, () => replace),
+  )
+}
+
+function run(
+  command: string,
+  args: string[],
+  cwd: string,
+): Promise<{ status: number | null; output: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    const collect = (chunk: Buffer): void => void (output += chunk.toString())
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
+    child.on('error', reject)
+    child.on('close', (status) => resolve({ status, output }))
+  })
+}
