@@ -7,7 +7,7 @@ import { createGateway, type Gateway } from '../../../../cloud/gateway/gateway.t
 import type { GatewaySettings } from '../../../../cloud/gateway/gateway-settings.ts'
 import { defaultSettings } from '../../../../cloud/settings.ts'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/store/database.ts'
-import { seededChance } from '../../../simulation/chance.ts'
+import { seededChance, type Chance } from '../../../simulation/chance.ts'
 import { Network } from '../../../simulation/network.ts'
 import { Crash, Scheduler, type Life } from '../../../simulation/scheduler.ts'
 import { emptySqlite } from '../../support/database.ts'
@@ -32,18 +32,20 @@ export interface ProcessOptions {
 /** Cloud processes, hubs and a broker under one scheduler and a virtual clock, on one SQLite database. */
 export class World {
   readonly scheduler = new Scheduler()
-  readonly chance = seededChance(1)
-  readonly network = new Network(this.scheduler, this.chance)
+  readonly chance: Chance
+  readonly network: Network
   readonly db: CloudDatabase
   readonly #sqlite: BetterSqlite3.Database
 
-  private constructor(sqlite: BetterSqlite3.Database) {
+  private constructor(sqlite: BetterSqlite3.Database, seed: number) {
+    this.chance = seededChance(seed)
+    this.network = new Network(this.scheduler, this.chance)
     this.#sqlite = sqlite
     this.db = openDatabase({ url: 'sqlite::memory:', sqlite })
   }
 
-  static async create(hubIds: readonly number[] = [1]): Promise<World> {
-    const world = new World(await emptySqlite())
+  static async create(hubIds: readonly number[] = [1], seed = 1): Promise<World> {
+    const world = new World(await emptySqlite(), seed)
     for (const hubId of hubIds) await seedHub(world.db, hubId)
     return world
   }
