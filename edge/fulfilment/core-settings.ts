@@ -11,6 +11,11 @@ export interface CoreSettings {
   /** A refused or failed motion is tried again no sooner; doubles up to `maxRetryMs`. */
   retryMs: number
   maxRetryMs: number
+  /**
+   * After a dispense whose unit was not seen, its cabinet rests and its order waits for so long: a unit that hung and falls
+   * late is then taken for nobody else's, and still reaches its customer.
+   */
+  lateDropMs: number
   /** A bin's door closes when the bin has been empty for so long. */
   closeAfterEmptyMs: number
   /** A bin counts as emptied when its sensor has said so for this long (bounce). */
@@ -46,6 +51,7 @@ export const defaultCoreSettings: CoreSettings = {
   musterMs: 120_000,
   retryMs: 1000,
   maxRetryMs: 60_000,
+  lateDropMs: 20_000,
   closeAfterEmptyMs: 3000,
   emptyDebounceMs: 500,
   prepareGraceMs: 30_000,

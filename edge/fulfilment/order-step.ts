@@ -15,6 +15,8 @@ export interface OrderWorld {
   now: number
   /** False until the hub holds a snapshot of the cloud: nothing is begun before. */
   live: boolean
+  /** For how long the hub still waits for controllers that it has not met since its start. */
+  musterMs: number
   /** In the order of their arrival; unfinished ones only. */
   orders: readonly OrderView[]
   bins: readonly BinView[]

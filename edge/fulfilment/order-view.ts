@@ -23,6 +23,8 @@ export interface OrderView {
   /** The bins that its customer was told of. */
   bins: readonly number[]
   units: readonly UnitView[]
+  /** How long a doubtful unit of it may still be seen to fall. */
+  settlingMs: number
   /** Of an inherited order: the controllers that may remember something of it have all told. */
   accounted: boolean
 }

@@ -67,7 +67,7 @@ function applyDispense(context: Context, operation: OperationRow, verdict: Verdi
       const units = end.drops - operation.drops
       if (units <= 0 && operation.state === 'done') return
       journal.operations.end(operation.id, end)
-      if (isOpen) context.devices.endRest(operation.device)
+      context.devices.endRest(operation.device)
       const delivers = unit !== undefined && isDelivering(context, operation, unit)
       if (delivers) {
         journal.orders.setUnit(unit, 'dropped', operation.bin)
@@ -108,8 +108,9 @@ function settled({ ledger }: Context, operation: OperationRow, happened: boolean
 
 /** Nobody can say (I1): never tried again by itself, and its facing gives nothing until it is settled. */
 export function becomeUnknown(context: Context, operation: OperationRow, end: OperationEnd): void {
-  const { journal, ledger } = context
+  const { journal, ledger, devices, settings } = context
   journal.operations.end(operation.id, { ...end, state: 'unknown' })
+  if (operation.action === 'dispense') devices.restFor(operation.device, settings.lateDropMs)
   const unit = unitOf(context, operation)
   if (unit?.state === 'running') journal.orders.setUnit(unit, 'doubtful', operation.bin)
   ledger.report({

@@ -10,8 +10,8 @@ export function prepareStep(order: OrderView, held: readonly BinView[], world: O
   const waiting = order.units.some((unit) => unit.state === 'waiting')
   const leftMs = order.preparingAt + times.prepareTimeoutMs - now
   if (leftMs < 0) {
-    // What is falling just now is waited for: its result decides over money.
-    const graceMs = leftMs + times.prepareGraceMs
+    // What is falling just now, or was when the hub stopped, is waited for: its result decides over money.
+    const graceMs = Math.max(leftMs + times.prepareGraceMs, world.musterMs)
     if (running && graceMs > 0) return wait(graceMs + 1)
     return { kind: 'end', orderId: order.id, phase: 'timed_out', reason: 'prepare_timeout' }
   }
@@ -84,6 +84,10 @@ const rested = (bin: BinView, step: Step): Step | Wait => (bin.restMs > 0 ? wait
 
 /** Every unit has found its end: lift what there is, or give up. */
 function* finishing(order: OrderView, held: readonly BinView[]): Generator<Step | Wait> {
+  if (order.settlingMs > 0) {
+    yield wait(order.settlingMs)
+    return
+  }
   if (!order.units.some((unit) => unit.state === 'dropped')) {
     yield { kind: 'end', orderId: order.id, phase: 'failed', reason: 'nothing_dropped' }
     return

@@ -75,6 +75,7 @@ export function viewOrders(context: Context, bins: readonly BinView[]): OrderWor
   return {
     now: cloud.now(),
     live: journal.meta.isLive(),
+    musterMs: musterMs(context),
     bins,
     orders: journal.orders.unfinished().map((order) => viewOrder(context, order, open, unknown, accounted)),
     times: {
@@ -118,6 +119,12 @@ function viewOrder(
     collectingAt: order.collecting_at ?? 0,
     bins: JSON.parse(order.bins) as number[],
     units: journal.orders.units(order.id).map(viewUnit),
+    settlingMs: Math.max(
+      0,
+      ...unknown
+        .filter((operation) => operation.order_id === order.id && operation.action === 'dispense')
+        .map((operation) => context.devices.restMs(operation.device)),
+    ),
     accounted,
   }
 }

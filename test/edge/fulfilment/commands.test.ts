@@ -1,0 +1,219 @@
+import { expect, test } from 'vitest'
+import { Crash, HubBench, uuid } from './hub-bench.ts'
+
+test('each bin command moves what it says, and tells how long it took', () => {
+  const bench = HubBench.ready()
+  const expected = [
+    ['open_bin', { door: 'open' }],
+    ['close_bin', { door: 'closed' }],
+    ['raise_bin', { lift: 'up' }],
+    ['lower_bin', { lift: 'down' }],
+  ] as const
+  for (const [name, goal] of expected) {
+    const { results, id } = bench.command({ name, bin: 2 })
+    bench.runUntil(() => results.length > 0, 20_000)
+    expect(results).toMatchObject([
+      {
+        command_id: id,
+        outcome: 'executed',
+        reason: null,
+        data: { ...goal, duration_ms: expect.any(Number) },
+      },
+    ])
+    expect(bench.entries('command.finished').at(-1)).toMatchObject({ command_id: id, outcome: 'executed' })
+  }
+  expect(bench.motions().map((act) => act.action)).toEqual([
+    'open_door',
+    'close_door',
+    'raise_lift',
+    'lower_lift',
+  ])
+})
+
+test('a command that comes again moves nothing and gets the first result', () => {
+  const bench = HubBench.ready()
+  const first = bench.command({ name: 'open_bin', bin: 1 }, uuid(1))
+  const during = bench.command({ name: 'open_bin', bin: 1 }, uuid(1))
+  bench.run(10_000)
+  const after = bench.command({ name: 'open_bin', bin: 1 }, uuid(1))
+  expect(during.results).toEqual(first.results)
+  expect(after.results).toEqual(first.results)
+  expect(bench.motions()).toHaveLength(1)
+  expect(bench.entries('command.finished')).toHaveLength(1)
+})
+
+test('a bin that an order is being filled into moves by nobody’s command', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 2 })
+  bench.run(1000)
+  expect(bench.phase(1)).toBe('preparing')
+  for (const name of ['open_bin', 'close_bin', 'raise_bin', 'lower_bin'] as const) {
+    const { results } = bench.command({ name, bin: 1 })
+    expect(results).toMatchObject([{ outcome: 'refused', reason: 'interlock' }])
+  }
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  const { results } = bench.command({ name: 'lower_bin', bin: 1 })
+  expect(results).toMatchObject([{ outcome: 'refused', reason: 'interlock' }])
+})
+
+test('no lift moves while its door is open', () => {
+  const bench = HubBench.ready()
+  bench.command({ name: 'open_bin', bin: 1 })
+  bench.run(5000)
+  const { results } = bench.command({ name: 'raise_bin', bin: 1 })
+  expect(results).toMatchObject([{ outcome: 'refused', reason: 'interlock' }])
+  expect(bench.motions()).toHaveLength(1)
+})
+
+test('no unit falls into an open bin, nor onto a raised lift', () => {
+  const bench = HubBench.ready()
+  bench.command({ name: 'raise_bin', bin: 1 })
+  bench.command({ name: 'open_bin', bin: 2 })
+  bench.run(6000)
+  bench.queue(1, { 4: 2 })
+  bench.run(4000)
+  bench.fault('door_forced', 'bin-1')
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  for (const act of bench.dispenses())
+    expect(act.detail).toMatchObject({ bin_door: 'closed', bin_lift: 'down' })
+  expect(bench.dispenses().map((act) => act.detail['bin'])).toEqual([1, 1])
+})
+
+test('a command to a bin whose controller is away is refused, and never runs later', () => {
+  const bench = HubBench.ready()
+  bench.room.power('off', 'bins')
+  bench.run(10_000)
+  const { results } = bench.command({ name: 'open_bin', bin: 1 })
+  expect(results).toMatchObject([{ outcome: 'refused', reason: 'offline' }])
+  bench.room.power('on', 'bins')
+  bench.run(30_000)
+  expect(bench.motions()).toEqual([])
+})
+
+test('a bin that is not there is not found; a status is read without moving anything', () => {
+  const bench = HubBench.ready()
+  expect(bench.command({ name: 'open_bin', bin: 4 }).results).toMatchObject([
+    { outcome: 'refused', reason: 'not_found' },
+  ])
+  expect(bench.command({ name: 'get_bin_status', bin: 1 }).results).toMatchObject([
+    {
+      outcome: 'executed',
+      data: { bin_number: 1, status: 'healthy', door: 'closed', lift: 'down', order_id: null },
+    },
+  ])
+})
+
+test('a motion that fails is a failed command with its reason', () => {
+  const bench = HubBench.ready()
+  bench.fault('jam', 'bin-1')
+  const { results } = bench.command({ name: 'open_bin', bin: 1 })
+  bench.run(10_000)
+  expect(results).toMatchObject([{ outcome: 'failed', reason: 'fault', data: { fault: 'jam' } }])
+})
+
+test('after a crash at any point a command has moved at most once, and its outcome is reported', () => {
+  for (let at = 0; at < 12; at++) {
+    const bench = HubBench.ready()
+    let passed = 0
+    bench.onCheckpoint = (point) => {
+      if (passed++ === at) throw new Crash(point)
+    }
+    bench.command({ name: 'open_bin', bin: 1 }, uuid(5))
+    bench.run(5000)
+    if (!bench.alive) bench.begin()
+    bench.run(20_000)
+    bench.command({ name: 'open_bin', bin: 1 }, uuid(5))
+    bench.run(5000)
+    expect(bench.motions().length, `crash at passing ${at}`).toBeLessThanOrEqual(1)
+    const finished = bench.entries('command.finished')
+    expect(finished, `crash at passing ${at}`).toHaveLength(1)
+    const moved = bench.motions().length === 1
+    expect(finished[0]?.outcome === 'executed', `crash at passing ${at}`).toBe(moved)
+  }
+})
+
+test('a command whose controller lost its memory is unknown, and the door’s sensor settles the operation', () => {
+  const bench = HubBench.ready()
+  const { results } = bench.command({ name: 'open_bin', bin: 1 })
+  bench.run(600)
+  bench.fault('memory_loss', 'bins')
+  bench.run(20_000)
+  expect(results).toMatchObject([{ outcome: 'unknown' }])
+  expect(bench.entries('operation.unknown')).toHaveLength(1)
+})
+
+test('open_delivery opens the bins of a READY order for it alone', () => {
+  const bench = HubBench.ready()
+  expect(bench.command({ name: 'open_delivery', order_id: 1, bins: [1] }).results).toMatchObject([
+    { outcome: 'refused', reason: 'not_found' },
+  ])
+  bench.queue(1, { 6: 5 })
+  bench.run(100)
+  expect(bench.command({ name: 'open_delivery', order_id: 1, bins: [1] }).results).toMatchObject([
+    { outcome: 'refused', reason: 'interlock' },
+  ])
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  expect(bench.entries('order.ready')[0]?.bins).toEqual([1, 2])
+  const { results } = bench.command({ name: 'open_delivery', order_id: 1, bins: [1, 2, 3] })
+  bench.run(5000)
+  expect(results).toMatchObject([
+    {
+      outcome: 'executed',
+      data: {
+        results: [
+          { bin_number: 1, success: true },
+          { bin_number: 2, success: true },
+          { bin_number: 3, success: false, error: 'not_found' },
+        ],
+      },
+    },
+  ])
+  bench.takeAll()
+  bench.run(20_000)
+  expect(bench.phase(1)).toBe('completed')
+  expect(bench.command({ name: 'open_delivery', order_id: 1, bins: [1] }).results).toMatchObject([
+    { outcome: 'refused', reason: 'too_late' },
+  ])
+})
+
+test('an order is cancelled before it begins, and not after', () => {
+  const bench = HubBench.ready()
+  bench.kill()
+  bench.room.power('off', 'vending')
+  bench.begin()
+  bench.run(3000)
+  bench.queue(1, { 4: 1 })
+  expect(bench.command({ name: 'cancel_order', order_id: 1 }).results).toMatchObject([
+    { outcome: 'executed' },
+  ])
+  expect(bench.command({ name: 'cancel_order', order_id: 1 }).results).toMatchObject([
+    { outcome: 'executed' },
+  ])
+  expect(bench.entries('order.cancelled')).toHaveLength(1)
+  bench.queue(2, { 4: 1 })
+  bench.apply({ kind: 'order.cancel', order_id: 2 })
+  expect(bench.phase(2)).toBe('cancelled')
+  bench.room.power('on', 'vending')
+  bench.queue(1, { 4: 1 })
+  bench.run(20_000)
+  expect(bench.dispenses()).toEqual([])
+  bench.queue(3, { 4: 1 })
+  bench.run(100)
+  expect(bench.command({ name: 'cancel_order', order_id: 3 }).results).toMatchObject([
+    { outcome: 'refused', reason: 'too_late' },
+  ])
+  bench.apply({ kind: 'order.cancel', order_id: 3 })
+  expect(bench.command({ name: 'cancel_order', order_id: 9 }).results).toMatchObject([
+    { outcome: 'refused', reason: 'not_found' },
+  ])
+  expect(bench.runUntil(() => bench.phase(3) === 'ready')).toBe(true)
+})
+
+test('somebody at the hub moves bins without the cloud hearing of a command', () => {
+  const bench = HubBench.ready()
+  const outcomes: string[] = []
+  bench.core.operate({ name: 'open_bin', bin: 1 }, (result) => outcomes.push(result.outcome))
+  bench.run(5000)
+  expect(outcomes).toEqual(['executed'])
+  expect(bench.entries('command.finished')).toEqual([])
+})

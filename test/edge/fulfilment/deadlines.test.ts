@@ -1,0 +1,149 @@
+import { expect, test } from 'vitest'
+import { config, HubBench } from './hub-bench.ts'
+
+const MINUTE = 60_000
+
+test('an order that came too late to begin is timed out and moves nothing', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 1 }, { start_by: bench.core.cloudNow() - 1 })
+  bench.run(1000)
+  expect(bench.entries('order.timed_out')).toMatchObject([
+    { order_id: 1, bins: [], lines: [{ dropped: 0, doubtful: 0 }] },
+  ])
+  expect(bench.motions()).toEqual([])
+})
+
+test('an order that cannot begin until start_by is timed out then', () => {
+  const bench = HubBench.ready()
+  bench.room.power('off', 'vending')
+  bench.run(10_000)
+  bench.queue(1, { 4: 1 })
+  bench.run(9 * MINUTE)
+  expect(bench.phase(1)).toBe('queued')
+  bench.run(2 * MINUTE)
+  expect(bench.phase(1)).toBe('timed_out')
+  bench.room.power('on', 'vending')
+  bench.run(MINUTE)
+  expect(bench.dispenses()).toEqual([])
+})
+
+test('an order that cannot be finished is timed out with what dropped; its bin stays until somebody empties it', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 3 })
+  bench.runUntil(() => bench.entries('stock.dropped').length === 1)
+  bench.room.power('off', 'vending')
+  bench.run(12 * MINUTE)
+  const [timedOut] = bench.entries('order.timed_out')
+  expect(timedOut?.lines[0]).toMatchObject({ dropped: 1 })
+  bench.room.power('on', 'vending')
+  bench.run(MINUTE)
+  expect(bench.dispenses().length).toBeLessThanOrEqual(2)
+  expect(bench.core.health().bins[0]).toMatchObject({ order_id: 1, occupied: true })
+  bench.queue(2, { 6: 1 })
+  bench.runUntil(() => bench.phase(2) === 'ready')
+  expect(bench.entries('order.ready')[0]?.bins).toEqual([2])
+  bench.command({ name: 'open_bin', bin: 1 })
+  bench.run(3000)
+  bench.takeAll()
+  bench.run(20_000)
+  expect(bench.core.health().bins[0]).toMatchObject({ order_id: null, door: 'closed', lift: 'down' })
+})
+
+test('an operation that was under way when its order ended is unknown until its controller speaks', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 2 })
+  bench.runUntil(() => bench.entries('stock.dropped').length === 1)
+  bench.run(300)
+  bench.fault('silent_port', 'vending', { for_ms: 15 * MINUTE })
+  bench.run(12 * MINUTE)
+  expect(bench.entries('order.timed_out')[0]?.lines[0]).toMatchObject({ dropped: 1, doubtful: 1 })
+  expect(bench.entries('operation.unknown')).toHaveLength(1)
+  bench.run(10 * MINUTE)
+  expect(bench.entries('operation.settled')).toMatchObject([{ by: 'sensor', happened: true }])
+  expect(bench.entries('stock.dropped').at(-1)).toMatchObject({ delivered: 0 })
+  expect(bench.stockErrors()).toEqual([])
+})
+
+test('an order that nobody claims ends, and its bin waits for a person', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.run(config.unclaimed_timeout_ms + 1000)
+  expect(bench.phase(1)).toBe('unclaimed')
+  expect(bench.entries('order.unclaimed')).toHaveLength(1)
+  expect(bench.core.health().bins[0]).toMatchObject({ order_id: 1 })
+})
+
+test('orders are served as they came; one that does not fit lets nobody past', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 6: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.queue(2, { 6: 6 })
+  bench.queue(3, { 3: 1 })
+  bench.run(20_000)
+  expect([bench.phase(2), bench.phase(3)]).toEqual(['queued', 'queued'])
+  bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  bench.run(3000)
+  bench.takeAll()
+  bench.runUntil(() => bench.phase(2) === 'ready')
+  expect(bench.entries('order.ready').at(-1)?.bins).toEqual([1, 2])
+})
+
+test('a reserved bin is kept for its order', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 1 }, { bin: 2, open_when_ready: true })
+  bench.queue(2, { 3: 1 })
+  bench.runUntil(() => bench.phase(1) === 'collecting' && bench.phase(2) === 'ready')
+  expect(bench.entries('order.ready').map((entry) => [entry.order_id, entry.bins])).toEqual(
+    expect.arrayContaining([
+      [1, [2]],
+      [2, [1]],
+    ]),
+  )
+})
+
+test('a disabled bin serves nobody, and without any the hub takes no orders', () => {
+  const bench = HubBench.ready()
+  let changes = 0
+  bench.core.onHealthChange(() => changes++)
+  bench.apply({ kind: 'config', config: { ...config, disabled_bins: [1] } })
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  expect(bench.entries('order.ready')[0]?.bins).toEqual([2])
+  expect(bench.core.health()).toMatchObject({ accepting_orders: true, bins: [{ status: 'maintenance' }, {}] })
+  bench.apply({ kind: 'config', config: { ...config, disabled_bins: [1, 2] } })
+  expect(bench.core.health().accepting_orders).toBe(false)
+  bench.apply({ kind: 'config', config: { ...config, accepting_orders: false } })
+  expect(bench.core.health().accepting_orders).toBe(false)
+  expect(changes).toBeGreaterThan(1)
+})
+
+test('with the internet unplugged an order is dispensed after a restart, by the last known time', () => {
+  const bench = HubBench.ready()
+  bench.core.setCloudClock(bench.clock.now() + 3_000_000 - bench.clock.monotonic())
+  const cloudNow = bench.core.cloudNow()
+  bench.queue(1, { 4: 1 })
+  bench.kill()
+  // The board has no battery: its clock comes back wrong.
+  bench.clock.shiftWall(-bench.clock.now())
+  bench.run(60_000)
+  bench.begin()
+  expect(bench.core.cloudNow()).toBeGreaterThanOrEqual(cloudNow)
+  expect(bench.core.cloudNow()).toBeLessThan(cloudNow + 60_000)
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+})
+
+test('after a restart the wall clock’s progress counts: a deadline that passed meanwhile has passed', () => {
+  const bench = HubBench.ready()
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic())
+  bench.room.power('off', 'vending')
+  bench.run(10_000)
+  bench.queue(1, { 4: 1 })
+  bench.kill()
+  bench.room.power('on', 'vending')
+  bench.run(30 * MINUTE)
+  bench.begin()
+  bench.run(5000)
+  expect(bench.phase(1)).toBe('timed_out')
+  expect(bench.dispenses()).toEqual([])
+})

@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest'
+import { HubBench } from './hub-bench.ts'
+
+const door = (bench: HubBench, name: string): string | undefined =>
+  bench.core.health().doors.find((each) => each.door === name)?.status
+
+test('a door is unlocked for a bounded time, and locked again', () => {
+  const bench = HubBench.ready()
+  expect(door(bench, 'main')).toBe('locked')
+  expect(bench.core.unlockDoor('main', 5000)).toEqual({ ok: true })
+  expect(door(bench, 'main')).toBe('unlocked')
+  bench.run(4999)
+  expect(bench.room.gpio.get('main_lock')).toBe(1)
+  bench.run(2)
+  expect(bench.room.gpio.get('main_lock')).toBe(0)
+  expect(bench.core.unlockDoor('main', 10 ** 9)).toEqual({ ok: true })
+  bench.run(10 * 60_000 + 1)
+  expect(bench.room.gpio.get('main_lock')).toBe(0)
+  expect(bench.core.unlockDoor('attic', 5000)).toEqual({ ok: false, reason: 'unavailable' })
+})
+
+test('a lock that an earlier life left open is locked at the start, and no other line is driven', () => {
+  const bench = HubBench.ready()
+  bench.core.unlockDoor('fridge_1_left', 60_000)
+  bench.kill()
+  expect(bench.room.gpio.get('fridge_1_left_lock')).toBe(1)
+  bench.begin()
+  expect(bench.room.gpio.get('fridge_1_left_lock')).toBe(0)
+})
+
+test('a stop locks everything', () => {
+  const bench = HubBench.ready()
+  bench.core.unlockDoor('main', 60_000)
+  bench.core.stop()
+  expect(bench.room.gpio.get('main_lock')).toBe(0)
+})
+
+test('a door that opens while it is locked is an alarm, once, until it is closed; one that was unlocked is none', () => {
+  const bench = HubBench.ready()
+  bench.core.unlockDoor('main', 2000)
+  bench.room.act({ action: 'open_door', target: 'main' })
+  bench.run(5000)
+  expect(door(bench, 'main')).toBe('open')
+  expect(bench.entries('alarm')).toEqual([])
+  bench.room.act({ action: 'close_door', target: 'main' })
+  bench.run(1000)
+  bench.fault('door_forced', 'main')
+  bench.run(1000)
+  bench.restart()
+  bench.run(1000)
+  expect(bench.entries('alarm')).toMatchObject([{ code: 'door_forced', device: 'main', raised: true }])
+  bench.room.act({ action: 'close_door', target: 'main' })
+  bench.run(1000)
+  expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'door_forced', raised: false })
+})
+
+test('a controller that stays away is an alarm, and over when it returns', () => {
+  const bench = HubBench.ready()
+  bench.room.power('off', 'cold')
+  bench.run(30_000)
+  expect(bench.entries('alarm')).toEqual([])
+  bench.run(120_000)
+  expect(bench.entries('alarm')).toMatchObject([{ code: 'controller_silent', device: 'cold', raised: true }])
+  expect(bench.core.health().fridges[0]).toMatchObject({ status: 'offline' })
+  bench.room.power('on', 'cold')
+  bench.run(30_000)
+  expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'controller_silent', raised: false })
+})
+
+test('temperatures go to the telemetry; a fridge that stays warm is an alarm', () => {
+  const bench = HubBench.ready()
+  bench.run(5 * 60_000)
+  expect(bench.core.health().fridges[0]).toMatchObject({ status: 'healthy' })
+  expect(bench.outbox.position('telemetry').last).toBeGreaterThan(0)
+  const fault = bench.fault('warm_fridge')
+  bench.runUntil(() => bench.entries('alarm').length > 0, 24 * 3_600_000)
+  expect(bench.entries('alarm')).toMatchObject([{ code: 'fridge_warm', device: 'fridge-1', raised: true }])
+  expect(bench.core.health().fridges[0]).toMatchObject({ status: 'fault' })
+  bench.room.faults.clear(fault)
+  bench.runUntil(() => bench.entries('alarm').length > 1, 24 * 3_600_000)
+  expect(bench.entries('alarm').at(-1)).toMatchObject({ raised: false })
+})
