@@ -34,7 +34,8 @@ export interface CommandDesk extends Commands {
 
 interface Waiter {
   hubId: number
-  settle(): void
+  /** Without a result: what became of it is to be read. */
+  settle(result?: Finished): void
 }
 
 /** How often rows are looked for that a dead process left open. */
@@ -42,7 +43,7 @@ const CLOSE_LOST_MS = 60_000
 
 /**
  * Commands to hubs (SPEC §6): the row is committed before the message goes out; the answer comes by the result topic or
- * by the ledger, whichever is first, and is committed before it is told. The row is the truth: whoever waits reads it.
+ * by the ledger, whichever is first, and is committed before it is told. The row is the truth.
  */
 export function createCommands(ports: CommandPorts): CommandDesk {
   const { context, settings, clocks } = ports
@@ -77,14 +78,14 @@ export function createCommands(ports: CommandPorts): CommandDesk {
   }
 
   /** Resolves when the command is finished, or after `timeoutMs`. */
-  function answered(hubId: number, commandId: string, timeoutMs: number): Promise<void> {
+  function answered(hubId: number, commandId: string, timeoutMs: number): Promise<Finished | undefined> {
     return new Promise((resolve) => {
-      const settle = (): void => {
+      const settle = (result?: Finished): void => {
         cancel()
         waiters.delete(commandId)
-        resolve()
+        resolve(result)
       }
-      const cancel = clock.after(timeoutMs, settle)
+      const cancel = clock.after(timeoutMs, () => settle())
       waiters.set(commandId, { hubId, settle })
     })
   }
@@ -108,8 +109,7 @@ export function createCommands(ports: CommandPorts): CommandDesk {
       return { kind: 'offline' }
     }
     checkpoint('commands.published')
-    await answer
-    const finished = (await readFinished(db.kysely, id)) ?? (await giveUp(id))
+    const finished = (await answer) ?? (await readFinished(db.kysely, id)) ?? (await giveUp(id))
     return outcomeOf(id, finished, clock.monotonic() - begunAt)
   }
 
@@ -125,7 +125,7 @@ export function createCommands(ports: CommandPorts): CommandDesk {
       if (!isHeld && waiter?.hubId !== hubId) return
       await db.transact((tx) => recordFinished(tx.q, hubId, result, clock.now()))
       checkpoint('commands.finished')
-      if (waiter?.hubId === hubId) waiter.settle()
+      if (waiter?.hubId === hubId) waiter.settle(result)
     },
     onFinished: (commandId) => waiters.get(commandId)?.settle(),
     start() {

@@ -78,17 +78,23 @@ export class HubLink {
   receive(channel: LinkChannel, payload: string): void {
     switch (channel) {
       case 'hello':
-        return this.#take(channel, Hello, payload, (hello) => this.#onHello(hello))
+        return this.#take(channel, Hello, payload, (hello) => {
+          this.#hear(hello.session, hello.clock.monotonic)
+          return () => this.#onHello(hello)
+        })
       case 'heartbeat':
-        return this.#take(channel, Heartbeat, payload, (heartbeat) => this.#onHeartbeat(heartbeat))
+        return this.#take(channel, Heartbeat, payload, (heartbeat) => {
+          this.#hear(heartbeat.session, heartbeat.monotonic)
+          return () => this.#onHeartbeat(heartbeat)
+        })
       case 'presence':
-        return this.#take(channel, Presence, payload, (presence) => this.#onPresence(presence))
+        return this.#take(channel, Presence, payload, (presence) => () => this.#onPresence(presence))
       case 'entries':
-        return this.#take(channel, Batch, payload, (batch) => this.#onBatch('ledger', batch))
+        return this.#take(channel, Batch, payload, (batch) => () => this.#onBatch('ledger', batch))
       case 'telemetry':
-        return this.#take(channel, Batch, payload, (batch) => this.#onBatch('telemetry', batch))
+        return this.#take(channel, Batch, payload, (batch) => () => this.#onBatch('telemetry', batch))
       case 'ack':
-        return this.#take(channel, Ack, payload, (ack) => this.#whileHeld(() => this.#pump.acked(ack)))
+        return this.#take(channel, Ack, payload, (ack) => () => this.#whileHeld(() => this.#pump.acked(ack)))
     }
   }
 
@@ -133,10 +139,11 @@ export class HubLink {
     channel: LinkChannel,
     schema: S,
     payload: string,
-    handle: (message: z.infer<S>) => Promise<void>,
+    /** What is noted at once, and what has its turn. */
+    handle: (message: z.infer<S>) => () => Promise<void>,
   ): void {
     const message = decode(schema, payload)
-    if (message !== undefined) this.#turn(channel, () => handle(message))
+    if (message !== undefined) this.#turn(channel, handle(message))
     else
       this.#ports.context.log.warn({ hubId: this.hubId, channel }, 'message of a hub does not fit its schema')
   }
@@ -153,8 +160,13 @@ export class HubLink {
     this.#pump.stop()
   }
 
+  /** The hub's clock is read as its message arrives: waiting for its turn would make it seem to be behind. */
+  #hear(session: string, monotonic: number): void {
+    if (!this.#former.includes(session)) this.#ports.clocks.heard(this.hubId, session, monotonic)
+  }
+
   async #onHello(hello: Hello): Promise<void> {
-    const { context, clocks } = this.#ports
+    const { context } = this.#ports
     if (hello.protocol !== MQTT_PROTOCOL_VERSION) {
       context.log.warn({ hubId: this.hubId, protocol: hello.protocol }, 'hub speaks another protocol version')
       return
@@ -162,7 +174,6 @@ export class HubLink {
     const again = hello.session === this.#session
     if (again ? hello.clock.monotonic <= this.#helloMonotonic : this.#former.includes(hello.session)) return
     const welcome = await greet({ ...this.#ports, holder: this.#holder }, this.hubId, hello)
-    clocks.heard(this.hubId, hello.session, hello.clock.monotonic)
     if (!welcome) return
     context.checkpoint('gateway.hello-committed')
     this.#hold()
@@ -186,10 +197,9 @@ export class HubLink {
     this.#othersUntil = -Infinity
   }
 
-  async #onHeartbeat({ session, monotonic, health }: Heartbeat): Promise<void> {
-    const { context, clocks } = this.#ports
+  async #onHeartbeat({ session, health }: Heartbeat): Promise<void> {
+    const { context } = this.#ports
     if (this.#former.includes(session)) return
-    clocks.heard(this.hubId, session, monotonic)
     const now = context.runtime.clock.now()
     if (now < this.#othersUntil) return
     const wasHeld = this.isHeld
