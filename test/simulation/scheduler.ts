@@ -67,6 +67,8 @@ export class Scheduler {
   /** Reports what a task, or a promise of it, threw: a crash ends its life, anything else the run. */
   report(error: unknown, life: Life): void {
     if (error instanceof Crash) this.kill(error.life, error.point)
+    // A full disk ends the hub's process, as any exception does that nobody expected; it is started again.
+    else if (isDiskFull(error)) this.kill(life, 'disk full')
     else if (life.alive) this.failure ??= error
   }
 
@@ -101,6 +103,9 @@ export class Scheduler {
     }
   }
 }
+
+const isDiskFull = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'SQLITE_FULL'
 
 /** 2026-01-01T00:00:00Z: virtual time 0. */
 export const EPOCH = 1_767_225_600_000
