@@ -1,4 +1,6 @@
+import './light-zod.ts'
 import { mkdirSync } from 'node:fs'
+import type { RequestListener } from 'node:http'
 import { dirname } from 'node:path'
 import { pino } from 'pino'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
@@ -12,9 +14,9 @@ import { noGpio } from './hardware/no-gpio.ts'
 import { openSerialPort } from './hardware/serialport-line-port.ts'
 import { createHub } from './hub.ts'
 import { openStore } from './journal/store.ts'
+import { createFront } from './local-api/front.ts'
 import { keptToken } from './local-api/kept-token.ts'
 import { listen } from './local-api/listen.ts'
-import { createLocalApi } from './local-api/local-api.ts'
 import { superviseBy, systemdNotify, watchdogMsOf, type Probes } from './supervision.ts'
 import { mqttTransport } from './sync/mqtt-transport.ts'
 
@@ -52,8 +54,8 @@ async function run(config: EdgeConfig): Promise<void> {
   const log = pino({ level: config.logLevel, base: { part: 'edge', hub: hubId } })
 
   // First of all: whoever has the port has the journal too, and nothing of it is touched before.
-  let answer = (_request: Request): Response | Promise<Response> => new Response(null, { status: 503 })
-  const listener = await listen(local, (request) => answer(request))
+  let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
+  const listener = await listen(local, (request, response) => answer(request, response))
 
   mkdirSync(dirname(config.store), { recursive: true })
   const store = openStore({ path: config.store, checkpoint: noCheckpoint, log })
@@ -79,18 +81,28 @@ async function run(config: EdgeConfig): Promise<void> {
     journal: () => store.db.prepare('SELECT count(*) FROM sqlite_schema').get() !== undefined,
     core: () => hub.core.health().bins.length >= 0,
   }
-  const api = createLocalApi({
+  const token = local.token ?? keptToken(`${config.store}.token`, runtime.random)
+  answer = createFront({
     hubId,
-    core: hub.core,
-    sync: hub.sync,
-    links: () => hub.controllers.links(),
     probes,
-    token: local.token ?? keptToken(`${config.store}.token`, runtime.random),
-    clock: runtime.clock,
-    log,
-    motionTimeoutMs: Math.max(...Object.values(config.hub.core.maxMs)) + MOTION_GRACE_MS,
+    sync: hub.sync,
+    async load() {
+      const { getRequestListener } = await import('@hono/node-server')
+      const { createLocalApi } = await import('./local-api/local-api.ts')
+      const api = createLocalApi({
+        hubId,
+        core: hub.core,
+        sync: hub.sync,
+        links: () => hub.controllers.links(),
+        token,
+        clock: runtime.clock,
+        log,
+        motionTimeoutMs: Math.max(...Object.values(config.hub.core.maxMs)) + MOTION_GRACE_MS,
+      })
+      const listener = getRequestListener((request) => api.fetch(request))
+      return (request, response) => void listener(request, response)
+    },
   })
-  answer = (request) => api.fetch(request)
   hub.start()
   log.info({ url: listener.url, store: config.store, broker: new URL(mqtt.url).host }, 'the hub runs')
 

@@ -1,4 +1,4 @@
-import { serve } from '@hono/node-server'
+import { createServer, type RequestListener } from 'node:http'
 
 export interface Listener {
   /** Where it listens: `http://127.0.0.1:8081`. */
@@ -6,21 +6,21 @@ export interface Listener {
   close(): void
 }
 
-/**
- * Listens, and resolves when it does. Rejects with a sentence that names the setting where it cannot.
- * `fetch` is asked for each request, so that it may be there later than the port.
- */
+/** Listens, and resolves when it does. Rejects with a sentence that names the setting where it cannot. */
 export function listen(
   { host, port }: { host: string; port: number },
-  fetch: (request: Request) => Response | Promise<Response>,
+  answer: RequestListener,
 ): Promise<Listener> {
   return new Promise((resolve, reject) => {
-    const server = serve({ fetch, hostname: host, port }, (address) => {
-      server.off('error', fail)
-      resolve({ url: `http://${host}:${address.port}`, close: () => void server.close() })
-    })
+    const server = createServer(answer)
     const fail = (error: NodeJS.ErrnoException): void => reject(new Error(reasonOf(error, host, port)))
     server.once('error', fail)
+    server.listen({ port, host }, () => {
+      server.off('error', fail)
+      const address = server.address()
+      const actual = typeof address === 'object' && address ? address.port : port
+      resolve({ url: `http://${host}:${actual}`, close: () => void server.close() })
+    })
   })
 }
 

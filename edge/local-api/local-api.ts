@@ -6,7 +6,6 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 import type { CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { HubCore, LocalOutcome } from '../fulfilment/core-types.ts'
 import type { LinkSummary } from '../hardware/controllers.ts'
-import { failingProbes, type Probes } from '../supervision.ts'
 import type { SyncState } from '../sync/sync.ts'
 import { bearerCheck } from './bearer.ts'
 import { LocalError } from './local-error.ts'
@@ -32,7 +31,6 @@ export interface LocalApiOptions {
   core: LocalCore
   sync: { state(): SyncState }
   links: () => LinkSummary[]
-  probes: Probes
   /** Bearer token of every path below `/api`. */
   token: string
   clock: Clock
@@ -51,8 +49,8 @@ const motions = {
 } as const
 
 /**
- * The hub's own interface, for people who stand before it: it needs neither the cloud nor the internet. `GET /health`
- * is for supervisors and takes no token; all of `/api` takes one.
+ * The hub's own interface, for people who stand before it: it needs neither the cloud nor the internet. All of `/api`
+ * takes a token; `front.ts` answers supervisors.
  */
 export function createLocalApi(options: LocalApiOptions): Hono {
   const { core, log } = options
@@ -72,13 +70,6 @@ export function createLocalApi(options: LocalApiOptions): Hono {
   })
 
   app.get('/', (c) => c.html(page, 200, { 'Content-Security-Policy': pagePolicy }))
-  app.get('/health', (c) => {
-    const failing = failingProbes(options.probes)
-    const { phase, heardMsAgo } = options.sync.state()
-    const status = failing.length === 0 ? 'ok' : 'failing'
-    const body = { status, hub_id: options.hubId, failing, sync: { phase, heard_ms_ago: heardMsAgo } }
-    return c.json(body, failing.length === 0 ? 200 : 503)
-  })
 
   app.use('/api/*', async (c, next) => {
     if (authorized(c.req.header('authorization'))) return next()

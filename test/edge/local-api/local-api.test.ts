@@ -10,7 +10,7 @@ const TOKEN = 'a token of this test'
 const OPERATION = '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012'
 const location = { cabinet: 1, shelf: 2, row: 3 }
 
-function bench(changes: Partial<LocalCore> = {}, probe: () => boolean = () => true) {
+function bench(changes: Partial<LocalCore> = {}) {
   const runtime = fakeRuntime()
   const asked: unknown[] = []
   const ask =
@@ -40,7 +40,6 @@ function bench(changes: Partial<LocalCore> = {}, probe: () => boolean = () => tr
     core,
     sync: { state: () => ({ phase: 'waiting', session: null, heardMsAgo: null, ledger }) },
     links: () => [{ controller: 'bins', port: '/dev/bins', up: false, firmware: null }],
-    probes: { journal: probe },
     token: TOKEN.replaceAll(' ', '-'),
     clock: runtime.clock,
     log: silentLog,
@@ -173,18 +172,6 @@ describe('the local API', () => {
     expect(answer.status).toBe(status)
     expect(answer.json).toHaveProperty('error.code')
     expect(asked).toEqual([])
-  })
-
-  it('tells supervisors without a token whether it makes progress', async () => {
-    const healthy = await bench().app.request('/health')
-    expect(healthy.status).toBe(200)
-    expect(await healthy.json()).toMatchObject({ status: 'ok', hub_id: 1, sync: { phase: 'waiting' } })
-    const broken = bench({}, () => {
-      throw new Error('disk I/O error')
-    })
-    const answer = await broken.app.request('/health')
-    expect(answer.status).toBe(503)
-    expect(await answer.json()).toMatchObject({ failing: ['journal (Error: disk I/O error)'] })
   })
 
   it('hides from strangers what went wrong inside', async () => {

@@ -1,0 +1,39 @@
+import type { RequestListener, ServerResponse } from 'node:http'
+import { failingProbes, type Probes } from '../supervision.ts'
+import type { SyncState } from '../sync/sync.ts'
+
+export interface FrontOptions {
+  hubId: number
+  probes: Probes
+  sync: { state(): SyncState }
+  /** Makes the rest of the local API; called at the first request for it. */
+  load: () => Promise<RequestListener>
+}
+
+/**
+ * Answers `GET /health`, for supervisors, by itself and without a token. The rest of the local API is loaded only when
+ * somebody asks for it, which on most days nobody does: a tenth of the hub's memory is its web framework.
+ */
+export function createFront({ hubId, probes, sync, load }: FrontOptions): RequestListener {
+  let rest: Promise<RequestListener> | undefined
+  return (request, response) => {
+    if (request.method === 'GET' && request.url === '/health') {
+      const failing = failingProbes(probes)
+      const { phase, heardMsAgo } = sync.state()
+      const status = failing.length === 0 ? 'ok' : 'failing'
+      const body = { status, hub_id: hubId, failing, sync: { phase, heard_ms_ago: heardMsAgo } }
+      return answer(response, failing.length === 0 ? 200 : 503, body)
+    }
+    rest ??= load()
+    rest.then(
+      (listener) => listener(request, response),
+      () =>
+        answer(response, 500, { error: { code: 'internal_error', message: 'The hub failed to answer.' } }),
+    )
+  }
+}
+
+function answer(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+  response.end(JSON.stringify(body))
+}

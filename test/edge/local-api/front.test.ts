@@ -1,0 +1,82 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createFront } from '../../../edge/local-api/front.ts'
+import { keptToken } from '../../../edge/local-api/kept-token.ts'
+import { listen, type Listener } from '../../../edge/local-api/listen.ts'
+import { fakeRuntime } from '../support/fake-runtime.ts'
+
+const listeners: Listener[] = []
+afterEach(() => listeners.splice(0).forEach((listener) => listener.close()))
+
+const ledger = { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }
+
+async function front(probe: () => boolean, port = 0) {
+  let loads = 0
+  const answer = createFront({
+    hubId: 3,
+    probes: { journal: probe },
+    sync: { state: () => ({ phase: 'waiting', session: null, heardMsAgo: 12, ledger }) },
+    load: () => {
+      loads++
+      return Promise.resolve((_request, response) => void response.end('"the rest"'))
+    },
+  })
+  const listener = await listen({ host: '127.0.0.1', port }, answer)
+  listeners.push(listener)
+  const get = async (path: string) => {
+    const response = await fetch(listener.url + path)
+    const json: unknown = await response.json()
+    return { status: response.status, json }
+  }
+  return { get, url: listener.url, loads: () => loads }
+}
+
+describe("the local API's front", () => {
+  it('tells supervisors that the hub makes progress, without loading the rest', async () => {
+    const { get, loads } = await front(() => true)
+    expect(await get('/health')).toEqual({
+      status: 200,
+      json: { status: 'ok', hub_id: 3, failing: [], sync: { phase: 'waiting', heard_ms_ago: 12 } },
+    })
+    expect(loads()).toBe(0)
+    expect(await get('/api/state')).toEqual({ status: 200, json: 'the rest' })
+    await get('/')
+    expect(loads()).toBe(1)
+  })
+
+  it('answers 503 to supervisors while a probe fails', async () => {
+    const { get } = await front(() => {
+      throw new Error('disk I/O error')
+    })
+    expect(await get('/health')).toMatchObject({
+      status: 503,
+      json: { status: 'failing', failing: ['journal (Error: disk I/O error)'] },
+    })
+  })
+
+  it('names the setting where its port is in use', async () => {
+    const { url } = await front(() => true)
+    const port = Number(new URL(url).port)
+    await expect(front(() => true, port)).rejects.toThrow(`port ${port} of 127.0.0.1 is in use: set PORT`)
+  })
+})
+
+describe('the kept token', () => {
+  it('is made once, for its owner alone, and refused where it was emptied', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'larder-token-'))
+    try {
+      const path = join(folder, 'hub.token')
+      const token = keptToken(path, fakeRuntime(7).random)
+      expect(token).toMatch(/^[0-9a-f]{48}$/)
+      expect(keptToken(path, fakeRuntime(8).random)).toBe(token)
+      expect(statSync(path).mode & 0o777).toBe(0o600)
+      writeFileSync(path, '\n')
+      expect(() => keptToken(path, fakeRuntime(9).random)).toThrow('set LOCAL_TOKEN')
+      expect(existsSync(path) && readFileSync(path, 'utf8')).toBe('\n')
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
