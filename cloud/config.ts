@@ -9,6 +9,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
+import { defaultGatewaySettings } from './gateway/gateway-settings.ts'
 import { defaultSettings, type CloudSettings } from './settings.ts'
 
 const url = (pattern: RegExp, expected: string) => z.string().regex(pattern, `must be ${expected}`)
@@ -52,6 +53,12 @@ const serviceSettings = {
     schema: numberText(0, 65_535),
     standard: '18830',
     describe: 'Port of the embedded broker; 0 takes any free one. Without meaning where MQTT_URL is set.',
+  },
+  LEASE_MS: {
+    schema: numberText(1000, 3_600_000),
+    standard: String(defaultGatewaySettings.leaseMs),
+    describe:
+      'Of several processes, one that has not heard a hub for so long leaves it to another. Several heartbeats of a hub. Milliseconds.',
   },
   PAYMENTS_URL: {
     schema: url(/^sandbox:$/, 'sandbox:'),

@@ -103,6 +103,7 @@ async function main(): Promise<void> {
     context,
     openTransport,
     processId,
+    gatewaySettings: { leaseMs: config.LEASE_MS },
     processor: createSandbox({ db, runtime }),
     webhookSecret,
     verifyIdentity: identityVerifier({ issuer: issuer.issuer, audience, keys: issuer.keys, clock }),
