@@ -1,0 +1,130 @@
+import BetterSqlite3 from 'better-sqlite3'
+import { openDatabase, type CloudDatabase } from '../../../cloud/store/database.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { collectCloud } from '../../invariants/collect-cloud.ts'
+import { collectHub } from '../../invariants/collect-hub.ts'
+import type { CloudEvidence, Evidence } from '../../invariants/evidence.ts'
+import type { Plant } from './plant.ts'
+import type { Room } from './room.ts'
+
+/** Looks into the books of the running programs, and writes nothing. */
+export interface Auditor {
+  /** Orders of the hub that have not ended, refunds that wait, entries that nobody has acknowledged: in words, or nothing. */
+  unfinished(): Promise<string | undefined>
+  evidence(): Promise<Evidence>
+  close(): Promise<void>
+}
+
+/** `plant` has been seeded, and nobody has bought anything yet: what is in the books now is no business of this run. */
+export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> {
+  const { hubId } = plant
+  const db = openDatabase({ url: plant.databaseUrl })
+  const past = await pastOf(db)
+  /** What operations were for, as journals said that are gone since. */
+  const known: JournaledOperations = { refs: new Map(), commands: new Map() }
+
+  function withJournal<T>(read: (journal: BetterSqlite3.Database) => T): T {
+    const journal = new BetterSqlite3(plant.places.journal, { readonly: true })
+    try {
+      return read(journal)
+    } finally {
+      journal.close()
+    }
+  }
+
+  return {
+    async unfinished() {
+      const q = db.kysely
+      const orders = await q
+        .selectFrom('orders')
+        .select(['id', 'processing_status'])
+        .where('hub_id', '=', hubId)
+        .where('processing_status', '>', OrderStatus.NEW)
+        .where('processing_status', '<', OrderStatus.COMPLETED)
+        .execute()
+      const refunds = await q.selectFrom('refunds').select('id').where('status', '=', 'pending').execute()
+      const outbox = await q.selectFrom('hub_outboxes').selectAll().where('hub_id', '=', hubId).execute()
+      const hub = withJournal(collectHub)
+      const left = [
+        ...orders.map((order) => `order ${order.id} at ${order.processing_status}`),
+        ...refunds.map((refund) => `refund ${refund.id}`),
+        ...outbox.filter(({ base, last }) => last > base).map(() => 'entries of the cloud'),
+        ...(hub.pending > 0 ? ['entries of the hub'] : []),
+        ...(hub.open.length > 0 ? ['operations of the hub'] : []),
+        ...hub.orders
+          .filter(({ finished }) => !finished)
+          .map(({ order_id }) => `order ${order_id} at the hub`),
+      ]
+      return left.length === 0 ? undefined : left.join(', ')
+    },
+    async evidence() {
+      withJournal((journal) => note(journal, known))
+      const state = await room.state()
+      return {
+        world: {
+          motions: await room.actuations(),
+          shelves: plant.seed.shelves.map(({ cabinet, shelf, row, units }) => ({
+            location: `${cabinet}-${shelf}-${row}`,
+            initial: units,
+            restocked: 0,
+            now: state.rows.find((one) => one.cabinet === cabinet && one.shelf === shelf && one.row === row)!
+              .units,
+          })),
+          moving: state.bins
+            .filter(({ door, lift }) => door === 'moving' || lift === 'moving')
+            .map(({ bin }) => bin),
+          unlocked: state.doors.filter(({ locked }) => !locked).map(({ door }) => door),
+          refOfOperation: known.refs,
+          doubleDropsRaised: false,
+        },
+        hub: withJournal(collectHub),
+        cloud: since(past, await collectCloud(db.kysely, hubId)),
+        staleCommands: plant.tap.staleOnly(),
+        commandOfOperation: known.commands,
+      }
+    },
+    close: () => db.close(),
+  }
+}
+
+interface JournaledOperations {
+  refs: Map<string, string>
+  commands: Map<string, string>
+}
+
+function note(journal: BetterSqlite3.Database, { refs, commands }: JournaledOperations): void {
+  const rows = journal
+    .prepare<[], { id: string; ref: string | null; command_id: string | null }>(
+      'SELECT id, ref, command_id FROM operations',
+    )
+    .all()
+  for (const { id, ref, command_id } of rows) {
+    if (ref !== null) refs.set(id, ref)
+    if (command_id !== null) commands.set(id, command_id)
+  }
+}
+
+interface Past {
+  order: number
+  intents: ReadonlySet<string>
+}
+
+async function pastOf({ kysely }: CloudDatabase): Promise<Past> {
+  const last = await kysely.selectFrom('orders').select('id').orderBy('id', 'desc').executeTakeFirst()
+  const intents = await kysely.selectFrom('sandbox_intents').select('id').execute()
+  return { order: last?.id ?? 0, intents: new Set(intents.map(({ id }) => id)) }
+}
+
+/** Without the two years of sales that the demo's data begin with: nothing of them moved here. */
+function since(past: Past, cloud: CloudEvidence): CloudEvidence {
+  const isNew = ({ order_id }: { order_id: number }): boolean => order_id > past.order
+  return {
+    ...cloud,
+    orders: cloud.orders.filter(({ id }) => id > past.order),
+    items: cloud.items.filter(isNew),
+    payments: cloud.payments.filter(isNew),
+    refunds: cloud.refunds.filter(isNew),
+    intents: cloud.intents.filter(({ id }) => !past.intents.has(id)),
+    processorRefunds: cloud.processorRefunds.filter(({ intent_id }) => !past.intents.has(intent_id)),
+  }
+}

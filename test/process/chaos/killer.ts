@@ -1,0 +1,62 @@
+import { sleep, type Clock } from '../../../protocol/model/runtime.ts'
+import type { Chance } from '../../simulation/chance.ts'
+import type { Plant } from './plant.ts'
+import type { ProgramName } from './plant-settings.ts'
+import type { Tally } from './tally.ts'
+
+export interface KillerWorld {
+  plant: Plant
+  chance: Chance
+  clock: Clock
+  tally: Tally
+  /** Resolves when the next request that may change something goes out, or after a moment. */
+  nextRequest: () => Promise<void>
+  /** Mean time between two kills, in milliseconds. */
+  paceMs: number
+}
+
+/** Programs that are killed: one of several cloud processes, the hub, the controllers with their simulator, the broker. */
+const targets = (plant: Plant): ProgramName[] => [...plant.programs]
+
+/**
+ * SIGKILLs at random: which program, and when. Every other one comes within a third of a second after a request went out:
+ * that is when there is most to be lost.
+ */
+export async function killAtRandom(world: KillerWorld, kills: number): Promise<void> {
+  const { plant, chance, clock, tally, paceMs } = world
+  for (let done = 0; done < kills;) {
+    await sleep(clock, chance.between(paceMs * 0.2, paceMs * 1.8))
+    if (chance.happens(0.5)) {
+      await world.nextRequest()
+      await sleep(clock, chance.between(0, 300))
+    }
+    const name = chance.pick(targets(plant))
+    if (!plant.kill(name)) continue
+    tally.hit(`kill ${name}`)
+    done++
+  }
+}
+
+/** Cuts, holds up and slows down the line between hub and broker now and then, until `isOver`. */
+export async function makeWeather(
+  { plant: { proxy }, chance, clock, tally }: KillerWorld,
+  isOver: () => boolean,
+): Promise<void> {
+  while (!isOver()) {
+    await sleep(clock, chance.between(2000, 7000))
+    if (isOver()) return
+    const kind = chance.pick(['cut', 'stall', 'stall', 'delay'] as const)
+    tally.hit(`line ${kind}`)
+    switch (kind) {
+      case 'cut':
+        proxy.cut()
+        break
+      case 'stall':
+        proxy.stall(chance.pick([['up'], ['down'], ['up', 'down']] as const), chance.between(300, 8000))
+        break
+      case 'delay':
+        proxy.delay(chance.between(50, 500), chance.between(1000, 4000))
+        break
+    }
+  }
+}

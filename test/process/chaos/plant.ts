@@ -1,0 +1,163 @@
+import { randomHex } from '../../../protocol/model/ids.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { hubUser } from '../../../protocol/mqtt/topics.ts'
+import { join } from 'node:path'
+import type { SeedResult } from '../../../simulator/demo/demo-file.ts'
+import { prepareData } from '../../../simulator/demo/first-start.ts'
+import { demoPlaces, type DemoPlaces } from '../../../simulator/demo/places.ts'
+import { createSupervisor, type Program, type Supervisor } from '../../../simulator/demo/supervisor.ts'
+import { createCommandTap, type CommandTap } from './command-tap.ts'
+import { setUpMosquitto } from './mosquitto.ts'
+import { commandOf, packageRoot } from './package-root.ts'
+import { environments, quickCloud, quickEdge, type ProgramName } from './plant-settings.ts'
+import { freePorts } from './ports.ts'
+import { startProxy, type Proxy } from './proxy.ts'
+
+export interface PlantOptions {
+  runtime: Runtime
+  /** An empty folder: everything is kept there. */
+  folder: string
+  /** PostgreSQL and Mosquitto, and two cloud processes; or one with SQLite and the broker within. */
+  kind: { type: 'at-scale'; databaseUrl: string } | { type: 'bare' }
+  /** How many times faster than real ones the mechanisms move. */
+  speed: number
+  settings?: { cloud?: Record<string, string>; hub?: Record<string, string> }
+  /** A program ended, and nobody had killed it: how, and where its log is. */
+  onFailure(name: ProgramName, how: string, logFile: string): void
+}
+
+/** All programs of one installation: separate processes, each kept up by a supervisor. */
+export interface Plant {
+  readonly hubId: number
+  readonly seed: SeedResult
+  readonly places: DemoPlaces
+  readonly databaseUrl: string
+  readonly cloudUrls: readonly string[]
+  readonly simulatorUrl: string
+  readonly hubUrl: string
+  readonly hubToken: string
+  readonly proxy: Proxy
+  readonly tap: CommandTap
+  readonly programs: readonly ProgramName[]
+  /** Starts one program, or all. */
+  start(name?: ProgramName): void
+  /** SIGKILL; the supervisor starts it again. False where it is not running just now. */
+  kill(name: ProgramName): boolean
+  /** SIGKILL, and it stays dead until `start`. */
+  halt(name: ProgramName): Promise<void>
+  signal(name: ProgramName, signal: 'SIGSTOP' | 'SIGCONT'): void
+  close(): Promise<void>
+}
+
+const CLOUD_USER = 'larder-cloud'
+
+/** Makes the data of an installation; nothing runs before `start`. */
+export async function createPlant(options: PlantOptions): Promise<Plant> {
+  const { runtime, folder, kind } = options
+  const places = demoPlaces(folder)
+  const isBare = kind.type === 'bare'
+  const [edge, simulator, broker] = (await freePorts(3)) as [number, number, number]
+  const clouds = await freePorts(isBare ? 1 : 2)
+  const ports = { edge, simulator, broker, clouds }
+  const databaseUrl = isBare ? `sqlite:${places.database}` : kind.databaseUrl
+  const cloudPassword = randomHex(runtime.random, 16)
+  const cloudMqttUrl = isBare ? undefined : `mqtt://${CLOUD_USER}:${cloudPassword}@127.0.0.1:${broker}`
+  const environment = environments({ places, ports, databaseUrl, cloudMqttUrl })
+  const seed = prepareData({
+    places,
+    seed: { command: commandOf('cloud/demo/seed'), environment: environment.cloud(0) },
+    hardwareTemplate: join(packageRoot(), 'simulator/hardware/demo-hub.json'),
+  })
+  const hubId = seed.hubs[0]!.hub_id
+  const tap = createCommandTap(hubId, runtime.clock)
+  const proxy = await startProxy({ target: broker, clock: runtime.clock, listenIn: () => tap.listenIn() })
+  const hubToken = randomHex(runtime.random, 16)
+
+  const program = (name: ProgramName, command: string[], settings: Record<string, string>) => ({
+    name,
+    command,
+    environment: settings,
+    logFile: places.log(name),
+  })
+  const programs: Program<ProgramName>[] = [
+    ...clouds.map((_, index) =>
+      program(`cloud-${index + 1}` as ProgramName, commandOf('cloud/main'), {
+        ...environment.cloud(index),
+        ...quickCloud,
+        ...options.settings?.cloud,
+      }),
+    ),
+    program('simulator', commandOf('simulator/main'), environment.simulator(options.speed)),
+    program('hub', commandOf('edge/main'), {
+      ...environment.hub(proxy.port, seed.mqtt_password, hubToken),
+      ...quickEdge,
+      ...options.settings?.hub,
+    }),
+  ]
+  if (!isBare) {
+    const passwords = { [CLOUD_USER]: cloudPassword, [hubUser(hubId)]: seed.mqtt_password }
+    programs.unshift(program('broker', setUpMosquitto({ folder, port: broker, passwords }), {}))
+  }
+
+  const supervisors = new Map<ProgramName, Supervisor>()
+  const pids = new Map<ProgramName, number>()
+  const killed = new Set<number>()
+
+  function start(one: Program<ProgramName>): void {
+    if (supervisors.has(one.name)) return
+    const supervisor = createSupervisor<ProgramName>({
+      programs: [one],
+      runtime,
+      onStarted: (name, pid) => pids.set(name, pid),
+      onDied(name, how) {
+        const pid = pids.get(name)
+        pids.delete(name)
+        if (pid === undefined || !killed.has(pid)) options.onFailure(name, how, one.logFile)
+      },
+    })
+    supervisors.set(one.name, supervisor)
+    supervisor.start()
+  }
+
+  function kill(name: ProgramName): boolean {
+    const pid = pids.get(name)
+    if (pid === undefined || killed.has(pid)) return false
+    killed.add(pid)
+    return process.kill(pid, 'SIGKILL')
+  }
+
+  async function end(name: ProgramName): Promise<void> {
+    const supervisor = supervisors.get(name)
+    supervisors.delete(name)
+    await supervisor?.stop()
+    pids.delete(name)
+  }
+
+  return {
+    hubId,
+    seed,
+    places,
+    databaseUrl,
+    cloudUrls: clouds.map((port) => `http://127.0.0.1:${port}`),
+    simulatorUrl: `http://127.0.0.1:${simulator}`,
+    hubUrl: `http://127.0.0.1:${edge}`,
+    hubToken,
+    proxy,
+    tap,
+    programs: programs.map(({ name }) => name),
+    start(name) {
+      for (const one of programs) if (name === undefined || one.name === name) start(one)
+    },
+    kill,
+    async halt(name) {
+      kill(name)
+      await end(name)
+    },
+    signal: (name, signal) => void process.kill(pids.get(name)!, signal),
+    async close() {
+      await Promise.all(programs.filter(({ name }) => name !== 'broker').map(({ name }) => end(name)))
+      await end('broker')
+      await proxy.close()
+    },
+  }
+}

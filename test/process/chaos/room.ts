@@ -1,0 +1,63 @@
+import { sleep, type Clock } from '../../../protocol/model/runtime.ts'
+import type { HubState } from '../../../simulator/hub-state.ts'
+import type { Motion } from '../../invariants/evidence.ts'
+import type { HubHealth } from '../../../protocol/mqtt/session.ts'
+import type { OrderSummary, FacingStock, UnknownOperation } from '../../../edge/fulfilment/core-types.ts'
+import type { Plant } from './plant.ts'
+
+/** What the hub's local API tells. */
+export interface LocalState {
+  health: HubHealth
+  orders: OrderSummary[]
+  stock: FacingStock[]
+  unknown_operations: UnknownOperation[]
+  sync: { phase: string }
+}
+
+/** The hub's room, for people who stand in it: hands and eyes (the simulator), and the hub's own interface. */
+export interface Room {
+  /** What hands do. False where it is not possible now, or the simulator is dead just now. */
+  act(deed: { action: string; target: string }): Promise<boolean>
+  state(): Promise<HubState>
+  actuations(): Promise<Motion[]>
+  hub(): Promise<LocalState>
+  /** Asks the hub for something. False where it refused, failed, or is dead just now. */
+  atHub(path: string, body?: object): Promise<boolean>
+}
+
+export function roomOf(plant: Plant, clock: Clock): Room {
+  const simulator = `${plant.simulatorUrl}/api/hubs/${plant.hubId}`
+  const authorization = { Authorization: `Bearer ${plant.hubToken}` }
+
+  async function post(url: string, body: object, headers: Record<string, string>): Promise<boolean> {
+    try {
+      const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+      await answer.arrayBuffer()
+      return answer.ok
+    } catch {
+      return false
+    }
+  }
+
+  /** Reads until it is answered: the program may be dead just now. */
+  async function get<T>(url: string, headers: Record<string, string> = {}): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const answer = await fetch(url, { headers, signal: AbortSignal.timeout(5000) })
+        if (answer.ok) return (await answer.json()) as T
+      } catch (error) {
+        if (attempt === 60) throw error
+      }
+      if (attempt === 60) throw new Error(`${url} does not answer`)
+      await sleep(clock, 250)
+    }
+  }
+
+  return {
+    act: (deed) => post(`${simulator}/act`, deed, {}),
+    state: () => get(`${simulator}/state`),
+    actuations: () => get(`${simulator}/actuations`),
+    hub: () => get(`${plant.hubUrl}/api/state`, authorization),
+    atHub: (path, body = {}) => post(`${plant.hubUrl}/api${path}`, body, authorization),
+  }
+}

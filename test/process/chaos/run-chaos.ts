@@ -1,0 +1,144 @@
+import { readFileSync } from 'node:fs'
+import { orderStatusName } from '../../../protocol/model/order-status.ts'
+import { sleep, type Runtime } from '../../../protocol/model/runtime.ts'
+import { violationsOf } from '../../invariants/check.ts'
+import type { Evidence } from '../../invariants/evidence.ts'
+import { seededChance } from '../../simulation/chance.ts'
+import { waitUntilReady } from '../../../simulator/demo/readiness.ts'
+import { createClient } from './client.ts'
+import { createAuditor, type Auditor } from './collect.ts'
+import { killAtRandom, makeWeather } from './killer.ts'
+import { createPlant, type PlantOptions } from './plant.ts'
+import { roomOf } from './room.ts'
+import { shop } from './shopper.ts'
+import { emptyAllBins, keepBinsFree, meddle, settleDoubts } from './staff.ts'
+import { Tally } from './tally.ts'
+
+export interface ChaosOptions extends Pick<PlantOptions, 'runtime' | 'folder' | 'kind' | 'speed'> {
+  seed: number
+  kills: number
+  shoppers: number
+  /** Mean time between two kills, in milliseconds. */
+  paceMs: number
+}
+
+export interface ChaosOutcome {
+  tally: Tally
+  evidence: Evidence
+  /** In words; none is as it should be. */
+  violations: string[]
+}
+
+/** How long everything may take to end once nobody kills any more. */
+const QUIET_WITHIN_MS = 150_000
+
+/**
+ * Orders flow through the real programs while they are killed at random and the hub's line is bad; then calm; then staff
+ * put things in order; then everybody's books are read.
+ */
+export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
+  const { runtime, seed, kills } = options
+  const { clock } = runtime
+  const chance = seededChance(seed)
+  const tally = new Tally()
+  const defects: string[] = []
+  const plant = await createPlant({
+    ...options,
+    onFailure: (name, how, logFile) =>
+      defects.push(`${name} ended by itself (${how}): ${readFileSync(logFile, 'utf8').slice(-600)}`),
+  })
+  try {
+    const room = roomOf(plant, clock)
+    const auditor = await createAuditor(plant, room)
+    plant.start()
+
+    let isOver = false
+    const requests = doorbell(runtime)
+    const client = createClient({ urls: plant.cloudUrls, runtime, tally, onSend: requests.ring })
+    const apiKey = plant.seed.owner.api_key
+    const world = { client, room, clock, tally, hubId: plant.hubId, apiKey, isOpen: () => !isOver }
+    const isUp = await waitUntilReady({
+      clock,
+      baseUrl: plant.cloudUrls[0]!,
+      hubId: plant.hubId,
+      timeoutMs: 60_000,
+      isGivenUp: () => defects.length > 0,
+    })
+    if (!isUp) throw new Error(`the hub does not begin to take orders: ${defects.join('\n')}`)
+
+    const products = [...new Set(plant.seed.shelves.map(({ product_id }) => product_id))]
+    const people = [
+      ...Array.from({ length: options.shoppers }, (_, index) =>
+        shop({ ...world, products, chance: chance.fork() }, `shopper-${seed}-${index}`),
+      ),
+      meddle({ ...world, chance: chance.fork() }),
+      keepBinsFree({ ...world, chance: chance.fork() }),
+    ]
+    const storm = { ...options, plant, clock, tally, nextRequest: requests.next, chance: chance.fork() }
+    const weather = makeWeather({ ...storm, chance: chance.fork() }, () => isOver)
+    await killAtRandom(storm, kills)
+    isOver = true
+    await weather
+    plant.proxy.calm()
+    await Promise.all(people)
+
+    const quiet = async () => {
+      const left = await untilQuiet(auditor, runtime)
+      if (left !== undefined) defects.push(`not at rest: ${left}`)
+    }
+    await quiet()
+    if (!(await emptyAllBins(world))) defects.push('the bins cannot be emptied')
+    await settleDoubts(world)
+    await quiet()
+    const evidence = await auditor.evidence()
+    await auditor.close()
+    note(evidence, tally, plant.tap.seen())
+    return { tally, evidence, violations: [...defects, ...serverErrors(tally), ...inWords(evidence)] }
+  } finally {
+    await plant.close()
+  }
+}
+
+const inWords = (evidence: Evidence): string[] =>
+  violationsOf(evidence).map(({ invariant, text }) => `${invariant}: ${text}`)
+
+/** A process that dies sends no answer at all: whoever answers 500 met something that it does not understand. */
+const serverErrors = (tally: Tally): string[] =>
+  tally
+    .of('answer ')
+    .filter(([name]) => name.endsWith(' 500 internal_error'))
+    .map(([name, count]) => `${count} times ${name}`)
+
+/** Resolves waiting callers when it is rung, or after two seconds. */
+function doorbell({ clock }: Runtime) {
+  let waiting: (() => void)[] = []
+  return {
+    ring: (): void => {
+      for (const wake of waiting.splice(0)) wake()
+    },
+    next: async (): Promise<void> => {
+      const rung = new Promise<void>((resolve) => waiting.push(resolve))
+      await Promise.race([rung, sleep(clock, 2000)])
+      waiting = []
+    },
+  }
+}
+
+async function untilQuiet(auditor: Auditor, { clock }: Runtime): Promise<string | undefined> {
+  const end = clock.monotonic() + QUIET_WITHIN_MS
+  for (;;) {
+    const left = await auditor.unfinished()
+    if (left === undefined || clock.monotonic() > end) return left
+    await sleep(clock, 500)
+  }
+}
+
+function note(evidence: Evidence, tally: Tally, commandsSeen: number): void {
+  const { world, cloud, staleCommands } = evidence
+  for (const order of cloud.orders) tally.hit(`order ${orderStatusName(order.processing_status)}`)
+  for (const motion of world.motions) tally.hit(`motion ${motion.action}`)
+  for (const refund of cloud.refunds) tally.hit(`refund ${refund.reason} ${refund.status}`)
+  for (const payment of cloud.payments) tally.hit(`payment ${payment.method} ${payment.status}`)
+  tally.hit('besides commands that came to the hub', commandsSeen)
+  tally.hit('besides stale commands among them', staleCommands.size)
+}

@@ -1,0 +1,87 @@
+import { sleep, type Clock } from '../../../protocol/model/runtime.ts'
+import { locationKey } from '../../../protocol/model/location.ts'
+import type { Chance } from '../../simulation/chance.ts'
+import { operationOf, unitsFallen } from '../../invariants/motion.ts'
+import type { Client } from './client.ts'
+import type { Room } from './room.ts'
+import type { Tally } from './tally.ts'
+
+export interface StaffWorld {
+  client: Client
+  room: Room
+  clock: Clock
+  chance: Chance
+  tally: Tally
+  hubId: number
+  apiKey: string
+  isOpen: () => boolean
+}
+
+const COMMANDS = ['open_bin', 'close_bin', 'raise_bin', 'lower_bin'] as const
+
+/** Somebody at the owner's who plays with the controls. */
+export async function meddle({ client, clock, chance, hubId, apiKey, isOpen }: StaffWorld): Promise<void> {
+  while (isOpen()) {
+    await sleep(clock, chance.between(2000, 6000))
+    const name = chance.pick(COMMANDS)
+    const path = `/api/v1/owners/controls/${name}?bin=${chance.between(1, 4)}&hub=${hubId}`
+    await client.once({ name, method: 'POST', path, apiKey })
+  }
+}
+
+/** Whose bins the hub is at work on, or a customer still comes for. */
+const ALIVE = ['preparing', 'ready', 'collecting']
+
+/** Somebody at the hub who empties bins that nobody comes for, while people buy. */
+export async function keepBinsFree(world: StaffWorld): Promise<void> {
+  const { room, clock, chance, tally, isOpen } = world
+  while (isOpen()) {
+    await sleep(clock, chance.between(3000, 6000))
+    const { orders } = await room.hub()
+    const wanted = new Set(orders.filter(({ phase }) => ALIVE.includes(phase)).flatMap(({ bins }) => bins))
+    for (const { bin, units } of (await room.state()).bins)
+      if (units > 0 && !wanted.has(binNumber(bin))) {
+        await emptyBin(world, bin)
+        tally.hit('besides bins emptied by staff')
+      }
+  }
+}
+
+async function emptyBin({ room, clock }: Pick<StaffWorld, 'room' | 'clock'>, bin: string): Promise<void> {
+  await room.atHub(`/bins/${binNumber(bin)}/open`)
+  await sleep(clock, 100)
+  await room.act({ action: 'take_items', target: bin })
+  await sleep(clock, 100)
+  await room.atHub(`/bins/${binNumber(bin)}/close`)
+}
+
+const binNumber = (bin: string): number => Number(bin.slice('bin-'.length))
+
+/** When all is calm again: empties and closes every bin. False where that cannot be done. */
+export async function emptyAllBins(world: Pick<StaffWorld, 'room' | 'clock'>): Promise<boolean> {
+  for (let round = 0; round < 20; round++) {
+    const left = (await world.room.state()).bins.filter(({ units, door }) => units > 0 || door !== 'closed')
+    if (left.length === 0) return true
+    for (const { bin } of left) await emptyBin(world, bin)
+    await sleep(world.clock, 500)
+  }
+  return false
+}
+
+/** Counts the rows where the hub is in doubt, and settles by the witness's log what is unknown still. */
+export async function settleDoubts({ room, tally }: Pick<StaffWorld, 'room' | 'tally'>): Promise<void> {
+  const { stock } = await room.hub()
+  const { rows } = await room.state()
+  for (const { location, blocked } of stock) {
+    const units = rows.find((row) => locationKey(row) === locationKey(location))?.units
+    if (!blocked || units === undefined) continue
+    tally.hit('besides rows counted')
+    await room.atHub('/stock/count', { location, units })
+  }
+  const acts = (await room.actuations()).filter((act) => act.action !== 'dispense' || unitsFallen(act) > 0)
+  const happened = new Set(acts.map(operationOf))
+  for (const { operation_id } of (await room.hub()).unknown_operations) {
+    tally.hit('besides operations settled')
+    await room.atHub(`/operations/${operation_id}/settle`, { happened: happened.has(operation_id) })
+  }
+}
