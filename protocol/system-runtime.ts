@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as startTimer } from 'node:timers'
-import type { Random, Runtime } from './model/runtime.ts'
+import { wholeMs, type Random, type Runtime } from './model/runtime.ts'
 
 /** The system's own clock and source of chance. Only `main.ts` files, benchmarks and process tests use it. */
 export function systemRuntime(): Runtime {
@@ -11,7 +11,7 @@ export function systemRuntime(): Runtime {
       monotonic: () => performance.now(),
       after(delayMs, task) {
         // Node turns a delay above 2^31-1 into 1 ms; no timer of ours is that long, and one that is may fire early.
-        const timer = startTimer(task, Math.min(delayMs, 0x7fffffff))
+        const timer = startTimer(task, Math.min(wholeMs(delayMs), 0x7fffffff))
         return () => timer.close()
       },
     },

@@ -48,8 +48,7 @@ export function createTurns(context: () => Context, afterTurn: () => void): Turn
     cancelWake = undefined
     if (ms === undefined || isStopped) return
     const { clock } = context().runtime
-    // Never at once: a deadline that rounding puts at this very instant would be met again and again.
-    cancelWake = clock.after(Math.min(Math.max(1, Math.ceil(ms)), MAX_SLEEP_MS), () => turn(() => {}))
+    cancelWake = clock.after(Math.min(ms, MAX_SLEEP_MS), () => turn(() => {}))
   }
 
   return {

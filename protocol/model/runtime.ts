@@ -11,7 +11,7 @@ export interface Clock {
   now(): number
   /** Monotonic time in milliseconds from an arbitrary start. Deadlines and ages are measured with it. */
   monotonic(): number
-  /** Runs `task` once, no earlier than `delayMs` from now. */
+  /** Runs `task` once, no earlier than `wholeMs(delayMs)` from now: never within the present call, nor at its instant. */
   after(delayMs: number, task: () => void): Cancel
 }
 
@@ -26,6 +26,12 @@ export interface Runtime {
   clock: Clock
   random: Random
 }
+
+/**
+ * A delay as clocks take it: whole milliseconds, rounded up, at least one. A rest that is rounded away would fire at the
+ * same instant, find its deadline a hair ahead, and so on without end.
+ */
+export const wholeMs = (delayMs: number): number => Math.max(1, Math.ceil(delayMs))
 
 /** Runs `task` every `periodMs`, the first time after one period, until cancelled. */
 export function every(clock: Clock, periodMs: number, task: () => void): Cancel {

@@ -27,6 +27,9 @@ const { values } = parseArgs({
   },
 })
 
+/** A seed that runs so long does not come to an end: that is a defect as well. */
+const HUNG_AFTER_S = 120
+
 /** What a worker tells of one seed. */
 interface Told {
   seed: number
@@ -62,11 +65,18 @@ async function swarm(seeds: number, from: number, jobs: number): Promise<number>
     Array.from({ length: Math.min(jobs, seeds) }, () => {
       const worker = fork(import.meta.filename)
       return new Promise<void>((resolve, reject) => {
+        let watch: NodeJS.Timeout | undefined
         const proceed = (): void => {
-          if (next < end) worker.send(next++)
-          else worker.disconnect()
+          if (next >= end) return worker.disconnect()
+          const seed = next++
+          worker.send(seed)
+          watch = setTimeout(() => {
+            console.log(`seed ${seed} has not ended after ${HUNG_AFTER_S} s`)
+            worker.kill('SIGKILL')
+          }, HUNG_AFTER_S * 1000)
         }
         worker.on('message', (told: Told) => {
+          clearTimeout(watch)
           done++
           for (const [name, count] of told.counts) coverage.hit(name, count)
           if (told.problems.length > 0) {

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
+import { wholeMs, type Cancel, type Clock } from '../../protocol/model/runtime.ts'
 
 /** One run of one program, from its start to its stop or crash. Nothing that it planned happens after its end. */
 export interface Life {
@@ -78,7 +78,7 @@ export class Scheduler {
     return {
       now: () => Math.floor(EPOCH + this.time + wallOffset()),
       monotonic: () => this.time - born,
-      after: (delayMs, task) => this.plan(life, delayMs, task),
+      after: (delayMs, task) => this.plan(life, wholeMs(delayMs), task),
     }
   }
 
