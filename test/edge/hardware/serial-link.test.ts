@@ -202,6 +202,23 @@ describe('a serial link', () => {
     expect(said).toEqual(['bins up b0000001', 'bins down: the controller restarted', 'bins up b0000002'])
   })
 
+  it('takes nothing for its own that an earlier session left on the line', () => {
+    const { runtime, controllers, controller, said, results } = bench()
+    controller.mute = true
+    controllers.start()
+    runtime.advance(5)
+    controller.say('~0004 WELCOME proto=1 host=0badcafe fw=1 boot=b0000000 mem=deadbeef count=0')
+    controller.say(`~0005 RES op=${'0'.repeat(32)} state=done moved=1 drops=1 ms=1`)
+    controller.announce()
+    runtime.advance(100)
+    expect(said).toEqual([])
+    controller.mute = false
+    runtime.advance(500)
+    expect(said).toEqual(['bins up b0000001'])
+    expect(controllers.memoryId('bin-1')).toBe('aaaaaaaa')
+    expect(results).toEqual([])
+  })
+
   it('answers a whole frame that it cannot read, so that it does not come for ever', () => {
     const { runtime, controllers, controller } = bench()
     controllers.start()

@@ -1,0 +1,93 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+const main = new URL('../../edge/main.ts', import.meta.url).pathname
+const children = new Set<ChildProcess>()
+let folder: string
+
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-edge-'))))
+afterEach(() => {
+  for (const child of children) child.kill('SIGKILL')
+  children.clear()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Starts the hub's program as the demo does, on a hub without controllers that answer. */
+function run(environment: Record<string, string> = {}) {
+  const HARDWARE = join(folder, 'hardware.json')
+  const devices = [{ kind: 'bin', number: 1 }]
+  const controllers = [{ id: 'bins', port: join(folder, 'no-port'), devices }]
+  writeFileSync(HARDWARE, JSON.stringify({ hubId: 1, controllers, gpio: { chipLabel: 'none', lines: [] } }))
+  const child = fork(main, [], {
+    execArgv: ['--import', 'tsx'],
+    env: {
+      PATH: process.env['PATH'],
+      HARDWARE,
+      MQTT_PASSWORD: 'secret',
+      // Nobody listens there: the hub works with the internet unplugged.
+      MQTT_URL: 'mqtt://127.0.0.1:9',
+      STORE: join(folder, 'data', 'hub.sqlite'),
+      PORT: '0',
+      GPIO: 'none',
+      ...environment,
+    },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  children.add(child)
+  let output = ''
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  const url = new Promise<string>((resolve, reject) => {
+    for (const stream of [child.stdout!, child.stderr!])
+      stream.on('data', (chunk: Buffer) => {
+        output += String(chunk)
+        const match = /"url":"([^"]+)"/.exec(output)
+        if (match) resolve(match[1]!)
+      })
+    void exited.then(() => reject(new Error(output)))
+  })
+  // A program that is meant to fail has no address.
+  url.catch(() => {})
+  return { child, url, exited, output: () => output }
+}
+
+describe("the hub's program", () => {
+  test('runs and is served without the cloud, and ends on SIGTERM', async () => {
+    const { child, url, exited } = run({ LOCAL_TOKEN: 'a-token-of-this-test' })
+    const health = await fetch(`${await url}/health`)
+    expect(await health.json()).toMatchObject({ status: 'ok', hub_id: 1 })
+    const headers = { authorization: 'Bearer a-token-of-this-test' }
+    const state = await fetch(`${await url}/api/state`, { headers })
+    expect(await state.json()).toMatchObject({ health: { bins: [{ bin_number: 1, status: 'offline' }] } })
+    expect((await fetch(`${await url}/api/state`)).status).toBe(401)
+    expect(await (await fetch(await url)).text()).toContain('<title>Larder hub</title>')
+    child.kill('SIGTERM')
+    expect(await exited).toBe(0)
+  })
+
+  test('ends with the program that holds its channel', async () => {
+    const { child, url, exited } = run()
+    await url
+    child.disconnect()
+    expect(await exited).toBe(0)
+  })
+
+  test('names the setting where its port is in use', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as { port: number }
+    const { exited, output } = run({ PORT: String(port) })
+    expect(await exited).toBe(1)
+    expect(output()).toBe(`larder edge: port ${port} of 127.0.0.1 is in use: set PORT to another one\n`)
+    other.close()
+  })
+
+  test('names every setting that is wrong', async () => {
+    const { exited, output } = run({ MQTT_PASSWORD: '', GPIO: 'wires' })
+    expect(await exited).toBe(1)
+    expect(output()).toMatch(/^larder edge: MQTT_PASSWORD .*\nlarder edge: GPIO .*\n$/)
+  })
+})
