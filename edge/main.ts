@@ -79,7 +79,7 @@ async function run(config: EdgeConfig): Promise<void> {
   })
   const probes: Probes = {
     journal: () => store.db.prepare('SELECT count(*) FROM sqlite_schema').get() !== undefined,
-    core: () => hub.core.health().bins.length >= 0,
+    core: () => hub.core.quietMs() < 3 * config.hub.core.housekeepingMs,
   }
   const token = local.token ?? keptToken(`${config.store}.token`, runtime.random)
   answer = createFront({

@@ -63,6 +63,8 @@ export interface HubCore {
   /** As `execute`, for someone at the hub itself: nothing of it is reported as a command. */
   operate(body: CommandBody, reply: (result: CommandResult) => void): void
   health(): HubHealth
+  /** Milliseconds since the core last took a turn; its housekeeping takes one each `housekeepingMs` at the least. */
+  quietMs(): number
   /** Calls `listener` when what `health` says has changed (temperatures aside). */
   onHealthChange(listener: () => void): void
   /** The cloud's time is `clock.monotonic() + offsetMs` from now on. */

@@ -96,6 +96,7 @@ export function createCore(options: CoreOptions): HubCore {
     execute: (command, reply) => execute(context, command, reply),
     operate: (body, reply) => operate(context, body, reply),
     health: () => healthOf(context, doors),
+    quietMs: () => turns.quietMs(),
     onHealthChange: (listener) => void listeners.push(listener),
     setCloudClock(offsetMs) {
       cloud.setOffset(offsetMs)

@@ -10,6 +10,8 @@ import { musterMs, viewBins, viewOrders } from './view.ts'
 /** The hub's turns: each takes one event into the journal together with everything that follows from it. */
 export interface Turns {
   turn: (work: () => void) => void
+  /** Milliseconds since a turn last ended; since the beginning where none has. */
+  quietMs(): number
   stop(): void
 }
 
@@ -19,6 +21,7 @@ const MAX_SLEEP_MS = 60 * 60_000
 export function createTurns(context: () => Context, afterTurn: () => void): Turns {
   let cancelWake: Cancel | undefined
   let isStopped = false
+  let endedAt: number | undefined
 
   function turn(work: () => void): void {
     const { store } = context()
@@ -26,6 +29,7 @@ export function createTurns(context: () => Context, afterTurn: () => void): Turn
       work()
       const sleepMs = settle()
       store.afterCommit(() => {
+        endedAt = context().runtime.clock.monotonic()
         wakeIn(sleepMs)
         afterTurn()
       })
@@ -53,6 +57,7 @@ export function createTurns(context: () => Context, afterTurn: () => void): Turn
 
   return {
     turn,
+    quietMs: () => context().runtime.clock.monotonic() - (endedAt ?? 0),
     stop() {
       isStopped = true
       cancelWake?.()
