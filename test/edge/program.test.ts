@@ -54,7 +54,8 @@ function run(environment: Record<string, string> = {}) {
   return { child, url, exited, output: () => output }
 }
 
-describe("the hub's program", () => {
+// Real programs, on machines that may be busy.
+describe("the hub's program", { timeout: 60_000 }, () => {
   test('runs and is served without the cloud, and ends on SIGTERM', async () => {
     const { child, url, exited } = run({ LOCAL_TOKEN: 'a-token-of-this-test' })
     const health = await fetch(`${await url}/health`)
