@@ -1,4 +1,5 @@
 import type { ControllerIdentity, StoredOperation } from '../hardware/controllers.ts'
+import type { AdoptionRow } from '../journal/adoptions.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import { setAlarm } from './alarm-reports.ts'
 import type { Context } from './context.ts'
@@ -24,15 +25,20 @@ export function meetController(context: Context, controller: string, identity: C
     )
   const isStrange = lastOperation !== null && journal.operations.find(lastOperation) === undefined
   if (!isStrange) {
-    journal.adoptions.put(controller, memoryId, true)
+    journal.adoptions.put(adoption(context, controller, memoryId, 1))
     askAll(context, controller)
     return
   }
   if (known?.adopted === 1) disown(context, controller)
-  journal.adoptions.put(controller, memoryId, false)
+  journal.adoptions.put(adoption(context, controller, memoryId, 0))
   for (const each of context.layout.controllers)
     if (devices.isUp(each) && journal.adoptions.find(each)?.adopted !== 1)
       context.store.afterCommit(() => void context.controllers.list(each, LISTED))
+}
+
+function adoption({ journal }: Context, id: string, memory_id: string, adopted: 0 | 1): AdoptionRow {
+  const known = journal.adoptions.find(id)
+  return { id, memory_id, adopted, continuous: known?.memory_id === memory_id ? known.continuous : 0 }
 }
 
 /** Asks a controller for the outcome of everything of it that is not known (SPEC §5). */
@@ -54,7 +60,7 @@ export function ask(context: Context, operation: OperationRow): void {
  * what the controllers remember.
  */
 function disown(context: Context, controller: string): void {
-  const { journal, outbox, log, askAt, layout, devices, resetInbox } = context
+  const { journal, outbox, log, askAt, knownMemories, resetInbox } = context
   log.error({ controller }, 'the journal is older than its controllers: beginning anew from the cloud')
   journal.orders.deleteAll()
   journal.bins.releaseAll()
@@ -64,10 +70,10 @@ function disown(context: Context, controller: string): void {
   journal.held.take()
   journal.meta.setLive(false)
   askAt.clear()
-  for (const each of layout.controllers) {
-    const memoryId = devices.memoryOf(each)
-    if (memoryId !== undefined) journal.adoptions.put(each, memoryId, false)
-    else if (journal.adoptions.find(each)) journal.adoptions.put(each, '', false)
+  for (const known of journal.adoptions.all()) {
+    // A memory that the copy knew already, and that is still the same, holds all that happened since the copy was made.
+    const continuous = knownMemories.get(known.id) === known.memory_id ? 1 : 0
+    journal.adoptions.put({ ...known, adopted: 0, continuous })
   }
   outbox.forget('ledger', outbox.position('ledger').last)
   outbox.forgetEpochs()
@@ -78,11 +84,12 @@ function disown(context: Context, controller: string): void {
 
 /** Takes over what a controller remembers. */
 export function importListed(context: Context, controller: string, listed: readonly StoredOperation[]): void {
-  const { journal, devices } = context
-  const memoryId = devices.memoryOf(controller)
-  if (memoryId === undefined || journal.adoptions.find(controller)?.adopted === 1) return
-  for (const operation of listed) importOperation(context, controller, memoryId, operation)
-  journal.adoptions.put(controller, memoryId, true)
+  const { journal } = context
+  const known = journal.adoptions.find(controller)
+  if (!context.devices.isUp(controller) || !known || known.adopted === 1) return
+  for (const operation of listed) importOperation(context, controller, known.memory_id, operation)
+  const isWhole = listed.length < LISTED
+  journal.adoptions.put({ ...known, adopted: 1, continuous: isWhole ? known.continuous : 0 })
   if (journal.meta.isLive()) accountImported(context)
 }
 

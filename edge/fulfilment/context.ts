@@ -23,6 +23,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   devices: Devices
   cloud: CloudClock
   ledger: Ledger
+  /** Controllers' memories that the journal knew when it was opened. */
+  knownMemories: ReadonlyMap<string, string>
   /** On the monotonic clock. */
   startedAt: number
   waiters: Map<string, Waiter[]>

@@ -51,6 +51,7 @@ export function createCore(options: CoreOptions): HubCore {
     devices,
     cloud,
     ledger: createLedger(journal, outbox, cloud.now),
+    knownMemories: new Map(journal.adoptions.all().map((known) => [known.id, known.memory_id])),
     startedAt: runtime.clock.monotonic(),
     waiters: new Map(),
     askAt: new Map(),

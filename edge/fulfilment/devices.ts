@@ -37,8 +37,6 @@ export interface Devices {
   note(event: DeviceEvent): void
   /** Lets a device rest after a failure: doubling with each in a row. */
   rest(device: string, firstMs: number, maxMs: number): void
-  /** Lets a device rest for so long at least. */
-  restFor(device: string, ms: number): void
   endRest(device: string): void
   restMs(device: string): number
 }
@@ -98,10 +96,6 @@ export function createDevices(layout: Layout, clock: Clock): Devices {
       const failures = (rests.get(device)?.failures ?? 0) + 1
       const ms = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))
       rests.set(device, { until: clock.monotonic() + ms, failures })
-    },
-    restFor(device, ms) {
-      const { until, failures } = rests.get(device) ?? { until: 0, failures: 0 }
-      rests.set(device, { until: Math.max(until, clock.monotonic() + ms), failures })
     },
     endRest: (device) => void rests.delete(device),
     restMs: (device) => Math.max(0, (rests.get(device)?.until ?? 0) - clock.monotonic()),

@@ -2,6 +2,7 @@ import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import type { UnitRow } from '../journal/orders.ts'
+import { doubtUnits } from './doubts.ts'
 import { giveUpRunning } from './give-up.ts'
 import type { Context } from './context.ts'
 import { progressOf } from './ledger.ts'
@@ -141,6 +142,7 @@ export function inherit(context: Context, orderId: number): void {
   if (!order) return
   giveUpRunning(context, orderId)
   completeUnits(context, orderId, 'doubtful')
+  doubtUnits(context, orderId)
   const units = journal.orders.units(orderId)
   if (!units.some((unit) => unit.state === 'dropped')) {
     const reason = 'hub_replaced'

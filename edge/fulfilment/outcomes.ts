@@ -108,9 +108,8 @@ function settled({ ledger }: Context, operation: OperationRow, happened: boolean
 
 /** Nobody can say (I1): never tried again by itself, and its facing gives nothing until it is settled. */
 export function becomeUnknown(context: Context, operation: OperationRow, end: OperationEnd): void {
-  const { journal, ledger, devices, settings } = context
+  const { journal, ledger } = context
   journal.operations.end(operation.id, { ...end, state: 'unknown' })
-  if (operation.action === 'dispense') devices.restFor(operation.device, settings.lateDropMs)
   const unit = unitOf(context, operation)
   if (unit?.state === 'running') journal.orders.setUnit(unit, 'doubtful', operation.bin)
   ledger.report({

@@ -122,8 +122,8 @@ function viewOrder(
     settlingMs: Math.max(
       0,
       ...unknown
-        .filter((operation) => operation.order_id === order.id && operation.action === 'dispense')
-        .map((operation) => context.devices.restMs(operation.device)),
+        .filter((operation) => operation.order_id === order.id)
+        .map((operation) => hangingMs(context, operation, operation.device)),
     ),
     accounted,
   }
@@ -145,9 +145,18 @@ function viewFacings(
       blocked: unknown.some((operation) => isAt(operation, facing)),
       up: isMustered && isUsable(context, device),
       busy: open.some((operation) => operation.device === device),
-      restMs: context.devices.restMs(device),
+      restMs: Math.max(
+        context.devices.restMs(device),
+        ...unknown.map((each) => hangingMs(context, each, device)),
+      ),
     }
   })
+}
+
+/** How long a unit of the cabinet, of which nobody knows whether it fell, may still hang and fall. */
+function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: string): number {
+  if (unknown.device !== device || unknown.action !== 'dispense' || unknown.ended_at === null) return 0
+  return Math.min(settings.lateDropMs, unknown.ended_at + settings.lateDropMs - cloud.now())
 }
 
 /** Whether the operation dispensed from this place. */

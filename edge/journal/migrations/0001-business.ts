@@ -13,7 +13,9 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT RO
 CREATE TABLE controllers (
   id TEXT PRIMARY KEY,
   memory_id TEXT NOT NULL,
-  adopted INTEGER NOT NULL
+  adopted INTEGER NOT NULL,
+  -- Its memory holds all that happened since this store, a copy, was made.
+  continuous INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE operations (
