@@ -25,6 +25,8 @@ export interface Room {
   atHub(path: string, body?: object): Promise<boolean>
 }
 
+const PATIENCE_MS = 90_000
+
 export function roomOf(plant: Plant, clock: Clock): Room {
   const simulator = `${plant.simulatorUrl}/api/hubs/${plant.hubId}`
   const authorization = { Authorization: `Bearer ${plant.hubToken}` }
@@ -41,16 +43,14 @@ export function roomOf(plant: Plant, clock: Clock): Room {
 
   /** Reads until it is answered: the program may be dead just now. */
   async function get<T>(url: string, headers: Record<string, string> = {}): Promise<T> {
-    for (let attempt = 0; ; attempt++) {
+    for (const end = clock.monotonic() + PATIENCE_MS; clock.monotonic() < end; await sleep(clock, 250))
       try {
         const answer = await fetch(url, { headers, signal: AbortSignal.timeout(5000) })
         if (answer.ok) return (await answer.json()) as T
-      } catch (error) {
-        if (attempt === 60) throw error
+      } catch {
+        // It is dead, or just being started.
       }
-      if (attempt === 60) throw new Error(`${url} does not answer`)
-      await sleep(clock, 250)
-    }
+    throw new Error(`${url} does not answer`)
   }
 
   return {

@@ -67,13 +67,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     if (!isUp) throw new Error(`the hub does not begin to take orders: ${defects.join('\n')}`)
 
     const products = [...new Set(plant.seed.shelves.map(({ product_id }) => product_id))]
-    const people = [
+    const lives = [
       ...Array.from({ length: options.shoppers }, (_, index) =>
         shop({ ...world, products, chance: chance.fork() }, `shopper-${seed}-${index}`),
       ),
       meddle({ ...world, chance: chance.fork() }),
       keepBinsFree({ ...world, chance: chance.fork() }),
     ]
+    const people = lives.map((life) => life.catch((error: unknown) => void defects.push(String(error))))
     const storm = { ...options, plant, clock, tally, nextRequest: requests.next, chance: chance.fork() }
     const weather = makeWeather({ ...storm, chance: chance.fork() }, () => isOver)
     await killAtRandom(storm, kills)

@@ -1,0 +1,259 @@
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { waitUntilReady } from '../../simulator/demo/readiness.ts'
+import { violationsOf } from '../invariants/check.ts'
+import type { Motion } from '../invariants/evidence.ts'
+import { createClient, type ApiAnswer, type Client } from './chaos/client.ts'
+import { createAuditor, type Auditor } from './chaos/collect.ts'
+import { newCustomer, type Customer } from './chaos/customer.ts'
+import { createPlant, type Plant } from './chaos/plant.ts'
+import { roomOf, type Room } from './chaos/room.ts'
+import { emptyAllBins, settleDoubts } from './chaos/staff.ts'
+import { Tally } from './chaos/tally.ts'
+
+const runtime = systemRuntime()
+const { clock } = runtime
+const tally = new Tally()
+const failures: string[] = []
+
+let folder: string
+let plant: Plant
+let room: Room
+let client: Client
+let auditor: Auditor
+let customers = 0
+
+// One installation for all of it: each test leaves it in order, and what it did is in the books that the next one checks.
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'larder-cut-off-'))
+  plant = await createPlant({
+    runtime,
+    folder,
+    kind: { type: 'bare' },
+    speed: 5,
+    settings: { cloud: { COMMAND_TIMEOUT_MS: '2000', UNCLAIMED_TIMEOUT_MS: '120000' } },
+    onFailure: (name, how, logFile) =>
+      failures.push(`${name} ended by itself (${how}): ${readFileSync(logFile, 'utf8').slice(-600)}`),
+  })
+  room = roomOf(plant, clock)
+  client = createClient({ urls: plant.cloudUrls, runtime, tally })
+  auditor = await createAuditor(plant, room)
+  plant.start()
+  await untilItSells()
+}, 120_000)
+
+afterAll(async () => {
+  await auditor.close()
+  await plant.close()
+  rmSync(folder, { recursive: true })
+})
+
+async function untilItSells(): Promise<void> {
+  const isUp = await waitUntilReady({
+    clock,
+    baseUrl: plant.cloudUrls[0]!,
+    hubId: plant.hubId,
+    timeoutMs: 60_000,
+    isGivenUp: () => failures.length > 0,
+  })
+  expect(failures).toEqual([])
+  expect(isUp).toBe(true)
+}
+
+/** Products that stand in many rows, so that no test runs short: a customer buys `units` of them, one of each. */
+const cart = (first: number, units: number) =>
+  Array.from({ length: units }, (_, index) => ({ product_id: first + index, quantity: 1 }))
+
+function customer(first: number, units: number): Promise<Customer> {
+  return newCustomer({ plant, client, room }, `cut-off-${customers++}`, cart(first, units))
+}
+
+async function until(condition: () => Promise<boolean>, timeout = 30_000): Promise<void> {
+  await vi.waitUntil(condition, { timeout, interval: 50 })
+}
+
+const hasReached = async ({ order }: Customer, status: OrderStatus): Promise<boolean> =>
+  (await order()).processing_status >= status
+
+/** The order as the hub's own interface shows it. */
+const atHub = async ({ orderId }: Customer) =>
+  (await room.hub()).orders.find((order) => order.order_id === orderId)
+
+const motionsSince = async (n: number): Promise<Motion[]> =>
+  (await room.actuations()).filter((motion) => motion.n > n)
+const lastMotion = async (): Promise<number> => (await room.actuations()).at(-1)?.n ?? 0
+const dispensed = (motions: readonly Motion[]): number =>
+  motions.filter(({ action }) => action === 'dispense').length
+
+/** Opens by way of the cloud and takes, until the order has ended. */
+async function collect(buyer: Customer): Promise<void> {
+  await until(async () => {
+    const { processing_status: status } = await buyer.order()
+    if (status >= OrderStatus.COMPLETED) return true
+    if (status >= OrderStatus.READY && (await buyer.open())) await buyer.take()
+    return false
+  })
+}
+
+/** Somebody puts things in order; then everybody's books must agree, on everything since the beginning. */
+async function expectBooksToAgree(): Promise<void> {
+  await vi.waitUntil(async () => (await auditor.unfinished()) === undefined, { timeout: 60_000 })
+  expect(await emptyAllBins({ room, clock })).toBe(true)
+  await settleDoubts({ room, tally })
+  await vi.waitUntil(async () => (await auditor.unfinished()) === undefined, { timeout: 60_000 })
+  expect(violationsOf(await auditor.evidence())).toEqual([])
+  expect(failures).toEqual([])
+}
+
+const openBin = (bin: number): Promise<ApiAnswer | undefined> =>
+  client.once({
+    name: 'open_bin',
+    method: 'POST',
+    path: `/api/v1/owners/controls/open_bin?bin=${bin}&hub=${plant.hubId}`,
+    apiKey: plant.seed.owner.api_key,
+  })
+
+const detailsOf = (answer: ApiAnswer | undefined): unknown =>
+  (answer?.body as { error: { details: unknown } } | undefined)?.error.details
+
+test('with the cloud stopped an accepted order is dispensed and collected, and is reported later', async () => {
+  const before = await lastMotion()
+  const buyer = await customer(1, 3)
+  await buyer.pay()
+  await until(async () => (await atHub(buyer)) !== undefined)
+  plant.signal('cloud-1', 'SIGSTOP')
+  expect(dispensed(await motionsSince(before))).toBeLessThan(3)
+
+  await until(async () => (await atHub(buyer))?.phase === 'ready')
+  expect(dispensed(await motionsSince(before))).toBe(3)
+  await plant.halt('cloud-1')
+  for (const bin of (await atHub(buyer))!.bins) {
+    expect(await room.atHub(`/bins/${bin}/open`)).toBe(true)
+    expect(await room.act({ action: 'take_items', target: `bin-${bin}` })).toBe(true)
+  }
+  await until(async () => (await atHub(buyer))?.phase === 'completed')
+
+  plant.start('cloud-1')
+  await until(() => hasReached(buyer, OrderStatus.COMPLETED))
+  expect(await buyer.order()).toMatchObject({
+    processing_status_name: 'COMPLETED',
+    payment_status: 'completed',
+  })
+  expect(dispensed(await motionsSince(before))).toBe(3)
+  await untilItSells()
+  await expectBooksToAgree()
+}, 120_000)
+
+test('a command to a hub that is offline fails at once and never runs later', async () => {
+  const before = await lastMotion()
+  await plant.halt('hub')
+  await until(async () => (await networkStatus()) === 'disconnected')
+  const asked = clock.monotonic()
+  const answer = await openBin(2)
+  expect(clock.monotonic() - asked).toBeLessThan(1000)
+  expect(answer).toMatchObject({ status: 502, code: 'hardware_error' })
+  expect(detailsOf(answer)).toMatchObject({ reason: 'offline' })
+
+  plant.start('hub')
+  await untilItSells()
+  expect(await motionsSince(before)).toEqual([])
+  await expectBooksToAgree()
+}, 120_000)
+
+test('a command that the line holds back past its time is refused by the hub', async () => {
+  const before = await lastMotion()
+  const stale = plant.tap.staleOnly().size
+  plant.proxy.stall(['down'], 7000)
+  const answer = await openBin(2)
+  expect(answer).toMatchObject({ status: 504, code: 'hardware_error' })
+  expect(detailsOf(answer)).toMatchObject({ reason: 'timeout', outcome: 'unknown' })
+  await until(() => Promise.resolve(plant.tap.staleOnly().size === stale + 1))
+  // One that comes in time is carried out, after the late one was judged.
+  expect(await openBin(3)).toMatchObject({ status: 200 })
+  expect((await motionsSince(before)).map(({ device, action }) => [device, action])).toEqual([
+    ['bin-3', 'open_door'],
+  ])
+  await expectBooksToAgree()
+}, 120_000)
+
+test('a hub whose store is deleted goes on with what cloud and controllers know, and doubles nothing', async () => {
+  const ready = await customer(11, 2)
+  await ready.pay()
+  await until(() => hasReached(ready, OrderStatus.READY))
+  const before = await lastMotion()
+  const begun = await customer(15, 4)
+  await begun.pay()
+  await until(async () => dispensed(await motionsSince(before)) >= 2)
+  await plant.halt('hub')
+  await auditor.evidence()
+  for (const suffix of ['', '-wal', '-shm']) rmSync(plant.places.journal + suffix, { force: true })
+  plant.start('hub')
+
+  await collect(ready)
+  expect(await ready.order()).toMatchObject({
+    processing_status_name: 'COMPLETED',
+    payment_status: 'completed',
+  })
+  await collect(begun)
+  expect(dispensed(await motionsSince(before))).toBeLessThanOrEqual(3)
+  const { items, payment_status } = await begun.order()
+  expect(items.some((item) => item.qty_dropped < item.qty)).toBe(true)
+  expect(['partially_refunded', 'refunded']).toContain(payment_status)
+
+  await untilItSells()
+  const next = await customer(11, 2)
+  await next.pay()
+  await collect(next)
+  expect(await next.order()).toMatchObject({ processing_status_name: 'COMPLETED' })
+  await expectBooksToAgree()
+}, 120_000)
+
+test('a hub whose store is restored from an older copy goes on likewise', async () => {
+  await plant.halt('hub')
+  const copy = join(folder, 'copy.sqlite')
+  const suffixes = ['', '-wal'].filter((suffix) => existsSync(plant.places.journal + suffix))
+  for (const suffix of suffixes) copyFileSync(plant.places.journal + suffix, copy + suffix)
+  plant.start('hub')
+  await untilItSells()
+
+  const before = await lastMotion()
+  const done = await customer(21, 2)
+  await done.pay()
+  await collect(done)
+  const ready = await customer(23, 2)
+  await ready.pay()
+  await until(() => hasReached(ready, OrderStatus.READY))
+  const begun = await customer(25, 4)
+  await begun.pay()
+  await until(async () => dispensed(await motionsSince(before)) >= 6)
+  await plant.halt('hub')
+  await auditor.evidence()
+  for (const suffix of ['', '-wal', '-shm']) rmSync(plant.places.journal + suffix, { force: true })
+  for (const suffix of suffixes) copyFileSync(copy + suffix, plant.places.journal + suffix)
+  plant.start('hub')
+
+  await collect(ready)
+  await collect(begun)
+  expect(await ready.order()).toMatchObject({ processing_status_name: 'COMPLETED' })
+  expect(dispensed(await motionsSince(before))).toBeLessThanOrEqual(7)
+  await untilItSells()
+  const next = await customer(21, 2)
+  await next.pay()
+  await collect(next)
+  expect(await next.order()).toMatchObject({ processing_status_name: 'COMPLETED' })
+  await expectBooksToAgree()
+}, 120_000)
+
+async function networkStatus(): Promise<unknown> {
+  const answer = await client.once({
+    name: 'health',
+    method: 'GET',
+    path: `/api/v1/owners/hubs/get_hub_health/?hub_id=${plant.hubId}`,
+    apiKey: plant.seed.owner.api_key,
+  })
+  return (answer?.body as { network_status?: unknown } | undefined)?.network_status
+}
