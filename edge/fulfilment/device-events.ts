@@ -15,12 +15,21 @@ export function applyDeviceEvent(context: Context, event: DeviceEvent): void {
 /**
  * A unit fell after its operation's result. The controller has counted it in the operation's record (SPEC §8): it is
  * asked for the record, whose count may be heard twice without harm. Whose it was may be unknown: then only people know.
+ * So it is where the operation has dropped its own already, and of another one at that cabinet nobody knows whether its
+ * unit still hangs: one sensor watches all rows.
  */
 function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): void {
   const { journal, store, controllers } = context
   const operation = operationId === undefined ? undefined : journal.operations.find(operationId)
   if (!operation) {
     setAlarm(context, 'unexpected_drop', device, true, operationId ?? 'a unit fell by itself')
+    return
+  }
+  const mayHang = journal.operations
+    .unknown()
+    .some((other) => other.device === device && other.id !== operation.id)
+  if (operation.state === 'done' && mayHang) {
+    setAlarm(context, 'unexpected_drop', device, true, `after ${operation.id}, while another unit may hang`)
     return
   }
   journal.operations.markRecheck(operation.id, true)

@@ -14,6 +14,11 @@ export interface Stage {
   chance: Chance
   coverage: Coverage
   isStormy(): boolean
+  /**
+   * Which of its two memories the hub may lose: its journal, or its controllers' memory of operations. Where both are lost
+   * between an act and its report, nothing is left to reconcile from.
+   */
+  mayLose: 'journal' | 'controller memory'
 }
 
 type Blow = (stage: Stage) => void
@@ -47,7 +52,7 @@ const blows: Record<string, { weight: number; strike: Blow }> = {
     weight: 0.25,
     strike: ({ hub, coverage }) => hub.restore() || coverage.hit('no copy yet'),
   },
-  'store lost': { weight: 0.15, strike: ({ hub }) => hub.loseStore() },
+  'store lost': { weight: 0.3, strike: loseStore },
 }
 
 const TOTAL = Object.values(blows).reduce((sum, { weight }) => sum + weight, 0)
@@ -68,8 +73,19 @@ export function startStorm(stage: Stage, meanMs: number): void {
   next()
 }
 
-function hardwareFault({ room, chance, coverage }: Stage): void {
+function restoreStore({ hub, mayLose, coverage }: Stage): void {
+  if (mayLose === 'journal' && hub.restore()) coverage.hit('fault store restored from a copy')
+}
+
+function loseStore({ hub, mayLose, coverage }: Stage): void {
+  if (mayLose !== 'journal') return
+  hub.loseStore()
+  coverage.hit('fault store lost indeed')
+}
+
+function hardwareFault({ room, chance, coverage, mayLose }: Stage): void {
   const type = chance.pick(faultTypes)
+  if (type === 'memory_loss' && mayLose !== 'controller memory') return
   const kind = faultKinds[type]
   coverage.hit(`fault hardware ${type}`)
   room.hub.faults.raise({

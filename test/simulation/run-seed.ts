@@ -58,9 +58,19 @@ export async function runSeed(seed: number): Promise<SeedOutcome> {
   })
 
   const stormMs = chance.between(3, 12) * MINUTE
+  const mayLose = chance.pick(['journal', 'controller memory'] as const)
   let stormy = true
   const sleep = (ms: number): Promise<void> => new Promise((resolve) => room.plan(ms, resolve))
-  const stage = { room, network, hub, cloud, chance: chance.fork(), coverage, isStormy: () => stormy }
+  const stage = {
+    room,
+    network,
+    hub,
+    cloud,
+    chance: chance.fork(),
+    coverage,
+    isStormy: () => stormy,
+    mayLose,
+  }
   const people = {
     room,
     coverage,
