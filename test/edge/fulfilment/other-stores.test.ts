@@ -113,6 +113,50 @@ test('an order that an earlier store may have begun, and that nobody remembers, 
   expect(bench.dispenses()).toEqual([])
 })
 
+test('what a lost store and a lost memory leave in doubt is listed, blocked, and settled by counts', () => {
+  const bench = HubBench.ready()
+  const order = bench.order(1, { 4: 2 })
+  bench.apply({ kind: 'order.queued', order })
+  bench.runUntil(() => bench.entries('stock.dropped').length === 1)
+  bench.kill()
+  bench.fault('memory_loss', 'vending')
+  bench.run(3000)
+  bench.restartOn()
+  bench.run(3000)
+  const lines = [{ line_id: 10, dropped: 0, bins: [] }]
+  bench.apply(snapshotAfter(bench, [], [{ order, status: OrderStatus.QUEUED, lines }]))
+  bench.run(3000)
+  expect(bench.phase(1)).toBe('failed')
+  expect(bench.entries('order.failed')[0]?.lines).toMatchObject([{ dropped: 0, doubtful: 2 }])
+  expect(bench.core.unknownOperations()).toHaveLength(2)
+  expect(bench.core.stock().filter((facing) => facing.blocked)).toMatchObject([{ product_id: 4 }])
+  bench.core.count({ cabinet: 2, shelf: 1, row: 2 }, bench.shelf('2-1-2'))
+  expect(bench.core.unknownOperations()).toEqual([])
+  expect(bench.entries('operation.settled').filter((entry) => entry.happened)).toHaveLength(
+    6 - bench.shelf('2-1-2'),
+  )
+  expect(bench.stockErrors()).toEqual([])
+})
+
+test('after a copy was restored, memories that reach back tell also what never happened', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 3: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  const copy = bench.copy()
+  const order = bench.order(2, { 4: 2 })
+  bench.apply({ kind: 'order.queued', order })
+  bench.runUntil(() => bench.dispenses().length === 2)
+  bench.run(100)
+  bench.restartOn(copy)
+  bench.run(5000)
+  const lines = [{ line_id: 20, dropped: 0, bins: [] }]
+  const known = snapshotAfter(bench, [], [{ order, status: OrderStatus.QUEUED, lines }])
+  bench.apply(known)
+  bench.runUntil(() => bench.phase(2) === 'ready')
+  expect(bench.entries('order.ready')[0]?.lines).toMatchObject([{ dropped: 1, doubtful: 0 }])
+  expect(bench.core.unknownOperations()).toEqual([])
+})
+
 test('after its start the hub waits for every cabinet before one dispenses', () => {
   const bench = HubBench.ready()
   bench.kill()
