@@ -4,7 +4,7 @@ import type { CloudContext } from '../context.ts'
 import { ApiError } from '../http/api-error.ts'
 import type { Tx } from '../store/database.ts'
 import { hubIntake, requireAccepting } from './intake.ts'
-import { lockOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
+import { LAST_ACTIVE, lockOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
 
 /** The user's active order at a hub, or a new, empty cart there (contract §10). */
 export function createOrder(
@@ -56,7 +56,7 @@ function activeOrder(tx: Tx, userId: number, hubId: number): Promise<OrderRow | 
     .selectAll()
     .where('user_id', '=', userId)
     .where('hub_id', '=', hubId)
-    .where('processing_status', '<=', OrderStatus.COLLECTING)
+    .where('processing_status', '<=', LAST_ACTIVE)
     .executeTakeFirst()
 }
 

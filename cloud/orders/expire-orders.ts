@@ -1,7 +1,8 @@
+import { sql } from 'kysely'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { CloudContext } from '../context.ts'
 import { moveOrder } from './move-order.ts'
-import { lockOrder } from './order-rows.ts'
+import { LAST_ACTIVE, lockOrder } from './order-rows.ts'
 
 const BATCH = 100
 
@@ -15,6 +16,7 @@ export async function expireIdleOrders(context: CloudContext): Promise<number[]>
   const idle = await db.kysely
     .selectFrom('orders')
     .select('id')
+    .where('processing_status', '<=', LAST_ACTIVE)
     .where('processing_status', '=', OrderStatus.NEW)
     .where('updated_at', '<=', before)
     .orderBy('updated_at')
@@ -35,7 +37,7 @@ export async function expireIdleOrders(context: CloudContext): Promise<number[]>
 export async function purgeExpiredOrders({ db, runtime, settings }: CloudContext): Promise<number[]> {
   const purged = await db.kysely
     .deleteFrom('orders')
-    .where('processing_status', '=', OrderStatus.EXPIRED)
+    .where('processing_status', '=', sql.lit(OrderStatus.EXPIRED))
     .where('finished_at', '<=', runtime.clock.now() - settings.purgeExpiredMs)
     .where((eb) =>
       eb.not(

@@ -1,9 +1,10 @@
-import { isActive, OrderStatus } from '../../protocol/model/order-status.ts'
+import { isActive } from '../../protocol/model/order-status.ts'
 import type { BinHealth } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../context.ts'
 import { hubState, type HubState } from '../gateway/hub-state.ts'
 import { ApiError } from '../http/api-error.ts'
 import type { Queries } from '../store/database.ts'
+import { LAST_ACTIVE } from './order-rows.ts'
 
 /** Whether and why not a hub takes an order now, as `details.reason` says it. */
 export type Refusal = 'hub_inactive' | 'orders_stopped' | 'hub_offline' | 'hub_not_ready'
@@ -73,7 +74,7 @@ async function claimedBins(q: Queries, hubId: number): Promise<Set<number>> {
     .select(['reserved_bin', 'processing_status'])
     .where('hub_id', '=', hubId)
     .where('reserved_bin', 'is not', null)
-    .where('processing_status', '<=', OrderStatus.COLLECTING)
+    .where('processing_status', '<=', LAST_ACTIVE)
     .execute()
   return new Set(
     claims.filter((order) => isActive(order.processing_status)).map((order) => order.reserved_bin!),

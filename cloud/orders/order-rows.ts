@@ -1,10 +1,17 @@
-import type { Selectable } from 'kysely'
+import { sql, type Selectable } from 'kysely'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { ApiError } from '../http/api-error.ts'
 import type { Queries, Tx } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
 
 export type OrderRow = Selectable<Tables['orders']>
 export type ItemRow = Selectable<Tables['order_items']>
+
+/**
+ * For `processing_status <= LAST_ACTIVE`. It stands in the statement itself: as a parameter it would keep the database
+ * from the indexes that hold active orders alone.
+ */
+export const LAST_ACTIVE = sql.lit(OrderStatus.COLLECTING)
 
 /** An order, locked to the end of the transaction. Every change of an order, its payments or refunds begins with this. */
 export function lockOrder(tx: Tx, orderId: number): Promise<OrderRow | undefined> {

@@ -4,7 +4,7 @@ import { hubState } from '../gateway/hub-state.ts'
 import { enqueue } from '../gateway/outbox.ts'
 import type { Tx } from '../store/database.ts'
 import { endUndelivered } from './apply-hub-entry.ts'
-import { lockOrder, type OrderRow } from './order-rows.ts'
+import { LAST_ACTIVE, lockOrder, type OrderRow } from './order-rows.ts'
 
 const BATCH = 100
 
@@ -18,6 +18,7 @@ export async function endOrdersOfSilentHubs(context: CloudContext): Promise<numb
   const late = await db.kysely
     .selectFrom('orders')
     .select('id')
+    .where('processing_status', '<=', LAST_ACTIVE)
     .where('processing_status', 'in', [OrderStatus.QUEUED, OrderStatus.PREPARING])
     .where('queued_at', '<=', runtime.clock.now() - settings.startWithinMs - settings.prepareTimeoutMs)
     .orderBy('queued_at')

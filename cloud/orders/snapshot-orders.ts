@@ -1,7 +1,7 @@
 import { QueuedOrder, type CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { Tx } from '../store/database.ts'
-import { parseBins } from './order-rows.ts'
+import { LAST_ACTIVE, parseBins } from './order-rows.ts'
 
 type SnapshotOrders = Extract<CloudEntry, { kind: 'snapshot' }>['orders']
 
@@ -12,7 +12,7 @@ export async function snapshotOrders(tx: Tx, hubId: number): Promise<SnapshotOrd
     .select(['id', 'processing_status', 'queued_order'])
     .where('hub_id', '=', hubId)
     .where('processing_status', '>=', OrderStatus.QUEUED)
-    .where('processing_status', '<=', OrderStatus.COLLECTING)
+    .where('processing_status', '<=', LAST_ACTIVE)
     .orderBy('queued_at')
     .orderBy('id')
     .execute()

@@ -1,7 +1,7 @@
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { CloudContext } from '../context.ts'
-import { lockOrder } from '../orders/order-rows.ts'
-import type { Tx } from '../store/database.ts'
+import { LAST_ACTIVE, lockOrder } from '../orders/order-rows.ts'
+import type { Queries } from '../store/database.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
 
 export interface ExternalConfirmation {
@@ -15,16 +15,17 @@ export interface ExternalConfirmation {
  * The integrator's word that the order for which this bin is kept is paid (contract §5): the order goes to the hub. Its id,
  * also when the word is repeated before the bin is filled; null where no order waits for such a word at this bin.
  */
-export function confirmExternal(
+export async function confirmExternal(
   context: CloudContext,
   confirmation: ExternalConfirmation,
 ): Promise<number | null> {
-  return context.db.transact(async (tx) => {
+  const { db } = context
+  const waiting = await findClaim(db.kysely, confirmation)
+  if (!waiting) return null
+  return db.transact(async (tx) => {
     // Looked up again under the lock: the claim may have ended while it was waited for.
-    const waiting = await findClaim(tx, confirmation)
-    if (!waiting) return null
     await lockOrder(tx, waiting.order_id)
-    const claim = await findClaim(tx, confirmation)
+    const claim = await findClaim(tx.q, confirmation)
     if (claim?.order_id !== waiting.order_id) return null
     await applyPaymentOutcome(tx, context, claim.payment_id, {
       ref: null,
@@ -37,13 +38,14 @@ export function confirmExternal(
   })
 }
 
-function findClaim(tx: Tx, { hubId, bin }: ExternalConfirmation) {
-  return tx.q
+function findClaim(q: Queries, { hubId, bin }: ExternalConfirmation) {
+  return q
     .selectFrom('orders')
     .innerJoin('payments', 'payments.order_id', 'orders.id')
     .select(['orders.id as order_id', 'payments.id as payment_id'])
     .where('orders.hub_id', '=', hubId)
     .where('orders.reserved_bin', '=', bin)
+    .where('orders.processing_status', '<=', LAST_ACTIVE)
     .where('orders.processing_status', 'in', [
       OrderStatus.PENDING_PAYMENT,
       OrderStatus.QUEUED,

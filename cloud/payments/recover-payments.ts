@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { isolated } from '../background.ts'
 import type { PaymentRow } from './payment-status.ts'
 import { ProcessorUnavailable } from './processor.ts'
@@ -6,6 +7,8 @@ import { executeRefund } from './execute-refund.ts'
 import type { MoneyServices } from './services.ts'
 
 const BATCH = 100
+/** As the index of such payments has it: in these words only it is used. */
+const isUnderWay = sql<boolean>`status in ('pending', 'requires_action', 'authorized')`
 
 /**
  * Brings every payment that was left unfinished to its end: one whose outcome was never learned (a crash, a processor out
@@ -26,7 +29,7 @@ export async function carryOutRefunds(services: MoneyServices): Promise<void> {
   const pending = await services.context.db.kysely
     .selectFrom('refunds')
     .select('id')
-    .where('status', '=', 'pending')
+    .where('status', '=', sql.lit('pending'))
     .orderBy('id')
     .limit(BATCH)
     .execute()
@@ -41,6 +44,7 @@ function unfinished(
   return context.db.kysely
     .selectFrom('payments')
     .selectAll()
+    .where(isUnderWay)
     .where('status', '=', status)
     .where('updated_at', '<=', before)
     .orderBy('updated_at')
