@@ -1,5 +1,4 @@
 import { CloudEntry, type QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
-import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { ApplyError } from '../journal/apply-error.ts'
 import type { Context } from './context.ts'
 import { applySnapshot } from './inheritance.ts'
@@ -41,5 +40,5 @@ export function applyCloudEntry(context: Context, body: unknown): void {
 /** An order queued for an earlier store of this hub may have been dispensed by it already: nothing more is. */
 function acceptQueued(context: Context, order: QueuedOrder): void {
   if (isOwn(context, order)) acceptOrder(context, order, 'queued')
-  else acceptOrder(context, order, 'inherited', { status: OrderStatus.QUEUED, bins: [], dropped: new Map() })
+  else acceptOrder(context, order, 'inherited', { bins: [], dropped: new Map() })
 }

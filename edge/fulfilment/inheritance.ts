@@ -61,7 +61,7 @@ function takeOrder(context: Context, { order, status, lines }: Snapshot['orders'
   }
   const bins = [...new Set(lines.flatMap((line) => line.bins))].toSorted((a, b) => a - b)
   const dropped = new Map(lines.map((line) => [line.line_id, line.dropped]))
-  acceptOrder(context, order, 'inherited', { status, bins, dropped })
+  acceptOrder(context, order, 'inherited', { bins, dropped })
   if (status < OrderStatus.READY) return
   // What is in its bins was reported: only the customer has yet to come.
   completeUnits(context, order.order_id, 'short')

@@ -20,8 +20,6 @@ export interface OrderView {
   preparingAt: number
   readyAt: number
   collectingAt: number
-  /** The bins that its customer was told of. */
-  bins: readonly number[]
   units: readonly UnitView[]
   /** How long a doubtful unit of it may still be seen to fall. */
   settlingMs: number

@@ -8,7 +8,7 @@ export function acceptOrder(
   { journal, cloud }: Context,
   order: QueuedOrder,
   phase: OrderPhase,
-  inherited?: { status: number; bins: number[]; dropped: ReadonlyMap<number, number> },
+  inherited?: { bins: number[]; dropped: ReadonlyMap<number, number> },
 ): void {
   if (journal.orders.find(order.order_id)) return
   journal.orders.insert(
@@ -19,7 +19,6 @@ export function acceptOrder(
       open_when_ready: order.open_when_ready ? 1 : 0,
       start_by: order.start_by,
       bins: JSON.stringify(inherited?.bins ?? []),
-      inherited_status: inherited?.status ?? null,
       received_at: cloud.now(),
     },
     order.lines.map((line) => ({

@@ -4,7 +4,9 @@ import type { Facing } from '../../protocol/mqtt/cloud-entries.ts'
 import { ApplyError } from '../journal/apply-error.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import type { FacingRow } from '../journal/stock.ts'
+import { setAlarm } from './alarm-reports.ts'
 import type { Context } from './context.ts'
+import { cabinetDevice } from './layout.ts'
 import { placeOf } from './view.ts'
 
 const locationOf = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, shelf, row })
@@ -78,6 +80,7 @@ export function applyCount(
   settleByCount(context, journal.operations.unknown().filter(mine), before - target)
   for (const { facing, delta } of spread(facings, target - before))
     bookCount(context, facing, delta, count.countId)
+  for (const { cabinet } of facings) endDoubtOf(context, cabinet)
 }
 
 /** A count of one facing by a person at the hub. */
@@ -88,6 +91,12 @@ export function countFacing(context: Context, facing: FacingRow, units: number):
   }
   settleByCount(context, context.journal.operations.unknown().filter(mine), facing.quantity - units)
   bookCount(context, facing, units - facing.quantity, uuidv7(context.runtime))
+  endDoubtOf(context, facing.cabinet)
+}
+
+/** Somebody has looked at the shelf: a unit that fell there by itself is no riddle any more. */
+function endDoubtOf(context: Context, cabinet: number): void {
+  setAlarm(context, 'unexpected_drop', cabinetDevice(cabinet), false, '')
 }
 
 export function restockFacing(

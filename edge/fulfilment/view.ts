@@ -1,4 +1,3 @@
-import { locationKey } from '../../protocol/model/location.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import type { OrderPhase, OrderRow, UnitRow } from '../journal/orders.ts'
 import type { BinView } from './bin-view.ts'
@@ -117,7 +116,6 @@ function viewOrder(
     preparingAt: order.preparing_at ?? 0,
     readyAt: order.ready_at ?? 0,
     collectingAt: order.collecting_at ?? 0,
-    bins: JSON.parse(order.bins) as number[],
     units: journal.orders.units(order.id).map(viewUnit),
     settlingMs: Math.max(
       0,
@@ -191,9 +189,4 @@ export function placeOf(operation: Pick<OperationRow, 'device' | 'shelf' | 'row'
   const cabinet = Number(/^cabinet-(\d)$/.exec(operation.device)?.[1])
   if (!cabinet || operation.shelf === null || operation.row === null) return undefined
   return { cabinet, shelf: operation.shelf, row: operation.row }
-}
-
-export const placeName = (operation: Pick<OperationRow, 'device' | 'shelf' | 'row'>): string => {
-  const place = placeOf(operation)
-  return place ? locationKey(place) : operation.device
 }

@@ -24,6 +24,7 @@ export function createMeta(store: Store): Meta {
   const write = store.db.prepare<[string, string]>(
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
   )
+  let config: { text: string | undefined; value: HubConfig | null } = { text: undefined, value: null }
   const parsed = (key: string): unknown => {
     const text = read.get(key)
     return text === undefined ? null : JSON.parse(text)
@@ -31,7 +32,13 @@ export function createMeta(store: Store): Meta {
   return {
     isLive: () => read.get('live') === 'true',
     setLive: (live) => void write.run('live', String(live)),
-    config: () => HubConfig.nullable().parse(parsed('config')),
+    config() {
+      const text = read.get('config')
+      // Asked in every turn, changed once a month.
+      if (text !== config.text)
+        config = { text, value: text === undefined ? null : HubConfig.parse(JSON.parse(text)) }
+      return config.value
+    },
     setConfig: (config) => void write.run('config', JSON.stringify(config)),
     clockMark: () => parsed('clock') as ClockMark | null,
     setClockMark: (mark) => void write.run('clock', JSON.stringify(mark)),

@@ -27,7 +27,6 @@ export interface OrderRow {
   /** JSON array of bin numbers. */
   bins: string
   reason: string | null
-  inherited_status: number | null
   received_at: number
   preparing_at: number | null
   ready_at: number | null
@@ -36,14 +35,7 @@ export interface OrderRow {
 }
 export type NewOrder = Pick<
   OrderRow,
-  | 'id'
-  | 'phase'
-  | 'reserved_bin'
-  | 'open_when_ready'
-  | 'start_by'
-  | 'bins'
-  | 'inherited_status'
-  | 'received_at'
+  'id' | 'phase' | 'reserved_bin' | 'open_when_ready' | 'start_by' | 'bins' | 'received_at'
 >
 
 export interface LineRow {
@@ -79,7 +71,6 @@ export interface Orders {
   /** One more unit of an inherited order's line that is known to have dropped. */
   addKnownDropped(id: number, lineId: number): void
   prepare(id: number, at: number, bins: number[]): void
-  setBins(id: number, bins: number[]): void
   setReady(id: number, at: number, bins: number[]): void
   setCollecting(id: number, at: number): void
   end(id: number, phase: EndedPhase, at: number, reason: string | null): void
@@ -91,8 +82,8 @@ export interface Orders {
 export function createOrders({ db }: Store): Orders {
   const statements = {
     insert: db.prepare<NewOrder>(
-      `INSERT INTO orders (id, phase, reserved_bin, open_when_ready, start_by, bins, inherited_status, received_at)
-       VALUES (@id, @phase, @reserved_bin, @open_when_ready, @start_by, @bins, @inherited_status, @received_at)`,
+      `INSERT INTO orders (id, phase, reserved_bin, open_when_ready, start_by, bins, received_at)
+       VALUES (@id, @phase, @reserved_bin, @open_when_ready, @start_by, @bins, @received_at)`,
     ),
     insertLine: db.prepare<LineRow>(
       `INSERT INTO order_lines (order_id, line_id, product_id, quantity, known_dropped)
@@ -115,7 +106,6 @@ export function createOrders({ db }: Store): Orders {
     prepare: db.prepare<[number, string, number]>(
       `UPDATE orders SET phase = 'preparing', preparing_at = ?, bins = ? WHERE id = ?`,
     ),
-    setBins: db.prepare<[string, number]>('UPDATE orders SET bins = ? WHERE id = ?'),
     setReady: db.prepare<[number, string, number]>(
       `UPDATE orders SET phase = 'ready', ready_at = ?, bins = ? WHERE id = ?`,
     ),
@@ -150,7 +140,6 @@ export function createOrders({ db }: Store): Orders {
       void statements.setUnit.run(state, bin, unit.order_id, unit.line_id, unit.unit),
     addKnownDropped: (id, lineId) => void statements.addKnownDropped.run(id, lineId),
     prepare: (id, at, bins) => void statements.prepare.run(at, JSON.stringify(bins), id),
-    setBins: (id, bins) => void statements.setBins.run(JSON.stringify(bins), id),
     setReady: (id, at, bins) => void statements.setReady.run(at, JSON.stringify(bins), id),
     setCollecting: (id, at) => void statements.setCollecting.run(at, id),
     end: (id, phase, at, reason) => void statements.end.run(phase, at, reason, id),

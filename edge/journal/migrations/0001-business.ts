@@ -62,8 +62,6 @@ CREATE TABLE orders (
   -- The bins that its customer is told of, JSON.
   bins TEXT NOT NULL,
   reason TEXT,
-  -- An inherited order's status in the cloud, as the snapshot had it.
-  inherited_status INTEGER,
   received_at REAL NOT NULL,
   preparing_at REAL, ready_at REAL, collecting_at REAL, ended_at REAL
 ) STRICT;

@@ -57,7 +57,7 @@ function play(seed: number): HubBench {
       }
     }
     revive()
-    for (let count = 0; minute < 60 && count < 2; count++) {
+    for (let count = minute < 60 ? 2 : 0; count > 0; count--) {
       const type = chance.pick(faultTypes)
       const target = targets[type]
       const forMs = chance.between(500, 20_000)

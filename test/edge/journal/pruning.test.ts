@@ -65,7 +65,6 @@ test('ended orders go with their lines and units, unfinished ones and those in a
         open_when_ready: 0,
         start_by: 0,
         bins: '[]',
-        inherited_status: null,
         received_at: 0,
       },
       [{ order_id: id, line_id: id, product_id: 1, quantity: 2, known_dropped: 0 }],
