@@ -48,10 +48,7 @@ const blows: Record<string, { weight: number; strike: Blow }> = {
   'full disk': { weight: 1, strike: fullDisk },
   'processor trouble': { weight: 2, strike: processorTrouble },
   'store copied': { weight: 1, strike: ({ hub }) => hub.backUp() },
-  'store restored': {
-    weight: 0.25,
-    strike: ({ hub, coverage }) => hub.restore() || coverage.hit('no copy yet'),
-  },
+  'store restored': { weight: 0.5, strike: restoreStore },
   'store lost': { weight: 0.3, strike: loseStore },
 }
 
