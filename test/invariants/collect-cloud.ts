@@ -21,6 +21,7 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     outboxPending: outbox ? outbox.last - outbox.base : 0,
     deadLetters: await q.selectFrom('dead_letters').selectAll().where('hub_id', '=', hubId).execute(),
     commands: await q.selectFrom('commands').selectAll().where('hub_id', '=', hubId).execute(),
+    alarms: (await q.selectFrom('alarms').select('id').where('hub_id', '=', hubId).execute()).length,
     intents: await sandbox.selectFrom('sandbox_intents').selectAll().execute(),
     processorRefunds: await sandbox.selectFrom('sandbox_refunds').selectAll().execute(),
   }

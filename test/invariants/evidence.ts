@@ -11,6 +11,8 @@ export interface Evidence {
   cloud: CloudEvidence
   /** Commands that reached a hub only under a session other than their own, or after their time: none may move anything. */
   staleCommands: ReadonlySet<string>
+  /** Alarm entries that the hub has sent, each counted once, where somebody listened and the ledger kept its epoch. */
+  alarmsSent: number | undefined
   /** Operations that a command caused: operation id → command id. */
   commandOfOperation: ReadonlyMap<string, string>
 }
@@ -28,6 +30,8 @@ export interface Motion {
 export interface WorldEvidence {
   motions: readonly Motion[]
   shelves: readonly { location: string; initial: number; restocked: number; now: number }[]
+  /** Operations whose command left before their intent was committed, where somebody watched the line. */
+  unjournaled: readonly string[]
   /** Devices that are moving still, and locks that are open still. */
   moving: readonly string[]
   unlocked: readonly string[]
@@ -61,6 +65,7 @@ export interface CloudEvidence {
   outboxPending: number
   deadLetters: readonly unknown[]
   commands: readonly Selectable<Tables['commands']>[]
+  alarms: number
   /** The processor's books. */
   intents: readonly Selectable<Tables['sandbox_intents']>[]
   processorRefunds: readonly Selectable<Tables['sandbox_refunds']>[]

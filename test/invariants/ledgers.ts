@@ -2,10 +2,13 @@ import { locationOf, unitsFallen } from './motion.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
 /** I4: nothing reported is lost: the cloud holds what the hub's ledger holds, once, and nothing waits. */
-export function nothingReportedIsLost({ hub, cloud }: Evidence): Violation[] {
+export function nothingReportedIsLost({ hub, cloud, alarmsSent }: Evidence): Violation[] {
   const violations: Violation[] = []
   const say = (text: string) => violations.push({ invariant: 'I4', text })
   if (hub.pending > 0) say(`${hub.pending} entries of the hub were never acknowledged`)
+  // Alarms have no identity of their own: nothing but the stream's receiver keeps one from being taken down twice.
+  if (alarmsSent !== undefined && alarmsSent !== cloud.alarms)
+    say(`the hub reported ${alarmsSent} alarms, the cloud has taken down ${cloud.alarms}`)
   if (cloud.outboxPending > 0) say(`${cloud.outboxPending} entries of the cloud were never acknowledged`)
   const mirrored = new Map<string, number>()
   for (const row of cloud.stockLedger) {

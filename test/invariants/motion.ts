@@ -34,7 +34,10 @@ export function oneMotionPerOperation(evidence: Evidence): Violation[] {
     .map((motion) =>
       violation('I1', `motion ${motion.n} dropped ${unitsFallen(motion)} units without a double drop`),
     )
-  return [...twice, ...unitTwice, ...tooMany]
+  const early = evidence.world.unjournaled.map((operation) =>
+    violation('I1', `the command of operation ${operation} left before its intent was committed`),
+  )
+  return [...twice, ...unitTwice, ...tooMany, ...early]
 }
 
 /** I2: nothing stale moves. */

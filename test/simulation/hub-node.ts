@@ -11,7 +11,7 @@ import { simulatedHardware } from './hardware.ts'
 import type { Network } from './network.ts'
 import type { Room } from './room.ts'
 import type { Life, Scheduler } from './scheduler.ts'
-import { CommandWitness } from './stale-commands.ts'
+import { LineWitness } from './line-witness.ts'
 
 interface Parts {
   scheduler: Scheduler
@@ -32,7 +32,7 @@ export class HubNode {
   /** Milliseconds by which its wall clock is wrong. */
   #wallOffset = 0
   heldDown = false
-  readonly commands = new CommandWitness()
+  readonly line = new LineWitness()
   /** Operations that commands caused, over all stores. */
   readonly commandOfOperation = new Map<string, string>()
 
@@ -68,9 +68,9 @@ export class HubNode {
         log: silentLog,
         store,
         hardware: simulatedHardware,
-        openPort: room.portsFor(life),
+        openPort: room.portsFor(life, (operationId) => this.#isCommitted(operationId)),
         gpio: room.gpioFor(life),
-        openTransport: this.commands.tap(network.transportFor('hub', life), clock),
+        openTransport: this.line.tap(network.transportFor('hub', life), clock),
         checkpoint,
         settings: defaultHubSettings,
       })
@@ -112,6 +112,11 @@ export class HubNode {
   isQuiet(): boolean {
     const { orders, open, pending } = collectHub(this.#journal)
     return open.length === 0 && pending === 0 && orders.every(({ finished }) => finished)
+  }
+
+  #isCommitted(operationId: string): boolean {
+    if (this.#journal.inTransaction) return false
+    return this.#journal.prepare('SELECT 1 FROM operations WHERE id = ?').get(operationId) !== undefined
   }
 
   /** Takes down which command each operation was for, before the journal that says so is gone. */

@@ -16,6 +16,8 @@ export class Room {
   readonly #life: Life
   /** What each command on the serial lines was for, seen in passing. */
   readonly refOfOperation = new Map<string, string>()
+  /** Commands that left before their intent was committed (I1). */
+  readonly unjournaled: string[] = []
 
   constructor(scheduler: Scheduler, chance: Chance) {
     this.#scheduler = scheduler
@@ -42,7 +44,7 @@ export class Room {
   }
 
   /** The serial ports, as one life of the hub's service has them: when it dies, the kernel closes them. */
-  portsFor(life: Life): OpenLinePort {
+  portsFor(life: Life, isCommitted: (operationId: string) => boolean): OpenLinePort {
     const ports = new Set<LinePort>()
     this.#ports.set(life, ports)
     // Each call into the hub is a task of its own, so that a crash there unwinds the hub and nothing of the room.
@@ -59,7 +61,7 @@ export class Room {
       ports.add(port)
       return {
         write: (line) => {
-          this.#listen(line)
+          this.#listen(line, isCommitted)
           return port.write(line)
         },
         close: () => {
@@ -87,9 +89,11 @@ export class Room {
     this.#ports.delete(life)
   }
 
-  #listen(line: string): void {
+  #listen(line: string, isCommitted: (operationId: string) => boolean): void {
     const decoded = decodeFrame(line)
-    if (decoded.ok && decoded.frame.type === 'CMD' && decoded.frame.ref !== undefined)
-      this.refOfOperation.set(uuidOfOp(decoded.frame.op), decoded.frame.ref)
+    if (!decoded.ok || decoded.frame.type !== 'CMD') return
+    const operationId = uuidOfOp(decoded.frame.op)
+    if (decoded.frame.ref !== undefined) this.refOfOperation.set(operationId, decoded.frame.ref)
+    if (!isCommitted(operationId)) this.unjournaled.push(operationId)
   }
 }

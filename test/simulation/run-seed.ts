@@ -154,10 +154,12 @@ async function collect({
       unlocked: state.doors.filter(({ locked }) => !locked).map(({ door }) => door),
       refOfOperation: room.refOfOperation,
       doubleDropsRaised: true,
+      unjournaled: room.unjournaled,
     },
     hub: collectHub(hub.journal),
     cloud: await collectCloud(cloud.reader().kysely, HUB, cloud.processorDb.kysely),
-    staleCommands: hub.commands.staleOnly(),
+    staleCommands: hub.line.staleOnly(),
+    alarmsSent: hub.line.entries.alarms(),
     commandOfOperation: hub.commandOfOperation,
   }
 }

@@ -21,7 +21,7 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
   const db = openDatabase({ url: plant.databaseUrl })
   const past = await pastOf(db)
   /** What operations were for, as journals said that are gone since. */
-  const known: JournaledOperations = { refs: new Map(), commands: new Map() }
+  const known: JournaledOperations = { ids: new Set(), refs: new Map(), commands: new Map() }
 
   function withJournal<T>(read: (journal: BetterSqlite3.Database) => T): T {
     const journal = new BetterSqlite3(plant.places.journal, { readonly: true })
@@ -60,9 +60,10 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
     async evidence() {
       withJournal((journal) => note(journal, known))
       const state = await room.state()
+      const motions = await room.actuations()
       return {
         world: {
-          motions: await room.actuations(),
+          motions,
           shelves: plant.seed.shelves.map(({ cabinet, shelf, row, units }) => ({
             location: `${cabinet}-${shelf}-${row}`,
             initial: units,
@@ -76,9 +77,13 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
           unlocked: state.doors.filter(({ locked }) => !locked).map(({ door }) => door),
           refOfOperation: known.refs,
           doubleDropsRaised: false,
+          unjournaled: motions.flatMap(({ operation_id: id }) =>
+            id !== undefined && !known.ids.has(id) ? [id] : [],
+          ),
         },
         hub: withJournal(collectHub),
         cloud: since(past, await collectCloud(db.kysely, hubId)),
+        alarmsSent: undefined,
         staleCommands: plant.tap.staleOnly(),
         commandOfOperation: known.commands,
       }
@@ -88,17 +93,19 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
 }
 
 interface JournaledOperations {
+  ids: Set<string>
   refs: Map<string, string>
   commands: Map<string, string>
 }
 
-function note(journal: BetterSqlite3.Database, { refs, commands }: JournaledOperations): void {
+function note(journal: BetterSqlite3.Database, { ids, refs, commands }: JournaledOperations): void {
   const rows = journal
     .prepare<[], { id: string; ref: string | null; command_id: string | null }>(
       'SELECT id, ref, command_id FROM operations',
     )
     .all()
   for (const { id, ref, command_id } of rows) {
+    ids.add(id)
     if (ref !== null) refs.set(id, ref)
     if (command_id !== null) commands.set(id, command_id)
   }

@@ -1,3 +1,4 @@
+import { Batch } from '../../protocol/mqtt/entries.ts'
 import { Command } from '../../protocol/mqtt/command.ts'
 import { Hello } from '../../protocol/mqtt/session.ts'
 import { downTopic, upTopic } from '../../protocol/mqtt/topics.ts'
@@ -7,7 +8,8 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 const HUB = 1
 
 /** Listens in on the hub's line: which commands came to it under the session and within the time that they were meant for. */
-export class CommandWitness {
+export class LineWitness {
+  readonly entries = new EntryWitness()
   readonly #fresh = new Set<string>()
   readonly #stale = new Set<string>()
 
@@ -21,8 +23,10 @@ export class CommandWitness {
           return handlers.onMessage(topic, payload)
         },
       })
+      const { entries } = this
       return {
         publish(topic, payload, how) {
+          if (topic === upTopic(HUB, 'entries')) entries.note(payload)
           if (topic === upTopic(HUB, 'hello')) session = Hello.parse(JSON.parse(payload)).session
           return transport.publish(topic, payload, how)
         },
@@ -45,5 +49,23 @@ export class CommandWitness {
 
   get seen(): { fresh: number; stale: number } {
     return { fresh: this.#fresh.size, stale: this.#stale.size }
+  }
+}
+
+/** What the hub has sent of its ledger, whoever heard it. */
+class EntryWitness {
+  readonly #epochs = new Set<string>()
+  readonly #alarms = new Set<number>()
+
+  note(payload: string): void {
+    const { epoch, first, entries } = Batch.parse(JSON.parse(payload))
+    this.#epochs.add(epoch)
+    for (const [index, { body }] of entries.entries())
+      if ((body as { kind?: unknown }).kind === 'alarm') this.#alarms.add(first + index)
+  }
+
+  /** How many alarms there were. A new epoch tells again what the old one had not acknowledged: then nobody can say. */
+  alarms(): number | undefined {
+    return this.#epochs.size === 1 ? this.#alarms.size : undefined
   }
 }
