@@ -11,26 +11,32 @@ export interface ControlServices {
 /** The lift takes longer than a door: the time until a command on it counts as unanswered, in `commandTimeoutMs`. */
 const LIFT_FACTOR = 2
 
-/** Sends a command, and writes into the audit log who asked for what and what came of it. */
-export async function sendAudited(
+/**
+ * Sends a command, and writes into the audit log who asked for what and what came of it: with the outcome itself, in one
+ * commit, where the hub answers in time.
+ */
+export function sendAudited(
   { context, commands }: ControlServices,
   request: CommandRequest,
 ): Promise<CommandOutcome> {
   const { commandTimeoutMs } = context.settings
   const timeoutMs = movesLift(request.body) ? commandTimeoutMs * LIFT_FACTOR : commandTimeoutMs
-  const outcome = await commands.send({ timeoutMs, ...request })
-  await appendAudit(context.db.kysely, context.runtime, {
-    actor: request.actor,
-    action: `controls.${request.body.name}`,
-    hubId: request.hubId,
-    object: objectOf(request.body),
-    result: outcome.kind === 'timeout' ? 'unknown' : outcome.kind,
-    detail: {
-      ...('commandId' in outcome && { command_id: outcome.commandId }),
-      ...('reason' in outcome && { reason: outcome.reason }),
-    },
+  return commands.send({
+    timeoutMs,
+    note: (q, outcome) =>
+      appendAudit(q, context.runtime, {
+        actor: request.actor,
+        action: `controls.${request.body.name}`,
+        hubId: request.hubId,
+        object: objectOf(request.body),
+        result: outcome.kind === 'timeout' ? 'unknown' : outcome.kind,
+        detail: {
+          ...('commandId' in outcome && { command_id: outcome.commandId }),
+          ...('reason' in outcome && { reason: outcome.reason }),
+        },
+      }),
+    ...request,
   })
-  return outcome
 }
 
 function movesLift(body: CommandBody): boolean {

@@ -4,7 +4,7 @@ import { BinHealth, type HubHealth } from '../../protocol/mqtt/session.ts'
 import { appendAudit } from '../audit/audit.ts'
 import type { OwnerCredential } from '../credentials/credential.ts'
 import { requireHub } from '../credentials/hub-access.ts'
-import { hubState } from '../gateway/hub-state.ts'
+import { hubState, type HubState } from '../gateway/hub-state.ts'
 import { ApiError } from '../http/api-error.ts'
 import type { Handlers } from '../http/handler.ts'
 import { timestamp } from '../orders/timestamps.ts'
@@ -32,13 +32,12 @@ export function controlHandlers(
   const { context } = services
   const { runtime, db } = context
 
-  /** The hub as it was last heard, if the credential reaches it and it has such a bin. */
-  async function requireBin({ query, credential }: BinRequest) {
-    const hub = await requireHub(db.kysely, credential, query.hub)
+  /** The hub as it was last heard, if it has such a bin. That the credential reaches it is known by now. */
+  async function requireBin({ query }: BinRequest): Promise<HubState> {
     const now = runtime.clock.now()
-    const state = await hubState(db.kysely, hub.id, now, context.settings.onlineWithinMs)
+    const state = await hubState(db.kysely, query.hub, now, context.settings.onlineWithinMs)
     if (state.health && !binOf(state.health, query.bin)) throw new ApiError('bin_not_found')
-    return { hub, state }
+    return state
   }
 
   async function move(name: Motion, { query, credential }: BinRequest) {
@@ -93,13 +92,14 @@ export function controlHandlers(
       return moveLift('lower_bin', request)
     },
     async 'owner.controls.get_bin_status'(request) {
-      const { hub, state } = await requireBin(request)
+      const state = await requireBin(request)
       const { query, credential } = request
       const body = { name: 'get_bin_status', bin: query.bin } as const
       const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
       if (outcome.kind === 'executed') return ok(200, live(outcome.data, runtime.clock.now()))
       if (outcome.kind !== 'offline') throw hardwareError(outcome)
       const known = state.health ? binOf(state.health, query.bin) : undefined
+      const hub = await requireHub(db.kysely, credential, query.hub)
       const disabled = (JSON.parse(hub.disabled_bins) as number[]).includes(query.bin)
       const bin = known ?? unheard(query.bin, !disabled)
       return ok(200, binStatus({ ...bin, status: 'offline' }, state.healthAt ?? runtime.clock.now()))

@@ -1,4 +1,5 @@
 import type { CommandBody } from '../../protocol/mqtt/command.ts'
+import type { Queries } from '../store/database.ts'
 
 export interface CommandRequest {
   hubId: number
@@ -7,6 +8,11 @@ export interface CommandRequest {
   actor: string
   /** How long to wait for the answer; `CloudSettings.commandTimeoutMs` by default. */
   timeoutMs?: number
+  /**
+   * Writes down what came of it, once: in the transaction that records the outcome where this process does that, else
+   * after it. Queries alone: it may be undone and run again.
+   */
+  note?: (q: Queries, outcome: CommandOutcome) => Promise<void>
 }
 
 /**

@@ -2,6 +2,7 @@ import { uuidv7 } from '../../protocol/model/ids.ts'
 import { CommandResult, type Command } from '../../protocol/mqtt/command.ts'
 import { everyInBackground } from '../background.ts'
 import type { CloudContext } from '../context.ts'
+import type { Queries } from '../store/database.ts'
 import type { CommandOutcome, CommandRequest, Commands } from './command-outcome.ts'
 import {
   closeLost,
@@ -34,8 +35,14 @@ export interface CommandDesk extends Commands {
 
 interface Waiter {
   hubId: number
-  /** Without a result: what became of it is to be read. */
-  settle(result?: Finished): void
+  /** On the list, until its time is up. */
+  wait(): void
+  /** Off the list, and its clock stopped: whoever does this settles it. */
+  take(): void
+  /** Without an outcome: what became of it is to be read. */
+  settle(noted?: CommandOutcome): void
+  /** The outcome that a result says, written down. */
+  note(q: Queries, result: Finished): Promise<CommandOutcome>
 }
 
 /** How often rows are looked for that a dead process left open. */
@@ -77,40 +84,66 @@ export function createCommands(ports: CommandPorts): CommandDesk {
     return row?.session
   }
 
-  /** Resolves when the command is finished, or after `timeoutMs`. */
-  function answered(hubId: number, commandId: string, timeoutMs: number): Promise<Finished | undefined> {
+  /** Resolves when the command is finished, with its outcome where that is noted already; or after `timeoutMs`. */
+  function answered(
+    commandId: string,
+    { hubId, note }: CommandRequest,
+    timeoutMs: number,
+  ): Promise<CommandOutcome | undefined> {
+    const begunAt = clock.monotonic()
+    let cancel = (): void => {}
     return new Promise((resolve) => {
-      const settle = (result?: Finished): void => {
-        cancel()
-        waiters.delete(commandId)
-        resolve(result)
+      const waiter: Waiter = {
+        hubId,
+        wait() {
+          waiters.set(commandId, waiter)
+          cancel = clock.after(timeoutMs, () => waiter.settle())
+        },
+        take() {
+          waiters.delete(commandId)
+          cancel()
+        },
+        settle(noted) {
+          waiter.take()
+          resolve(noted)
+        },
+        async note(q, result) {
+          const outcome = outcomeOf(commandId, result, clock.monotonic() - begunAt)
+          await note?.(q, outcome)
+          return outcome
+        },
       }
-      const cancel = clock.after(timeoutMs, () => settle())
-      waiters.set(commandId, { hubId, settle })
+      waiter.wait()
     })
   }
 
   async function send(request: CommandRequest): Promise<CommandOutcome> {
-    const { hubId, body, actor, timeoutMs = context.settings.commandTimeoutMs } = request
+    const { hubId, body, actor, note, timeoutMs = context.settings.commandTimeoutMs } = request
+    const noted = async (outcome: CommandOutcome): Promise<CommandOutcome> => {
+      await note?.(db.kysely, outcome)
+      return outcome
+    }
     const begunAt = clock.monotonic()
     const reached = await reach(hubId)
-    if (!reached) return { kind: 'offline' }
+    if (!reached) return noted({ kind: 'offline' })
     const id = uuidv7(runtime)
     const { session, hubNow } = reached
     await db.transact((tx) => insertSent(tx.q, { id, hubId, session, body, actor }, clock.now()))
     checkpoint('commands.recorded')
     const ttlMs = Math.min(settings.commandTtlMs, timeoutMs)
     const command = { command_id: id, session, expires_monotonic: hubNow + ttlMs, body }
-    const answer = answered(hubId, id, timeoutMs)
+    const answer = answered(id, request, timeoutMs)
     if (!ports.publish(hubId, command)) {
       waiters.get(id)?.settle()
       const nothing = { command_id: id, outcome: 'refused', reason: 'offline', data: null } as const
       await db.transact((tx) => recordFinished(tx.q, hubId, nothing, clock.now()))
-      return { kind: 'offline' }
+      return noted({ kind: 'offline' })
     }
     checkpoint('commands.published')
-    const finished = (await answer) ?? (await readFinished(db.kysely, id)) ?? (await giveUp(id))
-    return outcomeOf(id, finished, clock.monotonic() - begunAt)
+    const outcome = await answer
+    if (outcome) return outcome
+    const finished = (await readFinished(db.kysely, id)) ?? (await giveUp(id))
+    return noted(outcomeOf(id, finished, clock.monotonic() - begunAt))
   }
 
   async function giveUp(id: string): Promise<Finished | undefined> {
@@ -123,9 +156,24 @@ export function createCommands(ports: CommandPorts): CommandDesk {
     async onResult(hubId, result, isHeld) {
       const waiter = waiters.get(result.command_id)
       if (!isHeld && waiter?.hubId !== hubId) return
-      await db.transact((tx) => recordFinished(tx.q, hubId, result, clock.now()))
-      checkpoint('commands.finished')
-      if (waiter?.hubId === hubId) waiter.settle(result)
+      if (waiter?.hubId !== hubId) {
+        await db.transact((tx) => recordFinished(tx.q, hubId, result, clock.now()))
+        checkpoint('commands.finished')
+        return
+      }
+      // Results may come twice: the first writes it down, and nobody else settles the command meanwhile.
+      waiter.take()
+      try {
+        const noted = await db.transact(async (tx) => {
+          await recordFinished(tx.q, hubId, result, clock.now())
+          return waiter.note(tx.q, result)
+        })
+        checkpoint('commands.finished')
+        waiter.settle(noted)
+      } catch (error) {
+        waiter.wait()
+        throw error
+      }
     },
     onFinished: (commandId) => waiters.get(commandId)?.settle(),
     start() {

@@ -20,11 +20,12 @@ export function finishCommandOf(context: Context, operation: OperationRow): void
 export function finishCommand(context: Context, command: CommandRow, end: CommandEnd): void {
   const { journal, ledger, store, checkpoint } = context
   journal.commands.finish(command.id, end)
-  if (command.is_local === 0) ledger.report({ kind: 'command.finished', command_id: command.id, ...end })
+  // Before the ledger's announcement: somebody waits for the answer, and nobody for the entry.
   store.afterCommit(() => {
     checkpoint('core.before-reply')
     answer(context, command.id, end)
   })
+  if (command.is_local === 0) ledger.report({ kind: 'command.finished', command_id: command.id, ...end })
 }
 
 /** Tells everybody who waits for the command. */

@@ -85,6 +85,9 @@ const columns = [
   'ended_at',
 ] as const satisfies (keyof NewOperation)[]
 
+/** As the index of these has it: in these words only it is used. */
+const UNFINISHED = `state IN ('open', 'unknown')`
+
 export function createOperations({ db }: Store): Operations {
   const select = (where: string) => `SELECT * FROM operations WHERE ${where} ORDER BY number`
   const statements = {
@@ -96,9 +99,9 @@ export function createOperations({ db }: Store): Operations {
       `UPDATE operations SET state = @state, why = @why, moved = @moved, drops = @drops, ms = @ms, ended_at = @ended_at
        WHERE id = @id`,
     ),
-    inState: db.prepare<[string], OperationRow>(select('state = ?')),
+    inState: db.prepare<[string], OperationRow>(select(`${UNFINISHED} AND state = ?`)),
     questions: db.prepare<{ controller: string }, OperationRow>(
-      select(`controller = @controller AND (state IN ('open', 'unknown') OR recheck = 1)`),
+      select(`controller = @controller AND (${UNFINISHED} OR recheck = 1)`),
     ),
     recheck: db.prepare<[0 | 1, string]>('UPDATE operations SET recheck = ? WHERE id = ?'),
     ofUnit: db.prepare<[number, number, number], OperationRow>(

@@ -21,9 +21,10 @@ beforeEach(async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   sent = []
   outcome = { kind: 'offline' }
-  const send = (request: CommandRequest): Promise<CommandOutcome> => {
+  const send = async (request: CommandRequest): Promise<CommandOutcome> => {
     sent.push(request)
-    return Promise.resolve(outcome)
+    await request.note?.(db.kysely, outcome)
+    return outcome
   }
   app = await testApp({ db, handlersOf: (context) => deliveryHandlers({ context, commands: { send } }) })
   shop = await openShop(db)

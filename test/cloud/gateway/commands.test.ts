@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { CommandOutcome } from '../../../cloud/gateway/command-outcome.ts'
+import { appendAudit } from '../../../cloud/audit/audit.ts'
+import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/command-outcome.ts'
 import { crashAt, World, type CloudProcess } from './support/world.ts'
 
 const body = { name: 'open_bin', bin: 2 } as const
@@ -162,6 +163,91 @@ describe('commands', () => {
     await expect(cloud.gateway.commands.send(request)).rejects.toThrow('crashed')
     await world.pass(1_000)
     expect(hub.commands).toEqual([])
+  })
+
+  describe('what became of a command is noted once', () => {
+    /** Sends a command whose note is an audit record, and lets `ms` pass. */
+    async function noted({ world, cloud }: Awaited<ReturnType<typeof connected>>, ms: number): Promise<void> {
+      const note: CommandRequest['note'] = (q, { kind }) =>
+        appendAudit(q, cloud.context.runtime, {
+          actor: 'key:test',
+          action: 'controls.open_bin',
+          hubId: 1,
+          object: 'bin-2',
+          result: kind,
+        })
+      cloud.gateway.commands.send({ ...request, note }).catch(() => {})
+      await world.pass(ms)
+    }
+    const notes = async ({ db }: World) =>
+      (await db.kysely.selectFrom('audit_log').select('result').execute()).map(({ result }) => result)
+
+    test('however often its result comes', async () => {
+      const by = await connected()
+      by.hub.onCommand = (command) => {
+        by.hub.result(command)
+        return {}
+      }
+      await noted(by, 50)
+      expect(await notes(by.world)).toEqual(['executed'])
+    })
+
+    test('where the ledger is first to tell', async () => {
+      const by = await connected()
+      await noted(by, 50)
+      const { command_id } = by.hub.commands[0]!
+      by.hub.append({
+        kind: 'command.finished',
+        at: 1,
+        command_id,
+        outcome: 'executed',
+        reason: null,
+        data: {},
+      })
+      by.hub.sendEntries()
+      await by.world.pass(50)
+      expect(await notes(by.world)).toEqual(['executed'])
+    })
+
+    test('where nobody answers in time, whatever comes later', async () => {
+      const by = await connected()
+      await noted(by, 11_000)
+      by.hub.result(by.hub.commands[0]!)
+      await by.world.pass(50)
+      expect(await notes(by.world)).toEqual(['timeout'])
+    })
+
+    test('where the hub is not there', async () => {
+      const by = await connected()
+      by.world.network.killBroker()
+      await by.world.pass(50)
+      await noted(by, 10)
+      expect(await notes(by.world)).toEqual(['offline'])
+    })
+
+    test.each([
+      { point: 'db.before-commit', state: 'sent', kept: [] },
+      { point: 'commands.finished', state: 'executed', kept: ['executed'] },
+    ])('together with its row, or neither: a crash at $point', async ({ point, state, kept }) => {
+      const world = await World.create()
+      let isArmed = false
+      const cloud: CloudProcess = world.startCloud('cloud', {
+        checkpoint: (at) => isArmed && crashAt(point, () => cloud.life)(at),
+      })
+      const hub = world.hub()
+      await world.pass(100)
+      hub.connect()
+      await world.pass(SETTLED)
+      hub.onCommand = () => {
+        isArmed = true
+        return {}
+      }
+      await noted({ world, cloud, hub, send: () => Promise.resolve(undefined) }, 50)
+      world.startCloud('next')
+      await world.pass(50)
+      expect(await rows(world)).toMatchObject([{ state }])
+      expect(await notes(world)).toEqual(kept)
+    })
   })
 
   test('rows that a dead process left open are closed as unknown', async () => {
