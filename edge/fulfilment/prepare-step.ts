@@ -1,5 +1,5 @@
 import { doorToClose, isAvailable, isBusy, isFaulty, isPrepared, type BinView } from './bin-view.ts'
-import type { OrderWorld } from './order-step.ts'
+import type { OrderWorld } from './order-world.ts'
 import type { OrderView, UnitView } from './order-view.ts'
 import { firstOf, wait, type Step, type Wait } from './step.ts'
 

@@ -4,7 +4,7 @@ import type { BinView } from './bin-view.ts'
 import type { Context } from './context.ts'
 import { chooseFacing, type Attempt, type FacingChoice, type FacingView } from './facing-choice.ts'
 import { binDevice, cabinetDevice } from './layout.ts'
-import type { OrderWorld } from './order-step.ts'
+import type { OrderWorld } from './order-world.ts'
 import type { OrderView, UnitView } from './order-view.ts'
 
 /** Whether the device's controller is connected and may be given orders: its memory agrees with the journal. */

@@ -76,8 +76,9 @@ export function operationOf({ operation_id, detail }: Motion): string | undefine
 
 /** The facing that units fell from, as `cabinet-shelf-row`. */
 export function locationOf({ device, detail }: Motion): string | undefined {
+  const { shelf, row } = detail
   return device.startsWith('cabinet-')
-    ? `${device.slice('cabinet-'.length)}-${detail['shelf']}-${detail['row']}`
+    ? `${device.slice('cabinet-'.length)}-${Number(shelf)}-${Number(row)}`
     : undefined
 }
 

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
-import { parseArgs } from 'node:util'
+import { inspect, parseArgs } from 'node:util'
 import { Coverage } from './coverage.ts'
 import { expectedFaults } from './fault-plan.ts'
 import { runSeed } from './run-seed.ts'
@@ -49,8 +49,7 @@ function whole(name: 'seeds' | 'from' | 'jobs'): number {
 async function tell(seed: number): Promise<void> {
   const { violations, failure, coverage } = await runSeed(seed)
   const problems = violations.map(({ invariant, text }) => `${invariant}: ${text}`)
-  if (failure !== undefined)
-    problems.push(`defect: ${failure instanceof Error ? failure.stack : String(failure)}`)
+  if (failure !== undefined) problems.push(`defect: ${inspect(failure)}`)
   process.send!({ seed, problems, counts: [...coverage.counts] } satisfies Told)
 }
 

@@ -54,9 +54,9 @@ export class Room {
         void this.#scheduler.plan(life, 0, () => call(...args))
     return (options, handlers) => {
       const port = this.hub.openPort(options, {
-        onOpen: inHub(handlers.onOpen),
-        onLine: inHub(handlers.onLine),
-        onClose: inHub(handlers.onClose),
+        onOpen: inHub(() => handlers.onOpen()),
+        onLine: inHub((line: string) => handlers.onLine(line)),
+        onClose: inHub((reason: string) => handlers.onClose(reason)),
       })
       ports.add(port)
       return {
