@@ -114,6 +114,7 @@ export function openSession(options: SessionOptions): Session {
       clock,
       checkpoint,
       limits: settings[stream],
+      lingerMs: settings.lingerMs,
       batchBytes: settings.batchBytes,
       publish: (payload) => publish(channel, payload),
       onFork() {

@@ -14,6 +14,8 @@ export interface SyncSettings {
   heartbeatMs: number
   /** A change of health is reported this long after it began. */
   healthMs: number
+  /** What is appended within so long goes out together: a commit here and one in the cloud for all of it. */
+  lingerMs: number
   ledger: SenderLimits
   telemetry: SenderLimits
   /** Timeouts without progress after which the hub says hello again: who acknowledged may have died. */
@@ -31,6 +33,7 @@ export const defaultSyncSettings: SyncSettings = {
   quietMs: 60_000,
   heartbeatMs: 15_000,
   healthMs: 500,
+  lingerMs: 20,
   ledger: { batchEntries: 1000, windowEntries: 8000, retryMs: 2000, maxRetryMs: 30_000 },
   telemetry: { batchEntries: 1000, windowEntries: 2000, retryMs: 5000, maxRetryMs: 60_000 },
   stalledRetries: 2,

@@ -12,6 +12,8 @@ export interface StreamSenderOptions {
   clock: Clock
   checkpoint: Checkpoint
   limits: SenderLimits
+  /** New entries wait so long for others. */
+  lingerMs: number
   batchBytes: number
   publish(payload: string): void
   /** The cloud's history is not this store's: a new epoch is due. */
@@ -39,10 +41,11 @@ export interface StreamSender {
 }
 
 export function createStreamSender(options: StreamSenderOptions): StreamSender {
-  const { stream, outbox, clock, checkpoint, limits } = options
+  const { stream, outbox, clock, checkpoint, limits, lingerMs } = options
   let announced = outbox.position(stream)
   let state = initialSender(announced)
   let cancelTimer: Cancel | undefined
+  let cancelLinger: Cancel | undefined
   const tagAt = (seq: number): number | undefined => outbox.tagAt(stream, seq)
 
   function knows(position: ReceiverPosition): boolean {
@@ -135,8 +138,14 @@ export function createStreamSender(options: StreamSenderOptions): StreamSender {
         return
       }
       if (now.base > state.base) dispatch({ type: 'overwritten', through: now.base })
-      dispatch({ type: 'appended', last: now.last })
+      cancelLinger ??= clock.after(lingerMs, () => {
+        cancelLinger = undefined
+        dispatch({ type: 'appended', last: outbox.position(stream).last })
+      })
     },
-    stop: disarm,
+    stop() {
+      disarm()
+      cancelLinger?.()
+    },
   }
 }

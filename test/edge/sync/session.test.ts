@@ -104,7 +104,7 @@ describe('a session', () => {
     clock.advance(10)
     expect(hub.warnings).toHaveLength(30)
     hub.report('a')
-    clock.advance(10)
+    clock.advance(50)
     expect(cloud.streams.ledger.applied).toHaveLength(1)
   })
 })

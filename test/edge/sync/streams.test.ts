@@ -52,6 +52,23 @@ describe('the ledger', () => {
     expect(lengths.filter((length) => length > 2100)).toHaveLength(lengths.filter((l) => l > 20_000).length)
   })
 
+  test('what is reported within a moment goes out together, and is forgotten together', () => {
+    const { clock, cloud, start, details } = setUp({ lingerMs: 20 })
+    const hub = start()
+    clock.advance(1000)
+    for (const detail of ['a', 'b', 'c']) {
+      hub.report(detail)
+      clock.advance(6)
+    }
+    expect(cloud.batches).toEqual([])
+    clock.advance(50)
+    expect(cloud.batches).toHaveLength(1)
+    expect(details()).toEqual(['a', 'b', 'c'])
+    hub.report('d')
+    clock.advance(50)
+    expect(details()).toEqual(['a', 'b', 'c', 'd'])
+  })
+
   test('a cloud that lost what it had acknowledged gets a new epoch with a snapshot', () => {
     const { clock, line, cloud, start, details } = setUp()
     const hub = start()
