@@ -1,7 +1,11 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { missing, service } from '../support/services.ts'
+
+let running: ChildProcess | undefined
+// Its programs die with it.
+afterEach(() => void running?.kill('SIGKILL'))
 
 /** Runs `npm run chaos` from the sources; resolves with what it says. */
 async function chaos(...args: string[]): Promise<{ status: number | null; text: string }> {
@@ -10,6 +14,7 @@ async function chaos(...args: string[]): Promise<{ status: number | null; text: 
     cwd: join(import.meta.dirname, '../..'),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  running = child
   let text = ''
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))

@@ -30,7 +30,7 @@ export interface ChaosOutcome {
 }
 
 /** How long everything may take to end once nobody kills any more. */
-const QUIET_WITHIN_MS = 150_000
+const QUIET_WITHIN_MS = 100_000
 
 /**
  * Orders flow through the real programs while they are killed at random and the hub's line is bad; then calm; then staff
@@ -136,7 +136,8 @@ async function untilQuiet(auditor: Auditor, { clock }: Runtime): Promise<string 
 
 function note(evidence: Evidence, tally: Tally, commandsSeen: number): void {
   const { world, cloud, staleCommands } = evidence
-  for (const order of cloud.orders) tally.hit(`order ${orderStatusName(order.processing_status)}`)
+  for (const { processing_status, failure_reason } of cloud.orders)
+    tally.hit(`order ${[orderStatusName(processing_status), failure_reason ?? []].flat().join(' ')}`)
   for (const motion of world.motions) tally.hit(`motion ${motion.action}`)
   for (const refund of cloud.refunds) tally.hit(`refund ${refund.reason} ${refund.status}`)
   for (const payment of cloud.payments) tally.hit(`payment ${payment.method} ${payment.status}`)
