@@ -14,7 +14,7 @@ import { createInbound } from './inbound.ts'
 import { createStreamReceiver } from './stream-receiver.ts'
 import { createStreamSender } from './stream-sender.ts'
 import type { StreamSender } from './stream-sender.ts'
-import type { SyncOptions } from './sync.ts'
+import type { SyncOptions } from './sync-options.ts'
 
 export interface SessionOptions extends SyncOptions {
   /** `welcomed`: the cloud had answered on it. */
