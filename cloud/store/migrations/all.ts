@@ -7,4 +7,11 @@ import { rateLimits } from './0006-rate-limits.ts'
 import type { CloudMigration } from './migration.ts'
 
 /** Every migration, in the order in which they are applied. */
-export const cloudMigrations: readonly CloudMigration[] = [hubs, catalogue, orders, payments, gateway, rateLimits]
+export const cloudMigrations: readonly CloudMigration[] = [
+  hubs,
+  catalogue,
+  orders,
+  payments,
+  gateway,
+  rateLimits,
+]

@@ -60,7 +60,9 @@ const bodies = {
   NAK: { s: seq, why: fc.constantFrom(...refusals) },
 }
 const frames = fc.oneof(
-  ...Object.entries(bodies).map(([type, body]) => fc.record<Record<string, unknown>>({ seq, type: fc.constant(type), ...body })),
+  ...Object.entries(bodies).map(([type, body]) =>
+    fc.record<Record<string, unknown>>({ seq, type: fc.constant(type), ...body }),
+  ),
 ) as unknown as fc.Arbitrary<Frame>
 
 const byte = upTo(255).map((code) => String.fromCharCode(code))
