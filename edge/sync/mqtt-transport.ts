@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { MqttClient } from 'mqtt'
 import type { IClientOptions } from 'mqtt'
+import { writeToStream } from 'mqtt-packet'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 
@@ -20,6 +21,9 @@ export interface MqttOptions {
   /** Bytes that may await the broker's PUBACK; beyond them the connection is given up. */
   maxPendingBytes?: number
 }
+
+// mqtt.js would keep a buffer for each of the 65,536 packet ids: a tenth of the hub's memory.
+writeToStream.cacheNumbers = false
 
 /** Bytes of one message around its payload, for the bound on what is pending. */
 const OVERHEAD = 100

@@ -27,11 +27,18 @@ export function demoAddresses(settings: DemoSettings, places: DemoPlaces): DemoA
   }
 }
 
-/** How to run a compiled program of this package: it stands beside this one, whatever either is compiled to. */
-export function programCommand(path: string): string[] {
+/**
+ * How to run a compiled program of this package: it stands beside this one, whatever either is compiled to. `flags` are
+ * Node's own.
+ */
+export function programCommand(path: string, flags: readonly string[] = []): string[] {
   const extension = import.meta.filename.endsWith('.ts') ? '.ts' : '.js'
-  return [process.execPath, ...process.execArgv, join(import.meta.dirname, '../..', `${path}${extension}`)]
+  const file = join(import.meta.dirname, '../..', `${path}${extension}`)
+  return [process.execPath, ...process.execArgv, ...flags, file]
 }
+
+/** As `npm run edge` has it: new objects get 2 MB instead of up to 32, which a hub's few messages never need. */
+export const edgeFlags = ['--max-semi-space-size=1'] as const
 
 /**
  * The environment that the cloud and the seed program share. What is empty counts as not set: the demo is the same
@@ -64,7 +71,7 @@ export interface ProgramsOptions {
 export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
   const { settings, places, addresses, sysfs } = options
   const gpioSocket = `unix:${places.gpioSocket}`
-  const edge = programCommand('edge/main')
+  const edge = programCommand('edge/main', edgeFlags)
   const chip = ['--socket', gpioSocket, '--hardware', places.hardwareFile]
   const mount = [...programCommand('simulator/mounts/gpio/sysfs-main'), ...chip]
   const mounted = sysfs && [...sysfs.prefix, ...mount, '--base', String(settings.GPIO_BASE), '--', ...edge]

@@ -1,8 +1,8 @@
-import { fork, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defaultSyncSettings } from '../../edge/sync/settings.ts'
+import { answer, ended, launch } from './children.ts'
 import { appendEach, moveBare } from './stream-baseline.ts'
 
 export interface StreamBench {
@@ -66,37 +66,3 @@ export async function benchStream(options: StreamBenchOptions = {}): Promise<Str
     rmSync(folder, { recursive: true, force: true })
   }
 }
-
-/** What `npm run bench` prints of it. */
-export function describeStream(bench: StreamBench): string {
-  const rate = (perSecond: number): string => Math.round(perSecond).toLocaleString('en')
-  return [
-    `stream: ${rate(bench.perSecond)} entries/s end to end, after ${rate(bench.entries)} were collected offline`,
-    `  bare prepared statements from file to file: ${rate(bench.barePerSecond)} entries/s, ${bench.ratio.toFixed(1)} times as fast`,
-    `  processor time: hub ${Math.round(bench.hubCpuMs)} ms, cloud with broker ${Math.round(bench.cloudCpuMs)} ms`,
-    `  single durable appends at the hub: ${rate(bench.appendsPerSecond)} a second`,
-  ].join('\n')
-}
-
-/** The program beside this file, compiled or not as this one is. */
-function launch(name: string, args: string[]): ChildProcess {
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-  return fork(new URL(`./${name}.${extension}`, import.meta.url), args, { stdio: 'inherit' })
-}
-
-function answer(child: ChildProcess): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const onExit = (code: number | null): void => reject(new Error(`it ended (${code}) without an answer`))
-    child.once('exit', onExit)
-    child.once('message', (message) => {
-      child.off('exit', onExit)
-      resolve(message)
-    })
-  })
-}
-
-const ended = (child: ChildProcess): Promise<void> =>
-  new Promise((resolve) => {
-    if (child.exitCode !== null) return resolve()
-    child.once('exit', () => resolve())
-  })

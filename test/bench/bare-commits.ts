@@ -1,0 +1,22 @@
+import Database from 'better-sqlite3'
+import { performance } from 'node:perf_hooks'
+import { writtenBytes } from './process-figures.ts'
+
+/** So many durable commits of one row of 300 bytes: milliseconds of each, and bytes that they wrote to the disk. */
+export function durableCommits(path: string, count: number): { times: number[]; bytes: number } {
+  const db = new Database(path)
+  db.pragma('journal_mode = WAL')
+  db.pragma('synchronous = FULL')
+  db.exec('CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, body TEXT)')
+  const insert = db.prepare('INSERT INTO entries (body) VALUES (?)')
+  const body = 'x'.repeat(300)
+  const before = writtenBytes('self')
+  const times = Array.from({ length: count }, () => {
+    const begun = performance.now()
+    insert.run(body)
+    return performance.now() - begun
+  })
+  const bytes = writtenBytes('self') - before
+  db.close()
+  return { times, bytes }
+}

@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { z } from 'zod'
+import type { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
+import { waitUntilReady } from '../../simulator/demo/readiness.ts'
+import { packageRoot } from '../process/chaos/package-root.ts'
+import { durableCommits } from './bare-commits.ts'
+import { answer, dismiss, launch } from './children.ts'
+import { buy, findProducts } from './customer.ts'
+import { ratios, type Section } from './figures.ts'
+import { install } from './installation.ts'
+import { residentMb, writtenBytes } from './process-figures.ts'
+
+export interface FootprintOptions {
+  runtime: Runtime
+  folder: string
+  orders: number
+  /** How long the hub is watched while nobody orders. Telemetry is written once a minute. */
+  idleSeconds: number
+}
+
+const READY_MS = 60_000
+const SETTLE_MS = 5000
+const SAMPLES = 5
+/** As many customers as there are bins. */
+const CUSTOMERS = 4
+const PARTS = 5
+const IDLE_PARTS = 2
+
+/**
+ * The hub program alone, against the real cloud and the real simulator: resident memory, and bytes that it writes to the
+ * disk. Mechanisms move 50 times as fast as real ones, which the hub's memory and disk do not notice.
+ */
+export async function benchFootprint(options: FootprintOptions): Promise<Section> {
+  const { runtime, folder, orders, idleSeconds } = options
+  const { clock } = runtime
+  const hardware = join(packageRoot(), 'simulator/hardware/demo-hub.json')
+  const installation = await install({
+    folder,
+    runtime,
+    hardware: JSON.parse(readFileSync(hardware, 'utf8')) as z.input<typeof HardwareDescription>,
+    run: { cloud: {}, simulator: { SIMULATOR_SPEED: '50' }, edge: { CLOSE_AFTER_EMPTY_MS: '100' } },
+  })
+  const idle = launch('idle-process')
+  try {
+    await answer(idle)
+    installation.start()
+    const { addresses, hubId } = installation
+    const isReady = await waitUntilReady({
+      clock,
+      baseUrl: addresses.baseUrl,
+      hubId,
+      timeoutMs: READY_MS,
+      isGivenUp: () => false,
+    })
+    installation.check()
+    if (!isReady) throw new Error(`hub ${hubId} does not take orders; see ${installation.places.logs}`)
+    await sleep(clock, SETTLE_MS)
+    const hub = installation.pidOf('edge')
+    const atStart = await sample(hub)
+    const written = await drive(hub)
+    const afterOrders = await sample(hub)
+    const bare = await sample(idle.pid!)
+    const idleBytes = await watch(hub)
+    installation.check()
+    const atEnd = await sample(hub)
+    const commit = durableCommits(join(folder, 'commits.sqlite'), 500).bytes / 500 / 1000
+    return {
+      title: `footprint of the hub program alone (${orders} orders of two units; idle for ${idleSeconds} s)`,
+      figures: [
+        { name: 'resident after the start', values: atStart, unit: 'MB', aim: 'at most 80' },
+        { name: `resident after ${orders} orders`, values: afterOrders, unit: 'MB', aim: 'at most 80' },
+        { name: 'resident after the idle time', values: atEnd, unit: 'MB', aim: 'at most 80' },
+        { name: 'a Node program that does nothing', values: bare, unit: 'MB' },
+        { name: 'ratio, after the orders', values: ratios(afterOrders, bare), unit: 'times' },
+        { name: 'written per order', values: written, unit: 'kB' },
+        { name: 'written per idle hour', values: idleBytes, unit: 'kB' },
+        { name: 'one bare durable commit of 300 bytes', values: [commit], unit: 'kB' },
+        { name: 'an order, in bare commits', values: written.map((kb) => kb / commit), unit: 'times' },
+        { name: 'an idle hour, in bare commits', values: idleBytes.map((kb) => kb / commit), unit: 'times' },
+      ],
+      notes: [
+        'written: write_bytes of /proc/<pid>/io, all that the process caused to go to the disk: journal, its log, checkpoints',
+        `an idle hour is reckoned from ${idleSeconds} s of idling with telemetry, in ${IDLE_PARTS} parts`,
+      ],
+    }
+
+    /** Kilobytes per order, of each fifth of the orders. */
+    async function drive(pid: number): Promise<number[]> {
+      const shop = { clock, baseUrl: addresses.baseUrl, simulatorUrl: addresses.simulatorUrl, hubId }
+      const products = await findProducts(shop)
+      const perPart: number[] = []
+      let next = 0
+      for (let part = 1; part <= PARTS; part++) {
+        const from = next
+        const end = Math.round((orders * part) / PARTS)
+        const before = writtenBytes(pid)
+        const customer = async (): Promise<void> => {
+          while (next < end) {
+            const n = next++
+            await buy(shop, `bench-${n}`, products[n % products.length]!)
+          }
+        }
+        await Promise.all(Array.from({ length: CUSTOMERS }, customer))
+        if (end > from) perPart.push((writtenBytes(pid) - before) / (end - from) / 1000)
+      }
+      return perPart
+    }
+
+    /** Kilobytes per hour. */
+    async function watch(pid: number): Promise<number[]> {
+      const perPart: number[] = []
+      for (let part = 0; part < IDLE_PARTS; part++) {
+        const before = writtenBytes(pid)
+        await sleep(clock, (idleSeconds / IDLE_PARTS) * 1000)
+        perPart.push(((writtenBytes(pid) - before) * 3600 * IDLE_PARTS) / idleSeconds / 1000)
+      }
+      return perPart
+    }
+  } finally {
+    await installation.stop()
+    await dismiss(idle)
+  }
+
+  async function sample(pid: number): Promise<number[]> {
+    const values: number[] = []
+    for (let n = 0; n < SAMPLES; n++) {
+      if (n > 0) await sleep(clock, 500)
+      values.push(residentMb(pid))
+    }
+    return values
+  }
+}

@@ -1,0 +1,105 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { z } from 'zod'
+import type { HardwareDescription } from '../../protocol/model/hardware.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { SeedResult } from '../../simulator/demo/demo-file.ts'
+import { prepareData } from '../../simulator/demo/first-start.ts'
+import { demoPlaces, type DemoPlaces } from '../../simulator/demo/places.ts'
+import {
+  cloudEnvironment,
+  demoAddresses,
+  programCommand,
+  programs,
+  type DemoAddresses,
+  type DemoProgram,
+} from '../../simulator/demo/programs.ts'
+import { createSupervisor } from '../../simulator/demo/supervisor.ts'
+import { freePorts } from '../process/chaos/ports.ts'
+
+export interface InstallationOptions {
+  /** An empty folder. */
+  folder: string
+  runtime: Runtime
+  /** Hub 1's; its ports are relative to its folder. */
+  hardware: z.input<typeof HardwareDescription>
+  /** Which programs run, and what each is told beyond what the demo tells it. */
+  run: Partial<Record<DemoProgram, Record<string, string>>>
+}
+
+/** The real programs as the demo configures them, each a process of its own. */
+export interface Installation {
+  seed: SeedResult
+  hubId: number
+  places: DemoPlaces
+  addresses: DemoAddresses
+  pidOf(name: DemoProgram): number
+  start(): void
+  /** Throws where a program has died. */
+  check(): void
+  stop(): Promise<void>
+}
+
+/** Makes the data; nothing runs before `start`. */
+export async function install({
+  folder,
+  runtime,
+  hardware,
+  run,
+}: InstallationOptions): Promise<Installation> {
+  const [cloud, edge, simulator, broker] = (await freePorts(4)) as [number, number, number, number]
+  const settings = {
+    PORT: cloud,
+    EDGE_PORT: edge,
+    SIMULATOR_PORT: simulator,
+    MQTT_PORT: broker,
+    DATA_DIR: folder,
+    GPIO: 'socket',
+    GPIO_BASE: 512,
+    fresh: false,
+  } as const
+  const places = demoPlaces(folder)
+  const addresses = demoAddresses(settings, places)
+  mkdirSync(folder, { recursive: true })
+  const hardwareTemplate = join(folder, 'hardware.json')
+  writeFileSync(hardwareTemplate, JSON.stringify(hardware))
+  const seed = prepareData({
+    places,
+    seed: {
+      command: programCommand('cloud/demo/seed'),
+      environment: cloudEnvironment(settings, places, addresses),
+    },
+    hardwareTemplate,
+  })
+  const hubId = seed.hubs[0]!.hub_id
+  const pids = new Map<DemoProgram, number>()
+  let death: string | undefined
+  const supervisor = createSupervisor<DemoProgram>({
+    programs: programs({
+      settings,
+      places,
+      addresses,
+      hubId,
+      mqttPassword: seed.mqtt_password,
+      sysfs: undefined,
+    }).flatMap((program) => {
+      const told = run[program.name]
+      return told ? [{ ...program, environment: { ...program.environment, ...told } }] : []
+    }),
+    runtime,
+    onStarted: (name, pid) => pids.set(name, pid),
+    onDied: (name, how) => (death ??= `the ${name} ended: ${how}; see ${places.log(name)}`),
+  })
+  return {
+    seed,
+    hubId,
+    places,
+    addresses,
+    pidOf: (name) => pids.get(name)!,
+    start: () => supervisor.start(),
+    check() {
+      if (death !== undefined) throw new Error(death)
+    },
+    stop: () => supervisor.stop(),
+  }
+}
