@@ -20,6 +20,7 @@ import {
 import { request, waitUntilReady } from './readiness.ts'
 import { demoPorts, type DemoSettings } from './settings.ts'
 import { createSupervisor } from './supervisor.ts'
+import { unplug } from './unplug.ts'
 
 export interface Demo {
   /** Resolves when everything is up and said; rejects, with everything ended, where that cannot be. */
@@ -78,6 +79,7 @@ export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: 
         if (isUp) writeJson(places.demoFile, file)
       },
       onDied(name, how, starts) {
+        if (name === 'simulator') unplug(places.hardwareFile)
         if (isUp) say(`The ${name} ended (${how}) and is started again; see ${places.log(name)}`)
         else if (starts >= MAX_FIRST_STARTS)
           failure ??= `the ${name} ends again and again (${how}):\n${tail(places.log(name))}`

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
@@ -7,6 +6,7 @@ import type { SeedResult } from '../../../simulator/demo/demo-file.ts'
 import { prepareData } from '../../../simulator/demo/first-start.ts'
 import { demoPlaces, type DemoPlaces } from '../../../simulator/demo/places.ts'
 import { createSupervisor, type Program, type Supervisor } from '../../../simulator/demo/supervisor.ts'
+import { unplug } from '../../../simulator/demo/unplug.ts'
 import { createCommandTap, type CommandTap } from './command-tap.ts'
 import { setUpMosquitto } from './mosquitto.ts'
 import { commandOf, packageRoot } from './package-root.ts'
@@ -49,12 +49,6 @@ export interface Plant {
   signal(name: ProgramName, signal: 'SIGSTOP' | 'SIGCONT'): void
   close(): Promise<void>
 }
-
-/**
- * The kernel gives a dead simulator's pseudo-terminals to the next who asks, and that may be the simulator of another test:
- * the links to them must not outlive it, or the hub would drive that one's hardware.
- */
-const unplug = ({ hub }: DemoPlaces): void => rmSync(join(hub, 'ports'), { recursive: true, force: true })
 
 const CLOUD_USER = 'larder-cloud'
 
@@ -119,7 +113,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
       onDied(name, how) {
         const pid = pids.get(name)
         pids.delete(name)
-        if (name === 'simulator') unplug(places)
+        if (name === 'simulator') unplug(places.hardwareFile)
         if (pid === undefined || !killed.has(pid)) options.onFailure(name, how, one.logFile)
       },
     })
