@@ -18,7 +18,7 @@ export interface RoundTripOptions {
   calls: number
 }
 
-const WARM_UP = 200
+const WARM_UP = 600
 /** Unmeasured calls before each measured block: the other kind has had the processor's caches. */
 const LEAD = 5
 const READY_MS = 30_000
