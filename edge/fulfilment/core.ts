@@ -25,6 +25,9 @@ import {
 import { applyOutcome, applyRefusal } from './outcomes.ts'
 import { createTurns } from './turns.ts'
 
+/** A change of health is noticed this long after it; its report waits longer anyway. */
+const LOOK_MS = 50
+
 /**
  * The hub's core. Every event (a controller's word, the cloud's, a timer) is one turn: a transaction that takes it into
  * the journal together with what the hub decides next, its ledger entries and the intents of its operations; then, after
@@ -40,7 +43,7 @@ export function createCore(options: CoreOptions): HubCore {
   const devices = createDevices(layout, runtime.clock)
   const cloud = createCloudClock(runtime.clock, journal.meta)
   const listeners: (() => void)[] = []
-  const turns = createTurns(() => context, announceHealth)
+  const turns = createTurns(() => context, lookAtHealth)
   const { turn } = turns
   const controllerEvents = eventsOf(() => context)
   const context: Context = {
@@ -57,10 +60,21 @@ export function createCore(options: CoreOptions): HubCore {
     askAt: new Map(),
     turn,
   }
-  const doors = createDoors(context, announceHealth)
+  const doors = createDoors(context, lookAtHealth)
   let lastHealth = ''
   let isDue = false
   let stopHousekeeping: Cancel | undefined
+  let cancelLook: Cancel | undefined
+  let isStopped = false
+
+  /** Soon, and once for all that happens until then: whoever waits for what a turn was about comes first. */
+  function lookAtHealth(): void {
+    if (isStopped) return
+    cancelLook ??= runtime.clock.after(LOOK_MS, () => {
+      cancelLook = undefined
+      announceHealth()
+    })
+  }
 
   function announceHealth(): void {
     const { fridges, ...rest } = healthOf(context, doors)
@@ -79,6 +93,8 @@ export function createCore(options: CoreOptions): HubCore {
       context.controllers.start()
     },
     stop() {
+      isStopped = true
+      cancelLook?.()
       turns.stop()
       stopHousekeeping?.()
       context.controllers.stop()

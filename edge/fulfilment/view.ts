@@ -8,10 +8,12 @@ import type { OrderWorld } from './order-world.ts'
 import type { OrderView, UnitView } from './order-view.ts'
 
 /** Whether the device's controller is connected and may be given orders: its memory agrees with the journal. */
-export function isUsable({ layout, devices, journal }: Context, device: string): boolean {
-  const controller = layout.controllerOf(device)
-  if (controller === undefined || !devices.isUp(controller)) return false
-  return journal.adoptions.find(controller)?.adopted === 1
+export function isUsable(context: Context, device: string): boolean {
+  return isControllerUsable(context, context.layout.controllerOf(device) ?? '')
+}
+
+function isControllerUsable({ devices, journal }: Context, controller: string): boolean {
+  return devices.isUp(controller) && journal.adoptions.find(controller)?.adopted === 1
 }
 
 /**
@@ -31,6 +33,9 @@ export function viewBins(context: Context): BinView[] {
   const { journal, layout, devices, runtime } = context
   const disabled = journal.meta.config()?.disabled_bins ?? []
   const open = journal.operations.open()
+  const controllerOf = (bin: number): string => layout.controllerOf(binDevice(bin)) ?? ''
+  const controllers = new Set(layout.bins.map((bin) => controllerOf(bin.number)))
+  const usable = [...controllers].filter((controller) => isControllerUsable(context, controller))
   const since = (at: number | undefined) => (at === undefined ? undefined : runtime.clock.monotonic() - at)
   return journal.bins.all().map((row) => {
     const device = binDevice(row.number)
@@ -41,7 +46,7 @@ export function viewBins(context: Context): BinView[] {
       number: row.number,
       capacity: layout.bins.find((bin) => bin.number === row.number)?.capacity ?? 1,
       enabled: !disabled.includes(row.number),
-      up: isUsable(context, device) && state.told,
+      up: usable.includes(controllerOf(row.number)) && state.told,
       door: state.door,
       lift: state.lift,
       unsureForMs: since(state.unsureSince),
