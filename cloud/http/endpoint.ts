@@ -80,7 +80,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
           () => answerOrError(input),
         )
       : await run(input)
-    return c.body(answer.body, answer.status as 200, answer.headers)
+    return c.body(answer.status === 204 ? null : answer.body, answer.status as 200, answer.headers)
   }
 
   async function takeAllowance(c: RequestContext, caller: string): Promise<void> {
@@ -124,8 +124,13 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
     if (checkResponses) route.response.parse(body)
     return {
       status: status ?? route.status ?? 200,
-      headers: { 'Content-Type': `${route.produces ?? 'application/json'}; charset=utf-8`, ...headers },
-      body: route.produces ? String(body) : JSON.stringify(body),
+      headers: {
+        ...(route.status !== 204 && {
+          'Content-Type': `${route.produces ?? 'application/json'}; charset=utf-8`,
+        }),
+        ...headers,
+      },
+      body: route.status === 204 ? '' : route.produces ? String(body) : JSON.stringify(body),
     }
   }
 

@@ -101,12 +101,14 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
     responses: {
       [route.status ?? 200]: {
         description: 'Success',
-        content: {
-          [mediaType]: {
-            schema: writer.write(route.response),
-            ...(route.examples?.response !== undefined && { example: route.examples.response }),
+        ...(route.status !== 204 && {
+          content: {
+            [mediaType]: {
+              schema: writer.write(route.response),
+              ...(route.examples?.response !== undefined && { example: route.examples.response }),
+            },
           },
-        },
+        }),
       },
       ...errorResponses(route),
     },

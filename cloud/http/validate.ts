@@ -34,7 +34,9 @@ export function validate(route: Route, raw: RawParts): ParsedParts {
       check(
         'query',
         route.query,
-        coerce(route.query, (name) => raw.query.getAll(name).at(-1)),
+        coerce(route.query, (name, isList) =>
+          isList ? listOf(raw.query, name) : raw.query.getAll(name).at(-1),
+        ),
         items,
       ),
     body: route.body && checkBody(route.body, raw.body, items),
@@ -72,24 +74,64 @@ function checkBody(schema: z.ZodObject, body: RawParts['body'], items: Validatio
   return undefined
 }
 
+type Text = string | readonly string[] | undefined
+
+/** A repeated query parameter; absent where it is not there at all. */
+const listOf = (query: URLSearchParams, name: string): string[] | undefined =>
+  query.has(name) ? query.getAll(name) : undefined
+
 /**
- * Reads strings as what their fields are. An integer is a string of digits and nothing else (contract §1); what is not is
- * left as it is, for the schema to refuse.
+ * Reads strings as what their fields are. An integer is a string of digits and nothing else (contract §1), a boolean one of
+ * FastAPI's words; what is neither is left as it is, for the schema to refuse.
  */
 function coerce(
   schema: z.ZodObject,
-  valueOf: (name: string) => string | undefined,
-): Record<string, string | number> {
-  const values: Record<string, string | number> = {}
+  textOf: (name: string, isList: boolean) => Text,
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(schema.shape)) {
-    const value = valueOf(name)
-    if (value === undefined) continue
-    values[name] = isNumeric(field) && /^\d+$/.test(value) ? Number(value) : value
+    const type = typeOf(field)
+    const text = textOf(name, type.list)
+    if (text === undefined) continue
+    values[name] = typeof text === 'string' ? valueOf(type, text) : text.map((each) => valueOf(type, each))
   }
   return values
 }
 
-function isNumeric(field: z.core.$ZodType): boolean {
+interface FieldType {
+  list: boolean
+  /** Kinds of values besides text that the field takes. */
+  number: boolean
+  boolean: boolean
+}
+
+function valueOf(type: FieldType, text: string): unknown {
+  if (type.number && /^\d+$/.test(text)) return Number(text)
+  if (type.boolean && text.toLowerCase() in booleans) return booleans[text.toLowerCase()]
+  return text
+}
+
+const booleans: Readonly<Record<string, boolean>> = {
+  true: true,
+  1: true,
+  on: true,
+  yes: true,
+  false: false,
+  0: false,
+  off: false,
+  no: false,
+}
+
+function typeOf(field: z.core.$ZodType): FieldType {
   const { def } = field as z.ZodType
-  return 'innerType' in def ? isNumeric(def.innerType as z.core.$ZodType) : def.type === 'number'
+  if ('innerType' in def) return typeOf(def.innerType as z.core.$ZodType)
+  if (def.type === 'array') return { ...typeOf((def as z.core.$ZodArrayDef).element), list: true }
+  if (def.type !== 'union')
+    return { list: false, number: def.type === 'number', boolean: def.type === 'boolean' }
+  const options = (def as z.core.$ZodUnionDef).options.map(typeOf)
+  return {
+    list: false,
+    number: options.some(({ number }) => number),
+    boolean: options.some(({ boolean }) => boolean),
+  }
 }

@@ -24,7 +24,7 @@ export interface Route {
   rawBody?: true
   /** Of the success body. */
   response: z.ZodType
-  /** Success status; 200 where absent. */
+  /** Success status; 200 where absent. A 204 has no body: its `response` is `z.undefined()`. */
   status?: number
   /** Media type of the success body; JSON where absent. */
   produces?: 'text/html'

@@ -1,0 +1,47 @@
+import type { Generated } from 'kysely'
+import type { Fixed, Flag, Instant } from './columns.ts'
+
+/** Money, as the service keeps it. */
+export interface PaymentTables {
+  payments: {
+    id: Generated<number>
+    order_id: Fixed<number>
+    user_id: Fixed<number>
+    /** sandbox | external | wallet | none (a zero total) */
+    processor: Fixed<string>
+    /** The processor's id of it, once known. */
+    processor_ref: string | null
+    method: Fixed<string>
+    amount: Fixed<number>
+    /** pending | requires_action | authorized | completed | failed | canceled */
+    status: string
+    decline_code: string | null
+    client_secret: string | null
+    confirmed_by_key: string | null
+    /** The order could not take the money any more: it goes back. */
+    is_late: Flag
+    created_at: Fixed<Instant>
+    updated_at: Instant
+  }
+  refunds: {
+    id: Generated<number>
+    order_id: Fixed<number>
+    payment_id: Fixed<number>
+    /** The line it is for, or null for an amount of the whole order. */
+    item_id: Fixed<number | null>
+    quantity: Fixed<number>
+    /** Includes the share's tax. */
+    amount: Fixed<number>
+    tax: Fixed<number>
+    /** customer | short | timed_out | failed | cancelled | late_payment */
+    reason: Fixed<string>
+    /** pending | succeeded | failed */
+    status: string
+    processor_ref: string | null
+    failure_reason: string | null
+    created_at: Fixed<Instant>
+    updated_at: Instant
+  }
+  /** Events of the card processor, each applied in the transaction that inserts it here (I3). */
+  processor_events: { id: Fixed<string>; type: Fixed<string>; received_at: Fixed<Instant> }
+}

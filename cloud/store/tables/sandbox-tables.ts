@@ -1,0 +1,34 @@
+import type { Fixed, Instant } from './columns.ts'
+
+/** The sandbox processor's own books: another party's, written in transactions of its own. */
+export interface SandboxTables {
+  sandbox_intents: {
+    id: Fixed<string>
+    idempotency_key: Fixed<string>
+    amount: Fixed<number>
+    refunded: number
+    method: Fixed<string>
+    status: string
+    decline_code: string | null
+    client_secret: Fixed<string>
+    metadata: Fixed<string>
+    created_at: Fixed<Instant>
+  }
+  sandbox_refunds: {
+    id: Fixed<string>
+    idempotency_key: Fixed<string>
+    intent_id: Fixed<string>
+    amount: Fixed<number>
+    status: Fixed<string>
+    failure_reason: Fixed<string | null>
+    created_at: Fixed<Instant>
+  }
+  sandbox_events: {
+    id: Fixed<string>
+    body: Fixed<string>
+    delivered_at: Instant | null
+    attempts: number
+    due_at: Instant
+    created_at: Fixed<Instant>
+  }
+}
