@@ -80,7 +80,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
           () => answerOrError(input),
         )
       : await run(input)
-    return c.body(answer.status === 204 ? null : answer.body, answer.status as 200, answer.headers)
+    return c.newResponse(answer.status === 204 ? null : answer.body, answer.status as 200, answer.headers)
   }
 
   async function takeAllowance(c: RequestContext, caller: string): Promise<void> {
