@@ -15,6 +15,11 @@ export type Queries = Kysely<Tables>
 export interface Tx {
   q: Transaction<Tables>
   kind: DatabaseKind
+  /**
+   * Runs at the end of the transaction, before it is committed: for what is derived from all that it has changed. Once for
+   * each name.
+   */
+  beforeCommit(name: string, work: () => Promise<void>): void
   /** Runs once the transaction is committed, in the order of registration; never where it was rolled back. */
   afterCommit(effect: () => void): void
   /** Locks the rows that a query reads until the end (PostgreSQL; SQLite has one writer at a time anyway). */
@@ -59,8 +64,10 @@ export function openDatabase({ url, checkpoint = noCheckpoint, sqlite }: Databas
 
   async function once<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const effects: (() => void)[] = []
+    const last = new Map<string, () => Promise<void>>()
     const result = await kysely.transaction().execute(async (q) => {
-      const value = await work(createTx(q, kind, effects, { outboxes, refunds }))
+      const value = await work(createTx(q, kind, { effects, last }, { outboxes, refunds }))
+      for (const derive of last.values()) await derive()
       checkpoint('db.before-commit')
       return value
     })
@@ -90,12 +97,15 @@ export function openDatabase({ url, checkpoint = noCheckpoint, sqlite }: Databas
 function createTx(
   q: Transaction<Tables>,
   kind: DatabaseKind,
-  effects: (() => void)[],
+  { effects, last }: { effects: (() => void)[]; last: Map<string, () => Promise<void>> },
   signals: { outboxes: Signal<number>; refunds: Signal<void> },
 ): Tx {
   return {
     q,
     kind,
+    beforeCommit(name, work) {
+      if (!last.has(name)) last.set(name, work)
+    },
     afterCommit: (effect) => void effects.push(effect),
     wake: (hubId) => void effects.push(() => signals.outboxes.emit(hubId)),
     refundDue: () => void effects.push(() => signals.refunds.emit()),
@@ -103,6 +113,7 @@ function createTx(
     forUpdate: (query) => (kind === 'postgres' ? query.forNoKeyUpdate() : query),
     async savepoint(work) {
       const registered = effects.length
+      const names = new Set(last.keys())
       await sql`savepoint part`.execute(q)
       try {
         const value = await work()
@@ -110,6 +121,7 @@ function createTx(
         return value
       } catch (error) {
         effects.length = registered
+        for (const name of last.keys()) if (!names.has(name)) last.delete(name)
         await sql`rollback to savepoint part`.execute(q)
         await sql`release savepoint part`.execute(q)
         throw error

@@ -1,9 +1,12 @@
+import { analytics } from './0008-analytics.ts'
 import { catalogue } from './0002-catalogue.ts'
 import { gateway } from './0005-gateway.ts'
 import { hubs } from './0001-hubs.ts'
 import { orders } from './0003-orders.ts'
 import { payments } from './0004-payments.ts'
+import { people } from './0012-people.ts'
 import { rateLimits } from './0006-rate-limits.ts'
+import { wallet } from './0011-wallet.ts'
 import type { CloudMigration } from './migration.ts'
 
 /** Every migration, in the order in which they are applied. */
@@ -14,4 +17,7 @@ export const cloudMigrations: readonly CloudMigration[] = [
   payments,
   gateway,
   rateLimits,
+  analytics,
+  wallet,
+  people,
 ]

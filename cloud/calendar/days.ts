@@ -1,0 +1,41 @@
+/** A day of the Gregorian calendar without a zone: `YYYY-MM-DD`. Such text sorts by time. */
+export type Day = string
+/** `YYYY-MM`. */
+export type Month = string
+
+const DAY_MS = 86_400_000
+const DAYS_OF_WEEK = 7
+const MONTHS_OF_YEAR = 12
+
+/** ISO 8601: the week begins on Monday. */
+export const weekdays = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'] as const
+
+export const addDays = (day: Day, count: number): Day =>
+  new Date(Date.parse(`${day}T00:00:00Z`) + count * DAY_MS).toISOString().slice(0, 10)
+
+/** Monday is 0. */
+export const weekdayOf = (day: Day): number => (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % DAYS_OF_WEEK
+
+/** The seven days of the week in which a day lies, from Monday. */
+export function weekOf(day: Day): Day[] {
+  const monday = addDays(day, -weekdayOf(day))
+  return Array.from({ length: DAYS_OF_WEEK }, (_, index) => addDays(monday, index))
+}
+
+export const monthOf = (day: Day): Month => day.slice(0, 7)
+export const yearOf = (day: Day): number => Number(day.slice(0, 4))
+
+export function addMonths(month: Month, count: number): Month {
+  const [year, ofYear] = month.split('-').map(Number) as [number, number]
+  const index = year * MONTHS_OF_YEAR + ofYear - 1 + count
+  return monthIn(Math.floor(index / MONTHS_OF_YEAR), index % MONTHS_OF_YEAR)
+}
+
+/** The twelve months of a year, from January. */
+export const monthsOf = (year: number): Month[] =>
+  Array.from({ length: MONTHS_OF_YEAR }, (_, index) => monthIn(year, index))
+
+export const firstDay = (month: Month): Day => `${month}-01`
+
+const monthIn = (year: number, index: number): Month =>
+  `${String(year).padStart(4, '0')}-${String(index + 1).padStart(2, '0')}`
