@@ -35,19 +35,25 @@ export const payments: CloudMigration = {
       payment_id ${int} not null references payments (id),
       item_id ${int} references order_items (id),
       quantity ${int} not null check (quantity >= 0),
-      amount ${int} not null check (amount > 0),
-      tax ${int} not null check (tax >= 0),
+      amount ${int} not null check (amount >= 0),
+      tax ${int} not null check (tax >= 0 and tax <= amount),
       reason ${text} not null
         check (reason in ('customer', 'short', 'timed_out', 'failed', 'cancelled', 'late_payment')),
       status ${text} not null check (status in ('pending', 'succeeded', 'failed')),
       processor_ref ${text},
       failure_reason ${text},
+      actor ${text} not null default 'service',
+      request_key ${text},
+      attempts ${int} not null default 0,
+      refusals ${int} not null default 0,
+      due_at ${int},
       created_at ${int} not null,
       updated_at ${int} not null
     ) ${end}`,
     `create index refunds_by_order on refunds (order_id)`,
     `create index refunds_by_payment on refunds (payment_id)`,
-    `create index refunds_pending on refunds (id) where status = 'pending'`,
+    `create index refunds_due on refunds (due_at) where due_at is not null`,
+    `create unique index refunds_by_processor_ref on refunds (processor_ref) where processor_ref is not null`,
     // What the service refunds by itself it refunds once.
     `create unique index refunds_once_per_item on refunds (payment_id, item_id, reason)
       where item_id is not null and reason <> 'customer' and status <> 'failed'`,

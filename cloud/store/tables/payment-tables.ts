@@ -39,6 +39,16 @@ export interface PaymentTables {
     status: string
     processor_ref: string | null
     failure_reason: string | null
+    /** Who asked for it; `service` where it followed from what happened. */
+    actor: Generated<string>
+    /** Names the request that asked for it, so that the same request asks for it once. */
+    request_key: Generated<string | null>
+    /** How often the processor gave no answer. */
+    attempts: Generated<number>
+    /** How many refunds of the same money it refused before this one. */
+    refusals: Generated<number>
+    /** Pending: when the processor is asked (again). Failed: when another one takes its place. Null: never. */
+    due_at: Generated<Instant | null>
     created_at: Fixed<Instant>
     updated_at: Instant
   }
