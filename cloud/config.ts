@@ -124,8 +124,37 @@ const ruleSettings = {
   ),
   PAYMENT_ABANDON_MS: duration(
     defaultSettings.paymentAbandonMs,
-    'A payment that its customer does not finish is given up after this.',
+    'A payment or deposit that its customer does not finish is given up after this.',
   ),
+  REFUND_RETRY_MS: duration(
+    defaultSettings.refundRetryMs,
+    'A refund that is owed and was refused is tried again after this, then after twice as long, and so on.',
+  ),
+  REFUND_RETRIES: {
+    schema: numberText(0, 20),
+    standard: String(defaultSettings.refundRetries),
+    describe: 'How often it is tried again.',
+  },
+  WALLET_DEPOSIT_MIN_CENTS: {
+    schema: numberText(1, 100_000_000),
+    standard: String(defaultSettings.depositMinCents),
+    describe: 'The least that is deposited into a wallet at once. Cents.',
+  },
+  WALLET_DEPOSIT_MAX_CENTS: {
+    schema: numberText(1, 100_000_000),
+    standard: String(defaultSettings.depositMaxCents),
+    describe: 'The most. Cents.',
+  },
+  LOYALTY_CENTS_PER_POINT: {
+    schema: numberText(1, 1_000_000),
+    standard: String(defaultSettings.loyaltyCentsPerPoint),
+    describe: 'For so many whole cents of an order, after deals and before tax, a point is earned.',
+  },
+  LOYALTY_POINT_CENTS: {
+    schema: numberText(0, 1_000_000),
+    standard: String(defaultSettings.loyaltyPointCents),
+    describe: 'What a point is worth. Cents.',
+  },
   SWEEP_MS: duration(defaultSettings.sweepMs, 'How often the background rules run.'),
   WEBHOOK_TOLERANCE_MS: duration(defaultSettings.webhookToleranceMs, 'How old a signed webhook may be.'),
 } satisfies SettingsTable
@@ -179,6 +208,12 @@ function rulesOf(settings: SettingsOf<typeof ruleSettings>): CloudSettings {
     silentHubMs: settings.SILENT_HUB_MS,
     paymentRecheckMs: settings.PAYMENT_RECHECK_MS,
     paymentAbandonMs: settings.PAYMENT_ABANDON_MS,
+    refundRetryMs: settings.REFUND_RETRY_MS,
+    refundRetries: settings.REFUND_RETRIES,
+    depositMinCents: settings.WALLET_DEPOSIT_MIN_CENTS,
+    depositMaxCents: settings.WALLET_DEPOSIT_MAX_CENTS,
+    loyaltyCentsPerPoint: settings.LOYALTY_CENTS_PER_POINT,
+    loyaltyPointCents: settings.LOYALTY_POINT_CENTS,
     sweepMs: settings.SWEEP_MS,
     webhookToleranceMs: settings.WEBHOOK_TOLERANCE_MS,
   }

@@ -21,6 +21,15 @@ export interface CloudSettings {
   /** An unfinished payment is asked about at the processor after this, and given up (cancelled there) after that. */
   paymentRecheckMs: number
   paymentAbandonMs: number
+  /** A refund that the service owes and the processor refused is tried again after this, then twice as long, so many times. */
+  refundRetryMs: number
+  refundRetries: number
+  /** Bounds of one wallet deposit. */
+  depositMinCents: number
+  depositMaxCents: number
+  /** An order earns a point for so many whole cents; a point is worth so many (contract §10). */
+  loyaltyCentsPerPoint: number
+  loyaltyPointCents: number
   /** How often the background rules run. */
   sweepMs: number
   /** How old a signed webhook may be. */
@@ -39,6 +48,12 @@ export const defaultSettings: CloudSettings = {
   silentHubMs: 24 * HOUR,
   paymentRecheckMs: 30 * SECOND,
   paymentAbandonMs: 15 * MINUTE,
+  refundRetryMs: HOUR,
+  refundRetries: 6,
+  depositMinCents: 100,
+  depositMaxCents: 50_000,
+  loyaltyCentsPerPoint: 100,
+  loyaltyPointCents: 1,
   sweepMs: 10 * SECOND,
   webhookToleranceMs: 300 * SECOND,
 }
