@@ -1,3 +1,4 @@
+import { searchText } from '../catalogue/search-text.ts'
 import { digestOf } from '../credentials/api-key.ts'
 import { upcCheckDigit } from '../../protocol/model/upc.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
@@ -155,6 +156,7 @@ async function insertProducts(
         id: product.id,
         hub_id: hub.id,
         name: product.name,
+        search_name: searchText(product.name),
         upc: product.upc,
         description: `${product.name}, from the ${product.subcategory.toLowerCase()} shelf.`,
         category_id: categories.get(product.category)!,

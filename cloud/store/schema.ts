@@ -3,6 +3,7 @@ import type { CatalogueTables } from './tables/catalogue-tables.ts'
 import type { CredentialTables } from './tables/credential-tables.ts'
 import type { GatewayTables } from './tables/gateway-tables.ts'
 import type { HubTables } from './tables/hub-tables.ts'
+import type { MediaTables } from './tables/media-tables.ts'
 import type { OrderTables } from './tables/order-tables.ts'
 import type { PaymentTables } from './tables/payment-tables.ts'
 import type { PeopleTables } from './tables/people-tables.ts'
@@ -18,6 +19,7 @@ export type Tables = AnalyticsTables &
   CredentialTables &
   GatewayTables &
   HubTables &
+  MediaTables &
   OrderTables &
   PaymentTables &
   PeopleTables &

@@ -55,6 +55,7 @@ async function makeTemplate(): Promise<Buffer> {
         id,
         hub_id: HUB,
         name: `Product ${id}`,
+        search_name: `product ${id}`,
         upc: `00000000000${id}`,
         description: null,
         category_id: 1,

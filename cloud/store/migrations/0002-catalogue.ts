@@ -7,12 +7,13 @@ import type { CloudMigration } from './migration.ts'
  */
 export const catalogue: CloudMigration = {
   name: '0002-catalogue',
-  statements: ({ id, int, text, end }) => [
+  statements: ({ id, int, text, orderedText, end }) => [
     `create table categories (id ${id}, name ${text} not null, parent_id ${int} references categories (id)) ${end}`,
     `create table products (
       id ${id},
       hub_id ${int} not null references hubs (id),
       name ${text} not null,
+      search_name ${orderedText} not null,
       upc ${text} not null check (length(upc) = 12),
       description ${text},
       category_id ${int} not null references categories (id),
@@ -30,6 +31,7 @@ export const catalogue: CloudMigration = {
       reserved ${int} not null check (reserved >= 0),
       unique (hub_id, upc)
     ) ${end}`,
+    `create index products_by_search_name on products (hub_id, search_name, id) where is_active = 1`,
     `create index products_by_category on products (hub_id, category_id)`,
     `create index products_by_location on products (hub_id, cabinet, shelf, row)`,
     `create table facings (

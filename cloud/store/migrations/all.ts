@@ -2,6 +2,7 @@ import { analytics } from './0008-analytics.ts'
 import { catalogue } from './0002-catalogue.ts'
 import { gateway } from './0005-gateway.ts'
 import { hubs } from './0001-hubs.ts'
+import { media } from './0010-media.ts'
 import { orders } from './0003-orders.ts'
 import { payments } from './0004-payments.ts'
 import { people } from './0012-people.ts'
@@ -17,6 +18,7 @@ export const cloudMigrations: readonly CloudMigration[] = [
   payments,
   gateway,
   rateLimits,
+  media,
   analytics,
   wallet,
   people,

@@ -7,6 +7,8 @@ export interface Dialect {
   int: string
   real: string
   text: string
+  /** Text that is put in order by its bytes: the same order in both databases. */
+  orderedText: string
   /** Begins a table whose rows may be lost with the server: written without its log. */
   createVolatileTable: string
   /** Ends a table: SQLite then refuses values of another type, as PostgreSQL always does. */
@@ -19,6 +21,7 @@ export const dialects: Record<DatabaseKind, Dialect> = {
     int: 'integer',
     real: 'real',
     text: 'text',
+    orderedText: 'text',
     createVolatileTable: 'create table',
     end: 'strict',
   },
@@ -27,6 +30,7 @@ export const dialects: Record<DatabaseKind, Dialect> = {
     int: 'bigint',
     real: 'double precision',
     text: 'text',
+    orderedText: 'text collate "C"',
     createVolatileTable: 'create unlogged table',
     end: '',
   },

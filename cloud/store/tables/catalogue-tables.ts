@@ -8,6 +8,8 @@ export interface CatalogueTables {
     id: Generated<number>
     hub_id: Fixed<number>
     name: string
+    /** `searchText(name)`: what a search looks in, and the order that products are listed in. */
+    search_name: string
     upc: string
     description: string | null
     category_id: number

@@ -2,23 +2,8 @@ import type { Generated } from 'kysely'
 import type { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { Fixed, Flag, Instant } from './columns.ts'
 
-/** People and orders. */
+/** Orders, and how fast hubs are with them. */
 export interface OrderTables {
-  users: {
-    id: Generated<number>
-    /** The identity provider's `sub`. */
-    identity: string | null
-    is_anonymous: Flag
-    email: string | null
-    phone_number: string | null
-    first_name: string | null
-    last_name: string | null
-    profile_image_url: string | null
-    selected_hub_id: number | null
-    default_hub_id: number | null
-    created_at: Fixed<Instant>
-    updated_at: Instant
-  }
   orders: {
     id: Generated<number>
     user_id: number
@@ -47,6 +32,10 @@ export interface OrderTables {
     preparing_at: Instant | null
     ready_at: Instant | null
     finished_at: Instant | null
+    /** When the hub began, by its own clock: what it says later of the order is measured from here. */
+    hub_began_at: number | null
+    /** The cart that took this one's items when a guest became a user (contract §10). */
+    merged_into: number | null
   }
   order_items: {
     id: Generated<number>
@@ -70,4 +59,6 @@ export interface OrderTables {
     refunded_quantity: number
     bins: string
   }
+  /** How long a hub takes to dispense a unit: a running mean over its orders, the latest ones weighing most. */
+  hub_paces: { hub_id: Fixed<number>; unit_ms: number; samples: number; updated_at: Instant }
 }

@@ -234,6 +234,7 @@ async function seedShop({ kysely: q }: CloudDatabase, options: ShopOptions, now:
       .values({
         hub_id: 1,
         name: `Product ${id}`,
+        search_name: `product ${id}`,
         upc: String(id).padStart(12, '0'),
         description: null,
         category_id: 1,
