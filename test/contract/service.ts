@@ -1,11 +1,12 @@
 import { createCloud, type Cloud } from '../../cloud/cloud.ts'
 import { issueApiKey } from '../../cloud/credentials/api-keys.ts'
-import { ApiError } from '../../cloud/http/api-error.ts'
+import { identityVerifier } from '../../cloud/credentials/identity-token.ts'
 import { createSandbox } from '../../cloud/payments/sandbox/sandbox.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
 import type { CallAnswer } from '../cloud/support/app.ts'
 import type { OpenDatabase } from '../cloud/support/database.ts'
 import { openShop, type Shop } from '../cloud/support/shop.ts'
+import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from '../cloud/support/tokens.ts'
 
 /** The whole service over a shop (hub 1, heard now, its connection gone), with every answer checked by its schema. */
 export interface Service {
@@ -14,8 +15,11 @@ export interface Service {
   webhookSecret: string
   /** As the owner, with every scope. */
   owner: (method: string, path: string, body?: object) => Promise<CallAnswer>
-  /** As a customer: the token is its identity. */
-  customer: (identity: string, method: string, path: string, body?: object) => Promise<CallAnswer>
+  issuer: TestIssuer
+  /** A fresh token of a customer's, by name; guests' names begin with `guest`. */
+  tokenOf: (name: string) => Promise<string>
+  /** As a customer, by name. */
+  customer: (name: string, method: string, path: string, body?: object) => Promise<CallAnswer>
   send: (method: string, path: string, headers: Record<string, string>, body?: string) => Promise<CallAnswer>
 }
 
@@ -24,6 +28,7 @@ export async function openService(open: OpenDatabase): Promise<Service> {
   const { context } = shop
   const { db, runtime } = context
   await db.kysely.updateTable('hub_sessions').set({ is_connected: 0 }).execute()
+  const issuer = await testIssuer(runtime)
   const webhookSecret = 'a secret of the processor'
   const cloud = createCloud({
     context,
@@ -31,18 +36,12 @@ export async function openService(open: OpenDatabase): Promise<Service> {
     processId: 'test',
     processor: createSandbox({ db, runtime }),
     webhookSecret,
-    verifyIdentity(token) {
-      if (!/^[a-z-]+$/.test(token)) throw new ApiError('invalid_token')
-      const anonymous = token.startsWith('guest')
-      const claims = {
-        phoneNumber: null,
-        email: `${token}@example.org`,
-        emailVerified: true,
-        anonymous,
-        role: null,
-      }
-      return Promise.resolve({ identity: token, claims })
-    },
+    verifyIdentity: identityVerifier({
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      keys: issuer.keys,
+      clock: runtime.clock,
+    }),
     baseUrl: 'http://larder.test',
     addressOf: () => '192.0.2.1',
     checkResponses: true,
@@ -55,6 +54,13 @@ export async function openService(open: OpenDatabase): Promise<Service> {
     expiresAt: null,
   })
 
+  const tokenOf = (name: string): Promise<string> =>
+    issuer.token({
+      sub: name,
+      email: `${name}@example.org`,
+      email_verified: true,
+      anonymous: name.startsWith('guest'),
+    })
   const send: Service['send'] = async (method, path, headers, body) => {
     const answer = await cloud.app.request(path, { method, headers, ...(body !== undefined && { body }) })
     return { status: answer.status, headers: answer.headers, json: await answer.json() }
@@ -69,7 +75,9 @@ export async function openService(open: OpenDatabase): Promise<Service> {
     webhookSecret,
     send,
     owner: (method, path, body) => sendJson(method, `/api/v1/owners/${path}`, { 'X-API-Key': key }, body),
-    customer: (identity, method, path, body) =>
-      sendJson(method, path, { Authorization: `Bearer ${identity}` }, body),
+    issuer,
+    tokenOf,
+    customer: async (name, method, path, body) =>
+      sendJson(method, path, { Authorization: `Bearer ${await tokenOf(name)}` }, body),
   }
 }

@@ -1,0 +1,53 @@
+import type { RouteCases } from './call.ts'
+import type { World } from './world.ts'
+
+const atHub1 = (): Promise<{ as: 'owner'; query: { hub_id: number } }> =>
+  Promise.resolve({ as: 'owner', query: { hub_id: 1 } })
+
+/** An order of a customer's, paid by card. */
+const paid = async ({ shop }: World, method?: string): Promise<number> =>
+  (await shop.paidOrder({ 1: 2, 2: 1 }, method)).id
+
+/** O §4.1 to §4.3. */
+export const ownerCases = {
+  'owner.hubs.list': { success: () => Promise.resolve({ as: 'owner' }) },
+  'owner.hubs.health': { success: atHub1 },
+  'owner.inventory.list': { success: atHub1 },
+  'owner.orders.list': {
+    async success(world) {
+      await paid(world)
+      return atHub1()
+    },
+    errors: {
+      invalid_cursor: async () => ({ as: 'owner', query: { hub_id: 1, cursor: 99 } }),
+    },
+  },
+  'owner.orders.refund': {
+    async success(world) {
+      return { as: 'owner', params: { order_id: await paid(world) }, body: { amount: 1 } }
+    },
+    errors: {
+      async order_not_found(world) {
+        return { as: 'other-owner', params: { order_id: await paid(world) } }
+      },
+      async already_refunded(world) {
+        const call = { as: 'owner', params: { order_id: await paid(world) } } as const
+        await world.owner('POST', `orders/${call.params.order_id}/refund`)
+        return call
+      },
+      async refund_failed(world) {
+        return { as: 'owner', params: { order_id: await paid(world, 'pm_card_refundFail') } }
+      },
+      async invalid_amount(world) {
+        return { as: 'owner', params: { order_id: await paid(world) }, body: { amount: 1_000_000 } }
+      },
+      async invalid_destination(world) {
+        return { as: 'owner', params: { order_id: await paid(world) }, body: { destination: 'Cash' } }
+      },
+    },
+    elsewhere: {
+      processor_unavailable: 'test/cloud/payments',
+      order_state_conflict: 'test/cloud/payments',
+    },
+  },
+} satisfies Record<string, RouteCases>

@@ -1,0 +1,50 @@
+import type { z } from 'zod'
+
+/**
+ * What is wrong with an answer beside its schema: a documented field that is not there, or one that nobody documented.
+ * Zod alone lets unknown keys and absent optional ones pass; `optional` names those that may be absent.
+ */
+export function strangers(schema: z.ZodType, value: unknown, path = ''): string[] {
+  const { def } = schema as z.core.$ZodType & { def: Def }
+  switch (def.type) {
+    case 'object': {
+      const shape = def.shape as Record<string, z.ZodType>
+      if (typeof value !== 'object' || value === null) return [`${path}: no object`]
+      const unknown = Object.keys(value).filter((key) => !(key in shape))
+      return [
+        ...unknown.map((key) => `${path}.${key}: nobody documented it`),
+        ...Object.entries(shape).flatMap(([key, field]) =>
+          key in value ? strangers(field, (value as Record<string, unknown>)[key], `${path}.${key}`) : [],
+        ),
+      ]
+    }
+    case 'array':
+      return Array.isArray(value)
+        ? value.flatMap((item, index) => strangers(def.element as z.ZodType, item, `${path}[${index}]`))
+        : [`${path}: no list`]
+    case 'record':
+      return Object.entries(value as Record<string, unknown>).flatMap(([key, item]) =>
+        strangers(def.valueType as z.ZodType, item, `${path}.${key}`),
+      )
+    case 'union': {
+      const found = (def.options as z.ZodType[]).map((option) => strangers(option, value, path))
+      return found.find((list) => list.length === 0) ?? found[0] ?? []
+    }
+    case 'optional':
+    case 'nullable':
+    case 'default':
+    case 'readonly':
+      return value === null || value === undefined ? [] : strangers(def.innerType as z.ZodType, value, path)
+    default:
+      return []
+  }
+}
+
+interface Def {
+  type: string
+  shape?: unknown
+  element?: unknown
+  valueType?: unknown
+  options?: unknown
+  innerType?: unknown
+}

@@ -1,0 +1,222 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import type { ErrorBody } from '../../../protocol/contract/error-body.ts'
+import { errorsOf } from '../../../protocol/contract/errors-of.ts'
+import { mountsOf, rateClasses, type Route } from '../../../protocol/contract/route.ts'
+import { routes, type RouteId } from '../../../protocol/contract/routes.ts'
+import { errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'
+import { scopes } from '../../../protocol/model/scopes.ts'
+import { errorOf, type CallAnswer } from '../../cloud/support/app.ts'
+import { onEachDatabase, type OpenDatabase } from '../../cloud/support/database.ts'
+import { badCalls } from './bad-values.ts'
+import type { Call, RouteCases } from './call.ts'
+import { strangers } from './shape.ts'
+import { openWorld, type World } from './world.ts'
+
+const MINUTE = 60_000
+/** Errors that no call of a healthy service can bring about. */
+const UNREACHABLE: readonly ErrorCode[] = ['internal_error']
+
+/**
+ * Walks routes: each to its documented success in its exact shape, and to every error that it documents, on both
+ * databases. An error that no case brought about fails the walk. Prints how many routes and cases there were.
+ */
+export function walk(name: string, cases: Partial<Record<RouteId, RouteCases>>): void {
+  let count = 0
+  onEachDatabase(name, (open) => {
+    for (const [id, own] of Object.entries(cases) as [RouteId, RouteCases][])
+      describe(id, () => walkRoute(id, own, open, () => (count += 1)))
+  })
+  afterAll(() => console.log(`${name}: ${Object.keys(cases).length} routes, ${count} cases`))
+}
+
+function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: () => void): void {
+  const route: Route = routes[id]
+  const limit = rateClasses[route.rate]
+  const seen = new Set<ErrorCode>()
+
+  /** The answer to a call, after which no earlier one counts against its caller's allowance. */
+  async function ask(world: World, call: Call, mount?: string): Promise<CallAnswer> {
+    counted()
+    world.shop.clock.advance(MINUTE)
+    await world.shop.hear()
+    return world.ask(route, call, mount)
+  }
+
+  async function refused(world: World, call: Call, code: ErrorCode, label: string): Promise<ErrorBody> {
+    return refusal(await ask(world, call), code, label)
+  }
+
+  function refusal(answer: CallAnswer, code: ErrorCode, label: string): ErrorBody {
+    const body = answer.status >= 400 ? errorOf(answer) : undefined
+    expect([label, answer.status, body?.error.code ?? answer.json]).toEqual([
+      label,
+      errorStatus(code, body?.error.details),
+      code,
+    ])
+    expect(body!.request_id).toBe(answer.headers.get('X-Request-Id'))
+    if (!Array.isArray(body!.detail)) expect(body!.detail).toBe(body!.error.message)
+    seen.add(code)
+    return body!
+  }
+
+  async function prepared(): Promise<{ world: World; call: Call }> {
+    const world = await openWorld(open)
+    return { world, call: await own.success(world) }
+  }
+
+  test('success has exactly the documented fields and headers, at every mount', async () => {
+    for (const mount of mountsOf(route)) {
+      const { world, call } = await prepared()
+      const answer = await ask(world, call, mount)
+      expect([mount, answer.status, answer.status < 400 || answer.json]).toEqual([
+        mount,
+        route.status ?? 200,
+        true,
+      ])
+      if (!route.produces && route.status !== 204) expect(strangers(route.response, answer.json)).toEqual([])
+      expect(answer.headers.get('X-Request-Id')).toMatch(/^req_/)
+      if (limit.requests === Infinity) continue
+      expect(answer.headers.get('X-RateLimit-Limit')).toBe(String(limit.requests))
+      expect(answer.headers.get('X-RateLimit-Remaining')).toBe(String(limit.requests - 1))
+      expect(answer.headers.get('RateLimit-Policy')).toContain(`q=${limit.requests}`)
+    }
+  })
+
+  test('credentials: none, wrong, expired, without the scope, without the hub', async () => {
+    const { world, call } = await prepared()
+    const { kind } = route.auth
+    if (kind === 'none') return
+    if (kind !== 'optional-identity')
+      await refused(world, { ...call, as: 'nobody' }, 'authentication_required', 'nobody')
+    const withToken = (token: string): Call => ({
+      ...call,
+      as: { headers: { Authorization: `Bearer ${token}` } },
+    })
+    await refused(world, withToken('a.b.c'), 'invalid_token', 'a wrong token')
+    const past = Math.floor(world.shop.clock.now() / 1000) - 600
+    const expired = await world.issuer.token({ sub: 'ada', iat: past - 600, exp: past })
+    await refused(world, withToken(expired), 'token_expired', 'an expired token')
+    if (kind === 'api' || kind === 'diag') {
+      const withKey = (key: string): Call => ({ ...call, as: { headers: { 'X-API-Key': key } } })
+      await refused(world, withKey('lk_wrong'), 'invalid_api_key', 'a wrong key')
+      const { scope } = route.auth
+      const without = await world.key({ scopes: scopes.filter((other) => other !== scope) })
+      const { error } = await refused(world, withKey(without), 'scope_missing', 'without the scope')
+      expect(error.details).toEqual({ required_scope: scope })
+      const only = await world.ask(route, withKey(await world.key({ scopes: [scope] })))
+      expect([only.status, only.status < 400 || only.json]).toEqual([route.status ?? 200, true])
+    }
+    if (route.hub !== undefined && kind === 'api') {
+      const part = route.params && route.hub in route.params.shape ? 'params' : 'query'
+      const at = (hub: number, as: Call['as']): Call => ({
+        ...call,
+        as,
+        [part]: { ...call[part], [route.hub!]: hub },
+      })
+      for (const hub of [2, 99]) {
+        await refused(world, at(hub, 'limited'), 'hub_access_denied', `a key without hub ${hub}`)
+        await refused(world, at(hub, 'owner'), 'hub_not_found', `hub ${hub} of another, with a key for all`)
+      }
+    }
+    if (kind === 'user') {
+      await refused(
+        world,
+        { ...call, as: { customer: 'nobody-yet' } },
+        namedUser(route) ? 'forbidden' : 'user_not_found',
+        'a token without a user',
+      )
+      if (namedUser(route)) {
+        await world.user('eve')
+        await refused(world, { ...call, as: { customer: 'eve' } }, 'forbidden', "another user's path")
+      }
+    }
+  })
+
+  test('every bad value is 422 in its own words, and nothing else of the body counts', async () => {
+    const { world, call } = await prepared()
+    for (const bad of badCalls(route, call)) {
+      const { detail } = await refused(world, bad.call, bad.code, bad.name)
+      expect([bad.name, detail]).toEqual([
+        bad.name,
+        expect.arrayContaining([expect.objectContaining({ loc: bad.loc, type: bad.type })]),
+      ])
+    }
+    if (!route.body) return
+    const plain = { ...call, body: undefined } as unknown as Call
+    const malformed = route.interface === 'owner' ? 'invalid_json' : 'validation_error'
+    const { detail } = await refused(world, { ...plain, text: '{"a": ' }, malformed, 'malformed JSON')
+    if (malformed === 'validation_error') expect(detail).toMatchObject([{ type: 'json_invalid' }])
+    const asText = { ...plain, text: '{}', headers: { 'Content-Type': 'text/plain' } }
+    await refused(world, asText, 'unsupported_media_type', 'a body of another type')
+    const large = { ...plain, text: JSON.stringify({ pad: 'x'.repeat(1024 * 1024) }) }
+    await refused(world, large, 'payload_too_large', 'a body of more than 1 MiB')
+    await refused(world, { ...plain, text: '[]' }, 'validation_error', 'a body that is no object')
+    if (!route.bodyOptional) await refused(world, { ...plain, text: '' }, 'validation_error', 'no body')
+  })
+
+  for (const [code, prepare] of Object.entries(own.errors ?? {}) as [
+    ErrorCode,
+    NonNullable<RouteCases['success']>,
+  ][])
+    test(`${code} when it is so`, async () => {
+      const world = await openWorld(open)
+      const call = await prepare(world)
+      counted()
+      refusal(await world.ask(route, call), code, code)
+    })
+
+  if (limit.requests !== Infinity)
+    test('the call after the last of a minute is 429, says when to come again, and does not count', async () => {
+      const { world, call } = await prepared()
+      const cheap: Call = { as: call.as, ...(call.params && { params: call.params }) }
+      world.shop.clock.advance(MINUTE)
+      for (let calls = 0; calls < limit.requests; calls += 1) {
+        const { status } = await world.ask(route, cheap)
+        if (status === 429) throw new Error(`call ${calls + 1} of ${limit.requests} was refused`)
+      }
+      counted()
+      const answer = await world.ask(route, call)
+      refusal(answer, 'rate_limit_exceeded', '429')
+      const wait = Number(answer.headers.get('Retry-After'))
+      expect(wait).toBeGreaterThan(0)
+      expect(wait).toBeLessThanOrEqual(60)
+      expect(answer.headers.get('X-RateLimit-Remaining')).toBe('0')
+      expect(answer.headers.get('X-RateLimit-Limit')).toBe(String(limit.requests))
+      world.shop.clock.advance(wait * 1000)
+      await world.shop.hear()
+      const { status } = await world.ask(route, cheap)
+      expect(status).not.toBe(429)
+    })
+
+  if (route.idempotent)
+    test('a repetition with the same idempotency key is the first answer; with another request it is refused', async () => {
+      const { world, call } = await prepared()
+      const keyed = { ...call, headers: { ...call.headers, 'Idempotency-Key': 'walk' } }
+      const first = await ask(world, keyed)
+      expect([first.status, first.headers.get('Idempotent-Replayed')]).toEqual([route.status ?? 200, null])
+      const second = await ask(world, keyed)
+      expect([second.status, second.headers.get('Idempotent-Replayed')]).toEqual([first.status, 'true'])
+      expect(second.json).toEqual(first.json)
+      const other = { ...keyed, query: { ...call.query, walk: 'other' } }
+      await refused(world, other, 'idempotency_key_reused', 'another request')
+      await world.shop.context.db.kysely
+        .updateTable('idempotency_keys')
+        .set({ status: null, locked_until: world.shop.clock.now() + 10 * MINUTE })
+        .execute()
+      await refused(world, keyed, 'idempotency_key_in_use', 'under way')
+      const long = { ...call, headers: { 'Idempotency-Key': 'x'.repeat(256) } }
+      const { detail } = await refused(world, long, 'validation_error', 'a key of 256 characters')
+      expect(detail).toMatchObject([{ loc: ['header', 'Idempotency-Key'], type: 'string_too_long' }])
+    })
+
+  test('no documented error is without its case', () => {
+    const shown = new Set<ErrorCode>([
+      ...seen,
+      ...UNREACHABLE,
+      ...(Object.keys(own.elsewhere ?? {}) as ErrorCode[]),
+    ])
+    expect(errorsOf(route).filter((code) => !shown.has(code))).toEqual([])
+  })
+}
+
+const namedUser = (route: Route): boolean => route.path.includes('{user_id}')
