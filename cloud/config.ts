@@ -157,6 +157,14 @@ const ruleSettings = {
   },
   SWEEP_MS: duration(defaultSettings.sweepMs, 'How often the background rules run.'),
   WEBHOOK_TOLERANCE_MS: duration(defaultSettings.webhookToleranceMs, 'How old a signed webhook may be.'),
+  FILE_ADDRESS_MS: duration(
+    defaultSettings.fileAddressMs,
+    'How long, at least, the signed address of an image or video can be used.',
+  ),
+  ORPHANED_FILE_MS: duration(
+    defaultSettings.orphanedFileMs,
+    'A file left by an upload that never ended is removed after this.',
+  ),
 } satisfies SettingsTable
 
 /** Every setting of the cloud service. */
@@ -216,6 +224,8 @@ function rulesOf(settings: SettingsOf<typeof ruleSettings>): CloudSettings {
     loyaltyPointCents: settings.LOYALTY_POINT_CENTS,
     sweepMs: settings.SWEEP_MS,
     webhookToleranceMs: settings.WEBHOOK_TOLERANCE_MS,
+    fileAddressMs: settings.FILE_ADDRESS_MS,
+    orphanedFileMs: settings.ORPHANED_FILE_MS,
   }
 }
 

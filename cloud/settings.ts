@@ -34,6 +34,10 @@ export interface CloudSettings {
   sweepMs: number
   /** How old a signed webhook may be. */
   webhookToleranceMs: number
+  /** How long, at least, the address of a file can be used. */
+  fileAddressMs: number
+  /** A file that no request has made use of by then is removed; longer than any upload takes. */
+  orphanedFileMs: number
 }
 
 export const defaultSettings: CloudSettings = {
@@ -56,4 +60,6 @@ export const defaultSettings: CloudSettings = {
   loyaltyPointCents: 1,
   sweepMs: 10 * SECOND,
   webhookToleranceMs: 300 * SECOND,
+  fileAddressMs: 24 * HOUR,
+  orphanedFileMs: 24 * HOUR,
 }

@@ -1,0 +1,63 @@
+import { createWriteStream } from 'node:fs'
+import { mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { isMediaKey, type MediaStore } from './store.ts'
+
+/** A folder on a disk. An object is written beside its place and put there once it is on the disk. */
+export function folderStore(root: string): MediaStore {
+  function pathOf(key: string): string {
+    if (!isMediaKey(key)) throw new Error(`not a key of the media store: ${key}`)
+    return join(root, key)
+  }
+
+  return {
+    async write(key, _mimeType, content) {
+      const path = pathOf(key)
+      await mkdir(dirname(path), { recursive: true })
+      try {
+        await pipeline(content, createWriteStream(partOf(path), { flush: true, mode: 0o640 }))
+        await rename(partOf(path), path)
+        await flushFolder(dirname(path))
+      } catch (error) {
+        await rm(partOf(path), { force: true })
+        throw error
+      }
+    },
+
+    async read(key, range) {
+      const handle = await open(pathOf(key)).catch(nullWhere('ENOENT'))
+      if (!handle) return null
+      const stream = handle.createReadStream(range && { start: range.first, end: range.last })
+      return Readable.toWeb(stream) as ReadableStream<Uint8Array>
+    },
+
+    async remove(key) {
+      const path = pathOf(key)
+      await rm(partOf(path), { force: true })
+      await rm(path, { force: true })
+      // The folder of an object's files goes with the last of them.
+      if (/\/\d+\//.test(key)) await rmdir(dirname(path)).catch(nullWhere('ENOENT', 'ENOTEMPTY', 'EEXIST'))
+    },
+  }
+}
+
+const partOf = (path: string): string => `${path}.part`
+
+/** A rename is on the disk once its folder is. */
+async function flushFolder(path: string): Promise<void> {
+  const handle = await open(path)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+const nullWhere =
+  (...codes: string[]) =>
+  (error: NodeJS.ErrnoException): null => {
+    if (codes.includes(error.code ?? '')) return null
+    throw error
+  }
