@@ -16,6 +16,7 @@ export interface Operation {
   tags: string[]
   summary: string
   description?: string
+  deprecated?: true
   security: Record<string, string[]>[]
   parameters?: { name: string; in: string; required: boolean; schema: JsonSchema; description?: string }[]
   requestBody?: { required: boolean; content: Record<string, { schema: JsonSchema; example?: unknown }> }
@@ -80,11 +81,23 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
     ...(route.idempotent ? [idempotencyKey] : []),
   ]
   const mediaType = route.produces ?? 'application/json'
+  const success = {
+    description: 'Success',
+    ...(route.status !== 204 && {
+      content: {
+        [mediaType]: {
+          schema: writer.write(route.response),
+          ...(route.examples?.response !== undefined && { example: route.examples.response }),
+        },
+      },
+    }),
+  }
   return {
     operationId: id,
     tags: [route.tag],
     summary: route.summary,
     ...(route.description !== undefined && { description: route.description }),
+    ...(route.deprecated && { deprecated: true }),
     security: securityOf(route.auth),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && {
@@ -99,17 +112,9 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
       },
     }),
     responses: {
-      [route.status ?? 200]: {
-        description: 'Success',
-        ...(route.status !== 204 && {
-          content: {
-            [mediaType]: {
-              schema: writer.write(route.response),
-              ...(route.examples?.response !== undefined && { example: route.examples.response }),
-            },
-          },
-        }),
-      },
+      ...Object.fromEntries(
+        [route.status ?? 200, route.alsoStatus ?? []].flat().map((status) => [status, success]),
+      ),
       ...errorResponses(route),
     },
     ...('scope' in route.auth && { 'x-required-scope': route.auth.scope }),

@@ -37,7 +37,12 @@ export const BinNumber = z.int().min(1).max(4)
 
 /** E.164. */
 export const PhoneNumber = z.string().regex(/^\+[1-9]\d{6,14}$/)
+/** Taken in any case, kept in small letters. */
 export const Email = z
   .string()
   .max(254)
+  .toLowerCase()
   .regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/)
+
+/** A first or a last name. */
+export const PersonName = z.string().trim().min(1).max(100)

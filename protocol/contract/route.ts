@@ -26,6 +26,8 @@ export interface Route {
   response: z.ZodType
   /** Success status; 200 where absent. A 204 has no body: its `response` is `z.undefined()`. */
   status?: number
+  /** Another success status, with the same body. */
+  alsoStatus?: number
   /** Media type of the success body; JSON where absent. */
   produces?: 'text/html'
   /** The query or path parameter that names a hub to which an `api` credential needs access (contract §2). */
@@ -39,6 +41,7 @@ export interface Route {
   tag: string
   summary: string
   description?: string
+  deprecated?: true
   examples?: { body?: unknown; response?: unknown }
 }
 
