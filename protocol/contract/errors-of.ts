@@ -1,14 +1,14 @@
 import { errorCodes, type ErrorCode } from '../model/error-codes.ts'
-import { rateClasses, type Auth, type Route } from './route.ts'
+import { rateClasses, type Route } from './route.ts'
 
 /** Every error code with which a route may answer: its own, and those that follow from what it is. */
 export function errorsOf(route: Route): ErrorCode[] {
   const codes = new Set<ErrorCode>([
-    ...byAuth(route.auth),
+    ...byAuth(route),
     ...(route.hub ? (['hub_access_denied', 'hub_not_found'] as const) : []),
-    ...(route.params || route.query || route.body ? (['validation_error'] as const) : []),
-    ...(route.body ? (['unsupported_media_type'] as const) : []),
-    ...(route.body || route.rawBody ? (['payload_too_large'] as const) : []),
+    ...(route.params || route.query || route.body || route.form ? (['validation_error'] as const) : []),
+    ...(route.body || route.form ? (['unsupported_media_type'] as const) : []),
+    ...(route.body || route.form || route.rawBody ? (['payload_too_large'] as const) : []),
     ...(route.body && route.interface === 'owner' ? (['invalid_json'] as const) : []),
     ...(route.idempotent ? (['idempotency_key_in_use', 'idempotency_key_reused'] as const) : []),
     ...Object.values(route.badValues ?? {}),
@@ -19,13 +19,19 @@ export function errorsOf(route: Route): ErrorCode[] {
   return [...codes].sort((a, b) => errorCodes[a].status - errorCodes[b].status)
 }
 
-function byAuth(auth: Auth): readonly ErrorCode[] {
+function byAuth({ auth, path }: Route): readonly ErrorCode[] {
   switch (auth.kind) {
     case 'api':
     case 'diag':
       return ['authentication_required', 'invalid_api_key', 'invalid_token', 'token_expired', 'scope_missing']
     case 'user':
-      return ['authentication_required', 'invalid_token', 'token_expired', 'forbidden', 'user_not_found']
+      return [
+        'authentication_required',
+        'invalid_token',
+        'token_expired',
+        // A path that names a user is closed to everyone else, also to an identity that has none.
+        path.includes('{user_id}') ? 'forbidden' : 'user_not_found',
+      ]
     case 'identity':
       return ['authentication_required', 'invalid_token', 'token_expired']
     case 'optional-identity':

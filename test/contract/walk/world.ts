@@ -80,7 +80,6 @@ function bodyOf({ body, text, form }: Call): { body?: string | FormData } {
   if (body !== undefined) return { body: JSON.stringify(body) }
   if (form === undefined) return {}
   const data = new FormData()
-  for (const [name, value] of Object.entries(form))
-    for (const part of [value].flat()) data.append(name, part as string)
+  for (const [name, value] of Object.entries(form)) for (const part of [value].flat()) data.append(name, part)
   return { body: data }
 }
