@@ -4,6 +4,7 @@ import { routes } from '../protocol/contract/routes.ts'
 import { demoRoutes } from '../protocol/contract/demo-routes.ts'
 import type { Cancel } from '../protocol/model/runtime.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
+import { analyticsHandlers } from './analytics/handlers.ts'
 import { everyInBackground } from './background.ts'
 import { productHandlers } from './catalogue/handlers.ts'
 import { inventoryHandlers } from './catalogue/inventory-handlers.ts'
@@ -83,6 +84,7 @@ export function createCloud(options: CloudOptions): Cloud {
       ...hubHandlers(context),
       ...inventoryHandlers(context),
       ...ownerOrderHandlers(services),
+      ...analyticsHandlers(context),
       ...controlHandlers(services),
       ...userHandlers(context),
       ...productHandlers(context),

@@ -1,4 +1,5 @@
 import type { Cancel } from '../protocol/model/runtime.ts'
+import { rebuildStaleSales } from './analytics/rebuild.ts'
 import { background, everyInBackground, isolated } from './background.ts'
 import { expireIdleOrders, purgeExpiredOrders } from './orders/expire-orders.ts'
 import { endOrdersOfSilentHubs } from './orders/silent-hubs.ts'
@@ -18,6 +19,7 @@ export function createCommerce(services: MoneyServices): Commerce {
   const { context } = services
   const running: Cancel[] = []
   const refunds = oneAtATime(() => carryOutRefunds(services))
+  const summaries = oneAtATime(async () => void (await rebuildStaleSales(context)))
 
   async function sweep(): Promise<void> {
     await isolated(context, 'recovery of payments', () => recoverPayments(services))
@@ -32,7 +34,10 @@ export function createCommerce(services: MoneyServices): Commerce {
       running.push(
         context.db.onRefundDue(() => background(context, 'refunds', refunds)),
         everyInBackground(context, context.settings.sweepMs, 'orders and payments', sweep),
+        // Apart, as it may take long.
+        everyInBackground(context, context.settings.sweepMs, 'summaries of sales', summaries),
       )
+      background(context, 'summaries of sales', summaries)
       background(context, 'orders and payments', sweep)
     },
     stop() {

@@ -155,6 +155,11 @@ const ruleSettings = {
     standard: String(defaultSettings.loyaltyPointCents),
     describe: 'What a point is worth. Cents.',
   },
+  TOP_PRODUCTS: {
+    schema: numberText(1, 100),
+    standard: String(defaultSettings.topProducts),
+    describe: 'How many products the list of those that sold most has.',
+  },
   SWEEP_MS: duration(defaultSettings.sweepMs, 'How often the background rules run.'),
   WEBHOOK_TOLERANCE_MS: duration(defaultSettings.webhookToleranceMs, 'How old a signed webhook may be.'),
   FILE_ADDRESS_MS: duration(
@@ -222,6 +227,7 @@ function rulesOf(settings: SettingsOf<typeof ruleSettings>): CloudSettings {
     depositMaxCents: settings.WALLET_DEPOSIT_MAX_CENTS,
     loyaltyCentsPerPoint: settings.LOYALTY_CENTS_PER_POINT,
     loyaltyPointCents: settings.LOYALTY_POINT_CENTS,
+    topProducts: settings.TOP_PRODUCTS,
     sweepMs: settings.SWEEP_MS,
     webhookToleranceMs: settings.WEBHOOK_TOLERANCE_MS,
     fileAddressMs: settings.FILE_ADDRESS_MS,

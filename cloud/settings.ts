@@ -30,6 +30,8 @@ export interface CloudSettings {
   /** An order earns a point for so many whole cents; a point is worth so many (contract §10). */
   loyaltyCentsPerPoint: number
   loyaltyPointCents: number
+  /** How many products the list of those that sold most has (O §4.4). */
+  topProducts: number
   /** How often the background rules run. */
   sweepMs: number
   /** How old a signed webhook may be. */
@@ -58,6 +60,7 @@ export const defaultSettings: CloudSettings = {
   depositMaxCents: 50_000,
   loyaltyCentsPerPoint: 100,
   loyaltyPointCents: 1,
+  topProducts: 10,
   sweepMs: 10 * SECOND,
   webhookToleranceMs: 300 * SECOND,
   fileAddressMs: 24 * HOUR,

@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely'
 import type { PaymentStatus } from '../../protocol/contract/fields.ts'
-import type { Tx } from '../store/database.ts'
+import { countSale } from '../analytics/refresh-sales.ts'
+import type { Queries, Tx } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
 
 export type PaymentRow = Selectable<Tables['payments']>
@@ -38,7 +39,10 @@ function refundStatus(payments: readonly Paid[], refunds: readonly GivenBack[]):
 const total = (rows: readonly { amount: number }[]): number =>
   rows.reduce((sum, { amount }) => sum + amount, 0)
 
-/** Derives and stores it; called wherever a payment or a refund has changed, under the order's lock. */
+/**
+ * Derives and stores it, and has the sale counted; called wherever a payment or a refund has changed, under the order's
+ * lock.
+ */
 export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<PaymentStatus> {
   const payments = await tx.q
     .selectFrom('payments')
@@ -49,5 +53,15 @@ export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<Pay
   const refunds = await tx.q.selectFrom('refunds').selectAll().where('order_id', '=', orderId).execute()
   const payment_status = derivePaymentStatus(payments, refunds)
   await tx.q.updateTable('orders').set({ payment_status }).where('id', '=', orderId).execute()
+  if (payments.some(({ status, is_late }) => status === 'completed' && is_late === 0)) countSale(tx, orderId)
   return payment_status
+}
+
+export async function readPaymentStatus(q: Queries, orderId: number): Promise<PaymentStatus> {
+  const { payment_status } = await q
+    .selectFrom('orders')
+    .select('payment_status')
+    .where('id', '=', orderId)
+    .executeTakeFirstOrThrow()
+  return payment_status as PaymentStatus
 }

@@ -3,6 +3,7 @@ import { consumerPaymentRoutes } from './consumer-payments.ts'
 import { consumerProductRoutes } from './consumer-products.ts'
 import { consumerUserRoutes } from './consumer-users.ts'
 import { demoRoutes } from './demo-routes.ts'
+import { ownerAnalyticsRoutes } from './owner-analytics.ts'
 import { ownerControlRoutes } from './owner-controls.ts'
 import { ownerHubRoutes } from './owner-hubs.ts'
 import { ownerInventoryRoutes } from './owner-inventory.ts'
@@ -14,6 +15,7 @@ export const routes = {
   ...ownerHubRoutes,
   ...ownerInventoryRoutes,
   ...ownerOrderRoutes,
+  ...ownerAnalyticsRoutes,
   ...ownerControlRoutes,
   ...consumerUserRoutes,
   ...consumerProductRoutes,
