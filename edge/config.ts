@@ -107,6 +107,14 @@ export const edgeSettings = {
     standard.core.maxUnlockMs,
     'The longest time for which a door can be unlocked.',
   ),
+  MAIN_UNLOCK_MS: milliseconds(
+    standard.core.mainUnlockMs,
+    'For how long a command from afar unlocks the main door.',
+  ),
+  FRIDGE_UNLOCK_MS: milliseconds(
+    standard.core.fridgeUnlockMs,
+    "For how long a command from afar unlocks a fridge's door.",
+  ),
   SERIAL_PING_MS: milliseconds(standard.links.pingMs, 'The heartbeat of the serial lines.'),
   SERIAL_SILENT_MS: milliseconds(
     standard.links.silentMs,
@@ -165,7 +173,8 @@ export function readConfig(
   }
 }
 
-function readHardware(path: string, problems: string[]): HardwareDescription | undefined {
+/** Reads the hardware's description from the file that `HARDWARE` names; what is wrong with it goes to `problems`. */
+export function readHardware(path: string, problems: string[]): HardwareDescription | undefined {
   const text = readText('HARDWARE', path, problems)
   if (text === undefined) return undefined
   let json: unknown
@@ -182,7 +191,8 @@ function readHardware(path: string, problems: string[]): HardwareDescription | u
   return undefined
 }
 
-function readText(setting: string, path: string, problems: string[]): string | undefined {
+/** The text of the file that a setting names; `problems` says why it cannot be read. */
+export function readText(setting: string, path: string, problems: string[]): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
@@ -208,6 +218,8 @@ function hubSettings(settings: SettingsOf<typeof edgeSettings>): HubSettings {
       },
       closeAfterEmptyMs: settings.CLOSE_AFTER_EMPTY_MS,
       maxUnlockMs: settings.UNLOCK_MAX_MS,
+      mainUnlockMs: settings.MAIN_UNLOCK_MS,
+      fridgeUnlockMs: settings.FRIDGE_UNLOCK_MS,
     },
     links: { ...links, pingMs: settings.SERIAL_PING_MS, silentMs: settings.SERIAL_SILENT_MS },
     sync: { ...sync, heartbeatMs: settings.HEARTBEAT_MS },

@@ -10,7 +10,8 @@ import type { RowState } from './physics/world-state.ts'
 export interface HubState {
   hub_id: number
   time: string
-  controllers: { controller: string; powered: boolean; connected: boolean; port: string }[]
+  /** `sessions`: how many hosts have begun; one more after each connection that was made anew. */
+  controllers: { controller: string; powered: boolean; connected: boolean; sessions: number; port: string }[]
   bins: { bin: string; door: string; lift: string; units: number; contents: (number | null)[] }[]
   rows: RowState[]
   fridges: { fridge: string; celsius: number }[]
@@ -35,10 +36,11 @@ export function describeState(parts: {
   return {
     hub_id: hardware.hubId,
     time: new Date(clock.now()).toISOString(),
-    controllers: [...controllers.values()].map(({ id, isPowered, hasSession, description }) => ({
+    controllers: [...controllers.values()].map(({ id, isPowered, hasSession, sessions, description }) => ({
       controller: id,
       powered: isPowered,
       connected: hasSession,
+      sessions,
       port: description.port,
     })),
     bins: [...state.bins].map(([bin, { door, lift, contents }]) => ({

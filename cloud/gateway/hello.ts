@@ -1,5 +1,4 @@
 import type { Hello, Welcome } from '../../protocol/mqtt/session.ts'
-import { MQTT_PROTOCOL_VERSION } from '../../protocol/mqtt/version.ts'
 import type { CloudContext } from '../context.ts'
 import { adoptOutbox } from './adopt-outbox.ts'
 import { adoptLedger, adoptTelemetry } from './adopt-streams.ts'
@@ -37,7 +36,7 @@ export async function greet(
       snapshot: () => buildSnapshot(tx, context, domain, hubId),
     })
     return {
-      protocol: MQTT_PROTOCOL_VERSION,
+      protocol: hello.protocol,
       session: hello.session,
       answers: hello.clock.monotonic,
       ledger,

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { Ack, Batch } from '../../protocol/mqtt/entries.ts'
 import { Heartbeat, Hello, Presence, type Hail, type Welcome } from '../../protocol/mqtt/session.ts'
 import type { DownChannel, UpChannel } from '../../protocol/mqtt/topics.ts'
-import { MQTT_PROTOCOL_VERSION } from '../../protocol/mqtt/version.ts'
+import { isSpoken } from '../../protocol/mqtt/version.ts'
 import { background } from '../background.ts'
 import type { CloudContext } from '../context.ts'
 import { isRetryable } from '../store/database.ts'
@@ -167,7 +167,7 @@ export class HubLink {
 
   async #onHello(hello: Hello): Promise<void> {
     const { context } = this.#ports
-    if (hello.protocol !== MQTT_PROTOCOL_VERSION) {
+    if (!isSpoken(hello.protocol)) {
       context.log.warn({ hubId: this.hubId, protocol: hello.protocol }, 'hub speaks another protocol version')
       return
     }

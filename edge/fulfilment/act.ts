@@ -23,7 +23,11 @@ export function carryOut(context: Context, step: Step): void {
       journal.bins.release(step.bin)
       return
     case 'move':
-      intend(context, { device: binDevice(step.bin), action: step.action })
+      intend(context, {
+        device: binDevice(step.bin),
+        action: step.action,
+        ...(step.commandId !== undefined && { commandId: step.commandId }),
+      })
       return
     case 'dispense':
       dispense(context, step)

@@ -2,7 +2,7 @@ import type { Context } from './context.ts'
 
 /** Raises or lowers an alarm; it is reported when it changes, and not again after a restart. */
 export function setAlarm(
-  { journal, ledger, log }: Context,
+  { journal, ledger, log }: Pick<Context, 'journal' | 'ledger' | 'log'>,
   code: string,
   device: string,
   raised: boolean,

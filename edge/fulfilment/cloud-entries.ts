@@ -18,12 +18,7 @@ export function applyCloudEntry(context: Context, body: unknown): void {
       cancelOrder(context, entry.order_id)
       return
     case 'stock.count':
-      applyCount(context, {
-        countId: entry.count.count_id,
-        productId: entry.count.product_id,
-        quantity: entry.count.quantity,
-        countedAt: entry.count.counted_at,
-      })
+      applyCount(context, entry.count)
       return
     case 'planogram':
       applyPlanogram(context, entry.facings)

@@ -2,6 +2,7 @@ import { CommandBody, type CommandReason } from '../../protocol/mqtt/command.ts'
 import type { CommandEnd, CommandRow } from '../journal/commands.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import type { Context } from './context.ts'
+import { cyclesEnd } from './cycles.ts'
 import { numberOf } from './layout.ts'
 import { goals } from './motions.ts'
 
@@ -13,13 +14,23 @@ export function finishCommandOf(context: Context, operation: OperationRow): void
   if (!command || command.outcome !== null) return
   const operations = journal.operations.ofCommand(command.id)
   if (operations.some((each) => each.state === 'open')) return
-  finishCommand(context, command, endOf(context, command, operations))
+  const end = endOf(context, command, operations)
+  if (end) finishCommand(context, command, end)
+}
+
+/** Ends what an earlier life of the hub began and nothing will end any more; what its controllers know still will. */
+export function endInterrupted(context: Context): void {
+  const { journal } = context
+  for (const command of journal.commands.open())
+    if (journal.operations.ofCommand(command.id).length === 0)
+      finishCommand(context, command, { outcome: 'unknown', reason: 'interrupted', data: null })
 }
 
 /** Journals the outcome and reports it; whoever waits is told after the commit. */
 export function finishCommand(context: Context, command: CommandRow, end: CommandEnd): void {
-  const { journal, ledger, store, checkpoint } = context
+  const { journal, ledger, store, checkpoint, cycling } = context
   journal.commands.finish(command.id, end)
+  cycling.delete(command.id)
   // Before the ledger's announcement: somebody waits for the answer, and nobody for the entry.
   store.afterCommit(() => {
     checkpoint('core.before-reply')
@@ -35,9 +46,16 @@ export function answer({ waiters }: Context, commandId: string, end: CommandEnd)
   for (const { session, reply } of waiting) reply({ command_id: commandId, session, ...end })
 }
 
-function endOf(context: Context, command: CommandRow, operations: readonly OperationRow[]): CommandEnd {
+/** How a command's operations end it; nothing where it goes on. */
+function endOf(
+  context: Context,
+  command: CommandRow,
+  operations: readonly OperationRow[],
+): CommandEnd | undefined {
   const body = CommandBody.parse(JSON.parse(command.body))
   if (body.name === 'open_delivery') return deliveryEnd(command, operations)
+  if (body.name === 'cycle_bin')
+    return cyclesEnd(context, { id: command.id, body, operations }, (last) => motionEnd(context, last))
   const [operation] = operations
   return operation ? motionEnd(context, operation) : { outcome: 'failed', reason: 'fault', data: null }
 }

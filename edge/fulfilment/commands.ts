@@ -3,12 +3,15 @@ import type { Command, CommandBody, CommandReason } from '../../protocol/mqtt/co
 import type { CommandEnd, CommandRow } from '../journal/commands.ts'
 import type { OrderPhase } from '../journal/orders.ts'
 import type { BinAction, BinView } from './bin-view.ts'
+import { beginCycles } from './cycles.ts'
+import { beginDoorCommand } from './door-commands.ts'
+import { beginReconnect } from './reconnects.ts'
 import { deliveryOutcome, finishCommand, type BinResult } from './command-results.ts'
 import type { Context, Reply } from './context.ts'
 import { binHealth } from './health.ts'
 import { intend } from './intend.ts'
 import { hindrance } from './interlocks.ts'
-import { binDevice } from './layout.ts'
+import { binDevice, fridgeDevice } from './layout.ts'
 import { cancelOrder } from './orders.ts'
 import { viewBins } from './view.ts'
 
@@ -67,6 +70,8 @@ const dataOf = ({ data }: CommandRow): CommandEnd['data'] =>
 
 const refused = (reason: CommandReason): CommandEnd => ({ outcome: 'refused', reason, data: null })
 
+const refusedFor = (reason: CommandReason | undefined): CommandEnd | undefined => reason && refused(reason)
+
 /** Begins the command; its end where there is nothing to wait for. */
 function begin(context: Context, id: string, body: CommandBody): CommandEnd | undefined {
   switch (body.name) {
@@ -87,6 +92,16 @@ function begin(context: Context, id: string, body: CommandBody): CommandEnd | un
     }
     case 'open_delivery':
       return openDelivery(context, id, body.order_id, body.bins)
+    case 'cycle_bin':
+      return refusedFor(beginCycles(context, id, body))
+    case 'open_fridge':
+    case 'close_fridge':
+    case 'open_main_door':
+      return refusedFor(beginDoorCommand(context, id, body))
+    case 'reconnect_bin':
+      return refusedFor(beginReconnect(context, id, binDevice(body.bin)))
+    case 'reconnect_fridge':
+      return refusedFor(beginReconnect(context, id, fridgeDevice(body.fridge)))
     case 'cancel_order': {
       const refusal = cancelOrder(context, body.order_id)
       return refusal ? refused(refusal) : { outcome: 'executed', reason: null, data: null }

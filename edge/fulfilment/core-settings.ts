@@ -22,6 +22,11 @@ export interface CoreSettings {
   emptyDebounceMs: number
   /** After the preparation deadline a running dispense may still end for so long. */
   prepareGraceMs: number
+  /** For how long a command unlocks the main door, and a fridge's. */
+  mainUnlockMs: number
+  fridgeUnlockMs: number
+  /** A command to reconnect has failed when its controller has not shaken hands by then. */
+  reconnectMs: number
   /** Longest time that a door may be unlocked for. */
   maxUnlockMs: number
   /** A door sensor must hold its level for this long. */
@@ -55,6 +60,9 @@ export const defaultCoreSettings: CoreSettings = {
   closeAfterEmptyMs: 3000,
   emptyDebounceMs: 500,
   prepareGraceMs: 30_000,
+  mainUnlockMs: 10_000,
+  fridgeUnlockMs: 30_000,
+  reconnectMs: 8000,
   maxUnlockMs: 10 * 60_000,
   doorDebounceMs: 50,
   silentAlarmMs: 60_000,

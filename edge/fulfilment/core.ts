@@ -4,6 +4,7 @@ import { createJournal } from '../journal/journal.ts'
 import { importListed, meetController } from './adoption.ts'
 import { applyCloudEntry } from './cloud-entries.ts'
 import { createCloudClock } from './cloud-clock.ts'
+import { endInterrupted } from './command-results.ts'
 import { execute, operate } from './commands.ts'
 import type { Context } from './context.ts'
 import type { CoreOptions, HubCore } from './core-types.ts'
@@ -23,6 +24,7 @@ import {
   unknownOperations,
 } from './local.ts'
 import { applyOutcome, applyRefusal } from './outcomes.ts'
+import { endReconnects } from './reconnects.ts'
 import { createTurns } from './turns.ts'
 
 /** A change of health is noticed this long after it; its report waits longer anyway. */
@@ -46,7 +48,7 @@ export function createCore(options: CoreOptions): HubCore {
   const turns = createTurns(() => context, lookAtHealth)
   const { turn } = turns
   const controllerEvents = eventsOf(() => context)
-  const context: Context = {
+  const shared: Omit<Context, 'doors'> = {
     ...options,
     controllers: options.openControllers(controllerEvents),
     journal,
@@ -57,10 +59,13 @@ export function createCore(options: CoreOptions): HubCore {
     knownMemories: new Map(journal.adoptions.all().map((known) => [known.id, known.memory_id])),
     startedAt: runtime.clock.monotonic(),
     waiters: new Map(),
+    reconnecting: new Map(),
+    cycling: new Map(),
     askAt: new Map(),
     turn,
   }
-  const doors = createDoors(context, lookAtHealth)
+  const doors = createDoors(shared, lookAtHealth)
+  const context: Context = { ...shared, doors }
   let lastHealth = ''
   let isDue = false
   let stopHousekeeping: Cancel | undefined
@@ -89,7 +94,7 @@ export function createCore(options: CoreOptions): HubCore {
     start() {
       doors.start()
       stopHousekeeping = startHousekeeping(context, doors)
-      turn(() => {})
+      turn(() => endInterrupted(context))
       context.controllers.start()
     },
     stop() {
@@ -146,7 +151,11 @@ export function createCore(options: CoreOptions): HubCore {
 function eventsOf(context: () => Context): ControllerEvents {
   const turn = (work: (context: Context) => void): void => context().turn(() => work(context()))
   return {
-    onUp: (controller, identity) => turn((context) => meetController(context, controller, identity)),
+    onUp: (controller, identity) =>
+      turn((context) => {
+        meetController(context, controller, identity)
+        endReconnects(context, controller)
+      }),
     onDown(controller, reason) {
       context().log.warn({ controller, reason }, 'controller is not connected')
       turn(({ devices }) => devices.down(controller))

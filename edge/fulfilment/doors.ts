@@ -4,7 +4,7 @@ import type { DoorHealth } from '../../protocol/mqtt/session.ts'
 import { setAlarm } from './alarm-reports.ts'
 import type { Context } from './context.ts'
 
-type DoorStatus = z.infer<typeof DoorHealth>['status']
+export type DoorStatus = z.infer<typeof DoorHealth>['status']
 
 /** The main door and the fridges' doors: their locks and sensors on GPIO lines. */
 export interface Doors {
@@ -14,6 +14,11 @@ export interface Doors {
   stop(): void
   /** Unlocks for a bounded time. False where there is no such lock, or it cannot be driven. */
   unlock(door: string, forMs: number): boolean
+  /** Locks at once. False where there is no such lock, or it cannot be driven. */
+  lock(door: string): boolean
+  hasLock(door: string): boolean
+  /** `unknown` for a door that there is not. */
+  status(door: string): DoorStatus
   health(): z.infer<typeof DoorHealth>[]
   /** Reads every line again (an edge may have been missed), and locks what should be locked. */
   reread(): void
@@ -30,18 +35,22 @@ interface Door {
 
 const REREAD_MS = 1000
 
-export function createDoors(context: Context, onChange: () => void): Doors {
+export function createDoors(context: Omit<Context, 'doors'>, onChange: () => void): Doors {
   const { gpio, hardware, runtime, settings, checkpoint, log } = context
   let reading: Cancel | undefined
   const doors = doorsOf(hardware.gpio.lines.map((line) => line.name))
 
-  function lock(door: Door): void {
+  /** False where it cannot be driven, or nobody knows whether it is locked. */
+  function lock(door: Door): boolean {
     door.relock?.()
     door.relock = undefined
-    if (door.lock === undefined || gpio.read(door.lock) !== 1) return
+    const level = door.lock === undefined ? undefined : gpio.read(door.lock)
+    if (door.lock === undefined || level !== 1) return level === 0
     checkpoint('core.before-lock')
-    if (!gpio.write(door.lock, 0)) log.error({ door: door.name }, 'the door cannot be locked')
+    const driven = gpio.write(door.lock, 0)
+    if (!driven) log.error({ door: door.name }, 'the door cannot be locked')
     checkpoint('core.after-lock')
+    return driven
   }
 
   /** Edges merge and contacts bounce: what counts is the level once it has held. */
@@ -104,9 +113,22 @@ export function createDoors(context: Context, onChange: () => void): Doors {
       door.relock = runtime.clock.after(Math.min(forMs, settings.maxUnlockMs), () => {
         lock(door)
         onChange()
+        // What waits for the door to be locked goes on.
+        context.turn(() => {})
       })
       onChange()
       return true
+    },
+    lock(name) {
+      const door = doors.find((each) => each.name === name)
+      if (!door || !lock(door)) return false
+      onChange()
+      return true
+    },
+    hasLock: (name) => doors.some((door) => door.name === name && door.lock !== undefined),
+    status(name) {
+      const door = doors.find((each) => each.name === name)
+      return door ? statusOf(door) : 'unknown'
     },
     health: () => doors.map((door) => ({ door: door.name, status: statusOf(door) })),
     reread,

@@ -5,9 +5,9 @@ export interface FacingView {
   location: Location
   primary: boolean
   quantity: number
-  /** An operation there has an unknown outcome. */
+  /** An operation there has an unknown outcome, or the fridge around it is disabled. */
   blocked: boolean
-  /** Its cabinet's controller is connected, and its memory matched with the journal. */
+  /** Its cabinet's controller is connected, its memory matched with the journal, and no fridge door before it is open. */
   up: boolean
   /** Its cabinet dispenses something now: one at a time. */
   busy: boolean

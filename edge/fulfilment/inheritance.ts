@@ -7,7 +7,7 @@ import { giveUpRunning } from './give-up.ts'
 import type { Context } from './context.ts'
 import { progressOf } from './ledger.ts'
 import { acceptOrder, isOwn } from './orders.ts'
-import { applyPlanogram, bookDrop } from './stock-moves.ts'
+import { applyCount, applyPlanogram, bookDrop } from './stock-moves.ts'
 import { placeOf } from './view.ts'
 
 export type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
@@ -22,6 +22,7 @@ export function applySnapshot(context: Context, snapshot: Snapshot): void {
   if (journal.meta.isLive()) {
     applyPlanogram(context, snapshot.facings)
     for (const entry of snapshot.orders) takeOrder(context, entry)
+    takeCounts(context, snapshot)
     return
   }
   takeStock(context, snapshot)
@@ -30,6 +31,13 @@ export function applySnapshot(context: Context, snapshot: Snapshot): void {
   ledger.reportSnapshot()
   for (const entry of snapshot.orders) takeOrder(context, entry)
   accountImported(context)
+  takeCounts(context, snapshot)
+}
+
+/** Counts whose own entries went with the former epoch of the cloud's stream; those that came already change nothing. */
+function takeCounts(context: Context, { counts = [] }: Snapshot): void {
+  for (const count of counts)
+    if (context.journal.stock.ofProduct(count.product_id).length > 0) applyCount(context, count)
 }
 
 function takeStock({ journal, cloud }: Context, snapshot: Snapshot): void {

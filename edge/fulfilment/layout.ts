@@ -6,11 +6,14 @@ export interface Layout {
   cabinets: readonly number[]
   fridges: readonly { number: number; targetCelsius: number }[]
   controllers: readonly string[]
+  /** The cabinets that a fridge's doors give on. */
+  fridgeDoors: HardwareDescription['fridgeDoors']
   controllerOf(device: string): string | undefined
   devicesOf(controller: string): readonly string[]
 }
 
 export const binDevice = (number: number): string => deviceId({ kind: 'bin', number })
+export const fridgeDevice = (number: number): string => deviceId({ kind: 'fridge', number })
 export const cabinetDevice = (number: number): string => deviceId({ kind: 'cabinet', number })
 
 /** The number of a device of this kind; undefined for other devices. */
@@ -35,6 +38,7 @@ export function createLayout(hardware: HardwareDescription): Layout {
       .flatMap(({ device }) => (device.kind === 'fridge' ? [device] : []))
       .toSorted((a, b) => a.number - b.number),
     controllers: hardware.controllers.map((controller) => controller.id),
+    fridgeDoors: hardware.fridgeDoors,
     controllerOf: (device) => controllerByDevice.get(device),
     devicesOf: (controller) =>
       devices.filter((entry) => entry.controller === controller).map((entry) => entry.id),

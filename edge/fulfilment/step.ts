@@ -9,7 +9,8 @@ export type Step =
   /** A further bin for an order that is being prepared. */
   | { kind: 'hold'; orderId: number; bin: number }
   | { kind: 'release'; bin: number }
-  | { kind: 'move'; bin: number; action: BinAction }
+  /** `commandId`: of the command that wants it, if one does. */
+  | { kind: 'move'; bin: number; action: BinAction; commandId?: string }
   | { kind: 'dispense'; orderId: number; lineId: number; unit: number; location: Location; bin: number }
   /** The unit will not be had. */
   | { kind: 'short'; orderId: number; lineId: number; unit: number }

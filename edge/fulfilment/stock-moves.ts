@@ -1,6 +1,6 @@
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Location } from '../../protocol/model/location.ts'
-import type { Facing } from '../../protocol/mqtt/cloud-entries.ts'
+import type { Facing, StockCount } from '../../protocol/mqtt/cloud-entries.ts'
 import { ApplyError } from '../journal/apply-error.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import type { FacingRow } from '../journal/stock.ts'
@@ -59,27 +59,24 @@ export function laterDropId(operationId: string, drops: number): string {
 }
 
 /** A count of a product, wherever it stands: its stock becomes the count and what has moved since (design §2). */
-export function applyCount(
-  context: Context,
-  count: { countId: string; productId: number; quantity: number; countedAt: number },
-): void {
+export function applyCount(context: Context, count: StockCount): void {
   const { journal } = context
-  if (journal.stock.hasCause(count.countId)) return
-  const facings = journal.stock.ofProduct(count.productId)
+  if (journal.stock.hasCause(count.count_id)) return
+  const facings = journal.stock.ofProduct(count.product_id)
   if (facings.length === 0)
     throw new ApplyError(
       'unknown_product',
-      `no facing holds product ${count.productId}: its count cannot be applied`,
+      `no facing holds product ${count.product_id}: its count cannot be applied`,
     )
   const before = sumOf(facings)
-  const target = Math.max(0, count.quantity + journal.stock.movedSince(count.productId, count.countedAt))
+  const target = Math.max(0, count.quantity + journal.stock.movedSince(count.product_id, count.counted_at))
   const mine = (operation: OperationRow): boolean =>
     operation.action === 'dispense' &&
-    operation.product_id === count.productId &&
-    operation.intent_at <= count.countedAt
+    operation.product_id === count.product_id &&
+    operation.intent_at <= count.counted_at
   settleByCount(context, journal.operations.unknown().filter(mine), before - target)
   for (const { facing, delta } of spread(facings, target - before))
-    bookCount(context, facing, delta, count.countId)
+    bookCount(context, facing, delta, count.count_id)
   for (const { cabinet } of facings) endDoubtOf(context, cabinet)
 }
 

@@ -3,6 +3,7 @@ import { carryOut } from './act.ts'
 import { ask } from './adoption.ts'
 import { binStep } from './bin-step.ts'
 import type { Context } from './context.ts'
+import { cyclesStep } from './cycles.ts'
 import { ordersStep } from './order-step.ts'
 import { firstOf, type Step, type Wait } from './step.ts'
 import { musterMs, viewBins, viewOrders } from './view.ts'
@@ -70,6 +71,8 @@ const shorter = (a: number | undefined, b: number | undefined): number | undefin
 
 /** The next thing for the hub to do, of all its orders and bins. */
 export function nextStep(context: Context): Step | Wait {
+  const cycle = cyclesStep(context)
+  if (cycle) return cycle
   const bins = viewBins(context)
   const world = viewOrders(context, bins)
   return firstOf([

@@ -1,3 +1,4 @@
+import { fridgeDoor, fridgeSides } from '../../protocol/model/hardware.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import type { OrderPhase, OrderRow, UnitRow } from '../journal/orders.ts'
 import type { BinView } from './bin-view.ts'
@@ -139,14 +140,15 @@ function viewFacings(
   unknown: readonly OperationRow[],
 ): FacingView[] {
   const isMustered = musterMs(context) === 0
+  const { disabled, open: opened } = fridgesOf(context)
   return context.journal.stock.ofProduct(productId).map((facing) => {
     const device = cabinetDevice(facing.cabinet)
     return {
       location: { cabinet: facing.cabinet, shelf: facing.shelf, row: facing.row },
       primary: facing.is_primary === 1,
       quantity: facing.quantity,
-      blocked: unknown.some((operation) => isAt(operation, facing)),
-      up: isMustered && isUsable(context, device),
+      blocked: disabled.has(facing.cabinet) || unknown.some((operation) => isAt(operation, facing)),
+      up: isMustered && isUsable(context, device) && !opened.has(facing.cabinet),
       busy: open.some((operation) => operation.device === device),
       restMs: Math.max(
         context.devices.restMs(device),
@@ -154,6 +156,20 @@ function viewFacings(
       ),
     }
   })
+}
+
+/** The cabinets within disabled fridges, and those before which a fridge's door is open, or could be opened now. */
+function fridgesOf({ journal, layout, doors }: Context): { disabled: Set<number>; open: Set<number> } {
+  const off = journal.meta.config()?.disabled_fridges ?? []
+  const isAjar = (door: string): boolean => ['open', 'unlocked'].includes(doors.status(door))
+  const disabled = new Set<number>()
+  const open = new Set<number>()
+  for (const behind of layout.fridgeDoors)
+    for (const side of fridgeSides) {
+      if (off.includes(behind.fridge)) disabled.add(behind[side])
+      if (isAjar(fridgeDoor(behind.fridge, side))) open.add(behind[side])
+    }
+  return { disabled, open }
 }
 
 /** How long a unit of the cabinet, of which nobody knows whether it fell, may still hang and fall. */

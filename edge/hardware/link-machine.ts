@@ -44,6 +44,7 @@ export function stepLink(
       state: { phase: 'stopped', attempt: 0, events: state.events },
       effects: [{ type: 'disarm', timer: 'retry' }, { type: 'disarm', timer: 'pulse' }, { type: 'close' }],
     }
+  if (event.type === 'reopen') return reopen(state, event.reason, settings)
   switch (state.phase) {
     case 'stopped':
       return stay(state)
@@ -57,6 +58,9 @@ export function stepLink(
       return stepUp(state, event, nowMs, settings)
   }
 }
+
+/** What phases treat differently. */
+type PhaseEvent = Exclude<LinkEvent, { type: 'start' | 'stop' | 'reopen' }>
 
 const stay = (state: LinkState): LinkStep => ({ state, effects: [] })
 
@@ -81,7 +85,21 @@ function fall(state: LinkState, reason: string): LinkStep {
   }
 }
 
-function stepOpening(state: LinkState, event: LinkEvent, nowMs: number, settings: LinkSettings): LinkStep {
+/** A new connection, soon: somebody asks for it, and does not wait out what earlier failures have cost. */
+function reopen(state: LinkState, reason: string, settings: LinkSettings): LinkStep {
+  switch (state.phase) {
+    case 'stopped':
+      return stay(state)
+    case 'waiting':
+      return open({ attempt: 0, events: state.events }, settings)
+    case 'opening':
+    case 'greeting':
+    case 'up':
+      return fall({ ...state, attempt: 0 }, reason)
+  }
+}
+
+function stepOpening(state: LinkState, event: PhaseEvent, nowMs: number, settings: LinkSettings): LinkStep {
   switch (event.type) {
     case 'opened': {
       const { host } = event
@@ -99,12 +117,9 @@ function stepOpening(state: LinkState, event: LinkEvent, nowMs: number, settings
       }
     }
     case 'closed':
-    case 'reopen':
       return fall(state, event.reason)
     case 'timer':
       return event.timer === 'pulse' ? fall(state, 'the port does not open') : stay(state)
-    case 'start':
-    case 'stop':
     case 'received':
     case 'unreadable':
     case 'handled':
@@ -113,20 +128,17 @@ function stepOpening(state: LinkState, event: LinkEvent, nowMs: number, settings
   }
 }
 
-function stepGreeting(state: Greeting, event: LinkEvent, nowMs: number, settings: LinkSettings): LinkStep {
+function stepGreeting(state: Greeting, event: PhaseEvent, nowMs: number, settings: LinkSettings): LinkStep {
   switch (event.type) {
     case 'received':
       return greeted(state, event.frame, nowMs, settings)
     case 'closed':
-    case 'reopen':
       return fall(state, event.reason)
     case 'timer': {
       if (event.timer === 'pulse') return fall(state, 'no answer to HELLO')
       const { again, effects } = repeat(state.hello, settings)
       return { state: { ...state, hello: again }, effects }
     }
-    case 'start':
-    case 'stop':
     case 'opened':
     case 'unreadable':
     case 'handled':
@@ -165,7 +177,7 @@ function greeted(state: Greeting, frame: Frame, nowMs: number, settings: LinkSet
   }
 }
 
-function stepUp(state: Up, event: LinkEvent, nowMs: number, settings: LinkSettings): LinkStep {
+function stepUp(state: Up, event: PhaseEvent, nowMs: number, settings: LinkSettings): LinkStep {
   switch (event.type) {
     case 'received':
       return receive(state, event.frame, nowMs, settings)
@@ -176,12 +188,9 @@ function stepUp(state: Up, event: LinkEvent, nowMs: number, settings: LinkSettin
     case 'submit':
       return submit(state, event.request, nowMs, settings)
     case 'closed':
-    case 'reopen':
       return fall(state, event.reason)
     case 'timer':
       return event.timer === 'pulse' ? ping(state, nowMs, settings) : retry(state, nowMs, settings)
-    case 'start':
-    case 'stop':
     case 'opened':
       return stay(state)
   }

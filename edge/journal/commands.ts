@@ -23,6 +23,8 @@ export interface CommandEnd {
 export interface Commands {
   insert(command: Pick<CommandRow, 'id' | 'body' | 'is_local'>): void
   find(id: string): CommandRow | undefined
+  /** Those without an outcome. */
+  open(): CommandRow[]
   /** Keeps what is known of an open command already. */
   setInterim(id: string, data: unknown): void
   finish(id: string, end: CommandEnd): void
@@ -37,6 +39,7 @@ export function createCommands({ db }: Store): Commands {
       'INSERT INTO commands (id, body, is_local) VALUES (@id, @body, @is_local)',
     ),
     find: db.prepare<[string], CommandRow>('SELECT * FROM commands WHERE id = ?'),
+    open: db.prepare<[], CommandRow>('SELECT * FROM commands WHERE outcome IS NULL ORDER BY number'),
     finish: db.prepare<[string, string | null, string | null, string]>(
       'UPDATE commands SET outcome = ?, reason = ?, data = ? WHERE id = ?',
     ),
@@ -51,6 +54,7 @@ export function createCommands({ db }: Store): Commands {
   return {
     insert: (command) => void statements.insert.run(command),
     find: (id) => statements.find.get(id),
+    open: () => statements.open.all(),
     setInterim: (id, data) => void statements.interim.run(JSON.stringify(data), id),
     finish: (id, { outcome, reason, data }) =>
       void statements.finish.run(outcome, reason, data && JSON.stringify(data), id),

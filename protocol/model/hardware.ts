@@ -41,6 +41,15 @@ export const ControllerDescription = z.strictObject({
 })
 export type ControllerDescription = z.infer<typeof ControllerDescription>
 
+/** The doors of a fridge. */
+export const fridgeSides = ['left', 'middle', 'right'] as const
+export const FridgeSide = z.enum(fridgeSides)
+export type FridgeSide = z.infer<typeof FridgeSide>
+
+/** A door as GPIO lines name it: `fridge_1_left`. */
+export const fridgeDoor = (fridge: number, side: FridgeSide): string => `fridge_${fridge}_${side}`
+export const MAIN_DOOR = 'main'
+
 /**
  * GPIO line names: `main_lock`, `main_door` (sensor) and for each fridge n and side left|middle|right
  * `fridge_<n>_<side>_lock`, `fridge_<n>_<side>_door`. Locks: 1 = unlocked (energised). Sensors: 1 = open.

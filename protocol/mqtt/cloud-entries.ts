@@ -34,13 +34,14 @@ export const HubConfig = z.object({
 })
 export type HubConfig = z.infer<typeof HubConfig>
 
-const StockCount = z.object({
+export const StockCount = z.object({
   count_id: z.uuid(),
   product_id: z.int(),
   quantity: z.int().min(0),
   /** The hub sets the stock to the count less what it dropped after this instant (design §2). */
   counted_at: z.number(),
 })
+export type StockCount = z.infer<typeof StockCount>
 
 export const CloudEntry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('order.queued'), order: QueuedOrder }),
@@ -58,6 +59,8 @@ export const CloudEntry = z.discriminatedUnion('kind', [
     stock: z.array(z.object({ product_id: z.int(), location: Location, quantity: z.int() })),
     /** Operations already within that stock, newest last. */
     known_operations: z.array(z.uuid()),
+    /** Counts that the hub is not known to have taken in: their own entries may have gone with the former epoch. */
+    counts: z.array(StockCount).optional(),
     /** Orders in QUEUED to COLLECTING, with what is known to have dropped. */
     orders: z.array(
       z.object({

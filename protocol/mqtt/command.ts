@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import { FridgeSide } from '../model/hardware.ts'
 import { Hex128 } from './session.ts'
 
 const bin = z.int().min(1).max(4)
+const fridge = z.int().min(1).max(8)
 
 /** What a command asks for. Each moves something or reads something now; nothing here is desired state. */
 export const CommandBody = z.discriminatedUnion('name', [
@@ -13,6 +15,17 @@ export const CommandBody = z.discriminatedUnion('name', [
   /** Opens bins of one order for its customer; the hub checks that the order is READY or COLLECTING and owns them. */
   z.object({ name: z.literal('open_delivery'), order_id: z.int(), bins: z.array(bin).min(1) }),
   z.object({ name: z.literal('cancel_order'), order_id: z.int() }),
+  /** Opens and closes the door so many times. */
+  z.object({ name: z.literal('cycle_bin'), bin, cycles: z.int().min(1).max(10) }),
+  /** Unlocks a fridge's door; the hub locks it again by itself after a while. */
+  z.object({ name: z.literal('open_fridge'), fridge, side: FridgeSide }),
+  /** Locks all doors of a fridge. */
+  z.object({ name: z.literal('close_fridge'), fridge }),
+  /** Unlocks the main door; the hub locks it again by itself after a while. */
+  z.object({ name: z.literal('open_main_door') }),
+  /** Drops the serial connection of the device's controller and makes a new one. */
+  z.object({ name: z.literal('reconnect_bin'), bin }),
+  z.object({ name: z.literal('reconnect_fridge'), fridge }),
 ])
 export type CommandBody = z.infer<typeof CommandBody>
 export type CommandName = CommandBody['name']
@@ -54,7 +67,7 @@ export const CommandResult = z.object({
   /** `refused`: nothing moved. `failed`: tried, see `reason`. `unknown`: it may or may not have happened (I1). */
   outcome: z.enum(['executed', 'refused', 'failed', 'unknown']),
   reason: CommandReason.nullable(),
-  /** For actuations `{door|lift, duration_ms}`, for status a `BinHealth`, for open_delivery `{results}`. */
+  /** By command: SPEC §6. */
   data: z.record(z.string(), z.unknown()).nullable(),
 })
 export type CommandResult = z.infer<typeof CommandResult>

@@ -3,8 +3,14 @@
  * the schemas' hash with the one recorded here, so that no change of the wire is silent.
  *
  * 1  first version: session, two streams, commands
+ * 2  commands: cycle_bin, open_fridge, close_fridge, open_main_door, reconnect_bin, reconnect_fridge; counts in the
+ *    cloud's snapshot
  */
-export const MQTT_PROTOCOL_VERSION = 1
+export const MQTT_PROTOCOL_VERSION = 2
+
+/** Whether the cloud speaks a hub's version: the present one and the one before it (SPEC §9). */
+export const isSpoken = (version: number): boolean =>
+  version === MQTT_PROTOCOL_VERSION || version === MQTT_PROTOCOL_VERSION - 1
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '51b56617d77bf29c'
+export const MQTT_SCHEMA_HASH = 'f6573faf2f12c4c0'

@@ -29,6 +29,8 @@ export interface Controller {
   readonly isPowered: boolean
   /** A host has a session. */
   readonly hasSession: boolean
+  /** Sessions that hosts have begun, since the simulator's start. */
+  readonly sessions: number
   powerOn(): void
   /** Motors stop where they are; RAM is lost. */
   powerOff(): void
@@ -42,6 +44,7 @@ export function createController(options: ControllerOptions): Controller {
   const { description, world, runtime, memory, strikes } = options
   let firmware: Firmware | undefined
   let powerCount = 0
+  let sessions = 0
 
   /** Timers of one life end with it. */
   function clockOfThisLife(): Clock {
@@ -87,6 +90,9 @@ export function createController(options: ControllerOptions): Controller {
     get hasSession() {
       return firmware?.hasSession ?? false
     },
+    get sessions() {
+      return sessions
+    },
     powerOn() {
       if (firmware) return
       powerCount++
@@ -100,6 +106,7 @@ export function createController(options: ControllerOptions): Controller {
         isMemoryFaulty: () => strikes('flash_fault', description.id),
         isSupplyWeak: (device) => strikes('weak_supply', device),
         transmit: options.transmit,
+        onSession: () => void sessions++,
       })
     },
     powerOff() {

@@ -32,6 +32,8 @@ export interface FirmwareOptions {
   isMemoryFaulty: () => boolean
   isSupplyWeak: (device: string) => boolean
   transmit: (line: string) => void
+  /** A host has begun a session. */
+  onSession: () => void
 }
 
 /** A controller's program, from one start to the next loss of power. What it holds, it holds in RAM. */
@@ -138,6 +140,7 @@ export class Firmware {
     if (host === this.#host) return
     this.#endSession()
     this.#host = host
+    this.#options.onSession()
     this.#watchHost(host, HOST_SILENT_MS)
     this.#queue.send(this.#welcome(host), () => {
       this.#welcomed = true
