@@ -1,0 +1,125 @@
+import '../light-zod.ts'
+import { readFileSync } from 'node:fs'
+import { pino } from 'pino'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import { parseAuthorizedKeys, type AuthorizedKey } from './authorized-keys.ts'
+import { readManagementConfig, type ManagementConfig, type Manager } from './config.ts'
+import { keptHostKey } from './host-key.ts'
+import { defaultLimits } from './limits.ts'
+import { createManagement } from './management.ts'
+import { pauseMark } from './pause-mark.ts'
+import type { ServiceManager } from './service-manager.ts'
+import { createSshServer } from './ssh-server.ts'
+import { storedConfig } from './stored-config.ts'
+import { supervisorManager } from './supervisor-manager.ts'
+import { systemdManager } from './systemd-manager.ts'
+
+await main()
+
+async function main(): Promise<void> {
+  const result = readManagementConfig(process.argv.slice(2), process.env)
+  switch (result.kind) {
+    case 'help':
+      process.stdout.write(result.text)
+      return
+    case 'problems':
+      return fail(result.problems)
+    case 'config':
+      try {
+        return result.task === 'serve' ? await serve(result.config) : printHostKey(result.config)
+      } catch (error) {
+        return fail([error instanceof Error ? error.message : String(error)])
+      }
+  }
+}
+
+function fail(problems: readonly string[]): never {
+  for (const problem of problems) process.stderr.write(`larder management: ${problem}\n`)
+  process.exit(1)
+}
+
+function printHostKey({ HOST_KEY, hardware }: ManagementConfig): void {
+  const { publicKey, fingerprint } = keptHostKey(HOST_KEY)
+  const shown = { hub_id: hardware.hubId, host_key: publicKey, fingerprint }
+  process.stdout.write(`${JSON.stringify(shown, null, 2)}\n`)
+}
+
+async function serve(config: ManagementConfig): Promise<void> {
+  const runtime = systemRuntime()
+  const { clock } = runtime
+  const hubId = config.hardware.hubId
+  const log = pino({ level: config.LOG_LEVEL, base: { part: 'management', hub: hubId } })
+  const hostKey = keptHostKey(config.HOST_KEY)
+  const management = createManagement({
+    hubId,
+    bins: config.hardware.controllers.flatMap(({ devices }) =>
+      devices.flatMap((device) => (device.kind === 'bin' ? device.number : [])),
+    ),
+    config: storedConfig(config.STORE),
+    manager: managerOf(config.manager, clock),
+    mark: pauseMark(`${config.STORE}.paused`),
+    runtime,
+    log,
+    stopTimeoutMs: config.STOP_TIMEOUT_MS,
+    startTimeoutMs: config.START_TIMEOUT_MS,
+  })
+  const server = createSshServer({
+    hostKey: hostKey.privateKey,
+    authorizedKeys: () => authorizedKeys(config.AUTHORIZED_KEYS, log),
+    execute: (command, isWaiting) => management.execute(command, isWaiting),
+    limits: defaultLimits,
+    clock,
+    log,
+  })
+  const port = await server.listen(config.HOST, config.PORT).catch((error: NodeJS.ErrnoException) => {
+    throw new Error(reasonOf(error, config))
+  })
+  management.recover()
+  const keys = authorizedKeys(config.AUTHORIZED_KEYS, log).length
+  log.info({ port, fingerprint: hostKey.fingerprint, keys }, 'the management service runs')
+
+  let stopping = false
+  const stop = (why: string): void => {
+    if (stopping) return
+    stopping = true
+    log.info({ why }, 'the management service stops')
+    // A command under way goes on to its end: the hub's service may be stopped just now.
+    void management.stop().then(() => {
+      server.close()
+      process.exit(0)
+    })
+  }
+  process.once('SIGTERM', stop)
+  process.once('SIGINT', stop)
+  // Started by a program that holds a channel to it (the demo): it ends with that one.
+  if (process.channel) process.once('disconnect', () => stop('disconnect'))
+}
+
+/** A file that cannot be read lets nobody in. */
+function authorizedKeys(path: string, log: Log): AuthorizedKey[] {
+  try {
+    const { keys, problems } = parseAuthorizedKeys(readFileSync(path, 'utf8'))
+    for (const problem of problems) log.warn({ path, problem }, 'an authorized key is left out')
+    return keys
+  } catch (error) {
+    log.error({ path, error: String(error) }, 'the authorized keys cannot be read')
+    return []
+  }
+}
+
+function managerOf(manager: Manager, clock: Clock): ServiceManager {
+  switch (manager.kind) {
+    case 'systemd':
+      return systemdManager(manager.unit, clock)
+    case 'supervisor':
+      return supervisorManager(manager, clock)
+  }
+}
+
+function reasonOf(error: NodeJS.ErrnoException, { HOST, PORT }: ManagementConfig): string {
+  if (error.code === 'EADDRINUSE') return `port ${PORT} of ${HOST} is in use: set PORT to another one`
+  if (error.code === 'EACCES') return `port ${PORT} may not be used by this user: set PORT to another one`
+  return `cannot listen at ${HOST}:${PORT}, as HOST and PORT say: ${error.message}`
+}

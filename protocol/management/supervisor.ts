@@ -1,0 +1,21 @@
+import { z } from 'zod'
+
+/**
+ * The local interface of a supervisor that is not systemd (the demo's): HTTP on a Unix socket. `GET /programs/NAME`,
+ * `POST /programs/NAME/stop` and `…/start`; JSON both ways.
+ */
+export const StopRequest = z.object({
+  /** SIGKILL follows SIGTERM after this long. */
+  kill_after_ms: z.int().min(0).max(600_000),
+})
+export const StartRequest = z.object({
+  /** How long the program may take to answer that it is ready. */
+  ready_within_ms: z.int().min(0).max(600_000),
+})
+
+export const ProgramState = z.object({ state: z.enum(['running', 'stopped']), pid: z.int().nullable() })
+export type ProgramState = z.infer<typeof ProgramState>
+
+/** Of a stop or a start: 0 where the program is as asked. */
+export const ActionOutcome = z.object({ exit_code: z.int(), output: z.string() })
+export type ActionOutcome = z.infer<typeof ActionOutcome>
