@@ -26,7 +26,8 @@ import { hubHandlers } from './hubs/handlers.ts'
 import { orderHandlers, ownerOrderHandlers } from './orders/handlers.ts'
 import { paymentHandlers } from './payments/handlers.ts'
 import type { CardProcessor } from './payments/processor.ts'
-import { userHandlers } from './users/handlers.ts'
+import { accountHandlers, userHandlers } from './users/handlers.ts'
+import { profileHandlers } from './users/profile-handlers.ts'
 
 export interface CloudOptions {
   context: CloudContext
@@ -86,7 +87,9 @@ export function createCloud(options: CloudOptions): Cloud {
       ...ownerOrderHandlers(services),
       ...analyticsHandlers(context),
       ...controlHandlers(services),
-      ...userHandlers(context),
+      ...userHandlers(context, options.verifyIdentity),
+      ...accountHandlers(services),
+      ...profileHandlers(context),
       ...productHandlers(context),
       ...orderHandlers(services),
       ...deliveryHandlers(services),

@@ -20,7 +20,9 @@ export interface OwnerCredential extends Caller {
 
 /** What an identity token says of its subject. */
 export interface IdentityClaims {
+  /** Where the issuer has verified it. */
   phoneNumber: string | null
+  /** In small letters. */
   email: string | null
   /** Whether `email` may be believed. */
   emailVerified: boolean

@@ -27,7 +27,8 @@ const Claims = z.object({
   sub: z.string().min(1).max(255),
   iat: z.number(),
   phone_number: z.string().optional(),
-  email: z.string().optional(),
+  phone_number_verified: z.boolean().default(true),
+  email: z.string().toLowerCase().optional(),
   email_verified: z.boolean().default(false),
   anonymous: z.boolean().default(false),
   role: z.string().optional(),
@@ -52,7 +53,7 @@ export function identityVerifier({ issuer, audience, keys, clock }: IdentityToke
       return {
         identity: claims.data.sub,
         claims: {
-          phoneNumber: claims.data.phone_number ?? null,
+          phoneNumber: claims.data.phone_number_verified ? (claims.data.phone_number ?? null) : null,
           email: claims.data.email ?? null,
           emailVerified: claims.data.email_verified,
           anonymous: claims.data.anonymous,

@@ -17,23 +17,27 @@ export async function deleteOrder(
   key: OrderKey,
   actor: string,
 ): Promise<'deleted' | 'cancelled'> {
-  const { context } = services
+  const { kind, order } = await discardOrder(services, key)
+  return kind === 'deleted' ? kind : cancelPaid(services, order, actor)
+}
+
+/**
+ * Removes an unpaid order, whose unfinished payment is cancelled first. One that is paid and waits for its hub is left as
+ * it is; throws `order_in_progress` and `order_not_deletable` of those beyond.
+ */
+export async function discardOrder(
+  services: CommerceServices,
+  key: OrderKey,
+): Promise<{ kind: 'deleted'; order?: never } | { kind: 'paid'; order: OrderRow }> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const step = await context.db.transact((tx) => discard(tx, services, key))
-    switch (step.kind) {
-      case 'deleted':
-        return 'deleted'
-      case 'unfinished':
-        // The processor may answer that it is paid by now: the order is looked at again.
-        await orUnavailable(
-          step.payment.status === 'pending' && step.payment.processor_ref === null
-            ? submitPayment(services, step.payment)
-            : cancelPayment(services, step.payment),
-        )
-        break
-      case 'paid':
-        return cancelPaid(services, step.order, actor)
-    }
+    const step = await services.context.db.transact((tx) => discard(tx, services, key))
+    if (step.kind !== 'unfinished') return step
+    // The processor may answer that it is paid by now: the order is looked at again.
+    await orUnavailable(
+      step.payment.status === 'pending' && step.payment.processor_ref === null
+        ? submitPayment(services, step.payment)
+        : cancelPayment(services, step.payment),
+    )
   }
   throw new ApiError('order_state_conflict')
 }

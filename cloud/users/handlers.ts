@@ -1,28 +1,65 @@
+import type { VerifyIdentity } from '../credentials/identity-token.ts'
 import type { CloudContext } from '../context.ts'
-import type { Handlers } from '../http/handler.ts'
-import { summarizeHub } from '../hubs/hub-view.ts'
+import { reply, type Handlers } from '../http/handler.ts'
+import type { CommerceServices } from '../payments/services.ts'
 import { bootstrapGuest, bootstrapUser } from './bootstrap.ts'
+import { deleteUser } from './delete-user.ts'
+import { usersWith } from './find-user.ts'
+import { currentHub } from './hub-choice.ts'
+import { readUser } from './profile.ts'
+import { setIdentity } from './set-identity.ts'
 import { viewUser } from './user-view.ts'
 
-type UserRoutes = 'consumer.users.get' | 'consumer.users.bootstrap' | 'consumer.users.bootstrap_guest'
+type UserRoutes =
+  | 'consumer.users.get'
+  | 'consumer.users.create'
+  | 'consumer.users.bootstrap'
+  | 'consumer.users.bootstrap_guest'
+  | 'consumer.users.exists'
+  | 'consumer.users.phone_exists'
+  | 'consumer.users.email_exists'
+  | 'consumer.users.set_identity'
 
-export const userHandlers = (context: CloudContext): Handlers<UserRoutes> => ({
-  'consumer.users.get': async ({ credential }) => {
-    const q = context.db.kysely
-    const user = await q
-      .selectFrom('users')
-      .selectAll()
-      .where('id', '=', credential.userId)
-      .executeTakeFirstOrThrow()
-    const hubId = user.selected_hub_id ?? user.default_hub_id
-    const hub =
-      hubId === null
-        ? undefined
-        : await q.selectFrom('hubs').selectAll().where('id', '=', hubId).executeTakeFirst()
-    return { ...viewUser(user), hub: hub ? summarizeHub(hub) : null }
+/** C §4.3: accounts. */
+export function userHandlers(context: CloudContext, verifyIdentity: VerifyIdentity): Handlers<UserRoutes> {
+  const q = context.db.kysely
+  return {
+    async 'consumer.users.get'({ credential }) {
+      const user = await readUser(q, credential.userId)
+      return { ...viewUser(user), hub: await currentHub(q, user) }
+    },
+    async 'consumer.users.create'({ credential, body }) {
+      const { user, created } = await bootstrapUser(context, credential, body)
+      return reply(viewUser(user), { status: created ? 201 : 200 })
+    },
+    async 'consumer.users.bootstrap'({ credential, body }) {
+      return viewUser((await bootstrapUser(context, credential, body)).user)
+    },
+    async 'consumer.users.bootstrap_guest'({ credential }) {
+      return viewUser((await bootstrapGuest(context, credential)).user)
+    },
+    async 'consumer.users.exists'({ query }) {
+      const [user] = await usersWith(q, query)
+      return { exists: user !== undefined, user_id: user?.id ?? null }
+    },
+    async 'consumer.users.phone_exists'({ query }) {
+      return { exists: (await usersWith(q, query)).length > 0 }
+    },
+    async 'consumer.users.email_exists'({ query }) {
+      return { exists: (await usersWith(q, query)).length > 0 }
+    },
+    async 'consumer.users.set_identity'({ credential, body }) {
+      const { phone_number, email, identity_token } = body
+      const contact = email === undefined ? { phone_number: phone_number! } : { email }
+      await setIdentity(context, verifyIdentity, credential, { contact, token: identity_token })
+      return { message: 'The identity was stored.' }
+    },
+  }
+}
+
+/** The end of an account. */
+export const accountHandlers = (services: CommerceServices): Handlers<'consumer.users.delete'> => ({
+  async 'consumer.users.delete'({ credential }) {
+    await deleteUser(services, credential)
   },
-  'consumer.users.bootstrap': async ({ credential, body }) =>
-    viewUser(await bootstrapUser(context, credential, body)),
-  'consumer.users.bootstrap_guest': async ({ credential }) =>
-    viewUser(await bootstrapGuest(context, credential)),
 })

@@ -1,6 +1,7 @@
 import { consumerOrderRoutes } from './consumer-orders.ts'
 import { consumerPaymentRoutes } from './consumer-payments.ts'
 import { consumerProductRoutes } from './consumer-products.ts'
+import { consumerProfileRoutes } from './consumer-profile.ts'
 import { consumerUserRoutes } from './consumer-users.ts'
 import { demoRoutes } from './demo-routes.ts'
 import { ownerAnalyticsRoutes } from './owner-analytics.ts'
@@ -18,6 +19,7 @@ export const routes = {
   ...ownerAnalyticsRoutes,
   ...ownerControlRoutes,
   ...consumerUserRoutes,
+  ...consumerProfileRoutes,
   ...consumerProductRoutes,
   ...consumerOrderRoutes,
   ...consumerPaymentRoutes,

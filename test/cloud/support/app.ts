@@ -14,6 +14,7 @@ import { hubHandlers } from '../../../cloud/hubs/handlers.ts'
 import { defaultSettings } from '../../../cloud/settings.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/store/database.ts'
 import { userHandlers } from '../../../cloud/users/handlers.ts'
+import { profileHandlers } from '../../../cloud/users/profile-handlers.ts'
 import { emptySqlite } from './database.ts'
 import { stillRuntime, type StillRuntime } from './clock.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from './tokens.ts'
@@ -84,7 +85,8 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     handlers: {
       ...absent,
       ...hubHandlers(context),
-      ...userHandlers(context),
+      ...userHandlers(context, verify),
+      ...profileHandlers(context),
       ...options.handlers,
       ...options.handlersOf?.(context),
     },

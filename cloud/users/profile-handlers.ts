@@ -1,0 +1,41 @@
+import type { ProfilePatch } from '../../protocol/contract/consumer-profile.ts'
+import type { CloudContext } from '../context.ts'
+import type { Handlers } from '../http/handler.ts'
+import { chooseHub, unselectHub } from './hub-choice.ts'
+import { patchProfile, readUser, viewProfile } from './profile.ts'
+import { registerPush, unregisterPush } from './push-configs.ts'
+
+type ProfileRoutes =
+  | 'consumer.profile.get'
+  | 'consumer.profile.update'
+  | 'consumer.profile.patch'
+  | 'consumer.profile.select_hub'
+  | 'consumer.profile.unselect_hub'
+  | 'consumer.profile.default_hub'
+  | 'consumer.profile.register_push'
+  | 'consumer.profile.unregister_push'
+
+/** C §4.3: what a user says of itself, where it shops, and its devices. */
+export function profileHandlers(context: CloudContext): Handlers<ProfileRoutes> {
+  const patch = async (userId: number, body: ProfilePatch) =>
+    viewProfile(await patchProfile(context, userId, body))
+  return {
+    async 'consumer.profile.get'({ credential }) {
+      return viewProfile(await readUser(context.db.kysely, credential.userId))
+    },
+    'consumer.profile.update': ({ credential, body }) => patch(credential.userId, body),
+    'consumer.profile.patch': ({ credential, body }) => patch(credential.userId, body),
+    'consumer.profile.select_hub': ({ credential, params }) =>
+      chooseHub(context, credential.userId, { selected_hub_id: params.hub_id }),
+    async 'consumer.profile.unselect_hub'({ credential, params }) {
+      await unselectHub(context, credential.userId, params.hub_id)
+    },
+    'consumer.profile.default_hub': ({ credential, body }) =>
+      chooseHub(context, credential.userId, { default_hub_id: body.hub_id }),
+    'consumer.profile.register_push': ({ credential, body }) =>
+      registerPush(context, credential.userId, body),
+    async 'consumer.profile.unregister_push'({ credential, query }) {
+      return { deleted: await unregisterPush(context, credential.userId, query.device_id) }
+    },
+  }
+}

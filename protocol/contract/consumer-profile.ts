@@ -1,0 +1,157 @@
+import { z } from 'zod'
+import { Email, Id, PersonName, PhoneNumber, Timestamp } from './fields.ts'
+import { HubSummary } from './hub-objects.ts'
+import { defineRoutes } from './route.ts'
+
+/** Contract §9. What the contract marks with `?` is always present here, and null where there is nothing to say. */
+export const Profile = z
+  .object({
+    user_id: Id,
+    first_name: z.string().nullable(),
+    last_name: z.string().nullable(),
+    email: z.string().nullable(),
+    phone_number: z.string().nullable(),
+    date_of_birth: z.iso.date().nullable(),
+    locale: z.string().nullable(),
+    profile_image_url: z.string().nullable(),
+    notifications: z.object({ push: z.boolean(), email: z.boolean(), sms: z.boolean() }),
+    updated_at: Timestamp,
+  })
+  .meta({ id: 'Profile' })
+export type Profile = z.infer<typeof Profile>
+
+/** The hub that the user has selected, else the default hub. */
+export const CurrentHub = z
+  .object({ user_id: Id, current_hub: HubSummary.nullable(), default_hub_id: Id.nullable() })
+  .meta({ id: 'CurrentHub' })
+export type CurrentHub = z.infer<typeof CurrentHub>
+
+/** The token is never shown again. */
+export const PushConfig = z
+  .object({
+    id: Id,
+    device_id: z.string(),
+    platform: z.enum(['ios', 'android', 'web']),
+    app_version: z.string().nullable(),
+    locale: z.string().nullable(),
+    enabled: z.boolean(),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  })
+  .meta({ id: 'PushConfig' })
+export type PushConfig = z.infer<typeof PushConfig>
+
+/** BCP 47, as `Intl` reads it. */
+const Locale = z
+  .string()
+  .max(35)
+  .refine(isLanguageTag, { message: 'a language tag such as en-US is required' })
+  .overwrite((tag) => (isLanguageTag(tag) ? Intl.getCanonicalLocales(tag)[0]! : tag))
+
+function isLanguageTag(tag: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(tag).length === 1
+  } catch {
+    return false
+  }
+}
+
+const Switch = z.boolean().nullable().optional()
+
+/** A merge patch (RFC 7396): what is absent is kept, null clears; a switch that is cleared is on. */
+const ProfilePatch = z
+  .strictObject({
+    first_name: PersonName.nullable().optional(),
+    last_name: PersonName.nullable().optional(),
+    email: Email.nullable().optional(),
+    phone_number: PhoneNumber.nullable().optional(),
+    /** In the past. */
+    date_of_birth: z.iso.date().nullable().optional(),
+    locale: Locale.nullable().optional(),
+    notifications: z.strictObject({ push: Switch, email: Switch, sms: Switch }).nullable().optional(),
+  })
+  .meta({ id: 'ProfilePatch' })
+export type ProfilePatch = z.infer<typeof ProfilePatch>
+
+const DeviceId = z.string().min(1).max(255)
+const common = {
+  interface: 'consumer',
+  auth: { kind: 'user' },
+  rate: 'standard',
+  tag: 'Profile',
+} as const
+const patch = {
+  ...common,
+  method: 'PATCH',
+  body: ProfilePatch,
+  response: Profile,
+  summary: 'Change the profile: what is absent is kept, null clears',
+  examples: { body: { first_name: 'Ada', date_of_birth: '1990-12-10', notifications: { sms: false } } },
+} as const
+
+/** C §4.3: what a user says of itself, where it shops, and the devices that it is told on. */
+export const consumerProfileRoutes = defineRoutes({
+  'consumer.profile.get': {
+    ...common,
+    method: 'GET',
+    path: '/users/user/profile',
+    response: Profile,
+    summary: 'Read the profile',
+  },
+  'consumer.profile.update': { ...patch, path: '/users/user/profile' },
+  'consumer.profile.patch': { ...patch, path: '/users/user/me/profile' },
+  'consumer.profile.select_hub': {
+    ...common,
+    method: 'POST',
+    path: '/users/user/hub/{hub_id}',
+    params: z.object({ hub_id: Id }),
+    response: CurrentHub,
+    errors: ['hub_not_found'],
+    summary: 'Select a hub',
+  },
+  'consumer.profile.unselect_hub': {
+    ...common,
+    method: 'DELETE',
+    path: '/users/user/hub/{hub_id}',
+    params: z.object({ hub_id: Id }),
+    status: 204,
+    response: z.undefined(),
+    errors: ['hub_not_found'],
+    summary: 'Select the hub no more; without effect on another selection',
+  },
+  'consumer.profile.default_hub': {
+    ...common,
+    method: 'POST',
+    path: '/users/user/default-hub',
+    body: z.object({ hub_id: Id.nullable() }),
+    response: CurrentHub,
+    errors: ['hub_not_found'],
+    summary: 'Set the default hub; null clears it',
+    examples: { body: { hub_id: 1 } },
+  },
+  'consumer.profile.register_push': {
+    ...common,
+    method: 'POST',
+    path: '/users/user/push-configs',
+    body: z.object({
+      device_id: DeviceId,
+      push_token: z.string().min(1).max(4096),
+      platform: z.enum(['ios', 'android', 'web']),
+      app_version: z.string().min(1).max(64).nullish(),
+      locale: Locale.nullish(),
+    }),
+    response: PushConfig,
+    summary: 'Register a device for push messages, or register it anew',
+    description:
+      'A device is told of one user at a time: its token is taken from any other. Of more than 20 devices the one longest unheard goes.',
+    examples: { body: { device_id: 'phone-1', push_token: 'c2VjcmV0', platform: 'ios' } },
+  },
+  'consumer.profile.unregister_push': {
+    ...common,
+    method: 'DELETE',
+    path: '/users/user/push-configs',
+    query: z.object({ device_id: DeviceId }),
+    response: z.object({ deleted: z.boolean() }),
+    summary: 'Send no more push messages to a device',
+  },
+})
