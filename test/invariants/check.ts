@@ -3,6 +3,7 @@ import { nothingBlocks, nothingReportedIsLost, stockAddsUp } from './ledgers.ts'
 import { moneyAddsUp } from './money.ts'
 import { nothingLeftMoving, nothingStaleMoves, oneMotionPerOperation } from './motion.ts'
 import { nothingPaidIsLost } from './orders.ts'
+import { analyticsAddUp } from './sales.ts'
 
 /** Design §3, as code: all that is violated by what was found, in words. */
 export function violationsOf(evidence: Evidence): Violation[] {
@@ -13,6 +14,7 @@ export function violationsOf(evidence: Evidence): Violation[] {
     nothingReportedIsLost,
     stockAddsUp,
     moneyAddsUp,
+    analyticsAddUp,
     nothingLeftMoving,
     nothingBlocks,
   ].flatMap((check) => check(evidence))

@@ -22,6 +22,11 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     deadLetters: await q.selectFrom('dead_letters').selectAll().where('hub_id', '=', hubId).execute(),
     commands: await q.selectFrom('commands').selectAll().where('hub_id', '=', hubId).execute(),
     alarms: (await q.selectFrom('alarms').select('id').where('hub_id', '=', hubId).execute()).length,
+    timezone: (
+      await q.selectFrom('hubs').select('timezone').where('id', '=', hubId).executeTakeFirstOrThrow()
+    ).timezone,
+    salesTotals: await q.selectFrom('sales_totals').selectAll().where('hub_id', '=', hubId).execute(),
+    salesCustomers: await q.selectFrom('sales_customers').selectAll().where('hub_id', '=', hubId).execute(),
     intents: await sandbox.selectFrom('sandbox_intents').selectAll().execute(),
     processorRefunds: await sandbox.selectFrom('sandbox_refunds').selectAll().execute(),
   }

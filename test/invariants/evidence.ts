@@ -66,6 +66,10 @@ export interface CloudEvidence {
   deadLetters: readonly unknown[]
   commands: readonly Selectable<Tables['commands']>[]
   alarms: number
+  /** What analytics keep with the sales, and the time zone of the hub's days. */
+  timezone: string
+  salesTotals: readonly Selectable<Tables['sales_totals']>[]
+  salesCustomers: readonly Selectable<Tables['sales_customers']>[]
   /** The processor's books. */
   intents: readonly Selectable<Tables['sandbox_intents']>[]
   processorRefunds: readonly Selectable<Tables['sandbox_refunds']>[]

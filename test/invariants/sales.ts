@@ -1,0 +1,91 @@
+import type { Evidence, Violation } from './evidence.ts'
+import { recountSales, type CountedLine } from './recount.ts'
+
+/** I6: what analytics keep with the sales is what a recount of the books finds. */
+export function analyticsAddUp({ cloud }: Evidence): Violation[] {
+  const counted = recountSales(cloud)
+  return [
+    ...differences(
+      'totals',
+      totalsOf(counted),
+      new Map(
+        cloud.salesTotals.map((row) => [
+          `${row.period} ${row.product_id}`,
+          [row.orders, row.units, row.revenue, row.cost, row.customers],
+        ]),
+      ),
+    ),
+    ...differences(
+      'customers',
+      customersOf(counted),
+      new Map(cloud.salesCustomers.map((row) => [`${row.period} ${row.user_id}`, [row.orders]])),
+    ),
+  ]
+}
+
+type Sums = Map<string, number[]>
+
+/** By `<period> <product>`: orders, units, revenue, cost, customers; product 0 is the hub. */
+export function totalsOf(lines: readonly CountedLine[]): Sums {
+  const groups = new Map<string, CountedLine[]>()
+  for (const line of lines) {
+    const month = line.day.slice(0, 7)
+    const keys = [
+      `all ${line.productId}`,
+      `${month} ${line.productId}`,
+      'all 0',
+      `${month} 0`,
+      `${line.day} 0`,
+    ]
+    for (const key of keys) {
+      const group = groups.get(key)
+      if (group) group.push(line)
+      else groups.set(key, [line])
+    }
+  }
+  return new Map(
+    [...groups].map(([key, group]) => {
+      const total = (pick: (line: CountedLine) => number) => group.reduce((sum, line) => sum + pick(line), 0)
+      const hasCustomers = /^(all|\d{4}-\d{2}) 0$/.test(key)
+      return [
+        key,
+        [
+          new Set(group.map(({ orderId }) => orderId)).size,
+          total(({ units }) => units),
+          total(({ revenue }) => revenue),
+          total(({ cost }) => cost),
+          hasCustomers ? new Set(group.map(({ userId }) => userId)).size : 0,
+        ],
+      ]
+    }),
+  )
+}
+
+/** By `<period> <user>`: orders. */
+function customersOf(lines: readonly CountedLine[]): Sums {
+  const orders = new Map<string, Set<number>>()
+  for (const { day, userId, orderId } of lines)
+    for (const period of ['all', day.slice(0, 7)]) {
+      const key = `${period} ${userId}`
+      orders.set(key, (orders.get(key) ?? new Set()).add(orderId))
+    }
+  return new Map([...orders].map(([key, ids]) => [key, [ids.size]]))
+}
+
+function differences(what: string, expected: Sums, found: Sums): Violation[] {
+  const keys = [...new Set([...expected.keys(), ...found.keys()])]
+  return keys.flatMap((key) => {
+    const [should, is] = [expected.get(key) ?? [], found.get(key) ?? []]
+    const same = Array.from({ length: 5 }, (_, index) => (should[index] ?? 0) === (is[index] ?? 0)).every(
+      Boolean,
+    )
+    return same
+      ? []
+      : [
+          {
+            invariant: 'I6' as const,
+            text: `sales ${what} of ${key} are ${is.join('/')}, the books say ${should.join('/')}`,
+          },
+        ]
+  })
+}
