@@ -120,7 +120,8 @@ describe.each(served)('%s', (_id, route) => {
       expect(await detailOf(undefined)).toContainEqual(
         expect.objectContaining({ loc: ['query', name], type: 'missing' }),
       )
-      for (const value of ['', '1.5', '1e3'])
+      const isInteger = (route.query!.shape[name] as z.ZodType).safeParse(1).success
+      for (const value of isInteger ? ['', '1.5', '1e3'] : [])
         expect(await detailOf(value)).toContainEqual(
           expect.objectContaining({ loc: ['query', name], type: 'int_parsing' }),
         )

@@ -53,11 +53,17 @@ test('details go with the error, and hardware that did not answer is 504', async
 
 test('a known path with another method is 405 and says which it has', async () => {
   const { call } = await testApp()
-  for (const path of ['/api/v1/owners/hubs', '/users/user', '/api/v1/users/user', '/api/v1/users/user/']) {
+  const allowed = 'GET, POST, DELETE'
+  for (const [path, methods] of [
+    ['/api/v1/owners/hubs', 'GET'],
+    ['/users/user', allowed],
+    ['/api/v1/users/user', allowed],
+    ['/api/v1/users/user/', allowed],
+  ] as const) {
     const answer = await call('PATCH', path)
     expect(answer.status).toBe(405)
     expect(errorOf(answer).error.code).toBe('method_not_allowed')
-    expect(answer.headers.get('Allow')).toBe('GET')
+    expect(answer.headers.get('Allow')).toBe(methods)
   }
 })
 
