@@ -9,12 +9,16 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     const known = new Set(ids)
     return rows.filter((row) => known.has(row.order_id))
   }
-  const outbox = await q.selectFrom('hub_outboxes').selectAll().where('hub_id', '=', hubId).executeTakeFirst()
-  return {
-    orders,
+  const money = {
     items: of(await q.selectFrom('order_items').selectAll().execute()),
     payments: of(await q.selectFrom('payments').selectAll().execute()),
     refunds: of(await q.selectFrom('refunds').selectAll().execute()),
+  }
+  const outbox = await q.selectFrom('hub_outboxes').selectAll().where('hub_id', '=', hubId).executeTakeFirst()
+  return {
+    orders,
+    ...money,
+    sales: { ...(await collectSales(q, hubId)), orders, ...money },
     products: await q.selectFrom('products').selectAll().where('hub_id', '=', hubId).execute(),
     facings: await q.selectFrom('facings').selectAll().where('hub_id', '=', hubId).execute(),
     stockLedger: await q.selectFrom('stock_ledger').selectAll().where('hub_id', '=', hubId).execute(),
@@ -22,12 +26,20 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     deadLetters: await q.selectFrom('dead_letters').selectAll().where('hub_id', '=', hubId).execute(),
     commands: await q.selectFrom('commands').selectAll().where('hub_id', '=', hubId).execute(),
     alarms: (await q.selectFrom('alarms').select('id').where('hub_id', '=', hubId).execute()).length,
-    timezone: (
-      await q.selectFrom('hubs').select('timezone').where('id', '=', hubId).executeTakeFirstOrThrow()
-    ).timezone,
-    salesTotals: await q.selectFrom('sales_totals').selectAll().where('hub_id', '=', hubId).execute(),
-    salesCustomers: await q.selectFrom('sales_customers').selectAll().where('hub_id', '=', hubId).execute(),
     intents: await sandbox.selectFrom('sandbox_intents').selectAll().execute(),
     processorRefunds: await sandbox.selectFrom('sandbox_refunds').selectAll().execute(),
+  }
+}
+
+async function collectSales(q: Queries, hubId: number) {
+  const { timezone } = await q
+    .selectFrom('hubs')
+    .select('timezone')
+    .where('id', '=', hubId)
+    .executeTakeFirstOrThrow()
+  return {
+    timezone,
+    totals: await q.selectFrom('sales_totals').selectAll().where('hub_id', '=', hubId).execute(),
+    customers: await q.selectFrom('sales_customers').selectAll().where('hub_id', '=', hubId).execute(),
   }
 }

@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { Tables } from '../../cloud/store/schema.ts'
+import type { SalesBooks } from './recount.ts'
 
 /**
  * What is looked at when everything has come to rest: the physical world's own log, and everybody's books. The simulation
@@ -66,10 +67,11 @@ export interface CloudEvidence {
   deadLetters: readonly unknown[]
   commands: readonly Selectable<Tables['commands']>[]
   alarms: number
-  /** What analytics keep with the sales, and the time zone of the hub's days. */
-  timezone: string
-  salesTotals: readonly Selectable<Tables['sales_totals']>[]
-  salesCustomers: readonly Selectable<Tables['sales_customers']>[]
+  /** What analytics keep of all sales there have been, and the books to count them anew from. */
+  sales: SalesBooks & {
+    totals: readonly Selectable<Tables['sales_totals']>[]
+    customers: readonly Selectable<Tables['sales_customers']>[]
+  }
   /** The processor's books. */
   intents: readonly Selectable<Tables['sandbox_intents']>[]
   processorRefunds: readonly Selectable<Tables['sandbox_refunds']>[]

@@ -3,13 +3,13 @@ import { recountSales, type CountedLine } from './recount.ts'
 
 /** I6: what analytics keep with the sales is what a recount of the books finds. */
 export function analyticsAddUp({ cloud }: Evidence): Violation[] {
-  const counted = recountSales(cloud)
+  const counted = recountSales(cloud.sales)
   return [
     ...differences(
       'totals',
       totalsOf(counted),
       new Map(
-        cloud.salesTotals.map((row) => [
+        cloud.sales.totals.map((row) => [
           `${row.period} ${row.product_id}`,
           [row.orders, row.units, row.revenue, row.cost, row.customers],
         ]),
@@ -18,7 +18,7 @@ export function analyticsAddUp({ cloud }: Evidence): Violation[] {
     ...differences(
       'customers',
       customersOf(counted),
-      new Map(cloud.salesCustomers.map((row) => [`${row.period} ${row.user_id}`, [row.orders]])),
+      new Map(cloud.sales.customers.map((row) => [`${row.period} ${row.user_id}`, [row.orders]])),
     ),
   ]
 }
