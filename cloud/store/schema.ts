@@ -1,6 +1,7 @@
 import type { AnalyticsTables } from './tables/analytics-tables.ts'
 import type { CatalogueTables } from './tables/catalogue-tables.ts'
 import type { CredentialTables } from './tables/credential-tables.ts'
+import type { DealTables } from './tables/deal-tables.ts'
 import type { GatewayTables } from './tables/gateway-tables.ts'
 import type { HubTables } from './tables/hub-tables.ts'
 import type { MediaTables } from './tables/media-tables.ts'
@@ -17,6 +18,7 @@ import type { WalletTables } from './tables/wallet-tables.ts'
 export type Tables = AnalyticsTables &
   CatalogueTables &
   CredentialTables &
+  DealTables &
   GatewayTables &
   HubTables &
   MediaTables &

@@ -32,6 +32,7 @@ export const orders: CloudMigration = {
       total_price_discounted ${int} check (total_price_discounted >= 0),
       tax_total ${int} check (tax_total >= 0),
       total ${int} check (total >= 0),
+      deals ${text},
       version ${int} not null,
       reserved_bin ${int},
       open_when_ready ${int} not null check (open_when_ready in (0, 1)),

@@ -1,7 +1,9 @@
 import { analytics } from './0008-analytics.ts'
 import { catalogue } from './0002-catalogue.ts'
+import { deals } from './0009-deals.ts'
 import { gateway } from './0005-gateway.ts'
 import { hubs } from './0001-hubs.ts'
+import { hubConfiguration } from './0007-hub-configuration.ts'
 import { media } from './0010-media.ts'
 import { orders } from './0003-orders.ts'
 import { payments } from './0004-payments.ts'
@@ -18,8 +20,10 @@ export const cloudMigrations: readonly CloudMigration[] = [
   payments,
   gateway,
   rateLimits,
+  hubConfiguration,
   media,
   analytics,
+  deals,
   wallet,
   people,
 ]

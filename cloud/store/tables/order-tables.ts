@@ -17,6 +17,8 @@ export interface OrderTables {
     total_price_discounted: number | null
     tax_total: number | null
     total: number | null
+    /** `Order.deals` as JSON: what was taken off, and already is off the totals. */
+    deals: string | null
     version: number
     /** Reserved by an integrator's claim (contract §5), else null. */
     reserved_bin: number | null

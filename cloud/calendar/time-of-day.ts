@@ -1,0 +1,27 @@
+import { isZone } from './zone.ts'
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+
+/** Minutes since midnight, as a clock on the wall shows them in a zone at an instant. An unknown zone is UTC. */
+export function minuteOfDay(zone: string, at: number): number {
+  let minute = 0
+  for (const { type, value } of formatOf(zone).formatToParts(at)) {
+    if (type === 'hour') minute += Number(value) * 60
+    if (type === 'minute') minute += Number(value)
+  }
+  return minute
+}
+
+function formatOf(zone: string): Intl.DateTimeFormat {
+  const known = formats.get(zone)
+  if (known) return known
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone: isZone(zone) ? zone : 'UTC',
+    numberingSystem: 'latn',
+    hourCycle: 'h23',
+    hour: '2-digit',
+    minute: '2-digit',
+  })
+  formats.set(zone, format)
+  return format
+}
