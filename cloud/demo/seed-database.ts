@@ -1,6 +1,7 @@
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
+import { rebuildSalesWithin } from '../analytics/rebuild.ts'
 import { issueApiKey } from '../credentials/api-keys.ts'
 import type { CloudDatabase, Tx } from '../store/database.ts'
 import { demoProducts } from './assortment.ts'
@@ -44,6 +45,7 @@ export function seedDemo(db: CloudDatabase, runtime: Runtime): Promise<DemoData>
       firstProductId += hub.products
     }
     await insertPast(tx, runtime.clock.now(), hubs)
+    for (const { hub } of hubs) await rebuildSalesWithin(tx, hub.id)
     return describe(tx, runtime, hubs)
   })
 }
