@@ -5,7 +5,7 @@ import { demoRoutes } from '../protocol/contract/demo-routes.ts'
 import type { Cancel } from '../protocol/model/runtime.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { analyticsHandlers } from './analytics/handlers.ts'
-import { everyInBackground } from './background.ts'
+import { everyInBackground, isolated } from './background.ts'
 import { productHandlers } from './catalogue/handlers.ts'
 import { inventoryHandlers } from './catalogue/inventory-handlers.ts'
 import { createCommerce, type Commerce } from './commerce.ts'
@@ -23,6 +23,10 @@ import { openApiDocument } from './http/openapi.ts'
 import { databaseRateLimiter, memoryRateLimiter, purgeRateLimits } from './http/rate-limit.ts'
 import { rootHandlers } from './http/root-handlers.ts'
 import { hubHandlers } from './hubs/handlers.ts'
+import { loyaltyHandlers } from './loyalty/handlers.ts'
+import { createMedia } from './media/media.ts'
+import { mediaSigner } from './media/signed-address.ts'
+import type { MediaStore } from './media/store.ts'
 import { orderHandlers, ownerOrderHandlers } from './orders/handlers.ts'
 import { paymentHandlers } from './payments/handlers.ts'
 import type { CardProcessor } from './payments/processor.ts'
@@ -42,6 +46,9 @@ export interface CloudOptions {
   demoHandlers?: Handlers<DemoRouteId>
   /** As callers know the service, without a slash at its end. */
   baseUrl: string
+  /** Where files are kept, and the secret of their addresses. */
+  mediaStore: MediaStore
+  mediaSecret: string
   addressOf: (c: Context) => string
   /** See `EndpointParts`. */
   checkResponses?: boolean
@@ -69,6 +76,16 @@ export function createCloud(options: CloudOptions): Cloud {
   })
   const services = { context, processor, commands: gateway.commands }
   const commerce = createCommerce(services)
+  const media = createMedia({
+    context,
+    store: options.mediaStore,
+    signer: mediaSigner({
+      baseUrl: options.baseUrl,
+      secret: options.mediaSecret,
+      lifetimeMs: context.settings.fileAddressMs,
+      clock: context.runtime.clock,
+    }),
+  })
   const served = options.demoHandlers ? routes : withoutDemo()
   const app = createApp({
     context,
@@ -78,6 +95,7 @@ export function createCloud(options: CloudOptions): Cloud {
       context.db.kind === 'postgres'
         ? databaseRateLimiter(context.db, context.runtime.clock)
         : memoryRateLimiter(context.runtime.clock),
+    media,
     checkResponses: options.checkResponses ?? false,
     addressOf: options.addressOf,
     handlers: {
@@ -94,6 +112,8 @@ export function createCloud(options: CloudOptions): Cloud {
       ...orderHandlers(services),
       ...deliveryHandlers(services),
       ...paymentHandlers(services, options.webhookSecret),
+      ...walletHandlers(services),
+      ...loyaltyHandlers(context),
       ...options.demoHandlers,
     },
   })
@@ -107,6 +127,7 @@ export function createCloud(options: CloudOptions): Cloud {
       gateway.start()
       commerce.start()
       cancelPurge = everyInBackground(context, PURGE_MS, 'old keys and counts', async () => {
+        await isolated(context, 'files that nobody keeps', () => media.sweep())
         await purgeIdempotencyKeys(context)
         await purgeRateLimits(context.db, context.runtime.clock)
       })

@@ -75,6 +75,16 @@ const serviceSettings = {
       'OIDC issuer of identity tokens (RS256 or ES256). Default: an issuer inside this process that believes everybody; production refuses it.',
   },
   IDENTITY_AUDIENCE: { schema: z.string(), standard: 'larder', describe: '`aud` of identity tokens.' },
+  MEDIA_URL: {
+    schema: url(/^file:./, 'file:PATH').optional(),
+    describe:
+      'Where images and videos are kept: file:PATH, a folder that all processes see. Default: file:<DATA_DIR>/media.',
+  },
+  MEDIA_SECRET: {
+    schema: z.string().min(32, 'must have at least 32 characters').optional(),
+    describe:
+      'Secret of the signed addresses of files, the same in all processes. Default: one kept in DATA_DIR; production requires it.',
+  },
   NODE_ENV: {
     schema: z.string(),
     standard: 'development',
@@ -176,10 +186,18 @@ const ruleSettings = {
 export const cloudSettings = { ...serviceSettings, ...ruleSettings } satisfies SettingsTable
 
 export type StoreConfig = SettingsOf<typeof storeSettings> & { databaseUrl: string }
-export type CloudConfig = SettingsOf<typeof serviceSettings> & { databaseUrl: string; rules: CloudSettings }
+export type CloudConfig = SettingsOf<typeof serviceSettings> & {
+  databaseUrl: string
+  mediaUrl: string
+  rules: CloudSettings
+}
 
 export const databaseUrlOf = (settings: SettingsOf<typeof storeSettings>): string =>
   settings.DATABASE_URL ?? `sqlite:${join(settings.DATA_DIR, 'larder.sqlite')}`
+
+/** The folder is below that of the data, wherever the service was started. */
+const mediaUrlOf = (settings: SettingsOf<typeof serviceSettings>): string =>
+  settings.MEDIA_URL ?? `file:${join(settings.DATA_DIR, 'media')}`
 
 export type ConfigResult<T> = { ok: true; config: T } | { ok: false; problems: string[] }
 
@@ -193,7 +211,15 @@ export function readCloudConfig(
   const { settings } = result
   const problems = settings.NODE_ENV === 'production' ? refusedInProduction(settings) : []
   if (problems.length > 0) return { ok: false, problems }
-  return { ok: true, config: { ...settings, databaseUrl: databaseUrlOf(settings), rules: rulesOf(settings) } }
+  return {
+    ok: true,
+    config: {
+      ...settings,
+      databaseUrl: databaseUrlOf(settings),
+      mediaUrl: mediaUrlOf(settings),
+      rules: rulesOf(settings),
+    },
+  }
 }
 
 /** What stands in for another party is for demos (contract §13). */
@@ -205,6 +231,7 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
     ...(settings.IDENTITY_ISSUER === undefined
       ? ['IDENTITY_ISSUER: must be set with NODE_ENV=production; the embedded issuer is refused']
       : []),
+    ...(settings.MEDIA_SECRET === undefined ? ['MEDIA_SECRET: must be set with NODE_ENV=production'] : []),
   ]
 }
 

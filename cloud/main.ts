@@ -16,6 +16,8 @@ import { addressReader, listen } from './http/listen.ts'
 import { createEmbeddedIssuer } from './identity/embedded-issuer.ts'
 import { remoteKeys } from './identity/remote-keys.ts'
 import { keptSigningKey } from './identity/signing-key.ts'
+import { keptMediaSecret } from './media/kept-secret.ts'
+import { openMediaStore } from './media/open-store.ts'
 import { startDelivery } from './payments/sandbox/deliver-events.ts'
 import { createSandbox } from './payments/sandbox/sandbox.ts'
 import { SIGNATURE_HEADER } from './payments/webhook.ts'
@@ -109,6 +111,8 @@ async function main(): Promise<void> {
     verifyIdentity: identityVerifier({ issuer: issuer.issuer, audience, keys: issuer.keys, clock }),
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
     baseUrl,
+    mediaStore: openMediaStore(config.mediaUrl),
+    mediaSecret: config.MEDIA_SECRET ?? keptMediaSecret(config.DATA_DIR, random),
     addressOf: addressReader(config.TRUSTED_PROXIES),
   })
   const server = await listen(cloud.app, { host: config.HOST, port: config.PORT, clock }).catch(

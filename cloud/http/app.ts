@@ -50,7 +50,8 @@ export function createApp(options: AppOptions): App {
     const handler = options.handlers[id]
     if (!handler) continue
     for (const mount of mountsOf(route)) {
-      const path = mount.replaceAll(/\{(\w+)\}/g, ':$1').replace(/(.)\/$/, '$1')
+      const plain = mount.replaceAll(/\{(\w+)\}/g, ':$1').replace(/(.)\/$/, '$1')
+      const path = route.openEnded ? `${plain}{.+}` : plain
       app.on(route.method, path, endpoint(id, route, handler as AnyHandler, options))
       methods.set(path, [...(methods.get(path) ?? []), route.method])
     }

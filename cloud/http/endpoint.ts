@@ -5,13 +5,16 @@ import { requireHub } from '../credentials/hub-access.ts'
 import type { Credential, IdentityCredential } from '../credentials/credential.ts'
 import type { ResolveCredential } from '../credentials/resolve.ts'
 import type { CloudContext } from '../context.ts'
+import type { Media } from '../media/media.ts'
 import { ApiError } from './api-error.ts'
 import { Reply, type HandlerInput } from './handler.ts'
 import { fingerprintOf, idempotencyKeyOf, idempotently, type Answer } from './idempotency.ts'
 import { rateHeaders, type RateLimiter } from './rate-limit.ts'
 import { parseJson, readBody } from './read-body.ts'
+import { formRequestOf } from './form-request.ts'
+import { readForm } from './read-form.ts'
 import { renderError } from './render-error.ts'
-import { validate, type ParsedParts, type RawParts } from './validate.ts'
+import { validate, validateForm, type ParsedParts, type RawParts } from './validate.ts'
 
 /** What the app keeps with a request. */
 export interface RequestState {
@@ -23,6 +26,7 @@ export interface EndpointParts {
   context: Pick<CloudContext, 'db' | 'runtime' | 'log'>
   resolveCredential: ResolveCredential
   limiter: RateLimiter
+  media: Media
   /** Refuses answers that are not as the contract says; for tests, which are there to find them. */
   checkResponses: boolean
 }
@@ -35,7 +39,7 @@ export type AnyHandler = (input: HandlerInput<Route>) => Promise<unknown>
  * existence; the last is the handler's.
  */
 export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: EndpointParts) {
-  const { context, resolveCredential, limiter, checkResponses } = parts
+  const { context, resolveCredential, limiter, media, checkResponses } = parts
   const { clock } = context.runtime
   const q = context.db.kysely
   const limit = rateClasses[route.rate]
@@ -63,24 +67,38 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
     const key = route.idempotent && idempotencyKeyOf(c.req.header('Idempotency-Key'))
     const caller = await authorize(credential, parsed)
 
-    const input: HandlerInput<Route> = {
-      ...(parsed as { params: undefined; query: undefined; body: undefined }),
-      credential: caller,
-      requestId: c.get('requestId'),
-      idempotencyKey: key || undefined,
-      rawBody,
-      url,
-      header: (name) => c.req.header(name),
+    const form = route.form && (await readForm(media, clock, formRequestOf(c, route.form)))
+    try {
+      const input: HandlerInput<Route> = {
+        ...(parsed as { params: undefined; query: undefined; body: undefined }),
+        form: (form && { ...form, fields: validateForm(route, route.form!, form) }) as undefined,
+        credential: caller,
+        requestId: c.get('requestId'),
+        idempotencyKey: key || undefined,
+        rawBody,
+        url,
+        header: (name) => c.req.header(name),
+      }
+      const path = url.pathname.replace(/\/+$/, '') + url.search
+      const content = form?.fingerprint ?? rawBody
+      const answer = key
+        ? await idempotently(
+            context,
+            { caller: caller.id, key, fingerprint: fingerprintOf(route.method, path, content) },
+            () => answerOrError(input),
+          )
+        : await run(input)
+      return await respond(c, answer)
+    } finally {
+      // What the handler's transaction did not keep.
+      if (form) await media.release(form.files.map(({ key }) => key))
     }
-    const path = url.pathname.replace(/\/+$/, '') + url.search
-    const answer = key
-      ? await idempotently(
-          context,
-          { caller: caller.id, key, fingerprint: fingerprintOf(route.method, path, rawBody) },
-          () => answerOrError(input),
-        )
-      : await run(input)
-    return c.newResponse(answer.status === 204 ? null : answer.body, answer.status as 200, answer.headers)
+  }
+
+  async function respond(c: RequestContext, { status, headers, body }: SentAnswer): Promise<Response> {
+    const hasBody = status !== 204 && c.req.raw.method !== 'HEAD'
+    if (!hasBody && body instanceof ReadableStream) await body.cancel()
+    return c.newResponse(hasBody ? body : null, status as 200, headers)
   }
 
   async function takeAllowance(c: RequestContext, caller: string): Promise<void> {
@@ -118,7 +136,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
     return { ...identity, kind: 'user', userId: user.id }
   }
 
-  async function run(input: HandlerInput<Route>): Promise<Answer> {
+  async function run(input: HandlerInput<Route>): Promise<SentAnswer> {
     const output = await handler(input)
     const { body, status, headers } = output instanceof Reply ? output : new Reply(output, {})
     if (checkResponses) route.response.parse(body)
@@ -130,14 +148,16 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
         }),
         ...headers,
       },
-      body: route.status === 204 ? '' : route.produces ? String(body) : JSON.stringify(body),
+      body: bodyOf(route, body),
     }
   }
 
   /** Of a request with an idempotency key, whose errors are answers to keep too. */
   async function answerOrError(input: HandlerInput<Route>): Promise<Answer> {
     try {
-      return await run(input)
+      const answer = await run(input)
+      if (typeof answer.body !== 'string') throw new Error('what is streamed cannot be kept')
+      return { ...answer, body: answer.body }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       const { status, body } = renderError(error, input.requestId)
@@ -148,4 +168,13 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
       }
     }
   }
+}
+
+/** An answer as it is sent. */
+type SentAnswer = Omit<Answer, 'body'> & { body: string | ReadableStream | null }
+
+function bodyOf(route: Route, body: unknown): SentAnswer['body'] {
+  if (route.status === 204) return ''
+  if (body instanceof ReadableStream || body === null) return body
+  return route.produces ? String(body) : JSON.stringify(body)
 }

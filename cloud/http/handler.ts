@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { FormFile } from '../../protocol/contract/form.ts'
 import type { Route } from '../../protocol/contract/route.ts'
 import type { RouteId, Routes } from '../../protocol/contract/routes.ts'
 import type {
@@ -8,6 +9,18 @@ import type {
   OwnerCredential,
   UserCredential,
 } from '../credentials/credential.ts'
+
+/** A form whose files have been stored, and go again unless the handler's transaction keeps them (`Media.keep`). */
+export interface ParsedForm<Fields> {
+  fields: Fields
+  files: readonly FormFile[]
+  /** The id of the object to make, where the form is `numbered`. */
+  number: number | undefined
+}
+
+type FormOf<R> = R extends { form: { fields: infer S extends z.ZodType } }
+  ? ParsedForm<z.output<S>>
+  : undefined
 
 type Parsed<R, Part extends string> =
   R extends Record<Part, infer S extends z.ZodType> ? z.output<S> : undefined
@@ -29,6 +42,7 @@ export interface HandlerInput<R extends Route> {
   params: Parsed<R, 'params'>
   query: Parsed<R, 'query'>
   body: Parsed<R, 'body'>
+  form: FormOf<R>
   credential: CredentialByKind[R['auth']['kind']]
   requestId: string
   idempotencyKey: string | undefined

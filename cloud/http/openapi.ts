@@ -4,8 +4,8 @@ import { errorsOf } from '../../protocol/contract/errors-of.ts'
 import { rateClasses, type Auth, type Route } from '../../protocol/contract/route.ts'
 import type { RouteId } from '../../protocol/contract/routes.ts'
 import { errorCodes, errorStatus, type ErrorCode } from '../../protocol/model/error-codes.ts'
-
 import { schemaWriter, type JsonSchema, type SchemaWriter } from './json-schema.ts'
+import { formBody } from './openapi-form.ts'
 
 export const SERVICE_NAME = 'Larder'
 export const SERVICE_VERSION = '0.1.0'
@@ -19,7 +19,10 @@ export interface Operation {
   deprecated?: true
   security: Record<string, string[]>[]
   parameters?: { name: string; in: string; required: boolean; schema: JsonSchema; description?: string }[]
-  requestBody?: { required: boolean; content: Record<string, { schema: JsonSchema; example?: unknown }> }
+  requestBody?: {
+    required: boolean
+    content: Record<string, { schema: JsonSchema; encoding?: JsonSchema; example?: unknown }>
+  }
   responses: Record<
     string,
     { description: string; content?: Record<string, { schema: JsonSchema; example?: unknown }> }
@@ -86,7 +89,10 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
     ...(route.status !== 204 && {
       content: {
         [mediaType]: {
-          schema: writer.write(route.response),
+          schema:
+            mediaType === 'application/octet-stream'
+              ? { type: 'string', format: 'binary' }
+              : writer.write(route.response),
           ...(route.examples?.response !== undefined && { example: route.examples.response }),
         },
       },
@@ -100,6 +106,7 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
     ...(route.deprecated && { deprecated: true }),
     security: securityOf(route.auth),
     ...(parameters.length > 0 && { parameters }),
+    ...(route.form && { requestBody: formBody(route.form, route.examples?.body, writer) }),
     ...(route.body && {
       requestBody: {
         required: !route.bodyOptional,

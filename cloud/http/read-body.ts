@@ -31,13 +31,22 @@ export function parseJson(
   if (text.trim() === '') return { present: false, value: undefined }
   if (!/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType ?? ''))
     throw new ApiError('unsupported_media_type')
+  return { present: true, value: decodeJson(text, isOwner) }
+}
+
+/** Of the body, or of one field of a form. */
+export function decodeJson(text: string, isOwner: boolean, field: readonly string[] = []): unknown {
   try {
-    return { present: true, value: JSON.parse(text) as unknown }
+    return JSON.parse(text) as unknown
   } catch (error) {
-    if (isOwner) throw new ApiError('invalid_json')
+    if (isOwner)
+      throw new ApiError(
+        'invalid_json',
+        field.length > 0 ? `${field.join('.')} is not valid JSON.` : undefined,
+      )
     throw new ApiError('validation_error', undefined, undefined, [
       {
-        loc: ['body'],
+        loc: ['body', ...field],
         msg: 'JSON decode error',
         type: 'json_invalid',
         ctx: { error: error instanceof Error ? error.message : 'malformed' },

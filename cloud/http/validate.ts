@@ -1,7 +1,11 @@
 import type { z } from 'zod'
+import { isJsonField, type Form } from '../../protocol/contract/form.ts'
 import type { Route } from '../../protocol/contract/route.ts'
 import type { ValidationItem } from '../../protocol/contract/error-body.ts'
+import { errorCodes } from '../../protocol/model/error-codes.ts'
 import { ApiError } from './api-error.ts'
+import { decodeJson } from './read-body.ts'
+import type { ReceivedForm } from './read-form.ts'
 import { itemsOf, missing, type Place } from './validation-items.ts'
 
 /** A request's parts as they came: strings, and the JSON body parsed. */
@@ -41,14 +45,39 @@ export function validate(route: Route, raw: RawParts): ParsedParts {
       ),
     body: route.body && checkBody(route.body, raw.body, items),
   }
-  if (items.length > 0) throw new ApiError(codeOf(route, items), undefined, undefined, items)
+  refuseWhere(route, items)
   return parsed
 }
 
-/** The document's own code for a bad value, where it names one (contract §2). */
-function codeOf(route: Route, items: readonly ValidationItem[]) {
-  const codes = items.map((item) => route.badValues?.[`${item.loc[0]}.${item.loc[1]}`])
-  return codes.find((code) => code !== undefined) ?? 'validation_error'
+/** Refuses a request of which something is wrong, with the document's own code where it names one (contract §2). */
+function refuseWhere(route: Route, items: readonly ValidationItem[]): void {
+  if (items.length === 0) return
+  const codes = items.map(({ loc }) => {
+    const inList = loc.findIndex((part) => typeof part === 'number')
+    return route.badValues?.[loc.slice(0, inList < 0 ? undefined : inList).join('.')]
+  })
+  const code = codes.find((each) => each !== undefined) ?? 'validation_error'
+  // Only a 422 lists what is wrong.
+  const listed = errorCodes[code].status === 422 ? items : undefined
+  throw new ApiError(code, undefined, undefined, listed)
+}
+
+/** Validates the text of a form, and reports with it what is wrong with its files. */
+export function validateForm(
+  route: Route,
+  form: Form,
+  { texts, items }: Pick<ReceivedForm, 'texts' | 'items'>,
+): Record<string, unknown> {
+  const isOwner = route.interface === 'owner'
+  const values = coerce(form.fields, (name, isList) =>
+    isList ? listOf(texts, name) : texts.getAll(name).at(-1),
+  )
+  for (const [name, value] of Object.entries(values))
+    if (isJsonField(form.fields.shape[name]!)) values[name] = decodeJson(value as string, isOwner, [name])
+  const found: ValidationItem[] = []
+  const fields = check('body', form.fields, values, found)
+  refuseWhere(route, [...found, ...items])
+  return fields!
 }
 
 function check(
@@ -62,10 +91,17 @@ function check(
     items.push(...result.error.issues.flatMap((issue) => itemsOf(place, issue)))
     return undefined
   }
-  for (const [name, field] of Object.entries(result.data))
-    if (typeof field === 'string' && field.includes('\0'))
-      items.push({ loc: [place, name], msg: 'Value error, a NUL character is not text', type: 'value_error' })
+  for (const loc of nulsIn(result.data, [place]))
+    items.push({ loc, msg: 'Value error, a NUL character is not text', type: 'value_error' })
   return result.data
+}
+
+/** Where in a value there is text with a NUL character, which PostgreSQL does not store. */
+function nulsIn(value: unknown, loc: ValidationItem['loc']): ValidationItem['loc'][] {
+  if (typeof value === 'string') return value.includes('\0') ? [loc] : []
+  if (Array.isArray(value)) return value.flatMap((each, index) => nulsIn(each, [...loc, index]))
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, each]) => nulsIn(each, [...loc, name]))
 }
 
 function checkBody(schema: z.ZodObject, body: RawParts['body'], items: ValidationItem[]) {

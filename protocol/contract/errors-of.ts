@@ -1,4 +1,5 @@
 import { errorCodes, type ErrorCode } from '../model/error-codes.ts'
+import { isJsonField } from './form.ts'
 import { rateClasses, type Route } from './route.ts'
 
 /** Every error code with which a route may answer: its own, and those that follow from what it is. */
@@ -9,7 +10,7 @@ export function errorsOf(route: Route): ErrorCode[] {
     ...(route.params || route.query || route.body || route.form ? (['validation_error'] as const) : []),
     ...(route.body || route.form ? (['unsupported_media_type'] as const) : []),
     ...(route.body || route.form || route.rawBody ? (['payload_too_large'] as const) : []),
-    ...(route.body && route.interface === 'owner' ? (['invalid_json'] as const) : []),
+    ...(hasJson(route) && route.interface === 'owner' ? (['invalid_json'] as const) : []),
     ...(route.idempotent ? (['idempotency_key_in_use', 'idempotency_key_reused'] as const) : []),
     ...Object.values(route.badValues ?? {}),
     ...(route.errors ?? []),
@@ -17,6 +18,10 @@ export function errorsOf(route: Route): ErrorCode[] {
     'internal_error',
   ])
   return [...codes].sort((a, b) => errorCodes[a].status - errorCodes[b].status)
+}
+
+function hasJson({ body, form }: Route): boolean {
+  return body !== undefined || Object.values(form?.fields.shape ?? {}).some(isJsonField)
 }
 
 function byAuth({ auth, path }: Route): readonly ErrorCode[] {

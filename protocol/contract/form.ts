@@ -49,6 +49,12 @@ export const totalBytesOf = (form: Form): number =>
     0,
   )
 
+/** Whether a text field is JSON. */
+export function isJsonField(field: z.core.$ZodType): boolean {
+  const { def } = field as z.ZodType
+  return 'innerType' in def ? isJsonField(def.innerType as z.core.$ZodType) : def.type === 'object'
+}
+
 /** A file of a form that has been stored (contract §4). */
 export interface FormFile {
   fieldname: string

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { ErrorCode } from '../model/error-codes.ts'
+import type { Form } from './form.ts'
 import type { Scope } from '../model/scopes.ts'
 
 /**
@@ -20,6 +21,8 @@ export interface Route {
   body?: z.ZodObject
   /** A request without any body is one with `{}`. */
   bodyOptional?: true
+  /** A multipart form in place of a JSON body. It is read last, after access to the hub has been checked. */
+  form?: Form
   /** The body is handed on unparsed (webhooks, whose signature is over the bytes). */
   rawBody?: true
   /** Of the success body. */
@@ -28,13 +31,21 @@ export interface Route {
   status?: number
   /** Another success status, with the same body. */
   alsoStatus?: number
-  /** Media type of the success body; JSON where absent. */
-  produces?: 'text/html'
+  /**
+   * Media type of the success body; JSON where absent. `application/octet-stream` is a `ReadableStream`, whose handler
+   * names its type.
+   */
+  produces?: 'text/html' | 'application/octet-stream'
+  /** The last parameter of the path takes all the rest of it, slashes included. */
+  openEnded?: true
   /** The query or path parameter that names a hub to which an `api` credential needs access (contract §2). */
   hub?: string
   /** Error codes beyond those that follow from the other fields. */
   errors?: readonly ErrorCode[]
-  /** The specific code for a bad value where the document names one: `body.quantity` → `invalid_quantity`. */
+  /**
+   * The specific code for a bad value where the document names one: `body.quantity` → `invalid_quantity`,
+   * `body.formData.hubId` → `hub_id_required`. Without places in lists.
+   */
   badValues?: Readonly<Record<string, ErrorCode>>
   /** Accepts `Idempotency-Key` (contract §3). */
   idempotent?: true

@@ -1,10 +1,12 @@
 import { createCloud, type Cloud } from '../../cloud/cloud.ts'
 import { issueApiKey } from '../../cloud/credentials/api-keys.ts'
 import { identityVerifier } from '../../cloud/credentials/identity-token.ts'
+import { folderStore } from '../../cloud/media/folder-store.ts'
 import { createSandbox } from '../../cloud/payments/sandbox/sandbox.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
 import type { CallAnswer } from '../cloud/support/app.ts'
 import type { OpenDatabase } from '../cloud/support/database.ts'
+import { MEDIA_SECRET, mediaFolder } from '../cloud/support/media.ts'
 import { openShop, type Shop } from '../cloud/support/shop.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from '../cloud/support/tokens.ts'
 
@@ -43,6 +45,8 @@ export async function openService(open: OpenDatabase): Promise<Service> {
       clock: runtime.clock,
     }),
     baseUrl: 'http://larder.test',
+    mediaStore: folderStore(mediaFolder()),
+    mediaSecret: MEDIA_SECRET,
     addressOf: () => '192.0.2.1',
     checkResponses: true,
   })

@@ -16,6 +16,7 @@ import { openDatabase, type CloudDatabase } from '../../../cloud/store/database.
 import { userHandlers } from '../../../cloud/users/handlers.ts'
 import { profileHandlers } from '../../../cloud/users/profile-handlers.ts'
 import { emptySqlite } from './database.ts'
+import { testMedia } from './media.ts'
 import { stillRuntime, type StillRuntime } from './clock.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from './tokens.ts'
 
@@ -80,6 +81,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     context,
     resolveCredential: credentialResolver(context, verify),
     limiter: options.limiter?.(context) ?? memoryRateLimiter(runtime.clock),
+    media: testMedia(context),
     checkResponses: true,
     addressOf: () => '192.0.2.1',
     handlers: {
