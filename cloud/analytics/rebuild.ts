@@ -53,16 +53,8 @@ interface Begun {
   timezone: string
 }
 
-async function clear({ q, forUpdate }: Tx, hubId: number): Promise<Begun> {
-  const { timezone } = await forUpdate(
-    q.selectFrom('hubs').select('timezone').where('id', '=', hubId),
-  ).executeTakeFirstOrThrow()
-  await q.deleteFrom('sales_totals').where('hub_id', '=', hubId).execute()
-  await q.deleteFrom('sales_customers').where('hub_id', '=', hubId).execute()
-  await q
-    .deleteFrom('sales')
-    .where('order_id', 'in', (eb) => eb.selectFrom('orders').select('id').where('hub_id', '=', hubId))
-    .execute()
+async function clear({ q }: Tx, hubId: number): Promise<Begun> {
+  // First, as it is what changes of the summaries wait for (`lockSummaries`).
   const { run } = await q
     .insertInto('sales_calendars')
     .values({ hub_id: hubId, timezone: null, run: 1 })
@@ -72,6 +64,17 @@ async function clear({ q, forUpdate }: Tx, hubId: number): Promise<Begun> {
         .doUpdateSet((eb) => ({ timezone: null, run: eb('sales_calendars.run', '+', 1) })),
     )
     .returning('run')
+    .executeTakeFirstOrThrow()
+  await q.deleteFrom('sales_totals').where('hub_id', '=', hubId).execute()
+  await q.deleteFrom('sales_customers').where('hub_id', '=', hubId).execute()
+  await q
+    .deleteFrom('sales')
+    .where('order_id', 'in', (eb) => eb.selectFrom('orders').select('id').where('hub_id', '=', hubId))
+    .execute()
+  const { timezone } = await q
+    .selectFrom('hubs')
+    .select('timezone')
+    .where('id', '=', hubId)
     .executeTakeFirstOrThrow()
   return { run, timezone }
 }

@@ -14,17 +14,17 @@ export function countSale(tx: Tx, orderId: number): void {
 }
 
 /**
- * Brings the summaries to what the books say of some orders, by the difference to what they hold of each: a second time
+ * Brings the summaries to what the books say of some orders of one hub, by the difference to what they hold of each: a second time
  * nothing happens. Costs the same however many orders there are besides. Under the orders' locks.
  */
 export async function refreshSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
+  await lockSummaries(tx, orderIds)
   const now = new Map((await readSales(tx.q, orderIds)).map((sale) => [sale.orderId, sale]))
   const held = new Map((await recordedSales(tx.q, orderIds)).map((sale) => [sale.orderId, sale]))
   const changed = orderIds.filter((id) => !isSame(held.get(id), now.get(id)))
   if (changed.length === 0) return
   const pick = (sales: ReadonlyMap<number, Sale>): Sale[] => changed.flatMap((id) => sales.get(id) ?? [])
   const [before, after] = [pick(held), pick(now)]
-  await lockHubs(tx, [...before, ...after])
   await writeSales(tx, after)
   await dropSales(
     tx,
@@ -39,10 +39,30 @@ function isSame(held: Sale | undefined, now: Sale | undefined): boolean {
   return JSON.stringify(rowOf(held)) === JSON.stringify(rowOf(now))
 }
 
-/** One transaction after another changes a hub's summaries: their rows are the same ones for all its sales. */
-async function lockHubs(tx: Tx, sales: readonly Sale[]): Promise<void> {
-  const hubs = [...new Set(sales.map(({ hubId }) => hubId))]
-  await tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', 'in', hubs).orderBy('id')).execute()
+/**
+ * One transaction after another changes a hub's summaries: their rows are the same ones for all its sales. What they hold
+ * is read after this, as another one may have cleared them meanwhile (`rebuild.ts`).
+ */
+async function lockSummaries(tx: Tx, orderIds: readonly number[]): Promise<void> {
+  const hub = tx.q.selectFrom('orders').select('hub_id').where('id', 'in', orderIds)
+  const lock = () =>
+    tx
+      .forUpdate(tx.q.selectFrom('sales_calendars').select('hub_id').where('hub_id', 'in', hub))
+      .executeTakeFirst()
+  if (await lock()) return
+  // The hub's first sale: its summaries are begun, though nobody has looked yet whether it has a past.
+  await tx.q
+    .insertInto('sales_calendars')
+    .columns(['hub_id', 'timezone', 'run'])
+    .expression((eb) =>
+      eb
+        .selectFrom('hubs')
+        .select(['id', eb.lit(null).as('timezone'), eb.lit(0).as('run')])
+        .where('id', 'in', hub),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  await lock()
 }
 
 async function writeSales(tx: Tx, sales: readonly Sale[]): Promise<void> {
