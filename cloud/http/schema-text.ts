@@ -9,6 +9,8 @@ export function schemaText(schema: JsonSchema, indent = ''): string {
   if (Array.isArray(alternatives))
     return alternatives.map((part) => schemaText(part as JsonSchema, indent)).join(' | ')
   if (Array.isArray(schema['type'])) return schema['type'].join(' | ')
+  if (Array.isArray(schema['prefixItems']))
+    return `[${schema['prefixItems'].map((part) => schemaText(part as JsonSchema, indent)).join(', ')}]`
   if (schema['type'] === 'array') {
     const items = schemaText(schema['items'] as JsonSchema, indent)
     return items.includes(' | ') ? `(${items})[]` : `${items}[]`

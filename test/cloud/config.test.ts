@@ -42,10 +42,14 @@ test('everything that is wrong is named, with where it stands', () => {
     })
 })
 
-test('production refuses the sandbox and the embedded issuer', () => {
+test('production refuses the sandbox and the embedded issuer, and wants the secret of file addresses', () => {
   const result = readCloudConfig({ NODE_ENV: 'production' })
   if (result.ok) throw new Error('taken')
-  expect(result.problems.map((problem) => problem.split(':')[0])).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER'])
+  expect(result.problems.map((problem) => problem.split(':')[0])).toEqual([
+    'PAYMENTS_URL',
+    'IDENTITY_ISSUER',
+    'MEDIA_SECRET',
+  ])
 })
 
 test('--help lists every setting', () => {
