@@ -27,7 +27,7 @@ import { loyaltyHandlers } from './loyalty/handlers.ts'
 import { createMedia } from './media/media.ts'
 import { mediaSigner } from './media/signed-address.ts'
 import type { MediaStore } from './media/store.ts'
-import { orderHandlers, ownerOrderHandlers } from './orders/handlers.ts'
+import { orderHandlers, ownerOrderHandlers, transferHandlers } from './orders/handlers.ts'
 import { paymentHandlers } from './payments/handlers.ts'
 import type { CardProcessor } from './payments/processor.ts'
 import { accountHandlers, userHandlers } from './users/handlers.ts'
@@ -110,6 +110,7 @@ export function createCloud(options: CloudOptions): Cloud {
       ...profileHandlers(context),
       ...productHandlers(context),
       ...orderHandlers(services),
+      ...transferHandlers(context, options.verifyIdentity),
       ...deliveryHandlers(services),
       ...paymentHandlers(services, options.webhookSecret),
       ...walletHandlers(services),

@@ -162,6 +162,10 @@ function typeOf(field: z.core.$ZodType): FieldType {
   const { def } = field as z.ZodType
   if ('innerType' in def) return typeOf(def.innerType as z.core.$ZodType)
   if (def.type === 'array') return { ...typeOf((def as z.core.$ZodArrayDef).element), list: true }
+  if (def.type === 'literal') {
+    const { values } = def as z.core.$ZodLiteralDef<z.core.util.Literal>
+    return { list: false, number: values.some((value) => typeof value === 'number'), boolean: false }
+  }
   if (def.type !== 'union')
     return { list: false, number: def.type === 'number', boolean: def.type === 'boolean' }
   const options = (def as z.core.$ZodUnionDef).options.map(typeOf)

@@ -4,6 +4,7 @@ import type { CloudContext } from '../context.ts'
 import { refundRest, refundUndelivered } from '../payments/automatic-refunds.ts'
 import { ApplyError } from '../store/apply-error.ts'
 import type { Tx } from '../store/database.ts'
+import { measurePace } from './hub-pace.ts'
 import { moveOrder, releasePromises } from './move-order.ts'
 import { lockOrder, type OrderRow } from './order-rows.ts'
 
@@ -23,13 +24,24 @@ export async function applyOrderEntry(
   const at = context.runtime.clock.now()
   switch (entry.kind) {
     case 'order.preparing':
-      await advance(tx, context, order, 'hub_preparing', { bins: entry.bins })
+      await advance(tx, context, order, 'hub_preparing', { bins: entry.bins, hub_began_at: entry.at })
       return
     case 'order.ready':
       await recordLines(tx, order.id, entry.lines)
       if (await advance(tx, context, order, 'hub_ready', { bins: entry.bins, ready_at: at })) {
         await releasePromises(tx, order.id)
         await refundUndelivered(tx, context, order, 'short')
+        await measurePace(
+          tx,
+          {
+            hubId,
+            beganAt: order.hub_began_at,
+            readyAt: entry.at,
+            units: entry.lines.reduce((sum, { dropped }) => sum + dropped, 0),
+            longestMs: context.settings.prepareTimeoutMs,
+          },
+          at,
+        )
       }
       return
     case 'order.collecting':
@@ -84,6 +96,7 @@ export async function endUndelivered(
 interface Changes {
   bins?: readonly number[]
   ready_at?: number
+  hub_began_at?: number
   failure_reason?: string
 }
 

@@ -2,7 +2,7 @@ import { isEditable, OrderStatus } from '../../protocol/model/order-status.ts'
 import { availableOf } from '../catalogue/availability.ts'
 import type { CloudContext } from '../context.ts'
 import { ApiError } from '../http/api-error.ts'
-import type { Tx } from '../store/database.ts'
+import type { Queries, Tx } from '../store/database.ts'
 import { hubIntake, requireAccepting } from './intake.ts'
 import { LAST_ACTIVE, lockOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
 
@@ -11,47 +11,55 @@ export function createOrder(
   context: CloudContext,
   { userId, hubId }: { userId: number; hubId: number },
 ): Promise<OrderRow> {
-  return context.db.transact(async (tx) => {
-    const intake = await hubIntake(tx.q, context, hubId)
-    const active = await activeOrder(tx, userId, hubId)
-    if (active) return active
-    requireAccepting(intake)
-    const now = context.runtime.clock.now()
-    const created = await tx.q
-      .insertInto('orders')
-      .values({
-        user_id: userId,
-        hub_id: hubId,
-        processing_status: OrderStatus.NEW,
-        payment_status: 'unpaid',
-        currency: context.settings.currency,
-        total_price_original: null,
-        total_price_discounted: null,
-        tax_total: null,
-        total: null,
-        version: 1,
-        reserved_bin: null,
-        open_when_ready: 0,
-        bins: '[]',
-        queued_order: null,
-        failure_reason: null,
-        created_at: now,
-        updated_at: now,
-        queued_at: null,
-        preparing_at: null,
-        ready_at: null,
-        finished_at: null,
-      })
-      // Another request of the same user may have been quicker.
-      .onConflict((conflict) => conflict.doNothing())
-      .returningAll()
-      .executeTakeFirst()
-    return created ?? (await activeOrder(tx, userId, hubId))!
-  })
+  return context.db.transact((tx) => openCart(tx, context, { userId, hubId }))
 }
 
-function activeOrder(tx: Tx, userId: number, hubId: number): Promise<OrderRow | undefined> {
-  return tx.q
+/** The same within a transaction. Throws `hub_not_found`, `hub_not_accepting_orders`. */
+export async function openCart(
+  tx: Tx,
+  context: CloudContext,
+  { userId, hubId }: { userId: number; hubId: number },
+): Promise<OrderRow> {
+  const intake = await hubIntake(tx.q, context, hubId)
+  const active = await activeOrder(tx.q, userId, hubId)
+  if (active) return active
+  requireAccepting(intake)
+  const now = context.runtime.clock.now()
+  const created = await tx.q
+    .insertInto('orders')
+    .values({
+      user_id: userId,
+      hub_id: hubId,
+      processing_status: OrderStatus.NEW,
+      payment_status: 'unpaid',
+      currency: context.settings.currency,
+      total_price_original: null,
+      total_price_discounted: null,
+      tax_total: null,
+      total: null,
+      version: 1,
+      reserved_bin: null,
+      open_when_ready: 0,
+      bins: '[]',
+      queued_order: null,
+      failure_reason: null,
+      created_at: now,
+      updated_at: now,
+      queued_at: null,
+      preparing_at: null,
+      ready_at: null,
+      finished_at: null,
+    })
+    // Another request of the same user may have been quicker.
+    .onConflict((conflict) => conflict.doNothing())
+    .returningAll()
+    .executeTakeFirst()
+  return created ?? (await activeOrder(tx.q, userId, hubId))!
+}
+
+/** A user's active order at a hub: there is at most one. */
+export function activeOrder(q: Queries, userId: number, hubId: number): Promise<OrderRow | undefined> {
+  return q
     .selectFrom('orders')
     .selectAll()
     .where('user_id', '=', userId)
@@ -79,7 +87,7 @@ export function setItem(
     if (!isEditable(order.processing_status)) throw new ApiError('order_not_editable')
     if (version !== undefined && version !== order.version)
       throw new ApiError('order_state_conflict', undefined, { version: order.version })
-    if (quantity === 0) await removeItem(tx, order.id, productId)
+    if (quantity === 0) await removeLine(tx, order.id, productId)
     else await putItem(tx, order, productId, quantity)
     const changed = { version: order.version + 1, updated_at: context.runtime.clock.now() }
     await tx.q.updateTable('orders').set(changed).where('id', '=', order.id).execute()
@@ -87,7 +95,7 @@ export function setItem(
   })
 }
 
-async function removeItem(tx: Tx, orderId: number, productId: number): Promise<void> {
+export async function removeLine(tx: Tx, orderId: number, productId: number): Promise<void> {
   await tx.q
     .deleteFrom('order_items')
     .where('order_id', '=', orderId)
@@ -109,10 +117,17 @@ async function putItem(tx: Tx, order: OrderRow, productId: number, quantity: num
     throw new ApiError('insufficient_stock', undefined, {
       items: [{ product_id: productId, requested: quantity, available }],
     })
+  await putLine(tx, order.id, productId, quantity)
+}
+
+/** The most units of one product in an order. */
+export const MAX_QUANTITY = 1000
+
+export async function putLine(tx: Tx, orderId: number, productId: number, quantity: number): Promise<void> {
   await tx.q
     .insertInto('order_items')
     .values({
-      order_id: order.id,
+      order_id: orderId,
       product_id: productId,
       qty: quantity,
       upc: null,

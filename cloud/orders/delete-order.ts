@@ -4,6 +4,8 @@ import { livePayment } from '../payments/pay.ts'
 import { cancelPayment, orUnavailable, submitPayment } from '../payments/settle-payment.ts'
 import type { CommerceServices } from '../payments/services.ts'
 import type { PaymentRow } from '../payments/payment-status.ts'
+import type { CloudContext } from '../context.ts'
+import type { Tx } from '../store/database.ts'
 import { cancelAtHub } from './cancel-at-hub.ts'
 import { moveOrder } from './move-order.ts'
 import { lockOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
@@ -45,24 +47,12 @@ export async function discardOrder(
 type Step =
   { kind: 'deleted' } | { kind: 'unfinished'; payment: PaymentRow } | { kind: 'paid'; order: OrderRow }
 
-async function discard(
-  tx: Parameters<typeof lockOwnOrder>[0],
-  { context }: CommerceServices,
-  key: OrderKey,
-): Promise<Step> {
+async function discard(tx: Tx, { context }: CommerceServices, key: OrderKey): Promise<Step> {
   const order = await lockOwnOrder(tx, key)
   switch (order.processing_status) {
-    case OrderStatus.NEW: {
-      const payment = await tx.q
-        .selectFrom('payments')
-        .select('id')
-        .where('order_id', '=', order.id)
-        .executeTakeFirst()
-      // What money was tried for stays on record.
-      if (payment) await moveOrder(tx, context, order, 'discarded')
-      else await tx.q.deleteFrom('orders').where('id', '=', order.id).execute()
+    case OrderStatus.NEW:
+      await removeCart(tx, context, order)
       return { kind: 'deleted' }
-    }
     case OrderStatus.PENDING_PAYMENT:
       return { kind: 'unfinished', payment: await livePayment(tx, order.id) }
     case OrderStatus.QUEUED:
@@ -78,6 +68,21 @@ async function discard(
     case OrderStatus.EXPIRED:
       throw new ApiError('order_not_deletable')
   }
+}
+
+/** Removes a cart, under its lock. One that money was tried for stays on record. */
+export async function removeCart(
+  tx: Tx,
+  context: Pick<CloudContext, 'runtime'>,
+  order: OrderRow,
+): Promise<void> {
+  const payment = await tx.q
+    .selectFrom('payments')
+    .select('id')
+    .where('order_id', '=', order.id)
+    .executeTakeFirst()
+  if (payment) await moveOrder(tx, context, order, 'discarded')
+  else await tx.q.deleteFrom('orders').where('id', '=', order.id).execute()
 }
 
 async function cancelPaid(services: CommerceServices, order: OrderRow, actor: string): Promise<'cancelled'> {

@@ -39,6 +39,8 @@ export async function purgeExpiredOrders({ db, runtime, settings }: CloudContext
     .deleteFrom('orders')
     .where('processing_status', '=', sql.lit(OrderStatus.EXPIRED))
     .where('finished_at', '<=', runtime.clock.now() - settings.purgeExpiredMs)
+    // What was merged into another order is kept (contract §10).
+    .where('merged_into', 'is', null)
     .where((eb) =>
       eb.not(
         eb.exists(

@@ -1,23 +1,32 @@
 import type { ErrorCode } from '../../protocol/model/error-codes.ts'
 import { isActive, OrderStatus } from '../../protocol/model/order-status.ts'
+import type { VerifyIdentity } from '../credentials/identity-token.ts'
+import type { CloudContext } from '../context.ts'
 import { reachesHub } from '../credentials/hub-access.ts'
 import type { Handlers } from '../http/handler.ts'
 import { refundOrder } from '../payments/refund-order.ts'
 import type { CommerceServices } from '../payments/services.ts'
 import { createOrder, setItem } from './cart.ts'
+import { countItems } from './count-items.ts'
 import { cartLines, checkoutObstacles, priceCart } from './checkout.ts'
 import { deleteOrder } from './delete-order.ts'
 import { orderHistory } from './history.ts'
 import { hubIntake } from './intake.ts'
 import { readOwnOrder, type OrderRow } from './order-rows.ts'
 import { readOrder, viewOrder } from './order-view.ts'
+import { listOrders } from './order-list.ts'
 import { queuePlace } from './queue-position.ts'
+import { reorder } from './reorder.ts'
+import { transferOrder } from './transfer-order.ts'
 
 /** C §4.2: what a customer does with orders. */
 export function orderHandlers(
   services: CommerceServices,
 ): Handlers<
   | 'consumer.orders.create'
+  | 'consumer.orders.list'
+  | 'consumer.orders.count_items'
+  | 'consumer.orders.reorder'
   | 'consumer.orders.get'
   | 'consumer.orders.delete'
   | 'consumer.orders.set_item'
@@ -30,6 +39,24 @@ export function orderHandlers(
     async 'consumer.orders.create'({ params, query }) {
       const order = await createOrder(context, { userId: params.user_id, hubId: query.hub_id })
       return viewOrder(q, context, order)
+    },
+    'consumer.orders.list': ({ params, query }) =>
+      listOrders(q, context, {
+        userId: params.user_id,
+        statuses: query.order_processing_statuses,
+        orderBy: query.order_by,
+        descending: query.is_desc,
+        page: query.page,
+        size: query.size,
+      }),
+    'consumer.orders.count_items': ({ params, query }) => countItems(q, params.user_id, query.hub_id),
+    async 'consumer.orders.reorder'({ params, query }) {
+      const { order, unavailable } = await reorder(context, {
+        userId: params.user_id,
+        sourceOrderId: params.source_order_id,
+        targetHubId: query.target_hub_id,
+      })
+      return { ...(await viewOrder(q, context, order)), unavailable_items: unavailable }
     },
     'consumer.orders.get': ({ params, query }) => readOrder(q, context, keyOf(params, query)),
     async 'consumer.orders.delete'({ params, credential }) {
@@ -61,7 +88,7 @@ export function orderHandlers(
     },
     async 'consumer.orders.queue_position'({ params, query }) {
       const order = await readOwnOrder(q, keyOf(params, query))
-      const place = await queuePlace(q, order)
+      const place = await queuePlace(q, context, order)
       return {
         order_id: order.id,
         position: place.position,
@@ -72,6 +99,23 @@ export function orderHandlers(
     },
   }
 }
+
+/** C §4.3: a guest's order becomes a user's. */
+export const transferHandlers = (
+  context: CloudContext,
+  verify: VerifyIdentity,
+): Handlers<'consumer.orders.transfer'> => ({
+  async 'consumer.orders.transfer'({ body, credential }) {
+    const { order, merged } = await transferOrder(context, verify, {
+      userId: credential.userId,
+      anonymousUserId: body.anonymous_user_id,
+      orderId: body.order_id,
+      anonymousToken: body.anonymous_token,
+    })
+    const view = await viewOrder(context.db.kysely, context, order)
+    return { order: view, merged, source_order_id: body.order_id }
+  },
+})
 
 /** O §4.3: what an owner does with them. */
 export function ownerOrderHandlers(

@@ -5,18 +5,43 @@ import { orderStatusName, OrderStatus } from '../../protocol/model/order-status.
 import type { CloudContext } from '../context.ts'
 import type { Queries } from '../store/database.ts'
 import { cartLines, priceCart } from './checkout.ts'
-import { parseBins, readOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
+import { parseBins, readOwnOrder, type ItemRow, type OrderKey, type OrderRow } from './order-rows.ts'
 import { queuePlace } from './queue-position.ts'
 import { timestamp, timestampOrNull } from './timestamps.ts'
 
+type Context = Pick<CloudContext, 'runtime' | 'settings'>
+
 /** An order as its customer sees it (contract §9). */
-export async function viewOrder(
+export async function viewOrder(q: Queries, context: Context, order: OrderRow): Promise<Order> {
+  const [view] = await viewOrders(q, context, [order])
+  return view!
+}
+
+/** The same of several, which cost hardly more: all but carts, of which a user has few. */
+export async function viewOrders(
   q: Queries,
-  context: Pick<CloudContext, 'settings'>,
+  context: Context,
+  orders: readonly OrderRow[],
+): Promise<Order[]> {
+  const frozenItems = await itemsOf(
+    q,
+    orders.filter(({ total }) => total !== null).map(({ id }) => id),
+  )
+  const views: Order[] = []
+  for (const order of orders)
+    views.push(
+      await view(q, context, order, order.total === null ? await cart(q, order) : frozen(order, frozenItems)),
+    )
+  return views
+}
+
+async function view(
+  q: Queries,
+  context: Context,
   order: OrderRow,
+  { items, totals }: Contents,
 ): Promise<Order> {
-  const { items, totals } = order.total === null ? await cart(q, order) : await frozen(q, order)
-  const place = await queuePlace(q, order)
+  const place = await queuePlace(q, context, order)
   const isUnpaid = order.processing_status <= OrderStatus.PENDING_PAYMENT
   return {
     order_id: order.id,
@@ -40,11 +65,7 @@ export async function viewOrder(
   }
 }
 
-export async function readOrder(
-  q: Queries,
-  context: Pick<CloudContext, 'settings'>,
-  key: OrderKey,
-): Promise<Order> {
+export async function readOrder(q: Queries, context: Context, key: OrderKey): Promise<Order> {
   return viewOrder(q, context, await readOwnOrder(q, key))
 }
 
@@ -88,13 +109,14 @@ async function cart(q: Queries, order: OrderRow): Promise<Contents> {
   }
 }
 
-async function frozen(q: Queries, order: OrderRow): Promise<Contents> {
-  const rows = await q
-    .selectFrom('order_items')
-    .selectAll()
-    .where('order_id', '=', order.id)
-    .orderBy('id')
-    .execute()
+/** The lines of orders, oldest first. */
+async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<ItemRow[]> {
+  if (orderIds.length === 0) return []
+  return q.selectFrom('order_items').selectAll().where('order_id', 'in', orderIds).orderBy('id').execute()
+}
+
+function frozen(order: OrderRow, items: readonly ItemRow[]): Contents {
+  const rows = items.filter(({ order_id }) => order_id === order.id)
   return {
     items: rows.map((row) => ({
       order_item_id: row.id,

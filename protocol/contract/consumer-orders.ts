@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { errorCodeNames } from '../model/error-codes.ts'
+import { OrderStatus, type OrderStatusName } from '../model/order-status.ts'
 import { BinNumber, Cents, Id, ProcessingStatus } from './fields.ts'
 import { Order } from './order-objects.ts'
 import { defineRoutes } from './route.ts'
@@ -7,6 +8,18 @@ import { defineRoutes } from './route.ts'
 const orderParams = z.object({ user_id: Id, order_id: Id })
 const hubQuery = z.object({ hub_id: Id })
 const common = { interface: 'consumer', auth: { kind: 'user' }, rate: 'standard', tag: 'Orders' } as const
+
+/** `available` of the `requested` units are in the cart. */
+const UnavailableItem = z.object({ product_id: Id, requested: z.int(), available: z.int() })
+
+/** `order_by` of the list. */
+const OrderSort = z.enum(['created_at', 'updated_at', 'total', 'processing_status', 'order_id'])
+export type OrderSort = z.infer<typeof OrderSort>
+
+const statusNames = Object.keys(OrderStatus) as OrderStatusName[]
+
+/** A status by its number or its name. */
+const StatusFilter = z.literal([...Object.values(OrderStatus), ...statusNames])
 
 /** C §4.2, contract §10. */
 export const consumerOrderRoutes = defineRoutes({
@@ -20,6 +33,44 @@ export const consumerOrderRoutes = defineRoutes({
     errors: ['hub_not_found', 'hub_not_accepting_orders'],
     idempotent: true,
     summary: 'Create an order at a hub, or return the active one there',
+  },
+  'consumer.orders.list': {
+    ...common,
+    method: 'GET',
+    path: '/users/{user_id}/orders',
+    params: z.object({ user_id: Id }),
+    query: z.object({
+      /** Repeated; of any status where absent. */
+      order_processing_statuses: z.array(StatusFilter).max(50).optional(),
+      order_by: OrderSort.default('created_at'),
+      is_desc: z.boolean().default(false),
+      page: z.int().min(1).max(1_000_000).default(1),
+      size: z.int().min(1).max(100).default(50),
+    }),
+    response: z.object({
+      items: z.array(Order),
+      total: z.int(),
+      page: z.int(),
+      size: z.int(),
+      pages: z.int(),
+    }),
+    summary: "A page of the user's orders, at whatever hub",
+    description: 'A cart has no total of its own yet: it stands first where the totals put in order.',
+  },
+  'consumer.orders.count_items': {
+    ...common,
+    method: 'GET',
+    path: '/users/{user_id}/orders/order-items/count',
+    params: z.object({ user_id: Id }),
+    query: hubQuery,
+    response: z.object({
+      /** Units, of whatever products. */
+      count: z.int(),
+      /** Null, and the count 0, where there is no active order at the hub. */
+      order_id: Id.nullable(),
+    }),
+    errors: ['hub_not_found'],
+    summary: 'How many units the active order at a hub has',
   },
   'consumer.orders.get': {
     ...common,
@@ -79,6 +130,42 @@ export const consumerOrderRoutes = defineRoutes({
     errors: ['order_not_found'],
     summary: 'Whether an order can be paid now',
   },
+  'consumer.orders.reorder': {
+    ...common,
+    method: 'POST',
+    path: '/users/{user_id}/orders/{source_order_id}/reorder',
+    params: z.object({ user_id: Id, source_order_id: Id }),
+    query: z.object({ target_hub_id: Id }),
+    response: Order.extend({ unavailable_items: z.array(UnavailableItem) }).meta({ id: 'Reorder' }),
+    errors: ['order_not_found', 'hub_not_found', 'hub_not_accepting_orders', 'order_not_editable'],
+    idempotent: true,
+    summary: "Put an earlier order's items into the cart at a hub",
+    description:
+      'Items are added to the cart that there is, as far as there is stock; `unavailable_items` says of which there is less than would be wanted. At another hub a product is the one with the same UPC.',
+  },
+  'consumer.orders.transfer': {
+    ...common,
+    method: 'POST',
+    path: '/users/user/transfer-anon-order',
+    body: z.object({
+      anonymous_user_id: Id,
+      order_id: Id,
+      /** An identity token of the guest. */
+      anonymous_token: z.string().min(1).max(16_384),
+    }),
+    response: z.object({
+      order: Order,
+      /** Its items were put into the order that the user had already. */
+      merged: z.boolean(),
+      source_order_id: Id,
+    }),
+    errors: ['forbidden', 'order_not_found', 'order_already_paid', 'order_not_editable'],
+    idempotent: true,
+    summary: "Make a guest's unpaid order the user's",
+    description:
+      'Where the user has a cart with items at the same hub, quantities are added up as far as there is stock, and the cart is returned. The guest’s token proves the guest: `forbidden` with that of anybody else.',
+    examples: { body: { anonymous_user_id: 7, order_id: 12, anonymous_token: 'eyJhbGciOiJFUzI1NiJ9…' } },
+  },
   'consumer.orders.queue_position': {
     ...common,
     method: 'GET',
@@ -90,6 +177,7 @@ export const consumerOrderRoutes = defineRoutes({
       /** 1 is next; null for an order that does not wait. */
       position: z.int().nullable(),
       ahead: z.int(),
+      /** Until it can be taken, from how long the hub takes for a unit; null for an order that is not under way there. */
       estimated_wait_seconds: z.int().nullable(),
       processing_status: ProcessingStatus,
     }),
@@ -106,7 +194,8 @@ export const consumerOrderRoutes = defineRoutes({
       /** Bin numbers, separated by commas. */
       bin_nums: z
         .string()
-        .regex(/^[1-4](,[1-4])*$/)
+        .max(100)
+        .regex(/^ *[1-4] *(, *[1-4] *)*$/)
         .optional(),
       bin_num: BinNumber.optional(),
     }),

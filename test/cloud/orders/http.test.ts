@@ -70,7 +70,7 @@ test('from the shelf to the queue over HTTP', async () => {
     json: { status: 'succeeded', processing_status: 20, amount: 358 },
   })
   expect(await call('GET', `${order}/queue-position?hub_id=1`, { token })).toMatchObject({
-    json: { position: 1, ahead: 0, estimated_wait_seconds: 0, processing_status: 20 },
+    json: { position: 1, ahead: 0, estimated_wait_seconds: 30, processing_status: 20 },
   })
   expect(await call('GET', `${order}?hub_id=1`, { token })).toMatchObject({
     json: { payment_status: 'completed', queue_position: 1, currency: 'USD', deals: [] },
