@@ -10,6 +10,8 @@ import { productHandlers } from './catalogue/handlers.ts'
 import { inventoryHandlers } from './catalogue/inventory-handlers.ts'
 import { createCommerce, type Commerce } from './commerce.ts'
 import type { CloudContext } from './context.ts'
+import { configurationHandlers } from './controls/configuration-handlers.ts'
+import { fridgeHandlers } from './controls/fridge-handlers.ts'
 import { controlHandlers } from './controls/handlers.ts'
 import { deliveryHandlers } from './controls/open-delivery.ts'
 import type { VerifyIdentity } from './credentials/identity-token.ts'
@@ -22,6 +24,7 @@ import { purgeIdempotencyKeys } from './http/idempotency.ts'
 import { openApiDocument } from './http/openapi.ts'
 import { databaseRateLimiter, memoryRateLimiter, purgeRateLimits } from './http/rate-limit.ts'
 import { rootHandlers } from './http/root-handlers.ts'
+import { doorHandlers } from './hubs/door-handlers.ts'
 import { hubHandlers } from './hubs/handlers.ts'
 import { loyaltyHandlers } from './loyalty/handlers.ts'
 import { createMedia } from './media/media.ts'
@@ -32,6 +35,7 @@ import { paymentHandlers } from './payments/handlers.ts'
 import type { CardProcessor } from './payments/processor.ts'
 import { accountHandlers, userHandlers } from './users/handlers.ts'
 import { profileHandlers } from './users/profile-handlers.ts'
+import { walletHandlers } from './wallet/handlers.ts'
 
 export interface CloudOptions {
   context: CloudContext
@@ -75,7 +79,7 @@ export function createCloud(options: CloudOptions): Cloud {
     ...(options.gatewaySettings && { settings: options.gatewaySettings }),
   })
   const services = { context, processor, commands: gateway.commands }
-  const commerce = createCommerce(services)
+  const commerce = createCommerce(services, options.processId)
   const media = createMedia({
     context,
     store: options.mediaStore,
@@ -104,7 +108,10 @@ export function createCloud(options: CloudOptions): Cloud {
       ...inventoryHandlers(context),
       ...ownerOrderHandlers(services),
       ...analyticsHandlers(context),
+      ...doorHandlers(services),
       ...controlHandlers(services),
+      ...fridgeHandlers(services),
+      ...configurationHandlers(services),
       ...userHandlers(context, options.verifyIdentity),
       ...accountHandlers(services),
       ...profileHandlers(context),

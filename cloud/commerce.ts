@@ -1,49 +1,69 @@
 import type { Cancel } from '../protocol/model/runtime.ts'
 import { rebuildStaleSales } from './analytics/rebuild.ts'
 import { background, everyInBackground, isolated } from './background.ts'
-import { expireIdleOrders, purgeExpiredOrders } from './orders/expire-orders.ts'
-import { endOrdersOfSilentHubs } from './orders/silent-hubs.ts'
+import { releaseAnnounced } from './deals/redemptions.ts'
 import { carryOutRefunds, recoverPayments } from './payments/recover-payments.ts'
 import type { MoneyServices } from './payments/services.ts'
+import { createTaskRunner, type TaskRunner } from './tasks/runner.ts'
+import { createTasks } from './tasks/tasks.ts'
+import { recoverDeposits } from './wallet/recover-deposits.ts'
 
 /** The rules that run by themselves (contract §5): once at the start, then again and again. */
 export interface Commerce {
   start(): void
   stop(): void
-  /** One round of every rule, in order. */
+  /** One round of every rule of orders and payments, in order. */
   sweep(): Promise<void>
+  tasks: TaskRunner
 }
 
+/** Tasks that are due whenever rules are: the others have their hours. */
+const orderTasks = [
+  'delete_expired_orders',
+  'update-timed-out-orders',
+  'update-unclaimed-orders-to-failed',
+] as const
+
 /** Orders and payments, apart from what requests and hubs set off. */
-export function createCommerce(services: MoneyServices): Commerce {
+export function createCommerce(services: MoneyServices, processId: string): Commerce {
   const { context } = services
   const running: Cancel[] = []
   const refunds = oneAtATime(() => carryOutRefunds(services))
   const summaries = oneAtATime(async () => void (await rebuildStaleSales(context)))
 
-  async function sweep(): Promise<void> {
+  const tasks = createTaskRunner(context, processId, createTasks(context))
+
+  async function recover(): Promise<void> {
     await isolated(context, 'recovery of payments', () => recoverPayments(services))
+    await isolated(context, 'recovery of deposits', () => recoverDeposits(services))
     await isolated(context, 'refunds', refunds)
-    await isolated(context, 'idle orders', () => expireIdleOrders(context))
-    await isolated(context, 'expired orders', () => purgeExpiredOrders(context))
-    await isolated(context, 'orders of silent hubs', () => endOrdersOfSilentHubs(context))
+    await isolated(context, 'announced redemptions', () => releaseAnnounced(context))
+  }
+
+  async function sweep(): Promise<void> {
+    await recover()
+    for (const task of orderTasks)
+      await isolated(context, `task ${task}`, async () => (await tasks.trigger(task)).ended)
   }
 
   return {
     start() {
       running.push(
         context.db.onRefundDue(() => background(context, 'refunds', refunds)),
-        everyInBackground(context, context.settings.sweepMs, 'orders and payments', sweep),
+        everyInBackground(context, context.settings.sweepMs, 'payments', recover),
         // Apart, as it may take long.
         everyInBackground(context, context.settings.sweepMs, 'summaries of sales', summaries),
       )
       background(context, 'summaries of sales', summaries)
-      background(context, 'orders and payments', sweep)
+      background(context, 'payments', recover)
+      tasks.start()
     },
     stop() {
       for (const cancel of running.splice(0)) cancel()
+      tasks.stop()
     },
     sweep,
+    tasks,
   }
 }
 

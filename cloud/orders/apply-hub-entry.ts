@@ -1,7 +1,10 @@
 import type { LineProgress, OrderEntry } from '../../protocol/mqtt/hub-entries.ts'
 import type { OrderCause } from '../../protocol/model/order-status.ts'
 import type { CloudContext } from '../context.ts'
+import { releaseRedemptions } from '../deals/redemptions.ts'
+import { earnPoints } from '../loyalty/points-ledger.ts'
 import { refundRest, refundUndelivered } from '../payments/automatic-refunds.ts'
+import type { RefundRow } from '../payments/payment-status.ts'
 import { ApplyError } from '../store/apply-error.ts'
 import type { Tx } from '../store/database.ts'
 import { measurePace } from './hub-pace.ts'
@@ -48,7 +51,7 @@ export async function applyOrderEntry(
       await advance(tx, context, order, 'hub_collecting')
       return
     case 'order.completed':
-      await advance(tx, context, order, 'hub_completed')
+      if (await advance(tx, context, order, 'hub_completed')) await earnPoints(tx, context, order)
       return
     case 'order.cancelled':
       await cancelOrder(tx, context, order)
@@ -72,12 +75,18 @@ export async function applyOrderEntry(
   }
 }
 
-/** The order was cancelled before anything moved: its stock is free and all of its money goes back. */
-export async function cancelOrder(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+/** The order was cancelled before anything moved: its stock is free and all of its money goes back, by the refund returned. */
+export async function cancelOrder(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  actor?: string,
+): Promise<RefundRow | undefined> {
   const step = await moveOrder(tx, context, order, 'cancelled')
-  if (step.kind !== 'moved') return
+  if (step.kind !== 'moved') return undefined
+  await releaseRedemptions(tx, order.id)
   await releasePromises(tx, order.id)
-  await refundRest(tx, context, order, 'cancelled')
+  return refundRest(tx, context, order, actor === undefined ? {} : { actor })
 }
 
 /** The order ended before READY: what is not known to have dropped goes back, stock and money. */
@@ -89,8 +98,20 @@ export async function endUndelivered(
   changes: Changes,
 ): Promise<void> {
   if (!(await advance(tx, context, order, cause, changes))) return
+  if (await isEmptyHanded(tx, order.id)) await releaseRedemptions(tx, order.id)
   await releasePromises(tx, order.id)
   await refundUndelivered(tx, context, order, cause === 'hub_failed' ? 'failed' : 'timed_out')
+}
+
+/** Nothing of an order has dropped. */
+async function isEmptyHanded(tx: Tx, orderId: number): Promise<boolean> {
+  const dropped = await tx.q
+    .selectFrom('order_items')
+    .select('id')
+    .where('order_id', '=', orderId)
+    .where('qty_dropped', '>', 0)
+    .executeTakeFirst()
+  return dropped === undefined
 }
 
 interface Changes {

@@ -1,17 +1,15 @@
 import type { OrderRow } from './order-rows.ts'
-import { lockOrder } from './order-rows.ts'
-import { cancelOrder } from './apply-hub-entry.ts'
 import type { CommerceServices } from '../payments/services.ts'
 
 /**
- * `cancelled`: the hub will not begin it, and the order is ended here too. `too_late`: it has begun. `offline`: the hub was
+ * `cancelled`: the hub will not begin it. `too_late`: it has begun. `offline`: the hub was
  * not asked. `unknown`: it may or may not have cancelled; its ledger will say so.
  */
 export type Cancellation = 'cancelled' | 'too_late' | 'offline' | 'unknown'
 
 /** Asks a hub not to begin an order that is QUEUED. */
 export async function cancelAtHub(
-  { context, commands }: CommerceServices,
+  { commands }: CommerceServices,
   order: OrderRow,
   actor: string,
 ): Promise<Cancellation> {
@@ -22,7 +20,6 @@ export async function cancelAtHub(
   })
   switch (outcome.kind) {
     case 'executed':
-      await context.db.transact(async (tx) => cancelOrder(tx, context, (await lockOrder(tx, order.id))!))
       return 'cancelled'
     case 'refused':
       return outcome.reason === 'too_late' ? 'too_late' : 'unknown'

@@ -4,11 +4,12 @@ import { livePayment } from '../payments/pay.ts'
 import { cancelPayment, orUnavailable, submitPayment } from '../payments/settle-payment.ts'
 import type { CommerceServices } from '../payments/services.ts'
 import type { PaymentRow } from '../payments/payment-status.ts'
+import { cancelOrder } from './apply-hub-entry.ts'
 import type { CloudContext } from '../context.ts'
 import type { Tx } from '../store/database.ts'
 import { cancelAtHub } from './cancel-at-hub.ts'
 import { moveOrder } from './move-order.ts'
-import { lockOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
+import { lockOrder, lockOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
 
 /** A payment whose outcome was unknown is asked for, then cancelled, then the order goes. */
 const ATTEMPTS = 4
@@ -89,6 +90,9 @@ async function cancelPaid(services: CommerceServices, order: OrderRow, actor: st
   const cancellation = await cancelAtHub(services, order, actor)
   switch (cancellation) {
     case 'cancelled':
+      await services.context.db.transact(async (tx) =>
+        cancelOrder(tx, services.context, (await lockOrder(tx, order.id))!, actor),
+      )
       return 'cancelled'
     case 'too_late':
       throw new ApiError('order_in_progress')

@@ -1,19 +1,22 @@
 import type { ErrorCode } from '../../protocol/model/error-codes.ts'
 import { isActive, OrderStatus } from '../../protocol/model/order-status.ts'
+import type { OwnerCredential } from '../credentials/credential.ts'
 import type { VerifyIdentity } from '../credentials/identity-token.ts'
 import type { CloudContext } from '../context.ts'
 import { reachesHub } from '../credentials/hub-access.ts'
 import type { Handlers } from '../http/handler.ts'
+import { refundItem } from '../payments/refund-item.ts'
 import { refundOrder } from '../payments/refund-order.ts'
 import type { CommerceServices } from '../payments/services.ts'
 import { createOrder, setItem } from './cart.ts'
 import { countItems } from './count-items.ts'
-import { cartLines, checkoutObstacles, priceCart } from './checkout.ts'
+import { checkoutObstacles } from './checkout.ts'
 import { deleteOrder } from './delete-order.ts'
 import { orderHistory } from './history.ts'
 import { hubIntake } from './intake.ts'
 import { readOwnOrder, type OrderRow } from './order-rows.ts'
 import { readOrder, viewOrder } from './order-view.ts'
+import { cartLines, priceCart } from './price-cart.ts'
 import { listOrders } from './order-list.ts'
 import { queuePlace } from './queue-position.ts'
 import { reorder } from './reorder.ts'
@@ -83,7 +86,7 @@ export function orderHandlers(
           ? (await checkoutObstacles(q, lines, intake, intake.usableBins)).map(({ code }) => code)
           : []),
       ]
-      const total = order.total ?? priceCart(lines, intake.taxBasisPoints).total
+      const total = order.total ?? (await priceCart(q, context, order, lines)).total
       return { available: reasons.length === 0, reasons, total }
     },
     async 'consumer.orders.queue_position'({ params, query }) {
@@ -120,8 +123,21 @@ export const transferHandlers = (
 /** O §4.3: what an owner does with them. */
 export function ownerOrderHandlers(
   services: CommerceServices,
-): Handlers<'owner.orders.list' | 'owner.orders.refund'> {
+): Handlers<'owner.orders.list' | 'owner.orders.refund' | 'owner.orders.refund_item'> {
   const { db } = services.context
+  const requestOf = (orderId: number, credential: OwnerCredential, key: string | undefined) => ({
+    orderId,
+    mayTouch: async (hubId: number) => {
+      const hub = await db.kysely
+        .selectFrom('hubs')
+        .select(['id', 'owner_id'])
+        .where('id', '=', hubId)
+        .executeTakeFirstOrThrow()
+      return reachesHub(credential, hub)
+    },
+    actor: credential.actor,
+    requestKey: key === undefined ? undefined : `${credential.id} ${key}`,
+  })
   return {
     'owner.orders.list': ({ query }) =>
       orderHistory(db.kysely, {
@@ -130,21 +146,20 @@ export function ownerOrderHandlers(
         cursor: query.cursor,
         search: query.search,
       }),
-    async 'owner.orders.refund'({ params, body, credential }) {
+    async 'owner.orders.refund'({ params, body, credential, idempotencyKey }) {
       const newStatus = await refundOrder(services, {
-        orderId: params.order_id,
-        mayTouch: async (hubId) => {
-          const hub = await db.kysely
-            .selectFrom('hubs')
-            .select(['id', 'owner_id'])
-            .where('id', '=', hubId)
-            .executeTakeFirstOrThrow()
-          return reachesHub(credential, hub)
-        },
+        ...requestOf(params.order_id, credential, idempotencyKey),
         amount: body.amount,
-        actor: credential.actor,
       })
       return { success: true, order_id: params.order_id, new_status: newStatus }
+    },
+    async 'owner.orders.refund_item'({ params, body, credential, idempotencyKey }) {
+      const { paymentStatus, amount, taxLeft } = await refundItem(services, {
+        ...requestOf(params.order_id, credential, idempotencyKey),
+        productId: params.product_id,
+        quantity: body.quantity,
+      })
+      return { success: true, new_status: paymentStatus, refunded_amount: amount, updated_tax: taxLeft }
     },
   }
 }

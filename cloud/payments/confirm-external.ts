@@ -1,7 +1,8 @@
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { CloudContext } from '../context.ts'
 import { LAST_ACTIVE, lockOrder } from '../orders/order-rows.ts'
-import type { Queries } from '../store/database.ts'
+import { statement } from '../store/statement.ts'
+import { EXTERNAL } from './payment-methods.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
 
 export interface ExternalConfirmation {
@@ -20,12 +21,12 @@ export async function confirmExternal(
   confirmation: ExternalConfirmation,
 ): Promise<number | null> {
   const { db } = context
-  const waiting = await findClaim(db.kysely, confirmation)
+  const [waiting] = await claims(db.kysely, confirmation)
   if (!waiting) return null
   return db.transact(async (tx) => {
     // Looked up again under the lock: the claim may have ended while it was waited for.
     await lockOrder(tx, waiting.order_id)
-    const claim = await findClaim(tx.q, confirmation)
+    const [claim] = await claims(tx.q, confirmation)
     if (claim?.order_id !== waiting.order_id) return null
     await applyPaymentOutcome(tx, context, claim.payment_id, {
       ref: null,
@@ -38,8 +39,9 @@ export async function confirmExternal(
   })
 }
 
-function findClaim(q: Queries, { hubId, bin }: ExternalConfirmation) {
-  return q
+/** The order that a bin is kept for until an integrator has been paid. Asked whenever a bin is to open. */
+const claims = statement((q, { hubId, bin }: Pick<ExternalConfirmation, 'hubId' | 'bin'>) =>
+  q
     .selectFrom('orders')
     .innerJoin('payments', 'payments.order_id', 'orders.id')
     .select(['orders.id as order_id', 'payments.id as payment_id'])
@@ -51,7 +53,7 @@ function findClaim(q: Queries, { hubId, bin }: ExternalConfirmation) {
       OrderStatus.QUEUED,
       OrderStatus.PREPARING,
     ])
-    .where('payments.processor', '=', 'external')
+    .where('payments.processor', '=', EXTERNAL)
     .where('payments.status', 'in', ['requires_action', 'completed'])
-    .executeTakeFirst()
-}
+    .limit(1),
+)

@@ -1,34 +1,25 @@
+import type { CloudContext } from '../context.ts'
 import { lockOrder } from '../orders/order-rows.ts'
 import type { RefundRow } from './payment-status.ts'
+import { ProcessorUnavailable, type ProcessorRefund } from './processor.ts'
 import { applyRefundOutcome } from './refund-rows.ts'
 import type { MoneyServices } from './services.ts'
 
 /**
  * Carries a recorded refund out: the processor is asked under the key of the row, as often as it takes, and what it says
- * is stored. Returns the row as it stands then. Throws `ProcessorUnavailable`, which leaves it to the next sweep.
+ * is stored. Returns the row as it stands then. Throws `ProcessorUnavailable`, which leaves it to a later sweep.
  */
-export async function executeRefund(
-  { context, processor }: MoneyServices,
-  refundId: number,
-): Promise<RefundRow> {
+export async function executeRefund(services: MoneyServices, refundId: number): Promise<RefundRow> {
+  const { context } = services
   const { db, checkpoint } = context
   const refund = await readRefund(context, refundId)
   if (refund.status !== 'pending') return refund
-  const { processor_ref } = await db.kysely
-    .selectFrom('payments')
-    .select('processor_ref')
-    .where('id', '=', refund.payment_id)
-    .executeTakeFirstOrThrow()
   checkpoint('refund.before-processor')
-  const outcome = await processor.createRefund({
-    idempotencyKey: `refund:${refund.id}`,
-    ref: processor_ref!,
-    amount: refund.amount,
-  })
+  const outcome = await askProcessor(services, refund)
   checkpoint('refund.after-processor')
   await db.transact(async (tx) => {
-    await lockOrder(tx, refund.order_id)
-    await applyRefundOutcome(tx, context, refund.id, outcome)
+    const order = (await lockOrder(tx, refund.order_id))!
+    await applyRefundOutcome(tx, context, order, refund.id, outcome)
   })
   if (outcome.status === 'failed')
     context.log.error(
@@ -38,6 +29,43 @@ export async function executeRefund(
   return readRefund(context, refundId)
 }
 
-function readRefund({ db }: MoneyServices['context'], refundId: number): Promise<RefundRow> {
+/** One that the processor is at work on is asked after; any other is asked for. */
+async function askProcessor(
+  { context, processor }: MoneyServices,
+  refund: RefundRow,
+): Promise<ProcessorRefund> {
+  try {
+    if (refund.processor_ref !== null) return await processor.readRefund(refund.processor_ref)
+    const { processor_ref } = await context.db.kysely
+      .selectFrom('payments')
+      .select('processor_ref')
+      .where('id', '=', refund.payment_id)
+      .executeTakeFirstOrThrow()
+    return await processor.createRefund({
+      idempotencyKey: `refund:${refund.id}`,
+      ref: processor_ref!,
+      amount: refund.amount,
+      metadata: { refund_id: refund.id, order_id: refund.order_id },
+    })
+  } catch (error) {
+    if (error instanceof ProcessorUnavailable) await putOff(context, refund)
+    throw error
+  }
+}
+
+const MAX_PAUSE_MS = 3_600_000
+
+/** Nobody knows whether it was done: it is asked for again, under the same key, ever less often. */
+async function putOff({ db, runtime, settings }: CloudContext, { id, attempts }: RefundRow): Promise<void> {
+  const pauseMs = Math.min(MAX_PAUSE_MS, settings.paymentRecheckMs * 2 ** Math.min(attempts, 20))
+  await db.kysely
+    .updateTable('refunds')
+    .set({ attempts: attempts + 1, due_at: runtime.clock.now() + pauseMs })
+    .where('id', '=', id)
+    .where('status', '=', 'pending')
+    .execute()
+}
+
+function readRefund({ db }: CloudContext, refundId: number): Promise<RefundRow> {
   return db.kysely.selectFrom('refunds').selectAll().where('id', '=', refundId).executeTakeFirstOrThrow()
 }

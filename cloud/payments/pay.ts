@@ -5,19 +5,22 @@ import { ApiError } from '../http/api-error.ts'
 import { freezeOrder, queueOrder } from '../orders/checkout.ts'
 import { lockOwnOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../store/database.ts'
+import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
+import { EXTERNAL, WALLET } from './payment-methods.ts'
 import { paymentResult } from './payment-result.ts'
 import { refreshPaymentStatus, type PaymentRow } from './payment-status.ts'
 import { cancelPayment, orUnavailable, submitPayment } from './settle-payment.ts'
 import type { MoneyServices } from './services.ts'
 
-export const EXTERNAL = 'external'
-
-export interface PayRequest {
+export interface WalletPayRequest {
   userId: number
   orderId: number
+  expectedTotal?: number | undefined
+}
+
+export interface PayRequest extends WalletPayRequest {
   /** A method of the processor, or `external`: an integrator takes the money (contract §5). */
   method: string
-  expectedTotal?: number | undefined
 }
 
 /**
@@ -25,9 +28,22 @@ export interface PayRequest {
  * in another. Whatever interrupts this is taken up by the recovery, under the same key.
  */
 export async function pay(services: MoneyServices, request: PayRequest): Promise<PaymentResult> {
-  const { context, processor } = services
+  const { processor } = services
   if (request.method !== EXTERNAL && !processor.knowsMethod(request.method))
     throw new ApiError('payment_method_not_found')
+  return bringToEnd(services, request)
+}
+
+/**
+ * Pays an order from its customer's wallet: freezing it, taking the money and sending it to the hub are one transaction.
+ * Throws `insufficient_funds`, and what paying by card throws.
+ */
+export function payFromWallet(services: MoneyServices, request: WalletPayRequest): Promise<PaymentResult> {
+  return bringToEnd(services, { ...request, method: WALLET })
+}
+
+async function bringToEnd(services: MoneyServices, request: PayRequest): Promise<PaymentResult> {
+  const { context } = services
   let begun = await context.db.transact((tx) => begin(tx, services, request))
   if (begun.kind === 'other-method') {
     await orUnavailable(cancelPayment(services, begun.payment))
@@ -57,15 +73,28 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
   const payment = await insertPayment(tx, context, order, {
     method: request.method,
     amount: total,
-    ...(total === 0
-      ? { processor: 'none', status: 'completed' }
-      : claim
-        ? { processor: EXTERNAL, status: 'requires_action' }
-        : { processor: processor.name, status: 'pending' }),
+    ...beginning(total, request.method, processor.name),
   })
-  if (total === 0) await queueOrder(tx, context, order)
+  if (payment.processor === WALLET && !(await debitPayment(tx, context, payment)))
+    throw new ApiError('insufficient_funds', undefined, {
+      balance_cents: await readBalance(tx.q, order.user_id),
+      total,
+    })
+  if (payment.status === 'completed') await queueOrder(tx, context, order)
   await refreshPaymentStatus(tx, order.id)
   return { kind: 'go-on', payment }
+}
+
+/** Who has the money, and how far that is when the order is frozen. */
+function beginning(
+  total: number,
+  method: string,
+  card: MoneyServices['processor']['name'],
+): Pick<PaymentRow, 'processor' | 'status'> {
+  if (total === 0) return { processor: 'none', status: 'completed' }
+  if (method === EXTERNAL) return { processor: EXTERNAL, status: 'requires_action' }
+  if (method === WALLET) return { processor: WALLET, status: 'completed' }
+  return { processor: card, status: 'pending' }
 }
 
 function requireUnpaid({ processing_status }: OrderRow): void {

@@ -3,9 +3,9 @@ import type { CloudContext } from '../context.ts'
 import { queueOrder, unfreezeOrder } from '../orders/checkout.ts'
 import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../store/database.ts'
+import { refundLate } from './automatic-refunds.ts'
 import { refreshPaymentStatus, type PaymentRow } from './payment-status.ts'
 import type { Intent } from './processor.ts'
-import { insertRefund } from './refund-rows.ts'
 
 /** What became of a payment; `ref` and `clientSecret` are null where no processor has it. */
 export type PaymentOutcome = Pick<Intent, 'status' | 'declineCode'> & {
@@ -69,7 +69,7 @@ async function apply(
         return
       }
       await set({ status: 'completed', is_late: 1 })
-      await giveBack(tx, context, { ...payment, ...known })
+      await refundLate(tx, context, order, { ...payment, ...known })
       return
     case 'processing':
       if (payment.status === 'pending') await set({})
@@ -83,16 +83,4 @@ async function apply(
       await set({ status: outcome.status, decline_code: outcome.declineCode })
       if (isAwaited) await unfreezeOrder(tx, context, order, 'payment_failed')
   }
-}
-
-/** Money that its order can no longer take is recorded and refunded; it never revives the order (contract §5). */
-async function giveBack(tx: Tx, context: CloudContext, payment: PaymentRow): Promise<void> {
-  await insertRefund(tx, context, {
-    payment,
-    itemId: null,
-    quantity: 0,
-    amount: payment.amount,
-    tax: 0,
-    reason: 'late_payment',
-  })
 }

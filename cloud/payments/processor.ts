@@ -13,7 +13,10 @@ export interface CardProcessor {
   confirmIntent(ref: string): Promise<Intent>
   /** Gives an unfinished intent up; of a finished one it tells the end. */
   cancelIntent(ref: string): Promise<Intent>
+  /** Gives money of an intent back, or tells of the refund that the key has made before, as it was then. */
   createRefund(request: RefundRequest): Promise<ProcessorRefund>
+  /** What has become of a refund. */
+  readRefund(ref: string): Promise<ProcessorRefund>
 }
 
 export interface IntentRequest {
@@ -21,9 +24,10 @@ export interface IntentRequest {
   /** Cents, above 0. */
   amount: number
   currency: string
-  method: string
-  /** Comes back in events. */
-  metadata: { payment_id: number; order_id: number }
+  /** Null: the customer will choose one in the processor's own form, with the intent's client secret. */
+  method: string | null
+  /** What it is for; comes back in events. */
+  metadata: { payment_id: number; order_id: number } | { deposit_id: number }
 }
 
 export type IntentStatus = 'processing' | 'requires_action' | 'succeeded' | 'failed' | 'canceled'
@@ -40,11 +44,14 @@ export interface RefundRequest {
   /** The intent's. */
   ref: string
   amount: number
+  /** Comes back in events. */
+  metadata: { refund_id: number; order_id: number }
 }
 
 export interface ProcessorRefund {
   ref: string
-  status: 'succeeded' | 'failed'
+  /** `pending`: the processor is at work on it, and an event will tell. Success may turn into failure later. */
+  status: 'pending' | 'succeeded' | 'failed'
   failureReason: string | null
 }
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { isolated } from '../background.ts'
-import type { PaymentRow } from './payment-status.ts'
+import { replaceRefused } from './automatic-refunds.ts'
+import type { PaymentRow, RefundRow } from './payment-status.ts'
 import { ProcessorUnavailable } from './processor.ts'
 import { cancelPayment, submitPayment } from './settle-payment.ts'
 import { executeRefund } from './execute-refund.ts'
@@ -24,16 +25,43 @@ export async function recoverPayments(services: MoneyServices): Promise<void> {
       await turn(services, `payment ${payment.id}`, () => cancelPayment(services, payment))
 }
 
-/** Carries out every refund that waits for the processor. */
+/**
+ * Carries out the refunds that wait for the processor, those due longest first, and sends again what it refused and the
+ * service owes.
+ */
 export async function carryOutRefunds(services: MoneyServices): Promise<void> {
-  const pending = await services.context.db.kysely
+  const { db, runtime, settings } = services.context
+  const now = runtime.clock.now()
+  const due = await db.kysely
     .selectFrom('refunds')
-    .select('id')
-    .where('status', '=', sql.lit('pending'))
-    .orderBy('id')
+    .selectAll()
+    .where('due_at', 'is not', null)
+    .where('due_at', '<=', now)
+    .orderBy('due_at')
     .limit(BATCH)
     .execute()
-  for (const { id } of pending) await turn(services, `refund ${id}`, () => executeRefund(services, id))
+  for (const refund of due)
+    await turn(services, `refund ${refund.id}`, async () => {
+      if (refund.status === 'failed') await db.transact((tx) => replaceRefused(tx, services.context, refund))
+      else if (await claimRefund(db, refund, now + settings.paymentRecheckMs))
+        await executeRefund(services, refund.id)
+    })
+}
+
+/** Of several processes one asks: the others find the refund due later. */
+async function claimRefund(
+  { kysely }: MoneyServices['context']['db'],
+  { id, due_at }: RefundRow,
+  until: number,
+): Promise<boolean> {
+  const claimed = await kysely
+    .updateTable('refunds')
+    .set({ due_at: until })
+    .where('id', '=', id)
+    .where('status', '=', 'pending')
+    .where('due_at', '=', due_at)
+    .executeTakeFirst()
+  return claimed.numUpdatedRows === 1n
 }
 
 function unfinished(
@@ -66,8 +94,12 @@ async function isIdle(
   return order.updated_at <= before
 }
 
-/** One payment that cannot be brought to its end does not keep the others from theirs. */
-function turn({ context }: MoneyServices, during: string, work: () => Promise<unknown>): Promise<void> {
+/** One that cannot be brought to its end does not keep the others from theirs. */
+export function turn(
+  { context }: MoneyServices,
+  during: string,
+  work: () => Promise<unknown>,
+): Promise<void> {
   return isolated(context, during, async () => {
     try {
       await work()

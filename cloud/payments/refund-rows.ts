@@ -1,16 +1,20 @@
+import { appendAudit } from '../audit/audit.ts'
 import type { CloudContext } from '../context.ts'
-import type { OrderRow } from '../orders/order-rows.ts'
+import { settlePoints } from '../loyalty/points-ledger.ts'
+import type { ItemRow, OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../store/database.ts'
+import { creditRefund } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from './payment-status.ts'
+import { WALLET } from './payment-methods.ts'
 import type { ProcessorRefund } from './processor.ts'
+import type { LineShare, Share } from './refund-shares.ts'
 
 export type RefundReason = 'customer' | 'short' | 'timed_out' | 'failed' | 'cancelled' | 'late_payment'
 
-/** What can still be given back of a payment, and of its order's tax. Cents. */
-export interface Refundable {
-  amount: number
-  tax: number
-}
+/** Who has asked for what follows from what happened. */
+export const SERVICE = 'service'
+
+type Part = Pick<CloudContext, 'runtime' | 'settings'>
 
 /** The payment that an order's money goes back to, or undefined where nothing was paid in time. */
 export function paidPayment(tx: Tx, orderId: number): Promise<PaymentRow | undefined> {
@@ -23,40 +27,69 @@ export function paidPayment(tx: Tx, orderId: number): Promise<PaymentRow | undef
     .executeTakeFirst()
 }
 
-/** A refund that waits for the processor counts as given back: it is never promised twice. */
-export async function refundable(tx: Tx, order: OrderRow, payment: PaymentRow): Promise<Refundable> {
+/**
+ * What can still be given back of a payment. A refund that waits for the processor counts as given back: it is never
+ * promised twice. Late money has no tax in it: its order was never sold.
+ */
+export async function refundable(
+  tx: Tx,
+  order: Pick<OrderRow, 'tax_total'>,
+  payment: PaymentRow,
+): Promise<Share> {
   const refunds = await tx.q
     .selectFrom('refunds')
     .select(['amount', 'tax'])
     .where('payment_id', '=', payment.id)
     .where('status', '<>', 'failed')
     .execute()
-  return refunds.reduce((rest, { amount, tax }) => ({ amount: rest.amount - amount, tax: rest.tax - tax }), {
+  return refunds.reduce((left, { amount, tax }) => ({ amount: left.amount - amount, tax: left.tax - tax }), {
     amount: payment.amount,
-    tax: order.tax_total ?? 0,
+    tax: payment.is_late === 1 ? 0 : (order.tax_total ?? 0),
   })
 }
 
-export interface NewRefund {
+/** A frozen line, with what its own refunds have returned. */
+export async function lineShareOf(tx: Tx, item: ItemRow): Promise<LineShare> {
+  const refunds = await tx.q
+    .selectFrom('refunds')
+    .select(['amount', 'tax'])
+    .where('item_id', '=', item.id)
+    .where('status', '<>', 'failed')
+    .execute()
+  const returned = refunds.reduce(
+    (sum, { amount, tax }) => ({ amount: sum.amount + amount, tax: sum.tax + tax }),
+    { amount: 0, tax: 0 },
+  )
+  return { qty: item.qty, net: item.net!, tax: item.tax!, refundedUnits: item.refunded_quantity, returned }
+}
+
+export interface NewRefund extends Share {
   payment: PaymentRow
+  /** The line it is for, or null for an amount of the whole order. */
   itemId: number | null
   quantity: number
-  amount: number
-  tax: number
   reason: RefundReason
+  /** Who asked for it; the service itself where absent. */
+  actor?: string
+  requestKey?: string | null
+  /** How many refunds of this money the processor has refused before. */
+  refusals?: number
 }
 
 /**
- * Records a refund. One of a card payment waits for the processor (`execute-refund.ts`); one of money that an integrator
- * took is a matter of the ledger alone (contract §5).
+ * Records a refund, under its order's lock. One of a card payment waits for the processor (`execute-refund.ts`); one of
+ * money that an integrator took, or that came from the wallet, is done with this (contract §5).
  */
 export async function insertRefund(
   tx: Tx,
-  { runtime }: Pick<CloudContext, 'runtime'>,
-  { payment, itemId, ...refund }: NewRefund,
+  context: Part,
+  order: OrderRow,
+  { payment, itemId, actor = SERVICE, requestKey = null, ...refund }: NewRefund,
 ): Promise<RefundRow> {
-  const now = runtime.clock.now()
-  const isLedgerOnly = payment.processor === 'external' || payment.processor === 'none'
+  const now = context.runtime.clock.now()
+  const isDone = payment.processor === 'external' || payment.processor === WALLET || refund.amount === 0
+  // Whoever asked carries it out at once: the sweep comes in only where that has failed.
+  const dueAt = actor === SERVICE ? now : now + context.settings.paymentRecheckMs
   const row = await tx.q
     .insertInto('refunds')
     .values({
@@ -64,59 +97,119 @@ export async function insertRefund(
       order_id: payment.order_id,
       payment_id: payment.id,
       item_id: itemId,
-      status: isLedgerOnly ? 'succeeded' : 'pending',
+      status: isDone ? 'succeeded' : 'pending',
       processor_ref: null,
       failure_reason: null,
+      actor,
+      request_key: requestKey,
+      due_at: isDone ? null : dueAt,
       created_at: now,
       updated_at: now,
     })
     .returningAll()
     .executeTakeFirstOrThrow()
-  await refreshRefunds(tx, payment.order_id)
-  if (!isLedgerOnly) tx.refundDue()
+  if (isDone && payment.processor === WALLET && row.amount > 0)
+    await creditRefund(tx, context, payment.user_id, row)
+  if (isDone) await auditRefund(tx, context, order, row)
+  await refreshRefunds(tx, context, order)
+  if (!isDone && actor === SERVICE) tx.refundDue()
   return row
 }
 
-/** What the processor said of a refund; a second time nothing happens. Under the order's lock. */
+/**
+ * What the processor said of a refund, under its order's lock: the answer to a call, or an event. A second time nothing
+ * happens. A refund that had succeeded may fail later (the card's bank sends the money back); one that failed is done.
+ */
 export async function applyRefundOutcome(
   tx: Tx,
-  { runtime }: Pick<CloudContext, 'runtime'>,
+  context: Part,
+  order: OrderRow,
   refundId: number,
   outcome: ProcessorRefund,
 ): Promise<void> {
-  const updated = await tx.q
-    .updateTable('refunds')
-    .set({
-      status: outcome.status,
-      processor_ref: outcome.ref,
-      failure_reason: outcome.failureReason,
-      updated_at: runtime.clock.now(),
-    })
+  const { runtime, settings } = context
+  const now = runtime.clock.now()
+  const refund = await tx.q
+    .selectFrom('refunds')
+    .selectAll()
     .where('id', '=', refundId)
-    .where('status', '=', 'pending')
-    .returning('order_id')
-    .executeTakeFirst()
-  if (updated) await refreshRefunds(tx, updated.order_id)
+    .executeTakeFirstOrThrow()
+  const { status, ref, failureReason } = outcome
+  const isNews = refund.status === 'pending' || (refund.status === 'succeeded' && status === 'failed')
+  if (!isNews) return
+  const dueAt =
+    status === 'pending'
+      ? now + settings.paymentRecheckMs
+      : status === 'failed'
+        ? retryAt(refund, now, settings)
+        : null
+  const known = {
+    status,
+    processor_ref: refund.processor_ref ?? ref,
+    failure_reason: failureReason,
+    due_at: dueAt,
+    updated_at: now,
+  }
+  await tx.q.updateTable('refunds').set(known).where('id', '=', refundId).execute()
+  if (status === 'pending') return
+  await auditRefund(tx, context, order, { ...refund, ...known })
+  await refreshRefunds(tx, context, order)
 }
 
-/** Brings what is derived from refunds up to date: the payment status, and each line's refunded units. */
-async function refreshRefunds(tx: Tx, orderId: number): Promise<void> {
-  await refreshPaymentStatus(tx, orderId)
+/** When money that the service owes is sent again after the processor refused to. What somebody asked for is theirs to repeat. */
+function retryAt(
+  { reason, refusals }: RefundRow,
+  now: number,
+  { refundRetries, refundRetryMs }: CloudContext['settings'],
+): number | null {
+  return reason === 'customer' || refusals >= refundRetries ? null : now + refundRetryMs * 2 ** refusals
+}
+
+/** Whatever somebody asked for, and whatever was refused, is on the owner's record. */
+export async function auditRefund(
+  tx: Tx,
+  { runtime }: Pick<Part, 'runtime'>,
+  order: OrderRow,
+  refund: RefundRow,
+): Promise<void> {
+  if (refund.actor === SERVICE && refund.status !== 'failed') return
+  await appendAudit(tx.q, runtime, {
+    actor: refund.actor,
+    action: refund.item_id === null ? 'orders.refund' : 'orders.refund_item',
+    hubId: order.hub_id,
+    object: `order-${order.id}`,
+    result: refund.status,
+    detail: {
+      refund_id: refund.id,
+      amount: refund.amount,
+      reason: refund.reason,
+      ...(refund.item_id !== null && { item_id: refund.item_id, quantity: refund.quantity }),
+      ...(refund.status === 'failed' && {
+        failure_reason: refund.failure_reason,
+        next_attempt_at: refund.due_at,
+      }),
+    },
+  })
+}
+
+/** Brings what is derived from refunds up to date: payment status, each line's refunded units, and points. */
+async function refreshRefunds(tx: Tx, context: Part, order: OrderRow): Promise<void> {
+  await refreshPaymentStatus(tx, order.id)
   const items = await tx.q
     .selectFrom('order_items')
     .select(['id', 'qty', 'refunded_quantity'])
-    .where('order_id', '=', orderId)
+    .where('order_id', '=', order.id)
     .orderBy('id')
     .execute()
-  const refunds = await tx.q
-    .selectFrom('refunds')
-    .innerJoin('payments', 'payments.id', 'refunds.payment_id')
-    .select(['refunds.item_id', 'refunds.quantity', 'refunds.amount'])
-    .where('refunds.order_id', '=', orderId)
-    .where('refunds.status', '<>', 'failed')
-    .where('payments.is_late', '=', 0)
-    .execute()
-  const payment = await paidPayment(tx, orderId)
+  const payment = await paidPayment(tx, order.id)
+  const refunds = payment
+    ? await tx.q
+        .selectFrom('refunds')
+        .select(['item_id', 'quantity', 'amount'])
+        .where('payment_id', '=', payment.id)
+        .where('status', '<>', 'failed')
+        .execute()
+    : []
   const givenBack = refunds.reduce((sum, { amount }) => sum + amount, 0)
   const isWhole = payment !== undefined && payment.amount > 0 && givenBack >= payment.amount
   for (const item of items) {
@@ -129,4 +222,5 @@ async function refreshRefunds(tx: Tx, orderId: number): Promise<void> {
         .where('id', '=', item.id)
         .execute()
   }
+  await settlePoints(tx, context, order)
 }

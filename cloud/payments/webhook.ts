@@ -1,8 +1,12 @@
 import { z } from 'zod'
 import { ApiError } from '../http/api-error.ts'
 import type { Tx } from '../store/database.ts'
-import { applyPaymentOutcome } from './payment-outcome.ts'
+import { lockOrder } from '../orders/order-rows.ts'
+import { applyDepositOutcome } from '../wallet/settle-deposit.ts'
 import type { CloudContext } from '../context.ts'
+import { applyPaymentOutcome } from './payment-outcome.ts'
+import type { ProcessorRefund } from './processor.ts'
+import { applyRefundOutcome } from './refund-rows.ts'
 import { isSigned } from './signature.ts'
 
 /** An event of the processor. Of types that are not named here nothing but the id is kept. */
@@ -11,22 +15,35 @@ export const ProcessorEvent = z.object({
   type: z.string(),
   data: z.object({
     object: z.object({
-      id: z.string(),
+      id: z.string().min(1).max(255),
       decline_code: z.string().nullish(),
       client_secret: z.string().nullish(),
-      metadata: z.object({ payment_id: z.int().optional() }).optional(),
+      /** Of a refund. */
+      status: z.string().nullish(),
+      failure_reason: z.string().nullish(),
+      metadata: z
+        .object({
+          payment_id: z.int().optional(),
+          deposit_id: z.int().optional(),
+          refund_id: z.int().optional(),
+        })
+        .optional(),
     }),
   }),
 })
 export type ProcessorEvent = z.infer<typeof ProcessorEvent>
 
-const outcomes = {
+const intentOutcomes = {
   'payment_intent.succeeded': 'succeeded',
   'payment_intent.requires_action': 'requires_action',
   'payment_intent.payment_failed': 'failed',
   'payment_intent.canceled': 'canceled',
 } as const
-const isKnown = (type: string): type is keyof typeof outcomes => type in outcomes
+type IntentEvent = keyof typeof intentOutcomes
+const isIntentEvent = (type: string): type is IntentEvent => Object.hasOwn(intentOutcomes, type)
+
+const refundEvents: readonly string[] = ['refund.updated', 'refund.failed']
+const refundStatuses: readonly string[] = ['pending', 'succeeded', 'failed']
 
 /** The header in which the signature comes. */
 export const SIGNATURE_HEADER = 'Payment-Signature'
@@ -64,33 +81,77 @@ export function applyProcessorEvent(context: CloudContext, event: ProcessorEvent
       .values({ id: event.id, type: event.type, received_at: context.runtime.clock.now() })
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst()
-    if (recorded.numInsertedOrUpdatedRows !== 1n || !isKnown(event.type)) return
+    if (recorded.numInsertedOrUpdatedRows !== 1n) return
     const { object } = event.data
-    const paymentId = await findPayment(tx, object.id, object.metadata?.payment_id)
-    if (paymentId === undefined) {
-      context.log.warn({ event: event.id, intent: object.id }, 'an event of a payment that is not ours')
-      return
-    }
-    await applyPaymentOutcome(tx, context, paymentId, {
-      ref: object.id,
-      status: outcomes[event.type],
-      declineCode: object.decline_code ?? null,
-      clientSecret: object.client_secret ?? null,
-    })
+    const isOurs = isIntentEvent(event.type)
+      ? await applyIntentEvent(tx, context, event.type, object)
+      : refundEvents.includes(event.type)
+        ? await applyRefundEvent(tx, context, object)
+        : true
+    if (!isOurs)
+      context.log.warn({ event: event.id, object: object.id }, 'an event of money that is not ours')
   })
 }
 
+type EventObject = ProcessorEvent['data']['object']
+
+/** Of a deposit or of an order's payment. False where it is neither. */
+async function applyIntentEvent(
+  tx: Tx,
+  context: CloudContext,
+  type: IntentEvent,
+  object: EventObject,
+): Promise<boolean> {
+  const outcome = {
+    ref: object.id,
+    status: intentOutcomes[type],
+    declineCode: object.decline_code ?? null,
+    clientSecret: object.client_secret ?? null,
+  }
+  const { deposit_id: depositId, payment_id: paymentId } = object.metadata ?? {}
+  if (depositId !== undefined) {
+    const deposit = await findByRef(tx, 'wallet_transactions', object.id, depositId)
+    if (deposit) await applyDepositOutcome(tx, context, deposit.id, { ...outcome, by: 'webhook' })
+    return deposit !== undefined
+  }
+  const payment = await findByRef(tx, 'payments', object.id, paymentId)
+  if (payment) await applyPaymentOutcome(tx, context, payment.id, outcome)
+  return payment !== undefined
+}
+
+/** What has become of a refund that the processor was at work on; or that it failed after all. */
+async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObject): Promise<boolean> {
+  const found = await findByRef(tx, 'refunds', object.id, object.metadata?.refund_id)
+  if (!found) return false
+  if (!refundStatuses.includes(object.status ?? '')) return true
+  const { order_id } = await tx.q
+    .selectFrom('refunds')
+    .select('order_id')
+    .where('id', '=', found.id)
+    .executeTakeFirstOrThrow()
+  await applyRefundOutcome(tx, context, (await lockOrder(tx, order_id))!, found.id, {
+    ref: object.id,
+    status: object.status as ProcessorRefund['status'],
+    failureReason: object.failure_reason ?? null,
+  })
+  return true
+}
+
 /** By the processor's id; by ours where the event was quicker than the answer that brings the processor's. */
-async function findPayment(tx: Tx, ref: string, paymentId: number | undefined): Promise<number | undefined> {
-  const payment = await tx.q
-    .selectFrom('payments')
+function findByRef(
+  tx: Tx,
+  table: 'payments' | 'wallet_transactions' | 'refunds',
+  ref: string,
+  id: number | undefined,
+): Promise<{ id: number } | undefined> {
+  return tx.q
+    .selectFrom(table)
     .select('id')
     .where((eb) =>
       eb.or([
         eb('processor_ref', '=', ref),
-        eb.and([eb('id', '=', paymentId ?? 0), eb('processor_ref', 'is', null)]),
+        eb.and([eb('id', '=', id ?? 0), eb('processor_ref', 'is', null)]),
       ]),
     )
     .executeTakeFirst()
-  return payment?.id
 }

@@ -30,6 +30,13 @@ export const OwnerOrder = z
   .meta({ id: 'OwnerOrder' })
 export type OwnerOrder = z.infer<typeof OwnerOrder>
 
+const destination = {
+  /** Means the original payment method. */
+  destination: z.literal('Bank Account').optional(),
+  /** The older name of `destination`. */
+  refund_destination: z.literal('Bank Account').optional(),
+}
+
 /** O §4.3. */
 export const ownerOrderRoutes = defineRoutes({
   'owner.orders.list': {
@@ -64,10 +71,7 @@ export const ownerOrderRoutes = defineRoutes({
     rate: 'standard',
     params: z.object({ order_id: Id }),
     body: z.object({
-      /** Means the original payment method. */
-      destination: z.literal('Bank Account').optional(),
-      /** The older name of `destination`. */
-      refund_destination: z.literal('Bank Account').optional(),
+      ...destination,
       /** Cents; all that remains where absent. */
       amount: z.int().min(1).optional(),
     }),
@@ -75,7 +79,8 @@ export const ownerOrderRoutes = defineRoutes({
     response: z.object({
       success: z.boolean(),
       order_id: Id,
-      new_status: z.enum(['refunded', 'partially_refunded']),
+      /** The order's payment status: `refunded`, `partially_refunded`; `completed` while the processor is at work on it. */
+      new_status: PaymentStatus,
     }),
     errors: [
       'order_not_found',
@@ -92,6 +97,54 @@ export const ownerOrderRoutes = defineRoutes({
     idempotent: true,
     tag: 'Orders',
     summary: 'Refund an order, whole or in part, to its original payment method',
-    examples: { body: { destination: 'Bank Account', amount: 250 } },
+    examples: {
+      body: { destination: 'Bank Account', amount: 250 },
+      response: { success: true, order_id: 17, new_status: 'partially_refunded' },
+    },
+  },
+  'owner.orders.refund_item': {
+    method: 'POST',
+    path: '/owners/orders/{order_id}/items/{product_id}/refund',
+    interface: 'owner',
+    auth: { kind: 'api', scope: 'orders:write' },
+    rate: 'standard',
+    params: z.object({
+      order_id: Id,
+      /** A product id of the order, else a UPC. */
+      product_id: Id,
+    }),
+    body: z.object({
+      ...destination,
+      /** Units. */
+      quantity: z.int().min(1).default(1),
+    }),
+    bodyOptional: true,
+    response: z.object({
+      success: z.boolean(),
+      new_status: PaymentStatus,
+      /** Includes its tax. */
+      refunded_amount: Cents,
+      /** The order's tax that remains. */
+      updated_tax: Cents,
+    }),
+    errors: [
+      'order_not_found',
+      'product_not_in_order',
+      'insufficient_quantity',
+      'refund_failed',
+      'processor_unavailable',
+      'order_state_conflict',
+    ],
+    badValues: {
+      'body.destination': 'invalid_destination',
+      'body.refund_destination': 'invalid_destination',
+    },
+    idempotent: true,
+    tag: 'Orders',
+    summary: 'Refund units of one product of an order, by their frozen share with its tax',
+    examples: {
+      body: { destination: 'Bank Account', quantity: 1 },
+      response: { success: true, new_status: 'partially_refunded', refunded_amount: 271, updated_tax: 35 },
+    },
   },
 })

@@ -1,8 +1,10 @@
+import { consumerLoyaltyRoutes } from './consumer-loyalty.ts'
 import { consumerOrderRoutes } from './consumer-orders.ts'
 import { consumerPaymentRoutes } from './consumer-payments.ts'
 import { consumerProductRoutes } from './consumer-products.ts'
 import { consumerProfileRoutes } from './consumer-profile.ts'
 import { consumerUserRoutes } from './consumer-users.ts'
+import { consumerWalletRoutes } from './consumer-wallet.ts'
 import { demoRoutes } from './demo-routes.ts'
 import { ownerAnalyticsRoutes } from './owner-analytics.ts'
 import { ownerControlRoutes } from './owner-controls.ts'
@@ -23,6 +25,8 @@ export const routes = {
   ...consumerProductRoutes,
   ...consumerOrderRoutes,
   ...consumerPaymentRoutes,
+  ...consumerWalletRoutes,
+  ...consumerLoyaltyRoutes,
   ...rootRoutes,
   ...demoRoutes,
 }

@@ -116,15 +116,16 @@ export class CloudNode {
       }),
       life,
     )
+    const processId = `cloud-${scheduler.time}`
     const gateway = createGateway({
       context,
       openTransport: network.transportFor('cloud', life),
-      processId: `cloud-${scheduler.time}`,
+      processId,
     })
     this.#services = { context, processor, commands: gateway.commands }
     scheduler.plan(life, 0, () => {
       gateway.start()
-      createCommerce(this.#services!).start()
+      createCommerce(this.#services!, processId).start()
     })
   }
 
@@ -185,6 +186,7 @@ export class CloudNode {
       confirmIntent: (ref) => call(() => processor.confirmIntent(ref)),
       cancelIntent: (ref) => call(() => processor.cancelIntent(ref)),
       createRefund: (request) => call(() => processor.createRefund(request)),
+      readRefund: (ref) => call(() => processor.readRefund(ref)),
     }
   }
 

@@ -3,9 +3,10 @@ import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { Tx } from '../../store/database.ts'
 import type { Tables } from '../../store/schema.ts'
-import type { Intent, IntentStatus } from '../processor.ts'
+import type { Intent, IntentStatus, ProcessorRefund } from '../processor.ts'
 
 export type IntentRow = Selectable<Tables['sandbox_intents']>
+export type SandboxRefundRow = Selectable<Tables['sandbox_refunds']>
 
 export async function readIntent(tx: Tx, ref: string): Promise<IntentRow> {
   const row = await tx
@@ -32,29 +33,61 @@ const eventTypes: Partial<Record<IntentStatus, string>> = {
 /** What the sandbox will say of an intent over the webhook, `delayMs` from now. */
 export async function writeEvent(
   tx: Tx,
-  { clock, random }: Runtime,
+  runtime: Runtime,
   intent: IntentRow,
   delayMs: number,
 ): Promise<void> {
   const type = eventTypes[intent.status as IntentStatus]
   if (type === undefined) return
+  await insertEvent(tx, runtime, type, delayMs, {
+    id: intent.id,
+    amount: intent.amount,
+    status: intent.status,
+    decline_code: intent.decline_code,
+    client_secret: intent.client_secret,
+    metadata: JSON.parse(intent.metadata) as unknown,
+  })
+}
+
+export async function readSandboxRefund(tx: Tx, ref: string): Promise<SandboxRefundRow> {
+  const row = await tx
+    .forUpdate(tx.q.selectFrom('sandbox_refunds').selectAll().where('id', '=', ref))
+    .executeTakeFirst()
+  if (!row) throw new Error(`the sandbox has no refund ${ref}`)
+  return row
+}
+
+export const toRefund = ({ id, status, failure_reason }: SandboxRefundRow): ProcessorRefund => ({
+  ref: id,
+  status: status as ProcessorRefund['status'],
+  failureReason: failure_reason,
+})
+
+/** A refund that was under way has arrived, and the sandbox says so. */
+export async function completeRefund(tx: Tx, runtime: Runtime, refund: SandboxRefundRow): Promise<void> {
+  if (refund.status !== 'pending') return
+  const status = 'succeeded'
+  await tx.q.updateTable('sandbox_refunds').set({ status }).where('id', '=', refund.id).execute()
+  await insertEvent(tx, runtime, 'refund.updated', 0, {
+    id: refund.id,
+    amount: refund.amount,
+    status,
+    failure_reason: null,
+    payment_intent: refund.intent_id,
+    metadata: JSON.parse(refund.metadata) as unknown,
+  })
+}
+
+async function insertEvent(
+  tx: Tx,
+  { clock, random }: Runtime,
+  type: string,
+  delayMs: number,
+  object: Record<string, unknown>,
+): Promise<void> {
   const id = `evt_${randomHex(random, 12)}`
   const now = clock.now()
-  const body = JSON.stringify({
-    id,
-    type,
-    created: Math.floor(now / 1000),
-    data: {
-      object: {
-        id: intent.id,
-        amount: intent.amount,
-        status: intent.status,
-        decline_code: intent.decline_code,
-        client_secret: intent.client_secret,
-        metadata: JSON.parse(intent.metadata) as unknown,
-      },
-    },
-  })
+  const body = JSON.stringify({ id, type, created: Math.floor(now / 1000), data: { object } })
   await tx.q
     .insertInto('sandbox_events')
     .values({ id, body, delivered_at: null, attempts: 0, due_at: now + delayMs, created_at: now })

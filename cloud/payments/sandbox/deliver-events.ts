@@ -2,7 +2,7 @@ import type { Cancel } from '../../../protocol/model/runtime.ts'
 import { everyInBackground } from '../../background.ts'
 import type { CloudContext } from '../../context.ts'
 import { signPayload } from '../signature.ts'
-import { moveIntent, readIntent } from './books.ts'
+import { completeRefund, moveIntent, readIntent, readSandboxRefund } from './books.ts'
 
 /** Hands an event to whoever listens; true where it was taken (a 2xx). Never rejects for a listener out of reach. */
 export type DeliverEvent = (body: string, signature: string) => Promise<boolean>
@@ -52,7 +52,7 @@ export async function deliverDueEvents({ context, secret, deliver }: DeliveryOpt
   }
 }
 
-/** Asynchronous payments succeed in the end, and say so by webhook alone. */
+/** Asynchronous payments and refunds succeed in the end, and say so by webhook alone. */
 async function completeProcessing({ db, runtime }: CloudContext): Promise<void> {
   const processing = await db.kysely
     .selectFrom('sandbox_intents')
@@ -64,4 +64,12 @@ async function completeProcessing({ db, runtime }: CloudContext): Promise<void> 
     await db.transact(async (tx) => {
       await moveIntent(tx, runtime, await readIntent(tx, id), ['processing'], 'succeeded', 0)
     })
+  const refunding = await db.kysely
+    .selectFrom('sandbox_refunds')
+    .select('id')
+    .where('status', '=', 'pending')
+    .limit(BATCH)
+    .execute()
+  for (const { id } of refunding)
+    await db.transact(async (tx) => completeRefund(tx, runtime, await readSandboxRefund(tx, id)))
 }

@@ -3,7 +3,15 @@ import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { CloudDatabase, Tx } from '../../store/database.ts'
 import type { CardProcessor, Intent, IntentRequest, ProcessorRefund, RefundRequest } from '../processor.ts'
-import { moveIntent, readIntent, toIntent, writeEvent, type IntentRow } from './books.ts'
+import {
+  moveIntent,
+  readIntent,
+  readSandboxRefund,
+  toIntent,
+  toRefund,
+  writeEvent,
+  type IntentRow,
+} from './books.ts'
 import { cardOf } from './cards.ts'
 
 export interface SandboxOptions {
@@ -55,6 +63,7 @@ export function createSandbox({
         return toIntent(await moveIntent(tx, runtime, intent, from, 'canceled', eventDelayMs))
       }),
     createRefund: (request) => write((tx) => refund(tx, runtime, request)),
+    readRefund: (ref) => write(async (tx) => toRefund(await readSandboxRefund(tx, ref))),
   }
 }
 
@@ -95,45 +104,38 @@ async function intentByKey(tx: Tx, key: string): Promise<Intent> {
   return toIntent(row)
 }
 
-async function refund(
-  tx: Tx,
-  { clock, random }: Runtime,
-  { idempotencyKey, ref, amount }: RefundRequest,
-): Promise<ProcessorRefund> {
+async function refund(tx: Tx, runtime: Runtime, request: RefundRequest): Promise<ProcessorRefund> {
+  const { idempotencyKey, ref, amount } = request
   const intent = await readIntent(tx, ref)
   const known = await tx.q
     .selectFrom('sandbox_refunds')
     .selectAll()
     .where('idempotency_key', '=', idempotencyKey)
     .executeTakeFirst()
-  if (known)
-    return {
-      ref: known.id,
-      status: known.status as ProcessorRefund['status'],
-      failureReason: known.failure_reason,
-    }
+  if (known) return toRefund(known)
   const failureReason = refundFailure(intent, amount)
-  const status = failureReason === null ? 'succeeded' : 'failed'
-  const id = `re_${randomHex(random, 12)}`
-  await tx.q
+  const success = cardOf(intent.method)?.refundsLater ? 'pending' : 'succeeded'
+  const row = await tx.q
     .insertInto('sandbox_refunds')
     .values({
-      id,
+      id: `re_${randomHex(runtime.random, 12)}`,
       idempotency_key: idempotencyKey,
       intent_id: ref,
       amount,
-      status,
+      status: failureReason === null ? success : 'failed',
+      metadata: JSON.stringify(request.metadata),
       failure_reason: failureReason,
-      created_at: clock.now(),
+      created_at: runtime.clock.now(),
     })
-    .execute()
-  if (status === 'succeeded')
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  if (failureReason === null)
     await tx.q
       .updateTable('sandbox_intents')
       .set({ refunded: intent.refunded + amount })
       .where('id', '=', ref)
       .execute()
-  return { ref: id, status, failureReason }
+  return toRefund(row)
 }
 
 function refundFailure(intent: IntentRow, amount: number): string | null {

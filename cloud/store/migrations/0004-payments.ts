@@ -69,7 +69,7 @@ export const payments: CloudMigration = {
       idempotency_key ${text} not null unique,
       amount ${int} not null check (amount > 0),
       refunded ${int} not null check (refunded >= 0 and refunded <= amount),
-      method ${text} not null,
+      method ${text},
       status ${text} not null,
       decline_code ${text},
       client_secret ${text} not null,
@@ -82,6 +82,7 @@ export const payments: CloudMigration = {
       intent_id ${text} not null references sandbox_intents (id),
       amount ${int} not null check (amount > 0),
       status ${text} not null,
+      metadata ${text} not null,
       failure_reason ${text},
       created_at ${int} not null
     ) ${end}`,

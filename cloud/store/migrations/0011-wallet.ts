@@ -56,7 +56,7 @@ export const wallet: CloudMigration = {
       user_id ${int} not null references users (id),
       order_id ${int} not null references orders (id),
       kind ${text} not null check (kind in ('earned', 'refunded')),
-      points ${int} not null check (points <> 0),
+      points ${int} not null check (points <> 0 or kind = 'earned'),
       points_after ${int} not null check (points_after >= 0),
       cents_per_point ${int} not null check (cents_per_point > 0),
       created_at ${int} not null

@@ -7,7 +7,8 @@ export interface SandboxTables {
     idempotency_key: Fixed<string>
     amount: Fixed<number>
     refunded: number
-    method: Fixed<string>
+    /** Null: left to its customer. */
+    method: Fixed<string | null>
     status: string
     decline_code: string | null
     client_secret: Fixed<string>
@@ -19,7 +20,8 @@ export interface SandboxTables {
     idempotency_key: Fixed<string>
     intent_id: Fixed<string>
     amount: Fixed<number>
-    status: Fixed<string>
+    status: string
+    metadata: Fixed<string>
     failure_reason: Fixed<string | null>
     created_at: Fixed<Instant>
   }

@@ -227,7 +227,7 @@ onEachDatabase('money', (open) => {
       wrapProcessor: (sandbox) => ({
         ...sandbox,
         createIntent(request) {
-          if (request.metadata.order_id === 1) return Promise.reject(new Error('nonsense'))
+          if (request.idempotencyKey === 'pay:1') return Promise.reject(new Error('nonsense'))
           return sandbox.createIntent(request)
         },
       }),

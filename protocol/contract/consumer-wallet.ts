@@ -1,0 +1,141 @@
+import { z } from 'zod'
+import { Cents, Id, Timestamp } from './fields.ts'
+import { PaymentResult } from './order-objects.ts'
+import { defineRoutes } from './route.ts'
+
+/** Contract §9. `pending_cents`: deposits of which the processor has not reported yet. */
+export const WalletBalance = z
+  .object({ balance_cents: Cents, pending_cents: Cents, currency: z.string() })
+  .meta({ id: 'WalletBalance' })
+export type WalletBalance = z.infer<typeof WalletBalance>
+
+/** Contract §9. What the contract marks with `?` is always present here, and null where there is nothing to say. */
+export const WalletTransaction = z
+  .object({
+    id: Id,
+    type: z.enum(['deposit', 'debit', 'refund', 'adjustment']),
+    /** Signed. */
+    amount_cents: Cents,
+    /** Null while the balance has not moved. */
+    balance_after_cents: Cents.nullable(),
+    status: z.enum(['pending', 'completed', 'failed', 'canceled']),
+    order_id: Id.nullable(),
+    payment_intent_id: z.string().nullable(),
+    description: z.string(),
+    created_at: Timestamp,
+  })
+  .meta({ id: 'WalletTransaction' })
+export type WalletTransaction = z.infer<typeof WalletTransaction>
+
+export const DepositResponse = z
+  .object({
+    /** The `id` of the deposit among the transactions. */
+    transaction_id: Id,
+    payment_intent_id: z.string(),
+    client_secret: z.string(),
+    status: z.literal('pending'),
+    amount_cents: Cents,
+  })
+  .meta({ id: 'DepositResponse' })
+export type DepositResponse = z.infer<typeof DepositResponse>
+
+const common = { interface: 'consumer', auth: { kind: 'user' }, tag: 'Wallet' } as const
+
+/** C §4.6, contract §10. */
+export const consumerWalletRoutes = defineRoutes({
+  'consumer.wallet.balance': {
+    ...common,
+    method: 'GET',
+    path: '/users/wallet/balance',
+    rate: 'standard',
+    response: WalletBalance,
+    summary: 'The balance of the prepaid wallet',
+    examples: { response: { balance_cents: 2500, pending_cents: 1000, currency: 'USD' } },
+  },
+  'consumer.wallet.deposit': {
+    ...common,
+    method: 'POST',
+    path: '/users/wallet/deposit',
+    rate: 'payment',
+    body: z.object({
+      /** 100 to 50000, where the operator has not set other bounds. */
+      amount_cents: z.int().min(1).max(100_000_000),
+      /** Where absent, the customer chooses one in the processor's own form, with the `client_secret`. */
+      payment_method_id: z.string().min(1).max(255).optional(),
+    }),
+    response: DepositResponse,
+    errors: ['payment_method_not_found', 'card_declined', 'payment_failed', 'processor_unavailable'],
+    idempotent: true,
+    summary: 'Begin a deposit: creates a payment intent at the card processor',
+    description:
+      'The wallet is credited when the processor’s webhook reports the payment’s success, and not by this call. The amount is 100 to 50000 cents unless the operator has set other bounds.',
+    examples: {
+      body: { amount_cents: 2500, payment_method_id: 'pm_card_visa' },
+      response: {
+        transaction_id: 1,
+        payment_intent_id: 'pi_1',
+        client_secret: 'pi_1_secret_1',
+        status: 'pending',
+        amount_cents: 2500,
+      },
+    },
+  },
+  'consumer.wallet.transactions': {
+    ...common,
+    method: 'GET',
+    path: '/users/wallet/transactions',
+    rate: 'standard',
+    query: z.object({
+      limit: z.int().min(1).max(100).default(50),
+      offset: z.int().min(0).max(1_000_000).default(0),
+    }),
+    response: z.array(WalletTransaction),
+    summary: 'What has moved the wallet, newest first',
+    examples: {
+      response: [
+        {
+          id: 2,
+          type: 'debit',
+          amount_cents: -541,
+          balance_after_cents: 1959,
+          status: 'completed',
+          order_id: 7,
+          payment_intent_id: null,
+          description: 'Payment of order 7',
+          created_at: '2026-01-02T03:04:05.000Z',
+        },
+      ],
+    },
+  },
+  'consumer.wallet.debit': {
+    ...common,
+    method: 'POST',
+    path: '/users/wallet/debit',
+    rate: 'payment',
+    body: z.object({
+      order_id: Id,
+      /** Cents that the customer was shown; another total is answered with `total_changed`. */
+      expected_total: Cents.optional(),
+    }),
+    response: PaymentResult,
+    errors: [
+      'order_not_found',
+      'order_already_paid',
+      'order_not_editable',
+      'order_state_conflict',
+      'total_changed',
+      'insufficient_stock',
+      'hub_not_accepting_orders',
+      'no_bin_available',
+      'insufficient_funds',
+      'card_declined',
+      'payment_failed',
+      'processor_unavailable',
+    ],
+    idempotent: true,
+    summary: 'Pay an order from the wallet',
+    description:
+      'The order goes to the hub as with any payment. A card payment of the same order that waits for its customer is given up first; of one whose outcome is not known yet this tells the outcome.',
+    examples: { body: { order_id: 1, expected_total: 541 } },
+  },
+})
