@@ -65,6 +65,7 @@ function addOrder(books: Books, { seeded, chance, users, ids }: PastOptions, at:
       quantity,
       originalPrice: product.price,
       markdownPercent: product.markdown,
+      discount: 0,
     })),
     seeded.hub.taxBasisPoints,
   )

@@ -2,6 +2,7 @@ import type { QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
 import type { OrderCause } from '../../protocol/model/order-status.ts'
 import { availableOf, reserve } from '../catalogue/availability.ts'
 import type { CloudContext } from '../context.ts'
+import { completeRedemptions, putBackRedemptions, redeem } from '../deals/redemptions.ts'
 import { hubState } from '../gateway/hub-state.ts'
 import { enqueue } from '../gateway/outbox.ts'
 import { ApiError, type ErrorDetails } from '../http/api-error.ts'
@@ -10,40 +11,7 @@ import type { Queries, Tx } from '../store/database.ts'
 import { hubIntake, type Intake } from './intake.ts'
 import { moveOrder, releasePromises } from './move-order.ts'
 import type { OrderRow } from './order-rows.ts'
-import { priceOrder, type PricedOrder } from './pricing.ts'
-
-/** A cart line with its product, by line id. */
-export function cartLines(q: Queries, orderId: number) {
-  return q
-    .selectFrom('order_items as i')
-    .innerJoin('products as p', 'p.id', 'i.product_id')
-    .where('i.order_id', '=', orderId)
-    .orderBy('i.id')
-    .select([
-      'i.id',
-      'i.product_id',
-      'i.qty',
-      'p.name',
-      'p.upc',
-      'p.image_url',
-      'p.original_price',
-      'p.markdown_percent',
-      'p.purchase_price',
-    ])
-    .execute()
-}
-export type CartLine = Awaited<ReturnType<typeof cartLines>>[number]
-
-export function priceCart(lines: readonly CartLine[], taxBasisPoints: number): PricedOrder {
-  return priceOrder(
-    lines.map((line) => ({
-      quantity: line.qty,
-      originalPrice: line.original_price,
-      markdownPercent: line.markdown_percent,
-    })),
-    taxBasisPoints,
-  )
-}
+import { cartLines, priceToFreeze, type CartLine, type PricedCart } from './price-cart.ts'
 
 interface Obstacle {
   code: ErrorCode
@@ -80,13 +48,13 @@ export interface FreezeOptions {
   expectedTotal?: number | undefined
 }
 
-/** Freezes a cart with its prices, promises its stock, and moves it to PENDING_PAYMENT. */
+/** Freezes a cart with its prices and deals, promises its stock, and moves it to PENDING_PAYMENT. */
 export async function freezeOrder(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
   { claim, expectedTotal }: FreezeOptions,
-): Promise<PricedOrder> {
+): Promise<PricedCart> {
   const lines = await cartLines(tx.q, order.id)
   // Claims of one hub come one after the other, so that no two find the same bin free.
   if (claim) await tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', order.hub_id)).execute()
@@ -99,7 +67,7 @@ export async function freezeOrder(
       obstacle.code === 'validation_error' ? 'The order has no items.' : undefined,
       obstacle.details,
     )
-  const priced = priceCart(lines, intake.taxBasisPoints)
+  const priced = await priceToFreeze(tx, context, order, lines)
   if (expectedTotal !== undefined && expectedTotal !== priced.total)
     throw new ApiError('total_changed', undefined, { total: priced.total })
   const shortages = await reserve(
@@ -108,12 +76,14 @@ export async function freezeOrder(
   )
   if (shortages.length > 0) throw new ApiError('insufficient_stock', undefined, { items: shortages })
   await freezeLines(tx, lines, priced)
+  await redeem(tx, context, order, priced.plan.applications)
   const bin = claim ? bins[0]! : null
   await moveOrder(tx, context, order, 'checkout', {
     total_price_original: priced.totalOriginal,
     total_price_discounted: priced.totalDiscounted,
     tax_total: priced.taxTotal,
     total: priced.total,
+    deals: JSON.stringify(priced.deals),
     reserved_bin: bin,
     open_when_ready: claim ? 1 : 0,
     bins: JSON.stringify(bin === null ? [] : [bin]),
@@ -121,7 +91,7 @@ export async function freezeOrder(
   return priced
 }
 
-async function freezeLines(tx: Tx, lines: readonly CartLine[], priced: PricedOrder): Promise<void> {
+async function freezeLines(tx: Tx, lines: readonly CartLine[], priced: PricedCart): Promise<void> {
   for (const [index, line] of lines.entries()) {
     const price = priced.lines[index]!
     await tx.q
@@ -142,7 +112,7 @@ async function freezeLines(tx: Tx, lines: readonly CartLine[], priced: PricedOrd
   }
 }
 
-/** Makes a cart of a frozen order again: stock and bin are free, prices are the products'. */
+/** Makes a cart of a frozen order again: stock, bin and deals are free, prices are the products'. */
 export async function unfreezeOrder(
   tx: Tx,
   context: CloudContext,
@@ -154,11 +124,13 @@ export async function unfreezeOrder(
     total_price_discounted: null,
     tax_total: null,
     total: null,
+    deals: null,
     reserved_bin: null,
     open_when_ready: 0,
     bins: '[]',
   })
   if (step.kind !== 'moved') return
+  await putBackRedemptions(tx, context, order.id)
   await releasePromises(tx, order.id)
   await tx.q
     .updateTable('order_items')
@@ -200,5 +172,7 @@ export async function queueOrder(tx: Tx, context: CloudContext, order: OrderRow)
     queued_order: JSON.stringify(queued),
     queued_at: now,
   })
-  if (step.kind === 'moved') await enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })
+  if (step.kind !== 'moved') return
+  await completeRedemptions(tx, context, order.id)
+  await enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })
 }

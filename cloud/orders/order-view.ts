@@ -1,13 +1,15 @@
 import type { z } from 'zod'
 import type { PaymentStatus } from '../../protocol/contract/fields.ts'
-import type { Order, OrderItem } from '../../protocol/contract/order-objects.ts'
+import { Order, type OrderItem } from '../../protocol/contract/order-objects.ts'
 import { orderStatusName, OrderStatus } from '../../protocol/model/order-status.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries } from '../store/database.ts'
-import { cartLines, priceCart } from './checkout.ts'
 import { parseBins, readOwnOrder, type ItemRow, type OrderKey, type OrderRow } from './order-rows.ts'
+import { cartLines, priceCart } from './price-cart.ts'
 import { queuePlace } from './queue-position.ts'
 import { timestamp, timestampOrNull } from './timestamps.ts'
+
+const Deals = Order.shape.deals
 
 type Context = Pick<CloudContext, 'runtime' | 'settings'>
 
@@ -30,7 +32,12 @@ export async function viewOrders(
   const views: Order[] = []
   for (const order of orders)
     views.push(
-      await view(q, context, order, order.total === null ? await cart(q, order) : frozen(order, frozenItems)),
+      await view(
+        q,
+        context,
+        order,
+        order.total === null ? await cart(q, context, order) : frozen(order, frozenItems),
+      ),
     )
   return views
 }
@@ -39,7 +46,7 @@ async function view(
   q: Queries,
   context: Context,
   order: OrderRow,
-  { items, totals }: Contents,
+  { items, totals, deals }: Contents,
 ): Promise<Order> {
   const place = await queuePlace(q, context, order)
   const isUnpaid = order.processing_status <= OrderStatus.PENDING_PAYMENT
@@ -54,7 +61,7 @@ async function view(
     ...totals,
     discount_total: totals.total_price_original - totals.total_price_discounted,
     currency: order.currency,
-    deals: [],
+    deals,
     bins: parseBins(order.bins),
     queue_position: place.position,
     expires_at: isUnpaid ? timestamp(order.updated_at + context.settings.idleOrderMs) : null,
@@ -73,17 +80,13 @@ type Totals = Pick<Order, 'total_price_original' | 'total_price_discounted' | 't
 interface Contents {
   items: OrderItem[]
   totals: Totals
+  deals: Order['deals']
 }
 
 /** What paying would freeze now. */
-async function cart(q: Queries, order: OrderRow): Promise<Contents> {
-  const hub = await q
-    .selectFrom('hubs')
-    .select('tax_basis_points')
-    .where('id', '=', order.hub_id)
-    .executeTakeFirstOrThrow()
+async function cart(q: Queries, context: Context, order: OrderRow): Promise<Contents> {
   const lines = await cartLines(q, order.id)
-  const priced = priceCart(lines, hub.tax_basis_points)
+  const priced = await priceCart(q, context, order, lines)
   return {
     items: lines.map((line, index) => ({
       order_item_id: line.id,
@@ -106,6 +109,7 @@ async function cart(q: Queries, order: OrderRow): Promise<Contents> {
       tax_total: priced.taxTotal,
       total: priced.total,
     },
+    deals: priced.deals,
   }
 }
 
@@ -139,5 +143,6 @@ function frozen(order: OrderRow, items: readonly ItemRow[]): Contents {
       tax_total: order.tax_total!,
       total: order.total!,
     },
+    deals: order.deals === null ? [] : Deals.parse(JSON.parse(order.deals)),
   }
 }

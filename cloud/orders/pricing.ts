@@ -5,6 +5,8 @@ export interface PriceableLine {
   quantity: number
   originalPrice: number
   markdownPercent: number
+  /** What deals take off the whole line, after the markdown. */
+  discount: number
 }
 
 /** Per unit, and of the whole line without (`net`) and with its `tax`. Integer cents. */
@@ -27,9 +29,9 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 
 /** Prices an order: tax on each line's net, rounded half up per line; every total is a sum of lines. */
 export function priceOrder(lines: readonly PriceableLine[], taxBasisPoints: number): PricedOrder {
-  const priced = lines.map(({ quantity, originalPrice, markdownPercent }) => {
+  const priced = lines.map(({ quantity, originalPrice, markdownPercent, discount }) => {
     const unitPrice = discountedPrice(originalPrice, markdownPercent)
-    const net = unitPrice * quantity
+    const net = unitPrice * quantity - discount
     return { unitPriceOriginal: originalPrice, unitPrice, net, tax: taxOn(net, taxBasisPoints) }
   })
   const totalDiscounted = sum(priced.map(({ net }) => net))
@@ -50,7 +52,8 @@ export function taxOn(net: number, basisPoints: number): number {
 
 /**
  * What `quantity` units of a line of `of` units are worth when `before` units have been refunded already. Shares of one
- * line add up to exactly its frozen amount, in whatever portions they are taken; nothing is prorated twice.
+ * line add up to exactly its frozen amount, in whatever portions they are taken; nothing is prorated twice. Where a deal
+ * made some of a line's units cheaper, each has its share of the line all the same: which of them dropped, nobody can say.
  */
 export function unitShare(amount: number, of: number, before: number, quantity: number): number {
   const upTo = (units: number): number => Math.floor((amount * units) / of)

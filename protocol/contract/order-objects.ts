@@ -20,6 +20,7 @@ export const OrderItem = z
     unit_price_original: Cents,
     /** Per unit, after the product's own markdown. */
     price: Cents,
+    /** Of the whole line, after deals; without tax. */
     line_total: Cents,
     /** All of the line has dropped. */
     dropped: z.boolean(),
@@ -43,10 +44,12 @@ export const Order = z
     items: z.array(OrderItem),
     total_price_original: Cents,
     total_price_discounted: Cents,
+    /** Markdowns and deals. */
     discount_total: Cents,
     tax_total: Cents,
     total: Cents,
     currency: z.string(),
+    /** Applied by themselves; what they save is off the totals. */
     deals: z.array(z.object({ deal_id: Id, name: z.string(), savings: Cents })),
     bins: z.array(BinNumber),
     queue_position: z.int().nullable(),

@@ -3,11 +3,20 @@ import { expect, test } from 'vitest'
 import { discountedPrice } from '../../../cloud/catalogue/price.ts'
 import { priceOrder, taxOn, unitShare } from '../../../cloud/orders/pricing.ts'
 
-const line = fc.record({
-  quantity: fc.integer({ min: 1, max: 1000 }),
-  originalPrice: fc.integer({ min: 1, max: 1_000_000 }),
-  markdownPercent: fc.integer({ min: 0, max: 99 }),
-})
+const line = fc
+  .record({
+    quantity: fc.integer({ min: 1, max: 1000 }),
+    originalPrice: fc.integer({ min: 1, max: 1_000_000 }),
+    markdownPercent: fc.integer({ min: 0, max: 99 }),
+    /** Per mille of the line. */
+    deal: fc.integer({ min: 0, max: 1000 }),
+  })
+  .map(({ deal, ...rest }) => ({
+    ...rest,
+    discount: Math.floor(
+      (discountedPrice(rest.originalPrice, rest.markdownPercent) * rest.quantity * deal) / 1000,
+    ),
+  }))
 const taxRate = fc.integer({ min: 0, max: 3000 })
 
 test('a markdown is rounded half up', () => {
@@ -35,7 +44,7 @@ test('prices are integer cents, totals are sums of lines, and nothing is negativ
       expect(order.totalDiscounted).toBeLessThanOrEqual(order.totalOriginal)
       for (const [index, priced] of order.lines.entries()) {
         expect(Number.isSafeInteger(priced.net) && priced.net >= 0 && priced.tax >= 0).toBe(true)
-        expect(priced.net).toBe(priced.unitPrice * lines[index]!.quantity)
+        expect(priced.net).toBe(priced.unitPrice * lines[index]!.quantity - lines[index]!.discount)
         expect(Math.abs(priced.tax - (priced.net * rate) / 10_000)).toBeLessThanOrEqual(0.5)
       }
     }),
