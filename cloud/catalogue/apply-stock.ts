@@ -5,7 +5,8 @@ import type { CloudContext } from '../context.ts'
 import type { Tx } from '../store/database.ts'
 import { consumePromises } from './consume-promises.ts'
 import { insertLedger, type LedgerRow } from './stock-ledger.ts'
-import { setFacings, type FacingQuantity } from './stock-facings.ts'
+import { settleCounts } from './stock-counts.ts'
+import { setFacings, sumProducts, type FacingQuantity } from './stock-facings.ts'
 
 /**
  * Mirrors a run of a hub's stock entries, oldest first, with a handful of statements however many there are. The shelf
@@ -32,7 +33,9 @@ export async function applyStockEntries(
       delta,
     })
   })
+  const counted = await settleCounts(tx, hubId, entries, runtime.clock.now())
   const before = await setFacings(tx, hubId, [...shelves.values()])
+  await sumProducts(tx, counted)
   await insertCorrections(tx, hubId, runtime, Math.round(entries.at(-1)!.at), before)
   const drops = entries.filter((entry, index) => entry.kind === 'stock.dropped' && isNew(rows[index]!))
   await consumePromises(tx, hubId, drops as Extract<StockEntry, { kind: 'stock.dropped' }>[])

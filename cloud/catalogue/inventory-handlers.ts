@@ -1,31 +1,70 @@
 import type { CloudContext } from '../context.ts'
+import { ApiError } from '../http/api-error.ts'
 import type { Handlers } from '../http/handler.ts'
-import { discountedPrice } from './price.ts'
+import { hasPlace } from '../hubs/layout.ts'
+import { inventoryRows, listedProduct, ownerProduct } from './inventory-view.ts'
+import { countProduct, updateProduct, type ProductRequest } from './update-product.ts'
 
-/** O §4.2. The stock is what the hub's ledger last said, promised or not. */
-export const inventoryHandlers = ({ db }: CloudContext): Handlers<'owner.inventory.list'> => ({
-  'owner.inventory.list': async ({ query }) => {
-    const rows = await db.kysely
-      .selectFrom('products')
-      .innerJoin('categories', 'categories.id', 'products.category_id')
-      .where('products.hub_id', '=', query.hub_id)
-      .where('products.is_active', '=', 1)
-      .orderBy('products.id')
-      .selectAll('products')
-      .select('categories.name as category')
-      .execute()
-    return rows.map((row) => ({
-      id: row.id,
-      name: row.name,
-      upc: row.upc,
-      quantity: row.quantity,
-      original_price: row.original_price,
-      discounted_price: discountedPrice(row.original_price, row.markdown_percent),
-      purchase_price: row.purchase_price,
-      cabinet: row.cabinet,
-      shelf: row.shelf,
-      row: row.row,
-      category: row.category,
-    }))
-  },
+/** O §4.2. */
+export function inventoryHandlers(
+  context: CloudContext,
+): Handlers<
+  | 'owner.inventory.list'
+  | 'owner.inventory.lookup'
+  | 'owner.inventory.update_quantity'
+  | 'owner.inventory.update_price'
+  | 'owner.inventory.update_purchase_price'
+  | 'owner.inventory.update_upc'
+> {
+  const q = context.db.kysely
+  return {
+    async 'owner.inventory.list'({ query }) {
+      const rows = await inventoryRows(q)
+        .where('products.hub_id', '=', query.hub_id)
+        .orderBy('products.id')
+        .execute()
+      return rows.map(listedProduct)
+    },
+    async 'owner.inventory.lookup'({ query }) {
+      const { hub_id: hubId, cabinet, shelf, row } = query
+      if (!(await hasPlace(q, hubId, { cabinet, shelf, row }))) throw new ApiError('invalid_location')
+      const product = await inventoryRows(q)
+        .innerJoin('facings', 'facings.product_id', 'products.id')
+        .where('facings.hub_id', '=', hubId)
+        .where('facings.cabinet', '=', cabinet)
+        .where('facings.shelf', '=', shelf)
+        .where('facings.row', '=', row)
+        .executeTakeFirst()
+      if (!product) throw new ApiError('product_not_found', 'Nothing has this place.')
+      const { cabinet: _c, shelf: _s, row: _r, ...rest } = ownerProduct(product)
+      return rest
+    },
+    'owner.inventory.update_quantity': async ({ params, body, credential }) => ({
+      data: await countProduct(context, { productId: params.product_id, credential }, body.quantity),
+    }),
+    'owner.inventory.update_price': async ({ params, body, credential }) => ({
+      data: await updateProduct(context, of(params, credential), {
+        action: 'inventory.update_price',
+        value: { original_price: body.price },
+      }),
+    }),
+    'owner.inventory.update_purchase_price': async ({ params, body, credential }) => ({
+      data: await updateProduct(context, of(params, credential), {
+        action: 'inventory.update_purchase_price',
+        value: { purchase_price: body.purchase_price },
+      }),
+    }),
+    async 'owner.inventory.update_upc'({ params, body, credential }) {
+      const { id, upc } = await updateProduct(context, of(params, credential), {
+        action: 'inventory.update_upc',
+        value: { upc: body.upc },
+      })
+      return { success: true, data: { id, upc } }
+    },
+  }
+}
+
+const of = (params: { product_id: number }, credential: ProductRequest['credential']): ProductRequest => ({
+  productId: params.product_id,
+  credential,
 })

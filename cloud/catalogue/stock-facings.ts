@@ -79,7 +79,11 @@ export async function setFacings<F extends FacingQuantity>(
   return written
 }
 
-async function sumProducts(tx: Tx, productIds: readonly number[]): Promise<void> {
+/**
+ * Writes what products have on the shelf: the sum of their facings, or a count that its hub has not confirmed yet with what
+ * has moved since it was typed (design §2).
+ */
+export async function sumProducts(tx: Tx, productIds: readonly number[]): Promise<void> {
   const source = recordset(
     tx.kind,
     { id: 'int' },
@@ -87,7 +91,13 @@ async function sumProducts(tx: Tx, productIds: readonly number[]): Promise<void>
   )
   await sql`
     update products
-    set quantity = (select coalesce(sum(f.quantity), 0) from facings as f where f.product_id = products.id)
+    set quantity = coalesce(
+      (select c.quantity + coalesce((
+          select sum(l.delta) from stock_ledger as l
+          where l.id > c.ledger_from and l.product_id = c.product_id and l.hub_id = c.hub_id
+            and l.at > c.counted_at and l.kind in ('dropped', 'restocked')), 0)
+        from stock_counts as c where c.product_id = products.id and c.settled_at is null),
+      (select coalesce(sum(f.quantity), 0) from facings as f where f.product_id = products.id))
     from ${source}
     where products.id = r.id`.execute(tx.q)
 }

@@ -1,23 +1,18 @@
+import { z } from 'zod'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
-import { BinHealth, type HubHealth } from '../../protocol/mqtt/session.ts'
+import type { CommandBody } from '../../protocol/mqtt/command.ts'
+import { BinHealth } from '../../protocol/mqtt/session.ts'
 import { appendAudit } from '../audit/audit.ts'
-import type { OwnerCredential } from '../credentials/credential.ts'
 import { requireHub } from '../credentials/hub-access.ts'
-import { hubState, type HubState } from '../gateway/hub-state.ts'
 import { ApiError } from '../http/api-error.ts'
 import type { Handlers } from '../http/handler.ts'
 import { timestamp } from '../orders/timestamps.ts'
 import { confirmExternal } from '../payments/confirm-external.ts'
 import { sendAudited, type ControlServices } from './audited-command.ts'
+import { ok } from './control-result.ts'
+import { binOf, requireBin, type BinRequest } from './devices.ts'
 import { hardwareError } from './hardware-error.ts'
-
-type Motion = 'open_bin' | 'close_bin' | 'raise_bin' | 'lower_bin'
-
-interface BinRequest {
-  query: { bin: number; hub: number }
-  credential: OwnerCredential
-}
 
 /** O §4.6, contract §6. */
 export function controlHandlers(
@@ -28,32 +23,29 @@ export function controlHandlers(
   | 'owner.controls.raise_bin'
   | 'owner.controls.lower_bin'
   | 'owner.controls.get_bin_status'
+  | 'owner.controls.cycle_bin'
+  | 'owner.controls.reconnect_bin'
 > {
   const { context } = services
   const { runtime, db } = context
 
-  /** The hub as it was last heard, if it has such a bin. That the credential reaches it is known by now. */
-  async function requireBin({ query }: BinRequest): Promise<HubState> {
-    const now = runtime.clock.now()
-    const state = await hubState(db.kysely, query.hub, now, context.settings.onlineWithinMs)
-    if (state.health && !binOf(state.health, query.bin)) throw new ApiError('bin_not_found')
-    return state
-  }
-
-  async function move(name: Motion, { query, credential }: BinRequest) {
-    const body = { name, bin: query.bin } as const
+  async function send({ query, credential }: BinRequest, body: CommandBody) {
     const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
-    if (outcome.kind !== 'executed') throw hardwareError(outcome)
-    return { command_id: outcome.commandId, duration_ms: outcome.durationMs, data: outcome.data }
+    if (outcome.kind !== 'executed') throw hardwareError(outcome, 'bin_not_found')
+    return {
+      command_id: outcome.commandId,
+      duration_ms: Math.round(outcome.durationMs),
+      data: outcome.data,
+    }
   }
 
   async function moveDoor(name: 'open_bin' | 'close_bin', request: BinRequest) {
-    const { data, ...rest } = await move(name, request)
+    const { data, ...rest } = await send(request, { name, bin: request.query.bin })
     return ok(200, { ...rest, door: BinHealth.shape.door.catch('unknown').parse(data['door']) })
   }
 
   async function moveLift(name: 'raise_bin' | 'lower_bin', request: BinRequest) {
-    const { data, ...rest } = await move(name, request)
+    const { data, ...rest } = await send(request, { name, bin: request.query.bin })
     return ok(200, { ...rest, lift: BinHealth.shape.lift.catch('unknown').parse(data['lift']) })
   }
 
@@ -76,44 +68,50 @@ export function controlHandlers(
 
   return {
     async 'owner.controls.open_bin'(request) {
-      await requireBin(request)
+      await requireBin(context, request.query)
       return (await confirm(request)) ?? moveDoor('open_bin', request)
     },
     async 'owner.controls.close_bin'(request) {
-      await requireBin(request)
+      await requireBin(context, request.query)
       return moveDoor('close_bin', request)
     },
     async 'owner.controls.raise_bin'(request) {
-      await requireBin(request)
+      await requireBin(context, request.query)
       return moveLift('raise_bin', request)
     },
     async 'owner.controls.lower_bin'(request) {
-      await requireBin(request)
+      await requireBin(context, request.query)
       return moveLift('lower_bin', request)
     },
+    async 'owner.controls.cycle_bin'(request) {
+      const { bin, num_cycles: cycles } = request.query
+      await requireBin(context, request.query)
+      const { data } = await send(request, { name: 'cycle_bin', bin, cycles })
+      return ok(200, { cycles_completed: z.int().catch(cycles).parse(data['cycles_completed']) })
+    },
+    async 'owner.controls.reconnect_bin'(request) {
+      await requireBin(context, request.query)
+      const { data: _, ...rest } = await send(request, { name: 'reconnect_bin', bin: request.query.bin })
+      return ok(200, { ...rest, connected: true as const })
+    },
     async 'owner.controls.get_bin_status'(request) {
-      const state = await requireBin(request)
+      const state = await requireBin(context, request.query)
       const { query, credential } = request
       const body = { name: 'get_bin_status', bin: query.bin } as const
       const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
       if (outcome.kind === 'executed') return ok(200, live(outcome.data, runtime.clock.now()))
-      if (outcome.kind !== 'offline') throw hardwareError(outcome)
+      if (outcome.kind !== 'offline') throw hardwareError(outcome, 'bin_not_found')
       const known = state.health ? binOf(state.health, query.bin) : undefined
       const hub = await requireHub(db.kysely, credential, query.hub)
       const disabled = (JSON.parse(hub.disabled_bins) as number[]).includes(query.bin)
       const bin = known ?? unheard(query.bin, !disabled)
-      return ok(200, binStatus({ ...bin, status: 'offline' }, state.healthAt ?? runtime.clock.now()))
+      return ok(
+        200,
+        binStatus({ ...bin, enabled: !disabled, status: 'offline' }, state.healthAt ?? runtime.clock.now()),
+      )
     },
   }
 }
-
-const ok = <Status extends 200 | 202, Data>(status_code: Status, response_data: Data) => ({
-  status: 'ok' as const,
-  result: { success: true, status_code, response_data },
-})
-
-const binOf = (health: HubHealth, number: number): BinHealth | undefined =>
-  health.bins.find((bin) => bin.bin_number === number)
 
 /** What the hub answered; it is its fault if that is no status. */
 function live(data: Record<string, unknown>, now: number) {

@@ -20,8 +20,14 @@ const reasons: Record<string, HardwareReason> = {
 
 export type Unexecuted = Exclude<CommandOutcome, { kind: 'executed' }>
 
-/** The error that a command which was not executed, or not as far as is known, is answered with (contract §6). */
-export function hardwareError(outcome: Unexecuted): ApiError {
+/**
+ * The error that a command which was not executed, or not as far as is known, is answered with (contract §6). `absent`: the
+ * code for a device that the hub says it does not have.
+ */
+export function hardwareError(
+  outcome: Unexecuted,
+  absent: 'bin_not_found' | 'fridge_not_found' | 'hardware_error' = 'hardware_error',
+): ApiError {
   switch (outcome.kind) {
     case 'offline':
       return new ApiError('hardware_error', 'The hub is offline. Nothing was sent.', { reason: 'offline' })
@@ -37,14 +43,19 @@ export function hardwareError(outcome: Unexecuted): ApiError {
       )
     case 'refused':
     case 'failed':
-      if (outcome.reason === 'not_found') return new ApiError('bin_not_found')
+      if (outcome.reason === 'not_found' && absent !== 'hardware_error') return new ApiError(absent)
       return new ApiError('hardware_error', undefined, {
         reason: hardwareReason(outcome),
         command_id: outcome.commandId,
         outcome: outcome.kind,
+        ...cyclesOf(outcome.data),
       })
   }
 }
+
+/** How often a door had opened and closed before it failed. */
+const cyclesOf = (data: Record<string, unknown> | null) =>
+  typeof data?.['cycles_completed'] === 'number' && { cycles_completed: data['cycles_completed'] }
 
 /** The same in one word. */
 export function hardwareReason(outcome: Unexecuted): HardwareReason {

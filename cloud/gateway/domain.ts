@@ -1,4 +1,4 @@
-import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
+import type { CloudEntry, StockCount } from '../../protocol/mqtt/cloud-entries.ts'
 import type {
   OperationEntry,
   OrderEntry,
@@ -7,6 +7,7 @@ import type {
 } from '../../protocol/mqtt/hub-entries.ts'
 import { applyOperationEntry } from '../catalogue/apply-operation.ts'
 import { applySnapshot, applyStockEntries } from '../catalogue/apply-stock.ts'
+import { pendingCounts } from '../catalogue/stock-counts.ts'
 import type { CloudContext } from '../context.ts'
 import { applyOrderEntry } from '../orders/apply-hub-entry.ts'
 import { snapshotOrders } from '../orders/snapshot-orders.ts'
@@ -31,6 +32,8 @@ export interface HubDomain {
   applySnapshot(tx: Tx, context: CloudContext, hubId: number, entry: SnapshotEntry): Promise<void>
   /** The orders that a hub has to do with, for the snapshot that begins an epoch of its outbox. */
   snapshotOrders(tx: Tx, hubId: number): Promise<Snapshot['orders']>
+  /** The counts of stock that it is not known to have taken in, for the same. */
+  pendingCounts(tx: Tx, hubId: number): Promise<StockCount[]>
 }
 
 /** The domain itself. */
@@ -40,4 +43,5 @@ export const hubDomain: HubDomain = {
   applyOperationEntry,
   applySnapshot,
   snapshotOrders,
+  pendingCounts,
 }

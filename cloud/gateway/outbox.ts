@@ -8,9 +8,10 @@ export const NO_EPOCH = '0'.repeat(32)
 /**
  * Adds an entry to a hub's outbox stream, in the caller's transaction, with the rows that it reports (design §4). The
  * hub's outbox row stays locked to the end of the transaction, so that sequence numbers have no gaps and a snapshot
- * (`new-epoch.ts`) is made either before the transaction or after it.
+ * (`adopt-outbox.ts`) is made either before the transaction or after it. Returns where the entry stands; null for a hub
+ * that has never said hello.
  */
-export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise<void> {
+export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise<OutboxPlace | null> {
   const outbox = await tx.q
     .insertInto('hub_outboxes')
     .values({ hub_id: hubId, epoch: NO_EPOCH, base: 0, base_tag: 0, last: 0 })
@@ -26,11 +27,18 @@ export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise
     )
     .returning(['epoch', 'base', 'base_tag', 'last'])
     .executeTakeFirstOrThrow()
-  if (outbox.epoch === NO_EPOCH) return
+  if (outbox.epoch === NO_EPOCH) return null
   const { epoch, base, base_tag: baseTag, last: seq } = outbox
   const previousTag = seq - 1 === base ? baseTag : await tagAt(tx.q, hubId, epoch, seq - 1)
   await insertEntry(tx, { hubId, epoch, seq, previousTag }, entry)
   tx.wake(hubId)
+  return { epoch, seq }
+}
+
+/** Where an entry stands in a hub's outbox. */
+export interface OutboxPlace {
+  epoch: string
+  seq: number
 }
 
 export interface EntryPlace {

@@ -36,6 +36,7 @@ export async function buildSnapshot(
     facings: placed.map(({ product_id, location, primary }) => ({ product_id, location, primary })),
     stock: placed.map(({ product_id, location, quantity }) => ({ product_id, location, quantity })),
     known_operations: await knownOperations(tx, hubId),
+    counts: await domain.pendingCounts(tx, hubId),
     orders: await domain.snapshotOrders(tx, hubId),
   }
 }

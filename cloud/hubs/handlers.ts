@@ -3,15 +3,29 @@ import { reachableHubs, requireHub } from '../credentials/hub-access.ts'
 import type { CloudContext } from '../context.ts'
 import { hubState } from '../gateway/hub-state.ts'
 import type { Handlers } from '../http/handler.ts'
-import { reportHealth, summarizeHub } from './hub-view.ts'
+import { describeHub, reportHealth, summarizeHub } from './hub-view.ts'
+import { readLayout } from './layout.ts'
 
 const Numbers = z.array(z.int())
 
-export const hubHandlers = (context: CloudContext): Handlers<'owner.hubs.list' | 'owner.hubs.health'> => ({
+export const hubHandlers = (
+  context: CloudContext,
+): Handlers<
+  'owner.hubs.list' | 'owner.hubs.ids' | 'owner.hubs.info' | 'owner.hubs.layout' | 'owner.hubs.health'
+> => ({
   'owner.hubs.list': async ({ credential }) => {
     const hubs = await reachableHubs(context.db.kysely, credential)
     return hubs.map(summarizeHub)
   },
+  'owner.hubs.ids': async ({ credential }) => {
+    const hubs = await reachableHubs(context.db.kysely, credential)
+    return hubs.map(({ id }) => id)
+  },
+  'owner.hubs.info': async ({ credential, query }) =>
+    describeHub(await requireHub(context.db.kysely, credential, query.hub_id)),
+  'owner.hubs.layout': async ({ query }) => ({
+    layout: await readLayout(context.db.kysely, query.hub_id),
+  }),
   'owner.hubs.health': async ({ credential, query }) => {
     const q = context.db.kysely
     const hub = await requireHub(q, credential, query.hub_id)

@@ -24,6 +24,26 @@ export const HubHealthReport = z
   .meta({ id: 'HubHealthReport' })
 export type HubHealthReport = z.infer<typeof HubHealthReport>
 
+/** O §2, hub info. */
+export const HubInfo = HubSummary.extend({
+  success: z.literal(true),
+  postal_code: z.string(),
+  /** GeoJSON: longitude, latitude. */
+  geojson_location: z.object({ type: z.literal('Point'), coordinates: z.tuple([z.number(), z.number()]) }),
+  /** IANA zone name. */
+  timezone: z.string(),
+}).meta({ id: 'HubInfo' })
+
+const ofHub = {
+  method: 'GET',
+  interface: 'owner',
+  auth: { kind: 'api', scope: 'hubs:read' },
+  rate: 'standard',
+  query: z.object({ hub_id: Id }),
+  hub: 'hub_id',
+  tag: 'Hubs',
+} as const
+
 /** O §4.1. */
 export const ownerHubRoutes = defineRoutes({
   'owner.hubs.list': {
@@ -35,6 +55,100 @@ export const ownerHubRoutes = defineRoutes({
     response: z.array(HubSummary),
     tag: 'Hubs',
     summary: 'List the hubs to which the credential has access',
+  },
+  'owner.hubs.ids': {
+    method: 'GET',
+    path: '/owners/hub_ids',
+    interface: 'owner',
+    auth: { kind: 'api', scope: 'hubs:read' },
+    rate: 'standard',
+    response: z.array(Id),
+    tag: 'Hubs',
+    summary: 'List the ids of the hubs to which the credential has access',
+    examples: { response: [1, 2] },
+  },
+  'owner.hubs.info': {
+    ...ofHub,
+    path: '/owners/hubs/get_hub_info/',
+    response: HubInfo,
+    summary: 'A hub with its place and its time zone',
+    examples: {
+      response: {
+        success: true,
+        id: 1,
+        name: 'Central Station',
+        street_address_1: '1 Station Square',
+        street_address_2: null,
+        city: 'Springfield',
+        state: 'IL',
+        hub_status: 'active',
+        postal_code: '62701',
+        geojson_location: { type: 'Point', coordinates: [-89.6501, 39.7817] },
+        timezone: 'America/Chicago',
+      },
+    },
+  },
+  'owner.hubs.layout': {
+    ...ofHub,
+    path: '/owners/hubs/hub_layout/',
+    response: z.object({
+      layout: z.record(
+        z.string(),
+        z.object({ shelves: z.array(z.object({ shelf_number: z.int(), total_rows: z.int() })) }),
+      ),
+    }),
+    summary: "The shelves of a hub's cabinets, and their rows; by cabinet number",
+    examples: { response: { layout: { 1: { shelves: [{ shelf_number: 1, total_rows: 6 }] } } } },
+  },
+  'owner.hubs.door_status': {
+    ...ofHub,
+    path: '/owners/get_door_status/',
+    response: z.object({
+      door_status: z.array(
+        z.object({ door: z.string(), status: z.enum(['locked', 'unlocked', 'open', 'unknown']) }),
+      ),
+      order_status: z.object({ has_pending_orders: z.boolean() }),
+    }),
+    summary: 'The main door and the doors of the fridges, and whether an order is in progress',
+    description:
+      'Doors are `main` and `fridge_<n>_left`, `_middle`, `_right`. Of an offline hub they are `unknown`.',
+    examples: {
+      response: {
+        door_status: [
+          { door: 'main', status: 'locked' },
+          { door: 'fridge_1_left', status: 'locked' },
+        ],
+        order_status: { has_pending_orders: false },
+      },
+    },
+  },
+  'owner.hubs.request_door_open': {
+    ...ofHub,
+    method: 'POST',
+    path: '/owners/request_door_open/',
+    auth: { kind: 'api', scope: 'hubs:write' },
+    response: z.object({ success: z.literal(true), data: z.null(), message: z.string() }),
+    errors: ['order_in_progress', 'hardware_error'],
+    idempotent: true,
+    summary: "Unlock a hub's main door",
+    description:
+      'It locks again by itself. An offline hub is answered at once with `hardware_error` (502, `details.reason` `offline`); one that stays silent with 504, `details.command_id` and outcome `unknown`. Nothing is queued.',
+    examples: {
+      response: {
+        success: true,
+        data: null,
+        message: 'The main door is unlocked. It locks again by itself.',
+      },
+    },
+  },
+  'owner.hubs.fridge_map': {
+    ...ofHub,
+    path: '/owners/fridge_door_cabinet_map/',
+    response: z.object({
+      data: z.record(z.string(), z.object({ left: z.int(), middle: z.int(), right: z.int() })),
+    }),
+    summary: "The cabinets on which the doors of a hub's fridges give; by fridge number",
+    examples: { response: { data: { 1: { left: 1, middle: 2, right: 3 } } } },
   },
   'owner.hubs.health': {
     method: 'GET',

@@ -24,7 +24,10 @@ export interface CatalogueTables {
     cabinet: number
     shelf: number
     row: number
-    /** On the shelf, as the hub's ledger last said (I5). */
+    /**
+     * On the shelf, as the hub's ledger last said (I5); where a count is on its way to the hub, the count and what has moved
+     * since. Written by `stock-facings.ts` alone.
+     */
     quantity: number
     /** Promised to orders in PENDING_PAYMENT to PREPARING and not yet dropped. Never above `quantity` when promised. */
     reserved: number
@@ -54,6 +57,17 @@ export interface CatalogueTables {
     order_id: Fixed<number | null>
     item_id: Fixed<number | null>
     at: Fixed<Instant>
+  }
+  /** Counts that people typed (design §2). The newest of a product is pending until the hub reports that it has it. */
+  stock_counts: {
+    count_id: Fixed<string>
+    hub_id: Fixed<number>
+    product_id: Fixed<number>
+    quantity: Fixed<number>
+    counted_at: Fixed<Instant>
+    /** The newest row of `stock_ledger` when it was typed: what was reported after it is looked for behind that. */
+    ledger_from: Fixed<number>
+    settled_at: Instant | null
   }
   /** Operations whose outcome the hub could not learn (I1). */
   unknown_operations: {

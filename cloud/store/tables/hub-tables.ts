@@ -27,4 +27,16 @@ export interface HubTables {
     tax_basis_points: number
     created_at: Fixed<Instant>
   }
+  /** Layout (O §2): what shelves a hub's cabinets have, and how many rows these. The cloud owns it (design §2). */
+  hub_shelves: { hub_id: number; cabinet: number; shelf: number; total_rows: number }
+  /** The fridges of a hub, and the cabinets that their doors give on. */
+  hub_fridges: {
+    hub_id: number
+    fridge: number
+    left_cabinet: number
+    middle_cabinet: number
+    right_cabinet: number
+  }
+  /** The cabinets behind doors of disabled fridges; written with `hubs.disabled_fridges`, and from nothing else. */
+  closed_cabinets: { hub_id: number; cabinet: number }
 }

@@ -114,6 +114,7 @@ export const inertDomain: HubDomain = {
   applyOperationEntry: () => Promise.resolve(),
   applySnapshot: () => Promise.resolve(),
   snapshotOrders: () => Promise.resolve([]),
+  pendingCounts: () => Promise.resolve([]),
 }
 
 /** A checkpoint that crashes `life` the `nth` time it comes to `point`. */
