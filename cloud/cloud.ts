@@ -8,6 +8,7 @@ import { analyticsHandlers } from './analytics/handlers.ts'
 import { everyInBackground, isolated } from './background.ts'
 import { productHandlers } from './catalogue/handlers.ts'
 import { inventoryHandlers } from './catalogue/inventory-handlers.ts'
+import { bannerHandlers } from './banners/handlers.ts'
 import { createCommerce, type Commerce } from './commerce.ts'
 import type { CloudContext } from './context.ts'
 import { configurationHandlers } from './controls/configuration-handlers.ts'
@@ -27,9 +28,14 @@ import { rootHandlers } from './http/root-handlers.ts'
 import { doorHandlers } from './hubs/door-handlers.ts'
 import { hubHandlers } from './hubs/handlers.ts'
 import { loyaltyHandlers } from './loyalty/handlers.ts'
+import { managementHandlers } from './management/handlers.ts'
+import { recoverChanges } from './management/recover-changes.ts'
+import type { Remote } from './management/remote.ts'
+import { fileHandlers } from './media/handlers.ts'
 import { createMedia } from './media/media.ts'
 import { mediaSigner } from './media/signed-address.ts'
 import type { MediaStore } from './media/store.ts'
+import { maintenanceHandlers } from './maintenance/handlers.ts'
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './orders/handlers.ts'
 import { paymentHandlers } from './payments/handlers.ts'
 import type { CardProcessor } from './payments/processor.ts'
@@ -53,6 +59,8 @@ export interface CloudOptions {
   /** Where files are kept, and the secret of their addresses. */
   mediaStore: MediaStore
   mediaSecret: string
+  /** Reaches the hubs' management services. */
+  remote: Remote
   addressOf: (c: Context) => string
   /** See `EndpointParts`. */
   checkResponses?: boolean
@@ -80,16 +88,13 @@ export function createCloud(options: CloudOptions): Cloud {
   })
   const services = { context, processor, commands: gateway.commands }
   const commerce = createCommerce(services, options.processId)
-  const media = createMedia({
-    context,
-    store: options.mediaStore,
-    signer: mediaSigner({
-      baseUrl: options.baseUrl,
-      secret: options.mediaSecret,
-      lifetimeMs: context.settings.fileAddressMs,
-      clock: context.runtime.clock,
-    }),
+  const signer = mediaSigner({
+    baseUrl: options.baseUrl,
+    secret: options.mediaSecret,
+    lifetimeMs: context.settings.fileAddressMs,
+    clock: context.runtime.clock,
   })
+  const media = createMedia({ context, store: options.mediaStore, signer })
   const served = options.demoHandlers ? routes : withoutDemo()
   const app = createApp({
     context,
@@ -112,6 +117,10 @@ export function createCloud(options: CloudOptions): Cloud {
       ...controlHandlers(services),
       ...fridgeHandlers(services),
       ...configurationHandlers(services),
+      ...managementHandlers({ context, remote: options.remote }),
+      ...maintenanceHandlers(context, media),
+      ...bannerHandlers(context, media),
+      ...fileHandlers(context, media, signer),
       ...userHandlers(context, options.verifyIdentity),
       ...accountHandlers(services),
       ...profileHandlers(context),
@@ -125,7 +134,7 @@ export function createCloud(options: CloudOptions): Cloud {
       ...options.demoHandlers,
     },
   })
-  let cancelPurge: Cancel = () => {}
+  const background: Cancel[] = []
 
   return {
     app,
@@ -134,14 +143,19 @@ export function createCloud(options: CloudOptions): Cloud {
     start() {
       gateway.start()
       commerce.start()
-      cancelPurge = everyInBackground(context, PURGE_MS, 'old keys and counts', async () => {
-        await isolated(context, 'files that nobody keeps', () => media.sweep())
-        await purgeIdempotencyKeys(context)
-        await purgeRateLimits(context.db, context.runtime.clock)
-      })
+      background.push(
+        everyInBackground(context, PURGE_MS, 'old keys and counts', async () => {
+          await isolated(context, 'files that nobody keeps', () => media.sweep())
+          await purgeIdempotencyKeys(context)
+          await purgeRateLimits(context.db, context.runtime.clock)
+        }),
+        everyInBackground(context, context.settings.sweepMs, 'bins over SSH', () =>
+          recoverChanges({ context, remote: options.remote }),
+        ),
+      )
     },
     async stop() {
-      cancelPurge()
+      for (const cancel of background.splice(0)) cancel()
       commerce.stop()
       await gateway.stop()
     },

@@ -85,6 +85,11 @@ const serviceSettings = {
     describe:
       'Secret of the signed addresses of files, the same in all processes. Default: one kept in DATA_DIR; production requires it.',
   },
+  MANAGEMENT_KEY: {
+    schema: z.string().min(1).optional(),
+    describe:
+      "The cloud's private key for the hubs' management services, in OpenSSH's format. Default: <DATA_DIR>/management-key. `npm run hubs -- key` makes it where there is none.",
+  },
   NODE_ENV: {
     schema: z.string(),
     standard: 'development',
@@ -126,6 +131,14 @@ const ruleSettings = {
   UNCLAIMED_TIMEOUT_MS: duration(
     defaultSettings.unclaimedTimeoutMs,
     'A ready order that nobody takes fails after this.',
+  ),
+  EXPIRING_NOTICE_MS: duration(
+    defaultSettings.expiringNoticeMs,
+    'A customer is told so long before a cart expires.',
+  ),
+  UNCLAIMED_NOTICE_MS: duration(
+    defaultSettings.unclaimedNoticeMs,
+    'A customer is told of an order that has been ready for so long.',
   ),
   SILENT_HUB_MS: duration(defaultSettings.silentHubMs, 'An order at a hub that fell silent ends after this.'),
   PAYMENT_RECHECK_MS: duration(
@@ -170,7 +183,19 @@ const ruleSettings = {
     standard: String(defaultSettings.topProducts),
     describe: 'How many products the list of those that sold most has.',
   },
-  SWEEP_MS: duration(defaultSettings.sweepMs, 'How often the background rules run.'),
+  SWEEP_MS: duration(defaultSettings.sweepMs, 'How often the background rules of payments run.'),
+  TASK_PERIOD_MS: duration(defaultSettings.taskPeriodMs, 'How often the background tasks of orders run.'),
+  MANAGEMENT_CONNECT_TIMEOUT_MS: {
+    schema: numberText(1, 15_000),
+    standard: String(defaultSettings.managementConnectMs),
+    describe: "How long a hub's management service (SSH) may take to let the cloud in. Milliseconds.",
+  },
+  MANAGEMENT_COMMAND_TIMEOUT_MS: {
+    // Together they stay below the time for which an idempotency key is kept for a request under way.
+    schema: numberText(1, 40_000),
+    standard: String(defaultSettings.managementCommandMs),
+    describe: "How long a command there may take: it stops and starts the hub's service. Milliseconds.",
+  },
   WEBHOOK_TOLERANCE_MS: duration(defaultSettings.webhookToleranceMs, 'How old a signed webhook may be.'),
   FILE_ADDRESS_MS: duration(
     defaultSettings.fileAddressMs,
@@ -198,6 +223,10 @@ export const databaseUrlOf = (settings: SettingsOf<typeof storeSettings>): strin
 /** The folder is below that of the data, wherever the service was started. */
 const mediaUrlOf = (settings: SettingsOf<typeof serviceSettings>): string =>
   settings.MEDIA_URL ?? `file:${join(settings.DATA_DIR, 'media')}`
+
+export const managementKeyOf = (
+  settings: SettingsOf<Pick<typeof cloudSettings, 'DATA_DIR' | 'MANAGEMENT_KEY'>>,
+): string => settings.MANAGEMENT_KEY ?? join(settings.DATA_DIR, 'management-key')
 
 export type ConfigResult<T> = { ok: true; config: T } | { ok: false; problems: string[] }
 
@@ -245,6 +274,8 @@ function rulesOf(settings: SettingsOf<typeof ruleSettings>): CloudSettings {
     startWithinMs: settings.START_WITHIN_MS,
     prepareTimeoutMs: settings.PREPARE_TIMEOUT_MS,
     unclaimedTimeoutMs: settings.UNCLAIMED_TIMEOUT_MS,
+    expiringNoticeMs: settings.EXPIRING_NOTICE_MS,
+    unclaimedNoticeMs: settings.UNCLAIMED_NOTICE_MS,
     silentHubMs: settings.SILENT_HUB_MS,
     paymentRecheckMs: settings.PAYMENT_RECHECK_MS,
     paymentAbandonMs: settings.PAYMENT_ABANDON_MS,
@@ -256,6 +287,9 @@ function rulesOf(settings: SettingsOf<typeof ruleSettings>): CloudSettings {
     loyaltyPointCents: settings.LOYALTY_POINT_CENTS,
     topProducts: settings.TOP_PRODUCTS,
     sweepMs: settings.SWEEP_MS,
+    taskPeriodMs: settings.TASK_PERIOD_MS,
+    managementConnectMs: settings.MANAGEMENT_CONNECT_TIMEOUT_MS,
+    managementCommandMs: settings.MANAGEMENT_COMMAND_TIMEOUT_MS,
     webhookToleranceMs: settings.WEBHOOK_TOLERANCE_MS,
     fileAddressMs: settings.FILE_ADDRESS_MS,
     orphanedFileMs: settings.ORPHANED_FILE_MS,

@@ -6,7 +6,7 @@ import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
-import { cloudHelp, readCloudConfig, readConfigFile, type CloudConfig } from './config.ts'
+import { cloudHelp, managementKeyOf, readCloudConfig, readConfigFile, type CloudConfig } from './config.ts'
 import { createCloud } from './cloud.ts'
 import type { CloudContext } from './context.ts'
 import { identityVerifier } from './credentials/identity-token.ts'
@@ -18,6 +18,9 @@ import { remoteKeys } from './identity/remote-keys.ts'
 import { keptSigningKey } from './identity/signing-key.ts'
 import { keptMediaSecret } from './media/kept-secret.ts'
 import { openMediaStore } from './media/open-store.ts'
+import { readClientKey } from './management/client-key.ts'
+import { createRemote } from './management/remote.ts'
+import { sshExec } from './management/ssh-exec.ts'
 import { startDelivery } from './payments/sandbox/deliver-events.ts'
 import { createSandbox } from './payments/sandbox/sandbox.ts'
 import { SIGNATURE_HEADER } from './payments/webhook.ts'
@@ -98,7 +101,11 @@ async function main(): Promise<void> {
           key: await keptSigningKey(config.DATA_DIR),
           runtime,
         })
-      : { issuer: config.IDENTITY_ISSUER, keys: remoteKeys(config.IDENTITY_ISSUER), handlers: undefined }
+      : {
+          issuer: config.IDENTITY_ISSUER,
+          keys: remoteKeys({ issuer: config.IDENTITY_ISSUER, clock, log }),
+          handlers: undefined,
+        }
   const webhookSecret = config.PAYMENTS_WEBHOOK_SECRET ?? randomHex(random, 32)
 
   const cloud = createCloud({
@@ -113,6 +120,12 @@ async function main(): Promise<void> {
     baseUrl,
     mediaStore: openMediaStore(config.mediaUrl),
     mediaSecret: config.MEDIA_SECRET ?? keptMediaSecret(config.DATA_DIR, random),
+    remote: createRemote({
+      readKey: () => readClientKey(managementKeyOf(config)).privateKey,
+      exec: (request) => sshExec(request, clock),
+      connectMs: config.rules.managementConnectMs,
+      commandMs: config.rules.managementCommandMs,
+    }),
     addressOf: addressReader(config.TRUSTED_PROXIES),
   })
   const server = await listen(cloud.app, { host: config.HOST, port: config.PORT, clock }).catch(

@@ -16,6 +16,9 @@ export interface CloudSettings {
   startWithinMs: number
   prepareTimeoutMs: number
   unclaimedTimeoutMs: number
+  /** Customers are told so long before a cart expires, and so long after an order is READY. */
+  expiringNoticeMs: number
+  unclaimedNoticeMs: number
   /** An order that the hub has taken and then fell silent with ends after this. */
   silentHubMs: number
   /** An unfinished payment is asked about at the processor after this, and given up (cancelled there) after that. */
@@ -32,8 +35,12 @@ export interface CloudSettings {
   loyaltyPointCents: number
   /** How many products the list of those that sold most has (O §4.4). */
   topProducts: number
-  /** How often the background rules run. */
+  /** How often the background rules of payments run, and the tasks of orders. */
   sweepMs: number
+  taskPeriodMs: number
+  /** How long a hub's management service may take to let the cloud in, and how long a command there may take. */
+  managementConnectMs: number
+  managementCommandMs: number
   /** How old a signed webhook may be. */
   webhookToleranceMs: number
   /** How long, at least, the address of a file can be used. */
@@ -51,6 +58,8 @@ export const defaultSettings: CloudSettings = {
   startWithinMs: 10 * MINUTE,
   prepareTimeoutMs: 10 * MINUTE,
   unclaimedTimeoutMs: 60 * MINUTE,
+  expiringNoticeMs: 5 * MINUTE,
+  unclaimedNoticeMs: 10 * MINUTE,
   silentHubMs: 24 * HOUR,
   paymentRecheckMs: 30 * SECOND,
   paymentAbandonMs: 15 * MINUTE,
@@ -62,6 +71,9 @@ export const defaultSettings: CloudSettings = {
   loyaltyPointCents: 1,
   topProducts: 10,
   sweepMs: 10 * SECOND,
+  taskPeriodMs: 30 * SECOND,
+  managementConnectMs: 10 * SECOND,
+  managementCommandMs: 40 * SECOND,
   webhookToleranceMs: 300 * SECOND,
   fileAddressMs: 24 * HOUR,
   orphanedFileMs: 24 * HOUR,

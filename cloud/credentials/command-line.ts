@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { helpText, readSettings } from '../../protocol/model/program-settings.ts'
+import { helpText, readSettings, type SettingsOf } from '../../protocol/model/program-settings.ts'
 import { cloudSettings, databaseUrlOf, readConfigFile, storeSettings } from '../config.ts'
 import { openDatabase, type Queries } from '../store/database.ts'
 import type { HubSelection } from './api-keys.ts'
@@ -16,8 +16,10 @@ export interface Subcommand {
   options: readonly string[]
   /** Names of values without an option, in their order. */
   positionals?: readonly string[]
+  /** It returns an array, and each of its items is printed on a line of its own. */
+  lines?: true
   /** What it prints, as JSON. */
-  run(q: Queries, options: Options): Promise<unknown>
+  run(q: Queries, options: Options, settings: SettingsOf<typeof cloudSettings>): Promise<unknown>
 }
 
 export interface CommandLine {
@@ -52,8 +54,8 @@ export async function runCommandLine(
     const db = openDatabase({ url: databaseUrlOf(result.settings) })
     try {
       await db.migrate()
-      const output = await subcommand.run(db.kysely, options)
-      return { exitCode: 0, stdout: `${JSON.stringify(output, null, 2)}\n`, stderr: '' }
+      const output = await subcommand.run(db.kysely, options, result.settings)
+      return { exitCode: 0, stdout: textOf(output, subcommand.lines ?? false), stderr: '' }
     } finally {
       await db.close()
     }
@@ -62,6 +64,11 @@ export async function runCommandLine(
     return { exitCode: error instanceof UsageError ? 2 : 1, stdout: '', stderr: `error: ${error.message}\n` }
   }
 }
+
+const textOf = (output: unknown, lines: boolean): string =>
+  lines
+    ? (output as unknown[]).map((item) => `${JSON.stringify(item)}\n`).join('')
+    : `${JSON.stringify(output, null, 2)}\n`
 
 function parse({ options, positionals: names = [] }: Subcommand, args: string[]): Options {
   const config = Object.fromEntries([...options, 'config'].map((name) => [name, { type: 'string' as const }]))

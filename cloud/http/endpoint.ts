@@ -59,11 +59,18 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
 
     const rawBody = route.body || route.rawBody ? await readBody(c.req.raw) : ''
     const url = new URL(c.req.url)
-    const parsed = validate(route, {
-      params: c.req.param(),
-      query: url.searchParams,
-      body: route.body ? jsonBody(c, rawBody) : { present: false, value: undefined },
-    })
+    let parsed: ParsedParts
+    try {
+      parsed = validate(route, {
+        params: c.req.param(),
+        query: url.searchParams,
+        body: route.body ? jsonBody(c, rawBody) : { present: false, value: undefined },
+      })
+    } catch (error) {
+      if (!route.invalidBody || !(error instanceof ApiError)) throw error
+      const given = Object.fromEntries(url.searchParams)
+      return respond(c, sent(new Reply(route.invalidBody(given, wordsOf(error)), {})))
+    }
     const key = route.idempotent && idempotencyKeyOf(c.req.header('Idempotency-Key'))
     const caller = await authorize(credential, parsed)
 
@@ -138,7 +145,10 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
 
   async function run(input: HandlerInput<Route>): Promise<SentAnswer> {
     const output = await handler(input)
-    const { body, status, headers } = output instanceof Reply ? output : new Reply(output, {})
+    return sent(output instanceof Reply ? output : new Reply(output, {}))
+  }
+
+  function sent({ body, status, headers }: Reply<unknown>): SentAnswer {
     if (checkResponses) route.response.parse(body)
     return {
       status: status ?? route.status ?? 200,
@@ -169,6 +179,10 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
     }
   }
 }
+
+/** What is wrong with a request, in a sentence. */
+const wordsOf = ({ message, items = [] }: ApiError): string =>
+  items.length === 0 ? message : items.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ')
 
 /** An answer as it is sent. */
 type SentAnswer = Omit<Answer, 'body'> & { body: string | ReadableStream | null }

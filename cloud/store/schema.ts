@@ -4,11 +4,13 @@ import type { CredentialTables } from './tables/credential-tables.ts'
 import type { DealTables } from './tables/deal-tables.ts'
 import type { GatewayTables } from './tables/gateway-tables.ts'
 import type { HubTables } from './tables/hub-tables.ts'
+import type { ManagementTables } from './tables/management-tables.ts'
 import type { MediaTables } from './tables/media-tables.ts'
 import type { OrderTables } from './tables/order-tables.ts'
 import type { PaymentTables } from './tables/payment-tables.ts'
 import type { PeopleTables } from './tables/people-tables.ts'
 import type { SandboxTables } from './tables/sandbox-tables.ts'
+import type { TaskTables } from './tables/task-tables.ts'
 import type { WalletTables } from './tables/wallet-tables.ts'
 
 /**
@@ -21,9 +23,11 @@ export type Tables = AnalyticsTables &
   DealTables &
   GatewayTables &
   HubTables &
+  ManagementTables &
   MediaTables &
   OrderTables &
   PaymentTables &
   PeopleTables &
   SandboxTables &
+  TaskTables &
   WalletTables

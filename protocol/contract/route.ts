@@ -33,9 +33,9 @@ export interface Route {
   alsoStatus?: number
   /**
    * Media type of the success body; JSON where absent. `application/octet-stream` is a `ReadableStream`, whose handler
-   * names its type.
+   * names its type; `text/event-stream` is one too.
    */
-  produces?: 'text/html' | 'application/octet-stream'
+  produces?: 'text/html' | 'application/octet-stream' | 'text/event-stream'
   /** The last parameter of the path takes all the rest of it, slashes included. */
   openEnded?: true
   /** The query or path parameter that names a hub to which an `api` credential needs access (contract §2). */
@@ -47,6 +47,11 @@ export interface Route {
    * `body.formData.hubId` → `hub_id_required`. Without places in lists.
    */
   badValues?: Readonly<Record<string, ErrorCode>>
+  /**
+   * Where a request that fails validation is answered with the success status (O §4.6, bins over SSH): the body, from the
+   * query as it came and a sentence that says what is wrong.
+   */
+  invalidBody?: (query: Readonly<Record<string, string>>, message: string) => unknown
   /** Accepts `Idempotency-Key` (contract §3). */
   idempotent?: true
   tag: string

@@ -6,10 +6,14 @@ import { consumerProfileRoutes } from './consumer-profile.ts'
 import { consumerUserRoutes } from './consumer-users.ts'
 import { consumerWalletRoutes } from './consumer-wallet.ts'
 import { demoRoutes } from './demo-routes.ts'
+import { fileRoutes } from './file-routes.ts'
 import { ownerAnalyticsRoutes } from './owner-analytics.ts'
+import { ownerBannerRoutes } from './owner-banners.ts'
 import { ownerControlRoutes } from './owner-controls.ts'
 import { ownerHubRoutes } from './owner-hubs.ts'
 import { ownerInventoryRoutes } from './owner-inventory.ts'
+import { ownerManagementRoutes } from './owner-management.ts'
+import { ownerMaintenanceRoutes } from './owner-maintenance.ts'
 import { ownerOrderRoutes } from './owner-orders.ts'
 import { rootRoutes } from './root-routes.ts'
 
@@ -20,6 +24,9 @@ export const routes = {
   ...ownerOrderRoutes,
   ...ownerAnalyticsRoutes,
   ...ownerControlRoutes,
+  ...ownerManagementRoutes,
+  ...ownerMaintenanceRoutes,
+  ...ownerBannerRoutes,
   ...consumerUserRoutes,
   ...consumerProfileRoutes,
   ...consumerProductRoutes,
@@ -27,6 +34,7 @@ export const routes = {
   ...consumerPaymentRoutes,
   ...consumerWalletRoutes,
   ...consumerLoyaltyRoutes,
+  ...fileRoutes,
   ...rootRoutes,
   ...demoRoutes,
 }

@@ -34,7 +34,7 @@ export interface DemoFile {
   edge_url: string
   mqtt_url: string
   database_url: string
-  pids: Record<'cloud' | 'edge' | 'simulator', number | null>
+  pids: Record<'cloud' | 'edge' | 'simulator' | 'management', number | null>
 }
 
 /** Replaces the file at one instant: a reader sees the old one or the new one. Only its owner may read it. */

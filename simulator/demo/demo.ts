@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { MANAGEMENT_USER } from '../../protocol/management/command.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { sysfsAvailability } from '../mounts/gpio/availability.ts'
@@ -9,9 +10,11 @@ import { dropData, prepareData } from './first-start.ts'
 import { formatLinesToTry, linesToTry } from './lines-to-try.ts'
 import { demoPlaces, type DemoPlaces } from './places.ts'
 import { isPortFree } from './ports.ts'
+import { prepareManagement } from './prepare-management.ts'
 import {
   cloudEnvironment,
   demoAddresses,
+  managementEnvironment,
   programCommand,
   programs,
   type DemoAddresses,
@@ -20,6 +23,7 @@ import {
 import { request, waitUntilReady } from './readiness.ts'
 import { demoPorts, type DemoSettings } from './settings.ts'
 import { createSupervisor } from './supervisor.ts'
+import { openSupervisorInterface } from './supervisor-interface.ts'
 import { unplug } from './unplug.ts'
 
 export interface Demo {
@@ -67,6 +71,19 @@ export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: 
       hardwareTemplate: join(packageRoot(), 'simulator/hardware/demo-hub.json'),
     })
     const hubId = seed.hubs[0]!.hub_id
+    prepareManagement({
+      places,
+      hubId,
+      port: settings.MANAGEMENT_PORT,
+      hostKey: {
+        command: [...programCommand('edge/management/main'), '--host-key'],
+        environment: managementEnvironment(settings, places),
+      },
+      hubs: {
+        command: programCommand('cloud/hubs'),
+        environment: cloudEnvironment(settings, places, addresses),
+      },
+    })
 
     const file = demoFile(seed, addresses)
     let isUp = false
@@ -85,14 +102,26 @@ export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: 
           failure ??= `the ${name} ends again and again (${how}):\n${tail(places.log(name))}`
       },
     })
-    stop = () => supervisor.stop()
-    if (isStopped) return
+    const outside = await openSupervisorInterface<DemoProgram>({
+      supervisor,
+      programs: {
+        edge: async () => (await request('GET', `${addresses.edgeUrl}/health`)) !== undefined,
+      },
+      socket: places.supervisorSocket,
+      clock: runtime.clock,
+    })
+    stop = async () => {
+      outside.close()
+      await supervisor.stop()
+    }
+    if (isStopped) return stop()
     supervisor.start()
 
     const isReady = await waitUntilReady({
       clock: runtime.clock,
       baseUrl: addresses.baseUrl,
       hubId,
+      managementPort: settings.MANAGEMENT_PORT,
       timeoutMs: READY_TIMEOUT_MS,
       isGivenUp: () => isStopped || failure !== undefined,
     })
@@ -149,7 +178,7 @@ function demoFile(seed: SeedResult, addresses: DemoAddresses): DemoFile {
     edge_url: addresses.edgeUrl,
     mqtt_url: addresses.mqttUrl,
     database_url: addresses.databaseUrl,
-    pids: { cloud: null, edge: null, simulator: null },
+    pids: { cloud: null, edge: null, simulator: null, management: null },
   }
 }
 
@@ -180,6 +209,7 @@ async function greeting(options: {
     '',
     `  API        ${addresses.docsUrl}`,
     `  hub ${hubId}      ${addresses.edgeUrl}   token in ${places.journal}.token; GPIO by ${gpio}`,
+    `  management ssh -p ${settings.MANAGEMENT_PORT} -i ${places.managementKey} ${MANAGEMENT_USER}@127.0.0.1 status`,
     `  simulator  ${addresses.simulatorUrl}`,
     `  broker     ${addresses.mqttUrl}`,
     `  keys, process ids and addresses: ${places.demoFile}; logs: ${places.logs}`,

@@ -15,6 +15,14 @@ export function demoPlaces(dataDir: string) {
     journal: at('hub-1', 'journal.sqlite'),
     hardwareFile: at('hub-1', 'hardware.json'),
     shelvesFile: at('hub-1', 'shelves.json'),
+    /** Of the hub's management service: who may log in, its own key, and what the cloud was told of it. */
+    authorizedKeys: at('hub-1', 'authorized_keys'),
+    hostKey: at('hub-1', 'host-key'),
+    managementFile: at('hub-1', 'management.json'),
+    /** The cloud's key. */
+    managementKey: at('cloud', 'management-key'),
+    /** The launcher's own interface, for the management service. */
+    supervisorSocket: at('supervisor.sock'),
     simulator: at('simulator'),
     gpioSocket: at('simulator', 'gpio.sock'),
     log: (name: string) => at('logs', `${name}.log`),

@@ -3,7 +3,7 @@ import type { DemoPlaces } from './places.ts'
 import type { DemoSettings } from './settings.ts'
 import type { Program } from './supervisor.ts'
 
-export const demoPrograms = ['cloud', 'edge', 'simulator'] as const
+export const demoPrograms = ['cloud', 'edge', 'simulator', 'management'] as const
 export type DemoProgram = (typeof demoPrograms)[number]
 
 export interface DemoAddresses {
@@ -55,6 +55,18 @@ export const cloudEnvironment = (settings: DemoSettings, places: DemoPlaces, add
   MQTT_URL: '',
   PAYMENTS_URL: 'sandbox:',
   IDENTITY_ISSUER: '',
+  MANAGEMENT_KEY: places.managementKey,
+})
+
+/** Of the hub's management service. */
+export const managementEnvironment = (settings: DemoSettings, places: DemoPlaces) => ({
+  HOST: '127.0.0.1',
+  PORT: String(settings.MANAGEMENT_PORT),
+  HARDWARE: places.hardwareFile,
+  STORE: places.journal,
+  AUTHORIZED_KEYS: places.authorizedKeys,
+  HOST_KEY: places.hostKey,
+  SERVICE: `supervisor:${places.supervisorSocket}#edge`,
 })
 
 export interface ProgramsOptions {
@@ -67,7 +79,7 @@ export interface ProgramsOptions {
   sysfs: { prefix: readonly string[] } | undefined
 }
 
-/** The three programs, as the demo configures them. */
+/** The programs, as the demo configures them. */
 export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
   const { settings, places, addresses, sysfs } = options
   const gpioSocket = `unix:${places.gpioSocket}`
@@ -109,6 +121,12 @@ export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
       },
       logFile: places.log('edge'),
       reportsPid: sysfs !== undefined,
+    },
+    {
+      name: 'management',
+      command: programCommand('edge/management/main', edgeFlags),
+      environment: managementEnvironment(settings, places),
+      logFile: places.log('management'),
     },
   ]
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
+import { isPortFree } from './ports.ts'
 
 const Token = z.object({ access_token: z.string() })
 const User = z.object({ user_id: z.int() })
@@ -9,6 +10,8 @@ export interface ReadinessOptions {
   clock: Clock
   baseUrl: string
   hubId: number
+  /** Of the hub's management service, where there is one. */
+  managementPort?: number
   timeoutMs: number
   /** Asked between attempts: true ends the waiting. */
   isGivenUp(): boolean
@@ -16,17 +19,20 @@ export interface ReadinessOptions {
 
 /**
  * Waits until a customer could begin: the cloud answers, and the hub is online and takes orders. Tried by opening a cart
- * and deleting it again, as nothing less says so. False where `timeoutMs` passes before.
+ * and deleting it again, as nothing less says so; and that the hub's management service listens. False where `timeoutMs` passes before.
  */
 export async function waitUntilReady(options: ReadinessOptions): Promise<boolean> {
   const { clock } = options
   const end = clock.monotonic() + options.timeoutMs
   while (clock.monotonic() < end && !options.isGivenUp()) {
-    if (await canOpenCart(options)) return true
+    if ((await canOpenCart(options)) && (await listens(options.managementPort))) return true
     await sleep(clock, 200)
   }
   return false
 }
+
+const listens = async (port: number | undefined): Promise<boolean> =>
+  port === undefined || !(await isPortFree(port))
 
 async function canOpenCart({ baseUrl, hubId }: ReadinessOptions): Promise<boolean> {
   const identity = { sub: 'demo-launcher', anonymous: true }

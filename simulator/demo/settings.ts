@@ -8,6 +8,11 @@ export const demoTable = {
   PORT: { schema: port, describe: "The cloud's HTTP port.", standard: '8080' },
   EDGE_PORT: { schema: port, describe: "The port of the hub's local interface.", standard: '8081' },
   SIMULATOR_PORT: { schema: port, describe: "The port of the simulator's interface.", standard: '8082' },
+  MANAGEMENT_PORT: {
+    schema: port,
+    describe: "The port of the hub's management service (SSH).",
+    standard: '8083',
+  },
   MQTT_PORT: { schema: port, describe: "The port of the cloud's MQTT broker.", standard: '18830' },
   DATA_DIR: { schema: z.string().min(1), describe: 'Where everything is kept.', standard: 'data' },
   GPIO: {
@@ -23,7 +28,7 @@ export const demoTable = {
   },
 } as const
 
-export const demoPorts = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MQTT_PORT'] as const
+export const demoPorts = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'] as const
 
 export interface DemoSettings extends SettingsOf<typeof demoTable> {
   /** Drop what earlier starts left. */

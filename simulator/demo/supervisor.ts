@@ -24,8 +24,21 @@ export interface SupervisorOptions<Name extends string> {
   onDied(name: Name, how: string, starts: number): void
 }
 
-export interface Supervisor {
+/** How a program stands that `halt` or `resume` may act on. */
+export interface ProgramStanding {
+  state: 'running' | 'stopped'
+  pid: number | null
+}
+
+export interface Supervisor<Name extends string = string> {
   start(): void
+  standing(name: Name): ProgramStanding
+  /**
+   * Ends one program: SIGTERM, and SIGKILL after `killAfterMs`. It stays ended until `resume`. True where it took SIGKILL.
+   */
+  halt(name: Name, killAfterMs: number): Promise<boolean>
+  /** Starts a program that was halted, and has it kept running again; nothing where it is. */
+  resume(name: Name): void
   /** Ends every program: SIGTERM, and SIGKILL for those that need longer than five seconds. */
   stop(): Promise<void>
 }
@@ -36,12 +49,13 @@ const HEALTHY_MS = 10_000
 const KILL_AFTER_MS = 5000
 
 /** Keeps programs running as processes of their own, until stopped. */
-export function createSupervisor<Name extends string>(options: SupervisorOptions<Name>): Supervisor {
+export function createSupervisor<Name extends string>(options: SupervisorOptions<Name>): Supervisor<Name> {
   const { programs, runtime } = options
   const { clock, random } = runtime
-  const children = new Set<ChildProcess>()
+  const children = new Map<Name, Running>()
   const prefix = dyingWithParent()
   const restarts = new Map<Name, Cancel>()
+  const halted = new Set<Name>()
   let isStopping = false
 
   function run(program: Program<Name>, attempt: number, starts: number): void {
@@ -55,11 +69,14 @@ export function createSupervisor<Name extends string>(options: SupervisorOptions
       detached: true,
     })
     closeSync(output)
-    children.add(child)
+    const running: Running = { child, pid: program.reportsPid ? undefined : child.pid }
+    children.set(program.name, running)
     if (program.reportsPid)
       child.on('message', (message) => {
         const { type, pid } = message as { type?: unknown; pid?: unknown }
-        if (type === 'started' && typeof pid === 'number') options.onStarted(program.name, pid)
+        if (type !== 'started' || typeof pid !== 'number') return
+        running.pid = pid
+        options.onStarted(program.name, pid)
       })
     else if (child.pid !== undefined) options.onStarted(program.name, child.pid)
 
@@ -67,8 +84,8 @@ export function createSupervisor<Name extends string>(options: SupervisorOptions
     const end = (how: string) => {
       if (ended) return
       ended = true
-      children.delete(child)
-      if (isStopping) return
+      if (children.get(program.name) === running) children.delete(program.name)
+      if (isStopping || halted.has(program.name)) return
       options.onDied(program.name, how, starts)
       const next = clock.monotonic() - startedAt >= HEALTHY_MS ? 0 : attempt + 1
       const delayMs = next === 0 ? 0 : backoffMs(next - 1, restart, random)
@@ -81,21 +98,67 @@ export function createSupervisor<Name extends string>(options: SupervisorOptions
     child.once('exit', (code, signal) => end(signal ?? `exit status ${code}`))
   }
 
+  /** Ends a program: asked, and by force where it does not heed in time. */
+  async function end(running: Running, killAfterMs: number): Promise<boolean> {
+    const { child } = running
+    const exit = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGTERM')
+    // One that was stopped hears nothing before it is continued; service managers do so too.
+    for (const pid of pidsOf(running)) signal(pid, 'SIGCONT')
+    let isForced = false
+    const cancel = clock.after(killAfterMs, () => {
+      isForced = true
+      // The program proper first: nothing of it may be left behind when what runs it has ended.
+      for (const pid of pidsOf(running)) signal(pid, 'SIGKILL')
+    })
+    await exit
+    cancel()
+    return isForced
+  }
+
   return {
     start() {
       for (const program of programs) run(program, 0, 1)
     },
+    standing(name) {
+      const running = children.get(name)
+      return running ? { state: 'running', pid: running.pid ?? null } : { state: 'stopped', pid: null }
+    },
+    async halt(name, killAfterMs) {
+      halted.add(name)
+      restarts.get(name)?.()
+      const running = children.get(name)
+      return running ? end(running, killAfterMs) : false
+    },
+    resume(name) {
+      const program = programs.find((each) => each.name === name)
+      if (!halted.delete(name) || !program || children.has(name) || isStopping) return
+      run(program, 0, 1)
+    },
     async stop() {
       isStopping = true
       for (const cancel of restarts.values()) cancel()
-      const left = [...children]
-      const exits = left.map((child) => new Promise((resolve) => child.once('exit', resolve)))
-      for (const child of left) child.kill('SIGTERM')
-      const cancel = clock.after(KILL_AFTER_MS, () => {
-        for (const child of children) child.kill('SIGKILL')
-      })
-      await Promise.all(exits)
-      cancel()
+      await Promise.all([...children.values()].map((running) => end(running, KILL_AFTER_MS)))
     },
+  }
+}
+
+interface Running {
+  child: ChildProcess
+  /** Of the program proper, where its starter has said so. */
+  pid: number | undefined
+}
+
+/** The program proper first, then what runs it. */
+const pidsOf = ({ child, pid }: Running): number[] => [
+  ...new Set([pid, child.pid].filter((each) => each !== undefined)),
+]
+
+/** It may have ended by itself meanwhile. */
+function signal(pid: number, name: 'SIGCONT' | 'SIGKILL'): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

@@ -47,11 +47,18 @@ export async function install({
   hardware,
   run,
 }: InstallationOptions): Promise<Installation> {
-  const [cloud, edge, simulator, broker] = (await freePorts(4)) as [number, number, number, number]
+  const [cloud, edge, simulator, broker, management] = (await freePorts(5)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
   const settings = {
     PORT: cloud,
     EDGE_PORT: edge,
     SIMULATOR_PORT: simulator,
+    MANAGEMENT_PORT: management,
     MQTT_PORT: broker,
     DATA_DIR: folder,
     GPIO: 'socket',

@@ -47,6 +47,13 @@ export async function openService(open: OpenDatabase): Promise<Service> {
     baseUrl: 'http://larder.test',
     mediaStore: folderStore(mediaFolder()),
     mediaSecret: MEDIA_SECRET,
+    remote: () =>
+      Promise.resolve({
+        kind: 'failed',
+        failure: 'connection_error',
+        error: 'nobody is there',
+        isSent: false,
+      }),
     addressOf: () => '192.0.2.1',
     checkResponses: true,
   })
