@@ -18,6 +18,8 @@ import { deliveryHandlers } from './controls/open-delivery.ts'
 import type { VerifyIdentity } from './credentials/identity-token.ts'
 import { credentialResolver } from './credentials/resolve.ts'
 import { createGateway, type Gateway } from './gateway/gateway.ts'
+import { diagHandlers } from './diag/handlers.ts'
+import type { ProcessFacts } from './diag/system-info.ts'
 import type { GatewaySettings } from './gateway/gateway-settings.ts'
 import { createApp, type App } from './http/app.ts'
 import type { Handlers } from './http/handler.ts'
@@ -36,9 +38,12 @@ import { createMedia } from './media/media.ts'
 import { mediaSigner } from './media/signed-address.ts'
 import type { MediaStore } from './media/store.ts'
 import { maintenanceHandlers } from './maintenance/handlers.ts'
+import { startNotices, type Senders } from './notifications/deliver-notices.ts'
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './orders/handlers.ts'
 import { paymentHandlers } from './payments/handlers.ts'
 import type { CardProcessor } from './payments/processor.ts'
+import { taskHandlers } from './tasks/handlers.ts'
+import { startWorker } from './tasks/workers.ts'
 import { accountHandlers, userHandlers } from './users/handlers.ts'
 import { profileHandlers } from './users/profile-handlers.ts'
 import { walletHandlers } from './wallet/handlers.ts'
@@ -61,6 +66,10 @@ export interface CloudOptions {
   mediaSecret: string
   /** Reaches the hubs' management services. */
   remote: Remote
+  /** How customers' devices are reached. */
+  senders: Senders
+  /** What diagnostics tell of this process, its name among others, and where its log files are. */
+  facts: Omit<ProcessFacts, 'broker'> & { name: string; logFolder: string; brokerClients?: () => number }
   addressOf: (c: Context) => string
   /** See `EndpointParts`. */
   checkResponses?: boolean
@@ -131,6 +140,18 @@ export function createCloud(options: CloudOptions): Cloud {
       ...paymentHandlers(services, options.webhookSecret),
       ...walletHandlers(services),
       ...loyaltyHandlers(context),
+      ...diagHandlers(
+        context,
+        {
+          ...options.facts,
+          broker: () => ({
+            connected: gateway.isConnected(),
+            clients: options.facts.brokerClients?.() ?? null,
+          }),
+        },
+        options.facts.logFolder,
+      ),
+      ...taskHandlers(context, commerce.tasks),
       ...options.demoHandlers,
     },
   })
@@ -143,6 +164,8 @@ export function createCloud(options: CloudOptions): Cloud {
     start() {
       gateway.start()
       commerce.start()
+      worker = startWorker(context, { processId: options.processId, ...options.facts })
+      cancelNotices = startNotices(context, options.senders)
       background.push(
         everyInBackground(context, PURGE_MS, 'old keys and counts', async () => {
           await isolated(context, 'files that nobody keeps', () => media.sweep())

@@ -73,6 +73,7 @@ export function createApp(options: AppOptions): App {
       c.header('WWW-Authenticate', 'Bearer realm="larder"')
       c.header('WWW-Authenticate', 'APIKey', { append: true })
     }
+    if (status === 416) c.header('Content-Range', `bytes */${String(body.error.details?.['size'])}`)
     return c.json(body, status as 400)
   }
 }

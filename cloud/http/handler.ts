@@ -14,8 +14,8 @@ import type {
 export interface ParsedForm<Fields> {
   fields: Fields
   files: readonly FormFile[]
-  /** The id of the object to make, where the form is `numbered`. */
-  number: number | undefined
+  /** The id of the object to make, where the form is `numbered`: always the same one of this request. */
+  number(): Promise<number>
 }
 
 type FormOf<R> = R extends { form: { fields: infer S extends z.ZodType } }

@@ -92,7 +92,9 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
           schema:
             mediaType === 'application/octet-stream'
               ? { type: 'string', format: 'binary' }
-              : writer.write(route.response),
+              : mediaType === 'text/event-stream'
+                ? { type: 'string' }
+                : writer.write(route.response),
           ...(route.examples?.response !== undefined && { example: route.examples.response }),
         },
       },

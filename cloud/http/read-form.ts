@@ -12,8 +12,8 @@ import { missing } from './validation-items.ts'
 export interface ReceivedForm {
   texts: URLSearchParams
   files: FormFile[]
-  /** See `Form.numbered`. */
-  number: number | undefined
+  /** See `Form.numbered`; taken when it is first asked for. */
+  number(): Promise<number>
   /** What is wrong with its files. */
   items: ValidationItem[]
   /** The same for forms with the same text and files, whatever stands between their parts. */
@@ -42,7 +42,8 @@ export async function readForm(media: Media, clock: Clock, request: FormRequest)
   const { form, body } = request
   const limitBytes = totalBytesOf(form) + FORM_TEXT_BYTES + FRAME_BYTES
   if (request.contentLength > limitBytes) throw new ApiError('payload_too_large')
-  const number = form.numbered && (await media.nextNumber(form.folder))
+  let taken: Promise<number> | undefined
+  const number = () => (taken ??= media.nextNumber(form.folder))
   const received: ReceivedForm = {
     texts: new URLSearchParams(),
     files: [],

@@ -16,7 +16,7 @@ export interface FileSource {
   field: FileField
   fileName: string | undefined
   content: Readable
-  number: number | undefined
+  number: () => Promise<number>
   counts: FileCount
 }
 
@@ -69,7 +69,8 @@ export async function receiveFile(
     }
   }
   const { folder } = form
-  const stored = await media.store({ folder, number: source.number, type: type!, content: content() })
+  const number = form.numbered && (await source.number())
+  const stored = await media.store({ folder, number, type: type!, content: content() })
   return {
     file: {
       fieldname: name,

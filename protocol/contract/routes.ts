@@ -6,6 +6,7 @@ import { consumerProfileRoutes } from './consumer-profile.ts'
 import { consumerUserRoutes } from './consumer-users.ts'
 import { consumerWalletRoutes } from './consumer-wallet.ts'
 import { demoRoutes } from './demo-routes.ts'
+import { diagRoutes } from './diag.ts'
 import { fileRoutes } from './file-routes.ts'
 import { ownerAnalyticsRoutes } from './owner-analytics.ts'
 import { ownerBannerRoutes } from './owner-banners.ts'
@@ -35,6 +36,7 @@ export const routes = {
   ...consumerWalletRoutes,
   ...consumerLoyaltyRoutes,
   ...fileRoutes,
+  ...diagRoutes,
   ...rootRoutes,
   ...demoRoutes,
 }

@@ -54,6 +54,8 @@ export const errorCodes = {
   // 413, 415
   payload_too_large: { status: 413, message: 'The body is too large.' },
   unsupported_media_type: { status: 415, message: 'The body must be application/json.' },
+  // 416
+  range_not_satisfiable: { status: 416, message: 'The file has no such bytes.' },
   // 422
   validation_error: { status: 422, message: 'The request is not valid.' },
   invalid_location: { status: 422, message: 'Cabinet, shelf or row is out of range.' },
@@ -76,6 +78,7 @@ export const errorCodes = {
   internal_error: { status: 500, message: 'Something went wrong on our side.' },
   hardware_error: { status: 502, message: 'The hardware did not do it.' },
   processor_unavailable: { status: 503, message: 'The card processor cannot be reached.' },
+  identity_unavailable: { status: 503, message: 'The issuer of identity tokens cannot be reached.' },
   hub_offline: { status: 503, message: 'The hub is offline.' },
 } as const satisfies Record<string, { status: number; message: string }>
 

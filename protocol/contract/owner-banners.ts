@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { Id } from './fields.ts'
+import { picture, type Form } from './form.ts'
+import { defineRoutes } from './route.ts'
+
+/** O §2. */
+export const Banner = z
+  .object({
+    id: Id,
+    name: z.string(),
+    /** Can be fetched for a while. */
+    image_url: z.string(),
+    /** Display position. */
+    order_by: z.int(),
+  })
+  .meta({ id: 'Banner' })
+export type Banner = z.infer<typeof Banner>
+
+const bannerForm = {
+  fields: z.object({
+    name: z.string().min(1).max(200),
+    order_by: z.int().min(0).max(1_000_000),
+  }),
+  files: { file: picture },
+  folder: 'banners',
+} as const satisfies Form
+
+const common = { interface: 'owner', hub: 'hub_id', tag: 'Banners' } as const
+const query = z.object({ hub_id: Id })
+
+/** O §4.7. */
+export const ownerBannerRoutes = defineRoutes({
+  'owner.banners.list': {
+    ...common,
+    method: 'GET',
+    path: '/owners/owner/banners',
+    auth: { kind: 'api', scope: 'promotions:read' },
+    rate: 'standard',
+    query,
+    response: z.array(Banner),
+    summary: "A hub's banners, by display position",
+  },
+  'owner.banners.create': {
+    ...common,
+    method: 'POST',
+    path: '/owners/owner/banners',
+    auth: { kind: 'api', scope: 'promotions:write' },
+    rate: 'low',
+    query,
+    form: bannerForm,
+    response: Banner,
+    summary: 'Add a banner',
+    description: 'The image is png, jpeg, webp or gif by its content, and has at most 5 MiB.',
+    examples: { body: { name: 'Spring', order_by: 1 } },
+  },
+  'owner.banners.delete': {
+    ...common,
+    method: 'DELETE',
+    path: '/owners/owner/banners/{banner_id}',
+    auth: { kind: 'api', scope: 'promotions:write' },
+    rate: 'low',
+    params: z.object({ banner_id: Id }),
+    query,
+    response: z.object({ success: z.boolean(), message: z.string() }),
+    errors: ['banner_not_found'],
+    summary: 'Remove a banner and its image',
+  },
+})
