@@ -189,6 +189,7 @@ test('a route has the errors that follow from what it is', () => {
     'validation_error',
     'rate_limit_exceeded',
     'internal_error',
+    'identity_unavailable',
   ])
 })
 
