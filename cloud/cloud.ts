@@ -17,6 +17,7 @@ import { controlHandlers } from './controls/handlers.ts'
 import { deliveryHandlers } from './controls/open-delivery.ts'
 import type { VerifyIdentity } from './credentials/identity-token.ts'
 import { credentialResolver } from './credentials/resolve.ts'
+import { dealHandlers } from './deals/handlers.ts'
 import { createGateway, type Gateway } from './gateway/gateway.ts'
 import { diagHandlers } from './diag/handlers.ts'
 import type { ProcessFacts } from './diag/system-info.ts'
@@ -43,7 +44,7 @@ import { orderHandlers, ownerOrderHandlers, transferHandlers } from './orders/ha
 import { paymentHandlers } from './payments/handlers.ts'
 import type { CardProcessor } from './payments/processor.ts'
 import { taskHandlers } from './tasks/handlers.ts'
-import { startWorker } from './tasks/workers.ts'
+import { startWorker, type Worker } from './tasks/workers.ts'
 import { accountHandlers, userHandlers } from './users/handlers.ts'
 import { profileHandlers } from './users/profile-handlers.ts'
 import { walletHandlers } from './wallet/handlers.ts'
@@ -122,6 +123,7 @@ export function createCloud(options: CloudOptions): Cloud {
       ...inventoryHandlers(context),
       ...ownerOrderHandlers(services),
       ...analyticsHandlers(context),
+      ...dealHandlers(context, media),
       ...doorHandlers(services),
       ...controlHandlers(services),
       ...fridgeHandlers(services),
@@ -156,6 +158,7 @@ export function createCloud(options: CloudOptions): Cloud {
     },
   })
   const background: Cancel[] = []
+  let worker: Worker | undefined
 
   return {
     app,
@@ -165,8 +168,8 @@ export function createCloud(options: CloudOptions): Cloud {
       gateway.start()
       commerce.start()
       worker = startWorker(context, { processId: options.processId, ...options.facts })
-      cancelNotices = startNotices(context, options.senders)
       background.push(
+        startNotices(context, options.senders),
         everyInBackground(context, PURGE_MS, 'old keys and counts', async () => {
           await isolated(context, 'files that nobody keeps', () => media.sweep())
           await purgeIdempotencyKeys(context)
@@ -180,6 +183,7 @@ export function createCloud(options: CloudOptions): Cloud {
     async stop() {
       for (const cancel of background.splice(0)) cancel()
       commerce.stop()
+      await worker?.stop()
       await gateway.stop()
     },
   }

@@ -22,6 +22,7 @@ export const storeSettings = {
     describe: 'Folder of the database file and of what the demo keeps.',
   },
   DATABASE_URL: {
+    secret: true,
     schema: url(/^(sqlite:.|postgres(ql)?:\/\/)/, 'sqlite:PATH or postgres://…').optional(),
     describe:
       'sqlite:PATH or postgres://…; several processes may share a PostgreSQL. Default: sqlite:<DATA_DIR>/larder.sqlite.',
@@ -46,6 +47,7 @@ const serviceSettings = {
     describe: 'How many proxies stand in front: so many entries of X-Forwarded-For are believed.',
   },
   MQTT_URL: {
+    secret: true,
     schema: url(/^mqtts?:\/\/./, 'mqtt://… or mqtts://…').optional(),
     describe: 'An external MQTT 3.1.1 broker, with user and password. Default: a broker inside this process.',
   },
@@ -61,11 +63,13 @@ const serviceSettings = {
       'Of several processes, one that has not heard a hub for so long leaves it to another. Several heartbeats of a hub. Milliseconds.',
   },
   PAYMENTS_URL: {
+    secret: true,
     schema: url(/^sandbox:$/, 'sandbox:'),
     standard: 'sandbox:',
     describe: 'The card processor. The sandbox moves no money; production refuses it.',
   },
   PAYMENTS_WEBHOOK_SECRET: {
+    secret: true,
     schema: z.string().min(16, 'must have at least 16 characters').optional(),
     describe: "Secret of the processor's signatures. The sandbox needs none: it makes one at each start.",
   },
@@ -76,11 +80,13 @@ const serviceSettings = {
   },
   IDENTITY_AUDIENCE: { schema: z.string(), standard: 'larder', describe: '`aud` of identity tokens.' },
   MEDIA_URL: {
+    secret: true,
     schema: url(/^file:./, 'file:PATH').optional(),
     describe:
       'Where images and videos are kept: file:PATH, a folder that all processes see. Default: file:<DATA_DIR>/media.',
   },
   MEDIA_SECRET: {
+    secret: true,
     schema: z.string().min(32, 'must have at least 32 characters').optional(),
     describe:
       'Secret of the signed addresses of files, the same in all processes. Default: one kept in DATA_DIR; production requires it.',
@@ -94,6 +100,42 @@ const serviceSettings = {
     schema: z.string(),
     standard: 'development',
     describe: 'production refuses to start with the sandbox and with the embedded issuer.',
+  },
+  LOG_DIR: {
+    schema: z
+      .string()
+      .transform((path) => resolve(path))
+      .optional(),
+    describe: 'Folder of the log files, a new one each day or at 10 MB. Default: <DATA_DIR>/logs.',
+  },
+  FCM_SERVICE_ACCOUNT: {
+    schema: z.string().optional(),
+    describe:
+      'File with the key of a Google service account: notices to iOS and Android go through FCM. Default: they are logged.',
+  },
+  FCM_URL: {
+    schema: url(/^https?:\/\/.*[^/]$/, 'an http(s) address without a slash at its end'),
+    standard: 'https://fcm.googleapis.com',
+    describe: 'Where FCM is.',
+  },
+  VAPID_PUBLIC_KEY: {
+    schema: z.string().optional(),
+    describe: 'With VAPID_PRIVATE_KEY: notices to browsers go out by Web Push. Default: they are logged.',
+  },
+  VAPID_PRIVATE_KEY: {
+    schema: z.string().optional(),
+    secret: true,
+    describe: 'Signs Web Push.',
+  },
+  VAPID_SUBJECT: {
+    schema: url(/^(mailto:.+@.+|https:\/\/.+)$/, 'mailto:… or https://…').optional(),
+    describe: 'Whom a push service may complain to. Needed for Web Push.',
+  },
+  WEB_PUSH_ORIGINS: {
+    schema: z.string().transform((text) => text.split(',').map((origin) => origin.trim())),
+    standard:
+      'https://fcm.googleapis.com,https://*.push.services.mozilla.com,https://*.push.apple.com,https://*.notify.windows.com',
+    describe: 'Push services that may be called: a browser names its own, and any other one is not called.',
   },
   LOG_LEVEL: {
     schema: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
@@ -197,6 +239,15 @@ const ruleSettings = {
     describe: "How long a command there may take: it stops and starts the hub's service. Milliseconds.",
   },
   WEBHOOK_TOLERANCE_MS: duration(defaultSettings.webhookToleranceMs, 'How old a signed webhook may be.'),
+  ANNOUNCED_REDEMPTION_MS: duration(
+    defaultSettings.announcedRedemptionMs,
+    'How long a redemption announced by apply-reward counts towards the limits of its deal.',
+  ),
+  DEAL_IMAGE_REQUIRED: {
+    schema: z.enum(['true', 'false']).transform((value) => value === 'true'),
+    standard: String(defaultSettings.dealImageRequired),
+    describe: 'Whether a deal that its owner creates with a form must have an image: true or false.',
+  },
   FILE_ADDRESS_MS: duration(
     defaultSettings.fileAddressMs,
     'How long, at least, the signed address of an image or video can be used.',
@@ -215,6 +266,7 @@ export type CloudConfig = SettingsOf<typeof serviceSettings> & {
   databaseUrl: string
   mediaUrl: string
   rules: CloudSettings
+  shown: Shown
 }
 
 export const databaseUrlOf = (settings: SettingsOf<typeof storeSettings>): string =>
@@ -247,6 +299,7 @@ export function readCloudConfig(
       databaseUrl: databaseUrlOf(settings),
       mediaUrl: mediaUrlOf(settings),
       rules: rulesOf(settings),
+      shown: shownOf(settings),
     },
   }
 }
@@ -263,6 +316,18 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
     ...(settings.MEDIA_SECRET === undefined ? ['MEDIA_SECRET: must be set with NODE_ENV=production'] : []),
   ]
 }
+
+/** Settings as anybody may see them; secret ones, and addresses that may hold a password, are not among them. */
+export type Shown = Record<string, string | number | boolean>
+
+const shownOf = (settings: SettingsOf<typeof cloudSettings>): Shown =>
+  Object.fromEntries(
+    Object.entries(cloudSettings as SettingsTable).flatMap(([name, { secret }]) => {
+      const value = settings[name as keyof typeof settings]
+      if (secret || value === undefined) return []
+      return [[name, typeof value === 'object' ? value.join(',') : value]]
+    }),
+  )
 
 function rulesOf(settings: SettingsOf<typeof ruleSettings>): CloudSettings {
   return {
@@ -291,6 +356,8 @@ function rulesOf(settings: SettingsOf<typeof ruleSettings>): CloudSettings {
     managementConnectMs: settings.MANAGEMENT_CONNECT_TIMEOUT_MS,
     managementCommandMs: settings.MANAGEMENT_COMMAND_TIMEOUT_MS,
     webhookToleranceMs: settings.WEBHOOK_TOLERANCE_MS,
+    announcedRedemptionMs: settings.ANNOUNCED_REDEMPTION_MS,
+    dealImageRequired: settings.DEAL_IMAGE_REQUIRED,
     fileAddressMs: settings.FILE_ADDRESS_MS,
     orphanedFileMs: settings.ORPHANED_FILE_MS,
   }

@@ -43,6 +43,10 @@ export interface CloudSettings {
   managementCommandMs: number
   /** How old a signed webhook may be. */
   webhookToleranceMs: number
+  /** How long a redemption that an integrator announced binds a deal's limits (contract §8). */
+  announcedRedemptionMs: number
+  /** Whether create-from-owner must come with an image (O §4.7). */
+  dealImageRequired: boolean
   /** How long, at least, the address of a file can be used. */
   fileAddressMs: number
   /** A file that no request has made use of by then is removed; longer than any upload takes. */
@@ -75,6 +79,8 @@ export const defaultSettings: CloudSettings = {
   managementConnectMs: 10 * SECOND,
   managementCommandMs: 40 * SECOND,
   webhookToleranceMs: 300 * SECOND,
+  announcedRedemptionMs: 30 * MINUTE,
+  dealImageRequired: true,
   fileAddressMs: 24 * HOUR,
   orphanedFileMs: 24 * HOUR,
 }

@@ -6,9 +6,11 @@ import {
   EligibleDeal,
   MOST_CENTS,
   NewDeal,
+  OwnerDealData,
   RewardResult,
 } from './deal-objects.ts'
 import { Cents, Id, Timestamp } from './fields.ts'
+import { MIB, type Form } from './form.ts'
 import { defineRoutes } from './route.ts'
 
 const read = { kind: 'api', scope: 'promotions:read' } as const
@@ -57,6 +59,13 @@ export const DealRedemptions = z
   })
   .meta({ id: 'DealRedemptions' })
 export type DealRedemptions = z.infer<typeof DealRedemptions>
+
+/** Whether the image must be there is a setting of the deployment, and not the form's business. */
+const dealForm = {
+  fields: z.object({ dealData: OwnerDealData }),
+  files: { file: { imageBytes: 5 * MIB } },
+  folder: 'deals',
+} as const satisfies Form
 
 const exampleDeal = {
   name: 'Three for two',
@@ -189,6 +198,28 @@ export const dealRoutes = defineRoutes({
         discounted_cart_total: 298,
         total_savings: 149,
         message: 'Applied: Three for two.',
+      },
+    },
+  },
+  'owner.deals.create_from_owner': {
+    ...common,
+    method: 'POST',
+    path: '/deals/create-from-owner',
+    auth: write,
+    form: dealForm,
+    response: Deal.pick({ id: true, name: true, is_deal_active: true, display_image: true }),
+    errors: ['hub_access_denied', 'hub_not_found'],
+    idempotent: true,
+    summary: 'Create a deal with its banner image',
+    description:
+      '`dealData` is JSON. The image is png, jpeg, webp or gif by its content, and has at most 5 MiB; it is required unless the operator says otherwise (DEAL_IMAGE_REQUIRED).',
+    examples: {
+      body: {
+        dealData: {
+          deal: { name: 'Three for two', hub_id: 1, start: '2025-06-01', end: '2025-08-31' },
+          trigger: { type: 'QUANTITY', quantity: 2, product_id: 7 },
+          reward: { type: 'FREE_ITEM', quantity: 1, product_id: 7 },
+        },
       },
     },
   },

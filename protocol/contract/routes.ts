@@ -5,6 +5,7 @@ import { consumerProductRoutes } from './consumer-products.ts'
 import { consumerProfileRoutes } from './consumer-profile.ts'
 import { consumerUserRoutes } from './consumer-users.ts'
 import { consumerWalletRoutes } from './consumer-wallet.ts'
+import { dealRoutes } from './deals.ts'
 import { demoRoutes } from './demo-routes.ts'
 import { diagRoutes } from './diag.ts'
 import { fileRoutes } from './file-routes.ts'
@@ -28,6 +29,7 @@ export const routes = {
   ...ownerManagementRoutes,
   ...ownerMaintenanceRoutes,
   ...ownerBannerRoutes,
+  ...dealRoutes,
   ...consumerUserRoutes,
   ...consumerProfileRoutes,
   ...consumerProductRoutes,
