@@ -9,13 +9,13 @@ export interface VerifiedIdentity {
   claims: IdentityClaims
 }
 
-/** Verifies an identity token; throws `invalid_token` or `token_expired`. */
+/** Verifies an identity token; throws `invalid_token`, `token_expired`, `identity_unavailable`. */
 export type VerifyIdentity = (token: string) => Promise<VerifiedIdentity>
 
 export interface IdentityTokenOptions {
   issuer: string
   audience: string
-  /** The issuer's keys: `createRemoteJWKSet` caches them, and fetches again for a key id that it does not know. */
+  /** The issuer's keys. Where they cannot be had they throw `identity_unavailable`: that is no fault of the token's. */
   keys: JWTVerifyGetKey
   clock: Clock
 }
@@ -62,9 +62,7 @@ export function identityVerifier({ issuer, audience, keys, clock }: IdentityToke
       }
     } catch (error) {
       if (error instanceof errors.JWTExpired) throw new ApiError('token_expired')
-      // The issuer's keys could not be had: that is no fault of the token's.
-      if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout))
-        throw new ApiError('invalid_token')
+      if (error instanceof errors.JOSEError) throw new ApiError('invalid_token')
       throw error
     }
   }

@@ -4,7 +4,7 @@ import type { CloudContext } from '../context.ts'
 import { summarizeHub } from '../hubs/hub-view.ts'
 import type { Queries } from '../store/database.ts'
 import { requireHubExists } from './bootstrap.ts'
-import { readUser, type UserRow } from './profile.ts'
+import type { UserRow } from './profile.ts'
 
 type Context = Pick<CloudContext, 'db' | 'runtime'>
 

@@ -1,12 +1,9 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { identityVerifier } from '../../../cloud/credentials/identity-token.ts'
 import { createEmbeddedIssuer } from '../../../cloud/identity/embedded-issuer.ts'
-import { remoteKeys } from '../../../cloud/identity/remote-keys.ts'
 import { keptSigningKey, mintSigningKey, signingKeyOf } from '../../../cloud/identity/signing-key.ts'
 import { testApp } from '../support/app.ts'
 import { stillRuntime } from '../support/clock.ts'
@@ -60,31 +57,4 @@ test('its key outlives the process, and of processes that start at once one make
   const ids = new Set([...found, await keptSigningKey(folder)].map(({ publicJwk }) => publicJwk.kid))
   expect(ids.size).toBe(1)
   expect(statSync(join(folder, 'identity-key.json')).mode & 0o777).toBe(0o600)
-})
-
-test('the keys of an outside issuer are discovered, and fetched once for many tokens', async () => {
-  const asked: string[] = []
-  let up = false
-  const answers: Record<string, () => object> = {}
-  const server = createServer((request, response) => {
-    asked.push(request.url!)
-    const answer = answers[request.url!]
-    response.statusCode = up && answer ? 200 : 503
-    response.end(JSON.stringify(answer?.() ?? {}))
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  const { port } = server.address() as AddressInfo
-  const { runtime, key, issuer, handlers } = await embedded(`http://127.0.0.1:${port}`)
-  answers['/.well-known/openid-configuration'] = () => ({ jwks_uri: `${issuer}/keys` })
-  answers['/keys'] = () => ({ keys: [key.publicJwk] })
-
-  const { call } = await testApp({ handlers })
-  const { json } = await call('POST', '/demo/identity/token', { body: { sub: 'ada' } })
-  const { access_token } = json as { access_token: string }
-  const verify = identityVerifier({ issuer, audience, keys: remoteKeys(issuer), clock: runtime.clock })
-  await expect(verify(access_token)).rejects.toThrow(/answered 503/)
-  up = true
-  for (let count = 0; count < 5; count += 1) expect((await verify(access_token)).identity).toBe('ada')
-  expect(asked).toEqual(['/.well-known/openid-configuration', '/.well-known/openid-configuration', '/keys'])
 })

@@ -4,7 +4,7 @@ import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { Scope } from '../../../protocol/model/scopes.ts'
 import { issueApiKey, type HubSelection } from '../../../cloud/credentials/api-keys.ts'
-import { identityVerifier } from '../../../cloud/credentials/identity-token.ts'
+import { identityVerifier, type VerifyIdentity } from '../../../cloud/credentials/identity-token.ts'
 import { credentialResolver } from '../../../cloud/credentials/resolve.ts'
 import type { CloudContext } from '../../../cloud/context.ts'
 import { createApp, type App } from '../../../cloud/http/app.ts'
@@ -54,6 +54,8 @@ export interface TestAppOptions {
   handlersOf?: (context: CloudContext) => Partial<Handlers<RouteId>>
   db?: CloudDatabase
   limiter?: (context: CloudContext) => RateLimiter
+  /** Instead of that of `issuer`. */
+  verifyIdentity?: VerifyIdentity
 }
 
 export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
@@ -68,12 +70,9 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
   }
   await seedHubs(db)
   const issuer = await testIssuer(runtime)
-  const verify = identityVerifier({
-    issuer: ISSUER,
-    audience: AUDIENCE,
-    keys: issuer.keys,
-    clock: runtime.clock,
-  })
+  const verify =
+    options.verifyIdentity ??
+    identityVerifier({ issuer: ISSUER, audience: AUDIENCE, keys: issuer.keys, clock: runtime.clock })
   const absent = Object.fromEntries(
     Object.keys(routes).map((id) => [id, () => Promise.reject(new Error(`${id} is not under test`))]),
   ) as unknown as Handlers<ServiceRouteId>
