@@ -9,7 +9,7 @@ import type { DemoChance } from './chance.ts'
 import { insertMany } from './insert-many.ts'
 
 /** The hardware that the demo's hubs have (`simulator/hardware/demo-hub.json`): room for every facing below. */
-const ROOM = { cabinets: 4, shelves: 5, rows: 6, depth: 10 }
+export const ROOM = { cabinets: 4, shelves: 5, rows: 6, depth: 10 }
 
 export interface DemoHub {
   id: number

@@ -1,3 +1,4 @@
+import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
@@ -7,6 +8,7 @@ import type { CloudDatabase, Tx } from '../store/database.ts'
 import { demoProducts } from './assortment.ts'
 import { demoChance } from './chance.ts'
 import { demoHubs, insertHub, type SeededFacing, type SeededHub } from './hub-data.ts'
+import { insertLayout } from './hub-layout.ts'
 import { insertMany } from './insert-many.ts'
 import { insertPastOrders } from './past-orders.ts'
 
@@ -26,8 +28,15 @@ export interface DemoData {
 const SEED = 20_240_229
 const YEARS = 2
 
-/** Fills an empty, migrated database with the demo's data, in one transaction. */
-export function seedDemo(db: CloudDatabase, runtime: Runtime): Promise<DemoData> {
+/**
+ * Fills an empty, migrated database with the demo's data, in one transaction. `hardware`: of which the hubs are built, where
+ * that is known; their layout in the cloud is made from it.
+ */
+export function seedDemo(
+  db: CloudDatabase,
+  runtime: Runtime,
+  hardware?: Pick<HardwareDescription, 'controllers' | 'fridgeDoors'>,
+): Promise<DemoData> {
   return db.transact(async (tx) => {
     const known = await tx.q.selectFrom('owners').select('id').executeTakeFirst()
     if (known) throw new Error('the database has data already')
@@ -42,6 +51,7 @@ export function seedDemo(db: CloudDatabase, runtime: Runtime): Promise<DemoData>
     for (const hub of demoHubs) {
       const mqttPassword = randomHex(runtime.random, 16)
       hubs.push(await insertHub(tx, runtime, hub, { firstProductId, mqttPassword, chance }))
+      await insertLayout(tx, hub.id, hardware)
       firstProductId += hub.products
     }
     await insertPast(tx, runtime.clock.now(), hubs)

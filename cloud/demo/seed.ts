@@ -1,6 +1,7 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
+import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { helpText, readSettings, type SettingsTable } from '../../protocol/model/program-settings.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { openDatabase } from '../store/database.ts'
@@ -11,6 +12,10 @@ const table = {
     schema: z.string().regex(/^(sqlite:|postgres(ql)?:)/, 'must begin with sqlite: or postgres:'),
     describe: 'The empty database to fill: sqlite:PATH or postgres://…',
     standard: 'sqlite:data/cloud/larder.sqlite',
+  },
+  HARDWARE: {
+    schema: z.string().min(1).optional(),
+    describe: "The file (JSON) that describes the hubs' hardware: their layout is made from it.",
   },
 } satisfies SettingsTable
 
@@ -30,12 +35,14 @@ async function main(): Promise<void> {
     process.exitCode = 1
     return
   }
-  const { DATABASE_URL: url } = read.settings
+  const { DATABASE_URL: url, HARDWARE: file } = read.settings
+  const hardware =
+    file === undefined ? undefined : HardwareDescription.parse(JSON.parse(readFileSync(file, 'utf8')))
   if (/^sqlite:[^:]/.test(url)) mkdirSync(dirname(url.slice('sqlite:'.length)), { recursive: true })
   const db = openDatabase({ url })
   try {
     await db.migrate()
-    process.stdout.write(`${JSON.stringify(await seedDemo(db, systemRuntime()), null, 2)}\n`)
+    process.stdout.write(`${JSON.stringify(await seedDemo(db, systemRuntime(), hardware), null, 2)}\n`)
   } finally {
     await db.close()
   }

@@ -62,13 +62,14 @@ export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: 
     await refuseUsedPorts(settings)
     if (settings.fresh) dropData(places)
     if (!existsSync(places.seedFile)) say('First start: making the data of the demo…')
+    const hardwareTemplate = join(packageRoot(), 'simulator/hardware/demo-hub.json')
     const seed = prepareData({
       places,
       seed: {
         command: programCommand('cloud/demo/seed'),
-        environment: cloudEnvironment(settings, places, addresses),
+        environment: { ...cloudEnvironment(settings, places, addresses), HARDWARE: hardwareTemplate },
       },
-      hardwareTemplate: join(packageRoot(), 'simulator/hardware/demo-hub.json'),
+      hardwareTemplate,
     })
     const hubId = seed.hubs[0]!.hub_id
     prepareManagement({

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { isUpc } from '../../../protocol/model/upc.ts'
 import { seedDemo } from '../../../cloud/demo/seed-database.ts'
+import { readFridges, readLayout } from '../../../cloud/hubs/layout.ts'
 import { orderHistory } from '../../../cloud/orders/history.ts'
 import { SeedResult } from '../../../simulator/demo/demo-file.ts'
 import { virtualRuntime } from '../../support/virtual-clock.ts'
@@ -53,6 +54,23 @@ onEachDatabase('the demo’s data', (open) => {
       { id: 2, owner_id: 1 },
       { id: 3, owner_id: 2 },
     ])
+  })
+
+  test('the layout is that of the hardware, with it and without', async () => {
+    const layouts = []
+    for (const given of [hardware, undefined]) {
+      const db = await open()
+      await seedDemo(db, virtualRuntime(3), given)
+      layouts.push({ shelves: await readLayout(db.kysely, 1), fridges: await readFridges(db.kysely, 1) })
+    }
+    expect(layouts[1]).toEqual(layouts[0])
+    expect(layouts[0]!.fridges).toEqual(hardware.fridgeDoors)
+    const places = Object.entries(layouts[0]!.shelves).flatMap(([cabinet, { shelves }]) =>
+      shelves.flatMap(({ shelf_number, total_rows }) =>
+        Array.from({ length: total_rows }, (_, index) => `${cabinet}-${shelf_number}-${index + 1}`),
+      ),
+    )
+    expect(places.toSorted()).toEqual([...rows.keys()].toSorted())
   })
 
   test('stock, ledger and money add up', async () => {
