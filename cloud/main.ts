@@ -1,13 +1,14 @@
 import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { hostname } from 'node:os'
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { pino } from 'pino'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { cloudHelp, managementKeyOf, readCloudConfig, readConfigFile, type CloudConfig } from './config.ts'
 import { createCloud } from './cloud.ts'
+import { commitOf } from './commit.ts'
 import type { CloudContext } from './context.ts'
 import { identityVerifier } from './credentials/identity-token.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
@@ -24,6 +25,8 @@ import { sshExec } from './management/ssh-exec.ts'
 import { startDelivery } from './payments/sandbox/deliver-events.ts'
 import { createSandbox } from './payments/sandbox/sandbox.ts'
 import { SIGNATURE_HEADER } from './payments/webhook.ts'
+import { openLog } from './log-files.ts'
+import { createSenders } from './notifications/senders.ts'
 import { openDatabase } from './store/database.ts'
 
 const GRACE_MS = 5000
@@ -72,7 +75,8 @@ async function main(): Promise<void> {
   const config = configure()
   const runtime = systemRuntime()
   const { clock, random } = runtime
-  const log = pino({ level: config.LOG_LEVEL, base: { part: 'cloud' } })
+  const logFolder = config.LOG_DIR ?? join(config.DATA_DIR, 'logs')
+  const log = openLog({ part: 'cloud', level: config.LOG_LEVEL, folder: logFolder })
   mkdirSync(config.DATA_DIR, { recursive: true })
   if (/^sqlite:[^:]/.test(config.databaseUrl))
     mkdirSync(dirname(config.databaseUrl.slice('sqlite:'.length)), { recursive: true })
@@ -126,6 +130,15 @@ async function main(): Promise<void> {
       connectMs: config.rules.managementConnectMs,
       commandMs: config.rules.managementCommandMs,
     }),
+    senders: attempt(() => createSenders(config, log)),
+    facts: {
+      name: `cloud@${hostname()}`,
+      pid: process.pid,
+      commit: commitOf('.'),
+      settings: config.shown,
+      logFolder,
+      ...(broker && { brokerClients: () => broker.clientCount() }),
+    },
     addressOf: addressReader(config.TRUSTED_PROXIES),
   })
   const server = await listen(cloud.app, { host: config.HOST, port: config.PORT, clock }).catch(

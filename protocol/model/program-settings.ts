@@ -12,6 +12,8 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
   standard?: string
   /** It must be set. */
   required?: true
+  /** Its value is never shown, or may have a password in it. */
+  secret?: true
 }
 
 export type SettingsTable = Record<string, Setting>

@@ -1,8 +1,13 @@
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createCloud, type Cloud } from '../../cloud/cloud.ts'
 import { issueApiKey } from '../../cloud/credentials/api-keys.ts'
 import { identityVerifier } from '../../cloud/credentials/identity-token.ts'
 import { folderStore } from '../../cloud/media/folder-store.ts'
+import { logSender } from '../../cloud/notifications/log-sender.ts'
 import { createSandbox } from '../../cloud/payments/sandbox/sandbox.ts'
+import { silentLog } from '../../protocol/model/log.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
 import type { CallAnswer } from '../cloud/support/app.ts'
 import type { OpenDatabase } from '../cloud/support/database.ts'
@@ -25,6 +30,15 @@ export interface Service {
   send: (method: string, path: string, headers: Record<string, string>, body?: string) => Promise<CallAnswer>
 }
 
+const toLog = logSender(silentLog)
+
+/** A folder with one log file in it. */
+async function logFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'larder-logs-'))
+  await writeFile(join(folder, 'cloud.log'), '{"msg":"one"}\n{"msg":"two"}\n')
+  return folder
+}
+
 export async function openService(open: OpenDatabase): Promise<Service> {
   const shop = await openShop(await open())
   const { context } = shop
@@ -44,6 +58,8 @@ export async function openService(open: OpenDatabase): Promise<Service> {
       keys: issuer.keys,
       clock: runtime.clock,
     }),
+    senders: { ios: toLog, android: toLog, web: toLog, none: toLog },
+    facts: { name: 'test', pid: 1, commit: 'unknown', settings: { PORT: 0 }, logFolder: await logFolder() },
     baseUrl: 'http://larder.test',
     mediaStore: folderStore(mediaFolder()),
     mediaSecret: MEDIA_SECRET,

@@ -100,7 +100,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     context,
     clock: runtime.clock,
     services,
-    commerce: createCommerce(services),
+    commerce: createCommerce(services, 'shop'),
     commands,
     answer: (outcome) => void (nextOutcome = outcome),
     async customer() {

@@ -168,7 +168,8 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
   if (limit.requests !== Infinity)
     test('the call after the last of a minute is 429, says when to come again, and does not count', async () => {
       const { world, call } = await prepared()
-      const cheap: Call = { as: call.as, ...(call.params && { params: call.params }) }
+      // One that is refused for a bad value costs little, and counts all the same.
+      const cheap = badCalls(route, call)[0]?.call ?? call
       world.shop.clock.advance(MINUTE)
       for (let calls = 0; calls < limit.requests; calls += 1) {
         const { status } = await world.ask(route, cheap)

@@ -65,11 +65,20 @@ export async function openWorld(open: OpenDatabase): Promise<World> {
         ...bodyOf(call),
       })
       const answer = await service.cloud.app.request(request)
-      const text = await answer.text()
-      const isJson = answer.headers.get('Content-Type')?.startsWith('application/json')
+      const type = answer.headers.get('Content-Type') ?? ''
+      const text = type.startsWith('text/event-stream') ? await beginningOf(answer) : await answer.text()
+      const isJson = type.startsWith('application/json')
       return { status: answer.status, headers: answer.headers, json: isJson ? JSON.parse(text) : text }
     },
   }
+}
+
+/** What a stream without an end sends first. */
+async function beginningOf(answer: Response): Promise<string> {
+  const reader = answer.body!.getReader()
+  const { value } = await reader.read()
+  await reader.cancel()
+  return new TextDecoder().decode(value)
 }
 
 const contentType = ({ body, text }: Call): Record<string, string> =>

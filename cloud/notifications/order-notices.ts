@@ -1,0 +1,87 @@
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import type { CloudContext } from '../context.ts'
+import { LAST_ACTIVE, lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import { putNotice, type NoticeKind } from './notice.ts'
+
+const BATCH = 100
+
+/** Carts with something in them that will expire soon (contract §5). Returns the orders whose customers are told. */
+export async function noticeExpiringOrders(context: CloudContext): Promise<number[]> {
+  const { db, runtime, settings } = context
+  const now = runtime.clock.now()
+  const before = now - settings.idleOrderMs + settings.expiringNoticeMs
+  const orders = await db.kysely
+    .selectFrom('orders as o')
+    .select('o.id')
+    .where('o.processing_status', '<=', LAST_ACTIVE)
+    .where('o.processing_status', '=', OrderStatus.NEW)
+    .where('o.updated_at', '<=', before)
+    .where((eb) =>
+      eb.exists(eb.selectFrom('order_items as i').select('i.id').whereRef('i.order_id', '=', 'o.id')),
+    )
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('notifications as n')
+            .select('n.id')
+            .whereRef('n.order_id', '=', 'o.id')
+            .where('n.kind', '=', 'order_expiring'),
+        ),
+      ),
+    )
+    .orderBy('o.updated_at')
+    .limit(BATCH)
+    .execute()
+  return tell(
+    context,
+    'order_expiring',
+    orders,
+    (order) => order.processing_status === OrderStatus.NEW && order.updated_at <= before,
+  )
+}
+
+/** Orders that wait in their bins for long. Returns the orders whose customers are told. */
+export async function noticeUnclaimedOrders(context: CloudContext): Promise<number[]> {
+  const { db, runtime, settings } = context
+  const before = runtime.clock.now() - settings.unclaimedNoticeMs
+  const orders = await db.kysely
+    .selectFrom('orders as o')
+    .select('o.id')
+    .where('o.processing_status', '<=', LAST_ACTIVE)
+    .where('o.processing_status', '=', OrderStatus.READY)
+    .where('o.ready_at', '<=', before)
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('notifications as n')
+            .select('n.id')
+            .whereRef('n.order_id', '=', 'o.id')
+            .where('n.kind', '=', 'order_unclaimed'),
+        ),
+      ),
+    )
+    .orderBy('o.ready_at')
+    .limit(BATCH)
+    .execute()
+  return tell(context, 'order_unclaimed', orders, (order) => order.processing_status === OrderStatus.READY)
+}
+
+async function tell(
+  context: CloudContext,
+  kind: NoticeKind,
+  orders: readonly { id: number }[],
+  isStillSo: (order: OrderRow) => boolean,
+): Promise<number[]> {
+  const told: number[] = []
+  for (const { id } of orders)
+    await context.db.transact(async (tx) => {
+      const order = await lockOrder(tx, id)
+      if (!order || !isStillSo(order)) return
+      const notice = { kind, userId: order.user_id, orderId: id }
+      if (!(await putNotice(tx, context.runtime.clock.now(), notice))) return
+      tx.afterCommit(() => told.push(id))
+    })
+  return told
+}

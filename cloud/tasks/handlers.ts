@@ -1,0 +1,54 @@
+import type { TaskName, TaskResult } from '../../protocol/contract/diag.ts'
+import { z } from 'zod'
+import { background } from '../background.ts'
+import type { CloudContext } from '../context.ts'
+import { reply, type Handlers, type Reply } from '../http/handler.ts'
+import { timestamp } from '../orders/timestamps.ts'
+import type { TaskRunner } from './runner.ts'
+import type { TaskRun } from './task-store.ts'
+
+const headers = { 'Cache-Control': 'no-store' }
+
+/** C §4.1, contract §11. */
+export function taskHandlers(
+  context: CloudContext,
+  runner: TaskRunner,
+): Handlers<
+  | 'diag.tasks.bestsellers'
+  | 'diag.tasks.update_timed_out_orders'
+  | 'diag.tasks.delete_expired_orders'
+  | 'diag.tasks.notify_about_expiring_orders'
+  | 'diag.tasks.update_unclaimed_orders_to_failed'
+  | 'diag.tasks.notify_about_unclaimed_orders'
+> {
+  const runToEnd = (task: TaskName) => async (): Promise<Reply<TaskResult>> => {
+    const { ended } = await runner.trigger(task)
+    return reply(view(await ended), { headers })
+  }
+  return {
+    async 'diag.tasks.bestsellers'({ query }) {
+      if (query.sync_mode) return runToEnd('bestsellers')()
+      const { run, ended } = await runner.trigger('bestsellers')
+      background(context, 'task bestsellers', () => ended)
+      return reply(view(run), { status: 202, headers })
+    },
+    'diag.tasks.update_timed_out_orders': runToEnd('update-timed-out-orders'),
+    'diag.tasks.delete_expired_orders': runToEnd('delete_expired_orders'),
+    'diag.tasks.notify_about_expiring_orders': runToEnd('notify-about-expiring-orders'),
+    'diag.tasks.update_unclaimed_orders_to_failed': runToEnd('update-unclaimed-orders-to-failed'),
+    'diag.tasks.notify_about_unclaimed_orders': runToEnd('notify-about-unclaimed-orders'),
+  }
+}
+
+function view(run: TaskRun): TaskResult {
+  const ids = run.affected_ids === null ? null : z.array(z.int()).parse(JSON.parse(run.affected_ids))
+  return {
+    task_id: run.id,
+    task: run.task as TaskName,
+    state: run.state as TaskResult['state'],
+    result: ids && { processed: ids.length, affected_ids: ids },
+    error: run.error,
+    started_at: timestamp(run.started_at),
+    finished_at: run.finished_at === null ? null : timestamp(run.finished_at),
+  }
+}

@@ -1,0 +1,4 @@
+import { diagCases } from './diag-cases.ts'
+import { walk } from './walk.ts'
+
+walk('diagnostics', diagCases)
