@@ -4,11 +4,13 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { isUpc } from '../../../protocol/model/upc.ts'
+import { insertLayout } from '../../../cloud/demo/hub-layout.ts'
 import { seedDemo } from '../../../cloud/demo/seed-database.ts'
 import { readFridges, readLayout } from '../../../cloud/hubs/layout.ts'
 import { orderHistory } from '../../../cloud/orders/history.ts'
 import { SeedResult } from '../../../simulator/demo/demo-file.ts'
 import { virtualRuntime } from '../../support/virtual-clock.ts'
+import { seedHubs } from '../support/app.ts'
 import { onEachDatabase } from '../support/database.ts'
 
 const hardware = HardwareDescription.parse(
@@ -57,11 +59,15 @@ onEachDatabase('the demo’s data', (open) => {
   })
 
   test('the layout is that of the hardware, with it and without', async () => {
+    const db = await open()
+    await seedHubs(db)
     const layouts = []
-    for (const given of [hardware, undefined]) {
-      const db = await open()
-      await seedDemo(db, virtualRuntime(3), given)
-      layouts.push({ shelves: await readLayout(db.kysely, 1), fridges: await readFridges(db.kysely, 1) })
+    for (const [hub, given] of [
+      [1, hardware],
+      [2, undefined],
+    ] as const) {
+      await db.transact((tx) => insertLayout(tx, hub, given))
+      layouts.push({ shelves: await readLayout(db.kysely, hub), fridges: await readFridges(db.kysely, hub) })
     }
     expect(layouts[1]).toEqual(layouts[0])
     expect(layouts[0]!.fridges).toEqual(hardware.fridgeDoors)
