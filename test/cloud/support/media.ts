@@ -1,35 +1,44 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { CloudContext } from '../../../cloud/context.ts'
 import { folderStore } from '../../../cloud/media/folder-store.ts'
 import { createMedia, type Media } from '../../../cloud/media/media.ts'
-import { mediaSigner } from '../../../cloud/media/signed-address.ts'
+import { mediaSigner, type MediaSigner } from '../../../cloud/media/signed-address.ts'
 import type { MediaStore } from '../../../cloud/media/store.ts'
 
 export const MEDIA_SECRET = 'a secret of file addresses, for tests'
 
-let folder: string | undefined
+const folders: string[] = []
+process.on('exit', () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })))
 
-/** A folder for files, one for each test process; it goes with the process. */
-export function mediaFolder(): string {
-  if (folder === undefined) {
-    const made = mkdtempSync(join(tmpdir(), 'larder-media-'))
-    process.on('exit', () => rmSync(made, { recursive: true, force: true }))
-    folder = made
-  }
+/** An empty folder, which goes with the process. */
+export function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-media-'))
+  folders.push(folder)
   return folder
 }
 
+let shared: string | undefined
+
+/** A folder for files that nobody looks at. */
+export const mediaFolder = (): string => (shared ??= emptyFolder())
+
+/** Every file in a folder and below, by its path there. */
+export const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .sort()
+
+export const testSigner = ({ runtime, settings }: CloudContext): MediaSigner =>
+  mediaSigner({
+    baseUrl: 'http://larder.test',
+    secret: MEDIA_SECRET,
+    lifetimeMs: settings.fileAddressMs,
+    clock: runtime.clock,
+  })
+
 /** The media of a context, in a folder. */
 export const testMedia = (context: CloudContext, store: MediaStore = folderStore(mediaFolder())): Media =>
-  createMedia({
-    context,
-    store,
-    signer: mediaSigner({
-      baseUrl: 'http://larder.test',
-      secret: MEDIA_SECRET,
-      lifetimeMs: context.settings.fileAddressMs,
-      clock: context.runtime.clock,
-    }),
-  })
+  createMedia({ context, store, signer: testSigner(context) })
