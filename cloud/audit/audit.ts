@@ -15,17 +15,30 @@ export interface AuditRecord {
   detail?: Readonly<Record<string, unknown>>
 }
 
-export async function appendAudit(q: Queries, { clock }: Runtime, record: AuditRecord): Promise<void> {
+export function appendAudit(q: Queries, runtime: Runtime, record: AuditRecord): Promise<void> {
+  return appendAudits(q, runtime, [record])
+}
+
+/** Several at once, in their order. */
+export async function appendAudits(
+  q: Queries,
+  { clock }: Pick<Runtime, 'clock'>,
+  records: readonly AuditRecord[],
+): Promise<void> {
+  if (records.length === 0) return
+  const at = clock.now()
   await q
     .insertInto('audit_log')
-    .values({
-      at: clock.now(),
-      actor: record.actor,
-      action: record.action,
-      hub_id: record.hubId,
-      object: record.object,
-      result: record.result,
-      detail: JSON.stringify(record.detail ?? {}),
-    })
+    .values(
+      records.map(({ actor, action, hubId, object, result, detail }) => ({
+        at,
+        actor,
+        action,
+        hub_id: hubId,
+        object,
+        result,
+        detail: JSON.stringify(detail ?? {}),
+      })),
+    )
     .execute()
 }

@@ -3,6 +3,7 @@ import { scopes, type Scope } from '../../protocol/model/scopes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { ApiError } from '../http/api-error.ts'
 import type { Queries } from '../store/database.ts'
+import { statement } from '../store/statement.ts'
 import { digestOf, isSameDigest, mintApiKey, prefixOf, type NewApiKey } from './api-key.ts'
 
 const TOUCH_MS = 3_600_000
@@ -69,13 +70,14 @@ export async function revokeApiKey(q: Queries, { clock }: Runtime, prefix: strin
   return numUpdatedRows > 0n
 }
 
+const byPrefix = statement((q, key: { prefix: string }) =>
+  q.selectFrom('api_keys').selectAll().where('prefix', '=', key.prefix),
+)
+
 /** The key that a request presents; throws `invalid_api_key` or `token_expired`. */
 export async function verifyApiKey(q: Queries, { clock }: Runtime, presented: string): Promise<ApiKey> {
   const prefix = prefixOf(presented)
-  const row =
-    prefix === undefined
-      ? undefined
-      : await q.selectFrom('api_keys').selectAll().where('prefix', '=', prefix).executeTakeFirst()
+  const [row] = prefix === undefined ? [] : await byPrefix(q, { prefix })
   if (!row || !isSameDigest(row.digest, digestOf(presented))) throw new ApiError('invalid_api_key')
   if (row.revoked_at !== null) throw new ApiError('invalid_api_key', 'The API key was revoked.')
   const now = clock.now()

@@ -2,6 +2,7 @@ import type { Selectable } from 'kysely'
 import { ApiError } from '../http/api-error.ts'
 import type { Queries } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
+import { statement } from '../store/statement.ts'
 import type { OwnerCredential } from './credential.ts'
 
 type Scope = Pick<OwnerCredential, 'hubs' | 'ownerId'>
@@ -23,6 +24,10 @@ export async function reachableHubs(
   return query.execute()
 }
 
+const hubById = statement((q, hub: { id: number }) =>
+  q.selectFrom('hubs').selectAll().where('id', '=', hub.id),
+)
+
 /**
  * The hub that a request names, if the credential reaches it. Limited to certain hubs, it is denied every other one,
  * whether that exists or not; with all hubs of its owner, another owner's does not exist (contract §2).
@@ -32,7 +37,7 @@ export async function requireHub(
   credential: Scope,
   hubId: number,
 ): Promise<Selectable<Tables['hubs']>> {
-  const hub = await q.selectFrom('hubs').selectAll().where('id', '=', hubId).executeTakeFirst()
+  const [hub] = await hubById(q, { id: hubId })
   if (hub && reachesHub(credential, hub)) return hub
   throw new ApiError(credential.hubs === '*' ? 'hub_not_found' : 'hub_access_denied')
 }

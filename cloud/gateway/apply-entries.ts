@@ -9,7 +9,7 @@ import {
 } from '../../protocol/mqtt/hub-entries.ts'
 import type { CloudContext } from '../context.ts'
 import type { Tx } from '../store/database.ts'
-import { recordAllFinished } from './command-store.ts'
+import { recordFinished } from './command-store.ts'
 import { buryEntry, isEntryFault, isStoreFailure } from './dead-letters.ts'
 import type { HubDomain } from './domain.ts'
 
@@ -120,7 +120,7 @@ async function finishCommands(
   entries: readonly CommandEntry[],
 ): Promise<void> {
   if (entries.length === 0) return
-  await recordAllFinished(tx, hubId, entries, context.runtime.clock.now())
+  await recordFinished(tx, context.runtime.clock, hubId, entries)
   tx.afterCommit(() => {
     for (const entry of entries) onCommandFinished(entry.command_id)
   })

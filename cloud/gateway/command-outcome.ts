@@ -1,5 +1,4 @@
 import type { CommandBody } from '../../protocol/mqtt/command.ts'
-import type { Queries } from '../store/database.ts'
 
 export interface CommandRequest {
   hubId: number
@@ -8,11 +7,6 @@ export interface CommandRequest {
   actor: string
   /** How long to wait for the answer; `CloudSettings.commandTimeoutMs` by default. */
   timeoutMs?: number
-  /**
-   * Writes down what came of it, once: in the transaction that records the outcome where this process does that, else
-   * after it. Queries alone: it may be undone and run again.
-   */
-  note?: (q: Queries, outcome: CommandOutcome) => Promise<void>
 }
 
 /**
@@ -33,7 +27,7 @@ export type CommandOutcome =
   | { kind: 'offline' }
   | { kind: 'timeout'; commandId: string }
 
-/** Sends commands to hubs; never queues one. */
+/** Sends commands to hubs; never queues one. Each is in the audit log with what came of it. */
 export interface Commands {
   send(request: CommandRequest): Promise<CommandOutcome>
 }

@@ -1,9 +1,12 @@
+import type { Cancel } from '../../protocol/model/runtime.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
-import { CommandResult, type Command } from '../../protocol/mqtt/command.ts'
-import { everyInBackground } from '../background.ts'
+import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
+import { appendAudit } from '../audit/audit.ts'
+import { background, everyInBackground } from '../background.ts'
 import type { CloudContext } from '../context.ts'
-import type { Queries } from '../store/database.ts'
-import type { CommandOutcome, CommandRequest, Commands } from './command-outcome.ts'
+import { statement } from '../store/statement.ts'
+import { auditOf } from './command-audit.ts'
+import type { CommandOutcome, Commands } from './command-outcome.ts'
 import {
   closeLost,
   insertSent,
@@ -26,164 +29,148 @@ export interface CommandPorts {
 
 export interface CommandDesk extends Commands {
   start(): void
-  stop(): void
+  stop(): Promise<void>
   /** A result came on its topic. */
-  onResult(hubId: number, result: CommandResult, isHeld: boolean): Promise<void>
+  onResult(hubId: number, result: CommandResult, isHeld: boolean): void
   /** A result came in the ledger, and is committed. */
   onFinished(commandId: string): void
 }
 
 interface Waiter {
   hubId: number
-  /** On the list, until its time is up. */
-  wait(): void
-  /** Off the list, and its clock stopped: whoever does this settles it. */
-  take(): void
-  /** Without an outcome: what became of it is to be read. */
-  settle(noted?: CommandOutcome): void
-  /** The outcome that a result says, written down. */
-  note(q: Queries, result: Finished): Promise<CommandOutcome>
+  /** Without a result: what became of it is to be read. */
+  settle(result?: Finished): void
 }
 
 /** How often rows are looked for that a dead process left open. */
 const CLOSE_LOST_MS = 60_000
 
+const connectedSession = statement((q, at: { hubId: number; heardSince: number }) =>
+  q
+    .selectFrom('hub_sessions')
+    .select('session')
+    .where('hub_id', '=', at.hubId)
+    .where('is_connected', '=', 1)
+    .where('last_heard_at', '>=', at.heardSince),
+)
+
 /**
- * Commands to hubs (SPEC §6): the row is committed before the message goes out; the answer comes by the result topic or
- * by the ledger, whichever is first, and is committed before it is told. The row is the truth.
+ * Commands to hubs (SPEC §6): the row is committed before the message goes out. The answer comes by the result topic or
+ * by the ledger, whichever is first. A hub that answers has the outcome in its journal and its outbox: whoever waits is
+ * told at once, and the row follows with the ledger, or soon without it.
  */
 export function createCommands(ports: CommandPorts): CommandDesk {
   const { context, settings, clocks } = ports
   const { db, runtime, checkpoint } = context
   const { clock } = runtime
   const waiters = new Map<string, Waiter>()
-  let cancelSweep = (): void => {}
+  /** Told already, and not recorded yet. */
+  const told = new Map<string, { hubId: number; result: Finished }>()
+  let cancelRecord: Cancel | undefined
+  let cancelSweep: Cancel | undefined
 
   /** The session to address and the hub's clock in it, for a hub that is there; asks the hub where it has to. */
   async function reach(hubId: number): Promise<{ session: string; hubNow: number } | undefined> {
-    const session = await connectedSession(hubId)
+    const session = await sessionOf(hubId)
     if (session === undefined) return undefined
     const hubNow = clocks.now(hubId, session)
     if (hubNow !== undefined) return { session, hubNow }
     ports.hail(hubId)
     await clocks.next(hubId, settings.hailTimeoutMs)
-    const renewed = await connectedSession(hubId)
+    const renewed = await sessionOf(hubId)
     const heard = renewed === undefined ? undefined : clocks.now(hubId, renewed)
     return renewed === undefined || heard === undefined ? undefined : { session: renewed, hubNow: heard }
   }
 
-  async function connectedSession(hubId: number): Promise<string | undefined> {
+  async function sessionOf(hubId: number): Promise<string | undefined> {
     const heardSince = clock.now() - context.settings.onlineWithinMs
-    const row = await db.kysely
-      .selectFrom('hub_sessions')
-      .select('session')
-      .where('hub_id', '=', hubId)
-      .where('is_connected', '=', 1)
-      .where('last_heard_at', '>=', heardSince)
-      .executeTakeFirst()
+    const [row] = await connectedSession(db.kysely, { hubId, heardSince })
     return row?.session
   }
 
-  /** Resolves when the command is finished, with its outcome where that is noted already; or after `timeoutMs`. */
-  function answered(
-    commandId: string,
-    { hubId, note }: CommandRequest,
-    timeoutMs: number,
-  ): Promise<CommandOutcome | undefined> {
-    const begunAt = clock.monotonic()
-    let cancel = (): void => {}
+  /** Resolves when the command is finished, with its result where that is at hand; or after `timeoutMs`. */
+  function answered(commandId: string, hubId: number, timeoutMs: number): Promise<Finished | undefined> {
     return new Promise((resolve) => {
-      const waiter: Waiter = {
-        hubId,
-        wait() {
-          waiters.set(commandId, waiter)
-          cancel = clock.after(timeoutMs, () => waiter.settle())
-        },
-        take() {
-          waiters.delete(commandId)
-          cancel()
-        },
-        settle(noted) {
-          waiter.take()
-          resolve(noted)
-        },
-        async note(q, result) {
-          const outcome = outcomeOf(commandId, result, clock.monotonic() - begunAt)
-          await note?.(q, outcome)
-          return outcome
-        },
+      const settle = (result?: Finished): void => {
+        waiters.delete(commandId)
+        cancel()
+        resolve(result)
       }
-      waiter.wait()
+      const cancel = clock.after(timeoutMs, settle)
+      waiters.set(commandId, { hubId, settle })
     })
   }
 
-  async function send(request: CommandRequest): Promise<CommandOutcome> {
-    const { hubId, body, actor, note, timeoutMs = context.settings.commandTimeoutMs } = request
-    const noted = async (outcome: CommandOutcome): Promise<CommandOutcome> => {
-      await note?.(db.kysely, outcome)
-      return outcome
-    }
+  const send: Commands['send'] = async (request) => {
+    const { hubId, body, actor, timeoutMs = context.settings.commandTimeoutMs } = request
     const begunAt = clock.monotonic()
     const reached = await reach(hubId)
-    if (!reached) return noted({ kind: 'offline' })
+    if (!reached) {
+      await appendAudit(db.kysely, runtime, auditOf({ hubId, body, actor, result: 'offline', reason: null }))
+      return { kind: 'offline' }
+    }
     const id = uuidv7(runtime)
     const { session, hubNow } = reached
     await db.transact((tx) => insertSent(tx.q, { id, hubId, session, body, actor }, clock.now()))
     checkpoint('commands.recorded')
     const ttlMs = Math.min(settings.commandTtlMs, timeoutMs)
     const command = { command_id: id, session, expires_monotonic: hubNow + ttlMs, body }
-    const answer = answered(id, request, timeoutMs)
+    const answer = answered(id, hubId, timeoutMs)
     if (!ports.publish(hubId, command)) {
       waiters.get(id)?.settle()
       const nothing = { command_id: id, outcome: 'refused', reason: 'offline', data: null } as const
-      await db.transact((tx) => recordFinished(tx.q, hubId, nothing, clock.now()))
-      return noted({ kind: 'offline' })
+      await db.transact((tx) => recordFinished(tx, clock, hubId, [nothing]))
+      return { kind: 'offline' }
     }
     checkpoint('commands.published')
-    const outcome = await answer
-    if (outcome) return outcome
-    const finished = (await readFinished(db.kysely, id)) ?? (await giveUp(id))
-    return noted(outcomeOf(id, finished, clock.monotonic() - begunAt))
+    const finished = (await answer) ?? (await readFinished(db.kysely, id)) ?? (await giveUp(id))
+    return outcomeOf(id, finished, clock.monotonic() - begunAt)
   }
 
   async function giveUp(id: string): Promise<Finished | undefined> {
-    await db.transact((tx) => recordSilence(tx.q, id, clock.now()))
+    await db.transact((tx) => recordSilence(tx, clock, id))
     return readFinished(db.kysely, id)
+  }
+
+  /** Records what no ledger has recorded by now: it is late, or the hub's fence refused, of which no ledger tells. */
+  async function recordTold(): Promise<void> {
+    cancelRecord?.()
+    cancelRecord = undefined
+    const results = [...told.values()]
+    told.clear()
+    for (const { hubId, result } of results) {
+      await db.transact((tx) => recordFinished(tx, clock, hubId, [result]))
+      checkpoint('commands.finished')
+    }
   }
 
   return {
     send,
-    async onResult(hubId, result, isHeld) {
+    onResult(hubId, result, isHeld) {
       const waiter = waiters.get(result.command_id)
-      if (!isHeld && waiter?.hubId !== hubId) return
-      if (waiter?.hubId !== hubId) {
-        await db.transact((tx) => recordFinished(tx.q, hubId, result, clock.now()))
-        checkpoint('commands.finished')
-        return
-      }
-      // Results may come twice: the first writes it down, and nobody else settles the command meanwhile.
-      waiter.take()
-      try {
-        const noted = await db.transact(async (tx) => {
-          await recordFinished(tx.q, hubId, result, clock.now())
-          return waiter.note(tx.q, result)
-        })
-        checkpoint('commands.finished')
-        waiter.settle(noted)
-      } catch (error) {
-        waiter.wait()
-        throw error
-      }
+      const isWaitedFor = waiter?.hubId === hubId
+      if (!isHeld && !isWaitedFor) return
+      if (isWaitedFor) waiter.settle(result)
+      told.set(result.command_id, { hubId, result })
+      cancelRecord ??= clock.after(settings.recordResultsMs, () =>
+        background(context, 'results of commands', recordTold),
+      )
     },
-    onFinished: (commandId) => waiters.get(commandId)?.settle(),
+    onFinished(commandId) {
+      told.delete(commandId)
+      waiters.get(commandId)?.settle()
+    },
     start() {
       cancelSweep = everyInBackground(context, CLOSE_LOST_MS, 'close lost commands', async () => {
-        const now = clock.now()
-        const count = await closeLost(db.kysely, now - settings.lostCommandMs, now)
+        const sentBefore = clock.now() - settings.lostCommandMs
+        const count = await db.transact((tx) => closeLost(tx, clock, sentBefore))
         if (count > 0) context.log.warn({ count }, 'commands of a process that died: outcome unknown')
       })
     },
-    stop: () => cancelSweep(),
+    async stop() {
+      cancelSweep?.()
+      await recordTold()
+    },
   }
 }
 

@@ -9,6 +9,8 @@ export interface GatewaySettings {
   pollMs: number
   /** A command lives so long on the hub's clock. */
   commandTtlMs: number
+  /** The outcome of a command that was told and that no ledger has brought after so long is recorded without it. */
+  recordResultsMs: number
   /** How long a command waits for a hail to be answered, where this process has not heard the hub's clock yet. */
   hailTimeoutMs: number
   /** The least time between two hails to a hub. */
@@ -25,6 +27,7 @@ export const defaultGatewaySettings: GatewaySettings = {
   leaseMs: 45_000,
   pollMs: 5_000,
   commandTtlMs: 5_000,
+  recordResultsMs: 100,
   hailTimeoutMs: 2_000,
   hailEveryMs: 1_000,
   lostCommandMs: 180_000,

@@ -107,8 +107,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (channel !== 'result') return linkOf(hubId).receive(channel, payload)
     const result = decode(CommandResult, payload)
     if (!result) return log.warn({ hubId }, 'result of a hub does not fit its schema')
-    const isHeld = links.get(hubId)?.isHeld ?? false
-    background(context, 'result of a command', () => commands.onResult(hubId, result, isHeld))
+    commands.onResult(hubId, result, links.get(hubId)?.isHeld ?? false)
   }
 
   /** The will of another process. Where that only lost its connection, it will find out (`onConnect`). */
@@ -174,7 +173,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     async stop() {
       running = false
       for (const cancel of cancels) cancel()
-      commands.stop()
+      await commands.stop()
       for (const link of links.values()) link.stop()
       await releaseLeases(db.kysely, processId, runtime.clock.now())
       if (connected) void transport?.publish(goneTopic, gone)

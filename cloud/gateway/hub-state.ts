@@ -1,6 +1,7 @@
 import { HubHealth } from '../../protocol/mqtt/session.ts'
 import { defaultSettings } from '../settings.ts'
 import type { Queries } from '../store/database.ts'
+import { statement } from '../store/statement.ts'
 
 export interface HubState {
   /** Heard from lately enough (contract §6). */
@@ -37,8 +38,8 @@ export async function hubState(
   now: number,
   onlineWithinMs: number = defaultSettings.onlineWithinMs,
 ): Promise<HubState> {
-  const states = await hubStates(q, [hubId], now, onlineWithinMs)
-  return states.get(hubId) ?? UNHEARD
+  const [row] = await rowOf(q, { hubId })
+  return row ? stateOf(row, now, onlineWithinMs) : UNHEARD
 }
 
 /** The same for several hubs, with one query. */
@@ -49,7 +50,12 @@ export async function hubStates(
   onlineWithinMs: number = defaultSettings.onlineWithinMs,
 ): Promise<Map<number, HubState>> {
   if (hubIds.length === 0) return new Map()
-  const rows = await q
+  const rows = await selectRows(q).where('hubs.id', 'in', hubIds).execute()
+  return new Map(rows.map((row) => [row.id, stateOf(row, now, onlineWithinMs)]))
+}
+
+const selectRows = (q: Queries) =>
+  q
     .selectFrom('hubs')
     .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
     .leftJoin('hub_streams', (join) =>
@@ -58,7 +64,6 @@ export async function hubStates(
         .on('hub_streams.stream', '=', 'ledger')
         .on('hub_streams.is_current', '=', 1),
     )
-    .where('hubs.id', 'in', hubIds)
     .select([
       'hubs.id',
       'hubs.hub_status',
@@ -70,25 +75,23 @@ export async function hubStates(
       'hub_sessions.software',
       'hub_streams.epoch',
     ])
-    .execute()
-  return new Map(
-    rows.map((row) => {
-      const online = row.last_heard_at !== null && now - row.last_heard_at <= onlineWithinMs
-      const health = row.health === null ? null : HubHealth.parse(JSON.parse(row.health))
-      const wanted = row.hub_status === 'active' && row.accepting_orders === 1
-      return [
-        row.id,
-        {
-          online,
-          connected: online && row.is_connected === 1,
-          acceptingOrders: wanted && online && health !== null && health.accepting_orders,
-          health,
-          healthAt: row.health_at,
-          lastHeardAt: row.last_heard_at,
-          software: row.software,
-          ledgerEpoch: row.epoch,
-        },
-      ]
-    }),
-  )
+
+type HubRow = Awaited<ReturnType<ReturnType<typeof selectRows>['execute']>>[number]
+
+const rowOf = statement((q, hub: { hubId: number }) => selectRows(q).where('hubs.id', '=', hub.hubId))
+
+function stateOf(row: HubRow, now: number, onlineWithinMs: number): HubState {
+  const online = row.last_heard_at !== null && now - row.last_heard_at <= onlineWithinMs
+  const health = row.health === null ? null : HubHealth.parse(JSON.parse(row.health))
+  const wanted = row.hub_status === 'active' && row.accepting_orders === 1
+  return {
+    online,
+    connected: online && row.is_connected === 1,
+    acceptingOrders: wanted && online && health !== null && health.accepting_orders,
+    health,
+    healthAt: row.health_at,
+    lastHeardAt: row.last_heard_at,
+    software: row.software,
+    ledgerEpoch: row.epoch,
+  }
 }

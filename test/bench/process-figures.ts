@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** Memory of a process that is in RAM, in MB (10⁶ bytes): `VmRSS`. */
 export function residentMb(pid: number): number {
@@ -10,4 +10,13 @@ export function residentMb(pid: number): number {
 export function writtenBytes(pid: number | 'self'): number {
   const text = readFileSync(`/proc/${pid}/io`, 'utf8')
   return Number(/^write_bytes: (\d+)$/m.exec(text)![1])
+}
+
+/** The processor's time that a process has taken so far, all threads together, in milliseconds: `schedstat`. */
+export function processorMs(pid: number): number {
+  const tasks = readdirSync(`/proc/${pid}/task`)
+  const times = tasks.map((task) =>
+    Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]),
+  )
+  return times.reduce((sum, time) => sum + time, 0) / 1e6
 }

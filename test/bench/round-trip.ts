@@ -9,6 +9,7 @@ import { createCaller } from './caller.ts'
 import { answer, dismiss, launch } from './children.ts'
 import { quantile, ratios, type Section } from './figures.ts'
 import { install } from './installation.ts'
+import { processorMs } from './process-figures.ts'
 
 export interface RoundTripOptions {
   runtime: Runtime
@@ -24,7 +25,7 @@ const WARM_UP = 2000
 const LEAD = 5
 const READY_MS = 30_000
 /** Durable commits that an answer waits for. */
-const COMMITS = 4
+const COMMITS = 3
 
 const hardware = {
   hubId: 1,
@@ -69,16 +70,28 @@ export async function benchRoundTrip({ runtime, folder, rounds, calls }: RoundTr
     await block(bare, WARM_UP)
     const timesOf = { larder: [] as number[][], bare: [] as number[][] }
     const commits: number[] = []
+    const work: Record<Worker, number[]> = { cloud: [], hub: [], bareCloud: [], bareHub: [] }
     for (let round = 0; round < rounds; round++) {
       const both = [
-        async () => timesOf.larder.push(await block(larder, calls)),
-        async () => timesOf.bare.push(await block(bare, calls)),
+        async () =>
+          timesOf.larder.push(
+            await watched(
+              work,
+              ['cloud', installation.pidOf('cloud')],
+              ['hub', installation.pidOf('edge')],
+              larder,
+            ),
+          ),
+        async () =>
+          timesOf.bare.push(
+            await watched(work, ['bareCloud', bareCloud.pid!], ['bareHub', bareHub.pid!], bare),
+          ),
       ]
       for (const one of round % 2 === 0 ? both : both.toReversed()) await one()
       commits.push(quantile(durableCommits(join(folder, 'commits.sqlite'), calls).times, 0.5))
     }
     installation.check()
-    return section(timesOf, commits, { rounds, calls })
+    return section({ timesOf, commits, work, rounds, calls })
   } finally {
     for (const caller of Object.values(callers)) caller.close()
     await installation.stop()
@@ -114,6 +127,20 @@ export async function benchRoundTrip({ runtime, folder, rounds, calls }: RoundTr
     return status === 200
   }
 
+  /** A block of calls, and the processor's time of the two processes that carry them. */
+  async function watched(
+    work: Record<Worker, number[]>,
+    cloud: [Worker, number],
+    hub: [Worker, number],
+    call: (n: number) => Promise<boolean>,
+  ): Promise<number[]> {
+    const before = [processorMs(cloud[1]), processorMs(hub[1])]
+    const times = await block(call, calls)
+    for (const [index, [worker, pid]] of [cloud, hub].entries())
+      work[worker].push((processorMs(pid) - before[index]!) / (calls + LEAD))
+    return times
+  }
+
   async function block(call: (n: number) => Promise<boolean>, count: number): Promise<number[]> {
     const times: number[] = []
     for (let n = 0; n < count + LEAD; n++) {
@@ -135,11 +162,16 @@ export async function benchRoundTrip({ runtime, folder, rounds, calls }: RoundTr
   }
 }
 
-function section(
-  timesOf: { larder: number[][]; bare: number[][] },
-  commits: number[],
-  { rounds, calls }: Pick<RoundTripOptions, 'rounds' | 'calls'>,
-): Section {
+type Worker = 'cloud' | 'hub' | 'bareCloud' | 'bareHub'
+
+interface Measured extends Pick<RoundTripOptions, 'rounds' | 'calls'> {
+  timesOf: { larder: number[][]; bare: number[][] }
+  commits: number[]
+  /** Milliseconds of the processor, per call. */
+  work: Record<Worker, number[]>
+}
+
+function section({ timesOf, commits, work, rounds, calls }: Measured): Section {
   const p50 = (blocks: number[][]): number[] => blocks.map((times) => quantile(times, 0.5))
   const p90 = (blocks: number[][]): number[] => blocks.map((times) => quantile(times, 0.9))
   const { larder, bare } = timesOf
@@ -153,12 +185,22 @@ function section(
       { name: 'bare, p90', values: p90(bare), unit: 'ms' },
       { name: 'ratio of p50', values: ratios(p50(larder), p50(bare)), unit: 'times', aim: 'at most 3' },
       { name: 'ratio of p90', values: ratios(p90(larder), p90(bare)), unit: 'times' },
+      { name: 'processor, per call: the cloud', values: work.cloud, unit: 'ms' },
+      { name: 'processor, per call: the hub', values: work.hub, unit: 'ms' },
+      {
+        name: 'processor, per call: the bare processes',
+        values: sums(work.bareCloud, work.bareHub),
+        unit: 'ms',
+      },
       { name: 'one durable commit on this disk, p50', values: commits, unit: 'ms' },
       { name: `bare hops and ${COMMITS} such commits`, values: floor, unit: 'ms' },
       { name: 'ratio to that', values: ratios(p50(larder), floor), unit: 'times' },
     ],
     notes: [
-      `${COMMITS} durable commits follow one another: the command's row, the hub's intent, its outcome, the cloud's record of it with the audit`,
+      `${COMMITS} durable commits follow one another: the command's row, the hub's intent, its outcome; the row's end and the audit follow with the hub's ledger`,
     ],
   }
 }
+
+const sums = (values: readonly number[], others: readonly number[]): number[] =>
+  values.map((value, index) => value + others[index]!)

@@ -25,10 +25,9 @@ beforeEach(async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   sent = []
   outcome = { kind: 'offline' }
-  const send = async (request: CommandRequest): Promise<CommandOutcome> => {
+  const send = (request: CommandRequest): Promise<CommandOutcome> => {
     sent.push(request)
-    await request.note?.(db.kysely, outcome)
-    return outcome
+    return Promise.resolve(outcome)
   }
   app = await testApp({ db, handlersOf: (context) => controlHandlers({ context, commands: { send } }) })
   shop = await openShop(db)
@@ -58,29 +57,17 @@ describe('O §4.6: bins', () => {
     { name: 'close_bin', data: { door: 'closed', duration_ms: 850 } },
     { name: 'raise_bin', data: { lift: 'up', duration_ms: 850 } },
     { name: 'lower_bin', data: { lift: 'down', duration_ms: 850 } },
-  ])(
-    '$name moves the bin of the hub, answers with what it is now, and is audited',
-    async ({ name, data }) => {
-      outcome = executed(data)
-      expect(await post(name)).toMatchObject({
-        status: 200,
-        json: {
-          status: 'ok',
-          result: { success: true, status_code: 200, response_data: { command_id: COMMAND, ...data } },
-        },
-      })
-      expect(sent).toMatchObject([{ hubId: 1, body: { name, bin: 2 } }])
-      const [entry] = await audit()
-      expect(entry).toMatchObject({
-        actor: sent[0]!.actor,
-        action: `controls.${name}`,
-        hub_id: 1,
-        object: 'bin-2',
-        result: 'executed',
-      })
-      expect(entry!.detail).toContain(COMMAND)
-    },
-  )
+  ])('$name moves the bin of the hub, and answers with what it is now', async ({ name, data }) => {
+    outcome = executed(data)
+    expect(await post(name)).toMatchObject({
+      status: 200,
+      json: {
+        status: 'ok',
+        result: { success: true, status_code: 200, response_data: { command_id: COMMAND, ...data } },
+      },
+    })
+    expect(sent).toMatchObject([{ hubId: 1, body: { name, bin: 2 }, actor: `key:${key.split('_')[1]}` }])
+  })
 
   test('get_bin_status answers with what the hub says now', async () => {
     const bin = { bin_number: 2, enabled: true, status: 'fault', door: 'open', lift: 'up' }
@@ -152,7 +139,7 @@ describe('contract §2, §6: what goes wrong', () => {
       status: row.status,
       json: { error: { code: 'hardware_error', details: row.details } },
     })
-    expect(await audit()).toHaveLength(1)
+    expect(sent).toHaveLength(1)
   })
 
   test('bin_not_found: a bin that the hub does not have, by its health or by its own word', async () => {

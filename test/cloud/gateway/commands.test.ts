@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { appendAudit } from '../../../cloud/audit/audit.ts'
-import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/command-outcome.ts'
+import type { CommandOutcome } from '../../../cloud/gateway/command-outcome.ts'
 import { crashAt, World, type CloudProcess } from './support/world.ts'
 
 const body = { name: 'open_bin', bin: 2 } as const
@@ -10,6 +9,8 @@ const rows = (world: World) =>
 
 /** Long enough for what the network delivers in another order to come again. */
 const SETTLED = 2_500
+/** Longer than an outcome waits for its ledger. */
+const RECORDED = 200
 
 async function connected() {
   const world = await World.create()
@@ -49,6 +50,7 @@ describe('commands', () => {
       data: { door: 'open', duration_ms: 1200 },
       durationMs: 1200,
     })
+    await world.pass(RECORDED)
     expect(await rows(world)).toMatchObject([
       { id: command!.command_id, session: hub.session, state: 'executed', actor: 'key:test' },
     ])
@@ -62,6 +64,7 @@ describe('commands', () => {
     const { world, hub, send } = await connected()
     hub.onCommand = () => ({ outcome, reason, data: null })
     expect(await send(50)).toMatchObject({ kind, reason, data: null })
+    await world.pass(RECORDED)
     expect(await rows(world)).toMatchObject([{ state: outcome, reason }])
   })
 
@@ -101,10 +104,10 @@ describe('commands', () => {
     await world.pass(2_000)
     expect(await rows(world)).toMatchObject([{ state: 'unknown', reason: 'timeout' }])
     hub.result(hub.commands[0]!, { data: { door: 'open' } })
-    await world.pass(50)
+    await world.pass(RECORDED)
     expect(await rows(world)).toMatchObject([{ state: 'executed', data: '{"door":"open"}' }])
     hub.result(hub.commands[0]!, { outcome: 'failed', reason: 'fault' })
-    await world.pass(50)
+    await world.pass(RECORDED)
     expect(await rows(world)).toMatchObject([{ state: 'executed' }])
   })
 
@@ -134,7 +137,7 @@ describe('commands', () => {
     void cloud.gateway.commands.send(request).then((result) => (outcome = result))
     await world.pass(50)
     two.result(one.commands[0]!)
-    await world.pass(50)
+    await world.pass(RECORDED)
     expect(outcome).toBeUndefined()
     expect(await rows(world)).toMatchObject([{ state: 'sent' }])
   })
@@ -165,88 +168,87 @@ describe('commands', () => {
     expect(hub.commands).toEqual([])
   })
 
-  describe('what became of a command is noted once', () => {
-    /** Sends a command whose note is an audit record, and lets `ms` pass. */
-    async function noted({ world, cloud }: Awaited<ReturnType<typeof connected>>, ms: number): Promise<void> {
-      const note: CommandRequest['note'] = (q, { kind }) =>
-        appendAudit(q, cloud.context.runtime, {
-          actor: 'key:test',
-          action: 'controls.open_bin',
-          hubId: 1,
-          object: 'bin-2',
-          result: kind,
-        })
-      cloud.gateway.commands.send({ ...request, note }).catch(() => {})
-      await world.pass(ms)
-    }
-    const notes = async ({ db }: World) =>
-      (await db.kysely.selectFrom('audit_log').select('result').execute()).map(({ result }) => result)
+  test('whoever waits is told before the store has it; the row follows, with the ledger or without it', async () => {
+    const { world, hub, send } = await connected()
+    hub.onCommand = () => ({})
+    expect(await send(20)).toMatchObject({ kind: 'executed' })
+    expect(await rows(world)).toMatchObject([{ state: 'sent' }])
+    await world.pass(RECORDED)
+    expect(await rows(world)).toMatchObject([{ state: 'executed' }])
+  })
 
-    test('however often its result comes', async () => {
-      const by = await connected()
-      by.hub.onCommand = (command) => {
-        by.hub.result(command)
-        return {}
-      }
-      await noted(by, 50)
-      expect(await notes(by.world)).toEqual(['executed'])
-    })
-
-    test('where the ledger is first to tell', async () => {
-      const by = await connected()
-      await noted(by, 50)
-      const { command_id } = by.hub.commands[0]!
-      by.hub.append({
+  describe('the audit log has what became of a command', () => {
+    const audit = async ({ db }: World) =>
+      db.kysely.selectFrom('audit_log').select(['actor', 'action', 'hub_id', 'object', 'result']).execute()
+    const results = async (world: World) => (await audit(world)).map(({ result }) => result)
+    const finished = (commandId: string) =>
+      ({
         kind: 'command.finished',
         at: 1,
-        command_id,
+        command_id: commandId,
         outcome: 'executed',
         reason: null,
         data: {},
-      })
-      by.hub.sendEntries()
-      await by.world.pass(50)
-      expect(await notes(by.world)).toEqual(['executed'])
+      }) as const
+
+    test('once, however often its result comes', async () => {
+      const { world, hub, send } = await connected()
+      hub.onCommand = (command) => {
+        hub.result(command)
+        return {}
+      }
+      await send(RECORDED)
+      hub.append(finished(hub.commands[0]!.command_id))
+      hub.sendEntries()
+      await world.pass(RECORDED)
+      expect(await audit(world)).toEqual([
+        { actor: 'key:test', action: 'controls.open_bin', hub_id: 1, object: 'bin-2', result: 'executed' },
+      ])
     })
 
-    test('where nobody answers in time, whatever comes later', async () => {
-      const by = await connected()
-      await noted(by, 11_000)
-      by.hub.result(by.hub.commands[0]!)
-      await by.world.pass(50)
-      expect(await notes(by.world)).toEqual(['timeout'])
+    test('where the ledger is first to tell', async () => {
+      const { world, hub, send } = await connected()
+      await send(50)
+      hub.append(finished(hub.commands[0]!.command_id))
+      hub.sendEntries()
+      await world.pass(50)
+      expect(await results(world)).toEqual(['executed'])
+    })
+
+    test('where nobody answers in time, and again when the answer comes after all', async () => {
+      const { world, hub, send } = await connected()
+      await send(11_000)
+      expect(await results(world)).toEqual(['unknown'])
+      hub.result(hub.commands[0]!)
+      await world.pass(RECORDED)
+      expect(await results(world)).toEqual(['unknown', 'executed'])
     })
 
     test('where the hub is not there', async () => {
-      const by = await connected()
-      by.world.network.killBroker()
-      await by.world.pass(50)
-      await noted(by, 10)
-      expect(await notes(by.world)).toEqual(['offline'])
+      const { world, hub, send } = await connected()
+      world.network.severe('hub-1', true)
+      await world.pass(100)
+      expect(await send(10)).toEqual({ kind: 'offline' })
+      expect(hub.commands).toEqual([])
+      expect(await results(world)).toEqual(['offline'])
     })
 
-    test.each([
-      { point: 'db.before-commit', state: 'sent', kept: [] },
-      { point: 'commands.finished', state: 'executed', kept: ['executed'] },
-    ])('together with its row, or neither: a crash at $point', async ({ point, state, kept }) => {
-      const world = await World.create()
-      let isArmed = false
-      const cloud: CloudProcess = world.startCloud('cloud', {
-        checkpoint: (at) => isArmed && crashAt(point, () => cloud.life)(at),
-      })
-      const hub = world.hub()
+    test('although the process that told it died before it was recorded: by the ledger, with the row', async () => {
+      const { world, cloud, hub, send } = await connected()
+      hub.onCommand = () => ({})
+      expect(await send(20)).toMatchObject({ kind: 'executed' })
+      world.kill(cloud)
+      expect(await rows(world)).toMatchObject([{ state: 'sent' }])
+      expect(await results(world)).toEqual([])
+      world.startCloud('cloud')
+      hub.append(finished(hub.commands[0]!.command_id))
       await world.pass(100)
       hub.connect()
       await world.pass(SETTLED)
-      hub.onCommand = () => {
-        isArmed = true
-        return {}
-      }
-      await noted({ world, cloud, hub, send: () => Promise.resolve(undefined) }, 50)
-      world.startCloud('next')
-      await world.pass(50)
-      expect(await rows(world)).toMatchObject([{ state }])
-      expect(await notes(world)).toEqual(kept)
+      hub.sendEntries()
+      await world.pass(SETTLED)
+      expect(await rows(world)).toMatchObject([{ state: 'executed' }])
+      expect(await results(world)).toEqual(['executed'])
     })
   })
 

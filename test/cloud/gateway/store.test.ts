@@ -3,9 +3,9 @@ import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { Hello } from '../../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../../../cloud/context.ts'
-import { insertSent, recordAllFinished } from '../../../cloud/gateway/command-store.ts'
+import { insertSent, recordFinished } from '../../../cloud/gateway/command-store.ts'
 import { greet } from '../../../cloud/gateway/hello.ts'
-import { hubStates } from '../../../cloud/gateway/hub-state.ts'
+import { hubState, hubStates } from '../../../cloud/gateway/hub-state.ts'
 import { renew } from '../../../cloud/gateway/leases.ts'
 import {
   forgetEntries,
@@ -242,12 +242,12 @@ onEachDatabase('the gateway’s store', (open) => {
       data: outcome === 'executed' ? { door: 'open' } : null,
     })
     await context.db.transact((tx) =>
-      recordAllFinished(
-        tx,
-        1,
-        [result(0, 'executed'), result(0, 'failed'), result(1, 'failed'), result(2, 'executed')],
-        5,
-      ),
+      recordFinished(tx, runtime.clock, 1, [
+        result(0, 'executed'),
+        result(0, 'failed'),
+        result(1, 'failed'),
+        result(2, 'executed'),
+      ]),
     )
     const rows = await context.db.kysely
       .selectFrom('commands')
@@ -258,6 +258,11 @@ onEachDatabase('the gateway’s store', (open) => {
       { state: 'executed', data: '{"door":"open"}' },
       { state: 'failed', data: null },
       { state: 'sent', data: null },
+    ])
+    const audit = await context.db.kysely.selectFrom('audit_log').select(['hub_id', 'result']).execute()
+    expect(audit.toSorted((a, b) => a.result.localeCompare(b.result))).toEqual([
+      { hub_id: 1, result: 'executed' },
+      { hub_id: 1, result: 'failed' },
     ])
   })
 
@@ -272,5 +277,8 @@ onEachDatabase('the gateway’s store', (open) => {
       health: null,
     })
     expect(states.get(2)).toMatchObject({ online: false, ledgerEpoch: null })
+    for (const [hubId, state] of states)
+      expect(await hubState(context.db.kysely, hubId, runtime.clock.now())).toEqual(state)
+    expect(await hubState(context.db.kysely, 99, runtime.clock.now())).toMatchObject({ lastHeardAt: null })
   })
 })
