@@ -19,6 +19,12 @@ export function systemdManager(
   clock: Clock,
   systemctl: Systemctl = runSystemctl,
 ): ServiceManager {
+  const actionOf = ({ code, output }: Run, startedAt: number) => ({
+    exit_code: code,
+    duration_ms: Math.round(clock.monotonic() - startedAt),
+    output: outputOf(output),
+  })
+
   return {
     async stop(killAfterMs) {
       const startedAt = clock.monotonic()
@@ -51,12 +57,6 @@ export function systemdManager(
     const stopped = await systemctl(['stop', unit], MANAGER_GRACE_MS)
     return { ...stopped, output: outputOf(asked.output, killed.output, stopped.output, 'ended by SIGKILL') }
   }
-
-  const actionOf = ({ code, output }: Run, startedAt: number) => ({
-    exit_code: code,
-    duration_ms: Math.round(clock.monotonic() - startedAt),
-    output: outputOf(output),
-  })
 }
 
 /** As `timeout` of coreutils says it. */

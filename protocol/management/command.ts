@@ -32,7 +32,7 @@ export function formatCommand(command: ManagementCommand): string {
 export function parseCommand(line: string): ManagementCommand | undefined {
   if (line.length > MAX_COMMAND_LENGTH) return undefined
   if (line === 'status' || line === 'restart') return { name: line }
-  const match = /^(enable-bin|disable-bin) (\d{1,9})$/.exec(line)
+  const match = /^(enable-bin|disable-bin) (0|[1-9]\d{0,8})$/.exec(line)
   if (!match) return undefined
   return { name: match[1] as 'enable-bin' | 'disable-bin', bin: Number(match[2]) }
 }

@@ -1,0 +1,38 @@
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { keptHostKey } from '../../../edge/management/host-key.ts'
+import { newKey } from '../../../protocol/management/new-key.ts'
+
+let folder: string
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-host-key-'))))
+afterEach(() => rmSync(folder, { recursive: true }))
+
+test('it is made at the first start, for its owner alone, and kept', () => {
+  const path = join(folder, 'deep', 'host-key')
+  const first = keptHostKey(path)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(readdirSync(join(folder, 'deep'))).toEqual(['host-key'])
+  expect(first.publicKey).toMatch(/^ssh-ed25519 /)
+  expect(keptHostKey(path)).toEqual(first)
+  expect(readFileSync(path, 'utf8')).toBe(first.privateKey)
+})
+
+test('one that others may read is refused', () => {
+  const path = join(folder, 'host-key')
+  keptHostKey(path)
+  chmodSync(path, 0o640)
+  expect(() => keptHostKey(path)).toThrow(/others may read/)
+})
+
+test.each([
+  ['no key', 'hello'],
+  ['an empty file', ''],
+  ['a public key', newKey('x').publicKey],
+])('%s is refused, and left as it is', (_what, text) => {
+  const path = join(folder, 'host-key')
+  writeFileSync(path, text, { mode: 0o600 })
+  expect(() => keptHostKey(path)).toThrow(/no private key/)
+  expect(readFileSync(path, 'utf8')).toBe(text)
+})

@@ -1,0 +1,222 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { createManagement, type Management } from '../../../edge/management/management.ts'
+import type { ServiceManager } from '../../../edge/management/service-manager.ts'
+import { StoreError } from '../../../edge/management/stored-config.ts'
+import type { ServiceAction } from '../../../protocol/management/answer.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { virtualRuntime } from '../../support/virtual-clock.ts'
+
+const done = (output: string): ServiceAction => ({ exit_code: 0, duration_ms: 1, output })
+const failed: ServiceAction = { exit_code: 1, duration_ms: 1, output: 'no' }
+const waits = () => true
+
+/** A hub's service and what happens to it, in order. */
+let deeds: string[]
+let disabled: number[]
+let marked: boolean
+let answers: { stop: ServiceAction; start: ServiceAction }
+/** Set, the stop waits for it. */
+let gate: Promise<void> | undefined
+let storeFails: Error | undefined
+let runtime: ReturnType<typeof virtualRuntime>
+let management: Management
+
+beforeEach(() => {
+  deeds = []
+  disabled = [4]
+  marked = false
+  answers = { stop: done('stopped'), start: done('started') }
+  gate = undefined
+  storeFails = undefined
+  runtime = virtualRuntime(1)
+  management = build()
+})
+
+function build(): Management {
+  const manager: ServiceManager = {
+    async stop() {
+      deeds.push('stop')
+      await gate
+      return answers.stop
+    },
+    start() {
+      deeds.push('start')
+      return Promise.resolve(answers.start)
+    },
+    state: () => Promise.resolve({ state: 'running', pid: 7 }),
+  }
+  return createManagement({
+    hubId: 1,
+    bins: [1, 2, 3, 4],
+    config: {
+      disabledBins: () => disabled,
+      setEnabled(bin, enabled) {
+        deeds.push(`${enabled ? 'enable' : 'disable'} ${bin}`)
+        if (storeFails) throw storeFails
+        disabled = [...disabled.filter((each) => each !== bin), ...(enabled ? [] : [bin])]
+        return disabled
+      },
+    },
+    manager,
+    mark: {
+      set() {
+        deeds.push('mark')
+        marked = true
+      },
+      clear: () => void (marked = false),
+      isSet: () => marked,
+    },
+    runtime,
+    log: silentLog,
+    stopTimeoutMs: 100,
+    startTimeoutMs: 100,
+  })
+}
+
+/** Lets time pass, and what it sets off happen. */
+async function pass(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 500) {
+    runtime.clock.advance(500)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+describe('a command', () => {
+  test('that changes a bin stops the service, stores, and starts it again', async () => {
+    const answer = await management.execute({ name: 'disable-bin', bin: 2 }, waits)
+    expect(deeds).toEqual(['mark', 'stop', 'disable 2', 'start'])
+    expect(marked).toBe(false)
+    expect(answer).toEqual({
+      ok: true,
+      hub_id: 1,
+      disabled_bins: [4, 2],
+      service: { state: 'running', pid: 7 },
+      stop_result: done('stopped'),
+      start_result: done('started'),
+    })
+  })
+
+  test('restart changes nothing, status touches nothing', async () => {
+    expect(await management.execute({ name: 'restart' }, waits)).toMatchObject({
+      ok: true,
+      disabled_bins: [4],
+    })
+    expect(deeds).toEqual(['mark', 'stop', 'start'])
+    deeds = []
+    expect(await management.execute({ name: 'status' }, waits)).toEqual({
+      ok: true,
+      hub_id: 1,
+      disabled_bins: [4],
+      service: { state: 'running', pid: 7 },
+      stop_result: null,
+      start_result: null,
+    })
+    expect(deeds).toEqual([])
+  })
+
+  test.each([0, 5, 99])('on bin %i, which the hub has not, touches nothing', async (bin) => {
+    expect(await management.execute({ name: 'enable-bin', bin }, waits)).toMatchObject({
+      ok: false,
+      error_type: 'validation_error',
+      stored: false,
+    })
+    expect(deeds).toEqual([])
+  })
+
+  test('whose service does not stop stores nothing, and the service is started', async () => {
+    answers.stop = failed
+    const answer = await management.execute({ name: 'disable-bin', bin: 2 }, waits)
+    expect(answer).toMatchObject({
+      ok: false,
+      error_type: 'command_failed',
+      stored: false,
+      stop_result: failed,
+      start_result: done('started'),
+    })
+    expect(deeds).toEqual(['mark', 'stop', 'start'])
+  })
+
+  test.each([new StoreError('the disk is full'), new TypeError('a defect')])(
+    'that cannot be stored (%s) fails, and the service runs again all the same',
+    async (error) => {
+      storeFails = error
+      const answer = await management.execute({ name: 'disable-bin', bin: 2 }, waits)
+      expect(answer).toMatchObject({ ok: false, error_type: 'command_failed', stored: false })
+      expect(deeds.at(-1)).toBe('start')
+      expect(marked).toBe(false)
+    },
+  )
+})
+
+describe('a service that does not start', () => {
+  test('is told, with that the change is stored, and is started again until it runs', async () => {
+    answers.start = failed
+    const answer = await management.execute({ name: 'disable-bin', bin: 2 }, waits)
+    expect(answer).toMatchObject({
+      ok: false,
+      error_type: 'command_failed',
+      stored: true,
+      start_result: failed,
+    })
+    expect(marked).toBe(true)
+    deeds = []
+    await pass(5000)
+    expect(deeds.length).toBeGreaterThanOrEqual(2)
+    expect(new Set(deeds)).toEqual(new Set(['start']))
+    answers.start = done('started')
+    await pass(60_000)
+    expect(marked).toBe(false)
+    deeds = []
+    await pass(600_000)
+    expect(deeds).toEqual([])
+  })
+
+  test('after restart alone nothing counts as stored', async () => {
+    answers.start = failed
+    expect(await management.execute({ name: 'restart' }, waits)).toMatchObject({ ok: false, stored: false })
+  })
+
+  test('is started by the next life of this service, which found the mark', async () => {
+    marked = true
+    management = build()
+    management.recover()
+    await management.stop()
+    expect(deeds).toEqual(['start'])
+    expect(marked).toBe(false)
+  })
+})
+
+describe('several commands', () => {
+  test('come one after the other', async () => {
+    const both = await Promise.all([
+      management.execute({ name: 'disable-bin', bin: 1 }, waits),
+      management.execute({ name: 'disable-bin', bin: 2 }, waits),
+    ])
+    expect(deeds).toEqual(['mark', 'stop', 'disable 1', 'start', 'mark', 'stop', 'disable 2', 'start'])
+    expect(both.map((answer) => answer.ok)).toEqual([true, true])
+  })
+
+  test('that nobody waits for any more are dropped when their turn comes', async () => {
+    let open = (): void => {}
+    gate = new Promise((resolve) => (open = resolve))
+    let isWaiting = true
+    const first = management.execute({ name: 'restart' }, waits)
+    const second = management.execute({ name: 'disable-bin', bin: 2 }, () => isWaiting)
+    isWaiting = false
+    open()
+    expect(await first).toMatchObject({ ok: true })
+    expect(await second).toMatchObject({ ok: false, stored: false })
+    expect(deeds).toEqual(['mark', 'stop', 'start'])
+  })
+
+  test('are sent away when too many wait; status is answered meanwhile', async () => {
+    let open = (): void => {}
+    gate = new Promise((resolve) => (open = resolve))
+    const all = Array.from({ length: 5 }, () => management.execute({ name: 'restart' }, waits))
+    expect(await management.execute({ name: 'status' }, waits)).toMatchObject({ ok: true })
+    open()
+    const answers = await Promise.all(all)
+    expect(answers.filter((answer) => answer.ok)).toHaveLength(3)
+    expect(answers.filter((answer) => !answer.ok && /busy/.test(answer.error))).toHaveLength(2)
+  })
+})

@@ -1,0 +1,18 @@
+import { randomBytes } from 'node:crypto'
+import ssh2 from 'ssh2'
+import { expect, test } from 'vitest'
+import { FINGERPRINT, fingerprintOf } from '../../../protocol/management/fingerprint.ts'
+import { newKey } from '../../../protocol/management/new-key.ts'
+
+test('every new key can be read again, signs, and its halves belong together', () => {
+  // One in 256 of the library's own cannot be read.
+  for (let count = 0; count < 1000; count++) {
+    const pair = newKey('a test')
+    const [own, open] = [ssh2.utils.parseKey(pair.privateKey), ssh2.utils.parseKey(pair.publicKey)]
+    if (own instanceof Error || open instanceof Error) throw new Error(pair.publicKey)
+    expect(own.isPrivateKey()).toBe(true)
+    const words = randomBytes(20)
+    expect(open.verify(words, own.sign(words))).toBe(true)
+    expect(fingerprintOf(open.getPublicSSH())).toMatch(FINGERPRINT)
+  }
+})
