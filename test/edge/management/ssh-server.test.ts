@@ -1,0 +1,287 @@
+import { once } from 'node:events'
+import ssh2 from 'ssh2'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { parseCommand } from '../../../protocol/management/command.ts'
+import { newKey } from '../../../protocol/management/new-key.ts'
+import {
+  answered,
+  dial,
+  exec,
+  login,
+  openRig,
+  readChannel,
+  type Ran,
+  type RigOptions,
+  type SshRig,
+} from './ssh-rig.ts'
+
+const rigs: SshRig[] = []
+const clients: ssh2.Client[] = []
+afterEach(() => {
+  for (const client of clients.splice(0)) client.destroy()
+  for (const rig of rigs.splice(0)) rig.close()
+})
+
+async function open(options?: RigOptions): Promise<SshRig> {
+  const rig = await openRig(options)
+  rigs.push(rig)
+  return rig
+}
+async function enter(rig: SshRig, options?: Partial<ssh2.ConnectConfig>): Promise<ssh2.Client> {
+  const client = await login(rig, options)
+  client.on('error', () => {})
+  clients.push(client)
+  return client
+}
+
+describe('the commands', () => {
+  test.each(['status', 'restart', 'enable-bin 1', 'disable-bin 4'])(
+    '%s is carried out, and answered',
+    async (line) => {
+      const rig = await open()
+      const ran = await exec(await enter(rig), line)
+      expect(ran).toEqual({ code: 0, stdout: `${JSON.stringify(answered)}\n`, stderr: '' })
+      expect(rig.commands).toEqual([parseCommand(line)])
+      const told = rig.logged.filter(({ message }) => message.startsWith('command'))
+      expect(told.map(({ message }) => message)).toEqual(['command', 'command done'])
+      expect(told[0]!.fields).toMatchObject({
+        key: expect.stringMatching(/^SHA256:/) as string,
+        comment: 'caller',
+      })
+    },
+  )
+
+  test.each(['id', 'enable-bin 1; id', 'scp -t /tmp', 'sh', 'x'.repeat(20_000), '', '\n'])(
+    'anything else is refused with a word about what there is',
+    async (line) => {
+      const rig = await open()
+      const ran = await exec(await enter(rig), line)
+      expect(ran).toMatchObject({ code: 127, stdout: '' })
+      expect(ran.stderr).toContain('not allowed')
+      expect(ran.stderr).toContain('enable-bin N')
+      expect(rig.commands).toEqual([])
+      expect(rig.logged.map(({ message }) => message)).toContain('refused: not a command of the set')
+    },
+  )
+
+  test('what fails says so by its exit code, and a defect says nothing of itself', async () => {
+    const failed = { hub_id: 1, error: 'no', stored: false, stop_result: null, start_result: null }
+    const rig = await open({
+      execute: (command) => {
+        if (command.name === 'status') return Promise.reject(new Error('secret'))
+        const error_type = command.name === 'restart' ? 'command_failed' : 'validation_error'
+        return Promise.resolve({ ok: false, ...failed, error_type })
+      },
+    })
+    const client = await enter(rig)
+    expect(await exec(client, 'restart')).toMatchObject({ code: 1 })
+    expect(await exec(client, 'enable-bin 9')).toMatchObject({ code: 2 })
+    const defect = await exec(client, 'status')
+    expect(defect).toMatchObject({ code: 1, stdout: '' })
+    expect(defect.stderr).not.toContain('secret')
+  })
+
+  test('a caller who hangs up is known to wait no more', async () => {
+    let isWaiting: (() => boolean) | undefined
+    const rig = await open({
+      execute: (_command, waits) => {
+        isWaiting = waits
+        return new Promise(() => {})
+      },
+    })
+    const client = await enter(rig)
+    client.exec('restart', () => {})
+    await vi.waitUntil(() => isWaiting !== undefined)
+    expect(isWaiting!()).toBe(true)
+    client.destroy()
+    await vi.waitUntil(() => !isWaiting!())
+  })
+})
+
+describe('nothing else', () => {
+  test('a shell says what there is, and is none', async () => {
+    const rig = await open()
+    const client = await enter(rig)
+    const ran = await new Promise<Ran>((resolve, reject) =>
+      client.shell(false, (error, channel) => {
+        if (error) return reject(error)
+        channel.write('id\n')
+        resolve(readChannel(channel))
+      }),
+    )
+    expect(ran).toMatchObject({ code: 127, stdout: '' })
+    expect(ran.stderr).toContain('There is no shell here')
+  })
+
+  test('a terminal is refused', async () => {
+    const client = await enter(await open())
+    const refused = new Promise((_resolve, reject) =>
+      client.exec('status', { pty: true }, (error) => reject(error ?? new Error('taken'))),
+    )
+    await expect(refused).rejects.toThrow(/pseudo-terminal/)
+  })
+
+  test('X11 is not forwarded, and variables are not set', async () => {
+    const rig = await open()
+    const client = await enter(rig)
+    const ran = await new Promise<Ran>((resolve, reject) =>
+      client.exec('status', { env: { LD_PRELOAD: '/tmp/evil.so' } }, (error, channel) =>
+        error ? reject(error) : resolve(readChannel(channel)),
+      ),
+    )
+    expect(ran).toMatchObject({ code: 0 })
+    await expect(
+      new Promise((resolve, reject) =>
+        client.exec('status', { x11: true }, (error) => (error ? reject(error) : resolve(undefined))),
+      ),
+    ).rejects.toThrow(/X11/)
+  })
+
+  test('sftp and other subsystems are refused', async () => {
+    const client = await enter(await open())
+    await expect(
+      new Promise((resolve, reject) => client.sftp((error) => (error ? reject(error) : resolve(undefined)))),
+    ).rejects.toThrow(/subsystem/)
+    await expect(
+      new Promise((resolve, reject) =>
+        client.subsys('netconf', (error) => (error ? reject(error) : resolve(undefined))),
+      ),
+    ).rejects.toThrow(/subsystem/)
+  })
+
+  test('no connection is forwarded, in either direction', async () => {
+    const rig = await open()
+    const client = await enter(rig, { strictVendor: false })
+    await expect(
+      new Promise((resolve, reject) =>
+        client.forwardOut('127.0.0.1', 1, '127.0.0.1', rig.port, (error) =>
+          error ? reject(error) : resolve(undefined),
+        ),
+      ),
+    ).rejects.toThrow(/Channel open failure/)
+    await expect(
+      new Promise((resolve, reject) =>
+        client.forwardIn('127.0.0.1', 0, (error) => (error ? reject(error) : resolve(undefined))),
+      ),
+    ).rejects.toThrow(/Unable to bind/)
+    await expect(
+      new Promise((resolve, reject) =>
+        client.openssh_forwardOutStreamLocal('/run/socket', (error) =>
+          error ? reject(error) : resolve(undefined),
+        ),
+      ),
+    ).rejects.toThrow(/Channel open failure/)
+  })
+
+  test('one connection has so many sessions and no more', async () => {
+    const client = await enter(await open({ limits: { sessions: 2 } }))
+    expect(await exec(client, 'status')).toMatchObject({ code: 0 })
+    expect(await exec(client, 'status')).toMatchObject({ code: 0 })
+    await expect(exec(client, 'status')).rejects.toThrow(/Channel open failure/)
+  })
+})
+
+describe('the login', () => {
+  test('a key that is not in the file is refused, and one that was taken out of it', async () => {
+    const rig = await open()
+    await expect(login(rig, { privateKey: newKey('stranger').privateKey })).rejects.toThrow(/authentication/)
+    await enter(rig)
+    rig.authorize('')
+    await expect(login(rig)).rejects.toThrow(/authentication/)
+    expect(rig.logged.map(({ message }) => message)).toContain('login refused')
+  })
+
+  test('another user is refused, with the same key', async () => {
+    await expect(login(await open(), { username: 'root' })).rejects.toThrow(/authentication/)
+  })
+
+  test('passwords and questions are refused', async () => {
+    const rig = await open()
+    const noKey = { privateKey: undefined as unknown as string }
+    await expect(login(rig, { ...noKey, password: 'larder' })).rejects.toThrow(/authentication/)
+    await expect(login(rig, { ...noKey, tryKeyboard: true })).rejects.toThrow(/authentication/)
+    await expect(login(rig, noKey)).rejects.toThrow(/authentication/)
+    expect(rig.commands).toEqual([])
+  })
+
+  test('after so many refusals the connection ends', async () => {
+    const rig = await open({ limits: { attempts: 3 } })
+    let attempts = 0
+    const authHandler: ssh2.AuthHandlerMiddleware = (_left, _partial, next) => {
+      attempts++
+      next({ type: 'publickey', username: 'larder', key: newKey('stranger').privateKey })
+    }
+    await expect(login(rig, { privateKey: undefined as unknown as string, authHandler })).rejects.toThrow()
+    expect(attempts).toBeLessThanOrEqual(4)
+    await vi.waitUntil(() => rig.logged.some(({ message }) => message === 'too many attempts'))
+  })
+})
+
+describe('callers who take their time', () => {
+  test('one that says nothing, or never logs in, is ended', async () => {
+    const rig = await open({ limits: { loginMs: 200 } })
+    const silent = dial(rig.port)
+    const slow = dial(rig.port)
+    slow.socket.write('SSH-2.0-sl')
+    const greeting = dial(rig.port)
+    greeting.socket.write('SSH-2.0-slow\r\n')
+    await Promise.all([silent.closed, slow.closed, greeting.closed])
+  })
+
+  test('strangers do not keep callers out: of too many the oldest goes', async () => {
+    const rig = await open({ limits: { strangers: 4, loginMs: 60_000 } })
+    const first = dial(rig.port)
+    await once(first.socket, 'connect')
+    const others = Array.from({ length: 8 }, () => dial(rig.port))
+    await first.closed
+    expect(await exec(await enter(rig), 'status')).toMatchObject({ code: 0 })
+    expect(others.filter(({ socket }) => !socket.destroyed).length).toBeLessThanOrEqual(4)
+    for (const { socket } of others) socket.destroy()
+  })
+
+  test('no more callers than the limit are let in', async () => {
+    const rig = await open({ limits: { callers: 1 } })
+    const first = await enter(rig)
+    await expect(login(rig)).rejects.toThrow(/authentication/)
+    first.end()
+    await once(first, 'close')
+    expect(await exec(await enter(rig), 'status')).toMatchObject({ code: 0 })
+  })
+
+  test('one without a command is ended, and one with a command is not', async () => {
+    let finish = (): void => {}
+    const rig = await open({
+      limits: { idleMs: 200 },
+      execute: () => new Promise((resolve) => (finish = () => resolve(answered))),
+    })
+    const idle = await enter(rig)
+    const busy = await enter(rig)
+    const running = exec(busy, 'restart')
+    await once(idle, 'close')
+    finish()
+    expect(await running).toMatchObject({ code: 0 })
+    await once(busy, 'close')
+  })
+
+  test('no connection lives for ever', async () => {
+    const rig = await open({ limits: { connectionMs: 300 }, execute: () => new Promise(() => {}) })
+    const client = await enter(rig)
+    client.exec('restart', () => {})
+    await once(client, 'close')
+  })
+})
+
+test('bytes that are no SSH end the connection and nothing else', async () => {
+  const rig = await open()
+  for (const bytes of [
+    'GET / HTTP/1.1\r\n\r\n',
+    'SSH-1.5-old\r\n',
+    `SSH-2.0-x\r\n${'\xff'.repeat(5000)}`,
+    '\0'.repeat(70_000),
+  ]) {
+    const { socket, closed } = dial(rig.port)
+    socket.write(bytes, 'latin1')
+    await closed
+  }
+  expect(await exec(await enter(rig), 'status')).toMatchObject({ code: 0 })
+})
