@@ -6,11 +6,13 @@ import { containsPattern } from '../store/like.ts'
 import type { Tables } from '../store/schema.ts'
 import { availableUnits } from './availability.ts'
 import { discountedPrice } from './price.ts'
+import { searchText } from './search-text.ts'
 
 export interface ProductSearch {
   hubId: number
   categoryId?: number | undefined
   subcategoryId?: number | undefined
+  /** Words that a name must contain, each in whole or in part, in any case and with or without accents. */
   name?: string | undefined
   page: number
   size: number
@@ -21,26 +23,37 @@ export async function searchProducts(
   q: Queries,
   search: ProductSearch,
 ): Promise<{ products: Product[]; total: number }> {
-  await requireHub(q, search.hubId)
   let matching = activeProducts(q, search.hubId)
   if (search.categoryId !== undefined)
     matching = matching.where('products.category_id', '=', search.categoryId)
   if (search.subcategoryId !== undefined)
     matching = matching.where('products.subcategory_id', '=', search.subcategoryId)
-  if (search.name !== undefined)
-    matching = matching.where(
-      sql<boolean>`lower(products.name) like ${containsPattern(search.name)} escape '!'`,
-    )
+  for (const word of searchText(search.name ?? '').split(' '))
+    if (word !== '')
+      matching = matching.where(sql<boolean>`products.search_name like ${containsPattern(word)} escape '!'`)
+  const offset = (search.page - 1) * search.size
+  // The page is cut out of the index before any row is looked at more closely.
+  const page = matching
+    .select('products.id')
+    .orderBy('products.search_name')
+    .orderBy('products.id')
+    .limit(search.size)
+    .offset(offset)
+  const rows = await withDetails(q.selectFrom('products').where('products.id', 'in', page))
+    .orderBy('products.search_name')
+    .orderBy('products.id')
+    .execute()
+  const isLast = rows.length < search.size && (rows.length > 0 || offset === 0)
+  const total = isLast ? offset + rows.length : await count(matching)
+  if (total === 0) await requireHub(q, search.hubId)
+  return { products: rows.map(toProduct), total }
+}
+
+async function count(matching: SelectQueryBuilder<Tables, 'products', object>): Promise<number> {
   const { total } = await matching
     .select((eb) => eb.fn.countAll<number>().as('total'))
     .executeTakeFirstOrThrow()
-  const rows = await withDetails(matching)
-    .orderBy('products.name')
-    .orderBy('products.id')
-    .limit(search.size)
-    .offset((search.page - 1) * search.size)
-    .execute()
-  return { products: rows.map(toProduct), total }
+  return total
 }
 
 /** One product of a hub, or `product_not_found`. */
@@ -58,8 +71,11 @@ async function requireHub(q: Queries, hubId: number): Promise<void> {
   if (!hub) throw new ApiError('hub_not_found')
 }
 
+/** As the index of names has it: in these words only it is used. */
+const isActive = sql<boolean>`products.is_active = 1`
+
 const activeProducts = (q: Queries, hubId: number) =>
-  q.selectFrom('products').where('products.hub_id', '=', hubId).where('products.is_active', '=', 1)
+  q.selectFrom('products').where('products.hub_id', '=', hubId).where(isActive)
 
 const withDetails = <O>(query: SelectQueryBuilder<Tables, 'products', O>) =>
   query

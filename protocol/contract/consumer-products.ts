@@ -43,6 +43,7 @@ export const consumerProductRoutes = defineRoutes({
     query: z.object({
       subcategory_id: Id.optional(),
       category_id: Id.optional(),
+      /** Words of the name, in whole or in part, in any case. */
       product_name: z.string().max(200).optional(),
       page: z.int().min(1).max(1_000_000).default(1),
       size: z.int().min(1).max(100).default(50),
