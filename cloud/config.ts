@@ -81,10 +81,15 @@ const serviceSettings = {
   IDENTITY_AUDIENCE: { schema: z.string(), standard: 'larder', describe: '`aud` of identity tokens.' },
   MEDIA_URL: {
     secret: true,
-    schema: url(/^file:./, 'file:PATH').optional(),
+    schema: url(
+      /^(file:.|s3:\/\/[^/?]+(\/[^?]*)?(\?.*)?$)/,
+      'file:PATH or s3://BUCKET[/PREFIX]?…',
+    ).optional(),
     describe:
-      'Where images and videos are kept: file:PATH, a folder that all processes see. Default: file:<DATA_DIR>/media.',
+      'Where images and videos are kept: file:PATH, a folder that all processes see, or s3://BUCKET[/PREFIX]?endpoint=URL&region=REGION, by default of AWS in us-east-1. Default: file:<DATA_DIR>/media.',
   },
+  AWS_ACCESS_KEY_ID: { schema: z.string().min(1).optional(), describe: 'Key of an s3: MEDIA_URL.' },
+  AWS_SECRET_ACCESS_KEY: { schema: z.string().min(1).optional(), describe: 'Secret of an s3: MEDIA_URL.' },
   MEDIA_SECRET: {
     secret: true,
     schema: z.string().min(32, 'must have at least 32 characters').optional(),

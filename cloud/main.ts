@@ -122,7 +122,12 @@ async function main(): Promise<void> {
     verifyIdentity: identityVerifier({ issuer: issuer.issuer, audience, keys: issuer.keys, clock }),
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
     baseUrl,
-    mediaStore: openMediaStore(config.mediaUrl),
+    mediaStore: attempt(() =>
+      openMediaStore(config.mediaUrl, {
+        accessKeyId: config.AWS_ACCESS_KEY_ID,
+        secretAccessKey: config.AWS_SECRET_ACCESS_KEY,
+      }),
+    ),
     mediaSecret: config.MEDIA_SECRET ?? keptMediaSecret(config.DATA_DIR, random),
     remote: createRemote({
       readKey: () => readClientKey(managementKeyOf(config)).privateKey,

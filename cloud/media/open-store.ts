@@ -1,7 +1,29 @@
 import { folderStore } from './folder-store.ts'
+import { s3Store } from './s3-store.ts'
 import type { MediaStore } from './store.ts'
 
-/** The store that `MEDIA_URL` names: `file:PATH`. */
-export function openMediaStore(url: string): MediaStore {
-  return folderStore(url.slice('file:'.length))
+export interface StoreCredentials {
+  accessKeyId: string | undefined
+  secretAccessKey: string | undefined
+}
+
+/**
+ * The store that `MEDIA_URL` names: `file:PATH`, or `s3://BUCKET[/PREFIX]?endpoint=URL&region=REGION`, by default of AWS in
+ * us-east-1. Throws an error in the operator's words.
+ */
+export function openMediaStore(url: string, credentials: StoreCredentials): MediaStore {
+  if (url.startsWith('file:')) return folderStore(url.slice('file:'.length))
+  const { accessKeyId, secretAccessKey } = credentials
+  if (!accessKeyId || !secretAccessKey)
+    throw new Error('MEDIA_URL: s3:// needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
+  const { hostname: bucket, pathname, searchParams } = new URL(url)
+  const region = searchParams.get('region') ?? 'us-east-1'
+  const endpoint = searchParams.get('endpoint') ?? `https://s3.${region}.amazonaws.com`
+  return s3Store({
+    endpoint: `${endpoint.replace(/\/+$/, '')}/${bucket}`,
+    region,
+    prefix: pathname.replaceAll(/^\/+|\/+$/g, ''),
+    accessKeyId,
+    secretAccessKey,
+  })
 }

@@ -1,0 +1,113 @@
+import { S3mini } from 's3mini'
+import { z } from 'zod'
+import { isMediaKey, type MediaStore } from './store.ts'
+
+export interface S3Options {
+  /** Of the bucket, as a path: `https://s3.example.org/bucket`. */
+  endpoint: string
+  region: string
+  /** Put before each key, without slashes at its ends; may be empty. */
+  prefix: string
+  accessKeyId: string
+  secretAccessKey: string
+}
+
+/** What is held in memory of an upload. No part of S3's but the last may be smaller than 5 MiB, and some want equal ones. */
+const PART_BYTES = 8 * 1024 * 1024
+const TIMEOUT_MS = 60_000
+
+/** A bucket of anything that speaks S3. A file that is larger than one part is uploaded in several. */
+export function s3Store({ prefix, ...options }: S3Options): MediaStore {
+  const s3 = new S3mini({ ...options, fetch: timedFetch })
+
+  function placeOf(key: string): string {
+    if (!isMediaKey(key)) throw new Error(`not a key of the media store: ${key}`)
+    return prefix === '' ? key : `${prefix}/${key}`
+  }
+
+  async function complete(place: string, upload: string, parts: Part[]): Promise<void> {
+    // The status of the answer is sent before the outcome is known: only an ETag says that it went well.
+    const { etag } = await s3.completeMultipartUpload(place, upload, parts)
+    if (!etag) throw new Error(`the store did not put ${place} together`)
+  }
+
+  return {
+    async write(key, mimeType, content) {
+      const place = placeOf(key)
+      let upload: string | undefined
+      const sent: Part[] = []
+      try {
+        for await (const part of partsOf(content)) {
+          if (sent.length === 0 && part.length < PART_BYTES) {
+            await s3.putObject(place, part, mimeType)
+            return
+          }
+          upload ??= await s3.getMultipartUploadId(place, mimeType)
+          sent.push(await s3.uploadPart(place, upload, part, sent.length + 1))
+        }
+        if (upload === undefined) await s3.putObject(place, '', mimeType)
+        else await complete(place, upload, sent)
+      } catch (error) {
+        // Where this fails too, `remove` does it: whoever began the upload asks for that.
+        if (upload !== undefined) await s3.abortMultipartUpload(place, upload).catch(() => {})
+        throw error
+      }
+    },
+
+    async read(key, range) {
+      const answer = await s3
+        .getObjectRaw(placeOf(key), !range, range?.first, range && range.last + 1)
+        .catch(nullWhereAbsent)
+      return answer && (answer.body as ReadableStream<Uint8Array>)
+    },
+
+    async remove(key) {
+      const place = placeOf(key)
+      const list = UploadList.parse(await s3.listMultipartUploads('/', '', 'GET', { prefix: place }))
+      for (const { Key, UploadId } of list.ListMultipartUploadsResult.Upload)
+        if (Key === place) await s3.abortMultipartUpload(place, UploadId).catch(nullWhereAbsent)
+      await s3.deleteObject(place).catch(nullWhereAbsent)
+    },
+  }
+}
+
+interface Part {
+  partNumber: number
+  etag: string
+}
+
+/** A download lasts as long as its receiver takes; everything else is answered soon. */
+const timedFetch: typeof fetch = (input, init) =>
+  fetch(input, init?.method === 'GET' ? init : { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
+
+function nullWhereAbsent(error: unknown): null {
+  if (error instanceof Error && 'status' in error && error.status === 404) return null
+  throw error
+}
+
+/** Cuts a stream into parts of `PART_BYTES`, of which the last is smaller. */
+async function* partsOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  let chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of content) {
+    chunks.push(chunk)
+    length += chunk.byteLength
+    while (length >= PART_BYTES) {
+      const bytes = Buffer.concat(chunks)
+      yield bytes.subarray(0, PART_BYTES)
+      chunks = [bytes.subarray(PART_BYTES)]
+      length -= PART_BYTES
+    }
+  }
+  if (length > 0) yield Buffer.concat(chunks)
+}
+
+const Upload = z.object({ Key: z.string(), UploadId: z.string() })
+
+/** As the client reads S3's XML: one element is no list, and an element without any is text. */
+const UploadList = z.object({
+  ListMultipartUploadsResult: z.preprocess(
+    (value) => (typeof value === 'string' ? {} : value),
+    z.object({ Upload: z.union([z.array(Upload), Upload.transform((one) => [one])]).default([]) }),
+  ),
+})
