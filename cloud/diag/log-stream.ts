@@ -21,7 +21,7 @@ export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Arr
   let offset = 0
   let rest = ''
   let decoder = new TextDecoder()
-  const reader = { isGone: false }
+  const reader = { isGone: false, isServed: false }
   let lastSent = clock.monotonic()
 
   async function reopen(atEnd: boolean): Promise<void> {
@@ -36,7 +36,6 @@ export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Arr
 
   /** What has been written since; empty where nothing has. */
   async function more(): Promise<string> {
-    if (!handle) await reopen(true)
     const buffer = Buffer.alloc(CHUNK_BYTES)
     const { bytesRead } = await handle!.read(buffer, 0, CHUNK_BYTES, offset)
     offset += bytesRead
@@ -49,36 +48,54 @@ export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Arr
     return ''
   }
 
+  /** The next lines, as events; waits for them. Undefined where the reader has gone meanwhile. */
+  async function next(): Promise<string | undefined> {
+    while (!reader.isGone) {
+      const lines = (rest + (await more())).split('\n')
+      rest = lines.pop()!
+      if (rest.length > MAX_LINE) {
+        lines.push(rest)
+        rest = ''
+      }
+      const now = clock.monotonic()
+      const events = lines.map((line) => `data: ${line.replaceAll('\r', '')}\n\n`).join('')
+      const text = events === '' && now - lastSent >= KEEP_ALIVE_MS ? ': still here\n\n' : events
+      if (text !== '') {
+        lastSent = now
+        return text
+      }
+      if (!reader.isGone) await sleep(clock, LOOK_MS)
+    }
+    return undefined
+  }
+
+  async function close(): Promise<void> {
+    const open = handle
+    handle = undefined
+    await open?.close()
+  }
+
   return new ReadableStream<Uint8Array>(
     {
-      start(controller) {
+      // From the first event on, nothing that is written is missed.
+      async start(controller) {
+        await reopen(true)
         controller.enqueue(encoder.encode(': ok\n\n'))
       },
       async pull(controller) {
-        while (!reader.isGone) {
-          const lines = (rest + (await more())).split('\n')
-          rest = lines.pop()!
-          if (rest.length > MAX_LINE) {
-            lines.push(rest)
-            rest = ''
-          }
-          const now = clock.monotonic()
-          const events = lines.map((line) => `data: ${line.replaceAll('\r', '')}\n\n`).join('')
-          const text = events === '' && now - lastSent >= KEEP_ALIVE_MS ? ': still here\n\n' : events
-          if (text !== '') {
-            lastSent = now
-            controller.enqueue(encoder.encode(text))
-            return
-          }
-          await sleep(clock, LOOK_MS)
+        reader.isServed = true
+        try {
+          const text = await next()
+          if (text !== undefined && !reader.isGone) controller.enqueue(encoder.encode(text))
+        } finally {
+          reader.isServed = false
+          if (reader.isGone) await close()
         }
-        await handle?.close()
-        handle = undefined
       },
       async cancel() {
         reader.isGone = true
-        await handle?.close()
-        handle = undefined
+        // What is being read just now is closed when it has been.
+        if (!reader.isServed) await close()
       },
     },
     { highWaterMark: 1 },

@@ -20,6 +20,8 @@ export interface Service {
   shop: Shop
   cloud: Cloud
   webhookSecret: string
+  /** With one file in it, `cloud.log`. */
+  logFolder: string
   /** As the owner, with every scope. */
   owner: (method: string, path: string, body?: object) => Promise<CallAnswer>
   issuer: TestIssuer
@@ -45,6 +47,7 @@ export async function openService(open: OpenDatabase): Promise<Service> {
   const { db, runtime } = context
   await db.kysely.updateTable('hub_sessions').set({ is_connected: 0 }).execute()
   const issuer = await testIssuer(runtime)
+  const folder = await logFolder()
   const webhookSecret = 'a secret of the processor'
   const cloud = createCloud({
     context,
@@ -59,7 +62,7 @@ export async function openService(open: OpenDatabase): Promise<Service> {
       clock: runtime.clock,
     }),
     senders: { ios: toLog, android: toLog, web: toLog, none: toLog },
-    facts: { name: 'test', pid: 1, commit: 'unknown', settings: { PORT: 0 }, logFolder: await logFolder() },
+    facts: { name: 'test', pid: 1, commit: 'unknown', settings: { PORT: 0 }, logFolder: folder },
     baseUrl: 'http://larder.test',
     mediaStore: folderStore(mediaFolder()),
     mediaSecret: MEDIA_SECRET,
@@ -100,6 +103,7 @@ export async function openService(open: OpenDatabase): Promise<Service> {
     shop,
     cloud,
     webhookSecret,
+    logFolder: folder,
     send,
     owner: (method, path, body) => sendJson(method, `/api/v1/owners/${path}`, { 'X-API-Key': key }, body),
     issuer,
