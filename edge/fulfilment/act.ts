@@ -51,6 +51,9 @@ export function carryOut(context: Context, step: Step): void {
       journal.orders.setCollecting(step.orderId, cloud.now())
       ledger.report({ kind: 'order.collecting', order_id: step.orderId })
       return
+    case 'give_up':
+      giveUpRunning(context, step.orderId)
+      return
     case 'end':
       end(context, step.orderId, step.phase, step.reason)
       return

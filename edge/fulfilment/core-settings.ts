@@ -20,7 +20,7 @@ export interface CoreSettings {
   closeAfterEmptyMs: number
   /** A bin counts as emptied when its sensor has said so for this long (bounce). */
   emptyDebounceMs: number
-  /** After the preparation deadline a running dispense may still end for so long. */
+  /** After the preparation deadline a running dispense may still end for so long, and a lift rise for as long again. */
   prepareGraceMs: number
   /** For how long a command unlocks the main door, and a fridge's. */
   mainUnlockMs: number

@@ -5,5 +5,5 @@ import { becomeUnknown } from './outcomes.ts'
 export function giveUpRunning(context: Context, orderId: number): void {
   for (const operation of context.journal.operations.open())
     if (operation.order_id === orderId)
-      becomeUnknown(context, operation, { ...operation, why: 'order_ended', ended_at: context.cloud.now() })
+      becomeUnknown(context, operation, { ...operation, why: 'gave_up', ended_at: context.cloud.now() })
 }

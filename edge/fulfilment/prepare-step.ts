@@ -9,18 +9,38 @@ export function prepareStep(order: OrderView, held: readonly BinView[], world: O
   const running = order.units.some((unit) => unit.state === 'running')
   const waiting = order.units.some((unit) => unit.state === 'waiting')
   const leftMs = order.preparingAt + times.prepareTimeoutMs - now
-  if (leftMs < 0) {
-    // What is falling just now, or was when the hub stopped, is waited for: its result decides over money.
-    const graceMs = Math.max(leftMs + times.prepareGraceMs, world.musterMs)
-    if (running && graceMs > 0) return wait(graceMs + 1)
-    return { kind: 'end', orderId: order.id, phase: 'timed_out', reason: 'prepare_timeout' }
-  }
+  if (leftMs < 0) return lateStep(order, held, world, -leftMs)
   const step = waiting
     ? firstOf(dispensing(order, held, world))
     : running
       ? wait()
       : firstOf(finishing(order, held))
   return step.kind === 'wait' ? firstOf([step, wait(leftMs + 1)]) : step
+}
+
+/** Past its deadline nothing more is dispensed: what has dropped is handed over; an order of which nothing has is ended. */
+function lateStep(
+  order: OrderView,
+  held: readonly BinView[],
+  { times, musterMs }: OrderWorld,
+  lateMs: number,
+): Step | Wait {
+  const graceMs = times.prepareGraceMs - lateMs
+  const waiting = order.units.find((unit) => unit.state === 'waiting')
+  const isRunning = order.units.some((unit) => unit.state === 'running')
+  // What is falling just now, or was when the hub stopped, is waited for: its result decides over money.
+  const runningMs = Math.max(graceMs, musterMs)
+  if (isRunning && runningMs > 0) return wait(runningMs + 1)
+  if (order.settlingMs > 0) return wait(order.settlingMs)
+  if (!order.units.some((unit) => unit.state === 'dropped'))
+    return { kind: 'end', orderId: order.id, phase: 'timed_out', reason: 'prepare_timeout' }
+  if (isRunning) return { kind: 'give_up', orderId: order.id }
+  if (waiting) return shortOf(order, waiting)
+  const step = firstOf(finishing(order, held))
+  if (step.kind !== 'wait') return step
+  // A lift that nobody can raise does not keep the order for ever: it is its customer's, with the door where it is.
+  const raisingMs = graceMs + times.prepareGraceMs
+  return raisingMs > 0 ? firstOf([step, wait(raisingMs + 1)]) : readyWith(order, filledOf(held))
 }
 
 function* dispensing(order: OrderView, held: readonly BinView[], world: OrderWorld): Generator<Step | Wait> {
@@ -92,16 +112,25 @@ function* finishing(order: OrderView, held: readonly BinView[]): Generator<Step 
     yield { kind: 'end', orderId: order.id, phase: 'failed', reason: 'nothing_dropped' }
     return
   }
-  const filled = held.filter((bin) => bin.filled > 0 || (bin.taken > 0 && bin.occupied === true))
+  const filled = filledOf(held)
   for (const bin of held)
     if (!filled.includes(bin) && !isBusy(bin)) yield { kind: 'release', bin: bin.number }
   const low = filled.filter((bin) => !isRaised(bin))
   if (low.length === 0) {
-    yield { kind: 'ready', orderId: order.id, bins: filled.map((bin) => bin.number) }
+    yield readyWith(order, filled)
     return
   }
   for (const bin of low) yield moved(bin, 'raise_lift')
 }
+
+const filledOf = (held: readonly BinView[]): BinView[] =>
+  held.filter((bin) => bin.filled > 0 || (bin.taken > 0 && bin.occupied === true))
+
+const readyWith = (order: OrderView, filled: readonly BinView[]): Step => ({
+  kind: 'ready',
+  orderId: order.id,
+  bins: filled.map((bin) => bin.number),
+})
 
 /** A lift that will not go up does not keep its customer from the goods: the door opens all the same. */
 const isRaised = (bin: BinView): boolean => !isBusy(bin) && (bin.lift === 'up' || isFaulty(bin))

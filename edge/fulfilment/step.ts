@@ -18,6 +18,8 @@ export type Step =
   /** The bin's door was seen open, and its order is (or was) the customer's. */
   | { kind: 'opened'; bin: number }
   | { kind: 'collecting'; orderId: number }
+  /** What still runs for the order is given up as unknown. */
+  | { kind: 'give_up'; orderId: number }
   /** The order ends. What still runs for it is given up as unknown. */
   | { kind: 'end'; orderId: number; phase: EndedPhase; reason: string | null }
   /** What an inherited order's controllers remember is all that there will be. */

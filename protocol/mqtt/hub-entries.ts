@@ -24,6 +24,7 @@ export const OrderEntry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('order.collecting'), ...order }),
   z.object({ kind: z.literal('order.completed'), ...order }),
   z.object({ kind: z.literal('order.cancelled'), ...order }),
+  /** It did not begin in time, or nothing dropped in time; one of which anything dropped is `order.ready`. */
   z.object({ kind: z.literal('order.timed_out'), ...order, bins, lines }),
   /** By hardware, before READY. What did not drop is refunded. */
   z.object({ kind: z.literal('order.failed'), ...order, reason: z.string().max(64), bins, lines }),
@@ -116,8 +117,8 @@ export const CommandEntry = z.object({
 export type CommandEntry = z.infer<typeof CommandEntry>
 
 /**
- * In every epoch but the hub's very first, after what the former one left unacknowledged: everything that the hub holds
- * true, replacing what the cloud mirrors.
+ * In every epoch, behind what the former one left unacknowledged (SPEC §4): everything that the hub holds true, replacing
+ * what the cloud mirrors.
  */
 export const SnapshotEntry = z.object({
   kind: z.literal('snapshot'),

@@ -41,7 +41,7 @@ export const Welcome = z.object({
    * its latest hello: the cursors in it may be of before what has been acknowledged since.
    */
   answers: z.number(),
-  /** The cloud's cursor of the hub's ledger; `restart` asks the hub for a new epoch, beginning with a snapshot. */
+  /** The cloud's cursor of the hub's ledger; `restart` asks the hub for a new epoch with a snapshot (SPEC §4). */
   ledger: ReceiverPosition.extend({ restart: z.boolean() }),
   telemetry: ReceiverPosition,
   /** The cloud's own sender. A hub whose inbox has another epoch takes this one up from 0. */

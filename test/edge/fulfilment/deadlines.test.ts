@@ -27,36 +27,68 @@ test('an order that cannot begin until start_by is timed out then', () => {
   expect(bench.dispenses()).toEqual([])
 })
 
-test('an order that cannot be finished is timed out with what dropped; its bin stays until somebody empties it', () => {
+test('an order of which nothing has dropped by its deadline is timed out, and its bin is free again', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 2 })
+  bench.runUntil(() => bench.phase(1) === 'preparing')
+  bench.room.power('off', 'vending')
+  bench.run(12 * MINUTE)
+  expect(bench.entries('order.timed_out')).toMatchObject([{ order_id: 1, lines: [{ dropped: 0 }] }])
+  expect(bench.entries('order.ready')).toEqual([])
+  bench.room.power('on', 'vending')
+  bench.run(MINUTE)
+  expect(bench.dispenses().length).toBeLessThanOrEqual(1)
+})
+
+test('an order that cannot be finished is handed over with what dropped: its customer opens the bin', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 3 })
   bench.runUntil(() => bench.entries('stock.dropped').length === 1)
   bench.room.power('off', 'vending')
   bench.run(12 * MINUTE)
-  const [timedOut] = bench.entries('order.timed_out')
-  expect(timedOut?.lines[0]).toMatchObject({ dropped: 1 })
+  expect(bench.entries('order.timed_out')).toEqual([])
+  expect(bench.entries('order.ready')).toMatchObject([{ order_id: 1, bins: [1], lines: [{ dropped: 1 }] }])
+  expect(bench.core.health().bins[0]).toMatchObject({
+    order_id: 1,
+    occupied: true,
+    lift: 'up',
+    door: 'closed',
+  })
   bench.room.power('on', 'vending')
   bench.run(MINUTE)
   expect(bench.dispenses().length).toBeLessThanOrEqual(2)
-  expect(bench.core.health().bins[0]).toMatchObject({ order_id: 1, occupied: true })
-  bench.queue(2, { 6: 1 })
-  bench.runUntil(() => bench.phase(2) === 'ready')
-  expect(bench.entries('order.ready')[0]?.bins).toEqual([2])
-  bench.command({ name: 'open_bin', bin: 1 })
+  bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
   bench.run(3000)
   bench.takeAll()
   bench.run(20_000)
+  expect(bench.phase(1)).toBe('completed')
   expect(bench.core.health().bins[0]).toMatchObject({ order_id: null, door: 'closed', lift: 'down' })
 })
 
-test('an operation that was under way when its order ended is unknown until its controller speaks', () => {
+test('past the deadline a lift that nobody can raise keeps no order: it is ready all the same', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 3 })
+  bench.runUntil(() => bench.entries('stock.dropped').length === 1)
+  bench.room.power('off')
+  bench.run(13 * MINUTE)
+  expect(bench.phase(1)).toBe('ready')
+  bench.room.power('on')
+  bench.run(MINUTE)
+  bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  bench.run(3000)
+  bench.takeAll()
+  bench.run(20_000)
+  expect(bench.phase(1)).toBe('completed')
+})
+
+test('an operation that was under way when its order was given up is unknown until its controller speaks', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.entries('stock.dropped').length === 1)
   bench.run(300)
   bench.fault('silent_port', 'vending', { for_ms: 15 * MINUTE })
   bench.run(12 * MINUTE)
-  expect(bench.entries('order.timed_out')[0]?.lines[0]).toMatchObject({ dropped: 1, doubtful: 1 })
+  expect(bench.entries('order.ready')[0]?.lines[0]).toMatchObject({ dropped: 1, doubtful: 1 })
   expect(bench.entries('operation.unknown')).toHaveLength(1)
   bench.run(10 * MINUTE)
   expect(bench.entries('operation.settled')).toMatchObject([{ by: 'sensor', happened: true }])
