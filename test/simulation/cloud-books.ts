@@ -1,5 +1,5 @@
 import BetterSqlite3 from 'better-sqlite3'
-import { openDatabase } from '../../cloud/store/database.ts'
+import { openDatabase, type Queries } from '../../cloud/store/database.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { stockedFacings } from './hardware.ts'
 import { EPOCH } from './scheduler.ts'
@@ -44,6 +44,32 @@ async function makeTemplate(): Promise<Buffer> {
       created_at: EPOCH,
     })
     .execute()
+  await insertAssortment(q)
+  for (let user = 1; user <= CUSTOMERS; user++)
+    await q
+      .insertInto('users')
+      .values({
+        id: user,
+        identity: `customer-${user}`,
+        is_anonymous: 1,
+        email: null,
+        phone_number: null,
+        first_name: null,
+        last_name: null,
+        profile_image_key: null,
+        selected_hub_id: null,
+        default_hub_id: null,
+        created_at: EPOCH,
+        updated_at: EPOCH,
+      })
+      .execute()
+  const bytes = database.serialize()
+  await db.close()
+  return bytes
+}
+
+/** The products of hub 1 on the shelves of `hardware.ts`. */
+export async function insertAssortment(q: Queries): Promise<void> {
   await q.insertInto('categories').values({ id: 1, name: 'Food', parent_id: null }).execute()
   const ids = [...new Set(stockedFacings.map((facing) => facing.product_id))]
   for (const id of ids) {
@@ -88,25 +114,4 @@ async function makeTemplate(): Promise<Buffer> {
       )
       .execute()
   }
-  for (let user = 1; user <= CUSTOMERS; user++)
-    await q
-      .insertInto('users')
-      .values({
-        id: user,
-        identity: `customer-${user}`,
-        is_anonymous: 1,
-        email: null,
-        phone_number: null,
-        first_name: null,
-        last_name: null,
-        profile_image_url: null,
-        selected_hub_id: null,
-        default_hub_id: null,
-        created_at: EPOCH,
-        updated_at: EPOCH,
-      })
-      .execute()
-  const bytes = database.serialize()
-  await db.close()
-  return bytes
 }

@@ -1,0 +1,571 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { availableOf } from '../../cloud/catalogue/availability.ts'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import type { Act } from '../../simulator/physics/act.ts'
+import { errorOf, type CallAnswer } from '../cloud/support/app.ts'
+import { Plant } from './plant.ts'
+
+/**
+ * O §4.6 and §4.1 down to the simulated motion: the answer of each call beside the simulator's own log (design §7), with
+ * the real gateway, streams, hub core, serial links and firmware in between.
+ */
+
+const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/) as string
+const MS = expect.any(Number) as number
+
+let plant: Plant
+beforeEach(async () => {
+  plant = await Plant.open()
+})
+
+const short = ({ device, action }: Act): string => `${action} ${device}`
+const sessions = (): Record<string, number> =>
+  Object.fromEntries(plant.room.hub.state().controllers.map((each) => [each.controller, each.sessions]))
+const dataOf = (answer: CallAnswer): unknown => {
+  expect([answer.status, answer.json]).toEqual([
+    200,
+    {
+      status: 'ok',
+      result: { success: true, status_code: expect.any(Number), response_data: expect.anything() },
+    },
+  ])
+  return (answer.json as { result: { response_data: unknown } }).result.response_data
+}
+const codeOf = (answer: CallAnswer): unknown =>
+  (answer.json as { result: { status_code: unknown } }).result.status_code
+
+interface Actuation {
+  name: string
+  query: string
+  /** What must have been done before. */
+  before?: string[]
+  data: object
+  acts: string[]
+  action: string
+  object: string
+}
+
+const actuations: Actuation[] = [
+  motion('open_bin', { door: 'open' }, ['open_door bin-2']),
+  motion('close_bin', { door: 'closed' }, ['close_door bin-2'], ['open_bin']),
+  motion('raise_bin', { lift: 'up' }, ['raise_lift bin-2']),
+  motion('lower_bin', { lift: 'down' }, ['lower_lift bin-2'], ['raise_bin']),
+  {
+    name: 'cycle_bin',
+    query: 'bin=2&num_cycles=3',
+    data: { cycles_completed: 3 },
+    acts: Array.from({ length: 3 }, () => ['open_door bin-2', 'close_door bin-2']).flat(),
+    action: 'controls.cycle_bin',
+    object: 'bin-2',
+  },
+  fridge('open_fridge_left', { door: 'unlocked' }, ['unlock fridge_1_left']),
+  fridge('open_fridge_middle', { door: 'unlocked' }, ['unlock fridge_1_middle']),
+  fridge('open_fridge_right', { door: 'unlocked' }, ['unlock fridge_1_right']),
+  {
+    ...fridge('close_fridge', { door: 'locked' }, ['lock fridge_1_left', 'lock fridge_1_right']),
+    before: ['open_fridge_left?fridge=1', 'open_fridge_right?fridge=1'],
+  },
+]
+
+function motion(name: string, goal: object, acts: string[], before: string[] = []): Actuation {
+  return {
+    name,
+    query: 'bin=2',
+    before: before.map((each) => `${each}?bin=2`),
+    data: { command_id: UUID, duration_ms: MS, ...goal },
+    acts,
+    action: `controls.${name}`,
+    object: 'bin-2',
+  }
+}
+
+function fridge(name: string, goal: object, acts: string[]): Actuation {
+  return {
+    name,
+    query: 'fridge=1',
+    data: { command_id: UUID, duration_ms: MS, ...goal },
+    acts,
+    action: `controls.${name}`,
+    object: 'fridge-1',
+  }
+}
+
+/** `before` of a case, as calls. */
+async function prepare({ before = [] }: Actuation): Promise<void> {
+  for (const each of before) {
+    const [name = '', query] = each.split('?')
+    expect((await plant.control(name, query)).status).toBe(200)
+  }
+}
+
+describe('an actuation moves what its answer says', () => {
+  test.each(actuations)('$name', async (actuation) => {
+    await prepare(actuation)
+    const { value, acts } = await plant.witness(() => plant.control(actuation.name, actuation.query))
+    expect(dataOf(value)).toEqual(actuation.data)
+    expect(codeOf(value)).toBe(200)
+    expect(acts.map(short)).toEqual(actuation.acts)
+    // A motor that completed its motion says so in the world's own words.
+    for (const { detail, operation_id } of acts)
+      if (operation_id !== undefined) expect(detail).toMatchObject({ completed: true })
+    expect(await plant.lastAudit()).toMatchObject({
+      action: actuation.action,
+      hub_id: 1,
+      object: actuation.object,
+      result: 'executed',
+      actor: expect.stringMatching(/^key:/) as string,
+      detail: { command_id: UUID },
+    })
+  })
+
+  test.each([
+    { name: 'reconnect_bin', query: 'bin=1', controller: 'bins', object: 'bin-1' },
+    { name: 'reconnect_fridge', query: 'fridge=1', controller: 'cold', object: 'fridge-1' },
+  ])(
+    '$name closes the serial line and shakes hands on a new one',
+    async ({ name, query, controller, object }) => {
+      const before = sessions()
+      const answer = await plant.control(name, query)
+      expect(dataOf(answer)).toEqual({ command_id: UUID, connected: true, duration_ms: MS })
+      expect(sessions()).toEqual({ ...before, [controller]: before[controller]! + 1 })
+      expect(await plant.lastAudit()).toMatchObject({
+        action: `controls.${name}`,
+        object,
+        result: 'executed',
+      })
+      // What it was for: the line carries commands again.
+      expect((await plant.control('open_bin', 'bin=1')).status).toBe(200)
+    },
+  )
+
+  test('request_door_open unlocks the main door, which locks again by itself', async () => {
+    const { value, acts } = await plant.witness(() => plant.call('POST', 'request_door_open/?hub_id=1'))
+    expect([value.status, value.json]).toEqual([
+      200,
+      { success: true, data: null, message: expect.any(String) as string },
+    ])
+    expect(acts.map(short)).toEqual(['unlock main'])
+    await plant.run(700)
+    expect((await plant.call('GET', 'get_door_status/?hub_id=1')).json).toMatchObject({
+      door_status: [{ door: 'main', status: 'unlocked' }, {}, {}, {}],
+      order_status: { has_pending_orders: false },
+    })
+    const later = await plant.witness(() => plant.run(12_000))
+    expect(later.acts.map(short)).toEqual(['lock main'])
+    expect((await plant.call('GET', 'get_door_status/?hub_id=1')).json).toMatchObject({
+      door_status: [{ door: 'main', status: 'locked' }, {}, {}, {}],
+    })
+    expect(await plant.lastAudit()).toMatchObject({
+      action: 'hubs.request_door_open',
+      object: 'main-door',
+      result: 'executed',
+    })
+  })
+
+  test('a fridge that was opened locks again by itself', async () => {
+    await plant.control('open_fridge_middle', 'fridge=1')
+    const { acts } = await plant.witness(() => plant.run(35_000))
+    expect(acts.map(short)).toEqual(['lock fridge_1_middle'])
+  })
+
+  test('with an idempotency key it moves once, however often it is asked', async () => {
+    const again = () =>
+      plant.call('POST', 'controls/cycle_bin?hub=1&bin=1&num_cycles=2', {
+        headers: { 'Idempotency-Key': 'k1' },
+      })
+    const { value, acts } = await plant.witness(async () => [await again(), await again()])
+    expect(acts.map(short)).toEqual([
+      'open_door bin-1',
+      'close_door bin-1',
+      'open_door bin-1',
+      'close_door bin-1',
+    ])
+    expect(value[1]!.json).toEqual(value[0]!.json)
+    expect(value[1]!.headers.get('Idempotent-Replayed')).toBe('true')
+  })
+})
+
+const everyActuation = [
+  ...actuations.map(({ name, query }) => `controls/${name}?hub=1&${query}`),
+  'controls/reconnect_bin?hub=1&bin=2',
+  'controls/reconnect_fridge?hub=1&fridge=1',
+  'request_door_open/?hub_id=1',
+]
+
+describe('an offline hub', () => {
+  test.each(everyActuation)('%s fails at once, and never moves anything later', async (path) => {
+    await plant.cutHub(true)
+    const before = sessions()
+    const began = plant.time
+    const { value, acts } = await plant.witness(async () => {
+      const answer = await plant.call('POST', path)
+      expect(plant.time - began).toBeLessThan(1000)
+      await plant.cutHub(false)
+      return answer
+    })
+    expect(value.status).toBe(502)
+    expect(errorOf(value).error).toMatchObject({ code: 'hardware_error', details: { reason: 'offline' } })
+    expect(acts).toEqual([])
+    expect(sessions()).toEqual(before)
+    expect(await plant.lastAudit()).toMatchObject({ result: 'offline' })
+  })
+})
+
+describe('a silent port', () => {
+  const cases = [
+    { name: 'open_bin', query: 'bin=1', deadlineMs: 10_000 },
+    { name: 'close_bin', query: 'bin=1', deadlineMs: 10_000 },
+    { name: 'raise_bin', query: 'bin=1', deadlineMs: 20_000 },
+    { name: 'lower_bin', query: 'bin=1', deadlineMs: 20_000 },
+    { name: 'cycle_bin', query: 'bin=1&num_cycles=5', deadlineMs: 30_000 },
+  ]
+  test.each(cases)(
+    '$name is 504 after its deadline, outcome unknown; the late result is recorded',
+    async (row) => {
+      plant.fault('silent_port', 'bins')
+      const began = plant.time
+      const { value, acts } = await plant.witness(() => plant.control(row.name, row.query))
+      expect(plant.time - began).toBeGreaterThanOrEqual(row.deadlineMs)
+      expect(plant.time - began).toBeLessThan(row.deadlineMs + 500)
+      expect(value.status).toBe(504)
+      const { error } = errorOf(value)
+      expect(error).toMatchObject({
+        code: 'hardware_error',
+        details: { reason: 'timeout', outcome: 'unknown', command_id: UUID },
+      })
+      expect(acts).toEqual([])
+      expect(await commandState(error.details)).toMatchObject({ state: 'unknown', reason: 'timeout' })
+      plant.room.hub.faults.clearAll()
+      // The controller proves that it never heard of it.
+      const later = await plant.witness(() => plant.run(30_000))
+      expect(later.acts).toEqual([])
+      expect(await commandState(error.details)).toMatchObject({ state: 'refused', reason: 'offline' })
+    },
+  )
+
+  test('a motion of which only the answer is lost is 504, and executed once it is known', async () => {
+    plant.fault('lost_replies', 'bins')
+    const { value, acts } = await plant.witness(() => plant.control('open_bin', 'bin=1'))
+    expect(value.status).toBe(504)
+    expect(acts.map(short)).toEqual(['open_door bin-1'])
+    plant.room.hub.faults.clearAll()
+    await plant.run(30_000)
+    expect(await commandState(errorOf(value).error.details)).toMatchObject({ state: 'executed' })
+    expect(await plant.lastAudit()).toMatchObject({ action: 'controls.open_bin', result: 'executed' })
+  })
+
+  test.each([
+    { name: 'reconnect_bin', query: 'bin=1', controller: 'bins' },
+    { name: 'reconnect_fridge', query: 'fridge=1', controller: 'cold' },
+  ])('$name is 504: no handshake came', async ({ name, query, controller }) => {
+    plant.fault('silent_port', controller)
+    const before = sessions()
+    const answer = await plant.control(name, query)
+    expect(answer.status).toBe(504)
+    expect(errorOf(answer).error.details).toMatchObject({ reason: 'timeout', outcome: 'failed' })
+    expect(sessions()).toEqual(before)
+  })
+
+  test('fridges and the main door have lines of their own', async () => {
+    for (const controller of ['bins', 'vending', 'cold']) plant.fault('silent_port', controller)
+    await plant.run(10_000)
+    expect((await plant.control('open_fridge_left', 'fridge=1')).status).toBe(200)
+    expect((await plant.call('POST', 'request_door_open/?hub_id=1')).status).toBe(200)
+  })
+})
+
+describe('a jam', () => {
+  test.each([
+    { name: 'open_bin', acts: ['open_door bin-1'] },
+    { name: 'close_bin', before: 'open_bin', acts: ['close_door bin-1'] },
+    { name: 'raise_bin', acts: ['raise_lift bin-1'] },
+    { name: 'lower_bin', before: 'raise_bin', acts: ['lower_lift bin-1'] },
+  ])('$name is a fault, and the motor did start', async ({ name, before, acts: expected }) => {
+    if (before !== undefined) await plant.control(before, 'bin=1')
+    plant.fault('jam', 'bin-1')
+    const { value, acts } = await plant.witness(() => plant.control(name, 'bin=1'))
+    expect(value.status).toBe(502)
+    expect(errorOf(value).error.details).toMatchObject({
+      reason: 'fault',
+      outcome: 'failed',
+      command_id: UUID,
+    })
+    expect(acts.map(short)).toEqual(expected)
+    expect(acts[0]!.detail).toMatchObject({ jammed: true, completed: false })
+    expect(await plant.lastAudit()).toMatchObject({ result: 'failed', detail: { reason: 'fault' } })
+  })
+
+  test('cycle_bin says how far it came', async () => {
+    const answer = plant.begin('POST', 'controls/cycle_bin?hub=1&bin=1&num_cycles=9')
+    await plant.run(6000)
+    plant.fault('jam', 'bin-1')
+    const { value, acts } = await plant.witness(() => plant.wait(answer))
+    expect(value.status).toBe(502)
+    const before = plant.room.hub
+      .actuations()
+      .filter(({ device, action }) => device === 'bin-1' && action === 'close_door')
+    const whole = before.filter(({ detail }) => detail['completed'] === true).length
+    expect(whole).toBeGreaterThan(0)
+    expect(errorOf(value).error.details).toMatchObject({ reason: 'fault', cycles_completed: whole })
+    expect(acts.at(-1)!.detail).toMatchObject({ jammed: true })
+    plant.room.hub.faults.clearAll()
+    // Nothing goes on by itself but the one door that must not stay half open.
+    await plant.run(60_000)
+    expect(plant.room.hub.state().bins[0]).toMatchObject({ door: 'closed' })
+  })
+
+  test('a door that was obstructed is a fault', async () => {
+    await plant.control('open_bin', 'bin=1')
+    plant.fault('obstructed_door', 'bin-1')
+    const { value, acts } = await plant.witness(() => plant.control('close_bin', 'bin=1'))
+    expect(errorOf(value).error.details).toMatchObject({ reason: 'fault' })
+    expect(acts[0]!.detail).toMatchObject({ obstructed: true, to: 'open' })
+  })
+})
+
+const interlock = async (call: () => Promise<CallAnswer>): Promise<void> => {
+  const { value, acts } = await plant.witness(call)
+  expect(value.status).toBe(502)
+  expect(errorOf(value).error).toMatchObject({
+    code: 'hardware_error',
+    details: { reason: 'interlock', outcome: 'refused', command_id: UUID },
+  })
+  // The hub's own business goes on meanwhile: nothing of what was asked for is in the log.
+  expect(acts.filter(({ action }) => action !== 'dispense')).toEqual([])
+}
+
+describe('an interlock', () => {
+  test('no lift moves with its door open', async () => {
+    await plant.control('open_bin', 'bin=1')
+    await interlock(() => plant.control('raise_bin', 'bin=1'))
+    await interlock(() => plant.control('lower_bin', 'bin=1'))
+    expect(await plant.lastAudit()).toMatchObject({
+      action: 'controls.lower_bin',
+      result: 'refused',
+      detail: { reason: 'interlock' },
+    })
+  })
+
+  test('no door moves while something is dispensed behind it', async () => {
+    const order = await plant.order({ 6: 4 })
+    await plant.until(order, OrderStatus.PREPARING)
+    for (const name of ['open_bin', 'close_bin', 'raise_bin', 'lower_bin'])
+      await interlock(() => plant.control(name, 'bin=1'))
+    await interlock(() => plant.control('cycle_bin', 'bin=1&num_cycles=1'))
+    // Product 6 stands in cabinet 2, behind the right door.
+    await interlock(() => plant.control('open_fridge_right', 'fridge=1'))
+  })
+
+  test('a bin in which an order waits is not cycled', async () => {
+    const order = await plant.order({ 4: 1 })
+    await plant.until(order, OrderStatus.READY)
+    await interlock(() => plant.control('cycle_bin', 'bin=1&num_cycles=1'))
+  })
+
+  test('a fridge is not locked while one of its doors is open', async () => {
+    await plant.control('open_fridge_left', 'fridge=1')
+    plant.room.hub.act({ action: 'open_door', target: 'fridge_1_left' })
+    await plant.run(1000)
+    await interlock(() => plant.control('close_fridge', 'fridge=1'))
+    plant.room.hub.act({ action: 'close_door', target: 'fridge_1_left' })
+    await plant.run(1000)
+    expect(dataOf(await plant.control('close_fridge', 'fridge=1'))).toMatchObject({ door: 'locked' })
+  })
+
+  test('nothing is dispensed behind an open fridge door, until it is closed', async () => {
+    await plant.control('open_fridge_right', 'fridge=1')
+    plant.room.hub.act({ action: 'open_door', target: 'fridge_1_right' })
+    const order = await plant.order({ 4: 1 })
+    const during = await plant.witness(() => plant.run(60_000))
+    expect(during.acts.filter(({ action }) => action === 'dispense')).toEqual([])
+    plant.room.hub.act({ action: 'close_door', target: 'fridge_1_right' })
+    await plant.until(order, OrderStatus.READY)
+    expect(await plant.statusOf(order)).toBe(OrderStatus.READY)
+  })
+
+  test('the main door stays locked while an order is in progress, from paid to collected', async () => {
+    const order = await plant.order({ 4: 1 })
+    for (const status of [OrderStatus.QUEUED, OrderStatus.READY]) {
+      await plant.until(order, status)
+      const { value, acts } = await plant.witness(() => plant.call('POST', 'request_door_open/?hub_id=1'))
+      expect([value.status, errorOf(value).error.code]).toEqual([409, 'order_in_progress'])
+      expect(acts.filter(({ device }) => device === 'main')).toEqual([])
+      expect(await plant.lastAudit()).toMatchObject({
+        action: 'hubs.request_door_open',
+        result: 'refused',
+        detail: { reason: 'order_in_progress' },
+      })
+      expect((await plant.call('GET', 'get_door_status/?hub_id=1')).json).toMatchObject({
+        order_status: { has_pending_orders: true },
+      })
+    }
+  })
+})
+
+describe('desired state', () => {
+  const health = async () =>
+    (await plant.call('GET', 'hubs/get_hub_health/?hub_id=1')).json as {
+      bins: { enabled: boolean; status: string }[]
+      fridges: { enabled: boolean; status: string }[]
+    }
+  const hubConfig = () => plant.hub.hub!.core.health()
+
+  test.each(['disable_bin', 'toggle_bin'])(
+    '%s takes the bin out of service at the hub, and health shows it',
+    async (name) => {
+      const answer = await plant.control(name, 'bin=1')
+      expect([dataOf(answer), codeOf(answer)]).toEqual([{ enabled: false }, 200])
+      expect(hubConfig().bins[0]).toMatchObject({ enabled: false, status: 'maintenance' })
+      expect((await health()).bins[0]).toEqual({ bin_number: 1, enabled: false, status: 'maintenance' })
+      expect(await plant.lastAudit()).toMatchObject({
+        action: `controls.${name}`,
+        object: 'bin-1',
+        result: 'executed',
+        detail: { disabled_bins: [1] },
+      })
+      // New orders go to the other bin.
+      const order = await plant.order({ 4: 1 })
+      await plant.until(order, OrderStatus.READY)
+      expect(plant.room.hub.state().bins.map(({ units }) => units)).toEqual([0, 1])
+      const enabled = await plant.control(name === 'toggle_bin' ? name : 'enable_bin', 'bin=1')
+      expect([dataOf(enabled), codeOf(enabled)]).toEqual([{ enabled: true }, 200])
+      expect((await health()).bins[0]).toEqual({ bin_number: 1, enabled: true, status: 'healthy' })
+    },
+  )
+
+  test('an order that is in a bin when that is disabled goes on', async () => {
+    const order = await plant.order({ 4: 1 })
+    await plant.until(order, OrderStatus.PREPARING)
+    await plant.control('disable_bin', 'bin=1')
+    await plant.until(order, OrderStatus.READY)
+    expect(await plant.statusOf(order)).toBe(OrderStatus.READY)
+    expect(plant.room.hub.state().bins[0]!.units).toBe(1)
+  })
+
+  test('toggles at the same time toggle each', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 7 }, () => plant.begin('POST', 'controls/toggle_bin?hub=1&bin=2')).map((each) =>
+        plant.wait(each),
+      ),
+    )
+    const states = answers.map((answer) => (dataOf(answer) as { enabled: boolean }).enabled)
+    expect(states.filter((enabled) => enabled)).toHaveLength(3)
+    expect(states.filter((enabled) => !enabled)).toHaveLength(4)
+    expect(hubConfig().bins[1]).toMatchObject({ enabled: false })
+  })
+
+  test('nothing in a disabled fridge is sold or dispensed; what was paid before comes back', async () => {
+    // The order is paid while the hub is away, and reaches it together with the fridge's state.
+    plant.hub.heldDown = true
+    plant.hub.kill()
+    const order = await plant.order({ 4: 2 })
+    const answer = await plant.control('disable_fridge', 'fridge=1')
+    expect([dataOf(answer), codeOf(answer)]).toEqual([{ enabled: false }, 202])
+    expect(await availableOf(plant.db.kysely, 4)).toBe(0)
+    plant.hub.heldDown = false
+    plant.hub.start()
+    const { acts } = await plant.witness(() => plant.until(order, OrderStatus.COMPLETED))
+    expect(await plant.statusOf(order)).toBe(OrderStatus.FAILED)
+    expect(acts.filter(({ action }) => action === 'dispense')).toEqual([])
+    await plant.run(1000)
+    expect((await health()).fridges[0]).toMatchObject({ enabled: false, status: 'maintenance' })
+    const enabled = await plant.control('enable_fridge', 'fridge=1')
+    expect([dataOf(enabled), codeOf(enabled)]).toEqual([{ enabled: true }, 200])
+    expect(await availableOf(plant.db.kysely, 4)).toBe(6)
+    expect((await health()).fridges[0]).toMatchObject({ enabled: true })
+    const second = await plant.order({ 4: 2 })
+    await plant.until(second, OrderStatus.READY)
+    expect(await plant.statusOf(second)).toBe(OrderStatus.READY)
+  })
+
+  test('stop_orders and resume_orders', async () => {
+    const stopped = await plant.control('stop_orders')
+    expect([dataOf(stopped), codeOf(stopped)]).toEqual([{ accepting_orders: false }, 200])
+    expect(hubConfig().accepting_orders).toBe(false)
+    await expect(plant.order({ 4: 1 })).rejects.toMatchObject({ code: 'hub_not_accepting_orders' })
+    expect(await plant.lastAudit()).toMatchObject({ action: 'controls.stop_orders', result: 'executed' })
+    const resumed = await plant.control('resume_orders')
+    expect([dataOf(resumed), codeOf(resumed)]).toEqual([{ accepting_orders: true }, 200])
+    const order = await plant.order({ 4: 1 })
+    await plant.until(order, OrderStatus.READY)
+    expect(await plant.statusOf(order)).toBe(OrderStatus.READY)
+  })
+
+  test.each([
+    {
+      name: 'disable_bin',
+      query: 'bin=2',
+      data: { enabled: false },
+      shown: { bins: [{}, { enabled: false }] },
+    },
+    {
+      name: 'toggle_bin',
+      query: 'bin=2',
+      data: { enabled: false },
+      shown: { bins: [{}, { enabled: false }] },
+    },
+    { name: 'enable_bin', query: 'bin=2', data: { enabled: true }, shown: { bins: [{}, { enabled: true }] } },
+    {
+      name: 'disable_fridge',
+      query: 'fridge=1',
+      data: { enabled: false },
+      shown: { fridges: [{ enabled: false }] },
+    },
+    {
+      name: 'enable_fridge',
+      query: 'fridge=1',
+      data: { enabled: true },
+      shown: { fridges: [{ enabled: true }] },
+    },
+    { name: 'stop_orders', query: '', data: { accepting_orders: false }, shown: { accepting_orders: false } },
+    { name: 'resume_orders', query: '', data: { accepting_orders: true }, shown: { accepting_orders: true } },
+  ])('$name reaches an offline hub when it returns: 202', async ({ name, query, data, shown }) => {
+    await plant.cutHub(true)
+    const answer = await plant.control(name, query)
+    expect([dataOf(answer), codeOf(answer)]).toEqual([data, 202])
+    expect(await plant.lastAudit()).toMatchObject({ action: `controls.${name}`, result: 'accepted' })
+    await plant.cutHub(false)
+    expect(hubConfig()).toMatchObject(shown)
+  })
+})
+
+describe('what there is not', () => {
+  test.each([
+    ...actuations.map(({ name }) => name),
+    'reconnect_bin',
+    'enable_bin',
+    'disable_bin',
+    'toggle_bin',
+    'reconnect_fridge',
+    'enable_fridge',
+    'disable_fridge',
+  ])('%s of a device that the hub does not have is 404', async (name) => {
+    const isFridge = name.includes('fridge')
+    const { value, acts } = await plant.witness(() =>
+      plant.control(name, `${isFridge ? 'fridge' : 'bin'}=3${name === 'cycle_bin' ? '&num_cycles=1' : ''}`),
+    )
+    expect([value.status, errorOf(value).error.code]).toEqual([
+      404,
+      isFridge ? 'fridge_not_found' : 'bin_not_found',
+    ])
+    expect(acts).toEqual([])
+  })
+
+  test.each(['', 'num_cycles=0', 'num_cycles=11', 'num_cycles=1.5'])(
+    'cycle_bin with %j is 422',
+    async (query) => {
+      const { value, acts } = await plant.witness(() => plant.control('cycle_bin', `bin=1&${query}`))
+      expect(value.status).toBe(422)
+      expect(acts).toEqual([])
+    },
+  )
+})
+
+async function commandState(details: unknown) {
+  const { command_id } = details as { command_id: string }
+  return plant.db.kysely
+    .selectFrom('commands')
+    .select(['state', 'reason'])
+    .where('id', '=', command_id)
+    .executeTakeFirstOrThrow()
+}

@@ -1,0 +1,242 @@
+import { configurationHandlers } from '../../cloud/controls/configuration-handlers.ts'
+import { fridgeHandlers } from '../../cloud/controls/fridge-handlers.ts'
+import { controlHandlers } from '../../cloud/controls/handlers.ts'
+import { inventoryHandlers } from '../../cloud/catalogue/inventory-handlers.ts'
+import type { CloudContext } from '../../cloud/context.ts'
+import { insertLayout } from '../../cloud/demo/hub-layout.ts'
+import { createGateway } from '../../cloud/gateway/gateway.ts'
+import { doorHandlers } from '../../cloud/hubs/door-handlers.ts'
+import { hubHandlers } from '../../cloud/hubs/handlers.ts'
+import { createOrder, setItem } from '../../cloud/orders/cart.ts'
+import { pay } from '../../cloud/payments/pay.ts'
+import { createSandbox } from '../../cloud/payments/sandbox/sandbox.ts'
+import type { CommerceServices } from '../../cloud/payments/services.ts'
+import { defaultSettings } from '../../cloud/settings.ts'
+import { openDatabase, type CloudDatabase } from '../../cloud/store/database.ts'
+import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import { scopes } from '../../protocol/model/scopes.ts'
+import type { FaultType } from '../../simulator/faults/fault-types.ts'
+import type { Act } from '../../simulator/physics/act.ts'
+import { testApp, type CallAnswer, type TestApp } from '../cloud/support/app.ts'
+import { emptySqlite } from '../cloud/support/database.ts'
+import { seededChance } from '../simulation/chance.ts'
+import { insertAssortment } from '../simulation/cloud-books.ts'
+import { Coverage } from '../simulation/coverage.ts'
+import { CrashPoints } from '../simulation/crash-points.ts'
+import { simulatedHardware } from '../simulation/hardware.ts'
+import { HubNode } from '../simulation/hub-node.ts'
+import { Network } from '../simulation/network.ts'
+import { Room } from '../simulation/room.ts'
+import { Scheduler } from '../simulation/scheduler.ts'
+
+const HUB = 1
+
+/**
+ * The owner's interface over HTTP, the gateway, a broker, the real hub core and the simulated hardware, all in one process
+ * and one virtual time: what a call answers stands beside what the simulator's own log says.
+ */
+export class Plant {
+  readonly network: Network
+  readonly room: Room
+  readonly hub: HubNode
+  readonly db: CloudDatabase
+  readonly services: CommerceServices
+  readonly #scheduler: Scheduler
+  readonly #app: TestApp
+  readonly #key: string
+  #users = 0
+
+  /** A plant whose hub is connected, welcomed, and knows its controllers. */
+  static async open(): Promise<Plant> {
+    const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+    const scheduler = new Scheduler()
+    const network = new Network(scheduler, seededChance(11))
+    const room = new Room(scheduler, seededChance(12))
+    const life = scheduler.newLife('cloud', () => {})
+    const runtime = { clock: scheduler.clock(life, () => 0), random: seededChance(13) }
+    const context: CloudContext = {
+      db,
+      runtime,
+      log: silentLog,
+      checkpoint: noCheckpoint,
+      settings: defaultSettings,
+      onFault: (error) => scheduler.report(error, life),
+    }
+    const openTransport = network.transportFor('cloud', life)
+    const gateway = createGateway({ context, openTransport, processId: 'cloud-1' })
+    const services = { context, processor: createSandbox({ db, runtime }), commands: gateway.commands }
+    const app = await testApp({
+      db,
+      handlersOf: () => ({
+        ...hubHandlers(context),
+        ...doorHandlers(services),
+        ...controlHandlers(services),
+        ...fridgeHandlers(services),
+        ...configurationHandlers(services),
+        ...inventoryHandlers(context),
+      }),
+    })
+    await insertAssortment(db.kysely)
+    await db.transact((tx) => insertLayout(tx, HUB, simulatedHardware))
+    const hub = hubNode({ scheduler, network, room })
+    const plant = new Plant({
+      scheduler,
+      network,
+      room,
+      hub,
+      db,
+      services,
+      app,
+      key: await app.key([...scopes]),
+    })
+    gateway.start()
+    hub.start()
+    await plant.run(6000)
+    return plant
+  }
+
+  private constructor(parts: {
+    scheduler: Scheduler
+    network: Network
+    room: Room
+    hub: HubNode
+    db: CloudDatabase
+    services: CommerceServices
+    app: TestApp
+    key: string
+  }) {
+    this.#scheduler = parts.scheduler
+    this.network = parts.network
+    this.room = parts.room
+    this.hub = parts.hub
+    this.db = parts.db
+    this.services = parts.services
+    this.#app = parts.app
+    this.#key = parts.key
+  }
+
+  /** Lets virtual time pass. */
+  async run(ms: number): Promise<void> {
+    await this.#scheduler.run(this.#scheduler.time + ms)
+    if (this.#scheduler.failure !== undefined) throw this.#scheduler.failure
+  }
+
+  /** Milliseconds of virtual time. */
+  get time(): number {
+    return this.#scheduler.time
+  }
+
+  /** Waits in virtual time for what a promise brings. */
+  async wait<T>(work: Promise<T>, atMostMs = 200_000): Promise<T> {
+    let isSettled = false
+    const settle = (): void => void (isSettled = true)
+    work.then(settle, settle)
+    await this.#scheduler.run(this.#scheduler.time + atMostMs, () => isSettled)
+    if (this.#scheduler.failure !== undefined) throw this.#scheduler.failure
+    if (!isSettled) throw new Error(`no answer within ${atMostMs} ms`)
+    return work
+  }
+
+  /** A call below `/api/v1/owners/`, as an owner with every scope. */
+  call(method: string, path: string, options: { headers?: Record<string, string>; body?: unknown } = {}) {
+    return this.wait(this.begin(method, path, options))
+  }
+
+  /** The same, without waiting: for calls at the same time. */
+  begin(method: string, path: string, options: { headers?: Record<string, string>; body?: unknown } = {}) {
+    return this.#app.call(method, `/api/v1/owners/${path}`, { key: this.#key, ...options })
+  }
+
+  /** `POST controls/<name>?hub=1&<query>` */
+  control(name: string, query = ''): Promise<CallAnswer> {
+    return this.call('POST', `controls/${name}?hub=${HUB}${query && `&${query}`}`)
+  }
+
+  /** Raises a fault that strikes on each occasion, until it is cleared. */
+  fault(type: FaultType, target: string): void {
+    this.room.hub.faults.raise({ type, target, probability: 1 })
+  }
+
+  /** The hub loses its line to the broker, whose will tells the cloud; or finds it again. */
+  async cutHub(severed: boolean): Promise<void> {
+    this.network.severe('hub', severed)
+    await this.run(severed ? 100 : 30_000)
+  }
+
+  /** What happened in the room while `work` ran: the simulator's own log. */
+  async witness<T>(work: () => Promise<T>): Promise<{ value: T; acts: Act[] }> {
+    const before = this.room.hub.actuations().length
+    const value = await work()
+    return { value, acts: this.room.hub.actuations(before) }
+  }
+
+  /** A customer with a paid order, on its way to the hub. */
+  async order(products: Record<number, number>, method = 'pm_card_visa'): Promise<number> {
+    const user = await this.#newUser()
+    const { services } = this
+    const { context } = services
+    const order = await this.wait(createOrder(context, { userId: user, hubId: HUB }))
+    const key = { userId: user, orderId: order.id, hubId: HUB }
+    for (const [productId, quantity] of Object.entries(products))
+      await this.wait(setItem(context, key, { productId: Number(productId), quantity }))
+    await this.wait(pay(services, { userId: user, orderId: order.id, method }))
+    return order.id
+  }
+
+  async #newUser(): Promise<number> {
+    this.#users++
+    const { id } = await this.db.kysely
+      .insertInto('users')
+      .values({
+        identity: `customer-${this.#users}`,
+        is_anonymous: 1,
+        email: null,
+        phone_number: null,
+        first_name: null,
+        last_name: null,
+        profile_image_key: null,
+        selected_hub_id: null,
+        default_hub_id: null,
+        created_at: 0,
+        updated_at: 0,
+      })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    return id
+  }
+
+  statusOf(orderId: number): Promise<number> {
+    return this.db.kysely
+      .selectFrom('orders')
+      .select('processing_status')
+      .where('id', '=', orderId)
+      .executeTakeFirstOrThrow()
+      .then((order) => order.processing_status)
+  }
+
+  /** Runs until an order has reached a status, or gone beyond it. */
+  async until(orderId: number, status: number, atMostMs = 300_000): Promise<void> {
+    const end = this.time + atMostMs
+    while (this.time < end && (await this.statusOf(orderId)) < status) await this.run(100)
+  }
+
+  /** The audit log's newest record; it may be written a moment after the answer. */
+  async lastAudit() {
+    await this.run(1000)
+    const row = await this.db.kysely
+      .selectFrom('audit_log')
+      .selectAll()
+      .orderBy('id', 'desc')
+      .limit(1)
+      .executeTakeFirstOrThrow()
+    return { ...row, detail: JSON.parse(row.detail) as Record<string, unknown> }
+  }
+}
+
+function hubNode(parts: { scheduler: Scheduler; network: Network; room: Room }): HubNode {
+  const coverage = new Coverage()
+  const crashPoints = new CrashPoints(seededChance(14), coverage, 1)
+  crashPoints.armed = false
+  return new HubNode({ ...parts, chance: seededChance(15), coverage, crashPoints })
+}
