@@ -90,7 +90,7 @@ async function insertPast(tx: Tx, now: number, hubs: readonly SeededHub[]): Prom
       phone_number: null,
       first_name: null,
       last_name: null,
-      profile_image_url: null,
+      profile_image_key: null,
       selected_hub_id: null,
       default_hub_id: null,
       created_at: since,

@@ -3,14 +3,20 @@ import type { UserCredential } from '../credentials/credential.ts'
 import { ApiError } from '../http/api-error.ts'
 import { discardOrder } from '../orders/delete-order.ts'
 import { LAST_ACTIVE } from '../orders/order-rows.ts'
+import type { Media } from '../media/media.ts'
 import type { CommerceServices } from '../payments/services.ts'
 import type { Queries, Tx } from '../store/database.ts'
+import { removeProfileImage } from './profile-image.ts'
 
 /**
  * Erases everything personal of a user and frees its identity. The books stay: orders, payments and the wallet belong to
  * a user without a name then. Carts go first. Throws `order_in_progress` where one is paid and has not ended.
  */
-export async function deleteUser(services: CommerceServices, caller: UserCredential): Promise<void> {
+export async function deleteUser(
+  services: CommerceServices,
+  media: Media,
+  caller: UserCredential,
+): Promise<void> {
   const { context } = services
   for (const { id } of await activeOrders(context.db.kysely, caller.userId)) {
     const { kind } = await discardOrder(services, { orderId: id, userId: caller.userId })
@@ -18,7 +24,8 @@ export async function deleteUser(services: CommerceServices, caller: UserCredent
   }
   context.checkpoint('user.before-erase')
   await context.db.transact(async (tx) => {
-    await tx.forUpdate(tx.q.selectFrom('users').select('id').where('id', '=', caller.userId)).execute()
+    // This locks the user, too.
+    await removeProfileImage(tx, media, caller.userId)
     const left = await activeOrders(tx.q, caller.userId)
     if (left.length > 0) throw inProgress(left.map(({ id }) => id))
     await erase(tx, caller, context.runtime.clock.now())
@@ -54,7 +61,7 @@ async function erase(tx: Tx, { userId, id: credential }: UserCredential, now: nu
       phone_number: null,
       first_name: null,
       last_name: null,
-      profile_image_url: null,
+      profile_image_key: null,
       selected_hub_id: null,
       default_hub_id: null,
       date_of_birth: null,

@@ -1,6 +1,7 @@
 import type { VerifyIdentity } from '../credentials/identity-token.ts'
 import type { CloudContext } from '../context.ts'
 import { reply, type Handlers } from '../http/handler.ts'
+import type { Media } from '../media/media.ts'
 import type { CommerceServices } from '../payments/services.ts'
 import { bootstrapGuest, bootstrapUser } from './bootstrap.ts'
 import { deleteUser } from './delete-user.ts'
@@ -21,22 +22,27 @@ type UserRoutes =
   | 'consumer.users.set_identity'
 
 /** C §4.3: accounts. */
-export function userHandlers(context: CloudContext, verifyIdentity: VerifyIdentity): Handlers<UserRoutes> {
+export function userHandlers(
+  context: CloudContext,
+  verifyIdentity: VerifyIdentity,
+  media: Media,
+): Handlers<UserRoutes> {
   const q = context.db.kysely
+  const addressOf = (key: string): string => media.addressOf(key)
   return {
     async 'consumer.users.get'({ credential }) {
       const user = await readUser(q, credential.userId)
-      return { ...viewUser(user), hub: await currentHub(q, user) }
+      return { ...viewUser(user, addressOf), hub: await currentHub(q, user) }
     },
     async 'consumer.users.create'({ credential, body }) {
       const { user, created } = await bootstrapUser(context, credential, body)
-      return reply(viewUser(user), { status: created ? 201 : 200 })
+      return reply(viewUser(user, addressOf), { status: created ? 201 : 200 })
     },
     async 'consumer.users.bootstrap'({ credential, body }) {
-      return viewUser((await bootstrapUser(context, credential, body)).user)
+      return viewUser((await bootstrapUser(context, credential, body)).user, addressOf)
     },
     async 'consumer.users.bootstrap_guest'({ credential }) {
-      return viewUser((await bootstrapGuest(context, credential)).user)
+      return viewUser((await bootstrapGuest(context, credential)).user, addressOf)
     },
     async 'consumer.users.exists'({ query }) {
       const [user] = await usersWith(q, query)
@@ -58,8 +64,11 @@ export function userHandlers(context: CloudContext, verifyIdentity: VerifyIdenti
 }
 
 /** The end of an account. */
-export const accountHandlers = (services: CommerceServices): Handlers<'consumer.users.delete'> => ({
+export const accountHandlers = (
+  services: CommerceServices,
+  media: Media,
+): Handlers<'consumer.users.delete'> => ({
   async 'consumer.users.delete'({ credential }) {
-    await deleteUser(services, credential)
+    await deleteUser(services, media, credential)
   },
 })

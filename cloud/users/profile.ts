@@ -5,6 +5,7 @@ import { ApiError } from '../http/api-error.ts'
 import { timestamp } from '../orders/timestamps.ts'
 import type { Queries } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
+import { imageAddress, type AddressOf } from './user-view.ts'
 
 export type UserRow = Selectable<Tables['users']>
 
@@ -12,7 +13,7 @@ export function readUser(q: Queries, userId: number): Promise<UserRow> {
   return q.selectFrom('users').selectAll().where('id', '=', userId).executeTakeFirstOrThrow()
 }
 
-export const viewProfile = (row: UserRow): Profile => ({
+export const viewProfile = (row: UserRow, addressOf: AddressOf): Profile => ({
   user_id: row.id,
   first_name: row.first_name,
   last_name: row.last_name,
@@ -20,7 +21,7 @@ export const viewProfile = (row: UserRow): Profile => ({
   phone_number: row.phone_number,
   date_of_birth: row.date_of_birth,
   locale: row.locale,
-  profile_image_url: row.profile_image_url,
+  profile_image_url: imageAddress(addressOf, row.profile_image_key),
   notifications: {
     push: row.notify_push === 1,
     email: row.notify_email === 1,

@@ -3,7 +3,13 @@ import type { User } from '../../protocol/contract/consumer-users.ts'
 import { timestamp } from '../orders/timestamps.ts'
 import type { Tables } from '../store/schema.ts'
 
-export const viewUser = (row: Selectable<Tables['users']>): User => ({
+/** Where a file of the media store can be fetched for a while. */
+export type AddressOf = (key: string) => string
+
+export const imageAddress = (addressOf: AddressOf, key: string | null): string | null =>
+  key === null ? null : addressOf(key)
+
+export const viewUser = (row: Selectable<Tables['users']>, addressOf: AddressOf): User => ({
   user_id: row.id,
   identity_id: row.identity,
   is_anonymous: row.is_anonymous === 1,
@@ -11,7 +17,7 @@ export const viewUser = (row: Selectable<Tables['users']>): User => ({
   phone_number: row.phone_number,
   first_name: row.first_name,
   last_name: row.last_name,
-  profile_image_url: row.profile_image_url,
+  profile_image_url: imageAddress(addressOf, row.profile_image_key),
   selected_hub_id: row.selected_hub_id,
   default_hub_id: row.default_hub_id,
   created_at: timestamp(row.created_at),

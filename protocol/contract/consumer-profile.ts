@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Email, Id, PersonName, PhoneNumber, Timestamp } from './fields.ts'
+import { picture } from './form.ts'
 import { HubSummary } from './hub-objects.ts'
 import { defineRoutes } from './route.ts'
 
@@ -19,6 +20,17 @@ export const Profile = z
   })
   .meta({ id: 'Profile' })
 export type Profile = z.infer<typeof Profile>
+
+export const ProfileImage = z
+  .object({
+    /** Can be fetched for a while. */
+    profile_image_url: z.string(),
+    mime_type: z.string(),
+    /** Bytes. */
+    size: z.int(),
+  })
+  .meta({ id: 'ProfileImage' })
+export type ProfileImage = z.infer<typeof ProfileImage>
 
 /** The hub that the user has selected, else the default hub. */
 export const CurrentHub = z
@@ -100,6 +112,24 @@ export const consumerProfileRoutes = defineRoutes({
   },
   'consumer.profile.update': { ...patch, path: '/users/user/profile' },
   'consumer.profile.patch': { ...patch, path: '/users/user/me/profile' },
+  'consumer.profile.set_image': {
+    ...common,
+    method: 'PATCH',
+    path: '/users/user/profile/image',
+    form: { fields: z.object({}), files: { file: picture }, folder: 'profiles' },
+    response: ProfileImage,
+    summary: 'Set the profile image',
+    description:
+      'It is png, jpeg, webp or gif by its content, has at most 5 MiB, and takes the place of the one before.',
+  },
+  'consumer.profile.delete_image': {
+    ...common,
+    method: 'DELETE',
+    path: '/users/user/profile/image',
+    status: 204,
+    response: z.undefined(),
+    summary: 'Remove the profile image, if there is one',
+  },
   'consumer.profile.select_hub': {
     ...common,
     method: 'POST',

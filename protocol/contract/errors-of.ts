@@ -24,7 +24,11 @@ function hasJson({ body, form }: Route): boolean {
   return body !== undefined || Object.values(form?.fields.shape ?? {}).some(isJsonField)
 }
 
-function byAuth({ auth, path }: Route): readonly ErrorCode[] {
+function byAuth(route: Route): readonly ErrorCode[] {
+  return route.auth.kind === 'none' ? [] : [...byKind(route), 'identity_unavailable']
+}
+
+function byKind({ auth, path }: Route): readonly ErrorCode[] {
   switch (auth.kind) {
     case 'api':
     case 'diag':

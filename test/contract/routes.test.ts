@@ -38,7 +38,7 @@ describe.each(served)('%s', (_id, route) => {
   test('a method that its path does not have is 405', async () => {
     const { call } = await testApp()
     const had = served.filter(([, other]) => other.path === route.path).map(([, other]) => other.method)
-    const [absent = 'PATCH'] = (['PATCH', 'DELETE'] as const).filter((method) => !had.includes(method))
+    const [absent = 'PUT'] = (['PATCH', 'DELETE'] as const).filter((method) => !had.includes(method))
     for (const path of pathsOf(route, '1')) {
       const answer = await call(absent, path)
       expect([answer.status, errorOf(answer).error.code]).toEqual([405, 'method_not_allowed'])
@@ -117,10 +117,23 @@ describe.each(served)('%s', (_id, route) => {
         ...credential,
         ...bodyOf(route),
       })
+      if (route.invalidBody) {
+        // The same, within an answer of the success status.
+        expect(answer.status).toBe(200)
+        const { result } = answer.json as { result: { error_type: string; error: string } }
+        expect(result.error_type).toBe('validation_error')
+        return result.error
+      }
       expect(answer.status).toBe(422)
       return errorOf(answer).detail
     }
     for (const name of required) {
+      if (route.invalidBody) {
+        expect(await detailOf(undefined)).toContain(`query.${name}: Field required`)
+        for (const value of ['', '1.5', '1e3'])
+          expect(await detailOf(value)).toContain(`query.${name}: Input should be a valid integer`)
+        continue
+      }
       expect(await detailOf(undefined)).toContainEqual(
         expect.objectContaining({ loc: ['query', name], type: 'missing' }),
       )

@@ -12,7 +12,7 @@ export const orders: CloudMigration = {
       phone_number ${text},
       first_name ${text},
       last_name ${text},
-      profile_image_url ${text},
+      profile_image_key ${text},
       selected_hub_id ${int} references hubs (id),
       default_hub_id ${int} references hubs (id),
       created_at ${int} not null,

@@ -13,7 +13,8 @@ export interface PeopleTables {
     phone_number: string | null
     first_name: string | null
     last_name: string | null
-    profile_image_url: string | null
+    /** In the media store. */
+    profile_image_key: string | null
     selected_hub_id: number | null
     default_hub_id: number | null
     /** ISO 8601 date. */

@@ -76,18 +76,19 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
   const absent = Object.fromEntries(
     Object.keys(routes).map((id) => [id, () => Promise.reject(new Error(`${id} is not under test`))]),
   ) as unknown as Handlers<ServiceRouteId>
+  const media = testMedia(context)
   const app = createApp({
     context,
     resolveCredential: credentialResolver(context, verify),
     limiter: options.limiter?.(context) ?? memoryRateLimiter(runtime.clock),
-    media: testMedia(context),
+    media,
     checkResponses: true,
     addressOf: () => '192.0.2.1',
     handlers: {
       ...absent,
       ...hubHandlers(context),
-      ...userHandlers(context, verify),
-      ...profileHandlers(context),
+      ...userHandlers(context, verify, media),
+      ...profileHandlers(context, media),
       ...options.handlers,
       ...options.handlersOf?.(context),
     },

@@ -114,7 +114,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
           phone_number: null,
           first_name: null,
           last_name: null,
-          profile_image_url: null,
+          profile_image_key: null,
           selected_hub_id: null,
           default_hub_id: null,
           created_at: now,

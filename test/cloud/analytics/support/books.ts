@@ -268,7 +268,7 @@ async function seed({ kysely: q }: CloudDatabase, timezone: string): Promise<voi
         phone_number: null,
         first_name: null,
         last_name: null,
-        profile_image_url: null,
+        profile_image_key: null,
         selected_hub_id: null,
         default_hub_id: null,
         created_at: 0,
