@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../protocol/model/order-status.ts'
 import { pay, payFromWallet } from '../../../cloud/payments/pay.ts'
+import { ProcessorUnavailable } from '../../../cloud/payments/processor.ts'
 import { refundOrder } from '../../../cloud/payments/refund-order.ts'
 import { walletTransactions } from '../../../cloud/wallet/transactions.ts'
 import { onEachDatabase } from '../support/database.ts'
@@ -122,6 +123,36 @@ onEachDatabase('paying from the wallet', (open) => {
       ['sandbox', 'canceled'],
       ['wallet', 'completed'],
     ])
+  })
+
+  test('while nobody knows what became of a card’s payment tells that: it is not paid twice', async () => {
+    let isDown = true
+    const shop = await openShop(await open(), {
+      wrapProcessor: (sandbox) => ({
+        ...sandbox,
+        createIntent: (request) =>
+          isDown && request.idempotencyKey.startsWith('pay:')
+            ? Promise.reject(new ProcessorUnavailable('down'))
+            : sandbox.createIntent(request),
+      }),
+    })
+    const orders: [number, number][] = []
+    for (const method of ['pm_card_visa', 'pm_card_chargeDeclined']) {
+      const userId = await shop.customer()
+      await fillWallet(shop, userId, 1000)
+      const { id: orderId } = await shop.cart(userId, { 1: 1 })
+      orders.push([userId, orderId])
+      const unknown = { code: 'processor_unavailable' }
+      await expect(pay(shop.services, { userId, orderId, method })).rejects.toMatchObject(unknown)
+      await expect(debit(shop, userId, orderId)).rejects.toMatchObject(unknown)
+    }
+    isDown = false
+    const [[ada, paid], [eve, declined]] = orders as [[number, number], [number, number]]
+    expect(await debit(shop, ada, paid)).toMatchObject({ status: 'succeeded', processing_status: S.QUEUED })
+    await expect(debit(shop, eve, declined)).rejects.toMatchObject({ code: 'card_declined' })
+    expect([await balanceOf(shop, ada), await balanceOf(shop, eve)]).toEqual([1000, 1000])
+    await debit(shop, eve, declined)
+    expect(await balanceOf(shop, eve)).toBe(729)
   })
 
   test('is no method that `pay` takes', async () => {
