@@ -1,0 +1,235 @@
+import { expect, test } from 'vitest'
+import type { CommandBody } from '../../../protocol/mqtt/command.ts'
+import { config, Crash, HubBench, uuid } from './hub-bench.ts'
+
+const cycle = { name: 'cycle_bin', bin: 1, cycles: 3 } as const
+const actions = (bench: HubBench): string[] => bench.motions().map((act) => act.action)
+const gpioActs = (bench: HubBench): string[] =>
+  bench.room
+    .actuations()
+    .filter(({ action }) => action === 'lock' || action === 'unlock')
+    .map(({ action, device }) => `${action} ${device}`)
+
+test('a door is cycled as often as asked, and no order takes the bin between two motions', () => {
+  const bench = HubBench.ready()
+  const { results } = bench.command(cycle)
+  bench.queue(1, { 4: 1 }, { bin: 1 })
+  bench.runUntil(() => results.length > 0, 30_000)
+  expect(results).toMatchObject([
+    {
+      outcome: 'executed',
+      data: { cycles_completed: 3, door: 'closed', duration_ms: expect.any(Number) as number },
+    },
+  ])
+  const doors = bench.motions().filter(({ device, action }) => device === 'bin-1' && action.endsWith('door'))
+  expect(doors.map(({ action }) => action)).toEqual(
+    Array.from({ length: 3 }, () => ['open_door', 'close_door']).flat(),
+  )
+  expect(bench.entries('command.finished')).toHaveLength(1)
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+})
+
+test('a cycle is not taken up again after a crash at any point: it ends, once, with what it had done', () => {
+  for (let at = 0; at < 24; at++) {
+    const bench = HubBench.ready()
+    let passed = 0
+    bench.onCheckpoint = (point) => {
+      if (passed++ === at) throw new Crash(point)
+    }
+    bench.command({ ...cycle, cycles: 2 }, uuid(5))
+    bench.run(7000)
+    const crashed = !bench.alive
+    const before = bench.motions().length
+    if (crashed) bench.begin()
+    bench.run(30_000)
+    // What was under way may have ended after the crash; nothing new has begun.
+    if (crashed) expect(bench.motions().length, `crash ${at}`).toBeLessThanOrEqual(before + 1)
+    const finished = bench.entries('command.finished')
+    expect(finished.length, `crash ${at}`).toBeLessThanOrEqual(1)
+    if (finished.length === 0) expect(actions(bench), `crash ${at}`).toEqual([])
+    const closed = actions(bench).filter((action) => action === 'close_door').length
+    if (finished[0]) expect(finished[0].data?.['cycles_completed'] ?? 0, `crash ${at}`).toBe(closed)
+    bench.command({ ...cycle, cycles: 2 }, uuid(5))
+    bench.run(10_000)
+    if (finished.length === 1) expect(bench.entries('command.finished'), `crash ${at}`).toHaveLength(1)
+    bench.kill()
+  }
+})
+
+test('a cycle whose bin loses its controller on the way has failed, and says how far it came', () => {
+  const bench = HubBench.ready()
+  const { results } = bench.command({ ...cycle, cycles: 10 })
+  bench.run(6000)
+  bench.room.power('off', 'bins', 1000)
+  bench.run(20_000)
+  expect(results).toMatchObject([{ outcome: 'failed', data: { cycles_completed: 2 } }])
+  const count = actions(bench).length
+  bench.run(60_000)
+  // Only the door that stopped half way is brought home.
+  expect(
+    actions(bench)
+      .slice(count)
+      .every((action) => action === 'close_door'),
+  ).toBe(true)
+})
+
+const doors: { body: CommandBody; act: string; door: string; relockMs: number }[] = [
+  { body: { name: 'open_main_door' }, act: 'unlock main', door: 'main', relockMs: 10_000 },
+  {
+    body: { name: 'open_fridge', fridge: 1, side: 'middle' },
+    act: 'unlock fridge_1_middle',
+    door: 'fridge_1_middle',
+    relockMs: 30_000,
+  },
+]
+
+test.each(doors)('$act: journaled, then driven once, and locked again', ({ body, act, door, relockMs }) => {
+  const bench = HubBench.ready()
+  const { results } = bench.command(body, uuid(1))
+  expect(results).toMatchObject([{ outcome: 'executed', reason: null, data: { door: 'unlocked' } }])
+  bench.command(body, uuid(1))
+  expect(gpioActs(bench)).toEqual([act])
+  bench.run(relockMs - 1)
+  expect(bench.room.gpio.get(`${door}_lock`)).toBe(1)
+  bench.run(2)
+  expect(gpioActs(bench)).toEqual([act, `lock ${door}`])
+  expect(bench.entries('command.finished')).toMatchObject([{ outcome: 'executed' }])
+})
+
+test.each(doors)(
+  'after a crash at any point of $act the door is locked, and the command has one end',
+  ({ body }) => {
+    for (let at = 0; at < 8; at++) {
+      const bench = HubBench.ready()
+      let passed = 0
+      bench.onCheckpoint = (point) => {
+        if (passed++ === at) throw new Crash(point)
+      }
+      bench.command(body, uuid(1))
+      const crashed = !bench.alive
+      if (crashed) {
+        bench.begin()
+        bench.run(1000)
+        expect(
+          bench.room.state().doors.every(({ locked }) => locked),
+          `crash ${at}`,
+        ).toBe(true)
+      }
+      const before = gpioActs(bench).length
+      bench.command(body, uuid(1))
+      const finished = bench.entries('command.finished')
+      expect(finished, `crash ${at}`).toHaveLength(1)
+      // One that was journaled before the crash is not carried out after it.
+      if (finished[0]?.outcome === 'unknown') expect(gpioActs(bench).length, `crash ${at}`).toBe(before)
+      bench.kill()
+    }
+  },
+)
+
+test('a fridge that the hub does not have, and a side without a lock, are not found', () => {
+  const bench = HubBench.ready()
+  for (const body of [
+    { name: 'open_fridge', fridge: 2, side: 'left' },
+    { name: 'close_fridge', fridge: 2 },
+    { name: 'reconnect_fridge', fridge: 2 },
+    { name: 'reconnect_bin', bin: 4 },
+    { name: 'cycle_bin', bin: 4, cycles: 1 },
+  ] as const)
+    expect(bench.command(body).results).toMatchObject([{ outcome: 'refused', reason: 'not_found' }])
+  expect(bench.room.actuations()).toEqual([])
+})
+
+test('the main door is not unlocked while an order is at the hub', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  expect(bench.command({ name: 'open_main_door' }).results).toMatchObject([
+    { outcome: 'refused', reason: 'interlock' },
+  ])
+  expect(gpioActs(bench)).toEqual([])
+})
+
+test('a reconnection closes the port and shakes hands on a new one; what runs meanwhile is found out', () => {
+  const bench = HubBench.ready()
+  const sessions = () => bench.room.state().controllers.map(({ sessions: count }) => count)
+  const before = sessions()
+  const motion = bench.command({ name: 'raise_bin', bin: 2 })
+  bench.run(500)
+  const { results } = bench.command({ name: 'reconnect_bin', bin: 1 })
+  bench.run(8000)
+  expect(results).toMatchObject([{ outcome: 'executed', data: { connected: true } }])
+  expect(sessions()).toEqual([before[0]! + 1, before[1], before[2]])
+  expect(motion.results).toMatchObject([{ outcome: 'executed', data: { lift: 'up' } }])
+  expect(actions(bench)).toEqual(['raise_lift'])
+})
+
+test('a reconnection does not wait out the pauses between earlier attempts', () => {
+  const bench = HubBench.ready()
+  bench.fault('silent_port', 'bins')
+  bench.run(120_000)
+  bench.room.faults.clearAll()
+  const { results } = bench.command({ name: 'reconnect_bin', bin: 1 })
+  bench.run(500)
+  expect(results).toMatchObject([{ outcome: 'executed' }])
+})
+
+test('a reconnection that finds nobody has failed after its time', () => {
+  const bench = HubBench.ready()
+  bench.fault('silent_port', 'bins')
+  const { results } = bench.command({ name: 'reconnect_bin', bin: 1 })
+  bench.run(7999)
+  expect(results).toEqual([])
+  bench.run(2)
+  expect(results).toMatchObject([{ outcome: 'failed', reason: 'timeout', data: { connected: false } }])
+})
+
+test('a reconnection that a crash cut off has one end', () => {
+  const bench = HubBench.ready()
+  bench.fault('silent_port', 'bins')
+  bench.command({ name: 'reconnect_bin', bin: 1 }, uuid(3))
+  bench.restart()
+  bench.run(20_000)
+  expect(bench.entries('command.finished')).toMatchObject([{ outcome: 'unknown', reason: 'interrupted' }])
+  expect(bench.command({ name: 'reconnect_bin', bin: 1 }, uuid(3)).results).toMatchObject([
+    { outcome: 'unknown' },
+  ])
+})
+
+test('nothing is dispensed from the cabinets of a disabled fridge; other facings give what they can', () => {
+  const bench = HubBench.ready()
+  bench.apply({ kind: 'config', config: { ...config, disabled_fridges: [1] } })
+  bench.queue(1, { 4: 1 })
+  bench.run(5000)
+  expect(bench.phase(1)).toBe('failed')
+  expect(bench.dispenses()).toEqual([])
+  bench.apply({ kind: 'config', config })
+  bench.queue(2, { 4: 1 })
+  expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
+})
+
+test('behind an open or unlocked fridge door nothing is dispensed until it is closed and locked', () => {
+  const bench = HubBench.ready()
+  bench.command({ name: 'open_fridge', fridge: 1, side: 'right' })
+  bench.queue(1, { 4: 1 })
+  bench.run(29_000)
+  expect(bench.dispenses()).toEqual([])
+  // The left and middle doors give on the other cabinet.
+  bench.queue(2, { 3: 1 })
+  expect(bench.runUntil(() => bench.dispenses().length > 0, 10_000)).toBe(true)
+  expect(bench.dispenses()[0]).toMatchObject({ device: 'cabinet-1' })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
+})
+
+test('counts in a snapshot are taken in once, whatever store the hub has', () => {
+  const bench = HubBench.ready()
+  const count = { count_id: uuid(70), product_id: 4, quantity: 2, counted_at: bench.core.cloudNow() }
+  const nowhere = { ...count, count_id: uuid(71), product_id: 99 }
+  for (let again = 0; again < 2; again++) bench.apply(bench.snapshot({ counts: [nowhere, count] }))
+  expect(bench.stock()['2-1-2']).toBe(2)
+  expect(bench.entries('stock.counted')).toMatchObject([{ count_id: uuid(70), delta: -4, quantity: 2 }])
+  bench.restartOn()
+  bench.apply(bench.snapshot({ counts: [count] }))
+  bench.run(5000)
+  expect(bench.stock()['2-1-2']).toBe(2)
+  expect(bench.entries('stock.counted')).toMatchObject([{ count_id: uuid(70) }])
+})
