@@ -10,6 +10,7 @@ import { createSandbox } from '../../cloud/payments/sandbox/sandbox.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
 import type { CallAnswer } from '../cloud/support/app.ts'
+import { modelHub, register } from '../cloud/management/model-hub.ts'
 import type { OpenDatabase } from '../cloud/support/database.ts'
 import { MEDIA_SECRET, mediaFolder } from '../cloud/support/media.ts'
 import { openShop, type Shop } from '../cloud/support/shop.ts'
@@ -43,6 +44,7 @@ async function logFolder(): Promise<string> {
 
 export async function openService(open: OpenDatabase): Promise<Service> {
   const shop = await openShop(await open())
+  await register(shop.context.db)
   const { context } = shop
   const { db, runtime } = context
   await db.kysely.updateTable('hub_sessions').set({ is_connected: 0 }).execute()
@@ -66,13 +68,7 @@ export async function openService(open: OpenDatabase): Promise<Service> {
     baseUrl: 'http://larder.test',
     mediaStore: folderStore(mediaFolder()),
     mediaSecret: MEDIA_SECRET,
-    remote: () =>
-      Promise.resolve({
-        kind: 'failed',
-        failure: 'connection_error',
-        error: 'nobody is there',
-        isSent: false,
-      }),
+    remote: modelHub().remote,
     addressOf: () => '192.0.2.1',
     checkResponses: true,
   })

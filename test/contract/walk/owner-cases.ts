@@ -4,6 +4,9 @@ import type { World } from './world.ts'
 const atHub1 = (): Promise<{ as: 'owner'; query: { hub_id: number } }> =>
   Promise.resolve({ as: 'owner', query: { hub_id: 1 } })
 
+const binOverSsh = (): Promise<{ as: 'owner'; query: { hub: number; bin: number } }> =>
+  Promise.resolve({ as: 'owner', query: { hub: 1, bin: 2 } })
+
 /** An order of a customer's, paid by card. */
 const paid = async ({ shop }: World, method?: string): Promise<number> =>
   (await shop.paidOrder({ 1: 2, 2: 1 }, method)).id
@@ -13,6 +16,8 @@ export const ownerCases = {
   'owner.hubs.list': { success: () => Promise.resolve({ as: 'owner' }) },
   'owner.hubs.health': { success: atHub1 },
   'owner.inventory.list': { success: atHub1 },
+  'owner.controls.enable_bin_ssh': { success: binOverSsh },
+  'owner.controls.disable_bin_ssh': { success: binOverSsh },
   'owner.orders.list': {
     async success(world) {
       await paid(world)
