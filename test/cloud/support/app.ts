@@ -12,6 +12,8 @@ import type { Handlers } from '../../../cloud/http/handler.ts'
 import { memoryRateLimiter, type RateLimiter } from '../../../cloud/http/rate-limit.ts'
 import { hubHandlers } from '../../../cloud/hubs/handlers.ts'
 import { defaultSettings } from '../../../cloud/settings.ts'
+import type { Media } from '../../../cloud/media/media.ts'
+import type { MediaStore } from '../../../cloud/media/store.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/store/database.ts'
 import { userHandlers } from '../../../cloud/users/handlers.ts'
 import { profileHandlers } from '../../../cloud/users/profile-handlers.ts'
@@ -39,7 +41,11 @@ export interface CallOptions {
   token?: string
   headers?: Record<string, string>
   body?: unknown
+  /** A multipart form instead of a body. */
+  form?: readonly FormPart[]
 }
+
+export type FormPart = readonly [name: string, value: string | File]
 
 export interface CallAnswer {
   status: number
@@ -51,7 +57,9 @@ export interface CallAnswer {
 export interface TestAppOptions {
   handlers?: Partial<Handlers<RouteId>>
   /** The same, for handlers that need the context. */
-  handlersOf?: (context: CloudContext) => Partial<Handlers<RouteId>>
+  handlersOf?: (context: CloudContext, media: Media) => Partial<Handlers<RouteId>>
+  /** Where uploaded files go; a folder that nobody looks at where absent. */
+  mediaStore?: MediaStore
   db?: CloudDatabase
   limiter?: (context: CloudContext) => RateLimiter
   /** Instead of that of `issuer`. */
@@ -76,7 +84,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
   const absent = Object.fromEntries(
     Object.keys(routes).map((id) => [id, () => Promise.reject(new Error(`${id} is not under test`))]),
   ) as unknown as Handlers<ServiceRouteId>
-  const media = testMedia(context)
+  const media = testMedia(context, options.mediaStore)
   const app = createApp({
     context,
     resolveCredential: credentialResolver(context, verify),
@@ -90,7 +98,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       ...userHandlers(context, verify, media),
       ...profileHandlers(context, media),
       ...options.handlers,
-      ...options.handlersOf?.(context),
+      ...options.handlersOf?.(context, media),
     },
   })
   return {
@@ -102,7 +110,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       const request = { name: 'test', ownerId, scopes, hubs, expiresAt: expiresAt ?? null }
       return (await issueApiKey(db.kysely, runtime, request)).key
     },
-    async call(method, path, { key, token, headers = {}, body } = {}) {
+    async call(method, path, { key, token, headers = {}, body, form } = {}) {
       const answer = await app.request(path, {
         method,
         headers: {
@@ -111,6 +119,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
           ...(body !== undefined && { 'Content-Type': 'application/json' }),
           ...headers,
         },
+        ...(form && { body: formData(form) }),
         ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       })
       const text = await answer.text()
@@ -122,6 +131,12 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       }
     },
   }
+}
+
+function formData(parts: readonly FormPart[]): FormData {
+  const data = new FormData()
+  for (const [name, value] of parts) data.append(name, value)
+  return data
 }
 
 /** Two owners with a hub each. */
