@@ -4,6 +4,8 @@ import { createStream } from 'rotating-file-stream'
 
 export interface LogFileOptions {
   part: string
+  /** Of the file, without its ending; a process of its own for each name. */
+  file: string
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   folder: string
 }
@@ -28,9 +30,9 @@ const secretFields = [
  * Structured lines on the standard output, and the same in files of a folder: a new one each day or at 10 MB, of which the
  * last twenty are kept.
  */
-export function openLog({ part, level, folder }: LogFileOptions): Logger {
+export function openLog({ part, file: name, level, folder }: LogFileOptions): Logger {
   mkdirSync(folder, { recursive: true })
-  const file = createStream(`${part}.log`, { path: folder, size: '10M', interval: '1d', maxFiles: 20 })
+  const file = createStream(`${name}.log`, { path: folder, size: '10M', interval: '1d', maxFiles: 20 })
   const log = pino(
     {
       level,

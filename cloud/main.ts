@@ -76,7 +76,9 @@ async function main(): Promise<void> {
   const runtime = systemRuntime()
   const { clock, random } = runtime
   const logFolder = config.LOG_DIR ?? join(config.DATA_DIR, 'logs')
-  const log = openLog({ part: 'cloud', level: config.LOG_LEVEL, folder: logFolder })
+  // Processes that share a folder differ in their ports.
+  const file = `cloud-${config.PORT}`
+  const log = openLog({ part: 'cloud', file, level: config.LOG_LEVEL, folder: logFolder })
   mkdirSync(config.DATA_DIR, { recursive: true })
   if (/^sqlite:[^:]/.test(config.databaseUrl))
     mkdirSync(dirname(config.databaseUrl.slice('sqlite:'.length)), { recursive: true })
