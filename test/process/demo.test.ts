@@ -9,7 +9,7 @@ import type { DemoFile } from '../../simulator/demo/demo-file.ts'
 import { waitUntilReady } from '../../simulator/demo/readiness.ts'
 
 const root = join(import.meta.dirname, '../..')
-const ports = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MQTT_PORT'] as const
+const ports = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'] as const
 
 let folder: string
 let environment: Record<string, string>
@@ -129,7 +129,7 @@ test('programs that are killed come back under new process ids, and orders go th
   const { ready, text } = start()
   await ready()
   const before = demo().pids
-  for (const name of ['cloud', 'edge', 'simulator'] as const) {
+  for (const name of ['cloud', 'edge', 'simulator', 'management'] as const) {
     process.kill(before[name]!, 'SIGKILL')
     await vi.waitUntil(() => ![null, before[name]].includes(demo().pids[name]), { timeout: 20_000 })
     expect(isAlive(demo().pids[name]!)).toBe(true)

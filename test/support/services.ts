@@ -14,6 +14,11 @@ const services = {
   postgres: () => (process.env['TEST_POSTGRES_URL'] ? undefined : 'TEST_POSTGRES_URL is not set'),
   mosquitto: () => (onPath('mosquitto') ? undefined : 'mosquitto is not installed'),
   sshd: () => (onPath('sshd') ? undefined : 'sshd is not installed'),
+  /** OpenSSH's own clients. */
+  ssh: () => {
+    const absent = ['ssh', 'scp', 'sftp', 'ssh-keygen', 'ssh-keyscan'].filter((program) => !onPath(program))
+    return absent.length > 0 ? `${absent.join(', ')} not installed` : undefined
+  },
   systemd: () =>
     onPath('systemd-notify') && onPath('systemd-socket-activate') ? undefined : 'systemd is not installed',
   chromium: () => (onPath('chromium') ? undefined : 'chromium is not installed'),

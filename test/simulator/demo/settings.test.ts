@@ -8,6 +8,7 @@ test('without anything said the ports are the documented ones', () => {
       PORT: 8080,
       EDGE_PORT: 8081,
       SIMULATOR_PORT: 8082,
+      MANAGEMENT_PORT: 8083,
       MQTT_PORT: 18830,
       DATA_DIR: `${process.cwd()}/data`,
       GPIO: 'auto',

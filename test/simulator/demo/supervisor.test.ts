@@ -83,6 +83,50 @@ test('a program that does not heed SIGTERM is killed', async () => {
   expect(isAlive(pids[0]!)).toBe(false)
 })
 
+const quiet = 'setInterval(() => {}, 1000)'
+
+test('a program that is halted stays ended until it is resumed, and that is no death', async () => {
+  const { pids, deaths } = supervise(quiet)
+  expect(supervisor!.standing('only')).toEqual({ state: 'running', pid: pids[0] })
+  expect(await supervisor!.halt('only', 5000)).toBe(false)
+  expect(isAlive(pids[0]!)).toBe(false)
+  expect(supervisor!.standing('only')).toEqual({ state: 'stopped', pid: null })
+  expect(await supervisor!.halt('only', 5000)).toBe(false)
+  supervisor!.resume('only')
+  supervisor!.resume('only')
+  expect(pids).toHaveLength(2)
+  expect(supervisor!.standing('only')).toEqual({ state: 'running', pid: pids[1] })
+  expect(deaths).toEqual([])
+  process.kill(pids[1]!, 'SIGKILL')
+  await vi.waitUntil(() => pids.length === 3)
+  expect(deaths).toEqual([['SIGKILL', 1]])
+})
+
+test('a program that was stopped by SIGSTOP still ends in order', async () => {
+  const { pids } = supervise(quiet)
+  process.kill(pids[0]!, 'SIGSTOP')
+  expect(await supervisor!.halt('only', 10_000)).toBe(false)
+  expect(isAlive(pids[0]!)).toBe(false)
+})
+
+test('one that does not heed is killed after its time', async () => {
+  const { pids, log } = supervise(
+    'process.on("SIGTERM", () => {}); console.log("deaf"); setInterval(() => {}, 1000)',
+  )
+  await vi.waitUntil(() => log() === 'deaf\n')
+  expect(await supervisor!.halt('only', 200)).toBe(true)
+  expect(isAlive(pids[0]!)).toBe(false)
+})
+
+test('a program that is waited for after its death is not started while it is halted', async () => {
+  const { pids, deaths } = supervise('process.exit(3)')
+  await vi.waitUntil(() => deaths.length >= 2)
+  await supervisor!.halt('only', 100)
+  const before = pids.length
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  expect(pids).toHaveLength(before)
+})
+
 test('a program that runs another reports under which process id', async () => {
   const { pids } = supervise('process.send({ type: "started", pid: 42 }); setInterval(() => {}, 1000)', true)
   await vi.waitUntil(() => pids.length > 0)
