@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
+import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
@@ -166,7 +166,7 @@ describe('two cloud processes on PostgreSQL and Mosquitto, taken in turn', () =>
 
   /** What the books say was given back, in cents. */
   async function refundedOf(orderId: number): Promise<number> {
-    const db = new pg.Client({ connectionString: database.url })
+    const db = new Client({ connectionString: database.url })
     await db.connect()
     try {
       const { rows } = await db.query<{ sum: string | null }>(
