@@ -5,6 +5,8 @@ import type { SenderLimits } from '../../protocol/stream/sender.ts'
 export interface GatewaySettings {
   /** A process that has not heard a hub for so long no longer speaks to it; each heartbeat renews the lease. */
   leaseMs: number
+  /** How long another process may take to say that it lives, before its leases are ended. */
+  answerMs: number
   /** How often the holder looks into the outboxes of its hubs, as a nudge may be lost. */
   pollMs: number
   /** A command lives so long on the hub's clock. */
@@ -25,6 +27,7 @@ export interface GatewaySettings {
 
 export const defaultGatewaySettings: GatewaySettings = {
   leaseMs: 45_000,
+  answerMs: 2_000,
   pollMs: 5_000,
   commandTtlMs: 5_000,
   recordResultsMs: 100,

@@ -4,7 +4,6 @@ import type { Cancel } from '../../protocol/model/runtime.ts'
 import { CommandResult } from '../../protocol/mqtt/command.ts'
 import {
   downTopic,
-  goneTopic,
   nudgeTopic,
   parseUpTopic,
   upFilter,
@@ -20,8 +19,9 @@ import { hubDomain, type HubDomain } from './domain.ts'
 import { defaultGatewaySettings, type GatewaySettings } from './gateway-settings.ts'
 import { HubClocks } from './hub-clocks.ts'
 import { HubLink } from './hub-link.ts'
-import { heldHubs, releaseLeases } from './leases.ts'
+import { heldHubs } from './leases.ts'
 import { waitingHubs } from './outbox-store.ts'
+import { createPeers } from './peers.ts'
 
 export interface GatewayOptions {
   context: CloudContext
@@ -44,7 +44,6 @@ export interface Gateway {
 }
 
 const Nudge = z.object({ hub_id: z.int() })
-const Gone = z.object({ process_id: z.string() })
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { context, openTransport, processId, domain = hubDomain } = options
@@ -52,7 +51,6 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { runtime, log, db } = context
   const clocks = new HubClocks(runtime.clock)
   const links = new Map<number, HubLink>()
-  const gone = JSON.stringify({ process_id: processId })
   let transport: MqttTransport | undefined
   let running = false
   let connected = false
@@ -69,6 +67,20 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (!connected) return false
       publish(hubId, 'command', command)
       return true
+    },
+  })
+
+  const peers = createPeers({
+    context,
+    processId,
+    answerMs: settings.answerMs,
+    publish: (topic, payload) => {
+      if (connected) void transport?.publish(topic, payload)
+    },
+    onReleased(hubIds) {
+      for (const link of links.values()) link.othersGone()
+      // A hub that says hello finds its new holder at once, not with its next heartbeat.
+      for (const hubId of hubIds) linkOf(hubId).hail()
     },
   })
 
@@ -100,7 +112,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (nudge) links.get(nudge.hub_id)?.look()
       return
     }
-    if (topic === goneTopic) return onGone(decode(Gone, payload)?.process_id)
+    if (peers.receive(topic, payload)) return
     const address = parseUpTopic(topic)
     if (!address) return
     const { hubId, channel } = address
@@ -110,30 +122,22 @@ export function createGateway(options: GatewayOptions): Gateway {
     commands.onResult(hubId, result, links.get(hubId)?.isHeld ?? false)
   }
 
-  /** The will of another process. Where that only lost its connection, it will find out (`onConnect`). */
-  function onGone(other: string | undefined): void {
-    if (other === undefined || other === processId) return
-    background(context, 'leases of a process that is gone', async () => {
-      await releaseLeases(db.kysely, other, runtime.clock.now())
-      for (const link of links.values()) link.othersGone()
-    })
-  }
-
   async function resume(): Promise<void> {
     const held = await heldHubs(db.kysely, processId, runtime.clock.now())
     for (const [hubId, link] of links) link.reconnected(held.has(hubId))
   }
 
   function connect(): void {
-    const will = { topic: goneTopic, payload: gone, retain: false }
+    const will = { ...peers.will, retain: false }
     transport = openTransport(
-      { subscribe: [upFilter, nudgeTopic, goneTopic], will },
+      { subscribe: [upFilter, nudgeTopic, ...peers.topics], will },
       {
         onConnect() {
           log.info({}, 'connected to the broker')
           connected = true
           attempt = 0
           background(context, 'broker found', resume)
+          peers.connected()
         },
         onDisconnect(reason) {
           transport = undefined
@@ -142,6 +146,7 @@ export function createGateway(options: GatewayOptions): Gateway {
           cancelReconnect = runtime.clock.after(delayMs, connect)
           if (!connected) return
           connected = false
+          peers.disconnected()
           for (const link of links.values()) link.disconnected()
         },
         onMessage,
@@ -175,8 +180,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       for (const cancel of cancels) cancel()
       await commands.stop()
       for (const link of links.values()) link.stop()
-      await releaseLeases(db.kysely, processId, runtime.clock.now())
-      if (connected) void transport?.publish(goneTopic, gone)
+      await peers.leave()
       connected = false
       cancelReconnect()
       transport?.close()

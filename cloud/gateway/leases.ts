@@ -122,12 +122,39 @@ export async function heldHubs(q: Queries, processId: string, now: number): Prom
   return new Set(rows.map((row) => row.hub_id))
 }
 
-/** Ends the leases of a process that has stopped or died, so that others need not wait for their end. */
-export async function releaseLeases(q: Queries, processId: string, now: number): Promise<void> {
-  await q
+/** The other processes that hold hubs, each with the end of its longest lease. */
+export async function otherHolders(
+  q: Queries,
+  processId: string,
+  now: number,
+): Promise<{ processId: string; until: number }[]> {
+  return q
+    .selectFrom('hub_sessions')
+    .select((eb) => ['process_id as processId', eb.fn.max('lease_until').as('until')])
+    .where('process_id', '!=', processId)
+    .where('lease_until', '>', now)
+    .groupBy('process_id')
+    .orderBy('process_id')
+    .execute()
+}
+
+/**
+ * Ends the leases of a process that has stopped or died, so that others need not wait for their end; not those that last
+ * beyond `through`. Returns the hubs that it held.
+ */
+export async function releaseLeases(
+  q: Queries,
+  processId: string,
+  now: number,
+  through: number = Number.MAX_SAFE_INTEGER,
+): Promise<number[]> {
+  const rows = await q
     .updateTable('hub_sessions')
     .set({ lease_until: now })
     .where('process_id', '=', processId)
     .where('lease_until', '>', now)
+    .where('lease_until', '<=', through)
+    .returning('hub_id')
     .execute()
+  return rows.map((row) => row.hub_id)
 }

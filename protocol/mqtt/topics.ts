@@ -24,6 +24,10 @@ export const upFilter = `${ROOT}/+/up/#`
 export const nudgeTopic = `${ROOT}/cloud/nudge`
 /** The will of a cloud process: its leases need not be waited for. */
 export const goneTopic = `${ROOT}/cloud/gone`
+/** Asks a cloud process whether it lives. */
+export const callTopic = `${ROOT}/cloud/call`
+/** Its answer. */
+export const hereTopic = `${ROOT}/cloud/here`
 
 /** Takes an upward topic apart; `undefined` for anything else. */
 export function parseUpTopic(topic: string): { hubId: number; channel: UpChannel } | undefined {

@@ -4,7 +4,7 @@
  *
  * 1  first version: session, two streams, commands
  * 2  commands: cycle_bin, open_fridge, close_fridge, open_main_door, reconnect_bin, reconnect_fridge; counts in the
- *    cloud's snapshot
+ *    cloud's snapshot; cloud processes ask one another whether they live
  */
 export const MQTT_PROTOCOL_VERSION = 2
 
@@ -13,4 +13,4 @@ export const isSpoken = (version: number): boolean =>
   version === MQTT_PROTOCOL_VERSION || version === MQTT_PROTOCOL_VERSION - 1
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = 'f6573faf2f12c4c0'
+export const MQTT_SCHEMA_HASH = 'e5cbdb9e7d02663f'

@@ -131,6 +131,50 @@ describe('several cloud processes', () => {
     expect(await holder(world)).toBe(other.life.name)
   })
 
+  test('when all processes have died together, the next one asks in vain, and serves the hubs within 3 s', async () => {
+    const { world, hub, held, other } = await pair()
+    killSilently(world, held)
+    killSilently(world, other)
+    world.startCloud('next')
+    await world.pass(1_900)
+    expect(await holder(world)).toBe(held.life.name)
+    await world.pass(1_100)
+    expect(await holder(world)).toBe('next')
+    hub.append(alarm('one'))
+    hub.sendEntries()
+    await world.pass(100)
+    expect(await alarms(world)).toEqual(['one'])
+  })
+
+  test('a holder that lives answers, and keeps its hubs', async () => {
+    const { world, hub, held } = await pair()
+    world.startCloud('next')
+    await world.pass(10_000)
+    hub.heartbeat()
+    await world.pass(100)
+    expect(await holder(world)).toBe(held.life.name)
+    expect(hub.hails).toEqual([])
+  })
+
+  test('a holder whose answer is lost keeps what it has renewed meanwhile', async () => {
+    const { world, hub, held } = await pair()
+    world.startCloud('next')
+    await world.pass(100)
+    // As if it had never answered: it is asked by a process that hears nothing.
+    await world.db.kysely.updateTable('hub_sessions').set({ process_id: 'deaf' }).execute()
+    world.startCloud('last')
+    await world.pass(1_000)
+    const now = held.context.runtime.clock.now()
+    await world.db.kysely
+      .updateTable('hub_sessions')
+      .set({ lease_until: now + 45_000 })
+      .execute()
+    await world.pass(5_000)
+    hub.heartbeat()
+    await world.pass(100)
+    expect(await holder(world)).toBe('deaf')
+  })
+
   test('a holder that only lost its connection leaves the hub to who took it meanwhile', async () => {
     const { world, hub, held, other } = await pair()
     world.network.severe(held.life.name, true)

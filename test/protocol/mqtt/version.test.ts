@@ -17,7 +17,12 @@ function wire(): string {
     .flatMap(([name, value]) => (value instanceof z.ZodType ? [[name, z.toJSONSchema(value)]] : []))
   const up = topics.upChannels.map((channel) => topics.upTopic(1, channel))
   const down = topics.downChannels.map((channel) => topics.downTopic(1, channel))
-  return JSON.stringify({ schemas, up, down, cloud: [topics.nudgeTopic, topics.goneTopic] })
+  return JSON.stringify({
+    schemas,
+    up,
+    down,
+    cloud: [topics.nudgeTopic, topics.goneTopic, topics.callTopic, topics.hereTopic],
+  })
 }
 
 test('no change of the wire is silent: raise the version, tell its history, and record the new hash', () => {
