@@ -1,0 +1,4 @@
+import { dealCases } from './deal-cases.ts'
+import { walk } from './walk.ts'
+
+walk('the owner interface: deals', dealCases)
