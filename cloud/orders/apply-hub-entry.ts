@@ -32,8 +32,7 @@ export async function applyOrderEntry(
     case 'order.ready':
       await recordLines(tx, order.id, entry.lines)
       if (await advance(tx, context, order, 'hub_ready', { bins: entry.bins, ready_at: at })) {
-        await releasePromises(tx, order.id)
-        await refundUndelivered(tx, context, order, 'short')
+        await settleReady(tx, context, order)
         await measurePace(
           tx,
           {
@@ -73,6 +72,12 @@ export async function applyOrderEntry(
     case 'order.unclaimed':
       await advance(tx, context, order, 'unclaimed', { failure_reason: 'unclaimed' })
   }
+}
+
+/** All that could be had is in the bins: what is missing goes back, stock and money. */
+async function settleReady(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+  await releasePromises(tx, order.id)
+  await refundUndelivered(tx, context, order, 'short')
 }
 
 /** The order was cancelled before anything moved: its stock is free and all of its money goes back, by the refund returned. */
@@ -138,14 +143,11 @@ async function advance(
   { bins, ...changes }: Changes = {},
 ): Promise<boolean> {
   const now = context.runtime.clock.now()
-  for (const station of stationsBefore[cause] ?? [])
-    await moveOrder(
-      tx,
-      context,
-      order,
-      station,
-      station === 'hub_preparing' ? { preparing_at: now } : { ready_at: now },
-    )
+  for (const station of stationsBefore[cause] ?? []) {
+    const times = station === 'hub_preparing' ? { preparing_at: now } : { ready_at: now }
+    const step = await moveOrder(tx, context, order, station, times)
+    if (station === 'hub_ready' && step.kind === 'moved') await settleReady(tx, context, order)
+  }
   const from = order.processing_status
   const step = await moveOrder(tx, context, order, cause, {
     ...changes,

@@ -31,6 +31,17 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.refunds(order_id)).toEqual([])
   })
 
+  test('COMPLETED of an order whose READY could never be applied refunds what did not drop', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 2 })
+    const [item] = await shop.items(order_id)
+    await shop.report({ kind: 'order.preparing', order_id, bins: [2] }, drop(item!, 1, 4))
+    await shop.report({ kind: 'order.completed', order_id })
+    await shop.commerce.sweep()
+    expect(await shop.refunds(order_id)).toMatchObject([{ reason: 'short', quantity: 1, amount: 270 }])
+    expect(await shop.product(1)).toEqual({ quantity: 4, reserved: 0 })
+  })
+
   test('the same report twice has the effect of one', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2 })

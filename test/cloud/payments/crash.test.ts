@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../protocol/model/order-status.ts'
 import { deleteOrder } from '../../../cloud/orders/delete-order.ts'
-import { pay } from '../../../cloud/payments/pay.ts'
+import { pay, payFromWallet } from '../../../cloud/payments/pay.ts'
+import { refundItem } from '../../../cloud/payments/refund-item.ts'
 import { refundOrder } from '../../../cloud/payments/refund-order.ts'
+import { deposit } from '../../../cloud/wallet/deposit.ts'
 import { onEachDatabase, type OpenDatabase } from '../support/database.ts'
 import { openShop, type Shop } from '../support/shop.ts'
+import { balanceOf, fillWallet, walletsAddUp } from '../support/wallets.ts'
+import { deliver } from '../support/webhooks.ts'
 
 /** A program that dies at the n-th checkpoint from when it is armed, and does nothing more until it is revived. */
 function mortal() {
@@ -144,6 +148,107 @@ onEachDatabase('a crash', (open) => {
     expect(points).toContain('refund.after-processor')
   })
 
+  test('anywhere in a deposit credits it once, or never took it', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      (shop) => shop.customer(),
+      (shop, userId) => deposit(shop.services, { userId, amountCents: 2500, method: 'pm_card_visa' }),
+      async (shop, userId) => {
+        await deliver(shop, 2)
+        await walletAgrees(shop)
+        const begun = await shop.context.db.kysely.selectFrom('wallet_transactions').select('id').execute()
+        expect(await balanceOf(shop, userId)).toBe(begun.length * 2500)
+        expect(begun.length).toBeLessThanOrEqual(1)
+      },
+    )
+    expect(points).toContain('wallet.before-processor')
+    expect(points).toContain('wallet.after-processor')
+  })
+
+  test('anywhere in the webhook of a deposit credits it when it comes again, once', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      async (shop) => {
+        const userId = await shop.customer()
+        await deposit(shop.services, { userId, amountCents: 2500, method: 'pm_card_visa' })
+        return userId
+      },
+      (shop) => deliver(shop),
+      async (shop, userId) => {
+        shop.clock.advance(60_000)
+        await deliver(shop)
+        await walletAgrees(shop)
+        expect(await balanceOf(shop, userId)).toBe(2500)
+      },
+    )
+    expect(new Set(points)).toEqual(
+      new Set(['db.before-commit', 'db.after-commit', 'processor.event-delivered']),
+    )
+  })
+
+  test('anywhere in a debit leaves a cart and the money, or a paid order at the hub', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      async (shop) => (await shop.cart(await customerWithWallet(shop), { 1: 2 })).id,
+      async (shop, orderId) => {
+        const { user_id: userId } = await shop.order(orderId)
+        return payFromWallet(shop.services, { userId, orderId })
+      },
+      async (shop, id) => {
+        await walletAgrees(shop)
+        const order = await shop.order(id)
+        const isPaid = order.processing_status === S.QUEUED
+        expect(await balanceOf(shop, order.user_id)).toBe(isPaid ? 459 : 1000)
+        expect(await shop.outbox()).toHaveLength(isPaid ? 1 : 0)
+        expect(await shop.product(1)).toEqual({ quantity: 5, reserved: isPaid ? 2 : 0 })
+        expect(order.payment_status).toBe(isPaid ? 'completed' : 'unpaid')
+      },
+    )
+    expect(points).toEqual(['db.before-commit', 'db.after-commit'])
+  })
+
+  test('anywhere in a refund of a line to a wallet credits it once, or not at all', async () => {
+    await atEachCheckpoint(
+      open,
+      async (shop) => {
+        const userId = await customerWithWallet(shop)
+        const { id: orderId } = await shop.cart(userId, { 1: 2 })
+        await payFromWallet(shop.services, { userId, orderId })
+        return orderId
+      },
+      (shop, orderId) =>
+        refundItem(shop.services, {
+          orderId,
+          mayTouch: () => Promise.resolve(true),
+          productId: 1,
+          quantity: 1,
+          actor: 'a',
+        }),
+      async (shop, id) => {
+        await walletAgrees(shop)
+        const refunds = await shop.refunds(id)
+        const { user_id } = await shop.order(id)
+        expect(await balanceOf(shop, user_id)).toBe(459 + 270 * refunds.length)
+        expect((await shop.items(id))[0]!.refunded_quantity).toBe(refunds.length)
+      },
+    )
+  })
+
+  test('anywhere in the cancellation of a refunded order whose hub is offline: cancelled, told to the hub, and refunded', async () => {
+    await atEachCheckpoint(
+      open,
+      paid,
+      (shop, orderId) =>
+        refundOrder(shop.services, { orderId, mayTouch: () => Promise.resolve(true), actor: 'a' }),
+      async (shop, id) => {
+        await booksAgree(shop)
+        const isDone = (await shop.order(id)).processing_status === S.CANCELLED
+        expect((await shop.order(id)).payment_status).toBe(isDone ? 'refunded' : 'completed')
+        expect(await shop.outbox()).toHaveLength(isDone ? 2 : 1)
+      },
+    )
+  })
+
   test('anywhere in a cancellation that the hub carried out ends in a refund of all', async () => {
     await atEachCheckpoint(
       open,
@@ -182,6 +287,34 @@ onEachDatabase('a crash', (open) => {
     )
   })
 })
+
+/** The wallet's ledger and the processor agree, cent for cent. */
+async function walletAgrees(shop: Shop): Promise<void> {
+  const q = shop.context.db.kysely
+  await walletsAddUp(q)
+  const intents = await q.selectFrom('sandbox_intents').selectAll().execute()
+  const deposits = await q
+    .selectFrom('wallet_transactions')
+    .selectAll()
+    .where('type', '=', 'deposit')
+    .execute()
+  expect(intents.map(({ idempotency_key }) => idempotency_key).toSorted()).toEqual(
+    deposits.map(({ id }) => `deposit:${id}`).toSorted(),
+  )
+  for (const { id, processor_ref, status } of deposits) {
+    const intent = intents.find(({ idempotency_key }) => idempotency_key === `deposit:${id}`)!
+    expect([processor_ref, status]).toEqual([
+      intent.id,
+      intent.status === 'succeeded' ? 'completed' : intent.status,
+    ])
+  }
+}
+
+async function customerWithWallet(shop: Shop): Promise<number> {
+  const userId = await shop.customer()
+  await fillWallet(shop, userId, 1000)
+  return userId
+}
 
 async function reportShort(shop: Shop, order_id: number): Promise<void> {
   const [item] = await shop.items(order_id)
