@@ -5,7 +5,7 @@ import { demoRoutes } from '../protocol/contract/demo-routes.ts'
 import type { Cancel } from '../protocol/model/runtime.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { analyticsHandlers } from './analytics/handlers.ts'
-import { everyInBackground, isolated } from './background.ts'
+import { everyInBackground } from './background.ts'
 import { productHandlers } from './catalogue/handlers.ts'
 import { inventoryHandlers } from './catalogue/inventory-handlers.ts'
 import { bannerHandlers } from './banners/handlers.ts'
@@ -37,6 +37,7 @@ import type { Remote } from './management/remote.ts'
 import { fileHandlers } from './media/handlers.ts'
 import { createMedia } from './media/media.ts'
 import { mediaSigner } from './media/signed-address.ts'
+import { startMediaSweep } from './media/start-sweep.ts'
 import type { MediaStore } from './media/store.ts'
 import { maintenanceHandlers } from './maintenance/handlers.ts'
 import { startNotices, type Senders } from './notifications/deliver-notices.ts'
@@ -170,8 +171,8 @@ export function createCloud(options: CloudOptions): Cloud {
       worker = startWorker(context, { processId: options.processId, ...options.facts })
       background.push(
         startNotices(context, options.senders),
+        startMediaSweep(context, media),
         everyInBackground(context, PURGE_MS, 'old keys and counts', async () => {
-          await isolated(context, 'files that nobody keeps', () => media.sweep())
           await purgeIdempotencyKeys(context)
           await purgeRateLimits(context.db, context.runtime.clock)
         }),

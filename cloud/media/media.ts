@@ -53,7 +53,7 @@ export interface MediaOptions {
   signer: MediaSigner
 }
 
-const SWEEP_BATCH = 100
+const SWEEP_BATCH = 1000
 
 export function createMedia({ context, store, signer }: MediaOptions): Media {
   const { db, runtime, checkpoint, settings } = context
@@ -153,7 +153,8 @@ export function createMedia({ context, store, signer }: MediaOptions): Media {
         .orderBy('created_at')
         .limit(SWEEP_BATCH)
         .execute()
-      for (const { key } of rows) await purge(key)
+      // One that cannot be removed does not hold up the others.
+      for (const { key } of rows) await isolated(context, 'removal of a file', () => purge(key))
     },
 
     async find(key) {
