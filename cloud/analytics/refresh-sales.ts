@@ -3,7 +3,7 @@ import type { Tx } from '../store/database.ts'
 import { recordset } from '../store/recordset.ts'
 import { changesBetween, WHOLE_HUB, type CustomerChange, type TotalsChange } from './changes.ts'
 import type { Sale } from './sale.ts'
-import { readSales, recordedSales, rowOf } from './sale-rows.ts'
+import { readSales, rowOf } from './sale-rows.ts'
 
 /**
  * Counts an order at the end of the transaction that changes its money: in the same commit, however often it is asked for.
@@ -19,8 +19,7 @@ export function countSale(tx: Tx, orderId: number): void {
  */
 export async function refreshSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
   await lockSummaries(tx, orderIds)
-  const now = new Map((await readSales(tx.q, orderIds)).map((sale) => [sale.orderId, sale]))
-  const held = new Map((await recordedSales(tx.q, orderIds)).map((sale) => [sale.orderId, sale]))
+  const { now, held } = await readSales(tx.q, orderIds)
   const changed = orderIds.filter((id) => !isSame(held.get(id), now.get(id)))
   if (changed.length === 0) return
   const pick = (sales: ReadonlyMap<number, Sale>): Sale[] => changed.flatMap((id) => sales.get(id) ?? [])

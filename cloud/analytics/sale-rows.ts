@@ -6,46 +6,53 @@ import { saleLines, type ReturnedMoney, type Sale, type SaleLine, type SoldLine 
 
 type SaleRow = Selectable<Tables['sales']>
 
-/** The sales that some orders are, from the books; those that nobody paid for are left out. */
-export async function readSales(q: Queries, orderIds: readonly number[]): Promise<Sale[]> {
+/** Some orders as the books have them now, and as the summaries hold them; each by its id, where it is a sale at all. */
+export interface SalesOfOrders {
+  now: ReadonlyMap<number, Sale>
+  held: ReadonlyMap<number, Sale>
+}
+
+/** One simple query after another: joined, they would be at the mercy of a planner that has no statistics yet. */
+export async function readSales(q: Queries, orderIds: readonly number[]): Promise<SalesOfOrders> {
   const orders = await q
     .selectFrom('orders')
     .innerJoin('hubs', 'hubs.id', 'orders.hub_id')
-    .innerJoin('payments', 'payments.order_id', 'orders.id')
     .select(['orders.id', 'orders.hub_id', 'orders.user_id', 'orders.queued_at', 'hubs.timezone'])
     .where('orders.id', 'in', orderIds)
-    .where('payments.status', '=', 'completed')
-    .where('payments.is_late', '=', 0)
-    .orderBy('orders.id')
     .execute()
-  if (orders.length === 0) return []
-  const paid = orders.map(({ id }) => id)
-  const lines = await readLines(q, paid)
-  const refunds = await readRefunds(q, paid)
-  return orders.map((order) => ({
-    orderId: order.id,
-    hubId: order.hub_id,
-    userId: order.user_id,
-    day: localDay(order.timezone, order.queued_at!),
-    lines: saleLines(lines.get(order.id) ?? [], refunds.get(order.id) ?? []),
-  }))
-}
-
-/** The sales of some orders as the summaries hold them. */
-export async function recordedSales(q: Queries, orderIds: readonly number[]): Promise<Sale[]> {
-  const rows = await q
-    .selectFrom('sales')
-    .innerJoin('orders', 'orders.id', 'sales.order_id')
-    .select(['sales.order_id', 'orders.hub_id', 'sales.user_id', 'sales.day', 'sales.lines'])
-    .where('sales.order_id', 'in', orderIds)
-    .execute()
-  return rows.map((row) => ({
-    orderId: row.order_id,
-    hubId: row.hub_id,
-    userId: row.user_id,
-    day: row.day,
-    lines: JSON.parse(row.lines) as SaleLine[],
-  }))
+  const payments = await readPayments(q, orderIds)
+  const refunds = await readRefunds(q, [...payments.values()])
+  const lines = await readLines(q, [...payments.keys()])
+  const held = await q.selectFrom('sales').selectAll().where('order_id', 'in', orderIds).execute()
+  const hubs = new Map(orders.map(({ id, hub_id }) => [id, hub_id]))
+  return {
+    now: new Map(
+      orders
+        .filter(({ id }) => payments.has(id))
+        .map((order) => [
+          order.id,
+          {
+            orderId: order.id,
+            hubId: order.hub_id,
+            userId: order.user_id,
+            day: localDay(order.timezone, order.queued_at!),
+            lines: saleLines(lines.get(order.id) ?? [], refunds.get(payments.get(order.id)!) ?? []),
+          },
+        ]),
+    ),
+    held: new Map(
+      held.map((row) => [
+        row.order_id,
+        {
+          orderId: row.order_id,
+          hubId: hubs.get(row.order_id)!,
+          userId: row.user_id,
+          day: row.day,
+          lines: JSON.parse(row.lines) as SaleLine[],
+        },
+      ]),
+    ),
+  }
 }
 
 export const rowOf = ({ orderId, userId, day, lines }: Sale): SaleRow => ({
@@ -55,14 +62,39 @@ export const rowOf = ({ orderId, userId, day, lines }: Sale): SaleRow => ({
   lines: JSON.stringify(lines),
 })
 
+/** The payments that were completed in time, by order. */
+async function readPayments(q: Queries, orderIds: readonly number[]): Promise<Map<number, number>> {
+  const rows = await q
+    .selectFrom('payments')
+    .select(['order_id', 'id'])
+    .where('order_id', 'in', orderIds)
+    .where('status', '=', 'completed')
+    .where('is_late', '=', 0)
+    .execute()
+  return new Map(rows.map((row) => [row.order_id, row.id]))
+}
+
+/** What went back or is to go back, by payment. */
+async function readRefunds(q: Queries, paymentIds: readonly number[]): Promise<Map<number, ReturnedMoney[]>> {
+  if (paymentIds.length === 0) return new Map()
+  const rows = await q
+    .selectFrom('refunds')
+    .select(['payment_id', 'item_id', 'amount', 'tax'])
+    .where('payment_id', 'in', paymentIds)
+    .where('status', '<>', 'failed')
+    .execute()
+  return group(rows.map((row) => [row.payment_id, { lineId: row.item_id, amount: row.amount - row.tax }]))
+}
+
 async function readLines(q: Queries, orderIds: readonly number[]): Promise<Map<number, SoldLine[]>> {
+  if (orderIds.length === 0) return new Map()
   const rows = await q
     .selectFrom('order_items')
     .select(['order_id', 'id', 'product_id', 'qty', 'refunded_quantity', 'purchase_price', 'net'])
     .where('order_id', 'in', orderIds)
     .orderBy('id')
     .execute()
-  return byOrder(
+  return group(
     rows.map((row) => [
       row.order_id,
       {
@@ -77,24 +109,12 @@ async function readLines(q: Queries, orderIds: readonly number[]): Promise<Map<n
   )
 }
 
-async function readRefunds(q: Queries, orderIds: readonly number[]): Promise<Map<number, ReturnedMoney[]>> {
-  const rows = await q
-    .selectFrom('refunds')
-    .innerJoin('payments', 'payments.id', 'refunds.payment_id')
-    .select(['refunds.order_id', 'refunds.item_id', 'refunds.amount', 'refunds.tax'])
-    .where('refunds.order_id', 'in', orderIds)
-    .where('refunds.status', '<>', 'failed')
-    .where('payments.is_late', '=', 0)
-    .execute()
-  return byOrder(rows.map((row) => [row.order_id, { lineId: row.item_id, amount: row.amount - row.tax }]))
-}
-
-function byOrder<T>(rows: readonly (readonly [orderId: number, value: T])[]): Map<number, T[]> {
+function group<T>(rows: readonly (readonly [key: number, value: T])[]): Map<number, T[]> {
   const groups = new Map<number, T[]>()
-  for (const [orderId, value] of rows) {
-    const group = groups.get(orderId)
-    if (group) group.push(value)
-    else groups.set(orderId, [value])
+  for (const [key, value] of rows) {
+    const known = groups.get(key)
+    if (known) known.push(value)
+    else groups.set(key, [value])
   }
   return groups
 }

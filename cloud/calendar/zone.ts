@@ -1,7 +1,8 @@
 import type { Day } from './days.ts'
 
-/** A zone by its IANA name, as its clocks show the time. Two days at most lie between it and UTC. */
-const REACH_MS = 2 * 86_400_000
+const MINUTE_MS = 60_000
+/** No zone's midnight is further from that of UTC. */
+const REACH = 15 * 60
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
@@ -28,18 +29,19 @@ export function localDay(zone: string, at: number): Day {
 
 /**
  * The instant at which a day begins in a zone: midnight, or where the clocks jump over midnight (or over the whole day)
- * the first instant after it.
+ * the first instant after it. To the minute: clocks have not been changed in between for long.
  */
 export function startOfDay(zone: string, day: Day): number {
   const utc = Date.parse(`${day}T00:00:00Z`)
-  let before = utc - REACH_MS
-  let from = utc + REACH_MS
+  const minute = (count: number): number => utc + count * MINUTE_MS
+  let before = -REACH
+  let from = REACH
   while (from - before > 1) {
     const middle = Math.floor((before + from) / 2)
-    if (localDay(zone, middle) >= day) from = middle
+    if (localDay(zone, minute(middle)) >= day) from = middle
     else before = middle
   }
-  return from
+  return minute(from)
 }
 
 function formatOf(zone: string): Intl.DateTimeFormat {

@@ -43,6 +43,34 @@ onEachDatabase('the cloud store', (open) => {
     expect(effects).toBe(0)
   })
 
+  test('what is derived comes last, once for each name, and not where its part was undone', async () => {
+    const seen: string[] = []
+    const db = await open({ checkpoint: (point) => void seen.push(point) })
+    await db.transact(async (tx) => {
+      const derive = (name: string) =>
+        tx.beforeCommit(name, async () => {
+          const rows = await tx.q.selectFrom('owners').select('name').orderBy('id').execute()
+          seen.push(`${name}: ${rows.map((row) => row.name).join()}`)
+        })
+      derive('sums')
+      await tx.q.insertInto('owners').values({ name: 'A' }).execute()
+      derive('sums')
+      const part = tx.savepoint(() => {
+        derive('of the part')
+        return Promise.reject(new Error('part'))
+      })
+      await expect(part).rejects.toThrow('part')
+      await tx.q.insertInto('owners').values({ name: 'B' }).execute()
+    })
+    expect(seen).toEqual(['sums: A,B', 'db.before-commit', 'db.after-commit'])
+    const refused = db.transact(async (tx) => {
+      await tx.q.insertInto('owners').values({ name: 'C' }).execute()
+      tx.beforeCommit('sums', () => Promise.reject(new Error('no')))
+    })
+    await expect(refused).rejects.toThrow('no')
+    expect(await db.kysely.selectFrom('owners').select('name').execute()).toHaveLength(2)
+  })
+
   test('a savepoint undoes its part alone, with its effects', async () => {
     const db = await open()
     const effects: string[] = []

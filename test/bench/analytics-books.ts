@@ -1,0 +1,106 @@
+import { sql } from 'kysely'
+import { openDatabase, type CloudDatabase } from '../../cloud/store/database.ts'
+
+const PRODUCTS = 60
+const CATEGORIES = 8
+const TWO_YEARS_MS = 730 * 86_400_000
+
+export interface BooksOptions {
+  file: string
+  orders: number
+  now: number
+}
+
+/**
+ * A database with one hub, whose orders were paid one after the other over two years: two lines each, every fiftieth
+ * refunded in part, a customer for every ten. Nothing is summed up yet.
+ */
+export async function writeBooks({ file, orders, now }: BooksOptions): Promise<CloudDatabase> {
+  const db = openDatabase({ url: `sqlite:${file}` })
+  await db.migrate()
+  await writeHub(db)
+  const users = Math.ceil(orders / 10)
+  const since = now - TWO_YEARS_MS
+  // Whole numbers that are spread well, and the same in each run.
+  const numbers = (count: number) =>
+    sql`with recursive n (i) as (select 1 union all select i + 1 from n where i < ${count})`
+  const at = sql`cast(${since} + (${TWO_YEARS_MS} * 1.0 * i) / ${orders} as integer)`
+  const statements = [
+    sql`insert into users (id, is_anonymous, created_at, updated_at)
+      ${numbers(users)} select i, 0, 0, 0 from n`,
+    sql`insert into orders (id, user_id, hub_id, processing_status, payment_status, currency, total_price_original,
+        total_price_discounted, tax_total, total, version, open_when_ready, bins, created_at, updated_at, queued_at)
+      ${numbers(orders)} select i, 1 + (i * 7919) % ${users}, 1, 60, 'completed', 'USD', 600, 500, 40, 540, 1, 0, '[1]',
+        ${at}, ${at}, ${at} from n`,
+    ...[0, 1].map(
+      (line) =>
+        sql`insert into order_items (id, order_id, product_id, qty, unit_price_original, unit_price, purchase_price, net, tax,
+            reserved, qty_dropped, qty_doubtful, refunded_quantity, bins)
+          ${numbers(orders)} select 2 * i + ${line}, i, 1 + (i * 31 + ${line} * 17) % ${PRODUCTS}, 1, 300, 250, 120, 250, 20,
+            0, 1, 0, iif(i % 50 = 0 and ${line} = 1, 1, 0), '[1]' from n`,
+    ),
+    sql`insert into payments (id, order_id, user_id, processor, method, amount, status, is_late, created_at, updated_at)
+      ${numbers(orders)} select i, i, 1 + (i * 7919) % ${users}, 'external', 'external', 540, 'completed', 0, ${at}, ${at} from n`,
+    sql`insert into refunds (order_id, payment_id, item_id, quantity, amount, tax, reason, status, created_at, updated_at)
+      ${numbers(Math.floor(orders / 50))} select 50 * i, 50 * i, 100 * i + 1, 1, 270, 20, 'customer', 'succeeded', 0, 0 from n`,
+  ]
+  for (const statement of statements) await statement.execute(db.kysely)
+  return db
+}
+
+async function writeHub({ kysely: q }: CloudDatabase): Promise<void> {
+  await q.insertInto('owners').values({ id: 1, name: 'Owner' }).execute()
+  await q
+    .insertInto('hubs')
+    .values({
+      id: 1,
+      owner_id: 1,
+      name: 'Hub',
+      street_address_1: '1 Main Street',
+      street_address_2: null,
+      city: 'Springfield',
+      state: 'IL',
+      postal_code: '62701',
+      longitude: 0,
+      latitude: 0,
+      timezone: 'America/Chicago',
+      hub_status: 'active',
+      mqtt_password_digest: '',
+      accepting_orders: 1,
+      disabled_bins: '[]',
+      disabled_fridges: '[]',
+      tax_basis_points: 800,
+      created_at: 0,
+    })
+    .execute()
+  for (let id = 1; id <= CATEGORIES; id += 1)
+    await q
+      .insertInto('categories')
+      .values({ id, name: `Category ${id}`, parent_id: null })
+      .execute()
+  for (let id = 1; id <= PRODUCTS; id += 1)
+    await q
+      .insertInto('products')
+      .values({
+        id,
+        hub_id: 1,
+        name: `Product ${id}`,
+        search_name: `product ${id}`,
+        upc: String(id).padStart(12, '0'),
+        description: null,
+        category_id: 1 + (id % CATEGORIES),
+        subcategory_id: null,
+        original_price: 300,
+        markdown_percent: 0,
+        purchase_price: 120,
+        image_url: `/images/${id}.webp`,
+        is_bestseller: 0,
+        is_active: 1,
+        cabinet: 1,
+        shelf: 1,
+        row: id,
+        quantity: 0,
+        reserved: 0,
+      })
+      .execute()
+}

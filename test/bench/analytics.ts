@@ -1,0 +1,155 @@
+import { join } from 'node:path'
+import { analyticsHandlers } from '../../cloud/analytics/handlers.ts'
+import { rebuildSales } from '../../cloud/analytics/rebuild.ts'
+import { issueApiKey } from '../../cloud/credentials/api-keys.ts'
+import { credentialResolver } from '../../cloud/credentials/resolve.ts'
+import type { CloudContext } from '../../cloud/context.ts'
+import { createApp, type App } from '../../cloud/http/app.ts'
+import type { Handlers } from '../../cloud/http/handler.ts'
+import { memoryRateLimiter } from '../../cloud/http/rate-limit.ts'
+import { folderStore } from '../../cloud/media/folder-store.ts'
+import { createMedia } from '../../cloud/media/media.ts'
+import { mediaSigner } from '../../cloud/media/signed-address.ts'
+import { defaultSettings } from '../../cloud/settings.ts'
+import type { CloudDatabase } from '../../cloud/store/database.ts'
+import { ownerAnalyticsRoutes } from '../../protocol/contract/owner-analytics.ts'
+import { routes, type ServiceRouteId } from '../../protocol/contract/routes.ts'
+import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { writeBooks } from './analytics-books.ts'
+import { quantile, ratios, type Figure, type Section } from './figures.ts'
+
+const MINUTE = 60_000
+const CALLS = 20
+
+export interface AnalyticsBench {
+  runtime: Runtime
+  folder: string
+  /** Orders of the smaller and of the larger hub. */
+  few: number
+  many: number
+  rounds: number
+}
+
+/** One service over one database, called with key, scope, limit and validation, and every answer as JSON. */
+interface Bench {
+  call(path: string): Promise<number>
+  close(): Promise<void>
+  buildMs: number
+}
+
+/** Every analytics call at a hub with few orders and at one with many, in turns. */
+export async function benchAnalytics(options: AnalyticsBench): Promise<Section> {
+  const { runtime, folder, few, many, rounds } = options
+  const small = await openBench(runtime, join(folder, 'few.sqlite'), few)
+  const large = await openBench(runtime, join(folder, 'many.sqlite'), many)
+  const figures: Figure[] = []
+  try {
+    for (const path of paths()) {
+      const times: [few: number[], many: number[]] = [[], []]
+      for (let round = -1; round < rounds; round += 1) {
+        const [a, b] = await mediansOf([small, large], path)
+        // The first round warms up.
+        if (round >= 0) times[0].push(a)
+        if (round >= 0) times[1].push(b)
+      }
+      figures.push({
+        name: path.replace(/\?.*?(timeframe=.*)?$/, ' $1').trim(),
+        values: ratios(times[1], times[0]),
+        unit: 'times',
+        aim: `at most 1.5; ${micros(times[0])} µs, ${micros(times[1])} µs`,
+      })
+    }
+  } finally {
+    await small.close()
+    await large.close()
+  }
+  const [a, b] = [few.toLocaleString('en'), many.toLocaleString('en')]
+  return {
+    title: `analytics, each call at ${b} orders of a hub against ${a} (SQLite, ${rounds} rounds)`,
+    figures,
+    notes: [
+      'in-process calls with key, scope, limit and validation; beside the aim the middle times of either',
+      `summing up ${b} orders anew took ${(large.buildMs / 1000).toFixed(0)} s`,
+    ],
+  }
+}
+
+const micros = (values: readonly number[]): number => Math.round(quantile(values, 0.5) * 1000)
+
+/** Each route once, one of them in both its ways. */
+function paths(): string[] {
+  return Object.entries(ownerAnalyticsRoutes).flatMap(([id, { path }]) => {
+    const short = path.slice('/owners/'.length).replace('{hub_id}', '1')
+    switch (id) {
+      case 'owner.analytics.gross_revenue':
+        return [`${short}?hub_id=1`, `${short}?hub_id=1&timeframe=monthly`]
+      case 'owner.analytics.product_months':
+        return [`${short}?hub_id=1&product_upc=000000000007`]
+      default:
+        return [`${short}?hub_id=1`]
+    }
+  })
+}
+
+/** The middle times of both, called in turns, so that whatever else the machine does meets both alike. */
+async function mediansOf(benches: readonly [Bench, Bench], path: string): Promise<[number, number]> {
+  const times: [number[], number[]] = [[], []]
+  for (let index = 0; index < CALLS; index += 1) {
+    times[0].push(await benches[0].call(path))
+    times[1].push(await benches[1].call(path))
+  }
+  return [quantile(times[0], 0.5), quantile(times[1], 0.5)]
+}
+
+async function openBench(runtime: Runtime, file: string, orders: number): Promise<Bench> {
+  const { clock } = runtime
+  const db = await writeBooks({ file, orders, now: clock.now() })
+  const begun = clock.monotonic()
+  await rebuildSales(db, 1)
+  const buildMs = clock.monotonic() - begun
+  const request = { name: 'bench', ownerId: 1, hubs: '*', expiresAt: null } as const
+  const { key } = await issueApiKey(db.kysely, runtime, { ...request, scopes: ['analytics:read'] })
+  const app = appOver(db, runtime, `${file}.media`)
+  return {
+    buildMs,
+    async call(path) {
+      const from = clock.monotonic()
+      const answer = await app.request(`/api/v1/owners/${path}`, { headers: { 'X-API-Key': key } })
+      await answer.text()
+      const spent = clock.monotonic() - from
+      if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}`)
+      return spent
+    },
+    close: () => db.close(),
+  }
+}
+
+/** The limit counts, but its minute is over with each call: nobody may call as often as this. */
+function appOver(db: CloudDatabase, runtime: Runtime, mediaFolder: string): App {
+  const context: CloudContext = {
+    db,
+    runtime,
+    log: silentLog,
+    checkpoint: noCheckpoint,
+    settings: defaultSettings,
+  }
+  const { clock } = runtime
+  const lifetimeMs = defaultSettings.fileAddressMs
+  const signer = mediaSigner({ baseUrl: 'http://127.0.0.1', secret: 'bench', lifetimeMs, clock })
+  let minutes = 0
+  const hurried = { ...clock, now: () => (minutes += 1) * MINUTE }
+  const absent = Object.fromEntries(
+    Object.keys(routes).map((id) => [id, () => Promise.reject(new Error(`${id} is not measured`))]),
+  ) as unknown as Handlers<ServiceRouteId>
+  return createApp({
+    context,
+    resolveCredential: credentialResolver(context, () => Promise.reject(new Error('no tokens here'))),
+    limiter: memoryRateLimiter(hurried),
+    media: createMedia({ context, store: folderStore(mediaFolder), signer }),
+    checkResponses: false,
+    addressOf: () => '192.0.2.1',
+    handlers: { ...absent, ...analyticsHandlers(context) },
+  })
+}
