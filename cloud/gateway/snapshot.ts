@@ -57,15 +57,27 @@ export async function readHubConfig(tx: Tx, { settings }: CloudContext, hubId: n
   }
 }
 
-/** The operations within the mirrored stock that a controller may still remember, newest last. */
+/**
+ * The operations that a controller may still remember and whose effect the mirrored stock includes: those that dropped,
+ * and those of which nobody knew until a count, a sensor or a person settled them. The newest last, as their ids sort.
+ */
 async function knownOperations(tx: Tx, hubId: number): Promise<string[]> {
-  const rows = await tx.q
+  const dropped = await tx.q
     .selectFrom('stock_ledger')
-    .select('cause_id')
+    .select('cause_id as id')
     .where('hub_id', '=', hubId)
     .where('kind', '=', 'dropped')
-    .orderBy('id', 'desc')
+    .orderBy('stock_ledger.id', 'desc')
     .limit(KNOWN_OPERATIONS)
     .execute()
-  return rows.map((row) => row.cause_id).toReversed()
+  const settled = await tx.q
+    .selectFrom('unknown_operations')
+    .select('operation_id as id')
+    .where('hub_id', '=', hubId)
+    .where('settled_at', 'is not', null)
+    .orderBy('operation_id', 'desc')
+    .limit(KNOWN_OPERATIONS)
+    .execute()
+  const ids = new Set([...dropped, ...settled].map((row) => row.id))
+  return [...ids].toSorted().slice(-KNOWN_OPERATIONS)
 }

@@ -1,0 +1,88 @@
+import { beforeEach, expect, test } from 'vitest'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { CloudContext } from '../../../cloud/context.ts'
+import { buildSnapshot } from '../../../cloud/gateway/snapshot.ts'
+import { defaultSettings } from '../../../cloud/settings.ts'
+import { stillRuntime } from '../support/clock.ts'
+import { onEachDatabase } from '../support/database.ts'
+import { seedHub } from './support/seed-hub.ts'
+import { inertDomain } from './support/world.ts'
+
+const operation = (number: number): string => `01900000-0000-7000-8000-${String(number).padStart(12, '0')}`
+
+onEachDatabase('the snapshot of what a hub must know', (open) => {
+  let context: CloudContext
+  beforeEach(async () => {
+    const db = await open()
+    context = {
+      db,
+      runtime: stillRuntime(),
+      log: silentLog,
+      checkpoint: noCheckpoint,
+      settings: defaultSettings,
+    }
+    await seedHub(db, 1)
+    await seedHub(db, 2)
+  })
+
+  const drop = (number: number, hubId = 1) =>
+    context.db.kysely
+      .insertInto('stock_ledger')
+      .values({
+        hub_id: hubId,
+        product_id: 1,
+        cabinet: 1,
+        shelf: 1,
+        row: 1,
+        kind: 'dropped',
+        delta: -1,
+        cause_id: operation(number),
+        order_id: null,
+        item_id: null,
+        at: 0,
+      })
+      .execute()
+  const unknown = (number: number, settledBy: string | null, hubId = 1) =>
+    context.db.kysely
+      .insertInto('unknown_operations')
+      .values({
+        hub_id: hubId,
+        operation_id: operation(number),
+        device: 'cabinet-1',
+        action: 'dispense',
+        reason: 'no_drop',
+        order_id: null,
+        item_id: null,
+        product_id: 1,
+        at: 0,
+        settled_at: settledBy === null ? null : 1,
+        settled_by: settledBy,
+        happened: settledBy === null ? null : 0,
+      })
+      .execute()
+  const known = async (hubId = 1): Promise<unknown> => {
+    const snapshot = await context.db.transact((tx) => buildSnapshot(tx, context, inertDomain, hubId))
+    return snapshot.kind === 'snapshot' && snapshot.known_operations
+  }
+
+  test('it names the operations that its stock includes: what dropped, and what was unknown and is settled', async () => {
+    await drop(3)
+    await unknown(1, 'count')
+    await unknown(2, null)
+    await unknown(4, 'sensor')
+    await drop(4)
+    await drop(5, 2)
+    await unknown(6, 'person', 2)
+    expect(await known()).toEqual([1, 3, 4].map(operation))
+    expect(await known(2)).toEqual([5, 6].map(operation))
+  })
+
+  test('of very many it names the newest thousand', async () => {
+    for (let number = 1; number <= 600; number++) {
+      await drop(number)
+      await unknown(600 + number, 'count')
+    }
+    expect(await known()).toEqual(Array.from({ length: 1000 }, (_, index) => operation(201 + index)))
+  })
+})
