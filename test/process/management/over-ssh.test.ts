@@ -1,0 +1,158 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { waitUntilReady } from '../../../simulator/demo/readiness.ts'
+import { install, type Answer, type Installation } from './installation.ts'
+
+const runtime = systemRuntime()
+let folder: string
+let all: Installation
+
+// One installation for all of it; each test leaves every bin enabled.
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'larder-ssh-'))
+  all = await install(folder, runtime)
+  all.supervisor.start()
+  const { baseUrl } = all.addresses
+  const options = { clock: runtime.clock, baseUrl, hubId: 1, managementPort: all.sshPort }
+  expect(await waitUntilReady({ ...options, timeoutMs: 90_000, isGivenUp: () => false })).toBe(true)
+}, 120_000)
+afterAll(async () => {
+  await all.close()
+  rmSync(folder, { recursive: true })
+}, 60_000)
+
+const until = (condition: () => Promise<boolean>): Promise<unknown> =>
+  vi.waitUntil(condition, { timeout: 30_000, interval: 100 })
+/** What the hub answers by the ordinary way; a moment after a restart it may not be there yet. */
+async function enabledByMqtt(bin: number): Promise<unknown> {
+  const { body } = await all.control('GET', 'get_bin_status', bin)
+  return body.result?.response_data?.['enabled']
+}
+
+const inFull = {
+  stop_result: {
+    exit_code: 0,
+    duration_ms: expect.any(Number) as number,
+    output: expect.any(String) as string,
+  },
+  start_result: {
+    exit_code: 0,
+    duration_ms: expect.any(Number) as number,
+    output: expect.any(String) as string,
+  },
+}
+const done = (bin: number, enabled: boolean, disabled: number[]): Answer => ({
+  status: 200,
+  body: {
+    status: 'ok',
+    result: {
+      success: true,
+      hub_id: 1,
+      bin_number: bin,
+      enabled_bin: enabled ? bin : null,
+      disabled_bins: disabled,
+      ...inFull,
+    },
+  },
+})
+const failed = (error_type: string) => ({
+  status: 200,
+  body: { status: 'error', result: { success: false, error_type, hub_id: 1, bin_number: 2 } },
+})
+
+test('with the hub’s service stopped by SIGSTOP a bin is disabled and enabled, and it holds when it runs again', async () => {
+  for (const enabled of [false, true]) {
+    const hung = all.pidOf('edge')
+    process.kill(hung, 'SIGSTOP')
+    expect(await all.enabledAtHub(2)).toBeUndefined()
+    expect(await all.control('POST', enabled ? 'enable_bin_ssh' : 'disable_bin_ssh')).toEqual(
+      done(2, enabled, enabled ? [] : [2]),
+    )
+    expect(all.pidOf('edge')).not.toBe(hung)
+    expect(await all.enabledAtHub(2)).toBe(enabled)
+    await until(async () => (await enabledByMqtt(2)) === enabled)
+  }
+}, 120_000)
+
+test('with the hub’s MQTT cut a bin is disabled, and the cloud does not undo it when the line is back', async () => {
+  all.proxy.stall(['up', 'down'], 600_000)
+  all.proxy.cut()
+  expect(await all.control('POST', 'disable_bin_ssh', 3)).toEqual(done(3, false, [3]))
+  expect(await all.enabledAtHub(3)).toBe(false)
+  all.proxy.calm()
+  all.proxy.cut()
+  await until(async () => (await enabledByMqtt(3)) === false)
+  // What the cloud wants, sent anew together with something else, says the same.
+  expect((await all.control('POST', 'disable_bin', 4)).status).toBe(200)
+  await until(async () => (await all.enabledAtHub(4)) === false)
+  expect(await all.enabledAtHub(3)).toBe(false)
+
+  expect((await all.control('POST', 'enable_bin_ssh', 3)).body.result?.['disabled_bins']).toEqual([4])
+  expect((await all.control('POST', 'enable_bin_ssh', 4)).body.result?.['disabled_bins']).toEqual([])
+  await until(async () => (await enabledByMqtt(4)) === true)
+}, 120_000)
+
+test('several at once are all done, one after the other', async () => {
+  const answers = await Promise.all([1, 2, 3].map((bin) => all.control('POST', 'disable_bin_ssh', bin)))
+  expect(answers.map(({ body }) => body.status)).toEqual(['ok', 'ok', 'ok'])
+  await until(async () => (await all.enabledAtHub(3)) === false)
+  expect([await all.enabledAtHub(1), await all.enabledAtHub(2)]).toEqual([false, false])
+  const back = await Promise.all([1, 2, 3].map((bin) => all.control('POST', 'enable_bin_ssh', bin)))
+  expect(back.map(({ body }) => body.status)).toEqual(['ok', 'ok', 'ok'])
+}, 120_000)
+
+test('a bin that the hub has not is a validation_error, and nothing is restarted', async () => {
+  const before = all.pidOf('edge')
+  expect((await all.control('POST', 'enable_bin_ssh', 9)).body).toMatchObject({
+    status: 'error',
+    result: { error_type: 'validation_error', bin_number: 9 },
+  })
+  expect(all.pidOf('edge')).toBe(before)
+})
+
+test('with the management service away it is a connection_error', async () => {
+  await all.supervisor.halt('management', 5000)
+  expect(await all.control('POST', 'disable_bin_ssh')).toMatchObject(failed('connection_error'))
+  all.supervisor.resume('management')
+  await until(async () => (await all.control('POST', 'enable_bin_ssh')).body.status === 'ok')
+}, 60_000)
+
+test('a key that is not let in is refused, and the hub goes on undisturbed', async () => {
+  const before = all.pidOf('edge')
+  const keys = readFileSync(all.places.authorizedKeys, 'utf8')
+  writeFileSync(all.places.authorizedKeys, '# nobody\n')
+  expect(await all.control('POST', 'disable_bin_ssh')).toMatchObject(failed('authentication_error'))
+  writeFileSync(all.places.authorizedKeys, keys)
+  expect(await all.enabledAtHub(2)).toBe(true)
+  expect(all.pidOf('edge')).toBe(before)
+})
+
+test('a host key that changed is refused until an operator pins the new one', async () => {
+  await all.supervisor.halt('management', 5000)
+  const old = readFileSync(all.places.hostKey, 'utf8')
+  rmSync(all.places.hostKey)
+  all.supervisor.resume('management')
+  await until(async () => {
+    const { body } = await all.control('POST', 'disable_bin_ssh')
+    expect(body.status).toBe('error')
+    return body.result?.['error_type'] === 'authentication_error'
+  })
+  expect(readFileSync(all.places.hostKey, 'utf8')).not.toBe(old)
+  expect(await all.enabledAtHub(2)).toBe(true)
+
+  const log = readFileSync(all.places.log('management'), 'utf8')
+  const fingerprint = [...log.matchAll(/"fingerprint":"(SHA256:[^"]+)"/g)].at(-1)![1]!
+  const address = ['--host', '127.0.0.1', '--port', String(all.sshPort), '--host-key', fingerprint]
+  expect(all.hubs('set-management', '1', ...address)).toMatchObject({ host_key: fingerprint })
+  expect((await all.control('POST', 'enable_bin_ssh')).body.status).toBe('ok')
+}, 60_000)
+
+test('a management service that dies while it has the hub stopped starts it in its next life', async () => {
+  await all.supervisor.halt('edge', 5000)
+  writeFileSync(`${all.places.journal}.paused`, '')
+  process.kill(all.pidOf('management'), 'SIGKILL')
+  await until(async () => (await all.enabledAtHub(1)) === true)
+}, 60_000)
