@@ -24,7 +24,7 @@ export interface Uses {
 export interface Circumstances {
   time: HubTime
   buyer: Buyer
-  usesOf(deal: Deal): Uses
+  usesOf: (deal: Deal) => Uses
 }
 
 /** Why a deal does not apply. */
