@@ -11,12 +11,16 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>
 }
 
+/** How long a request may take to come in: as long as the largest upload (contract §4) at 1 Mbit/s. Node's own is 5 minutes. */
+const LONGEST_REQUEST_MS = 30 * 60_000
+
 /** Rejects where the port is in use. */
 export async function listen(
   app: App,
   { host, port, clock }: { host: string; port: number; clock: Clock },
 ): Promise<HttpServer> {
   const server = createAdaptorServer({ fetch: app.fetch }) as Server
+  server.requestTimeout = LONGEST_REQUEST_MS
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, resolve)
