@@ -62,8 +62,13 @@ export function changesBetween(before: readonly Sale[], after: readonly Sale[]):
   ): void {
     const key = `${hubId} ${period} ${productId}`
     const row = totals.get(key) ?? {
-      ...{ hub_id: hubId, period, product_id: productId },
-      ...{ orders: 0, units: 0, revenue: 0, cost: 0 },
+      hub_id: hubId,
+      period,
+      product_id: productId,
+      orders: 0,
+      units: 0,
+      revenue: 0,
+      cost: 0,
     }
     row.orders += sign
     row.units += sign * units

@@ -7,7 +7,6 @@ import {
   weekOf,
   yearOf,
   type Day,
-  type Month,
 } from '../calendar/days.ts'
 
 /** A stretch of the calendar, as days or months of the summaries that make it up. */
@@ -15,7 +14,7 @@ export interface Period {
   first: Day
   /** The day after its last one. */
   next: Day
-  parts: readonly (Day | Month)[]
+  parts: readonly string[]
 }
 
 export const timeframes = ['daily', 'weekly', 'monthly', 'yearly'] as const

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { analyticsHandlers } from '../../../cloud/analytics/handlers.ts'
 import { rebuildStaleSales } from '../../../cloud/analytics/rebuild.ts'

@@ -1,10 +1,14 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { saleLines, type SoldLine } from '../../../cloud/analytics/sale.ts'
 
 const line = (id: number, quantity: number, net: number, refundedQuantity = 0): SoldLine => ({
-  ...{ id, productId: id * 10, quantity, refundedQuantity },
-  ...{ purchasePrice: 40, net },
+  id,
+  productId: id * 10,
+  quantity,
+  refundedQuantity,
+  purchasePrice: 40,
+  net,
 })
 const lines = fc
   .array(fc.tuple(fc.integer({ min: 1, max: 9 }), fc.nat(5000)), { minLength: 1, maxLength: 6 })

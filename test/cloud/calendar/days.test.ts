@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addDays, addMonths, monthsOf, weekdayOf, weekOf } from '../../../cloud/calendar/days.ts'
 import { periodBefore, periodOf, timeframes } from '../../../cloud/analytics/periods.ts'
