@@ -1,8 +1,10 @@
 import type { Evidence, Violation } from './evidence.ts'
+import { dealsAddUp } from './deals.ts'
 import { nothingBlocks, nothingReportedIsLost, stockAddsUp } from './ledgers.ts'
 import { moneyAddsUp } from './money.ts'
 import { nothingLeftMoving, nothingStaleMoves, oneMotionPerOperation } from './motion.ts'
 import { nothingPaidIsLost } from './orders.ts'
+import { walletsAddUp } from './wallets.ts'
 import { analyticsAddUp } from './sales.ts'
 
 /** Design §3, as code: all that is violated by what was found, in words. */
@@ -14,6 +16,8 @@ export function violationsOf(evidence: Evidence): Violation[] {
     nothingReportedIsLost,
     stockAddsUp,
     moneyAddsUp,
+    dealsAddUp,
+    walletsAddUp,
     analyticsAddUp,
     nothingLeftMoving,
     nothingBlocks,

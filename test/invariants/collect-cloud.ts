@@ -19,6 +19,12 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     orders,
     ...money,
     sales: { ...(await collectSales(q, hubId)), orders, ...money },
+    wallets: await q.selectFrom('wallets').selectAll().execute(),
+    walletTransactions: await q.selectFrom('wallet_transactions').selectAll().execute(),
+    walletEntries: await q.selectFrom('wallet_entries').selectAll().orderBy('id').execute(),
+    loyaltyAccounts: await q.selectFrom('loyalty_accounts').selectAll().execute(),
+    loyaltyEntries: await q.selectFrom('loyalty_entries').selectAll().orderBy('id').execute(),
+    ...(await collectDeals(q, hubId)),
     products: await q.selectFrom('products').selectAll().where('hub_id', '=', hubId).execute(),
     facings: await q.selectFrom('facings').selectAll().where('hub_id', '=', hubId).execute(),
     stockLedger: await q.selectFrom('stock_ledger').selectAll().where('hub_id', '=', hubId).execute(),
@@ -28,6 +34,14 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     alarms: (await q.selectFrom('alarms').select('id').where('hub_id', '=', hubId).execute()).length,
     intents: await sandbox.selectFrom('sandbox_intents').selectAll().execute(),
     processorRefunds: await sandbox.selectFrom('sandbox_refunds').selectAll().execute(),
+  }
+}
+
+async function collectDeals(q: Queries, hubId: number) {
+  const ofHub = q.selectFrom('deals').select('id').where('hub_id', '=', hubId)
+  return {
+    redemptions: await q.selectFrom('deal_redemptions').selectAll().where('deal_id', 'in', ofHub).execute(),
+    dealConstraints: await q.selectFrom('deal_constraints').selectAll().where('deal_id', 'in', ofHub).execute(),
   }
 }
 

@@ -24,8 +24,12 @@ export function moneyAddsUp({ cloud }: Evidence): Violation[] {
       .reduce((sum, row) => sum + row.amount, 0)
     if (returned !== back) say(`payment ${payment.id}: the processor returned ${returned}, we booked ${back}`)
   }
+  const known = new Set([
+    ...cloud.payments.map(({ id }) => `pay:${id}`),
+    ...cloud.walletTransactions.map(({ id }) => `deposit:${id}`),
+  ])
   for (const intent of cloud.intents)
-    if (!cloud.payments.some((payment) => `pay:${payment.id}` === intent.idempotency_key))
+    if (!known.has(intent.idempotency_key))
       say(`the processor has an intent ${intent.id} that we know nothing of`)
   return violations
 }

@@ -32,6 +32,8 @@ export const simulatedSettings: CloudSettings = {
   silentHubMs: 30 * MINUTE,
   paymentRecheckMs: 5000,
   paymentAbandonMs: 2 * MINUTE,
+  refundRetryMs: 2 * MINUTE,
+  refundRetries: 2,
 }
 
 export interface ProcessorWeather {
@@ -190,13 +192,14 @@ export class CloudNode {
     }
   }
 
-  /** Nothing is under way: no active order, no payment or refund in doubt, no entry that the hub has not acknowledged. */
+  /** Nothing is under way: no active order, no payment, deposit or refund in doubt, no entry that the hub has not acknowledged. */
   isQuiet(): boolean {
     const waiting = this.#books
       .prepare<[], number>(
         `SELECT (SELECT count(*) FROM orders WHERE processing_status <= 50)
               + (SELECT count(*) FROM payments WHERE status IN ('pending', 'requires_action'))
-              + (SELECT count(*) FROM refunds WHERE status = 'pending')
+              + (SELECT count(*) FROM refunds WHERE due_at IS NOT NULL)
+              + (SELECT count(*) FROM wallet_transactions WHERE status = 'pending')
               + (SELECT count(*) FROM hub_outboxes WHERE base < last)`,
       )
       .pluck()

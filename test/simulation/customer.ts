@@ -3,64 +3,15 @@ import { deleteOrder } from '../../cloud/orders/delete-order.ts'
 import { confirmExternal } from '../../cloud/payments/confirm-external.ts'
 import { confirmPayment } from '../../cloud/payments/confirm-payment.ts'
 import { pay } from '../../cloud/payments/pay.ts'
+import { refundItem } from '../../cloud/payments/refund-item.ts'
 import { refundOrder } from '../../cloud/payments/refund-order.ts'
-import type { CommerceServices } from '../../cloud/payments/services.ts'
-import { ApiError } from '../../cloud/http/api-error.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
-import type { Chance } from './chance.ts'
-import type { Coverage } from './coverage.ts'
-import type { Room } from './room.ts'
+import { ask, insist, type CustomerWorld } from './customer-calls.ts'
+import { announceDeals } from './deals.ts'
+import { debit, topUp } from './wallet-customer.ts'
 
 const HUB = 1
 const PRODUCTS = [1, 2, 3, 4, 5, 6]
-
-export interface CustomerWorld {
-  room: Room
-  chance: Chance
-  coverage: Coverage
-  /** The cloud, while it is up. */
-  cloud(): CommerceServices | undefined
-  sleep(ms: number): Promise<void>
-  /** An error that is no answer: a simulated crash, or a defect. */
-  report(error: unknown): void
-  /** Whether people still come in. */
-  isOpen(): boolean
-}
-
-/** An answer from the cloud: a value, an error of the API, or nothing (it died, or it is down). */
-type Answer<T> = { kind: 'ok'; value: T } | { kind: 'refused'; code: string } | { kind: 'silence' }
-
-/** Asks the cloud as an HTTP client does: whoever dies meanwhile, no answer comes, and the client gives up in the end. */
-async function ask<T>(
-  world: CustomerWorld,
-  call: (cloud: CommerceServices) => Promise<T>,
-): Promise<Answer<T>> {
-  const cloud = world.cloud()
-  if (!cloud) return { kind: 'silence' }
-  const answer = call(cloud).then(
-    (value): Answer<T> => ({ kind: 'ok', value }),
-    (error: unknown): Answer<T> => {
-      if (error instanceof ApiError) return { kind: 'refused', code: error.code }
-      world.report(error)
-      return { kind: 'silence' }
-    },
-  )
-  const patience = world.sleep(60_000).then((): Answer<T> => ({ kind: 'silence' }))
-  return Promise.race([answer, patience])
-}
-
-/** Asks again until something answers, or nobody has for long. */
-async function insist<T>(
-  world: CustomerWorld,
-  call: (cloud: CommerceServices) => Promise<T>,
-): Promise<Answer<T>> {
-  for (let attempt = 0; attempt < 8; attempt++) {
-    const answer = await ask(world, call)
-    if (answer.kind !== 'silence') return answer
-    await world.sleep(world.chance.between(500, 5000))
-  }
-  return { kind: 'silence' }
-}
 
 /** One customer, who comes now and then, buys, and sometimes behaves badly. */
 export async function liveCustomer(world: CustomerWorld, userId: number): Promise<void> {
@@ -78,6 +29,7 @@ async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
   const created = await insist(world, ({ context }) => createOrder(context, { userId, hubId: HUB }))
   if (created.kind !== 'ok') return `cart ${created.kind === 'refused' ? created.code : created.kind}`
   const orderId = created.value.id
+  if (chance.happens(0.3)) await topUp(world, userId)
   const key = { userId, orderId, hubId: HUB }
   if (created.value.processing_status === OrderStatus.NEW) {
     for (let line = chance.between(1, 3); line > 0; line--) {
@@ -85,6 +37,7 @@ async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
       const set = await insist(world, ({ context }) => setItem(context, key, change))
       if (set.kind === 'refused') world.coverage.hit(`customer item ${set.code}`)
     }
+    if (chance.happens(0.15)) await announceDeals(world, userId)
     if (chance.happens(0.05)) return 'left the cart behind'
     const paid = await payFor(world, key)
     if (paid !== undefined) return paid
@@ -93,6 +46,7 @@ async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
     const deleted = await insist(world, (cloud) => deleteOrder(cloud, key, `user ${userId}`))
     world.coverage.hit(`customer cancels: ${deleted.kind === 'refused' ? deleted.code : deleted.kind}`)
   }
+  if (chance.happens(0.06)) await refundLine(world, orderId)
   if (chance.happens(0.05)) {
     const refunded = await insist(world, (cloud) =>
       refundOrder(cloud, {
@@ -107,11 +61,29 @@ async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
   return collect(world, orderId)
 }
 
+async function refundLine(world: CustomerWorld, orderId: number): Promise<void> {
+  const { chance } = world
+  const request = {
+    orderId,
+    mayTouch: () => Promise.resolve(true),
+    actor: 'owner',
+    productId: chance.pick(PRODUCTS),
+    quantity: chance.between(1, 2),
+    requestKey: `line-${chance.between(1, 1_000_000_000)}`,
+  }
+  const refunded = await insist(world, (cloud) => refundItem(cloud, request))
+  world.coverage.hit(`owner refunds a line: ${refunded.kind === 'refused' ? refunded.code : refunded.kind}`)
+}
+
 type Key = { userId: number; orderId: number; hubId: number }
 
 /** What ended the visit, or undefined where the order is on its way. */
 async function payFor(world: CustomerWorld, { userId, orderId }: Key): Promise<string | undefined> {
   const { chance } = world
+  if (chance.happens(0.3)) {
+    const { isDecided, ended } = await debit(world, { userId, orderId })
+    if (isDecided) return ended
+  }
   const draw = chance.fraction()
   const method =
     draw < 0.7
@@ -122,7 +94,9 @@ async function payFor(world: CustomerWorld, { userId, orderId }: Key): Promise<s
           ? 'pm_card_authenticationRequired'
           : draw < 0.9
             ? 'pm_card_refundFail'
-            : 'external'
+            : draw < 0.93
+              ? 'pm_card_pendingRefund'
+              : 'external'
   const paid = await insist(world, (cloud) => pay(cloud, { userId, orderId, method }))
   if (paid.kind === 'refused') return `pay ${paid.code}`
   if (paid.kind === 'silence') return 'pay silence'

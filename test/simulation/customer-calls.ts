@@ -1,0 +1,53 @@
+import type { CommerceServices } from '../../cloud/payments/services.ts'
+import { ApiError } from '../../cloud/http/api-error.ts'
+import type { Chance } from './chance.ts'
+import type { Coverage } from './coverage.ts'
+import type { Room } from './room.ts'
+
+export interface CustomerWorld {
+  room: Room
+  chance: Chance
+  coverage: Coverage
+  /** The cloud, while it is up. */
+  cloud(): CommerceServices | undefined
+  sleep(ms: number): Promise<void>
+  /** An error that is no answer: a simulated crash, or a defect. */
+  report(error: unknown): void
+  /** Whether people still come in. */
+  isOpen(): boolean
+}
+
+/** An answer from the cloud: a value, an error of the API, or nothing (it died, or it is down). */
+export type Answer<T> = { kind: 'ok'; value: T } | { kind: 'refused'; code: string } | { kind: 'silence' }
+
+/** Asks the cloud as an HTTP client does: whoever dies meanwhile, no answer comes, and the client gives up in the end. */
+export async function ask<T>(
+  world: CustomerWorld,
+  call: (cloud: CommerceServices) => Promise<T>,
+): Promise<Answer<T>> {
+  const cloud = world.cloud()
+  if (!cloud) return { kind: 'silence' }
+  const answer = call(cloud).then(
+    (value): Answer<T> => ({ kind: 'ok', value }),
+    (error: unknown): Answer<T> => {
+      if (error instanceof ApiError) return { kind: 'refused', code: error.code }
+      world.report(error)
+      return { kind: 'silence' }
+    },
+  )
+  const patience = world.sleep(60_000).then((): Answer<T> => ({ kind: 'silence' }))
+  return Promise.race([answer, patience])
+}
+
+/** Asks again until something answers, or nobody has for long. */
+export async function insist<T>(
+  world: CustomerWorld,
+  call: (cloud: CommerceServices) => Promise<T>,
+): Promise<Answer<T>> {
+  for (let attempt = 0; attempt < 8; attempt++) {
+    const answer = await ask(world, call)
+    if (answer.kind !== 'silence') return answer
+    await world.sleep(world.chance.between(500, 5000))
+  }
+  return { kind: 'silence' }
+}

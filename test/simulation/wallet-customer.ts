@@ -1,0 +1,30 @@
+import { payFromWallet } from '../../cloud/payments/pay.ts'
+import { deposit } from '../../cloud/wallet/deposit.ts'
+import { insist, type CustomerWorld } from './customer-calls.ts'
+
+const METHODS = ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_card_authenticationRequired', null] as const
+
+/** Puts money into a wallet, under one key however often it must be asked for. */
+export async function topUp(world: CustomerWorld, userId: number): Promise<void> {
+  const { chance, coverage } = world
+  const request = {
+    userId,
+    amountCents: chance.between(100, 3000),
+    method: chance.happens(0.6) ? 'pm_card_visa' : chance.pick(METHODS),
+    requestKey: `deposit-${chance.between(1, 1_000_000_000)}`,
+  }
+  const answer = await insist(world, (cloud) => deposit(cloud, request))
+  coverage.hit(`customer deposits: ${answer.kind === 'refused' ? answer.code : answer.kind}`)
+}
+
+/** True where the wallet paid, or something else stands in the way; false where it does not hold enough. */
+export async function debit(
+  world: CustomerWorld,
+  key: { userId: number; orderId: number },
+): Promise<{ isDecided: boolean; ended?: string }> {
+  const answer = await insist(world, (cloud) => payFromWallet(cloud, key))
+  const said = answer.kind === 'refused' ? answer.code : answer.kind
+  world.coverage.hit(`customer debits: ${said}`)
+  if (answer.kind === 'ok') return { isDecided: true }
+  return said === 'insufficient_funds' ? { isDecided: false } : { isDecided: true, ended: `debit ${said}` }
+}
