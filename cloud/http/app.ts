@@ -1,5 +1,5 @@
 import { Hono, type Context } from 'hono'
-import { mountsOf, type Route } from '../../protocol/contract/route.ts'
+import { mountsOf, rateClasses, type Route } from '../../protocol/contract/route.ts'
 import {
   routes,
   type DemoRouteId,
@@ -10,6 +10,7 @@ import { randomHex } from '../../protocol/model/ids.ts'
 import { ApiError } from './api-error.ts'
 import { endpoint, type AnyHandler, type EndpointParts, type RequestState } from './endpoint.ts'
 import type { Handlers } from './handler.ts'
+import { rateHeaders } from './rate-limit.ts'
 import { renderError } from './render-error.ts'
 
 export interface AppOptions extends EndpointParts {
@@ -59,11 +60,18 @@ export function createApp(options: AppOptions): App {
   for (const [path, allowed] of methods)
     app.all(path, (c) => {
       c.header('Allow', allowed.join(', '))
-      throw new ApiError('method_not_allowed')
+      return unserved(c, 'method_not_allowed')
     })
-  app.notFound((c) => answer(c, new ApiError('route_not_found')))
+  app.notFound((c) => unserved(c, 'route_not_found'))
   app.onError((error, c) => answer(c, error))
   return app
+
+  /** No route and so no limit of its own: told is that of pages for everybody, of which this takes nothing. */
+  function unserved(c: Context<RequestState>, code: 'route_not_found' | 'method_not_allowed'): Response {
+    const headers = rateHeaders(runtime.clock, rateClasses.open.requests, 0)
+    for (const [name, value] of Object.entries(headers)) c.header(name, value)
+    return answer(c, new ApiError(code))
+  }
 
   function answer(c: Context<RequestState>, error: unknown): Response {
     const requestId = c.get('requestId')

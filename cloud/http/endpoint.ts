@@ -3,7 +3,7 @@ import { rateClasses, type Route } from '../../protocol/contract/route.ts'
 import type { RouteId } from '../../protocol/contract/routes.ts'
 import { requireHub } from '../credentials/hub-access.ts'
 import type { Credential, IdentityCredential } from '../credentials/credential.ts'
-import type { ResolveCredential } from '../credentials/resolve.ts'
+import type { Authenticated, ResolveCredential } from '../credentials/resolve.ts'
 import type { CloudContext } from '../context.ts'
 import type { Media } from '../media/media.ts'
 import { ApiError } from './api-error.ts'
@@ -45,11 +45,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
   const limit = rateClasses[route.rate]
 
   return async (c: RequestContext): Promise<Response> => {
-    const { credential, missingScope } = await resolveCredential(route.auth, {
-      apiKey: c.req.header('X-API-Key'),
-      authorization: c.req.header('Authorization'),
-      address: c.get('address'),
-    })
+    const { credential, missingScope } = await authenticate(c)
     const spender = limit.by === 'address' ? `address:${c.get('address')}` : credential.id
     if (missingScope !== null) {
       setHeaders(c, rateHeaders(clock, limit.requests, await limiter.used(spender, id)))
@@ -106,6 +102,20 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
     const hasBody = status !== 204 && c.req.raw.method !== 'HEAD'
     if (!hasBody && body instanceof ReadableStream) await body.cancel()
     return c.newResponse(hasBody ? body : null, status as 200, headers)
+  }
+
+  async function authenticate(c: RequestContext): Promise<Authenticated> {
+    try {
+      return await resolveCredential(route.auth, {
+        apiKey: c.req.header('X-API-Key'),
+        authorization: c.req.header('Authorization'),
+        address: c.get('address'),
+      })
+    } catch (error) {
+      // Nobody in particular has called: nobody's allowance is taken from.
+      setHeaders(c, rateHeaders(clock, limit.requests, 0))
+      throw error
+    }
   }
 
   async function takeAllowance(c: RequestContext, caller: string): Promise<void> {

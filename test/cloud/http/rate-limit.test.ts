@@ -6,6 +6,25 @@ import { onEachDatabase } from '../support/database.ts'
 
 const hubs = '/api/v1/owners/hubs'
 
+test('what has no caller or no route says what the limit is, and takes nothing from anybody', async () => {
+  const { call, key } = await testApp()
+  const mine = await key(['hubs:read'])
+  const told = async (method: string, at: string, as?: string) => {
+    const answer = await call(method, at, as === undefined ? {} : { key: as })
+    const { headers } = answer
+    expect(headers.get('RateLimit-Policy')).toBe(`"default";q=${headers.get('X-RateLimit-Limit')};w=60`)
+    expect(headers.get('RateLimit')).toContain(`r=${headers.get('X-RateLimit-Remaining')};`)
+    return [answer.status, headers.get('X-RateLimit-Limit'), headers.get('X-RateLimit-Remaining')]
+  }
+  for (let n = 0; n < 3; n++) {
+    expect(await told('GET', hubs)).toEqual([401, '90', '90'])
+    expect(await told('GET', hubs, 'lk_nobody00_x')).toEqual([401, '90', '90'])
+    expect(await told('GET', '/api/v1/nowhere', mine)).toEqual([404, '360', '360'])
+    expect(await told('DELETE', hubs, mine)).toEqual([405, '360', '360'])
+  }
+  expect(await told('GET', hubs, mine)).toEqual([200, '90', '89'])
+})
+
 test('a key has its allowance per route and minute, and every answer says what is left', async () => {
   const { call, key, runtime } = await testApp()
   const mine = await key(['hubs:read'])
