@@ -8,7 +8,7 @@ const usage = `Usage:
 What was done to hardware, money, prices and credentials: who asked for it, and what came of it. Prints the newest records
 that fit, oldest first, each as JSON on a line of its own.
 --since and --until take an ISO 8601 time. --action takes a whole name (controls.open_bin) or the beginning of names that
-ends in a dot (controls.). --actor: key:PREFIX, identity:SUB, and the like. --limit: 1 to ${10_000}; 100 where it is not given.`
+ends in a dot (controls.). --actor: key:PREFIX, identity:SUB, and the like. --limit: 1 to 10000; 100 where it is not given.`
 
 const STANDARD_LIMIT = 100
 const MAX_LIMIT = 10_000

@@ -28,14 +28,8 @@ export function auditOf({ hubId, body, actor, commandId, result, reason }: Audit
 
 /** As the route that asks for it is called. */
 function actionOf(body: CommandBody): string {
-  switch (body.name) {
-    case 'open_main_door':
-      return 'hubs.request_door_open'
-    case 'open_fridge':
-      return `controls.open_fridge_${body.side}`
-    default:
-      return `controls.${body.name}`
-  }
+  if (body.name === 'open_main_door') return 'hubs.request_door_open'
+  return body.name === 'open_fridge' ? `controls.open_fridge_${body.side}` : `controls.${body.name}`
 }
 
 function objectOf(body: CommandBody): string {

@@ -244,7 +244,7 @@ onEachDatabase('design §2: a count of stock', (open) => {
       .where('product_id', '=', 1)
       .executeTakeFirstOrThrow()
     // I5: 5 were there at the beginning.
-    expect(5 + Number(sums.sum)).toBe(10)
+    expect(5 + sums.sum).toBe(10)
   })
 
   test('what the hub knows better holds from when it has taken the count in', async () => {

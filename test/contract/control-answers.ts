@@ -1,0 +1,26 @@
+import { expect } from 'vitest'
+import type { Act } from '../../simulator/physics/act.ts'
+import type { CallAnswer } from '../cloud/support/app.ts'
+
+/** What tests of controls read out of answers and of the simulator's log. */
+
+export const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/) as string
+
+/** An act in two words: `open_door bin-1`. */
+export const short = ({ device, action }: Act): string => `${action} ${device}`
+
+/** `response_data` of a standard response (O §4.6). */
+export function dataOf(answer: CallAnswer): unknown {
+  expect([answer.status, answer.json]).toEqual([
+    200,
+    {
+      status: 'ok',
+      result: { success: true, status_code: expect.any(Number), response_data: expect.anything() },
+    },
+  ])
+  return (answer.json as { result: { response_data: unknown } }).result.response_data
+}
+
+/** Its `status_code`. */
+export const codeOf = (answer: CallAnswer): unknown =>
+  (answer.json as { result: { status_code: unknown } }).result.status_code
