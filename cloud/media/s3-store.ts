@@ -12,8 +12,8 @@ export interface S3Options {
   secretAccessKey: string
 }
 
-/** What is held in memory of an upload. No part of S3's but the last may be smaller than 5 MiB, and some want equal ones. */
-const PART_BYTES = 8 * 1024 * 1024
+/** What is held in memory of an upload: the smallest part that S3 takes but for the last. Some want equal ones. */
+export const PART_BYTES = 5 * 1024 * 1024
 const TIMEOUT_MS = 60_000
 
 /** A bucket of anything that speaks S3. A file that is larger than one part is uploaded in several. */

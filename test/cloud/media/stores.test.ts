@@ -6,7 +6,7 @@ import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { folderStore } from '../../../cloud/media/folder-store.ts'
 import { openMediaStore } from '../../../cloud/media/open-store.ts'
-import { s3Store } from '../../../cloud/media/s3-store.ts'
+import { PART_BYTES, s3Store } from '../../../cloud/media/s3-store.ts'
 import type { MediaStore } from '../../../cloud/media/store.ts'
 import { emptyFolder, filesIn } from '../support/media.ts'
 import { S3_BUCKET, S3_KEY, S3_REGION, startS3Server, type S3Server } from '../support/s3-server.ts'
@@ -45,7 +45,7 @@ const contentOf = async (stream: ReadableStream<Uint8Array> | null): Promise<Buf
 /** What every store does. */
 function storeContract(name: string, open: () => MediaStore): void {
   describe(`a media store: ${name}`, () => {
-    for (const size of [1, 4096, 8 * MIB - 1, 8 * MIB, 8 * MIB + 1, 21 * MIB])
+    for (const size of [1, 4096, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 21 * MIB])
       test(`gives back what was written: ${size} bytes`, async () => {
         const store = open()
         const key = newKey()
@@ -174,7 +174,7 @@ describe('S3', () => {
   test('has nothing left of all that, neither objects nor uploads, and no request was larger than a part', () => {
     expect([...server.objects.keys()]).toEqual([])
     expect(server.uploads()).toEqual([])
-    expect(server.largestBody).toBe(8 * MIB)
+    expect(server.largestBody).toBe(PART_BYTES)
   })
 
   test('keeps the type of a file, in one piece or in several', async () => {
