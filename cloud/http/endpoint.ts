@@ -200,5 +200,5 @@ type SentAnswer = Omit<Answer, 'body'> & { body: string | ReadableStream | null 
 function bodyOf(route: Route, body: unknown): SentAnswer['body'] {
   if (route.status === 204) return ''
   if (body instanceof ReadableStream || body === null) return body
-  return route.produces ? String(body) : JSON.stringify(body)
+  return route.produces ? (body as string) : JSON.stringify(body)
 }

@@ -123,5 +123,5 @@ export function readManagementConfig(
   if (!hardware || problems.length > 0) return { kind: 'problems', problems }
   const HOST_KEY = settings.HOST_KEY ?? `${settings.STORE}.host-key`
   const task = args.includes('--host-key') ? 'print-host-key' : 'serve'
-  return { kind: 'config', config: { ...settings, HOST_KEY, hardware, manager: SERVICE! }, task }
+  return { kind: 'config', config: { ...settings, HOST_KEY, hardware, manager: SERVICE }, task }
 }

@@ -89,7 +89,7 @@ function judge(attempt: AuthContext, keys: () => readonly AuthorizedKey[]): Auth
 
 /** The same log, with fields on every record. */
 export function childLog(log: Log, fields: object): Log {
-  const with_ = (level: keyof Log) => (own: object, message: string) =>
+  const at = (level: keyof Log) => (own: object, message: string) =>
     log[level]({ ...fields, ...own }, message)
-  return { debug: with_('debug'), info: with_('info'), warn: with_('warn'), error: with_('error') }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }

@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
-import { parseAuthorizedKeys, type AuthorizedKey } from './authorized-keys.ts'
+import { parseAuthorizedKeys, type AuthorizedKeys } from './authorized-keys.ts'
 import { readManagementConfig, type ManagementConfig, type Manager } from './config.ts'
 import { keptHostKey } from './host-key.ts'
 import { defaultLimits } from './limits.ts'
@@ -67,7 +67,7 @@ async function serve(config: ManagementConfig): Promise<void> {
   })
   const server = createSshServer({
     hostKey: hostKey.privateKey,
-    authorizedKeys: () => authorizedKeys(config.AUTHORIZED_KEYS, log),
+    authorizedKeys: () => readKeys(config.AUTHORIZED_KEYS, log).keys,
     execute: (command, isWaiting) => management.execute(command, isWaiting),
     limits: defaultLimits,
     clock,
@@ -77,8 +77,9 @@ async function serve(config: ManagementConfig): Promise<void> {
     throw new Error(reasonOf(error, config))
   })
   management.recover()
-  const keys = authorizedKeys(config.AUTHORIZED_KEYS, log).length
-  log.info({ port, fingerprint: hostKey.fingerprint, keys }, 'the management service runs')
+  const { keys, problems } = readKeys(config.AUTHORIZED_KEYS, log)
+  for (const problem of problems) log.warn({ problem }, 'an authorized key is left out')
+  log.info({ port, fingerprint: hostKey.fingerprint, keys: keys.length }, 'the management service runs')
 
   let stopping = false
   const stop = (why: string): void => {
@@ -98,14 +99,12 @@ async function serve(config: ManagementConfig): Promise<void> {
 }
 
 /** A file that cannot be read lets nobody in. */
-function authorizedKeys(path: string, log: Log): AuthorizedKey[] {
+function readKeys(path: string, log: Log): AuthorizedKeys {
   try {
-    const { keys, problems } = parseAuthorizedKeys(readFileSync(path, 'utf8'))
-    for (const problem of problems) log.warn({ path, problem }, 'an authorized key is left out')
-    return keys
+    return parseAuthorizedKeys(readFileSync(path, 'utf8'))
   } catch (error) {
     log.error({ path, error: String(error) }, 'the authorized keys cannot be read')
-    return []
+    return { keys: [], problems: [] }
   }
 }
 

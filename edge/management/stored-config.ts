@@ -64,9 +64,9 @@ export function storedConfig(path: string): StoredConfig {
 }
 
 function read(db: Database.Database): HubConfig | undefined {
-  const text = db.prepare("SELECT value FROM meta WHERE key = 'config'").pluck().get()
+  const text = db.prepare<[], string>("SELECT value FROM meta WHERE key = 'config'").pluck().get()
   if (text === undefined) return undefined
-  const config = HubConfig.safeParse(JSON.parse(String(text)))
+  const config = HubConfig.safeParse(JSON.parse(text))
   if (!config.success)
     throw new StoreError('the stored configuration is not understood: it is of another version')
   return config.data

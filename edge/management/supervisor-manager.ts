@@ -52,7 +52,7 @@ export function supervisorManager(
             try {
               resolve(JSON.parse(text))
             } catch (error) {
-              reject(error as Error)
+              reject(error)
             }
           })
         },

@@ -74,9 +74,18 @@ function run(command: string, args: readonly string[], input = ''): Ended {
 }
 
 const options = (key: string): string[] => [
-  ...['-F', 'none', '-i', at(key), '-o', 'IdentitiesOnly=yes', '-o', 'IdentityAgent=none'],
-  ...['-o', 'BatchMode=yes', '-o', `UserKnownHostsFile=${at('known_hosts')}`],
-  ...['-o', 'StrictHostKeyChecking=yes', '-o', 'LogLevel=INFO'],
+  '-F',
+  'none',
+  '-i',
+  at(key),
+  ...[
+    'IdentitiesOnly=yes',
+    'IdentityAgent=none',
+    'BatchMode=yes',
+    `UserKnownHostsFile=${at('known_hosts')}`,
+    'StrictHostKeyChecking=yes',
+    'LogLevel=INFO',
+  ].flatMap((option) => ['-o', option]),
 ]
 
 /** As `ssh larder@hub …`. */
@@ -135,13 +144,13 @@ describe('OpenSSH’s own client', () => {
     const file = at('file')
     writeFileSync(file, 'hello')
     const remote = 'larder@127.0.0.1:'
-    const at_ = ['-P', String(port)]
+    const portOption = ['-P', String(port)]
     for (const [command, args] of [
-      ['scp', [...at_, file, `${remote}/tmp/larder-openssh-copied`]],
-      ['scp', ['-O', ...at_, file, `${remote}/tmp/larder-openssh-copied`]],
-      ['scp', [...at_, `${remote}${file}`, at('copied')]],
-      ['scp', ['-O', ...at_, `${remote}${file}`, at('copied')]],
-      ['sftp', [...at_, '-b', '-', 'larder@127.0.0.1']],
+      ['scp', [...portOption, file, `${remote}/tmp/larder-openssh-copied`]],
+      ['scp', ['-O', ...portOption, file, `${remote}/tmp/larder-openssh-copied`]],
+      ['scp', [...portOption, `${remote}${file}`, at('copied')]],
+      ['scp', ['-O', ...portOption, `${remote}${file}`, at('copied')]],
+      ['sftp', [...portOption, '-b', '-', 'larder@127.0.0.1']],
     ] as const) {
       const ended = run(command, [...options('ed25519'), ...args], `get ${file} ${at('copied')}\n`)
       expect([command, args, ended.status === 0]).toEqual([command, args, false])
