@@ -44,6 +44,7 @@ import { startNotices, type Senders } from './notifications/deliver-notices.ts'
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './orders/handlers.ts'
 import { paymentHandlers } from './payments/handlers.ts'
 import type { CardProcessor } from './payments/processor.ts'
+import { sweepOldRows } from './retention.ts'
 import { taskHandlers } from './tasks/handlers.ts'
 import { startWorker, type Worker } from './tasks/workers.ts'
 import { accountHandlers, userHandlers } from './users/handlers.ts'
@@ -176,6 +177,7 @@ export function createCloud(options: CloudOptions): Cloud {
           await purgeIdempotencyKeys(context)
           await purgeRateLimits(context.db, context.runtime.clock)
         }),
+        everyInBackground(context, PURGE_MS, 'old rows', () => sweepOldRows(context)),
         everyInBackground(context, context.settings.sweepMs, 'bins over SSH', () =>
           recoverChanges({ context, remote: options.remote }),
         ),

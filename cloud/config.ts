@@ -149,11 +149,19 @@ const serviceSettings = {
   },
 } satisfies SettingsTable
 
+const DAY_MS = 24 * 3_600_000
 const milliseconds = numberText(1, 30 * 24 * 3_600_000)
 const duration = (standardMs: number, describe: string): Setting<typeof milliseconds> => ({
   schema: milliseconds,
   standard: String(standardMs),
   describe: `${describe} Milliseconds.`,
+})
+
+const wholeDays = numberText(1, 36_500)
+const days = (standardMs: number, describe: string): Setting<typeof wholeDays> => ({
+  schema: wholeDays,
+  standard: String(standardMs / DAY_MS),
+  describe: `${describe} Days.`,
 })
 
 /** The values that the contract marks *config*, by the names of the environment. */
@@ -243,6 +251,14 @@ const ruleSettings = {
     standard: String(defaultSettings.managementCommandMs),
     describe: "How long a command there may take: it stops and starts the hub's service. Milliseconds.",
   },
+  RECORDS_KEPT_DAYS: days(
+    defaultSettings.recordsKeptMs,
+    "Telemetry, finished commands and the processor's events are deleted after this.",
+  ),
+  INCIDENTS_KEPT_DAYS: days(
+    defaultSettings.incidentsKeptMs,
+    'Alarms that are over, dead letters, and epochs that hubs have left are deleted after this. Orders, money, stock and the audit log are kept.',
+  ),
   WEBHOOK_TOLERANCE_MS: duration(defaultSettings.webhookToleranceMs, 'How old a signed webhook may be.'),
   ANNOUNCED_REDEMPTION_MS: duration(
     defaultSettings.announcedRedemptionMs,
@@ -360,6 +376,8 @@ function rulesOf(settings: SettingsOf<typeof ruleSettings>): CloudSettings {
     taskPeriodMs: settings.TASK_PERIOD_MS,
     managementConnectMs: settings.MANAGEMENT_CONNECT_TIMEOUT_MS,
     managementCommandMs: settings.MANAGEMENT_COMMAND_TIMEOUT_MS,
+    recordsKeptMs: settings.RECORDS_KEPT_DAYS * DAY_MS,
+    incidentsKeptMs: settings.INCIDENTS_KEPT_DAYS * DAY_MS,
     webhookToleranceMs: settings.WEBHOOK_TOLERANCE_MS,
     announcedRedemptionMs: settings.ANNOUNCED_REDEMPTION_MS,
     dealImageRequired: settings.DEAL_IMAGE_REQUIRED,

@@ -1,6 +1,7 @@
 const SECOND = 1000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
 
 /** What an operator can set (contract, "config"). Durations are milliseconds, money is cents. */
 export interface CloudSettings {
@@ -41,6 +42,12 @@ export interface CloudSettings {
   /** How long a hub's management service may take to let the cloud in, and how long a command there may take. */
   managementConnectMs: number
   managementCommandMs: number
+  /**
+   * How long rows are kept that only say what was: telemetry, finished commands, events that a processor sent; and what
+   * somebody may still look into: alarms that are over, dead letters, epochs that hubs have left.
+   */
+  recordsKeptMs: number
+  incidentsKeptMs: number
   /** How old a signed webhook may be. */
   webhookToleranceMs: number
   /** How long a redemption that an integrator announced binds a deal's limits (contract §8). */
@@ -78,6 +85,8 @@ export const defaultSettings: CloudSettings = {
   taskPeriodMs: 30 * SECOND,
   managementConnectMs: 10 * SECOND,
   managementCommandMs: 40 * SECOND,
+  recordsKeptMs: 90 * DAY,
+  incidentsKeptMs: 365 * DAY,
   webhookToleranceMs: 300 * SECOND,
   announcedRedemptionMs: 30 * MINUTE,
   dealImageRequired: true,

@@ -65,7 +65,7 @@ export const gateway: CloudMigration = {
       created_at ${int} not null,
       finished_at ${int}
     ) ${end}`,
-    `create index commands_by_hub on commands (hub_id, created_at)`,
+    `create index commands_open on commands (created_at) where state = 'sent'`,
     `create table telemetry (
       hub_id ${int} not null,
       epoch ${text} not null,
@@ -75,7 +75,7 @@ export const gateway: CloudMigration = {
       at ${int} not null,
       primary key (hub_id, epoch, seq)
     ) ${end}`,
-    `create index telemetry_by_age on telemetry (hub_id, at)`,
+    `create index telemetry_by_age on telemetry (at)`,
     `create table alarms (
       id ${id},
       hub_id ${int} not null,
