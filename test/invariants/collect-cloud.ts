@@ -14,6 +14,7 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     payments: of(await q.selectFrom('payments').selectAll().execute()),
     refunds: of(await q.selectFrom('refunds').selectAll().execute()),
   }
+  const hub = await q.selectFrom('hubs').selectAll().where('id', '=', hubId).executeTakeFirstOrThrow()
   const outbox = await q.selectFrom('hub_outboxes').selectAll().where('hub_id', '=', hubId).executeTakeFirst()
   return {
     orders,
@@ -29,6 +30,19 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     facings: await q.selectFrom('facings').selectAll().where('hub_id', '=', hubId).execute(),
     stockLedger: await q.selectFrom('stock_ledger').selectAll().where('hub_id', '=', hubId).execute(),
     outboxPending: outbox ? outbox.last - outbox.base : 0,
+    countsPending: (
+      await q
+        .selectFrom('stock_counts')
+        .select('count_id')
+        .where('hub_id', '=', hubId)
+        .where('settled_at', 'is', null)
+        .execute()
+    ).length,
+    wanted: {
+      accepting_orders: hub.accepting_orders === 1 && hub.hub_status === 'active',
+      disabled_bins: JSON.parse(hub.disabled_bins) as number[],
+      disabled_fridges: JSON.parse(hub.disabled_fridges) as number[],
+    },
     deadLetters: await q.selectFrom('dead_letters').selectAll().where('hub_id', '=', hubId).execute(),
     commands: await q.selectFrom('commands').selectAll().where('hub_id', '=', hubId).execute(),
     alarms: (await q.selectFrom('alarms').select('id').where('hub_id', '=', hubId).execute()).length,
@@ -41,7 +55,11 @@ async function collectDeals(q: Queries, hubId: number) {
   const ofHub = q.selectFrom('deals').select('id').where('hub_id', '=', hubId)
   return {
     redemptions: await q.selectFrom('deal_redemptions').selectAll().where('deal_id', 'in', ofHub).execute(),
-    dealConstraints: await q.selectFrom('deal_constraints').selectAll().where('deal_id', 'in', ofHub).execute(),
+    dealConstraints: await q
+      .selectFrom('deal_constraints')
+      .selectAll()
+      .where('deal_id', 'in', ofHub)
+      .execute(),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { Tables } from '../../cloud/store/schema.ts'
+import type { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { SalesBooks } from './recount.ts'
 
 /**
@@ -53,6 +54,8 @@ export interface HubEvidence {
   pending: number
   deadLetters: readonly unknown[]
   orders: readonly { order_id: number; finished: boolean }[]
+  /** What it has been told to serve with; null where it never was. */
+  config: Pick<HubConfig, 'accepting_orders' | 'disabled_bins' | 'disabled_fridges'> | null
 }
 
 export interface CloudEvidence {
@@ -72,6 +75,10 @@ export interface CloudEvidence {
   facings: readonly Selectable<Tables['facings']>[]
   stockLedger: readonly Selectable<Tables['stock_ledger']>[]
   outboxPending: number
+  /** Counts of stock that the hub has not confirmed. */
+  countsPending: number
+  /** The hub's desired state. */
+  wanted: { accepting_orders: boolean; disabled_bins: number[]; disabled_fridges: number[] }
   deadLetters: readonly unknown[]
   commands: readonly Selectable<Tables['commands']>[]
   alarms: number

@@ -1,7 +1,9 @@
 import BetterSqlite3 from 'better-sqlite3'
+import { insertLayout } from '../../cloud/demo/hub-layout.ts'
 import { openDatabase, type Queries } from '../../cloud/store/database.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
-import { stockedFacings } from './hardware.ts'
+import { insertDeals } from './deals.ts'
+import { simulatedHardware, stockedFacings } from './hardware.ts'
 import { EPOCH } from './scheduler.ts'
 
 export const CUSTOMERS = 6
@@ -45,6 +47,8 @@ async function makeTemplate(): Promise<Buffer> {
     })
     .execute()
   await insertAssortment(q)
+  await db.transact((tx) => insertLayout(tx, HUB, simulatedHardware))
+  await insertDeals(db)
   for (let user = 1; user <= CUSTOMERS; user++)
     await q
       .insertInto('users')

@@ -107,6 +107,7 @@ function report(coverage: Coverage): void {
     ['orders ended', 'order ended '],
     ['motions', 'motion '],
     ['refunds', 'refund '],
+    ['redemptions', 'redemption '],
     ['commands', 'command '],
     ['customers', 'customer '],
   ] as const)

@@ -168,5 +168,7 @@ function note(evidence: Evidence, coverage: Coverage): void {
   for (const order of evidence.cloud.orders) coverage.hit(`order ended ${order.processing_status}`)
   for (const motion of evidence.world.motions) coverage.hit(`motion ${motion.action}`)
   for (const refund of evidence.cloud.refunds) coverage.hit(`refund ${refund.reason} ${refund.status}`)
+  for (const { deal_id, status } of evidence.cloud.redemptions)
+    coverage.hit(`redemption of deal ${deal_id} ${status}`)
   coverage.hit('stale commands seen', evidence.staleCommands.size)
 }
