@@ -1,12 +1,14 @@
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { expect, onTestFinished, vi } from 'vitest'
 import { createCloud, type Cloud } from '../../cloud/cloud.ts'
 import { issueApiKey } from '../../cloud/credentials/api-keys.ts'
 import { identityVerifier } from '../../cloud/credentials/identity-token.ts'
 import { folderStore } from '../../cloud/media/folder-store.ts'
 import { logSender } from '../../cloud/notifications/log-sender.ts'
 import { createSandbox } from '../../cloud/payments/sandbox/sandbox.ts'
+import type { CloudDatabase } from '../../cloud/store/database.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
 import type { CallAnswer } from '../cloud/support/app.ts'
@@ -47,6 +49,8 @@ export async function openService(open: OpenDatabase): Promise<Service> {
   await register(shop.context.db)
   const { context } = shop
   const { db, runtime } = context
+  latest = db
+  onTestFinished(() => (latest === db ? filesGone(db) : undefined))
   await db.kysely.updateTable('hub_sessions').set({ is_connected: 0 }).execute()
   const issuer = await testIssuer(runtime)
   const folder = await logFolder()
@@ -89,7 +93,12 @@ export async function openService(open: OpenDatabase): Promise<Service> {
     })
   const send: Service['send'] = async (method, path, headers, body) => {
     const answer = await cloud.app.request(path, { method, headers, ...(body !== undefined && { body }) })
-    return { status: answer.status, headers: answer.headers, json: await answer.json() }
+    const text = await answer.text()
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      json: text === '' ? undefined : JSON.parse(text),
+    }
   }
   const sendJson = (method: string, path: string, headers: Record<string, string>, body?: object) =>
     body === undefined
@@ -108,3 +117,13 @@ export async function openService(open: OpenDatabase): Promise<Service> {
       sendJson(method, path, { Authorization: `Bearer ${await tokenOf(name)}` }, body),
   }
 }
+
+/** A test may open one after the other; the one before is closed then. */
+let latest: CloudDatabase | undefined
+
+/** What a request set off may outlive it: the files that it replaced are removed before the database is closed. */
+const filesGone = (db: CloudDatabase): Promise<void> =>
+  vi.waitFor(async () => {
+    const removed = await db.kysely.selectFrom('media').select('key').where('state', '=', 'removed').execute()
+    expect(removed).toEqual([])
+  })

@@ -109,3 +109,59 @@ test('GET user shows the user with its hub, the selected before the default one'
   await context.db.kysely.updateTable('users').set({ selected_hub_id: 2 }).execute()
   expect((await call('GET', '/users/user', { token })).json).toMatchObject({ hub: { id: 2 } })
 })
+
+test('the deprecated creation says whether the user is new', async () => {
+  const { call, issuer } = await testApp()
+  const token = await issuer.token()
+  const body = { email: 'ada@example.org', first_name: 'Ada' }
+  const first = await call('POST', '/users/user', { token, body })
+  expect([first.status, first.json]).toEqual([
+    201,
+    expect.objectContaining({ user_id: 1, first_name: 'Ada' }),
+  ])
+  const second = await call('POST', '/users/user', { token, body: { ...body, first_name: 'Eve' } })
+  expect([second.status, second.json]).toEqual([200, first.json])
+  expect(
+    (await call('POST', '/users/user', { token: await issuer.token({ sub: 'x' }), body: {} })).status,
+  ).toBe(422)
+})
+
+test('a bootstrap notes the device that it comes from, and nothing else of a user who is there', async () => {
+  const { call, issuer, context } = await testApp()
+  const token = await issuer.token()
+  for (const device_uuid of ['phone', 'tablet', undefined])
+    await call('POST', bootstrap, {
+      token,
+      body: { email: 'ada@example.org', first_name: device_uuid, device_uuid },
+    })
+  expect(await context.db.kysely.selectFrom('users').select(['first_name', 'device_uuid']).execute()).toEqual(
+    [{ first_name: 'phone', device_uuid: 'tablet' }],
+  )
+})
+
+test('whether a user exists is asked by phone number or e-mail, in any spelling of it', async () => {
+  const { call, issuer } = await testApp()
+  const body = { email: 'Ada@Example.org', phone_number: '+14155550100' }
+  await call('POST', bootstrap, { token: await issuer.token(), body })
+  const ask = async (path: string, token?: string) =>
+    (await call('GET', `/users/user/exists${path}`, token === undefined ? {} : { token })).json
+  expect(await ask('/phone?phone_number=%2B14155550100')).toEqual({ exists: true })
+  expect(await ask('/phone?phone_number=+14155550100')).toEqual({ exists: true })
+  expect(await ask('/phone?phone_number=%2B14155550199')).toEqual({ exists: false })
+  expect(await ask('/email?email=ADA@example.ORG')).toEqual({ exists: true })
+  expect(await ask('/email?email=eve@example.org')).toEqual({ exists: false })
+  const stranger = await issuer.token({ sub: 'eve' })
+  expect(await ask('?phone_number=%2B14155550100', stranger)).toEqual({ exists: true, user_id: 1 })
+  expect(await ask('?phone_number=%2B14155550199', stranger)).toEqual({ exists: false, user_id: null })
+  for (const path of ['/phone?phone_number=4155550100', '/email?email=ada', '/phone', '/email'])
+    expect((await call('GET', `/users/user/exists${path}`)).status).toBe(422)
+})
+
+test('whoever asks without a credential is heard ten times a minute by address', async () => {
+  const { call, runtime } = await testApp()
+  const ask = async () => (await call('GET', '/users/user/exists/email?email=ada@example.org')).status
+  for (let count = 0; count < 10; count += 1) expect(await ask()).toBe(200)
+  expect(await ask()).toBe(429)
+  runtime.advance(60_000)
+  expect(await ask()).toBe(200)
+})
