@@ -89,7 +89,11 @@ const serviceSettings = {
       'Where images and videos are kept: file:PATH, a folder that all processes see, or s3://BUCKET[/PREFIX]?endpoint=URL&region=REGION, by default of AWS in us-east-1. Default: file:<DATA_DIR>/media.',
   },
   AWS_ACCESS_KEY_ID: { schema: z.string().min(1).optional(), describe: 'Key of an s3: MEDIA_URL.' },
-  AWS_SECRET_ACCESS_KEY: { schema: z.string().min(1).optional(), describe: 'Secret of an s3: MEDIA_URL.' },
+  AWS_SECRET_ACCESS_KEY: {
+    secret: true,
+    schema: z.string().min(1).optional(),
+    describe: 'Secret of an s3: MEDIA_URL.',
+  },
   MEDIA_SECRET: {
     secret: true,
     schema: z.string().min(32, 'must have at least 32 characters').optional(),
@@ -293,9 +297,8 @@ export type CloudConfig = SettingsOf<typeof serviceSettings> & {
 export const databaseUrlOf = (settings: SettingsOf<typeof storeSettings>): string =>
   settings.DATABASE_URL ?? `sqlite:${join(settings.DATA_DIR, 'larder.sqlite')}`
 
-/** The folder is below that of the data, wherever the service was started. */
-const mediaUrlOf = (settings: SettingsOf<typeof serviceSettings>): string =>
-  settings.MEDIA_URL ?? `file:${join(settings.DATA_DIR, 'media')}`
+/** A folder below that of the data. */
+export const defaultMediaUrl = (dataDir: string): string => `file:${join(dataDir, 'media')}`
 
 export const managementKeyOf = (
   settings: SettingsOf<Pick<typeof cloudSettings, 'DATA_DIR' | 'MANAGEMENT_KEY'>>,
@@ -318,7 +321,7 @@ export function readCloudConfig(
     config: {
       ...settings,
       databaseUrl: databaseUrlOf(settings),
-      mediaUrl: mediaUrlOf(settings),
+      mediaUrl: settings.MEDIA_URL ?? defaultMediaUrl(settings.DATA_DIR),
       rules: rulesOf(settings),
       shown: shownOf(settings),
     },

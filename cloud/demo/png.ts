@@ -6,7 +6,7 @@ export type Colour = readonly [red: number, green: number, blue: number]
 export interface Picture {
   width: number
   height: number
-  colourAt(x: number, y: number): Colour
+  colourAt: (x: number, y: number) => Colour
 }
 
 /** A picture as a PNG file (PNG specification, third edition: §5 chunks, §11.2 critical ones). */

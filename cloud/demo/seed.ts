@@ -3,8 +3,17 @@ import { dirname } from 'node:path'
 import { z } from 'zod'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { helpText, readSettings, type SettingsTable } from '../../protocol/model/program-settings.ts'
+import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../protocol/model/log.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { defaultMediaUrl } from '../config.ts'
+import type { CloudContext } from '../context.ts'
+import { createMedia, type Media } from '../media/media.ts'
+import { openMediaStore } from '../media/open-store.ts'
+import { mediaSigner } from '../media/signed-address.ts'
+import { defaultSettings } from '../settings.ts'
 import { openDatabase } from '../store/database.ts'
+import { seedBanners } from './banners.ts'
 import { seedDemo } from './seed-database.ts'
 
 const table = {
@@ -12,6 +21,11 @@ const table = {
     schema: z.string().regex(/^(sqlite:|postgres(ql)?:)/, 'must begin with sqlite: or postgres:'),
     describe: 'The empty database to fill: sqlite:PATH or postgres://…',
     standard: 'sqlite:data/cloud/larder.sqlite',
+  },
+  DATA_DIR: {
+    schema: z.string().min(1),
+    describe: 'The folder of the cloud’s data, where it keeps images too.',
+    standard: 'data/cloud',
   },
   HARDWARE: {
     schema: z.string().min(1).optional(),
@@ -35,15 +49,29 @@ async function main(): Promise<void> {
     process.exitCode = 1
     return
   }
-  const { DATABASE_URL: url, HARDWARE: file } = read.settings
+  const { DATABASE_URL: url, DATA_DIR: dataDir, HARDWARE: file } = read.settings
   const hardware =
     file === undefined ? undefined : HardwareDescription.parse(JSON.parse(readFileSync(file, 'utf8')))
   if (/^sqlite:[^:]/.test(url)) mkdirSync(dirname(url.slice('sqlite:'.length)), { recursive: true })
   const db = openDatabase({ url })
   try {
     await db.migrate()
-    process.stdout.write(`${JSON.stringify(await seedDemo(db, systemRuntime(), hardware), null, 2)}\n`)
+    const runtime = systemRuntime()
+    const data = await seedDemo(db, runtime, hardware)
+    const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+    await seedBanners(context, mediaIn(dataDir, context), data.hubs[0]!.hub_id)
+    process.stdout.write(`${JSON.stringify(data, null, 2)}\n`)
   } finally {
     await db.close()
   }
+}
+
+/** Where the cloud looks for its files by default. Addresses are its own business: nobody is told one here. */
+function mediaIn(dataDir: string, context: CloudContext): Media {
+  const { clock } = context.runtime
+  return createMedia({
+    context,
+    store: openMediaStore(defaultMediaUrl(dataDir), { accessKeyId: undefined, secretAccessKey: undefined }),
+    signer: mediaSigner({ baseUrl: '', secret: '', lifetimeMs: context.settings.fileAddressMs, clock }),
+  })
 }

@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import type { ReadableStream } from 'node:stream/web'
 import type { HttpBindings } from '@hono/node-server'
 import type { Context } from 'hono'
 import type { Form } from '../../protocol/contract/form.ts'
@@ -18,5 +17,4 @@ export function formRequestOf(c: Context, form: Form): FormRequest {
   }
 }
 
-const bodyOf = (request: Request): Readable | null =>
-  request.body ? Readable.fromWeb(request.body as ReadableStream) : null
+const bodyOf = (request: Request): Readable | null => (request.body ? Readable.fromWeb(request.body) : null)

@@ -73,7 +73,7 @@ export function validateForm(
     isList ? listOf(texts, name) : texts.getAll(name).at(-1),
   )
   for (const [name, value] of Object.entries(values))
-    if (isJsonField(form.fields.shape[name]!)) values[name] = decodeJson(value as string, isOwner, [name])
+    if (isJsonField(form.fields.shape[name])) values[name] = decodeJson(value as string, isOwner, [name])
   const found: ValidationItem[] = []
   const fields = check('body', form.fields, values, found)
   refuseWhere(route, [...found, ...items])

@@ -14,7 +14,9 @@ export function fileHandlers(
   signer: MediaSigner,
 ): Handlers<keyof typeof fileRoutes> {
   return {
-    async 'root.files'({ params: { path: key }, query: { expires, signature }, header }) {
+    async 'root.files'(input) {
+      const { path: key } = input.params
+      const { expires, signature } = input.query
       const until = signer.check(key, { expires, signature })
       if (until === null)
         throw new ApiError('forbidden', 'The address of the file is not signed, or has expired.')
@@ -35,7 +37,11 @@ export function fileHandlers(
         'Cross-Origin-Resource-Policy': 'cross-origin',
       }
       const selection = selectBytes(
-        { range: header('Range'), ifRange: header('If-Range'), ifNoneMatch: header('If-None-Match') },
+        {
+          range: input.header('Range'),
+          ifRange: input.header('If-Range'),
+          ifNoneMatch: input.header('If-None-Match'),
+        },
         { size, etag },
       )
       if (selection.kind === 'not-modified') return reply(null, { status: 304, headers: common })

@@ -53,6 +53,8 @@ export const cloudEnvironment = (settings: DemoSettings, places: DemoPlaces, add
   DATABASE_URL: addresses.databaseUrl,
   MQTT_PORT: String(settings.MQTT_PORT),
   MQTT_URL: '',
+  MEDIA_URL: '',
+  MEDIA_SECRET: '',
   PAYMENTS_URL: 'sandbox:',
   IDENTITY_ISSUER: '',
   MANAGEMENT_KEY: places.managementKey,

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { readForm, type ReceivedForm } from '../../../cloud/http/read-form.ts'
@@ -41,9 +41,9 @@ interface Bench {
   clock: VirtualClock
   db: CloudDatabase
   /** Reads a form that came in chunks. */
-  read(body: Readable | null, contentType?: string, contentLength?: number): Promise<ReceivedForm>
+  read: (body: Readable | null, contentType?: string, contentLength?: number) => Promise<ReceivedForm>
   /** The same, made by a client. */
-  send(...parts: Part[]): Promise<ReceivedForm>
+  send: (...parts: Part[]) => Promise<ReceivedForm>
 }
 
 function bench(db: CloudDatabase): Bench {
@@ -258,7 +258,7 @@ onEachDatabase('a multipart form', (open) => {
       const stalled = refusal(it.read(silent, contentType))
       silent.push(bytes.subarray(0, 6000))
       await expect.poll(() => it.db.kysely.selectFrom('media').selectAll().execute()).toHaveLength(1)
-      await it.clock.advance(59_000)
+      it.clock.advance(59_000)
       expect(silent.destroyed).toBe(false)
       it.clock.advance(1001)
       expect((await stalled).code).toBe('validation_error')

@@ -172,7 +172,7 @@ onEachDatabase('maintenance reports', (open) => {
     ],
     [
       'eleven files',
-      [formData(), ...(Array(10).fill(['media', fileOf(png, 'x.png')]) as FormPart[])],
+      [formData(), ...Array.from({ length: 10 }, (): FormPart => ['media', fileOf(png, 'x.png')])],
       'validation_error',
       422,
     ],

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { HEAD_BYTES, mediaTypeOf, mediaTypes } from '../../../cloud/media/media-type.ts'
 import * as samples from '../support/media-samples.ts'

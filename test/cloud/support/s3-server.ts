@@ -70,7 +70,7 @@ export async function startS3Server(): Promise<S3Server> {
     const upload = uploadId === null ? undefined : uploads.get(uploadId)
     if (uploadId !== null && upload?.key !== key) return refuse(404, 'NoSuchUpload')
 
-    switch (request.method) {
+    switch (request.method ?? '') {
       case 'GET': {
         if (query.has('uploads')) return answer(200, listing(query.get('prefix') ?? ''))
         const object = objects.get(key)

@@ -1,0 +1,53 @@
+import type { CloudContext } from '../context.ts'
+import type { Media } from '../media/media.ts'
+import { encodePng, type Colour } from './png.ts'
+
+const WIDTH = 320
+const HEIGHT = 120
+
+interface DemoBanner {
+  name: string
+  from: Colour
+  to: Colour
+}
+
+const demoBanners: readonly DemoBanner[] = [
+  { name: 'Breakfast before the train', from: [250, 170, 60], to: [200, 60, 40] },
+  { name: 'Cold drinks, all day', from: [60, 180, 230], to: [20, 60, 140] },
+  { name: 'Two for one on Fridays', from: [120, 200, 90], to: [20, 110, 70] },
+]
+
+/** Gives a hub its banners, with pictures in the media store. */
+export async function seedBanners(
+  { db, runtime }: Pick<CloudContext, 'db' | 'runtime'>,
+  media: Media,
+  hubId: number,
+): Promise<void> {
+  for (const [index, { name, from, to }] of demoBanners.entries()) {
+    const picture = encodePng({ width: WIDTH, height: HEIGHT, colourAt: (x, y) => shade(from, to, x, y) })
+    const { key } = await media.store({
+      folder: 'banners',
+      number: undefined,
+      type: { kind: 'image', mimeType: 'image/png', extension: 'png' },
+      content: once(picture),
+    })
+    await db.transact(async (tx) => {
+      await media.keep(tx, [key])
+      await tx.q
+        .insertInto('banners')
+        .values({ hub_id: hubId, name, order_by: index + 1, image_key: key, created_at: runtime.clock.now() })
+        .execute()
+    })
+  }
+}
+
+/** From one colour at the top left to another at the bottom right, in steps. */
+function shade(from: Colour, to: Colour, x: number, y: number): Colour {
+  const share = Math.round(8 * (x / WIDTH + y / HEIGHT)) / 16
+  const mixed = from.map((value, index) => Math.round(value + (to[index]! - value) * share))
+  return [mixed[0]!, mixed[1]!, mixed[2]!]
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield await Promise.resolve(bytes)
+}
