@@ -1,4 +1,5 @@
 import type BetterSqlite3 from 'better-sqlite3'
+import { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { HubEvidence } from './evidence.ts'
 
 /** Reads a hub's books from its journal (an open database, or one opened read-only beside the running service). */
@@ -11,7 +12,9 @@ export function collectHub(db: BetterSqlite3.Database): HubEvidence {
     )
     .get()
   const held = db.prepare<[], number>('SELECT count(*) FROM held_entries').pluck().get() ?? 0
+  const config = db.prepare<[], string>("SELECT value FROM meta WHERE key = 'config'").pluck().get()
   return {
+    config: config === undefined ? null : HubConfig.parse(JSON.parse(config)),
     stock: all(`SELECT ${place} AS location, product_id, quantity FROM facings`),
     ledger: all(`SELECT ${place} AS location, delta, cause_id, kind FROM stock_ledger ORDER BY number`),
     unsettled: all<{ operation_id: string; device: string; shelf: number | null; row: number | null }>(

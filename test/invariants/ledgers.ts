@@ -10,6 +10,11 @@ export function nothingReportedIsLost({ hub, cloud, alarmsSent }: Evidence): Vio
   if (alarmsSent !== undefined && alarmsSent !== cloud.alarms)
     say(`the hub reported ${alarmsSent} alarms, the cloud has taken down ${cloud.alarms}`)
   if (cloud.outboxPending > 0) say(`${cloud.outboxPending} entries of the cloud were never acknowledged`)
+  if (cloud.countsPending > 0) say(`${cloud.countsPending} counts of the cloud were never confirmed`)
+  const { accepting_orders, disabled_bins, disabled_fridges } = hub.config ?? {}
+  const held = JSON.stringify({ accepting_orders, disabled_bins, disabled_fridges })
+  if (held !== JSON.stringify(cloud.wanted))
+    say(`the hub serves with ${held}, the cloud wants ${JSON.stringify(cloud.wanted)}`)
   const mirrored = new Map<string, number>()
   for (const row of cloud.stockLedger) {
     const key = `${row.cause_id} ${row.cabinet}-${row.shelf}-${row.row}`

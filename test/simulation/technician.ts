@@ -1,3 +1,7 @@
+import { countStock } from '../../cloud/catalogue/stock-counts.ts'
+import { configure, withNumber, type Configuration } from '../../cloud/controls/configuration.ts'
+import type { CommerceServices } from '../../cloud/payments/services.ts'
+import { fridgeSides } from '../../protocol/model/hardware.ts'
 import type { CommandBody } from '../../protocol/mqtt/command.ts'
 import type { Chance } from './chance.ts'
 import type { CloudNode } from './cloud-node.ts'
@@ -26,39 +30,97 @@ export async function meddle(world: TechnicianWorld): Promise<void> {
   while (world.isStormy()) {
     await world.sleep(chance.between(1000, 25_000))
     if (chance.happens(0.15)) {
+      await reconfigure(world, chance.pick(CHANGES))
+      // A hub that is closed for long is one where nothing happens.
+      if (chance.happens(0.8)) await world.sleep(chance.between(500, 12_000))
+      await reconfigure(world, () => SERVING)
+    } else if (chance.happens(0.15)) {
       const outcome = hub.hub?.core.unlockDoor(
         chance.pick(['main', 'fridge_1_left']),
         chance.between(1000, 20_000),
       )
       coverage.hit(`technician unlocks ${outcome?.ok}`)
     } else {
-      const name = chance.pick(['open_bin', 'close_bin', 'raise_bin', 'lower_bin', 'get_bin_status'] as const)
-      await command(world, { name, bin: chance.between(1, 2) })
+      await command(world, chance.pick(COMMANDS)(chance))
     }
   }
 }
 
-async function command(world: TechnicianWorld, body: CommandBody): Promise<string> {
-  const services = world.cloud.services
+const COMMANDS: readonly ((chance: Chance) => CommandBody)[] = [
+  ...(['open_bin', 'close_bin', 'raise_bin', 'lower_bin', 'get_bin_status', 'reconnect_bin'] as const).map(
+    (name) => (chance: Chance) => ({ name, bin: chance.between(1, 2) }),
+  ),
+  (chance) => ({ name: 'cycle_bin', bin: chance.between(1, 2), cycles: chance.between(1, 4) }),
+  (chance) => ({ name: 'open_fridge', fridge: 1, side: chance.pick(fridgeSides) }),
+  () => ({ name: 'close_fridge', fridge: 1 }),
+  () => ({ name: 'reconnect_fridge', fridge: 1 }),
+  () => ({ name: 'open_main_door' }),
+]
+
+const SERVING: Configuration = { acceptingOrders: true, disabledBins: [], disabledFridges: [] }
+
+const CHANGES: readonly ((before: Configuration) => Configuration)[] = [
+  (before) => ({ ...before, acceptingOrders: !before.acceptingOrders }),
+  (before) => ({ ...before, disabledFridges: before.disabledFridges.length > 0 ? [] : [1] }),
+  ...[1, 2].map((bin) => (before: Configuration) => ({
+    ...before,
+    disabledBins: withNumber(before.disabledBins, bin, !before.disabledBins.includes(bin)),
+  })),
+]
+
+/** Asks the cloud for something, and gives up where no answer comes: it, or its process, may die meanwhile. */
+async function ask(
+  world: TechnicianWorld,
+  name: string,
+  work: (cloud: CommerceServices) => Promise<string>,
+): Promise<string> {
+  const { services } = world.cloud
   if (!services) return 'no cloud'
-  const answer = services.commands.send({ hubId: HUB, body, actor: 'technician' }).then(
-    ({ kind }) => kind as string,
-    (error: unknown) => {
-      world.scheduler.report(error, NOBODY)
-      return 'silence'
-    },
-  )
+  const answer = work(services).catch((error: unknown) => {
+    world.scheduler.report(error, NOBODY)
+    return 'silence'
+  })
   const outcome = await Promise.race([answer, world.sleep(60_000).then(() => 'silence')])
-  world.coverage.hit(`command ${body.name} ${outcome}`)
+  world.coverage.hit(`${name} ${outcome}`)
   return outcome
 }
+
+const command = (world: TechnicianWorld, body: CommandBody): Promise<string> =>
+  ask(world, `command ${body.name}`, async ({ commands }) => {
+    const { kind } = await commands.send({ hubId: HUB, body, actor: 'technician' })
+    return kind
+  })
+
+const reconfigure = (
+  world: TechnicianWorld,
+  change: (before: Configuration) => Configuration,
+): Promise<string> =>
+  ask(world, 'technician configures', async ({ context }) => {
+    const { applied } = await configure(context, {
+      hubId: HUB,
+      actor: 'technician',
+      action: 'controls.configure',
+      object: 'hub',
+      change,
+      isShown: () => true,
+    })
+    return applied ? 'applied' : 'accepted'
+  })
+
+/** A product that stands in one place, counted from afar. */
+const countFromAfar = (world: TechnicianWorld, productId: number, quantity: number): Promise<string> =>
+  ask(world, 'owner counts', async ({ context }) => {
+    await context.db.transact((tx) => countStock(tx, context, { hubId: HUB, productId, quantity }))
+    return 'ok'
+  })
 
 /** Reports of crashes are for their own lives; any other error is a defect. */
 const NOBODY = { name: 'technician', alive: true, onCrash() {} }
 
 /** When all is calm again, somebody comes: empties the bins, closes the doors, counts where the hub is in doubt. */
 export async function putInOrder(world: TechnicianWorld): Promise<void> {
-  const { room, hub } = world
+  const { room, hub, chance } = world
+  await reconfigure(world, () => SERVING)
   for (const { door, open } of room.hub.state().doors)
     if (open) room.hub.act({ action: 'close_door', target: door })
   for (let round = 0; round < 6; round++) {
@@ -86,9 +148,14 @@ export async function putInOrder(world: TechnicianWorld): Promise<void> {
     const location = { cabinet, shelf, row }
     if (!doubtful.has(key(location))) continue
     const truth = room.hub.state().rows.find((one) => key(one) === key(location))!
-    const outcome = hub.hub?.core.count(location, truth.units)
-    world.coverage.hit(`technician counts ${outcome?.ok}`)
+    const isAlone = stockedFacings.filter(({ product_id }) => product_id === facing.product_id).length === 1
+    if (isAlone && chance.happens(0.5)) await countFromAfar(world, facing.product_id, truth.units)
+    else {
+      const outcome = hub.hub?.core.count(location, truth.units)
+      world.coverage.hit(`technician counts ${outcome?.ok}`)
+    }
   }
+  await world.sleep(20_000)
   for (const { operation_id } of hub.hub?.core.unknownOperations() ?? []) {
     const happened = room.hub.actuations().some((act) => act.operation_id === operation_id)
     hub.hub?.core.settle(operation_id, happened)
