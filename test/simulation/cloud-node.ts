@@ -131,6 +131,11 @@ export class CloudNode {
     })
   }
 
+  /** An operator writes another time zone into the hub's row. */
+  moveHub(timezone: string): void {
+    this.#books.prepare('UPDATE hubs SET timezone = ?').run(timezone)
+  }
+
   /** The processor's own machinery: it delivers its events to whatever cloud is up. */
   startProcessor(): void {
     const { scheduler, chance } = this.#parts

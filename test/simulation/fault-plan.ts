@@ -32,6 +32,9 @@ const TARGETS: Record<string, readonly string[]> = {
   device: ['bin-1', 'cabinet-1'],
 }
 
+/** Far enough apart for sales of one moment to fall on different days. */
+const TIME_ZONES = ['America/Chicago', 'Asia/Kathmandu', 'Pacific/Kiritimati'] as const
+
 /** Everything that goes wrong, with how often it does so relative to the rest. */
 const blows: Record<string, { weight: number; strike: Blow }> = {
   'hardware fault': { weight: 10, strike: hardwareFault },
@@ -47,6 +50,10 @@ const blows: Record<string, { weight: number; strike: Blow }> = {
   'wrong clock': { weight: 2, strike: ({ hub, chance }) => hub.shiftWall(wrongClock(chance)) },
   'full disk': { weight: 1, strike: fullDisk },
   'processor trouble': { weight: 2, strike: processorTrouble },
+  'hub in another time zone': {
+    weight: 1,
+    strike: ({ cloud, chance }) => cloud.moveHub(chance.pick(TIME_ZONES)),
+  },
   'store copied': { weight: 1, strike: ({ hub }) => hub.backUp() },
   'store restored': { weight: 0.5, strike: restoreStore },
   'store lost': { weight: 0.3, strike: loseStore },
