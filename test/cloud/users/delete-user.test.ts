@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../protocol/model/order-status.ts'
 import { deleteUser } from '../../../cloud/users/delete-user.ts'
+import { pay } from '../../../cloud/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../cloud/payments/processor.ts'
-import type { CommerceServices } from '../../../cloud/payments/services.ts'
 import { errorOf } from '../support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../support/database.ts'
 import { testMedia } from '../support/media.ts'
@@ -28,7 +28,7 @@ async function ada(open: OpenDatabase) {
     ...service,
     q,
     /** A cart with a unit of product 1; paid, if so wished. */
-    async order(method?: string): Promise<number> {
+    order: async (method?: string): Promise<number> => {
       const { json } = await customer('ada', 'POST', '/users/1/orders?hub_id=1')
       const { order_id } = json as { order_id: number }
       await customer('ada', 'PUT', `/users/1/orders/${order_id}/order_item?hub_id=1`, {
@@ -136,8 +136,7 @@ onEachDatabase('deleting a user', (open) => {
     })
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1 })
-    const { pay } = await import('../../../cloud/payments/pay.ts')
-    await pay(shop.services as CommerceServices, {
+    await pay(shop.services, {
       userId,
       orderId,
       method: 'pm_card_authenticationRequired',

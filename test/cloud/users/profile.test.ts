@@ -130,7 +130,7 @@ onEachDatabase('a profile', (open) => {
         body: form,
       })
       const answer = await cloud.app.request(request)
-      return { status: answer.status, headers: answer.headers, json: (await answer.json()) as unknown }
+      return { status: answer.status, headers: answer.headers, json: await answer.json() }
     }
     const gif = Buffer.from('R0lGODlhAQABAIAAAP///wAAACH5BAAAAAAALAAAAAABAAEAAAICRAEAOw==', 'base64')
     const first = await upload(gif, 'me.png')
