@@ -9,6 +9,7 @@ import { folderStore } from '../../cloud/media/folder-store.ts'
 import { logSender } from '../../cloud/notifications/log-sender.ts'
 import { createSandbox } from '../../cloud/payments/sandbox/sandbox.ts'
 import type { CloudDatabase } from '../../cloud/store/database.ts'
+import { HubHealth } from '../../protocol/mqtt/session.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
 import type { CallAnswer } from '../cloud/support/app.ts'
@@ -17,11 +18,14 @@ import type { OpenDatabase } from '../cloud/support/database.ts'
 import { MEDIA_SECRET, mediaFolder } from '../cloud/support/media.ts'
 import { openShop, type Shop } from '../cloud/support/shop.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from '../cloud/support/tokens.ts'
+import { scriptedHub } from './scripted-hub.ts'
 
 /** The whole service over a shop (hub 1, heard now, its connection gone), with every answer checked by its schema. */
 export interface Service {
   shop: Shop
   cloud: Cloud
+  /** The hub's connection is there, and the hub executes every command at once (`scripted-hub.ts`). */
+  connectHub: () => Promise<void>
   webhookSecret: string
   /** With one file in it, `cloud.log`. */
   logFolder: string
@@ -55,9 +59,10 @@ export async function openService(open: OpenDatabase): Promise<Service> {
   const issuer = await testIssuer(runtime)
   const folder = await logFolder()
   const webhookSecret = 'a secret of the processor'
+  const hub = scriptedHub()
   const cloud = createCloud({
     context,
-    openTransport: () => ({ publish: () => Promise.resolve(false), close() {} }),
+    openTransport: hub.openTransport,
     processId: 'test',
     processor: createSandbox({ db, runtime }),
     webhookSecret,
@@ -107,6 +112,16 @@ export async function openService(open: OpenDatabase): Promise<Service> {
   return {
     shop,
     cloud,
+    async connectHub() {
+      cloud.gateway.start()
+      const { session, health } = await db.kysely
+        .updateTable('hub_sessions')
+        .set({ is_connected: 1 })
+        .where('hub_id', '=', 1)
+        .returning(['session', 'health'])
+        .executeTakeFirstOrThrow()
+      hub.connect(session, HubHealth.parse(JSON.parse(health!)))
+    },
     webhookSecret,
     logFolder: folder,
     send,

@@ -1,0 +1,64 @@
+import { Command } from '../../protocol/mqtt/command.ts'
+import type { HubHealth } from '../../protocol/mqtt/session.ts'
+import { downTopic, upTopic } from '../../protocol/mqtt/topics.ts'
+import type { OpenTransport, TransportHandlers } from '../../protocol/mqtt/transport.ts'
+
+/**
+ * The broker and hub 1 behind it, of which nothing is heard until it is connected. It then executes every command at once:
+ * for what the interface answers, not for what a hub does (`plant.ts`).
+ */
+export interface ScriptedHub {
+  openTransport: OpenTransport
+  /** The broker is found, and the hub heard. */
+  connect(session: string, health: HubHealth): void
+}
+
+/** What an executed command brings back, by its name (MQTT SPEC §6). */
+const data: Record<Command['body']['name'], Record<string, unknown> | null> = {
+  open_bin: { door: 'open', duration_ms: 1200 },
+  close_bin: { door: 'closed', duration_ms: 1200 },
+  raise_bin: { lift: 'up', duration_ms: 2500 },
+  lower_bin: { lift: 'down', duration_ms: 2500 },
+  get_bin_status: null,
+  open_delivery: { results: [] },
+  cancel_order: null,
+  cycle_bin: { door: 'closed', cycles_completed: 2, duration_ms: 4800 },
+  open_fridge: { door: 'unlocked' },
+  close_fridge: { door: 'locked' },
+  open_main_door: { door: 'unlocked' },
+  reconnect_bin: { connected: true, duration_ms: 200 },
+  reconnect_fridge: { connected: true, duration_ms: 200 },
+}
+
+export function scriptedHub(): ScriptedHub {
+  let handlers: TransportHandlers | undefined
+  let known: HubHealth | undefined
+
+  function carryOut({ command_id, session, body }: Command): void {
+    const brought =
+      body.name === 'get_bin_status'
+        ? known!.bins.find(({ bin_number }) => bin_number === body.bin)
+        : data[body.name]
+    const result = { command_id, session, outcome: 'executed', reason: null, data: brought ?? null }
+    handlers!.onMessage(upTopic(1, 'result'), JSON.stringify(result))
+  }
+
+  return {
+    openTransport(_, given) {
+      handlers = given
+      return {
+        publish(topic, payload) {
+          if (topic === downTopic(1, 'command'))
+            queueMicrotask(() => carryOut(Command.parse(JSON.parse(payload))))
+          return Promise.resolve(true)
+        },
+        close() {},
+      }
+    },
+    connect(session, health) {
+      known = health
+      handlers!.onConnect()
+      handlers!.onMessage(upTopic(1, 'heartbeat'), JSON.stringify({ session, monotonic: 1, health }))
+    },
+  }
+}

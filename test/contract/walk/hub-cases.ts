@@ -1,0 +1,122 @@
+import { insertLayout } from '../../../cloud/demo/hub-layout.ts'
+import type { Call, RouteCases } from './call.ts'
+import type { World } from './world.ts'
+
+type Query = NonNullable<Call['query']>
+
+const built = async ({ shop }: World): Promise<void> => {
+  await shop.context.db.transact((tx) => insertLayout(tx, 1, undefined))
+}
+
+/** A call of hub 1, which has a layout. */
+const atHub1 =
+  (query: Query = {}) =>
+  async (world: World): Promise<Call> => {
+    await built(world)
+    return { as: 'owner', query: { hub_id: 1, ...query } }
+  }
+
+const control =
+  (query: Query, isConnected: boolean) =>
+  async (world: World): Promise<Call> => {
+    await built(world)
+    if (isConnected) await world.connectHub()
+    return { as: 'owner', query: { hub: 1, ...query } }
+  }
+
+/** What moves something: done by a hub that is there, refused at once of one that is not. */
+const actuation = (query: Query): RouteCases => ({
+  success: control(query, true),
+  errors: {
+    hardware_error: control(query, false),
+    ...('bin' in query && { bin_not_found: withoutBins(query) }),
+    ...('fridge' in query && { fridge_not_found: control({ ...query, fridge: 9 }, true) }),
+  },
+})
+
+/** A hub that has none of the bins that there may be. */
+const withoutBins =
+  (query: Query) =>
+  async (world: World): Promise<Call> => {
+    await world.shop.hear({ bins: [] })
+    return { as: 'owner', query: { hub: 1, ...query } }
+  }
+
+const ofBin = { success: control({ bin: 1 }, false), errors: { bin_not_found: withoutBins({ bin: 1 }) } }
+const ofFridge = {
+  success: control({ fridge: 1 }, false),
+  errors: { fridge_not_found: control({ fridge: 9 }, false) },
+}
+
+const product = (body: Record<string, unknown>, errors: RouteCases['errors'] = {}): RouteCases => ({
+  success: () => Promise.resolve({ as: 'owner', params: { product_id: 1 }, body }),
+  errors: {
+    product_not_found: () => Promise.resolve({ as: 'other-owner', params: { product_id: 1 }, body }),
+    ...errors,
+  },
+})
+const upc = '036000291452'
+
+/** O §4.1, §4.2 and §4.6, without what goes over SSH. */
+export const hubCases = {
+  'owner.hubs.ids': { success: () => Promise.resolve({ as: 'owner' }) },
+  'owner.hubs.info': { success: atHub1() },
+  'owner.hubs.layout': { success: atHub1() },
+  'owner.hubs.door_status': { success: atHub1() },
+  'owner.hubs.fridge_map': { success: atHub1() },
+  'owner.hubs.request_door_open': {
+    async success(world) {
+      await world.connectHub()
+      return atHub1()(world)
+    },
+    errors: {
+      hardware_error: atHub1(),
+      async order_in_progress(world) {
+        await world.shop.paidOrder({ 1: 1 })
+        return atHub1()(world)
+      },
+    },
+  },
+  'owner.inventory.lookup': {
+    success: atHub1({ cabinet: 1, shelf: 1, row: 1 }),
+    errors: {
+      product_not_found: atHub1({ cabinet: 4, shelf: 1, row: 1 }),
+      invalid_location: atHub1({ cabinet: 4, shelf: 6, row: 1 }),
+    },
+  },
+  'owner.inventory.update_quantity': product({ quantity: 3 }),
+  'owner.inventory.update_price': product({ price: 3 }),
+  'owner.inventory.update_purchase_price': product({ purchase_price: 3 }),
+  'owner.inventory.update_upc': product(
+    { upc },
+    {
+      async duplicate_upc(world) {
+        await world.owner('PUT', 'product/2/update_upc', { upc })
+        return { as: 'owner', params: { product_id: 1 }, body: { upc } }
+      },
+    },
+  ),
+  'owner.controls.open_bin': actuation({ bin: 1 }),
+  'owner.controls.close_bin': actuation({ bin: 1 }),
+  'owner.controls.raise_bin': actuation({ bin: 1 }),
+  'owner.controls.lower_bin': actuation({ bin: 1 }),
+  'owner.controls.cycle_bin': actuation({ bin: 1, num_cycles: 2 }),
+  'owner.controls.reconnect_bin': actuation({ bin: 1 }),
+  'owner.controls.get_bin_status': {
+    success: control({ bin: 1 }, true),
+    errors: { bin_not_found: withoutBins({ bin: 1 }) },
+    elsewhere: { hardware_error: 'test/cloud/controls' },
+  },
+  'owner.controls.enable_bin': ofBin,
+  'owner.controls.disable_bin': ofBin,
+  'owner.controls.toggle_bin': ofBin,
+  'owner.controls.open_fridge_left': actuation({ fridge: 1 }),
+  'owner.controls.open_fridge_right': actuation({ fridge: 1 }),
+  'owner.controls.open_fridge_middle': actuation({ fridge: 1 }),
+  'owner.controls.close_fridge': actuation({ fridge: 1 }),
+  'owner.controls.reconnect_fridge': actuation({ fridge: 1 }),
+  'owner.controls.enable_fridge': ofFridge,
+  'owner.controls.disable_fridge': ofFridge,
+  'owner.controls.stop_orders': { success: control({}, false) },
+  'owner.controls.resume_orders': { success: control({}, false) },
+} satisfies Record<string, RouteCases>
