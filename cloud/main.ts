@@ -95,7 +95,8 @@ async function main(): Promise<void> {
         )
       : undefined
   const openTransport: OpenTransport =
-    broker?.openTransport ?? externalBroker({ url: config.MQTT_URL!, clientId: `larder-cloud-${processId}` })
+    broker?.openTransport ??
+    externalBroker({ url: config.MQTT_URL!, clientId: `larder-cloud-${processId}`, clock })
 
   const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
   const audience = config.IDENTITY_AUDIENCE

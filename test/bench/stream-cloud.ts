@@ -27,7 +27,9 @@ await db.kysely
 const broker = brokerUrl === undefined ? await startEmbeddedBroker({ db, log, port: 0 }) : undefined
 const gateway = createGateway({
   context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings },
-  openTransport: broker?.openTransport ?? externalBroker({ url: brokerUrl!, clientId: 'cloud-bench' }),
+  openTransport:
+    broker?.openTransport ??
+    externalBroker({ url: brokerUrl!, clientId: 'cloud-bench', clock: runtime.clock }),
   processId: 'bench',
 })
 gateway.start()

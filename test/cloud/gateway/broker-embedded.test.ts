@@ -1,6 +1,7 @@
 import { connect as connectTcp } from 'node:net'
 import { MqttClient, type IClientOptions } from 'mqtt'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { downFilter, downTopic, upFilter, upTopic } from '../../../protocol/mqtt/topics.ts'
 import type { MqttTransport } from '../../../protocol/mqtt/transport.ts'
@@ -157,7 +158,7 @@ describe('what a hub may do', () => {
 describe('connections of the cloud to an external broker', () => {
   const open = (url: string, subscribe: readonly string[] = [downFilter(1)]) => {
     const events: string[] = []
-    const transport = externalBroker({ url, clientId: 'hub-1' })(
+    const transport = externalBroker({ url, clientId: 'hub-1', clock: systemRuntime().clock })(
       { subscribe },
       {
         onConnect: () => void events.push('connected'),

@@ -28,7 +28,7 @@ async function cloudAt(broker: Mosquitto): Promise<{ gateway: Gateway; context: 
   const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
   const gateway = createGateway({
     context,
-    openTransport: externalBroker({ url: broker.url('larder-cloud'), clientId: 'cloud-1' }),
+    openTransport: externalBroker({ url: broker.url('larder-cloud'), clientId: 'cloud-1', clock }),
     processId: 'one',
     domain: inertDomain,
     settings: { backoff: { firstMs: 20, maxMs: 50 } },
@@ -101,7 +101,7 @@ onMosquitto('the access rules of the specification keep a hub to its own topics'
       )
     })
   try {
-    const asCloud = externalBroker({ url: broker.url('larder-cloud'), clientId: 'cloud-1' })
+    const asCloud = externalBroker({ url: broker.url('larder-cloud'), clientId: 'cloud-1', clock })
     const cloud = (await open(asCloud, [upFilter, 'larder/v1/cloud/#'])) as MqttTransport
     // Mosquitto grants a foreign filter and delivers nothing of it.
     const hub = (await open(hubTransport(broker), ['larder/v1/hub-1/down/#', 'larder/#'])) as MqttTransport

@@ -144,6 +144,13 @@ describe('the MQTT transport', () => {
     ).toBe('silent')
   })
 
+  test('a broker that refuses its subscription is no connection', async () => {
+    broker.authorizeSubscribe = (_client, _subscription, done) => done(null, null)
+    const hub = open()
+    expect(await hub.disconnected).toMatch(/subscri/i)
+    expect(await Promise.race([hub.connected.then(() => 'connected'), Promise.resolve('not')])).toBe('not')
+  })
+
   test('says false for what the broker did not accept before the connection ended, and after', async () => {
     broker.authorizePublish = (_client, packet, done) => {
       if (packet.topic !== 'up/held') done(null)

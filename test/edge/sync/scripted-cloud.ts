@@ -4,6 +4,7 @@ import { Ack, Batch } from '../../../protocol/mqtt/entries.ts'
 import { Heartbeat, Hello } from '../../../protocol/mqtt/session.ts'
 import type { ReceiverPosition, SenderPosition, Welcome } from '../../../protocol/mqtt/session.ts'
 import { downTopic, parseUpTopic } from '../../../protocol/mqtt/topics.ts'
+import { MQTT_PROTOCOL_VERSION } from '../../../protocol/mqtt/version.ts'
 import type { DownChannel } from '../../../protocol/mqtt/topics.ts'
 import { judgeBatch, judgeEpoch } from '../../../protocol/stream/receiver.ts'
 import { initialSender, isOurs, stepSender } from '../../../protocol/stream/sender.ts'
@@ -103,7 +104,7 @@ export class ScriptedCloud {
     const ledger = { ...this.streams.ledger.position, restart: false }
     const { position: telemetry } = this.streams.telemetry
     return {
-      protocol: 1,
+      protocol: MQTT_PROTOCOL_VERSION,
       session: hello.session,
       answers: hello.clock.monotonic,
       ledger,
