@@ -1,7 +1,7 @@
-import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose'
 import { z } from 'zod'
+import { keepFirst, readKept } from '../kept-file.ts'
 
 /** An ES256 key pair. Its id is its thumbprint, so that another key is never mistaken for it. */
 export interface SigningKey {
@@ -35,30 +35,9 @@ export async function signingKeyOf(jwk: JWK): Promise<SigningKey> {
   }
 }
 
-/** The key kept in a folder, made there at first. Of processes that do so at once, the first one's key stays. */
+/** The key kept in a folder, made there at first. */
 export async function keptSigningKey(folder: string): Promise<SigningKey> {
   const path = join(folder, 'identity-key.json')
-  mkdirSync(folder, { recursive: true })
-  const known = read(path)
-  if (known) return signingKeyOf(known)
-  const fresh = await mintSigningKey()
-  const scratch = `${path}.${process.pid}`
-  writeFileSync(scratch, JSON.stringify(fresh), { mode: 0o600 })
-  try {
-    linkSync(scratch, path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    rmSync(scratch, { force: true })
-  }
-  return signingKeyOf(read(path) ?? fresh)
-}
-
-function read(path: string): JWK | undefined {
-  try {
-    return StoredKey.parse(JSON.parse(readFileSync(path, 'utf8')))
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
+  const text = readKept(path) ?? keepFirst(path, JSON.stringify(await mintSigningKey()))
+  return signingKeyOf(StoredKey.parse(JSON.parse(text)))
 }

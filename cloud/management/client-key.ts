@@ -1,7 +1,7 @@
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { readFileSync } from 'node:fs'
 import ssh2 from 'ssh2'
 import { newKey } from '../../protocol/management/new-key.ts'
+import { keepFirst, readKept } from '../kept-file.ts'
 
 export interface ClientKey {
   /** In OpenSSH's format. */
@@ -20,21 +20,8 @@ export function readClientKey(path: string): ClientKey {
   return { privateKey, publicKey: `${key.type} ${wire} larder-cloud` }
 }
 
-/** The same, made where there is none. Of processes that do so at once, the first one's key stays. */
+/** The same, made where there is none. */
 export function keptClientKey(path: string): ClientKey {
-  if (!existsSync(path)) makeOnce(path)
+  if (readKept(path) === undefined) keepFirst(path, newKey('larder-cloud').privateKey)
   return readClientKey(path)
-}
-
-function makeOnce(path: string): void {
-  mkdirSync(dirname(path), { recursive: true })
-  const draft = `${path}.${process.pid}.new`
-  writeFileSync(draft, newKey('larder-cloud').privateKey, { mode: 0o600 })
-  try {
-    linkSync(draft, path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    rmSync(draft)
-  }
 }
