@@ -1,4 +1,9 @@
 import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { localDay } from '../calendar/zone.ts'
+import { discountedPrice } from '../catalogue/price.ts'
+import { chooseDeals, type Plan } from '../deals/engine/choose-deals.ts'
+import { totalOf, type Deal } from '../deals/engine/deal.ts'
+import { statusOf } from '../deals/engine/judge-deal.ts'
 import { priceOrder } from '../orders/pricing.ts'
 import type { Tx } from '../store/database.ts'
 import type { DemoChance } from './chance.ts'
@@ -16,6 +21,8 @@ export interface PastOptions {
   /** Orders on a common day; weekends have half as many, and business has grown. */
   perDay: number
   users: readonly number[]
+  /** Those of the hub that had their time in the past. */
+  deals: readonly Deal[]
   ids: { order: number; item: number }
 }
 
@@ -25,16 +32,18 @@ interface Books {
   items: Row[]
   payments: Row[]
   intents: Row[]
+  redemptions: Row[]
 }
 
 /** Fills the past with completed orders, paid by card at the sandbox, so that they can be refunded like any other. */
 export async function insertPastOrders(tx: Tx, options: PastOptions): Promise<void> {
-  const books: Books = { orders: [], items: [], payments: [], intents: [] }
+  const books: Books = { orders: [], items: [], payments: [], intents: [], redemptions: [] }
   for (let day = options.days; day >= 1; day -= 1) addDay(books, options, day)
   await insertMany(tx, 'orders', books.orders)
   await insertMany(tx, 'order_items', books.items)
   await insertMany(tx, 'payments', books.payments)
   await insertMany(tx, 'sandbox_intents', books.intents)
+  await insertMany(tx, 'deal_redemptions', books.redemptions)
 }
 
 function addDay(books: Books, options: PastOptions, daysAgo: number): void {
@@ -52,7 +61,7 @@ function addDay(books: Books, options: PastOptions, daysAgo: number): void {
   for (const at of times.toSorted((a, b) => a - b)) addOrder(books, options, at)
 }
 
-function addOrder(books: Books, { seeded, chance, users, ids }: PastOptions, at: number): void {
+function addOrder(books: Books, { seeded, chance, users, ids, deals }: PastOptions, at: number): void {
   const id = ids.order++
   const userId = chance.pick(users)
   const chosen = choose(seeded.products, chance)
@@ -60,12 +69,13 @@ function addOrder(books: Books, { seeded, chance, users, ids }: PastOptions, at:
     product,
     quantity: chance.fraction() < 0.8 ? 1 : chance.between(2, 3),
   }))
+  const { discounts, applications } = planOf(deals, lines, localDay(seeded.hub.timezone, at))
   const priced = priceOrder(
-    lines.map(({ product, quantity }) => ({
+    lines.map(({ product, quantity }, index) => ({
       quantity,
       originalPrice: product.price,
       markdownPercent: product.markdown,
-      discount: 0,
+      discount: discounts[index]!,
     })),
     seeded.hub.taxBasisPoints,
   )
@@ -83,6 +93,9 @@ function addOrder(books: Books, { seeded, chance, users, ids }: PastOptions, at:
     total_price_discounted: priced.totalDiscounted,
     tax_total: priced.taxTotal,
     total: priced.total,
+    deals: JSON.stringify(
+      applications.map(({ deal, saving }) => ({ deal_id: deal.id, name: deal.name, savings: saving })),
+    ),
     version: 7,
     reserved_bin: null,
     open_when_ready: 0,
@@ -119,6 +132,36 @@ function addOrder(books: Books, { seeded, chance, users, ids }: PastOptions, at:
     })
   }
   addPayment(books, { id, userId, amount: priced.total, at: paidAt })
+  for (const { deal, saving } of applications)
+    books.redemptions.push({
+      deal_id: deal.id,
+      order_id: id,
+      user_id: userId,
+      device_uuid: null,
+      discount_amount: saving,
+      status: 'completed',
+      redeemed_at: paidAt,
+      expires_at: null,
+    })
+}
+
+/** What the deals of a day did to an order. */
+function planOf(
+  deals: readonly Deal[],
+  lines: readonly { product: SeededProduct; quantity: number }[],
+  day: string,
+): Plan {
+  const cart = lines.map(({ product, quantity }) => ({
+    productId: product.id,
+    categoryIds: [],
+    quantity,
+    unitPrice: discountedPrice(product.price, product.markdown),
+  }))
+  return chooseDeals(
+    deals.filter((deal) => statusOf(deal, day, 0) === 'active'),
+    { lines: cart, total: totalOf(cart) },
+    { paidOrders: null },
+  )
 }
 
 function addPayment(

@@ -2,11 +2,14 @@ import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
+import { localDay } from '../calendar/zone.ts'
+import type { Deal } from '../deals/engine/deal.ts'
 import { rebuildSalesWithin } from '../analytics/rebuild.ts'
 import { issueApiKey } from '../credentials/api-keys.ts'
 import type { CloudDatabase, Tx } from '../store/database.ts'
 import { demoProducts } from './assortment.ts'
 import { demoChance } from './chance.ts'
+import { insertDeals } from './deals.ts'
 import { demoHubs, insertHub, type SeededFacing, type SeededHub } from './hub-data.ts'
 import { insertLayout } from './hub-layout.ts'
 import { insertMany } from './insert-many.ts'
@@ -99,9 +102,26 @@ async function insertPast(tx: Tx, now: number, hubs: readonly SeededHub[]): Prom
   )
   const ids = { order: 1, item: 1 }
   const common = { chance, now, days, ids }
-  await insertPastOrders(tx, { ...common, seeded: hubs[0]!, perDay: 14, users: users.slice(0, 300) })
-  await insertPastOrders(tx, { ...common, seeded: hubs[2]!, perDay: 6, users: users.slice(300) })
+  for (const [seeded, perDay, own] of [
+    [hubs[0]!, 14, users.slice(0, 300)],
+    [hubs[2]!, 6, users.slice(300)],
+  ] as const) {
+    const deals = await insertDeals(tx, seeded, now)
+    await insertPastOrders(tx, {
+      ...common,
+      seeded,
+      perDay,
+      users: own,
+      deals: deals.filter(isOver(now, seeded)),
+    })
+  }
 }
+
+/** Only deals that are over have been used. */
+const isOver =
+  (now: number, { hub }: SeededHub) =>
+  ({ end }: Deal): boolean =>
+    end !== null && end < localDay(hub.timezone, now)
 
 async function describe(tx: Tx, runtime: Runtime, hubs: readonly SeededHub[]): Promise<DemoData> {
   const documented = scopes.filter((scope) => !scope.startsWith('diag:'))

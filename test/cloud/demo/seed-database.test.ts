@@ -5,6 +5,10 @@ import { expect, test } from 'vitest'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { isUpc } from '../../../protocol/model/upc.ts'
 import { insertLayout } from '../../../cloud/demo/hub-layout.ts'
+import { localDay } from '../../../cloud/calendar/zone.ts'
+import { dealsOfHub, toEngine } from '../../../cloud/deals/deal-rows.ts'
+import { chooseDeals } from '../../../cloud/deals/engine/choose-deals.ts'
+import { statusOf } from '../../../cloud/deals/engine/judge-deal.ts'
 import { seedDemo } from '../../../cloud/demo/seed-database.ts'
 import { readFridges, readLayout } from '../../../cloud/hubs/layout.ts'
 import { orderHistory } from '../../../cloud/orders/history.ts'
@@ -96,6 +100,33 @@ onEachDatabase('the demo’s data', (open) => {
       from orders join payments on payments.order_id = orders.id`.execute(db.kysely)
     expect(orders.length).toBeGreaterThan(5000)
     expect(orders.every(({ total, amount, lines }) => total === amount && total === lines)).toBe(true)
+  })
+
+  test('deals run, are to come and are over; what they saved is off the orders and on record', async () => {
+    const db = await open()
+    const runtime = virtualRuntime(3)
+    await seedDemo(db, runtime)
+    const day = localDay('America/Chicago', runtime.clock.now())
+    const deals = (await dealsOfHub(db.kysely, 1)).map(toEngine)
+    const statuses = deals.map((deal) => statusOf(deal, day, 0))
+    expect(statuses.filter((status) => status === 'active').length).toBeGreaterThanOrEqual(4)
+    expect(new Set(statuses)).toEqual(new Set(['active', 'scheduled', 'expired', 'inactive']))
+    // Prices are what they seem: no running deal touches a single unit of anything.
+    const { rows: products } = await sql<{ id: number; category_id: number; subcategory_id: number }>`
+      select id, category_id, subcategory_id from products where hub_id = 1`.execute(db.kysely)
+    const running = deals.filter((_, index) => statuses[index] === 'active')
+    for (const { id, category_id, subcategory_id } of products) {
+      const lines = [
+        { productId: id, categoryIds: [category_id, subcategory_id], quantity: 1, unitPrice: 1500 },
+      ]
+      expect(chooseDeals(running, { lines, total: 1500 }, { paidOrders: 0 }).saving).toBe(0)
+    }
+    const { rows: saved } = await sql<Record<'off' | 'redeemed', number>>`
+      select (select sum(i.unit_price * i.qty - i.net) from order_items as i where i.order_id = o.id) as off,
+        (select sum(r.discount_amount) from deal_redemptions as r where r.order_id = o.id) as redeemed
+      from orders as o where o.deals <> '[]'`.execute(db.kysely)
+    expect(saved.length).toBeGreaterThan(10)
+    expect(saved.every(({ off, redeemed }) => off > 0 && off === redeemed)).toBe(true)
   })
 
   test('the past is the same for the same clock, spans two years, and new rows follow it', async () => {

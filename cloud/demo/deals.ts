@@ -1,0 +1,193 @@
+import { addDays } from '../calendar/days.ts'
+import { localDay } from '../calendar/zone.ts'
+import { toEngine, type StoredDeal } from '../deals/deal-rows.ts'
+import type { Deal } from '../deals/engine/deal.ts'
+import type { ConstraintType, RewardType, TriggerType } from '../../protocol/model/deal-terms.ts'
+import type { Tx } from '../store/database.ts'
+import type { SeededHub } from './hub-data.ts'
+
+/** A deal by the names of products and categories; days from today. */
+interface DemoDeal {
+  hub: number
+  name: string
+  description: string
+  displayText: string
+  priority?: number
+  isActive?: boolean
+  from?: number
+  to?: number
+  triggers: readonly { type: TriggerType; quantity?: number; product?: string; category?: string }[]
+  reward: { type: RewardType; quantity?: number; product?: string; value?: number }
+  constraints?: Partial<Record<ConstraintType, string>>
+}
+
+/** Those that run ask for more than a single unit, so that most orders cost what their products do. */
+const demoDeals: readonly DemoDeal[] = [
+  {
+    hub: 1,
+    name: 'Chocolate: three for two',
+    description: 'Of three bars of milk chocolate one is free.',
+    displayText: '3 for 2',
+    priority: 10,
+    triggers: [{ type: 'QUANTITY', quantity: 2, product: 'Milk Chocolate' }],
+    reward: { type: 'FREE_ITEM', quantity: 1, product: 'Milk Chocolate' },
+    constraints: { STACKABLE: '1' },
+  },
+  {
+    hub: 1,
+    name: 'Salad lunch',
+    description: 'With a Caesar salad the orange juice is half the price, from Monday to Friday.',
+    displayText: 'Juice at half price',
+    priority: 5,
+    triggers: [
+      { type: 'QUANTITY', quantity: 1, product: 'Caesar Salad' },
+      { type: 'QUANTITY', quantity: 1, product: 'Orange Juice' },
+    ],
+    reward: { type: 'PERCENT_OFF', quantity: 1, product: 'Orange Juice', value: 50 },
+    constraints: { STACKABLE: '1', WEEKDAYS: '1,2,3,4,5' },
+  },
+  {
+    hub: 1,
+    name: 'Five off forty',
+    description: 'Five dollars off from forty dollars on, three times for each customer.',
+    displayText: '$5 off',
+    from: -30,
+    to: 180,
+    triggers: [{ type: 'SPEND', quantity: 4000 }],
+    reward: { type: 'AMOUNT_OFF', value: 500 },
+    constraints: { MAXUSES_USER: '3', MAXUSES: '2000' },
+  },
+  {
+    hub: 1,
+    name: 'Coffee for two',
+    description: 'Two cold brews for $2.50 each in the late afternoon.',
+    displayText: 'Happy hour',
+    triggers: [{ type: 'QUANTITY', quantity: 2, product: 'Cold Brew Coffee' }],
+    reward: { type: 'FIXED_PRICE', quantity: 2, product: 'Cold Brew Coffee', value: 250 },
+    constraints: { TIMEWINDOW: '16:00-19:00' },
+  },
+  {
+    hub: 1,
+    name: 'Movie night',
+    description: 'With four bags of crisps the cheapest thing in the cart is free.',
+    displayText: 'The cheapest is free',
+    triggers: [{ type: 'CATEGORY', quantity: 4, category: 'Crisps' }],
+    reward: { type: 'CHEAPEST_FREE', quantity: 1 },
+    constraints: { MAXDISCOUNT: '300' },
+  },
+  {
+    hub: 1,
+    name: 'Sandwich weeks',
+    description: 'Ten percent off every cheese sandwich.',
+    displayText: '-10%',
+    from: -150,
+    to: -60,
+    triggers: [{ type: 'QUANTITY', quantity: 1, product: 'Cheese Sandwich' }],
+    reward: { type: 'PERCENT_OFF', product: 'Cheese Sandwich', value: 10 },
+  },
+  {
+    hub: 1,
+    name: 'Umbrella season',
+    description: 'Three dollars off an umbrella.',
+    displayText: '$3 off',
+    from: 60,
+    to: 150,
+    triggers: [{ type: 'ALWAYS' }],
+    reward: { type: 'AMOUNT_OFF', quantity: 1, product: 'Umbrella', value: 300 },
+  },
+  {
+    hub: 1,
+    name: 'Welcome',
+    description: 'Fifteen percent off a first order.',
+    displayText: '-15%',
+    isActive: false,
+    triggers: [{ type: 'FIRST_ORDER' }],
+    reward: { type: 'PERCENT_OFF', value: 15 },
+    constraints: { MAXDISCOUNT: '500' },
+  },
+  {
+    hub: 3,
+    name: 'Guests’ water',
+    description: 'Of four bottles of water one is free.',
+    displayText: '4 for 3',
+    triggers: [{ type: 'QUANTITY', quantity: 3, product: 'Still Water 500 ml' }],
+    reward: { type: 'FREE_ITEM', quantity: 1, product: 'Still Water 500 ml' },
+  },
+]
+
+/** Inserts the deals of a hub; as the engine sees them. */
+export async function insertDeals(tx: Tx, { hub, products }: SeededHub, now: number): Promise<Deal[]> {
+  const categories = await tx.q.selectFrom('categories').selectAll().execute()
+  const today = localDay(hub.timezone, now)
+  const dayOf = (days: number | undefined): string | null =>
+    days === undefined ? null : addDays(today, days)
+  const productId = (name: string | undefined): number | null =>
+    name === undefined ? null : products.find((product) => product.name === name)!.id
+  const deals: Deal[] = []
+  for (const deal of demoDeals.filter(({ hub: id }) => id === hub.id)) {
+    const row = await tx.q
+      .insertInto('deals')
+      .values({
+        hub_id: hub.id,
+        name: deal.name,
+        description: deal.description,
+        display_text: deal.displayText,
+        image_key: null,
+        priority: deal.priority ?? 0,
+        is_active: deal.isActive === false ? 0 : 1,
+        start_day: dayOf(deal.from),
+        end_day: dayOf(deal.to),
+        created_at: now,
+        updated_at: now,
+        deleted_at: null,
+      })
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    const stored: StoredDeal = {
+      row,
+      triggers: (
+        await tx.q
+          .insertInto('deal_triggers')
+          .values(
+            deal.triggers.map(({ type, quantity, product, category }) => ({
+              deal_id: row.id,
+              type,
+              quantity: quantity ?? null,
+              category_id: categories.find(({ name }) => name === category)?.id ?? null,
+              product_id: productId(product),
+            })),
+          )
+          .returningAll()
+          .execute()
+      ).map((trigger) => ({ ...trigger, category: null })),
+      rewards: await tx.q
+        .insertInto('deal_rewards')
+        .values({
+          deal_id: row.id,
+          type: deal.reward.type,
+          quantity: deal.reward.quantity ?? null,
+          product_id: productId(deal.reward.product),
+          discount_pct_or_price: deal.reward.value ?? null,
+        })
+        .returningAll()
+        .execute(),
+      constraints: await insertConstraints(tx, row.id, deal.constraints ?? {}),
+    }
+    deals.push(toEngine(stored))
+  }
+  return deals
+}
+
+async function insertConstraints(
+  tx: Tx,
+  deal_id: number,
+  constraints: Partial<Record<ConstraintType, string>>,
+): Promise<StoredDeal['constraints']> {
+  const rows = Object.entries(constraints).map(([type, value]) => ({
+    deal_id,
+    type: type as ConstraintType,
+    value,
+  }))
+  if (rows.length === 0) return []
+  return tx.q.insertInto('deal_constraints').values(rows).returningAll().execute()
+}
