@@ -13,7 +13,7 @@ import { readHardware, readText, type ConfigResult as Result } from '../config.t
 export type Manager =
   { kind: 'systemd'; unit: string } | { kind: 'supervisor'; socket: string; program: string }
 
-/** Starting waits until the service is ready. Together with stopping it ends before the cloud gives up (45 s). */
+/** Starting waits until the service is ready. By default stopping and starting end before the cloud gives up (40 s). */
 const LONGEST_MS = 60_000
 
 const manager = z

@@ -32,19 +32,23 @@ export function serveConnection(options: ConnectionOptions): void {
 
   function idle(): void {
     cancelIdle()
-    if (running === 0 && !socket.destroyed)
-      cancelIdle = clock.after(limits.idleMs, () => {
-        connection.end()
-        socket.destroySoon()
-      })
+    if (running === 0 && !socket.destroyed) cancelIdle = clock.after(limits.idleMs, leave)
+  }
+
+  function leave(): void {
+    connection.end()
+    socket.destroySoon()
   }
 
   connection.on('authentication', (attempt) => {
     const key = judge(attempt, options.authorizedKeys)
-    if (key && options.admits()) {
+    if (key && !options.admits()) {
+      log.warn({ key: key.fingerprint }, 'too many callers')
+      return leave()
+    }
+    if (key) {
       if (attempt.method === 'publickey' && attempt.signature) login = key
-      attempt.accept()
-      return
+      return attempt.accept()
     }
     // Every client begins with `none`, to learn what there is.
     if (attempt.method !== 'none')
@@ -52,8 +56,7 @@ export function serveConnection(options: ConnectionOptions): void {
     attempt.reject(['publickey'])
     if (++refused >= limits.attempts) {
       log.warn({}, 'too many attempts')
-      connection.end()
-      socket.destroySoon()
+      leave()
     }
   })
   connection.once('ready', () => {

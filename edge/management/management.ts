@@ -108,7 +108,7 @@ export function createManagement(options: ManagementOptions): Management {
 
   async function start(): Promise<ServiceAction> {
     const started = await manager.start(options.startTimeoutMs)
-    if (started.exit_code === 0) mark.clear()
+    if (started.exit_code === 0) clearMark()
     else startLater(0)
     return started
   }
@@ -121,10 +121,19 @@ export function createManagement(options: ManagementOptions): Management {
         if (!mark.isSet()) return
         const started = await manager.start(options.startTimeoutMs)
         log.warn({ started, tries }, 'the hub’s service is started again')
-        if (started.exit_code === 0) mark.clear()
+        if (started.exit_code === 0) clearMark()
         else startLater(tries + 1)
       })
     })
+  }
+
+  /** One that stays makes the next life start a service that runs: nothing happens. */
+  function clearMark(): void {
+    try {
+      mark.clear()
+    } catch (error) {
+      log.warn({ error: String(error) }, 'the mark of the pause cannot be removed')
+    }
   }
 
   function readDisabled(): number[] | null {

@@ -242,7 +242,8 @@ describe('callers who take their time', () => {
   test('no more callers than the limit are let in', async () => {
     const rig = await open({ limits: { callers: 1 } })
     const first = await enter(rig)
-    await expect(login(rig)).rejects.toThrow(/authentication/)
+    await expect(login(rig)).rejects.toThrow(/closed/)
+    expect(rig.logged.map(({ message }) => message)).toContain('too many callers')
     first.end()
     await once(first, 'close')
     expect(await exec(await enter(rig), 'status')).toMatchObject({ code: 0 })

@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { managementSettings, readManagementConfig } from '../../../edge/management/config.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'larder-management-'))
+const HARDWARE = join(folder, 'hardware.json')
+const AUTHORIZED_KEYS = join(folder, 'authorized_keys')
+beforeAll(() => {
+  const controllers = [{ id: 'bins', port: '/dev/x', devices: [{ kind: 'bin', number: 1 }] }]
+  writeFileSync(HARDWARE, JSON.stringify({ hubId: 5, controllers, gpio: { chipLabel: 'none', lines: [] } }))
+  writeFileSync(AUTHORIZED_KEYS, '')
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const read = (settings: Record<string, string> = {}, ...args: string[]) =>
+  readManagementConfig(args, { HARDWARE, AUTHORIZED_KEYS, ...settings })
+
+test('what is not set is as documented: systemd, this machine alone, the host key beside the journal', () => {
+  expect(read({ STORE: '/var/lib/larder/hub.sqlite' })).toMatchObject({
+    kind: 'config',
+    task: 'serve',
+    config: {
+      HOST: '127.0.0.1',
+      PORT: 8083,
+      HOST_KEY: '/var/lib/larder/hub.sqlite.host-key',
+      STOP_TIMEOUT_MS: 8000,
+      START_TIMEOUT_MS: 20_000,
+      manager: { kind: 'systemd', unit: 'larder-edge.service' },
+      hardware: { hubId: 5 },
+    },
+  })
+})
+
+test('stopping and starting end before the cloud gives up', () => {
+  const result = read()
+  if (result.kind !== 'config') throw new Error(result.kind)
+  expect(result.config.STOP_TIMEOUT_MS + result.config.START_TIMEOUT_MS).toBeLessThan(40_000)
+})
+
+test.each([
+  ['systemd:hub@1.service', { kind: 'systemd', unit: 'hub@1.service' }],
+  ['supervisor:/run/s.sock#edge', { kind: 'supervisor', socket: '/run/s.sock', program: 'edge' }],
+])('SERVICE %s', (SERVICE, manager) => {
+  expect(read({ SERVICE })).toMatchObject({ config: { manager } })
+})
+
+test('--host-key is another task, with --config or without', () => {
+  expect(read({}, '--host-key')).toMatchObject({ task: 'print-host-key' })
+  const file = join(folder, 'c.json')
+  writeFileSync(file, JSON.stringify({ PORT: 9 }))
+  expect(read({}, '--config', file, '--host-key')).toMatchObject({
+    task: 'print-host-key',
+    config: { PORT: 9 },
+  })
+})
+
+test.each([
+  [{ SERVICE: 'systemd:a b; reboot' }, 'SERVICE'],
+  [{ SERVICE: 'sh -c reboot' }, 'SERVICE'],
+  [{ PORT: '70000' }, 'PORT'],
+  [{ HARDWARE: '' }, 'HARDWARE'],
+  [{ HARDWARE: '/nowhere' }, 'HARDWARE'],
+  [{ AUTHORIZED_KEYS: '/nowhere' }, 'AUTHORIZED_KEYS'],
+  [{ STOP_TIMEOUT_MS: '0' }, 'STOP_TIMEOUT_MS'],
+])('%j is named', (settings, name) => {
+  expect(read(settings)).toMatchObject({
+    kind: 'problems',
+    problems: [expect.stringMatching(new RegExp(`^${name}`)) as string],
+  })
+})
+
+test('what is no option is named, and --help lists every setting', () => {
+  expect(read({}, '--shell')).toMatchObject({ kind: 'problems' })
+  const help = read({}, '--help')
+  if (help.kind !== 'help') throw new Error(help.kind)
+  for (const name of Object.keys(managementSettings)) expect(help.text).toContain(`  ${name}`)
+  expect(help.text).toContain('--host-key')
+})
