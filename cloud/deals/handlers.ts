@@ -25,10 +25,10 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
     const now = context.runtime.clock.now()
     const { day } = hubTime(await timezoneOf(hubId), now)
     const stored = (await runningDeals(q, hubId, day)).map((one) => ({ ...one, deal: toEngine(one) }))
-    const limited = stored.filter(({ deal }) => isLimited(deal.terms)).map(({ deal }) => deal.id)
+    const limited = stored.map(({ deal }) => deal).filter(({ terms }) => isLimited(terms))
     const anybody = { userId: null, deviceUuid: null, takesUp: false }
     const usesOf = await countUses(q, limited, anybody, now)
-    return stored.filter(({ deal }) => statusOf(deal, day, usesOf(deal.id).total) === 'active')
+    return stored.filter(({ deal }) => statusOf(deal, day, usesOf(deal).total) === 'active')
   }
 
   async function timezoneOf(hubId: number): Promise<string> {

@@ -41,10 +41,10 @@ export async function offerDeals(q: Queries, context: Clocked, at: CartAtHub): P
   const stored = await runningDeals(q, at.hub.id, time.day)
   const deals = stored.map(toEngine)
   const paidOrders = deals.some(asksForFirstOrder) ? await paidBefore(q, at) : null
-  const limited = deals.filter(({ terms }) => isLimited(terms)).map(({ id }) => id)
+  const limited = deals.filter(({ terms }) => isLimited(terms))
   const usesOf = await countUses(q, limited, at.shopper, now)
   const cart = { lines: at.lines, total: at.total ?? totalOf(at.lines) }
-  const circumstances: Circumstances = { time, buyer: { paidOrders }, usesOf: ({ id }) => usesOf(id) }
+  const circumstances: Circumstances = { time, buyer: { paidOrders }, usesOf }
   const judged = deals.map((deal, index) => ({
     deal,
     stored: stored[index]!,

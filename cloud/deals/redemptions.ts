@@ -1,8 +1,9 @@
+import { sql } from 'kysely'
 import type { CloudContext } from '../context.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../store/database.ts'
 import type { Application } from './engine/apply-deal.ts'
-import { isAnnouncedFor, type Shopper } from './uses.ts'
+import { isAnnouncedFor, notReleased, type Shopper } from './uses.ts'
 
 type Clocked = Pick<CloudContext, 'runtime'>
 type Applied = Pick<Application, 'saving'> & { deal: { id: number } }
@@ -75,6 +76,7 @@ export async function completeRedemptions(tx: Tx, { runtime }: Clocked, orderId:
     .updateTable('deal_redemptions')
     .set({ status: 'completed', redeemed_at: runtime.clock.now() })
     .where('order_id', '=', orderId)
+    .where(notReleased)
     .where('status', '=', 'pending')
     .execute()
 }
@@ -85,6 +87,7 @@ export async function releaseRedemptions(tx: Tx, orderId: number): Promise<void>
     .updateTable('deal_redemptions')
     .set({ status: 'released' })
     .where('order_id', '=', orderId)
+    .where(notReleased)
     .execute()
 }
 
@@ -94,6 +97,7 @@ export async function putBackRedemptions(tx: Tx, { runtime }: Clocked, orderId: 
     .updateTable('deal_redemptions')
     .set({ order_id: null })
     .where('order_id', '=', orderId)
+    .where(notReleased)
     .where('status', '=', 'pending')
     .where('expires_at', '>', runtime.clock.now())
     .execute()
@@ -106,7 +110,7 @@ export async function releaseAnnounced({ db, runtime }: Pick<CloudContext, 'db' 
     .updateTable('deal_redemptions')
     .set({ status: 'released' })
     .where('order_id', 'is', null)
-    .where('status', '=', 'pending')
+    .where('status', '=', sql.lit('pending'))
     .where('expires_at', '<=', runtime.clock.now())
     .execute()
 }

@@ -1,4 +1,5 @@
-import { sql, type Expression, type ExpressionBuilder, type SqlBool } from 'kysely'
+import { sql, type ExpressionBuilder } from 'kysely'
+import type { DealTerms } from '../../protocol/model/deal-terms.ts'
 import type { Queries } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
 import type { Uses } from './engine/judge-deal.ts'
@@ -11,70 +12,85 @@ export interface Shopper {
   takesUp: boolean
 }
 
+type Redemptions = ExpressionBuilder<Tables, 'deal_redemptions'>
+
+/** In these words the indexes of redemptions that may bind are used, and in no others. */
+export const notReleased = sql<boolean>`status <> 'released'`
+
 /**
  * Redemptions that bind a deal's limits at an instant: completed ones, those of orders that are being paid, and announced
  * ones within their time.
  */
-export const isBinding = (eb: ExpressionBuilder<Tables, 'deal_redemptions'>, now: number) =>
+export const isBinding = (eb: Redemptions, now: number) =>
   eb.and([
-    // As the index of such rows has it.
-    sql<boolean>`status <> 'released'`,
+    notReleased,
     eb.or([eb('status', '=', 'completed'), eb('order_id', 'is not', null), eb('expires_at', '>', now)]),
   ])
 
 /** Those that were announced for a user and that no order has taken up. */
-export const isAnnouncedFor = (
-  eb: ExpressionBuilder<Tables, 'deal_redemptions'>,
-  userId: number | null,
-  now: number,
-) =>
+export const isAnnouncedFor = (eb: Redemptions, userId: number | null, now: number) =>
   eb.and([
+    notReleased,
     eb('status', '=', 'pending'),
     eb('order_id', 'is', null),
     eb('user_id', '=', userId),
     eb('expires_at', '>', now),
   ])
 
-/** How often deals are used, as it binds a shopper; by deal. */
+interface LimitedDeal {
+  id: number
+  terms: DealTerms
+}
+
+/** How often deals are used, as it binds a shopper; by deal. What no limit asks for is not counted. */
 export async function countUses(
   q: Queries,
-  dealIds: readonly number[],
+  deals: readonly LimitedDeal[],
   { userId, deviceUuid, takesUp }: Shopper,
   now: number,
-): Promise<(dealId: number) => Uses> {
-  const unused: Uses = {
-    total: 0,
-    byUser: userId === null ? null : 0,
-    byDevice: deviceUuid === null ? null : 0,
-  }
-  if (dealIds.length === 0) return () => unused
-  const rows = await q
-    .selectFrom('deal_redemptions')
-    .select((eb) => {
-      const when = (condition: Expression<SqlBool>) =>
-        sql<number>`coalesce(sum(case when ${condition} then 1 else 0 end), 0)`
-      return [
-        'deal_id',
-        eb.fn.countAll<number>().as('total'),
-        when(eb('user_id', '=', userId)).as('by_user'),
-        when(eb('device_uuid', '=', deviceUuid)).as('by_device'),
-        when(isAnnouncedFor(eb, userId, now)).as('announced'),
-      ]
-    })
-    .where('deal_id', 'in', dealIds)
-    .where((eb) => isBinding(eb, now))
-    .groupBy('deal_id')
-    .execute()
-  const byDeal = new Map(
-    rows.map((row) => {
-      const own = takesUp ? Math.min(1, row.announced) : 0
-      const uses: Uses = {
-        total: row.total - own,
-        byUser: userId === null ? null : row.by_user - own,
-        byDevice: deviceUuid === null ? null : row.by_device,
-      }
-      return [row.deal_id, uses] as const
-    }),
+): Promise<(deal: { id: number }) => Uses> {
+  const idsOf = (isMeant: (terms: DealTerms) => boolean): number[] =>
+    deals.filter(({ terms }) => isMeant(terms)).map(({ id }) => id)
+  const binding = (ids: readonly number[]) =>
+    q
+      .selectFrom('deal_redemptions')
+      .select((eb) => ['deal_id', eb.fn.countAll<number>().as('count')])
+      .where('deal_id', 'in', ids)
+      .where((eb) => isBinding(eb, now))
+      .groupBy('deal_id')
+
+  const total = await counts(
+    idsOf(({ maxUses }) => maxUses !== null),
+    binding,
   )
-  return (dealId) => byDeal.get(dealId) ?? unused
+  const personal = idsOf(
+    ({ maxUsesPerUser, maxUsesPerDevice }) => maxUsesPerUser !== null || maxUsesPerDevice !== null,
+  )
+  const byUser = await counts(userId === null ? [] : personal, (ids) =>
+    binding(ids).where('user_id', '=', userId),
+  )
+  const byDevice = await counts(deviceUuid === null ? [] : personal, (ids) =>
+    binding(ids).where('device_uuid', '=', deviceUuid),
+  )
+  const announced = await counts(takesUp ? deals.map(({ id }) => id) : [], (ids) =>
+    binding(ids).where((eb) => isAnnouncedFor(eb, userId, now)),
+  )
+
+  return ({ id }) => {
+    const own = Math.min(1, announced(id))
+    return {
+      total: total(id) - Math.min(own, total(id)),
+      byUser: userId === null ? null : byUser(id) - Math.min(own, byUser(id)),
+      byDevice: deviceUuid === null ? null : byDevice(id),
+    }
+  }
+}
+
+async function counts(
+  ids: readonly number[],
+  query: (ids: readonly number[]) => { execute(): Promise<{ deal_id: number; count: number }[]> },
+): Promise<(id: number) => number> {
+  const rows = ids.length === 0 ? [] : await query(ids).execute()
+  const byDeal = new Map(rows.map(({ deal_id, count }) => [deal_id, count]))
+  return (id) => byDeal.get(id) ?? 0
 }

@@ -63,7 +63,9 @@ export const deals: CloudMigration = {
       check (order_id is not null or status <> 'completed')
     ) ${end}`,
     `create index deal_redemptions_by_deal on deal_redemptions (deal_id, id)`,
-    `create index deal_redemptions_binding on deal_redemptions (deal_id) where status <> 'released'`,
+    `create index deal_redemptions_binding on deal_redemptions (deal_id, user_id) where status <> 'released'`,
+    `create index deal_redemptions_by_device on deal_redemptions (deal_id, device_uuid)
+      where status <> 'released' and device_uuid is not null`,
     `create unique index deal_redemptions_by_order on deal_redemptions (order_id, deal_id)
       where order_id is not null and status <> 'released'`,
     `create index deal_redemptions_announced on deal_redemptions (expires_at)
