@@ -65,7 +65,7 @@ async function follow() {
     } catch {}
     if (mine.signal.aborted) return
     say('lost', 'connection lost, trying again')
-    await new Promise((resolve) => setTimeout(resolve, 2000))
+    await new Promise((resolve) => AbortSignal.timeout(2000).addEventListener('abort', resolve))
   }
 }
 
