@@ -1,5 +1,6 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { ControllerEvents } from '../hardware/controllers.ts'
+import { correctTimes } from '../journal/correct-times.ts'
 import { createJournal } from '../journal/journal.ts'
 import { importListed, meetController } from './adoption.ts'
 import { applyCloudEntry } from './cloud-entries.ts'
@@ -122,7 +123,10 @@ export function createCore(options: CoreOptions): HubCore {
     onHealthChange: (listener) => void listeners.push(listener),
     setCloudClock(offsetMs) {
       cloud.setOffset(offsetMs)
-      turn(() => cloud.persist())
+      turn(() => {
+        correctTimes(store, cloud.now())
+        cloud.persist()
+      })
     },
     cloudNow: cloud.now,
     onWelcome(welcome) {

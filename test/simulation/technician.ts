@@ -29,12 +29,13 @@ export async function meddle(world: TechnicianWorld): Promise<void> {
   const { chance, hub, coverage } = world
   while (world.isStormy()) {
     await world.sleep(chance.between(1000, 25_000))
-    if (chance.happens(0.15)) {
+    const draw = chance.fraction()
+    if (draw < 0.15) {
       await reconfigure(world, chance.pick(CHANGES))
       // A hub that is closed for long is one where nothing happens.
       if (chance.happens(0.8)) await world.sleep(chance.between(500, 12_000))
       await reconfigure(world, () => SERVING)
-    } else if (chance.happens(0.15)) {
+    } else if (draw < 0.28) {
       const outcome = hub.hub?.core.unlockDoor(
         chance.pick(['main', 'fridge_1_left']),
         chance.between(1000, 20_000),

@@ -233,3 +233,30 @@ test('counts in a snapshot are taken in once, whatever store the hub has', () =>
   expect(bench.stock()['2-1-2']).toBe(2)
   expect(bench.entries('stock.counted')).toMatchObject([{ count_id: uuid(70) }])
 })
+
+test('what a hub with a wrong clock has dated into the future is before a count that comes after it', () => {
+  const bench = HubBench.ready()
+  const real = bench.core.cloudNow()
+  // The wall clock is years ahead, and the cloud has not told the time in this life.
+  bench.kill()
+  bench.journal
+    .prepare("UPDATE meta SET value = ? WHERE key = 'clock'")
+    .run(JSON.stringify({ cloud: real + 10 ** 12, wall: bench.clock.now() }))
+  bench.begin()
+  bench.run(2000)
+  bench.queue(1, { 4: 2 }, { start_by: real + 2 * 10 ** 12 })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+  bench.fault('empty_turn', 'cabinet-2')
+  bench.queue(2, { 5: 1 }, { start_by: real + 2 * 10 ** 12 })
+  bench.run(60_000)
+  expect(bench.entries('operation.unknown')).toHaveLength(1)
+  const now = real + bench.clock.monotonic()
+  bench.core.setCloudClock(now - bench.clock.monotonic() + 60_000)
+  const counted_at = bench.core.cloudNow()
+  bench.apply(
+    { kind: 'stock.count', count: { count_id: uuid(80), product_id: 4, quantity: 9, counted_at } },
+    { kind: 'stock.count', count: { count_id: uuid(81), product_id: 5, quantity: 2, counted_at } },
+  )
+  expect(bench.stock()).toMatchObject({ '2-1-2': 9, '2-2-1': 2 })
+  expect(bench.entries('operation.settled')).toMatchObject([{ by: 'count', happened: false }])
+})
