@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { grantRole } from '../../../cloud/credentials/roles.ts'
 import { maintenanceHandlers } from '../../../cloud/maintenance/handlers.ts'
 import { folderStore } from '../../../cloud/media/folder-store.ts'
 import { errorOf, testApp, type CallOptions, type FormPart } from '../support/app.ts'
@@ -255,6 +256,18 @@ onEachDatabase('maintenance reports', (open) => {
     expect(await code(`${reports}/1`, elsewhere)).toEqual([403, 'unauthorized'])
     expect(await code(`${reports}/2`, elsewhere)).toEqual([404, 'not_found'])
     expect(await code(`${reports}?hub_id=1`, elsewhere)).toEqual([403, 'unauthorized'])
+  })
+
+  test('are filed and read by technicians of the hub, with their own token', async () => {
+    const { file, call, issuer, runtime, q } = await workshop(open)
+    await grantRole(q, runtime, { identity: 'tess', role: 'technician', hubs: [1] })
+    const token = await issuer.token({ sub: 'tess' })
+    expect((await file([formData()], { token })).status).toBe(200)
+    const elsewhere = await file([formData({ hubId: 2 })], { token })
+    expect([elsewhere.status, errorOf(elsewhere).error.code]).toEqual([403, 'unauthorized'])
+    expect((await call('GET', reports, { token })).json).toMatchObject({ total: 1, logs: [{ id: 1 }] })
+    const stranger = await issuer.token({ sub: 'eve' })
+    expect(errorOf(await file([formData()], { token: stranger })).error.code).toBe('scope_missing')
   })
 
   test('come in pages, newest first', async () => {
