@@ -1,0 +1,96 @@
+import { beforeEach, expect, test } from 'vitest'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { Plant } from './plant.ts'
+
+/** `update_quantity` down to the hub's own stock, and back (design §2). */
+
+let plant: Plant
+beforeEach(async () => {
+  plant = await Plant.open()
+})
+
+const count = async (product: number, quantity: number): Promise<void> => {
+  const answer = await plant.call('PUT', `hubs/product/${product}/update_quantity`, { body: { quantity } })
+  expect(answer).toMatchObject({ status: 200, json: { data: { id: product, quantity } } })
+}
+const shown = async (product: number): Promise<number> => {
+  const { json } = await plant.call('GET', 'hub_inventory/?hub_id=1')
+  return (json as { id: number; quantity: number }[]).find(({ id }) => id === product)!.quantity
+}
+const atHub = (product: number): number[] =>
+  plant.hub
+    .hub!.core.stock()
+    .filter(({ product_id }) => product_id === product)
+    .map(({ quantity }) => quantity)
+const pending = async (): Promise<number> =>
+  (
+    await plant.db.kysely
+      .selectFrom('stock_counts')
+      .select('count_id')
+      .where('settled_at', 'is', null)
+      .execute()
+  ).length
+
+test('a count reaches the hub, and its ledger confirms it', async () => {
+  await count(4, 11)
+  expect(await shown(4)).toBe(11)
+  await plant.run(2000)
+  expect(atHub(4)).toEqual([11])
+  expect([await shown(4), await pending()]).toEqual([11, 0])
+})
+
+test('of a product with two places the primary one takes the difference, and none goes below nothing', async () => {
+  expect(atHub(1)).toEqual([3, 3])
+  await count(1, 8)
+  await plant.run(2000)
+  expect(atHub(1)).toEqual([5, 3])
+  await count(1, 2)
+  await plant.run(2000)
+  expect(atHub(1).reduce((sum, units) => sum + units)).toBe(2)
+  expect(atHub(1).every((units) => units >= 0)).toBe(true)
+  expect([await shown(1), await pending()]).toEqual([2, 0])
+})
+
+test('what an offline hub dropped before and after the count is told apart when it returns', async () => {
+  // Six units; two orders, of which the first is dispensed before the count and the second after it.
+  const orders = [await plant.order({ 4: 2 }), await plant.order({ 4: 1 })]
+  await plant.run(20)
+  await plant.cutHub(true)
+  const dropped = () => plant.room.hub.actuations().filter(({ action }) => action === 'dispense').length
+  while (dropped() < 2) await plant.run(50)
+  await plant.run(500)
+  const before = dropped()
+  expect(before).toBe(2)
+  // Somebody has put more in: the shelf holds nine now, by a person's eye.
+  await count(4, 9)
+  while (dropped() < 3) await plant.run(50)
+  await plant.run(30_000)
+  expect(await shown(4)).toBe(9)
+  await plant.cutHub(false)
+  for (const order of orders) await plant.until(order, OrderStatus.READY)
+  expect(atHub(4)).toEqual([8])
+  expect([await shown(4), await pending()]).toEqual([8, 0])
+})
+
+test('a count settles a unit of which nobody knew whether it fell, and it is sold again', async () => {
+  plant.fault('empty_turn', 'cabinet-2')
+  const order = await plant.order({ 5: 1 })
+  await plant.until(order, OrderStatus.COMPLETED)
+  expect(await plant.statusOf(order)).toBe(OrderStatus.FAILED)
+  plant.room.hub.faults.clearAll()
+  await plant.run(2000)
+  const unknown = () =>
+    plant.db.kysely
+      .selectFrom('unknown_operations')
+      .select(['settled_by', 'happened'])
+      .where('product_id', '=', 5)
+      .execute()
+  expect(await unknown()).toEqual([{ settled_by: null, happened: null }])
+  await count(5, 2)
+  await plant.run(2000)
+  expect(await unknown()).toEqual([{ settled_by: 'count', happened: 0 }])
+  const again = await plant.order({ 5: 2 })
+  await plant.until(again, OrderStatus.READY)
+  expect(await plant.statusOf(again)).toBe(OrderStatus.READY)
+  expect([await shown(5), atHub(5)]).toEqual([0, [0]])
+})
