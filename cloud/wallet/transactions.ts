@@ -12,7 +12,7 @@ export async function walletBalance(
 ): Promise<WalletBalance> {
   const pending = await q
     .selectFrom('wallet_transactions')
-    .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('amount'), eb.lit(0)).as('cents'))
+    .select((eb) => eb.fn.coalesce(eb.fn.sum<number | string>('amount'), eb.lit(0)).as('cents'))
     .where('user_id', '=', userId)
     .where('status', '=', 'pending')
     .executeTakeFirstOrThrow()

@@ -3,6 +3,7 @@ import { OrderStatus as S } from '../../../protocol/model/order-status.ts'
 import { pay } from '../../../cloud/payments/pay.ts'
 import { signPayload } from '../../../cloud/payments/signature.ts'
 import { receiveWebhook } from '../../../cloud/payments/webhook.ts'
+import type { Tx } from '../../../cloud/store/database.ts'
 import { onEachDatabase } from '../support/database.ts'
 import { openShop, type Shop } from '../support/shop.ts'
 import { SECRET, tell } from '../support/webhooks.ts'
@@ -148,16 +149,15 @@ onEachDatabase('late money', (open) => {
   test('event and effect are one commit: where the effect fails, the event comes again and is applied', async () => {
     const shop = await openShop(await open())
     const { id, ref } = await abandoned(shop, false)
-    const { q } = { q: shop.context.db.kysely }
-    // The effect cannot be written: the payment that it is about has no order.
-    const checkpoint = shop.context.db.transact
+    const { context } = shop
+    const q = context.db.kysely
     let fails = true
     const broken = {
-      ...shop.context,
+      ...context,
       db: {
-        ...shop.context.db,
-        transact: <T>(work: Parameters<typeof checkpoint<T>>[0]) =>
-          checkpoint<T>(async (tx) => {
+        ...context.db,
+        transact: <T>(work: (tx: Tx) => Promise<T>) =>
+          context.db.transact(async (tx) => {
             const value = await work(tx)
             if (fails) throw new Error('the disk is full')
             return value

@@ -19,7 +19,10 @@ async function troubled(open: OpenDatabase, first: ((real: Refund) => Refund) | 
   const shop = await openShop(await open(), {
     wrapProcessor: (sandbox) => ({
       ...sandbox,
-      createRefund: (request) => (trouble.behaviour?.(sandbox.createRefund) ?? sandbox.createRefund)(request),
+      createRefund(request) {
+        const real: Refund = (same) => sandbox.createRefund(same)
+        return (trouble.behaviour?.(real) ?? real)(request)
+      },
     }),
   })
   const begun = async (method?: string): Promise<number> => {

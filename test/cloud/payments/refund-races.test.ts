@@ -105,9 +105,12 @@ onEachDatabase('50 parallel refunds of one order', (open) => {
       doubtful: 0,
       bins: [1],
     }))
-    const asks: Promise<unknown>[] = Array.from({ length: PARALLEL }, (_, n) => amount(shop, id, n))
-    asks.splice(20, 0, shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines }))
-    await Promise.allSettled(asks)
+    const ask = (_: unknown, n: number): Promise<unknown> => amount(shop, id, n)
+    await Promise.allSettled([
+      ...Array.from({ length: 20 }, ask),
+      shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines }),
+      ...Array.from({ length: PARALLEL - 20 }, ask),
+    ])
     shop.clock.advance(60_000)
     await shop.commerce.sweep()
     const rows = await shop.refunds(id)

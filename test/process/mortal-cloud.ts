@@ -1,0 +1,75 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+import { sleep, type Clock } from '../../protocol/model/runtime.ts'
+import { packageRoot } from './chaos/package-root.ts'
+
+export interface MortalCloudOptions {
+  folder: string
+  databaseUrl: string
+  port: number
+  mqttPort: number
+  clock: Clock
+}
+
+/** The real cloud program, which dies where it is told to, and is started again. */
+export interface MortalCloud {
+  start(): Promise<void>
+  /** Where it died by itself since it was started last; undefined while it lives. */
+  diedAt(): string | undefined
+  stop(): Promise<void>
+}
+
+const READY_MS = 60_000
+const POLL_MS = 20
+
+export function mortalCloud({ folder, databaseUrl, port, mqttPort, clock }: MortalCloudOptions): MortalCloud {
+  let child: ChildProcess | undefined
+  let output = ''
+  let isGone = true
+
+  async function start(): Promise<void> {
+    const root = packageRoot()
+    const preload = join(root, 'test/process/mortal/preload.ts')
+    output = ''
+    isGone = false
+    child = spawn(process.execPath, ['--import', 'tsx', '--import', preload, 'cloud/main.ts'], {
+      cwd: root,
+      env: {
+        PATH: process.env['PATH'],
+        DATA_DIR: folder,
+        DATABASE_URL: databaseUrl,
+        PORT: String(port),
+        MQTT_PORT: String(mqttPort),
+        LOG_LEVEL: 'info',
+        // A hub that was heard once, and is not connected: it takes orders, and commands to it fail at once.
+        ONLINE_WITHIN_MS: '3600000',
+        SWEEP_MS: '100',
+        PAYMENT_RECHECK_MS: '200',
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    for (const stream of [child.stdout, child.stderr])
+      stream!.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    child.once('exit', () => (isGone = true))
+    for (let waited = 0; !output.includes('cloud is ready'); waited += POLL_MS) {
+      if (isGone || waited > READY_MS) throw new Error(`the cloud does not start:\n${output}`)
+      await sleep(clock, POLL_MS)
+    }
+  }
+
+  return {
+    start,
+    diedAt() {
+      if (!isGone) return undefined
+      const point = /^died at (\S+)$/m.exec(output)?.[1]
+      if (point === undefined) throw new Error(`the cloud ended by itself:\n${output.slice(-2000)}`)
+      return point
+    },
+    async stop() {
+      if (isGone) return
+      const exited = new Promise((done) => child!.once('exit', done))
+      child!.kill('SIGKILL')
+      await exited
+    },
+  }
+}
