@@ -103,6 +103,7 @@ export function createCore(options: CoreOptions): HubCore {
       cancelLook?.()
       turns.stop()
       stopHousekeeping?.()
+      for (const { cancel } of context.reconnecting.values()) cancel()
       context.controllers.stop()
       doors.stop()
     },
