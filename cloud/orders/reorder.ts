@@ -1,7 +1,7 @@
 import { isEditable } from '../../protocol/model/order-status.ts'
 import type { CloudContext } from '../context.ts'
 import { ApiError } from '../http/api-error.ts'
-import type { Queries } from '../store/database.ts'
+import type { Queries, Tx } from '../store/database.ts'
 import { addLines, type UnavailableLine } from './add-lines.ts'
 import { openCart } from './cart.ts'
 import { lockOrder, readOwnOrder, type OrderRow } from './order-rows.ts'
@@ -22,8 +22,7 @@ export function reorder(
 ): Promise<{ order: OrderRow; unavailable: UnavailableLine[] }> {
   return context.db.transact(async (tx) => {
     const source = await readOwnOrder(tx.q, { orderId: sourceOrderId, userId })
-    const opened = await openCart(tx, context, { userId, hubId: targetHubId })
-    const cart = (await lockOrder(tx, opened.id))!
+    const cart = await lockedCart(tx, context, { userId, hubId: targetHubId })
     if (!isEditable(cart.processing_status))
       throw new ApiError('order_not_editable', undefined, { order_id: cart.id })
     // A cart holds its own items already.
@@ -37,6 +36,16 @@ export function reorder(
       .map(({ product_id, qty }) => ({ product_id, requested: qty, available: 0 }))
     return { order: cart, unavailable: [...(await addLines(tx, context, cart, known)), ...unknown] }
   })
+}
+
+/** The user's active order at a hub. One that is deleted while its lock is waited for is no more: another is opened. */
+async function lockedCart(
+  tx: Tx,
+  context: CloudContext,
+  owner: { userId: number; hubId: number },
+): Promise<OrderRow> {
+  const { id } = await openCart(tx, context, owner)
+  return (await lockOrder(tx, id)) ?? lockedCart(tx, context, owner)
 }
 
 /** An order's lines, and which product of a hub each would be there. */

@@ -62,7 +62,9 @@ async function recordRefund(
   request: RefundRequest,
   plan: RefundPlan,
 ): Promise<number> {
-  const order = (await lockOrder(tx, request.orderId))!
+  const order = await lockOrder(tx, request.orderId)
+  // Its customer may have deleted it meanwhile.
+  if (!order) throw new ApiError('order_not_found')
   const known = await repeated(tx, request)
   if (known) return known.id
   const payment = await requirePayment(tx, order)
