@@ -17,7 +17,7 @@ import { routes, type ServiceRouteId } from '../../protocol/contract/routes.ts'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { writeBooks } from './analytics-books.ts'
+import { writeBooks } from './books.ts'
 import { quantile, ratios, type Figure, type Section } from './figures.ts'
 
 const MINUTE = 60_000

@@ -6,25 +6,27 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { benchAnalytics } from './analytics.ts'
 import { formatSection, type Section } from './figures.ts'
 import { benchFootprint } from './footprint.ts'
+import { benchReads } from './reads.ts'
 import { benchRoundTrip } from './round-trip.ts'
 import { streamSection } from './stream-section.ts'
 
-const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics] [options]
+const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics|reads|shop] [options]
 
 Measures Larder with its real programs, each figure beside its baseline from the same run, as least, middle and greatest
 value. It takes about eight minutes, and tells the truth on a machine that does nothing else.
 
   --only PART         one part alone
-  --rounds N          round-trip, analytics: how many rounds (default 10)
+  --rounds N          round-trip, analytics, reads, shop: how many rounds (default 10)
   --calls N           round-trip: calls of either kind in a round (default 60)
   --runs N            stream: how often (default 3)
   --entries N         stream: entries collected offline (default 100000)
   --orders N          footprint: how many orders (default 100)
   --idle-seconds N    footprint: how long the idle hub is watched (default 120)
-  --past-orders N     analytics: orders of the larger hub (default 1000000)
+  --past-orders N     analytics, shop: orders of the larger hub (default 1000000)
+  --requests N        reads, shop: requests of a kind in a round, to either side (default 1000)
   --folder PATH       a folder on the disk to measure (default: the system's temporary one)`
 
-const parts = ['round-trip', 'stream', 'footprint', 'analytics'] as const
+const parts = ['round-trip', 'stream', 'footprint', 'analytics', 'reads'] as const
 type Part = (typeof parts)[number]
 
 const { values } = parseArgs({
@@ -37,6 +39,7 @@ const { values } = parseArgs({
     orders: { type: 'string', default: '100' },
     'idle-seconds': { type: 'string', default: '120' },
     'past-orders': { type: 'string', default: '1000000' },
+    requests: { type: 'string', default: '1000' },
     folder: { type: 'string', default: tmpdir() },
     help: { type: 'boolean', default: false },
   },
@@ -51,13 +54,14 @@ const bench: Record<Part, (folder: string) => Promise<Section>> = {
     benchFootprint({ runtime, folder, orders: whole('orders'), idleSeconds: whole('idle-seconds') }),
   analytics: (folder) =>
     benchAnalytics({ runtime, folder, few: 10_000, many: whole('past-orders'), rounds: whole('rounds') }),
+  reads: (folder) => benchReads({ runtime, folder, rounds: whole('rounds'), requests: whole('requests') }),
 }
 
 if (values.help) console.log(HELP)
 else await run(parts.filter((part) => values.only === undefined || values.only === part))
 
 function whole(
-  name: 'rounds' | 'calls' | 'runs' | 'entries' | 'orders' | 'idle-seconds' | 'past-orders',
+  name: 'rounds' | 'calls' | 'runs' | 'entries' | 'orders' | 'idle-seconds' | 'past-orders' | 'requests',
 ): number {
   if (!/^[1-9]\d{0,7}$/.test(values[name]))
     throw new Error(`--${name} takes a whole number, not ${values[name]}`)

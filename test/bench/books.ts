@@ -1,4 +1,6 @@
 import { sql } from 'kysely'
+import { searchText } from '../../cloud/catalogue/search-text.ts'
+import { insertMany } from '../../cloud/demo/insert-many.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/store/database.ts'
 
 const PRODUCTS = 60
@@ -9,16 +11,21 @@ export interface BooksOptions {
   file: string
   orders: number
   now: number
+  /** What the hub sells, and how many lines an order has. */
+  products?: number
+  lines?: number
 }
 
 /**
  * A database with one hub, whose orders were paid one after the other over two years: two lines each, every fiftieth
  * refunded in part, a customer for every ten. Nothing is summed up yet.
  */
-export async function writeBooks({ file, orders, now }: BooksOptions): Promise<CloudDatabase> {
+export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> {
+  const { file, orders, now, products = PRODUCTS, lines = 2 } = options
   const db = openDatabase({ url: `sqlite:${file}` })
   await db.migrate()
   await writeHub(db)
+  await writeProducts(db, products)
   const users = Math.ceil(orders / 10)
   const since = now - TWO_YEARS_MS
   // Whole numbers that are spread well, and the same in each run.
@@ -32,17 +39,19 @@ export async function writeBooks({ file, orders, now }: BooksOptions): Promise<C
         total_price_discounted, tax_total, total, version, open_when_ready, bins, created_at, updated_at, queued_at)
       ${numbers(orders)} select i, 1 + (i * 7919) % ${users}, 1, 60, 'completed', 'USD', 600, 500, 40, 540, 1, 0, '[1]',
         ${at}, ${at}, ${at} from n`,
-    ...[0, 1].map(
-      (line) =>
-        sql`insert into order_items (id, order_id, product_id, qty, unit_price_original, unit_price, purchase_price, net, tax,
-            reserved, qty_dropped, qty_doubtful, refunded_quantity, bins)
-          ${numbers(orders)} select 2 * i + ${line}, i, 1 + (i * 31 + ${line} * 17) % ${PRODUCTS}, 1, 300, 250, 120, 250, 20,
-            0, 1, 0, iif(i % 50 = 0 and ${line} = 1, 1, 0), '[1]' from n`,
+    ...Array.from(
+      { length: lines },
+      (_, line) =>
+        sql`insert into order_items (id, order_id, product_id, qty, upc, name, image_url, unit_price_original, unit_price,
+            purchase_price, net, tax, reserved, qty_dropped, qty_doubtful, refunded_quantity, bins)
+          ${numbers(orders)} select ${lines} * i + ${line}, i, p.id, 1, p.upc, p.name, p.image_url, 300, 250,
+            120, 250, 20, 0, 1, 0, iif(i % 50 = 0 and ${line} = 1, 1, 0), '[1]'
+          from n join products as p on p.id = 1 + (i * 31 + ${line} * 17) % ${products}`,
     ),
     sql`insert into payments (id, order_id, user_id, processor, method, amount, status, is_late, created_at, updated_at)
       ${numbers(orders)} select i, i, 1 + (i * 7919) % ${users}, 'external', 'external', 540, 'completed', 0, ${at}, ${at} from n`,
     sql`insert into refunds (order_id, payment_id, item_id, quantity, amount, tax, reason, status, created_at, updated_at)
-      ${numbers(Math.floor(orders / 50))} select 50 * i, 50 * i, 100 * i + 1, 1, 270, 20, 'customer', 'succeeded', 0, 0 from n`,
+      ${numbers(Math.floor(orders / 50))} select 50 * i, 50 * i, ${lines * 50} * i + 1, 1, 270, 20, 'customer', 'succeeded', 0, 0 from n`,
   ]
   for (const statement of statements) await statement.execute(db.kysely)
   return db
@@ -78,29 +87,36 @@ async function writeHub({ kysely: q }: CloudDatabase): Promise<void> {
       .insertInto('categories')
       .values({ id, name: `Category ${id}`, parent_id: null })
       .execute()
-  for (let id = 1; id <= PRODUCTS; id += 1)
-    await q
-      .insertInto('products')
-      .values({
-        id,
-        hub_id: 1,
-        name: `Product ${id}`,
-        search_name: `product ${id}`,
-        upc: String(id).padStart(12, '0'),
-        description: null,
-        category_id: 1 + (id % CATEGORIES),
-        subcategory_id: null,
-        original_price: 300,
-        markdown_percent: 0,
-        purchase_price: 120,
-        image_url: `/images/${id}.webp`,
-        is_bestseller: 0,
-        is_active: 1,
-        cabinet: 1,
-        shelf: 1,
-        row: id,
-        quantity: 0,
-        reserved: 0,
-      })
-      .execute()
+}
+
+const KINDS = ['Sparkling', 'Dark', 'Salted', 'Green', 'Iced', 'Sweet', 'Crunchy', 'Fresh']
+const THINGS = ['Water', 'Chocolate', 'Crisps', 'Tea', 'Coffee', 'Almonds', 'Crackers', 'Salad', 'Yogurt']
+
+function writeProducts(db: CloudDatabase, count: number): Promise<void> {
+  const rows = Array.from({ length: count }, (_, index) => {
+    const id = index + 1
+    const name = `${KINDS[id % KINDS.length]} ${THINGS[id % THINGS.length]} ${id}`
+    return {
+      id,
+      hub_id: 1,
+      name,
+      search_name: searchText(name),
+      upc: String(id).padStart(12, '0'),
+      description: null,
+      category_id: 1 + (id % CATEGORIES),
+      subcategory_id: null,
+      original_price: 300,
+      markdown_percent: 0,
+      purchase_price: 120,
+      image_url: `/images/${id}.webp`,
+      is_bestseller: 0,
+      is_active: 1,
+      cabinet: 1,
+      shelf: 1,
+      row: id,
+      quantity: 1_000_000,
+      reserved: 0,
+    }
+  })
+  return db.transact((tx) => insertMany(tx, 'products', rows))
 }

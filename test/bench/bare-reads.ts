@@ -1,0 +1,110 @@
+import { createAdaptorServer } from '@hono/node-server'
+import BetterSqlite3 from 'better-sqlite3'
+import { Hono } from 'hono'
+import type { AddressInfo, Server } from 'node:net'
+
+/**
+ * The bare counterpart of reading: Hono, and a prepared statement for each question, over the file that is named. No
+ * credentials, no limits, no checks; the same answers.
+ */
+const database = new BetterSqlite3(process.argv[2]!)
+database.pragma('journal_mode = WAL')
+
+const inventory = database.prepare(`
+  select p.id, p.name, p.upc, max(0, p.quantity) as quantity, p.original_price,
+    (p.original_price * (100 - p.markdown_percent) + 50) / 100 as discounted_price, p.purchase_price, p.cabinet, p.shelf,
+    p."row", c.name as category
+  from products as p join categories as c on c.id = p.category_id
+  where p.hub_id = ? and p.is_active = 1 order by p.id`)
+
+interface Line {
+  order_id: number
+  user_id: number
+  total_price_original: number
+  total_price_discounted: number
+  payment_status: string
+  processing_status: number
+  created_at: number
+  productUPC: string
+  name: string
+  qty: number
+  qty_dropped: number
+  refunded_quantity: number
+  price: number
+  image_url: string
+}
+const orders = database.prepare<[number, number], Line>(`
+  with page as (
+    select * from orders where hub_id = ? and id < ? and total is not null order by id desc limit 21)
+  select page.id as order_id, page.user_id, page.total_price_original, page.total_price_discounted, page.payment_status,
+    page.processing_status, page.created_at, i.upc as productUPC, i.name, i.qty, i.qty_dropped, i.refunded_quantity,
+    i.unit_price as price, i.image_url
+  from page join order_items as i on i.order_id = page.id order by page.id desc, i.id`)
+
+const products = database.prepare(`
+  select p.id, p.name, p.upc, p.description, p.category_id, c.name as category, p.subcategory_id, s.name as subcategory,
+    p.original_price, (p.original_price * (100 - p.markdown_percent) + 50) / 100 as discounted_price,
+    p.quantity - p.reserved as quantity, p.cabinet, p.shelf, p."row", p.image_url, p.is_bestseller
+  from products as p join categories as c on c.id = p.category_id left join categories as s on s.id = p.subcategory_id
+  where p.hub_id = ? and p.is_active = 1 and p.search_name like ? order by p.search_name, p.id limit ? offset ?`)
+const productCount = database
+  .prepare('select count(*) from products where hub_id = ? and is_active = 1 and search_name like ?')
+  .pluck()
+
+function orderPage(lines: readonly Line[]) {
+  const byId = new Map<number, object & { order_items: object[] }>()
+  for (const line of lines) {
+    const {
+      order_id: id,
+      productUPC,
+      name,
+      qty,
+      qty_dropped,
+      refunded_quantity,
+      price,
+      image_url,
+      ...order
+    } = line
+    let known = byId.get(id)
+    if (!known) {
+      known = { id, ...order, created_at: new Date(line.created_at).toISOString(), order_items: [] } as never
+      byId.set(id, known!)
+    }
+    known!.order_items.push({
+      productUPC,
+      name,
+      qty,
+      dropped: qty_dropped >= qty,
+      qty_dropped,
+      refunded_quantity,
+      price,
+      image_url,
+    })
+  }
+  const all = [...byId.values()] as { id?: number }[]
+  const data = all.slice(0, 20)
+  return { data, next_cursor: all.length > 20 ? data.at(-1)!.id : null, has_more: all.length > 20 }
+}
+
+const app = new Hono()
+app.get('/inventory', (c) => c.json(inventory.all(Number(c.req.query('hub_id'))) as object[]))
+app.get('/orders', (c) =>
+  c.json(orderPage(orders.all(Number(c.req.query('hub_id')), Number(c.req.query('cursor') ?? 2 ** 53)))),
+)
+app.get('/products', (c) => {
+  const hub = Number(c.req.query('hub_id'))
+  const pattern = `%${c.req.query('product_name')}%`
+  const rows = products.all(hub, pattern, 20, 0) as { quantity: number; is_bestseller: 0 | 1 }[]
+  c.header('X-Total-Count', String(productCount.get(hub, pattern)))
+  return c.json(
+    rows.map(({ is_bestseller, ...row }) => ({
+      ...row,
+      in_stock: row.quantity > 0,
+      is_bestseller: is_bestseller === 1,
+    })),
+  )
+})
+
+const http = createAdaptorServer({ fetch: app.fetch }) as Server
+process.once('disconnect', () => process.exit(0))
+http.listen(0, '127.0.0.1', () => process.send!({ port: (http.address() as AddressInfo).port }))

@@ -1,0 +1,82 @@
+import { connect, type Socket } from 'node:net'
+
+/** What `http-load.ts` is told to send. */
+export interface Load {
+  port: number
+  /** Whole requests, as they go over the line. */
+  requests: readonly string[]
+  /** How many are under way at once. */
+  connections: number
+}
+
+/** What it found: one time for each request, in milliseconds. */
+export interface Loaded {
+  elapsedMs: number
+  times: number[]
+}
+
+/**
+ * A program that sends requests over connections that it keeps open, and reads each answer to its end: with so little
+ * work of its own that what it measures is the server.
+ */
+async function run({ port, requests, connections }: Load): Promise<Loaded> {
+  const times: number[] = []
+  let next = 0
+  const sockets = await Promise.all(Array.from({ length: connections }, () => open(port)))
+  const begun = performance.now()
+  await Promise.all(
+    sockets.map(async (socket) => {
+      for (let mine = next++; mine < requests.length; mine = next++) {
+        const from = performance.now()
+        await ask(socket, requests[mine]!)
+        times.push(performance.now() - from)
+      }
+    }),
+  )
+  const elapsedMs = performance.now() - begun
+  for (const socket of sockets) socket.destroy()
+  return { elapsedMs, times }
+}
+
+const open = (port: number): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true }, () => resolve(socket))
+    socket.once('error', reject)
+  })
+
+/** Rejects where the answer is no success: then it says what it is. */
+function ask(socket: Socket, request: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    let end = -1
+    const onData = (chunk: Buffer): void => {
+      text += chunk.toString('latin1')
+      if (end < 0) end = endOf(text)
+      if (end < 0 || (end === Infinity ? !text.endsWith('0\r\n\r\n') : text.length < end)) return
+      socket.off('data', onData)
+      if (text.startsWith('HTTP/1.1 200')) resolve()
+      else reject(new Error(`${request.split('\r\n', 1)[0]} was answered ${text.slice(0, 2000)}`))
+    }
+    socket.on('data', onData)
+    socket.write(request)
+  })
+}
+
+/** Where an answer of which this is the beginning ends; -1 as long as that cannot be told. */
+function endOf(text: string): number {
+  const head = text.indexOf('\r\n\r\n')
+  if (head < 0) return -1
+  const length = /^content-length: *(\d+)/im.exec(text.slice(0, head))
+  return length ? head + 4 + Number(length[1]) : Infinity
+}
+
+process.once('disconnect', () => process.exit(0))
+process.on('message', (load: Load) => {
+  run(load).then(
+    (loaded) => process.send!(loaded),
+    (error: unknown) => {
+      console.error(error)
+      process.exit(1)
+    },
+  )
+})

@@ -1,0 +1,89 @@
+import type { ChildProcess } from 'node:child_process'
+import { answer, dismiss, launch } from './children.ts'
+import { quantile, ratios, type Figure } from './figures.ts'
+import type { Load, Loaded } from './http-load.ts'
+import { processorMs } from './process-figures.ts'
+
+/** A server in a process of its own, and how the same thing is asked of it again and again. */
+export interface Contestant {
+  name: string
+  port: number
+  pid: number
+  /** So many requests, as they go over the line. */
+  requests(count: number): readonly string[]
+}
+
+export interface PairedOptions {
+  rounds: number
+  /** Requests in a round, to either. */
+  requests: number
+  /** Unmeasured ones, to either, first of all: V8 goes on compiling for thousands of calls. */
+  warmUp: number
+  connections: number
+}
+
+/** What was measured of one contestant, a value for each round. */
+export interface Measured {
+  perSecond: number[]
+  p50: number[]
+  /** Of the server, per request, in milliseconds. */
+  processor: number[]
+}
+
+/** Asks all contestants in turns, block by block, each round in another order: what else the machine does meets all alike. */
+export async function inTurns(
+  contestants: readonly Contestant[],
+  options: PairedOptions,
+): Promise<Measured[]> {
+  const client = launch('http-load')
+  const measured = contestants.map((): Measured => ({ perSecond: [], p50: [], processor: [] }))
+  try {
+    for (const one of contestants) await ask(client, one, options.warmUp, options)
+    for (let round = 0; round < options.rounds; round += 1)
+      for (let turn = 0; turn < contestants.length; turn += 1) {
+        const index = (round + turn) % contestants.length
+        const one = contestants[index]!
+        const before = processorMs(one.pid)
+        const { elapsedMs, times } = await ask(client, one, options.requests, options)
+        measured[index]!.processor.push((processorMs(one.pid) - before) / options.requests)
+        measured[index]!.perSecond.push((options.requests / elapsedMs) * 1000)
+        measured[index]!.p50.push(quantile(times, 0.5))
+      }
+  } finally {
+    await dismiss(client)
+  }
+  return measured
+}
+
+async function ask(
+  client: ChildProcess,
+  { port, requests }: Contestant,
+  count: number,
+  { connections }: PairedOptions,
+): Promise<Loaded> {
+  const load: Load = { port, requests: requests(count), connections }
+  const loaded = answer(client)
+  client.send(load)
+  return (await loaded) as Loaded
+}
+
+/** Lines of the printed table: what was measured of one thing, beside its baseline. */
+export function besideBare(name: string, larder: Measured, bare: Measured, aim?: string): Figure[] {
+  return [
+    { name: `${name}: Larder`, values: larder.perSecond, unit: 'requests/s' },
+    { name: `${name}: bare`, values: bare.perSecond, unit: 'requests/s' },
+    {
+      name: `${name}: ratio`,
+      values: ratios(larder.perSecond, bare.perSecond),
+      unit: 'times the bare figure',
+      ...(aim !== undefined && { aim }),
+    },
+    { name: `${name}: Larder, p50`, values: larder.p50, unit: 'ms' },
+    { name: `${name}: bare, p50`, values: bare.p50, unit: 'ms' },
+    {
+      name: `${name}: processor, bare to Larder`,
+      values: ratios(bare.processor, larder.processor),
+      unit: 'times',
+    },
+  ]
+}
