@@ -85,13 +85,13 @@ export async function cancelOrder(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
-  actor?: string,
+  by: { actor?: string; isInHand?: boolean } = {},
 ): Promise<RefundRow | undefined> {
   const step = await moveOrder(tx, context, order, 'cancelled')
   if (step.kind !== 'moved') return undefined
   await releaseRedemptions(tx, order.id)
   await releasePromises(tx, order.id)
-  return refundRest(tx, context, order, actor === undefined ? {} : { actor })
+  return refundRest(tx, context, order, by)
 }
 
 /** The order ended before READY: what is not known to have dropped goes back, stock and money. */

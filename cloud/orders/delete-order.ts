@@ -1,6 +1,8 @@
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { ApiError } from '../http/api-error.ts'
+import { executeRefund } from '../payments/execute-refund.ts'
 import { livePayment } from '../payments/pay.ts'
+import { ProcessorUnavailable } from '../payments/processor.ts'
 import { cancelPayment, orUnavailable, submitPayment } from '../payments/settle-payment.ts'
 import type { CommerceServices } from '../payments/services.ts'
 import type { PaymentRow } from '../payments/payment-status.ts'
@@ -89,11 +91,13 @@ export async function removeCart(
 async function cancelPaid(services: CommerceServices, order: OrderRow, actor: string): Promise<'cancelled'> {
   const cancellation = await cancelAtHub(services, order, actor)
   switch (cancellation) {
-    case 'cancelled':
-      await services.context.db.transact(async (tx) =>
-        cancelOrder(tx, services.context, (await lockOrder(tx, order.id))!, actor),
+    case 'cancelled': {
+      const refund = await services.context.db.transact(async (tx) =>
+        cancelOrder(tx, services.context, (await lockOrder(tx, order.id))!, { actor, isInHand: true }),
       )
+      if (refund) await tryRefund(services, refund.id)
       return 'cancelled'
+    }
     case 'too_late':
       throw new ApiError('order_in_progress')
     case 'offline':
@@ -102,5 +106,14 @@ async function cancelPaid(services: CommerceServices, order: OrderRow, actor: st
       throw new ApiError('hardware_error', 'The hub did not say whether it cancelled the order.', {
         reason: 'timeout',
       })
+  }
+}
+
+/** The order is cancelled whether or not the processor can be reached now: if not, the sweep gives the money back. */
+async function tryRefund(services: CommerceServices, refundId: number): Promise<void> {
+  try {
+    await executeRefund(services, refundId)
+  } catch (error) {
+    if (!(error instanceof ProcessorUnavailable)) throw error
   }
 }

@@ -2,7 +2,14 @@ import type { CloudContext } from '../context.ts'
 import { lockItems, lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../store/database.ts'
 import type { PaymentRow, RefundRow } from './payment-status.ts'
-import { insertRefund, lineShareOf, paidPayment, refundable, type RefundReason } from './refund-rows.ts'
+import {
+  insertRefund,
+  lineShareOf,
+  paidPayment,
+  refundable,
+  type NewRefund,
+  type RefundReason,
+} from './refund-rows.ts'
 import { nextUnits, takeShare } from './refund-shares.ts'
 
 type UndeliveredReason = 'short' | 'timed_out' | 'failed'
@@ -35,14 +42,14 @@ export async function refundRest(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
-  { actor, refusals = 0 }: { actor?: string; refusals?: number } = {},
+  options: Pick<NewRefund, 'actor' | 'isInHand' | 'refusals'> = {},
 ): Promise<RefundRow | undefined> {
   const payment = await paidPayment(tx, order.id)
   if (!payment) return undefined
   const share = await refundable(tx, order, payment)
   if (share.amount === 0) return undefined
-  const refund = { payment, itemId: null, quantity: 0, ...share, reason: 'cancelled', refusals } as const
-  return insertRefund(tx, context, order, { ...refund, ...(actor !== undefined && { actor }) })
+  const refund = { payment, itemId: null, quantity: 0, ...share, reason: 'cancelled' } as const
+  return insertRefund(tx, context, order, { ...refund, ...options })
 }
 
 /** Money that its order can no longer take is refunded; it never revives the order (contract §5). */

@@ -71,6 +71,8 @@ export interface NewRefund extends Share {
   reason: RefundReason
   /** Who asked for it; the service itself where absent. */
   actor?: string
+  /** Whoever asked carries it out at once: the sweep comes in only where that has failed. */
+  isInHand?: boolean
   requestKey?: string | null
   /** How many refunds of this money the processor has refused before. */
   refusals?: number
@@ -84,12 +86,11 @@ export async function insertRefund(
   tx: Tx,
   context: Part,
   order: OrderRow,
-  { payment, itemId, actor = SERVICE, requestKey = null, ...refund }: NewRefund,
+  { payment, itemId, actor = SERVICE, isInHand = false, requestKey = null, ...refund }: NewRefund,
 ): Promise<RefundRow> {
   const now = context.runtime.clock.now()
   const isDone = payment.processor === 'external' || payment.processor === WALLET || refund.amount === 0
-  // Whoever asked carries it out at once: the sweep comes in only where that has failed.
-  const dueAt = actor === SERVICE ? now : now + context.settings.paymentRecheckMs
+  const dueAt = isInHand ? now + context.settings.paymentRecheckMs : now
   const row = await tx.q
     .insertInto('refunds')
     .values({
@@ -112,7 +113,7 @@ export async function insertRefund(
     await creditRefund(tx, context, payment.user_id, row)
   if (isDone) await auditRefund(tx, context, order, row)
   await refreshRefunds(tx, context, order)
-  if (!isDone && actor === SERVICE) tx.refundDue()
+  if (!isDone && !isInHand) tx.refundDue()
   return row
 }
 

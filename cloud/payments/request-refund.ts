@@ -73,7 +73,7 @@ async function recordRefund(
   if (inDoubt) return inDoubt.id
   const planned = await plan.share(tx, order, left)
   const { actor, requestKey = null } = request
-  const refund = { ...planned, payment, reason: 'customer', actor, requestKey } as const
+  const refund = { ...planned, payment, reason: 'customer', actor, requestKey, isInHand: true } as const
   return (await insertRefund(tx, context, order, refund)).id
 }
 
@@ -142,7 +142,7 @@ async function cancelFirst(
       return claimCancellation(tx, context, locked, request)
     if (locked.processing_status !== OrderStatus.QUEUED) return null
     // The owner's word ends it, whether or not the hub could be asked.
-    const refund = await cancelOrder(tx, context, locked, request.actor)
+    const refund = await cancelOrder(tx, context, locked, { actor: request.actor, isInHand: true })
     // One that has it already is told not to begin; should it have begun, nobody can open the bin.
     if (cancellation !== 'cancelled')
       await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.id })
