@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { taskNames } from '../../../protocol/contract/diag.ts'
 import type { CloudContext } from '../../../cloud/context.ts'
 import { createTaskRunner, type TaskRunner } from '../../../cloud/tasks/runner.ts'
 import type { Tasks } from '../../../cloud/tasks/task.ts'
@@ -25,9 +24,16 @@ function gate(): { run: () => Promise<number[]>; open(ids: number[]): void; runs
 }
 
 function runnerOf(context: CloudContext, processId: string, run: () => Promise<number[]>): TaskRunner {
-  const idle = { periodMs: PERIOD_MS, run: () => Promise.resolve([]) }
-  const tasks = Object.fromEntries(taskNames.map((name) => [name, idle])) as Tasks
-  return createTaskRunner(context, processId, { ...tasks, [NAME]: { periodMs: PERIOD_MS, run } })
+  const idle = { periodMs: PERIOD_MS, run: () => Promise.resolve<number[]>([]) }
+  const tasks: Tasks = {
+    bestsellers: idle,
+    'update-timed-out-orders': idle,
+    delete_expired_orders: { periodMs: PERIOD_MS, run },
+    'notify-about-expiring-orders': idle,
+    'update-unclaimed-orders-to-failed': idle,
+    'notify-about-unclaimed-orders': idle,
+  }
+  return createTaskRunner(context, processId, tasks)
 }
 
 const stateOf = ({ context }: Shop, id: string) =>
