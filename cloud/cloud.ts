@@ -42,7 +42,7 @@ import type { MediaStore } from './media/store.ts'
 import { maintenanceHandlers } from './maintenance/handlers.ts'
 import { startNotices, type Senders } from './notifications/deliver-notices.ts'
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './orders/handlers.ts'
-import { paymentHandlers } from './payments/handlers.ts'
+import { paymentHandlers, paymentMethodHandlers } from './payments/handlers.ts'
 import type { CardProcessor } from './payments/processor.ts'
 import { sweepOldRows } from './retention.ts'
 import { taskHandlers } from './tasks/handlers.ts'
@@ -142,6 +142,7 @@ export function createCloud(options: CloudOptions): Cloud {
       ...transferHandlers(context, options.verifyIdentity),
       ...deliveryHandlers(services),
       ...paymentHandlers(services, options.webhookSecret),
+      ...paymentMethodHandlers(services),
       ...walletHandlers(services),
       ...loyaltyHandlers(context),
       ...diagHandlers(

@@ -2,6 +2,7 @@ import type { Cancel } from '../protocol/model/runtime.ts'
 import { rebuildStaleSales } from './analytics/rebuild.ts'
 import { background, everyInBackground, isolated } from './background.ts'
 import { releaseAnnounced } from './deals/redemptions.ts'
+import { recoverMethods } from './payments/recover-methods.ts'
 import { carryOutRefunds, recoverPayments } from './payments/recover-payments.ts'
 import type { MoneyServices } from './payments/services.ts'
 import { createTaskRunner, type TaskRunner } from './tasks/runner.ts'
@@ -37,6 +38,7 @@ export function createCommerce(services: MoneyServices, processId: string): Comm
     await isolated(context, 'recovery of payments', () => recoverPayments(services))
     await isolated(context, 'recovery of deposits', () => recoverDeposits(services))
     await isolated(context, 'refunds', refunds)
+    await isolated(context, 'payment methods', () => recoverMethods(services))
     await isolated(context, 'announced redemptions', () => releaseAnnounced(context))
   }
 

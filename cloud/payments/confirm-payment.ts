@@ -3,6 +3,7 @@ import { ApiError } from '../http/api-error.ts'
 import { readOwnOrder } from '../orders/order-rows.ts'
 import { paymentResult } from './payment-result.ts'
 import type { PaymentRow } from './payment-status.ts'
+import { savePaidMethods } from './recover-methods.ts'
 import { confirmPaymentIntent, orUnavailable, submitPayment } from './settle-payment.ts'
 import type { MoneyServices } from './services.ts'
 
@@ -25,6 +26,7 @@ export async function confirmPayment(
     throw new ApiError('order_state_conflict', 'The integrator confirms this payment.')
   if (payment.status === 'requires_action') await orUnavailable(confirmPaymentIntent(services, payment))
   if (payment.status === 'pending') await orUnavailable(submitPayment(services, payment))
+  if (payment.saves_method === 1) await savePaidMethods(services, request.userId)
   return paymentResult(kysely, payment.id)
 }
 

@@ -4,6 +4,7 @@ import type { RefundRow } from './payment-status.ts'
 import { ProcessorUnavailable, type ProcessorRefund } from './processor.ts'
 import { applyRefundOutcome } from './refund-rows.ts'
 import type { MoneyServices } from './services.ts'
+import { requireProcessor } from './settle-payment.ts'
 
 /**
  * Carries a recorded refund out: the processor is asked under the key of the row, as often as it takes, and what it says
@@ -35,15 +36,17 @@ async function askProcessor(
   refund: RefundRow,
 ): Promise<ProcessorRefund> {
   try {
-    if (refund.processor_ref !== null) return await processor.readRefund(refund.processor_ref)
-    const { processor_ref } = await context.db.kysely
+    const payment = await context.db.kysely
       .selectFrom('payments')
-      .select('processor_ref')
+      .select(['processor', 'processor_ref'])
       .where('id', '=', refund.payment_id)
       .executeTakeFirstOrThrow()
+    requireProcessor(processor, payment.processor)
+    if (refund.processor_ref !== null) return await processor.readRefund(refund.processor_ref)
     return await processor.createRefund({
       idempotencyKey: `refund:${refund.id}`,
-      ref: processor_ref!,
+      begunAt: refund.created_at,
+      ref: payment.processor_ref!,
       amount: refund.amount,
       metadata: { refund_id: refund.id, order_id: refund.order_id },
     })

@@ -1,4 +1,4 @@
-import type { PaymentResult } from '../../protocol/contract/order-objects.ts'
+import type { PaymentMethodType, PaymentResult } from '../../protocol/contract/order-objects.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { CloudContext } from '../context.ts'
 import { ApiError } from '../http/api-error.ts'
@@ -6,9 +6,12 @@ import { freezeOrder, queueOrder } from '../orders/checkout.ts'
 import { lockOwnOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../store/database.ts'
 import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
+import { ensureCustomer, type Customer } from './customers.ts'
+import { customerOfMethod, saveAfterPayment } from './method-rows.ts'
 import { EXTERNAL, WALLET } from './payment-methods.ts'
 import { paymentResult } from './payment-result.ts'
 import { refreshPaymentStatus, type PaymentRow } from './payment-status.ts'
+import { savePaidMethods } from './recover-methods.ts'
 import { cancelPayment, orUnavailable, submitPayment } from './settle-payment.ts'
 import type { MoneyServices } from './services.ts'
 
@@ -21,6 +24,10 @@ export interface WalletPayRequest {
 export interface PayRequest extends WalletPayRequest {
   /** A method of the processor, or `external`: an integrator takes the money (contract §5). */
   method: string
+  /** Of a mobile wallet `method` is the token; a card where absent. */
+  type?: PaymentMethodType
+  /** The method is saved once it has paid. */
+  saves?: boolean
 }
 
 /**
@@ -29,9 +36,14 @@ export interface PayRequest extends WalletPayRequest {
  */
 export async function pay(services: MoneyServices, request: PayRequest): Promise<PaymentResult> {
   const { processor } = services
-  if (request.method !== EXTERNAL && !processor.knowsMethod(request.method))
-    throw new ApiError('payment_method_not_found')
-  return bringToEnd(services, request)
+  const { method, type = 'card', saves = false } = request
+  if (method === EXTERNAL && type === 'card') return bringToEnd(services, { ...request, from: EXTERNAL })
+  if (!processor.knowsMethod(method, type)) throw new ApiError('payment_method_not_found')
+  if (!saves) return bringToEnd(services, { ...request, from: 'processor' })
+  const saver = await orUnavailable(ensureCustomer(services, request.userId))
+  const result = await bringToEnd(services, { ...request, from: 'processor', saver })
+  await savePaidMethods(services, request.userId)
+  return result
 }
 
 /**
@@ -39,10 +51,17 @@ export async function pay(services: MoneyServices, request: PayRequest): Promise
  * Throws `insufficient_funds`, and what paying by card throws.
  */
 export function payFromWallet(services: MoneyServices, request: WalletPayRequest): Promise<PaymentResult> {
-  return bringToEnd(services, { ...request, method: WALLET })
+  return bringToEnd(services, { ...request, method: WALLET, from: WALLET })
 }
 
-async function bringToEnd(services: MoneyServices, request: PayRequest): Promise<PaymentResult> {
+interface Paying extends PayRequest {
+  /** Who has the money. */
+  from: 'processor' | typeof EXTERNAL | typeof WALLET
+  /** With whom the method is saved once it has paid. */
+  saver?: Customer
+}
+
+async function bringToEnd(services: MoneyServices, request: Paying): Promise<PaymentResult> {
   const { context } = services
   let begun = await context.db.transact((tx) => begin(tx, services, request))
   if (begun.kind === 'other-method') {
@@ -60,20 +79,26 @@ interface Begun {
   payment: PaymentRow
 }
 
-async function begin(tx: Tx, { context, processor }: MoneyServices, request: PayRequest): Promise<Begun> {
+async function begin(tx: Tx, { context, processor }: MoneyServices, request: Paying): Promise<Begun> {
+  const { from, method, type = 'card', saver, userId } = request
   const order = await lockOwnOrder(tx, request)
   if (order.processing_status === OrderStatus.PENDING_PAYMENT) {
     const payment = await livePayment(tx, order.id)
-    const isSame = payment.method === request.method || payment.status === 'pending'
-    return { kind: isSame ? 'go-on' : 'other-method', payment }
+    const isSame = payment.method === method && payment.type === type
+    return { kind: isSame || payment.status === 'pending' ? 'go-on' : 'other-method', payment }
   }
   requireUnpaid(order)
-  const claim = request.method === EXTERNAL
+  const claim = from === EXTERNAL
   const { total } = await freezeOrder(tx, context, order, { claim, expectedTotal: request.expectedTotal })
+  const owner = { userId, processor: processor.name }
+  const saved = from === 'processor' ? await customerOfMethod(tx, { ...owner, method }) : undefined
   const payment = await insertPayment(tx, context, order, {
-    method: request.method,
+    method,
+    type,
+    customer_ref: saved ?? saver?.ref ?? null,
+    saves_method: saver && saved === undefined ? 1 : 0,
     amount: total,
-    ...beginning(total, request.method, processor.name),
+    ...beginning(total, from, processor.name),
   })
   if (payment.processor === WALLET && !(await debitPayment(tx, context, payment)))
     throw new ApiError('insufficient_funds', undefined, {
@@ -81,6 +106,9 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
       total,
     })
   if (payment.status === 'completed') await queueOrder(tx, context, order)
+  // There was nothing to pay; the wish stands.
+  if (payment.processor === 'none' && payment.saves_method === 1)
+    await saveAfterPayment(tx, context, { ...owner, ref: method })
   await refreshPaymentStatus(tx, order.id)
   return { kind: 'go-on', payment }
 }
@@ -88,13 +116,18 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
 /** Who has the money, and how far that is when the order is frozen. */
 function beginning(
   total: number,
-  method: string,
+  from: Paying['from'],
   card: MoneyServices['processor']['name'],
 ): Pick<PaymentRow, 'processor' | 'status'> {
   if (total === 0) return { processor: 'none', status: 'completed' }
-  if (method === EXTERNAL) return { processor: EXTERNAL, status: 'requires_action' }
-  if (method === WALLET) return { processor: WALLET, status: 'completed' }
-  return { processor: card, status: 'pending' }
+  switch (from) {
+    case EXTERNAL:
+      return { processor: EXTERNAL, status: 'requires_action' }
+    case WALLET:
+      return { processor: WALLET, status: 'completed' }
+    case 'processor':
+      return { processor: card, status: 'pending' }
+  }
 }
 
 function requireUnpaid({ processing_status }: OrderRow): void {
@@ -117,7 +150,10 @@ function insertPayment(
   tx: Tx,
   { runtime }: CloudContext,
   order: OrderRow,
-  payment: Pick<PaymentRow, 'processor' | 'method' | 'amount' | 'status'>,
+  payment: Pick<
+    PaymentRow,
+    'processor' | 'method' | 'type' | 'customer_ref' | 'saves_method' | 'amount' | 'status'
+  >,
 ): Promise<PaymentRow> {
   const now = runtime.clock.now()
   return tx.q

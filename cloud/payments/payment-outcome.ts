@@ -4,6 +4,7 @@ import { queueOrder, unfreezeOrder } from '../orders/checkout.ts'
 import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../store/database.ts'
 import { refundLate } from './automatic-refunds.ts'
+import { saveAfterPayment } from './method-rows.ts'
 import { refreshPaymentStatus, type PaymentRow } from './payment-status.ts'
 import type { Intent } from './processor.ts'
 
@@ -11,6 +12,8 @@ import type { Intent } from './processor.ts'
 export type PaymentOutcome = Pick<Intent, 'status' | 'declineCode'> & {
   ref: string | null
   clientSecret: string | null
+  /** The method's own id. */
+  method?: string | null
   confirmedByKey?: string | null
 }
 
@@ -66,6 +69,12 @@ async function apply(
       if (isAwaited) {
         await set({ status: 'completed', confirmed_by_key: outcome.confirmedByKey ?? null })
         await queueOrder(tx, context, order)
+        if (payment.saves_method === 1)
+          await saveAfterPayment(tx, context, {
+            userId: payment.user_id,
+            processor: payment.processor,
+            ref: outcome.method ?? payment.method,
+          })
         return
       }
       await set({ status: 'completed', is_late: 1 })

@@ -1,9 +1,10 @@
 import type { z } from 'zod'
 import type { PaymentIntentStatus, PaymentResult } from '../../protocol/contract/order-objects.ts'
-import { ApiError } from '../http/api-error.ts'
+import { ApiError, type ErrorDetails } from '../http/api-error.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
 import type { Queries } from '../store/database.ts'
 import type { PaymentRow } from './payment-status.ts'
+import { METHOD_UNKNOWN } from './processor.ts'
 
 const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {
   pending: 'processing',
@@ -48,8 +49,19 @@ function nextAction(payment: PaymentRow, order: OrderRow): PaymentResult['next_a
   return { type: 'integrator_confirmation', hub_id: order.hub_id, bin_number: order.reserved_bin! }
 }
 
-function failure(payment: PaymentRow): ApiError {
-  const details = { order_id: payment.order_id, payment_id: publicId(payment) }
-  if (payment.decline_code === null) return new ApiError('payment_failed', undefined, details)
-  return new ApiError('card_declined', undefined, { decline_code: payment.decline_code, ...details })
+const failure = (payment: PaymentRow): ApiError =>
+  payment.decline_code === null
+    ? new ApiError('payment_failed', undefined, detailsOf(payment))
+    : refusal(payment.decline_code, detailsOf(payment))
+
+const detailsOf = (payment: PaymentRow): ErrorDetails => ({
+  order_id: payment.order_id,
+  payment_id: publicId(payment),
+})
+
+/** What a decline code means; null where the processor knows no such method. */
+export function refusal(declineCode: string | null, details?: ErrorDetails): ApiError {
+  if (declineCode === null || declineCode === METHOD_UNKNOWN)
+    return new ApiError('payment_method_not_found', undefined, details)
+  return new ApiError('card_declined', undefined, { decline_code: declineCode, ...details })
 }

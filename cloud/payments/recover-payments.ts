@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { isolated } from '../background.ts'
 import { replaceRefused } from './automatic-refunds.ts'
+import { EXTERNAL } from './payment-methods.ts'
 import type { PaymentRow, RefundRow } from './payment-status.ts'
 import { ProcessorUnavailable } from './processor.ts'
 import { cancelPayment, submitPayment } from './settle-payment.ts'
@@ -21,7 +22,7 @@ export async function recoverPayments(services: MoneyServices): Promise<void> {
   for (const payment of await unfinished(services, 'pending', now - settings.paymentRecheckMs))
     await turn(services, `payment ${payment.id}`, () => submitPayment(services, payment))
   for (const payment of await unfinished(services, 'requires_action', now - settings.paymentAbandonMs))
-    if (payment.processor !== 'external' || (await isIdle(db, payment, now - settings.idleOrderMs)))
+    if (payment.processor !== EXTERNAL || (await isIdle(db, payment, now - settings.idleOrderMs)))
       await turn(services, `payment ${payment.id}`, () => cancelPayment(services, payment))
 }
 
@@ -65,7 +66,7 @@ async function claimRefund(
 }
 
 function unfinished(
-  { context }: MoneyServices,
+  { context, processor }: MoneyServices,
   status: 'pending' | 'requires_action',
   before: number,
 ): Promise<PaymentRow[]> {
@@ -74,6 +75,7 @@ function unfinished(
     .selectAll()
     .where(isUnderWay)
     .where('status', '=', status)
+    .where('processor', 'in', [processor.name, EXTERNAL])
     .where('updated_at', '<=', before)
     .orderBy('updated_at')
     .limit(BATCH)

@@ -5,7 +5,7 @@ import { lockOrder } from '../orders/order-rows.ts'
 import { applyDepositOutcome } from '../wallet/settle-deposit.ts'
 import type { CloudContext } from '../context.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
-import type { ProcessorRefund } from './processor.ts'
+import type { CardProcessor, ProcessorRefund } from './processor.ts'
 import { applyRefundOutcome } from './refund-rows.ts'
 import { isSigned } from './signature.ts'
 
@@ -18,6 +18,8 @@ export const ProcessorEvent = z.object({
       id: z.string().min(1).max(255),
       decline_code: z.string().nullish(),
       client_secret: z.string().nullish(),
+      /** Of an intent: the id of the method. */
+      payment_method: z.string().nullish(),
       /** Of a refund. */
       status: z.string().nullish(),
       failure_reason: z.string().nullish(),
@@ -45,30 +47,32 @@ const isIntentEvent = (type: string): type is IntentEvent => Object.hasOwn(inten
 const refundEvents: readonly string[] = ['refund.updated', 'refund.failed']
 const refundStatuses: readonly string[] = ['pending', 'succeeded', 'failed']
 
-/** The header in which the signature comes. */
+/** The header in which the signature comes, and its name at Stripe. */
 export const SIGNATURE_HEADER = 'Payment-Signature'
+export const STRIPE_SIGNATURE_HEADER = 'Stripe-Signature'
 
-/** Takes an event as it came over the wire. Throws `invalid_signature`, `invalid_json`. */
+/** Takes an event as it came over the wire, in the processor's words. Throws `invalid_signature`, `invalid_json`. */
 export async function receiveWebhook(
   context: CloudContext,
   secret: string,
   rawBody: string,
   signature: string | undefined,
+  readEvent: CardProcessor['readEvent'] = (body) => body,
 ): Promise<void> {
   const { runtime, settings } = context
   const terms = { secret, nowMs: runtime.clock.now(), toleranceMs: settings.webhookToleranceMs }
   if (!isSigned(rawBody, signature, terms)) throw new ApiError('invalid_signature')
-  await applyProcessorEvent(context, parseEvent(rawBody))
+  await applyProcessorEvent(context, parseEvent(rawBody, readEvent))
 }
 
-function parseEvent(rawBody: string): ProcessorEvent {
+function parseEvent(rawBody: string, readEvent: CardProcessor['readEvent']): ProcessorEvent {
   let json: unknown
   try {
     json = JSON.parse(rawBody)
   } catch {
     throw new ApiError('invalid_json')
   }
-  const event = ProcessorEvent.safeParse(json)
+  const event = ProcessorEvent.safeParse(readEvent(json))
   if (!event.success) throw new ApiError('invalid_json', 'The body is not an event.')
   return event.data
 }
@@ -107,6 +111,7 @@ async function applyIntentEvent(
     status: intentOutcomes[type],
     declineCode: object.decline_code ?? null,
     clientSecret: object.client_secret ?? null,
+    method: object.payment_method ?? null,
   }
   const { deposit_id: depositId, payment_id: paymentId } = object.metadata ?? {}
   if (depositId !== undefined) {

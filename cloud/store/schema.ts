@@ -7,6 +7,7 @@ import type { HubTables } from './tables/hub-tables.ts'
 import type { ManagementTables } from './tables/management-tables.ts'
 import type { MediaTables } from './tables/media-tables.ts'
 import type { OrderTables } from './tables/order-tables.ts'
+import type { PaymentMethodTables } from './tables/payment-method-tables.ts'
 import type { PaymentTables } from './tables/payment-tables.ts'
 import type { PeopleTables } from './tables/people-tables.ts'
 import type { SandboxTables } from './tables/sandbox-tables.ts'
@@ -26,6 +27,7 @@ export type Tables = AnalyticsTables &
   ManagementTables &
   MediaTables &
   OrderTables &
+  PaymentMethodTables &
   PaymentTables &
   PeopleTables &
   SandboxTables &

@@ -4,13 +4,15 @@ import { ApiError } from '../http/api-error.ts'
 import { discardOrder } from '../orders/delete-order.ts'
 import { LAST_ACTIVE } from '../orders/order-rows.ts'
 import type { Media } from '../media/media.ts'
+import { forgetCustomers } from '../payments/customers.ts'
+import { carryOutRemovals } from '../payments/remove-method.ts'
 import type { CommerceServices } from '../payments/services.ts'
 import type { Queries, Tx } from '../store/database.ts'
 import { removeProfileImage } from './profile-image.ts'
 
 /**
  * Erases everything personal of a user and frees its identity. The books stay: orders, payments and the wallet belong to
- * a user without a name then. Carts go first. Throws `order_in_progress` where one is paid and has not ended.
+ * a user without a name then. Carts go first; what the card processor keeps of the user goes last. Throws `order_in_progress` where one is paid and has not ended.
  */
 export async function deleteUser(
   services: CommerceServices,
@@ -28,8 +30,11 @@ export async function deleteUser(
     await removeProfileImage(tx, media, caller.userId)
     const left = await activeOrders(tx.q, caller.userId)
     if (left.length > 0) throw inProgress(left.map(({ id }) => id))
+    await forgetCustomers(tx, context, caller.userId)
     await erase(tx, caller, context.runtime.clock.now())
   })
+  context.checkpoint('user.after-erase')
+  await carryOutRemovals(services, caller.userId)
 }
 
 /** Oldest first. Throws `order_in_progress` where any of them is a hub's to end. */

@@ -1,6 +1,8 @@
 import type { DepositResponse } from '../../protocol/contract/consumer-wallet.ts'
 import type { CloudContext } from '../context.ts'
 import { ApiError } from '../http/api-error.ts'
+import { customerOfMethod } from '../payments/method-rows.ts'
+import { refusal } from '../payments/payment-result.ts'
 import type { MoneyServices } from '../payments/services.ts'
 import { orUnavailable } from '../payments/settle-payment.ts'
 import type { Tx } from '../store/database.ts'
@@ -27,7 +29,7 @@ const KEY_MS = 24 * 3_600_000
 export async function deposit(services: MoneyServices, request: DepositRequest): Promise<DepositResponse> {
   const { context, processor } = services
   requireWithin(request.amountCents, context.settings)
-  if (request.method !== null && !processor.knowsMethod(request.method))
+  if (request.method !== null && !processor.knowsMethod(request.method, 'card'))
     throw new ApiError('payment_method_not_found')
   const begun = await context.db.transact((tx) => begin(tx, services, request))
   if (begun.status === 'pending' && begun.processor_ref === null)
@@ -76,6 +78,7 @@ async function begin(
       .executeTakeFirst()
     if (known && known.method === method) return known
   }
+  const owner = { userId, processor: processor.name }
   return insertTransaction(tx, context, {
     user_id: userId,
     type: 'deposit',
@@ -83,6 +86,7 @@ async function begin(
     status: 'pending',
     processor: processor.name,
     method,
+    customer_ref: method === null ? null : ((await customerOfMethod(tx, { ...owner, method })) ?? null),
     request_key: requestKey ?? null,
   })
 }
@@ -100,7 +104,7 @@ function answer(deposit: WalletTransactionRow): DepositResponse {
   if (deposit.status === 'failed' || deposit.status === 'canceled')
     throw deposit.decline_code === null
       ? new ApiError('payment_failed', undefined, details)
-      : new ApiError('card_declined', undefined, { decline_code: deposit.decline_code, ...details })
+      : refusal(deposit.decline_code, details)
   return {
     transaction_id: deposit.id,
     payment_intent_id: deposit.processor_ref!,

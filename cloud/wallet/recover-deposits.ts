@@ -20,7 +20,7 @@ export async function recoverDeposits(services: MoneyServices): Promise<void> {
 }
 
 function pending(
-  { context }: MoneyServices,
+  { context, processor }: MoneyServices,
   before: number,
   isSubmitted: boolean,
 ): Promise<WalletTransactionRow[]> {
@@ -28,6 +28,7 @@ function pending(
     .selectFrom('wallet_transactions')
     .selectAll()
     .where('status', '=', sql.lit('pending'))
+    .where('processor', '=', processor.name)
     .where('processor_ref', isSubmitted ? 'is not' : 'is', null)
     .where('updated_at', '<=', before)
     .orderBy('updated_at')

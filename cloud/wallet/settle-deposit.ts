@@ -1,6 +1,7 @@
 import type { CloudContext } from '../context.ts'
 import type { Intent } from '../payments/processor.ts'
 import type { MoneyServices } from '../payments/services.ts'
+import { requireProcessor } from '../payments/settle-payment.ts'
 import type { Tx } from '../store/database.ts'
 import { moveBalance, type WalletTransactionRow } from './wallet-ledger.ts'
 
@@ -13,9 +14,13 @@ export async function submitDeposit(services: MoneyServices, deposit: WalletTran
   await ask(services, deposit, () =>
     processor.createIntent({
       idempotencyKey: `deposit:${deposit.id}`,
+      begunAt: deposit.created_at,
       amount: deposit.amount,
       currency: context.settings.currency,
       method: deposit.method,
+      type: 'card',
+      customer: deposit.customer_ref,
+      saves: false,
       metadata: { deposit_id: deposit.id },
     }),
   )
@@ -27,10 +32,11 @@ export async function abandonDeposit(services: MoneyServices, deposit: WalletTra
 }
 
 async function ask(
-  { context }: MoneyServices,
+  { context, processor }: MoneyServices,
   deposit: WalletTransactionRow,
   call: () => Promise<Intent>,
 ): Promise<void> {
+  requireProcessor(processor, deposit.processor!)
   context.checkpoint('wallet.before-processor')
   const intent = await call()
   context.checkpoint('wallet.after-processor')

@@ -85,6 +85,7 @@ export function insertTransaction(
       refund_id: null,
       processor: null,
       method: null,
+      customer_ref: null,
       processor_ref: null,
       client_secret: null,
       decline_code: null,

@@ -94,3 +94,39 @@ export const PaymentResult = z
   })
   .meta({ id: 'PaymentResult' })
 export type PaymentResult = z.infer<typeof PaymentResult>
+
+/** What a saved way to pay is: a card, or a card in one of the two mobile wallets (C §4.4). */
+export const PaymentMethodType = z.enum(['card', 'platform_a', 'platform_b'])
+export type PaymentMethodType = z.infer<typeof PaymentMethodType>
+
+/** Contract §9. `brand` in the processor's words (`visa`, `mastercard`, …). */
+export const PaymentMethod = z
+  .object({
+    payment_method_id: z.string(),
+    type: PaymentMethodType,
+    brand: z.string(),
+    last4: z.string(),
+    exp_month: z.int(),
+    exp_year: z.int(),
+    is_default: z.boolean(),
+    created_at: Timestamp,
+  })
+  .meta({ id: 'PaymentMethod' })
+export type PaymentMethod = z.infer<typeof PaymentMethod>
+
+/** Contract §9: with it the processor's own form takes a card, which is then saved. `status` in the words of Stripe's SetupIntent. */
+export const ClientSecret = z
+  .object({
+    setup_intent_id: z.string(),
+    client_secret: z.string(),
+    status: z.enum([
+      'requires_payment_method',
+      'requires_confirmation',
+      'requires_action',
+      'processing',
+      'canceled',
+      'succeeded',
+    ]),
+  })
+  .meta({ id: 'ClientSecret' })
+export type ClientSecret = z.infer<typeof ClientSecret>

@@ -188,12 +188,19 @@ export class CloudNode {
     }
     return {
       name: processor.name,
-      knowsMethod: (method) => processor.knowsMethod(method),
+      knowsMethod: (method, type) => processor.knowsMethod(method, type),
       createIntent: (request) => call(() => processor.createIntent(request)),
+      readIntent: (ref) => call(() => processor.readIntent(ref)),
       confirmIntent: (ref) => call(() => processor.confirmIntent(ref)),
       cancelIntent: (ref) => call(() => processor.cancelIntent(ref)),
       createRefund: (request) => call(() => processor.createRefund(request)),
       readRefund: (ref) => call(() => processor.readRefund(ref)),
+      createCustomer: (request) => call(() => processor.createCustomer(request)),
+      removeCustomer: (ref) => call(() => processor.removeCustomer(ref)),
+      createSetupIntent: (request) => call(() => processor.createSetupIntent(request)),
+      attachMethod: (request) => call(() => processor.attachMethod(request)),
+      detachMethod: (request) => call(() => processor.detachMethod(request)),
+      readEvent: (body) => processor.readEvent(body),
     }
   }
 

@@ -12,7 +12,8 @@ import {
   writeEvent,
   type IntentRow,
 } from './books.ts'
-import { cardOf } from './cards.ts'
+import { cardNamed, cardOf } from './cards.ts'
+import { attach, detach, dropCustomer, insertCustomer, insertSetupIntent } from './customers.ts'
 
 export interface SandboxOptions {
   db: CloudDatabase
@@ -43,7 +44,7 @@ export function createSandbox({
 
   return {
     name: 'sandbox',
-    knowsMethod: (method) => cardOf(method) !== undefined,
+    knowsMethod: (method, type) => cardNamed(method, type) !== undefined,
     createIntent: (request) =>
       write(async (tx) => {
         const created = await insertIntent(tx, runtime, request)
@@ -51,6 +52,7 @@ export function createSandbox({
         if (created) await writeEvent(tx, runtime, created, eventDelayMs)
         return created ? toIntent(created) : intentByKey(tx, request.idempotencyKey)
       }),
+    readIntent: (ref) => write(async (tx) => toIntent(await readIntent(tx, ref))),
     confirmIntent: (ref) =>
       write(async (tx) => {
         const intent = await readIntent(tx, ref)
@@ -64,6 +66,13 @@ export function createSandbox({
       }),
     createRefund: (request) => write((tx) => refund(tx, runtime, request)),
     readRefund: (ref) => write(async (tx) => toRefund(await readSandboxRefund(tx, ref))),
+    createCustomer: (request) => write((tx) => insertCustomer(tx, runtime, request)),
+    removeCustomer: (ref) => write((tx) => dropCustomer(tx, ref)),
+    createSetupIntent: (request) => write((tx) => insertSetupIntent(tx, runtime, request)),
+    attachMethod: (request) => write((tx) => attach(tx, request)),
+    detachMethod: (request) => write((tx) => detach(tx, request)),
+    // It speaks our words already.
+    readEvent: (body) => body,
   }
 }
 
@@ -73,8 +82,9 @@ async function insertIntent(
   { clock, random }: Runtime,
   request: IntentRequest,
 ): Promise<IntentRow | undefined> {
-  const card = cardOf(request.method)
-  if (!card) throw new Error(`the sandbox has no payment method ${request.method}`)
+  const name = request.method === null ? null : cardNamed(request.method, request.type)
+  const card = name === undefined ? undefined : cardOf(name)
+  if (name === undefined || !card) throw new Error(`the sandbox has no payment method ${request.method}`)
   const id = `pi_${randomHex(random, 12)}`
   return tx.q
     .insertInto('sandbox_intents')
@@ -83,7 +93,7 @@ async function insertIntent(
       idempotency_key: request.idempotencyKey,
       amount: request.amount,
       refunded: 0,
-      method: request.method,
+      method: name,
       status: card.status,
       decline_code: card.declineCode ?? null,
       client_secret: `${id}_secret_${randomHex(random, 8)}`,

@@ -8,9 +8,12 @@ export const payments: CloudMigration = {
       id ${id},
       order_id ${int} not null references orders (id),
       user_id ${int} not null references users (id),
-      processor ${text} not null check (processor in ('sandbox', 'external', 'wallet', 'none')),
+      processor ${text} not null check (processor in ('sandbox', 'stripe', 'external', 'wallet', 'none')),
       processor_ref ${text},
       method ${text} not null,
+      type ${text} not null default 'card' check (type in ('card', 'platform_a', 'platform_b')),
+      customer_ref ${text},
+      saves_method ${int} not null default 0 check (saves_method in (0, 1)),
       amount ${int} not null check (amount >= 0),
       status ${text} not null
         check (status in ('pending', 'requires_action', 'authorized', 'completed', 'failed', 'canceled')),

@@ -20,6 +20,7 @@ export const wallet: CloudMigration = {
       refund_id ${int} unique references refunds (id),
       processor ${text},
       method ${text},
+      customer_ref ${text},
       processor_ref ${text},
       client_secret ${text},
       decline_code ${text},

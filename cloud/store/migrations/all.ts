@@ -8,6 +8,7 @@ import { management } from './0015-management.ts'
 import { media } from './0010-media.ts'
 import { orders } from './0003-orders.ts'
 import { payments } from './0004-payments.ts'
+import { paymentMethods } from './0013-payment-methods.ts'
 import { people } from './0012-people.ts'
 import { rateLimits } from './0006-rate-limits.ts'
 import { tasks } from './0014-tasks.ts'
@@ -28,6 +29,7 @@ export const cloudMigrations: readonly CloudMigration[] = [
   deals,
   wallet,
   people,
+  paymentMethods,
   tasks,
   management,
 ]

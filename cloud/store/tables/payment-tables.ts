@@ -7,11 +7,18 @@ export interface PaymentTables {
     id: Generated<number>
     order_id: Fixed<number>
     user_id: Fixed<number>
-    /** sandbox | external | wallet | none (a zero total) */
+    /** sandbox | stripe | external | wallet | none (a zero total) */
     processor: Fixed<string>
     /** The processor's id of it, once known. */
     processor_ref: string | null
+    /** An id or a token of the processor's; `external`, `wallet`. */
     method: Fixed<string>
+    /** card | platform_a | platform_b */
+    type: Generated<string>
+    /** The customer at the processor whose saved method it is, or to whom it will be saved. */
+    customer_ref: Generated<string | null>
+    /** Once it has paid, the method is saved. */
+    saves_method: Generated<Flag>
     amount: Fixed<number>
     /** pending | requires_action | authorized | completed | failed | canceled */
     status: string

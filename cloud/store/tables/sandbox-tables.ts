@@ -1,4 +1,4 @@
-import type { Fixed, Instant } from './columns.ts'
+import type { Fixed, Flag, Instant } from './columns.ts'
 
 /** The sandbox processor's own books: another party's, written in transactions of its own. */
 export interface SandboxTables {
@@ -31,6 +31,20 @@ export interface SandboxTables {
     delivered_at: Instant | null
     attempts: number
     due_at: Instant
+    created_at: Fixed<Instant>
+  }
+  sandbox_customers: {
+    id: Fixed<string>
+    idempotency_key: Fixed<string>
+    is_removed: Flag
+    created_at: Fixed<Instant>
+  }
+  sandbox_methods: { customer_id: Fixed<string>; method: Fixed<string> }
+  sandbox_setup_intents: {
+    id: Fixed<string>
+    idempotency_key: Fixed<string>
+    customer_id: Fixed<string>
+    client_secret: Fixed<string>
     created_at: Fixed<Instant>
   }
 }

@@ -21,6 +21,8 @@ export interface WalletTables {
     /** Of a deposit: the card processor, its payment method if one was named, its id and secret once known. */
     processor: Fixed<string | null>
     method: Fixed<string | null>
+    /** The customer at the processor whose saved method it is, if it is one. */
+    customer_ref: Generated<string | null>
     processor_ref: string | null
     client_secret: string | null
     decline_code: string | null
