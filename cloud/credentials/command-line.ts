@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { helpText, readSettings, type SettingsOf } from '../../protocol/model/program-settings.ts'
-import { cloudSettings, databaseUrlOf, readConfigFile, storeSettings } from '../config.ts'
+import { cloudSettings, databaseUrlOf, readConfigFile } from '../config.ts'
+import { storeSettings } from '../service-settings.ts'
 import { openDatabase, type Queries } from '../store/database.ts'
 import type { HubSelection } from './api-keys.ts'
 
