@@ -1,8 +1,8 @@
 import type { CloudContext } from '../context.ts'
 import { ApiError } from '../http/api-error.ts'
-import type { Handlers } from '../http/handler.ts'
+import { JsonText, type Handlers } from '../http/handler.ts'
 import { hasPlace } from '../hubs/layout.ts'
-import { inventoryRows, listedProduct, ownerProduct } from './inventory-view.ts'
+import { inventoryRows, listInventory, ownerProduct } from './inventory-view.ts'
 import { countProduct, updateProduct, type ProductRequest } from './update-product.ts'
 
 /** O §4.2. */
@@ -19,11 +19,7 @@ export function inventoryHandlers(
   const q = context.db.kysely
   return {
     async 'owner.inventory.list'({ query }) {
-      const rows = await inventoryRows(q)
-        .where('products.hub_id', '=', query.hub_id)
-        .orderBy('products.id')
-        .execute()
-      return rows.map(listedProduct)
+      return new JsonText(await listInventory(q, query.hub_id))
     },
     async 'owner.inventory.lookup'({ query }) {
       const { hub_id: hubId, cabinet, shelf, row } = query

@@ -1,9 +1,11 @@
+import { sql, type Selectable } from 'kysely'
 import type { z } from 'zod'
-import type { Selectable } from 'kysely'
 import type { InventoryProduct, OwnerProduct } from '../../protocol/contract/owner-inventory.ts'
 import type { Queries } from '../store/database.ts'
+import { jsonOf } from '../store/json.ts'
 import type { Tables } from '../store/schema.ts'
-import { discountedPrice } from './price.ts'
+import { statement } from '../store/statement.ts'
+import { discountedPrice, discountedPriceSql } from './price.ts'
 
 type ProductRow = Selectable<Tables['products']> & { category: string }
 
@@ -30,6 +32,36 @@ export const listedProduct = (row: ProductRow): InventoryProduct => ({
   row: row.row,
   category: row.category,
 })
+
+const inventoryOfHub = statement((q, { hubId }: { hubId: number }) => {
+  const json = jsonOf(q)
+  const { ref } = sql
+  const product = json.object({
+    id: ref('products.id'),
+    name: ref('products.name'),
+    upc: ref('products.upc'),
+    quantity: sql`case when products.quantity > 0 then products.quantity else 0 end`,
+    original_price: ref('products.original_price'),
+    discounted_price: discountedPriceSql,
+    purchase_price: ref('products.purchase_price'),
+    cabinet: ref('products.cabinet'),
+    shelf: ref('products.shelf'),
+    row: ref('products.row'),
+    category: ref('categories.name'),
+  } satisfies Record<keyof InventoryProduct, unknown>)
+  return q
+    .selectFrom('products')
+    .innerJoin('categories', 'categories.id', 'products.category_id')
+    .where('products.is_active', '=', 1)
+    .where('products.hub_id', '=', hubId)
+    .select(json.text(json.arrayOf(product, ref('products.id'))).as('body'))
+})
+
+/** All that `listedProduct` says of a hub's products, by id, as JSON. */
+export async function listInventory(q: Queries, hubId: number): Promise<string> {
+  const [row] = await inventoryOfHub(q, { hubId })
+  return row!.body
+}
 
 /** O §2, product, with every field. */
 export const ownerProduct = (row: ProductRow): z.infer<typeof OwnerProduct> => ({

@@ -24,6 +24,9 @@ export async function reachableHubs(
   return query.execute()
 }
 
+const ownerOf = statement((q, hub: { id: number }) =>
+  q.selectFrom('hubs').select(['id', 'owner_id']).where('id', '=', hub.id),
+)
 const hubById = statement((q, hub: { id: number }) =>
   q.selectFrom('hubs').selectAll().where('id', '=', hub.id),
 )
@@ -38,6 +41,16 @@ export async function requireHub(
   hubId: number,
 ): Promise<Selectable<Tables['hubs']>> {
   const [hub] = await hubById(q, { id: hubId })
+  return reached(credential, hub)
+}
+
+/** The same, where the hub itself is not needed. */
+export async function requireReach(q: Queries, credential: Scope, hubId: number): Promise<void> {
+  const [hub] = await ownerOf(q, { id: hubId })
+  reached(credential, hub)
+}
+
+function reached<H extends { id: number; owner_id: number }>(credential: Scope, hub: H | undefined): H {
   if (hub && reachesHub(credential, hub)) return hub
   throw new ApiError(credential.hubs === '*' ? 'hub_not_found' : 'hub_access_denied')
 }

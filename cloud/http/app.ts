@@ -31,7 +31,7 @@ export function createApp(options: AppOptions): App {
     const requestId = `req_${randomHex(runtime.random, 12)}`
     c.set('requestId', requestId)
     c.set('address', options.addressOf(c))
-    c.header('X-Request-Id', requestId)
+    c.set('headers', { 'X-Request-Id': requestId })
     const startedAt = runtime.clock.monotonic()
     await next()
     log.debug(
@@ -59,7 +59,7 @@ export function createApp(options: AppOptions): App {
   }
   for (const [path, allowed] of methods)
     app.all(path, (c) => {
-      c.header('Allow', allowed.join(', '))
+      c.get('headers')['Allow'] = allowed.join(', ')
       return unserved(c, 'method_not_allowed')
     })
   app.notFound((c) => unserved(c, 'route_not_found'))
@@ -68,8 +68,7 @@ export function createApp(options: AppOptions): App {
 
   /** No route and so no limit of its own: told is that of pages for everybody, of which this takes nothing. */
   function unserved(c: Context<RequestState>, code: 'route_not_found' | 'method_not_allowed'): Response {
-    const headers = rateHeaders(runtime.clock, rateClasses.open.requests, 0)
-    for (const [name, value] of Object.entries(headers)) c.header(name, value)
+    Object.assign(c.get('headers'), rateHeaders(runtime.clock, rateClasses.open.requests, 0))
     return answer(c, new ApiError(code))
   }
 
@@ -77,11 +76,10 @@ export function createApp(options: AppOptions): App {
     const requestId = c.get('requestId')
     const { status, body } = renderError(error, requestId)
     if (status === 500) log.error({ requestId, path: c.req.path, err: error }, 'request failed')
-    if (status === 401) {
-      c.header('WWW-Authenticate', 'Bearer realm="larder"')
-      c.header('WWW-Authenticate', 'APIKey', { append: true })
-    }
-    if (status === 416) c.header('Content-Range', `bytes */${String(body.error.details?.['size'])}`)
-    return c.json(body, status as 400)
+    const headers = new Headers({ ...c.get('headers'), 'Content-Type': 'application/json' })
+    if (status === 401)
+      for (const scheme of ['Bearer realm="larder"', 'APIKey']) headers.append('WWW-Authenticate', scheme)
+    if (status === 416) headers.set('Content-Range', `bytes */${String(body.error.details?.['size'])}`)
+    return new Response(JSON.stringify(body), { status, headers })
   }
 }

@@ -1,13 +1,13 @@
 import type { Context } from 'hono'
 import { rateClasses, type Route } from '../../protocol/contract/route.ts'
 import type { RouteId } from '../../protocol/contract/routes.ts'
-import { requireHub } from '../credentials/hub-access.ts'
+import { requireReach } from '../credentials/hub-access.ts'
 import type { Credential, IdentityCredential } from '../credentials/credential.ts'
 import type { Authenticated, ResolveCredential } from '../credentials/resolve.ts'
 import type { CloudContext } from '../context.ts'
 import type { Media } from '../media/media.ts'
 import { ApiError } from './api-error.ts'
-import { Reply, type HandlerInput } from './handler.ts'
+import { JsonText, Reply, type HandlerInput } from './handler.ts'
 import { fingerprintOf, idempotencyKeyOf, idempotently, type Answer } from './idempotency.ts'
 import { rateHeaders, type RateLimiter } from './rate-limit.ts'
 import { parseJson, readBody } from './read-body.ts'
@@ -18,7 +18,12 @@ import { validate, validateForm, type ParsedParts, type RawParts } from './valid
 
 /** What the app keeps with a request. */
 export interface RequestState {
-  Variables: { requestId: string; address: string }
+  Variables: {
+    requestId: string
+    address: string
+    /** Headers of whatever is answered: an object, as building `Headers` one by one takes longer than most handlers. */
+    headers: Record<string, string>
+  }
 }
 type RequestContext = Context<RequestState>
 
@@ -48,7 +53,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
     const { credential, missingScope } = await authenticate(c)
     const spender = limit.by === 'address' ? `address:${c.get('address')}` : credential.id
     if (missingScope !== null) {
-      setHeaders(c, rateHeaders(clock, limit.requests, await limiter.used(spender, id)))
+      addHeaders(c, rateHeaders(clock, limit.requests, await limiter.used(spender, id)))
       throw new ApiError('scope_missing', undefined, { required_scope: missingScope })
     }
     await takeAllowance(c, spender)
@@ -101,7 +106,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
   async function respond(c: RequestContext, { status, headers, body }: SentAnswer): Promise<Response> {
     const hasBody = status !== 204 && c.req.raw.method !== 'HEAD'
     if (!hasBody && body instanceof ReadableStream) await body.cancel()
-    return c.newResponse(hasBody ? body : null, status as 200, headers)
+    return new Response(hasBody ? body : null, { status, headers: { ...c.get('headers'), ...headers } })
   }
 
   async function authenticate(c: RequestContext): Promise<Authenticated> {
@@ -113,7 +118,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
       })
     } catch (error) {
       // Nobody in particular has called: nobody's allowance is taken from.
-      setHeaders(c, rateHeaders(clock, limit.requests, 0))
+      addHeaders(c, rateHeaders(clock, limit.requests, 0))
       throw error
     }
   }
@@ -121,12 +126,12 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
   async function takeAllowance(c: RequestContext, caller: string): Promise<void> {
     if (limit.requests === Infinity) return
     const used = await limiter.take(caller, id, limit.requests)
-    setHeaders(c, rateHeaders(clock, limit.requests, used))
+    addHeaders(c, rateHeaders(clock, limit.requests, used))
     if (used === null) throw new ApiError('rate_limit_exceeded')
   }
 
-  function setHeaders(c: RequestContext, headers: Record<string, string>): void {
-    for (const [name, value] of Object.entries(headers)) c.header(name, value)
+  function addHeaders(c: RequestContext, headers: Record<string, string>): void {
+    Object.assign(c.get('headers'), headers)
   }
 
   function jsonBody(c: RequestContext, text: string): RawParts['body'] {
@@ -140,7 +145,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
     { params, query }: ParsedParts,
   ): Promise<Credential> {
     if (credential.kind === 'api' && route.hub !== undefined)
-      await requireHub(q, credential, (query?.[route.hub] ?? params?.[route.hub]) as number)
+      await requireReach(q, credential, (query?.[route.hub] ?? params?.[route.hub]) as number)
     if (route.auth.kind !== 'user') return credential
     const identity = credential as IdentityCredential
     const user = await q
@@ -159,7 +164,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
   }
 
   function sent({ body, status, headers }: Reply<unknown>): SentAnswer {
-    if (checkResponses) route.response.parse(body)
+    if (checkResponses) route.response.parse(body instanceof JsonText ? body.read() : body)
     return {
       status: status ?? route.status ?? 200,
       headers: {
@@ -199,6 +204,7 @@ type SentAnswer = Omit<Answer, 'body'> & { body: string | ReadableStream | null 
 
 function bodyOf(route: Route, body: unknown): SentAnswer['body'] {
   if (route.status === 204) return ''
+  if (body instanceof JsonText) return body.text
   if (body instanceof ReadableStream || body === null) return body
   return route.produces ? (body as string) : JSON.stringify(body)
 }

@@ -52,6 +52,19 @@ export interface HandlerInput<R extends Route> {
   header(name: string): string | undefined
 }
 
+/** A body that is JSON already, as the database wrote it (`store/json.ts`). */
+export class JsonText<Body> {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  read(): Body {
+    return JSON.parse(this.text) as Body
+  }
+}
+
 /** A body with another status or further headers; see `reply`. */
 export class Reply<Body> {
   readonly body: Body
@@ -72,7 +85,8 @@ export interface ReplyOptions {
 
 export const reply = <Body>(body: Body, options: ReplyOptions): Reply<Body> => new Reply(body, options)
 
-export type HandlerOutput<R extends Route> = z.input<R['response']> | Reply<z.input<R['response']>>
+export type HandlerOutput<R extends Route> = BodyOf<R> | Reply<BodyOf<R>>
+type BodyOf<R extends Route> = z.input<R['response']> | JsonText<z.input<R['response']>>
 
 /** Answers a request, or throws `ApiError`. */
 export type Handler<R extends Route> = (input: HandlerInput<R>) => Promise<HandlerOutput<R>>

@@ -1,9 +1,11 @@
-import { sql } from 'kysely'
+import { sql, type Expression } from 'kysely'
 import type { OwnerOrder } from '../../protocol/contract/owner-orders.ts'
 import { ApiError } from '../http/api-error.ts'
+import { JsonText } from '../http/handler.ts'
 import type { Queries } from '../store/database.ts'
+import { jsonOf } from '../store/json.ts'
 import { containsPattern, prefixPattern } from '../store/like.ts'
-import { timestamp } from './timestamps.ts'
+import { statement } from '../store/statement.ts'
 
 export interface HistoryPage {
   hubId: number
@@ -14,54 +16,73 @@ export interface HistoryPage {
   search: string | null
 }
 
+type Order = Record<keyof OwnerOrder, Expression<unknown>>
+type Item = Record<keyof OwnerOrder['order_items'][number], Expression<unknown>>
+
+/** Orders with their items as JSON (O §2), newest first, below an id. */
+function page(q: Queries, { hubId, below, limit }: { hubId: number; below: number; limit: number }) {
+  const json = jsonOf(q)
+  const { ref } = sql
+  const item = json.object({
+    productUPC: ref('i.upc'),
+    name: ref('i.name'),
+    qty: ref('i.qty'),
+    dropped: json.boolean(sql`i.qty_dropped >= i.qty`),
+    qty_dropped: ref('i.qty_dropped'),
+    refunded_quantity: ref('i.refunded_quantity'),
+    price: ref('i.unit_price'),
+    image_url: ref('i.image_url'),
+  } satisfies Item)
+  const order = json.object({
+    id: ref('orders.id'),
+    user_id: ref('orders.user_id'),
+    total_price_original: ref('orders.total_price_original'),
+    total_price_discounted: ref('orders.total_price_discounted'),
+    payment_status: ref('orders.payment_status'),
+    processing_status: ref('orders.processing_status'),
+    created_at: json.timestamp(ref('orders.created_at')),
+    order_items: sql`(select ${json.arrayOf(item, ref('i.id'))} from order_items as i where i.order_id = orders.id)`,
+  } satisfies Order)
+  return q
+    .selectFrom('orders')
+    .where('hub_id', '=', hubId)
+    .where('total', 'is not', null)
+    .where('id', '<', below)
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .select(['id', json.text(order).as('body')])
+}
+const anyPage = statement(page)
+
 /**
- * A hub's order history, newest first (O §4.3). An order is part of it once its prices were frozen; a cart is its
+ * A hub's order history, newest first (O §4.3), as JSON. An order is part of it once its prices were frozen; a cart is its
  * customer's business.
  */
 export async function orderHistory(
   q: Queries,
   { hubId, limit, cursor, search }: HistoryPage,
-): Promise<{ data: OwnerOrder[]; next_cursor: number | null; has_more: boolean }> {
+): Promise<JsonText<{ data: OwnerOrder[]; next_cursor: number | null; has_more: boolean }>> {
   if (cursor !== null) await requireCursor(q, hubId, cursor)
-  let page = q
-    .selectFrom('orders')
-    .selectAll()
-    .where('hub_id', '=', hubId)
-    .where('total', 'is not', null)
-    .orderBy('id', 'desc')
-    .limit(limit + 1)
-  if (cursor !== null) page = page.where('id', '<', cursor)
-  if (search !== null && search !== '') page = page.where(matches(search))
-  const rows = await page.execute()
+  // One more than is shown tells whether there are more.
+  const wanted = { hubId, below: cursor ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
+  const rows =
+    search === null || search === ''
+      ? await anyPage(q, wanted)
+      : await page(q, wanted).where(matches(search)).execute()
   const hasMore = rows.length > limit
-  const shown = rows.slice(0, limit)
-  const items = await itemsOf(
-    q,
-    shown.map(({ id }) => id),
+  const shown = hasMore ? rows.slice(0, limit) : rows
+  const next = hasMore ? shown.at(-1)!.id : null
+  return new JsonText(
+    `{"data":[${shown.map(({ body }) => body).join(',')}],"next_cursor":${next},"has_more":${hasMore}}`,
   )
-  return {
-    data: shown.map((order) => ({
-      id: order.id,
-      user_id: order.user_id,
-      total_price_original: order.total_price_original!,
-      total_price_discounted: order.total_price_discounted!,
-      payment_status: order.payment_status as OwnerOrder['payment_status'],
-      processing_status: order.processing_status,
-      created_at: timestamp(order.created_at),
-      order_items: items.get(order.id) ?? [],
-    })),
-    next_cursor: hasMore ? shown.at(-1)!.id : null,
-    has_more: hasMore,
-  }
 }
 
+const knownCursor = statement((q, { hubId, cursor }: { hubId: number; cursor: number }) =>
+  q.selectFrom('orders').select('id').where('id', '=', cursor).where('hub_id', '=', hubId),
+)
+
 async function requireCursor(q: Queries, hubId: number, cursor: number): Promise<void> {
-  const known = await q
-    .selectFrom('orders')
-    .select('id')
-    .where('id', '=', cursor)
-    .where('hub_id', '=', hubId)
-    .executeTakeFirst()
+  const [known] = await knownCursor(q, { hubId, cursor })
   if (!known) throw new ApiError('invalid_cursor')
 }
 
@@ -71,33 +92,4 @@ function matches(search: string) {
   return sql<boolean>`(orders.id = ${id} or exists (
     select 1 from order_items as i where i.order_id = orders.id
     and (lower(i.name) like ${containsPattern(search)} escape '!' or i.upc like ${prefixPattern(search)} escape '!')))`
-}
-
-async function itemsOf(
-  q: Queries,
-  orderIds: readonly number[],
-): Promise<Map<number, OwnerOrder['order_items']>> {
-  const byOrder = new Map<number, OwnerOrder['order_items']>()
-  if (orderIds.length === 0) return byOrder
-  const rows = await q
-    .selectFrom('order_items')
-    .selectAll()
-    .where('order_id', 'in', orderIds)
-    .orderBy('id')
-    .execute()
-  for (const row of rows) {
-    const items = byOrder.get(row.order_id) ?? []
-    items.push({
-      productUPC: row.upc!,
-      name: row.name!,
-      qty: row.qty,
-      dropped: row.qty_dropped >= row.qty,
-      qty_dropped: row.qty_dropped,
-      refunded_quantity: row.refunded_quantity,
-      price: row.unit_price!,
-      image_url: row.image_url!,
-    })
-    byOrder.set(row.order_id, items)
-  }
-  return byOrder
 }

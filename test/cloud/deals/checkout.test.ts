@@ -67,7 +67,7 @@ onEachDatabase('orders with deals', (open) => {
       cursor: null,
       search: null,
     })
-    expect(history.data).toMatchObject([{ total_price_original: 949, total_price_discounted: 679 }])
+    expect(history.read().data).toMatchObject([{ total_price_original: 949, total_price_discounted: 679 }])
   })
 
   test('a cart without deals, or at the wrong time, has none', async () => {

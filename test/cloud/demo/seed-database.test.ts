@@ -134,7 +134,7 @@ onEachDatabase('the demo’s data', (open) => {
     const { clock } = virtualRuntime(3)
     await seedDemo(db, { ...virtualRuntime(4), clock })
     const first = await orderHistory(db.kysely, { hubId: 1, limit: 5, cursor: null, search: null })
-    expect(clock.now() - Date.parse(first.data[0]!.created_at)).toBeLessThan(3 * 86_400_000)
+    expect(clock.now() - Date.parse(first.read().data[0]!.created_at)).toBeLessThan(3 * 86_400_000)
     const { at } = await db.kysely
       .selectFrom('orders')
       .select((eb) => eb.fn.min('created_at').as('at'))
