@@ -41,7 +41,10 @@ export function readCloudConfig(
   const result = readSettings(cloudSettings, environment, file)
   if (!result.ok) return result
   const { settings } = result
-  const problems = settings.NODE_ENV === 'production' ? refusedInProduction(settings) : []
+  const problems = [
+    ...(settings.NODE_ENV === 'production' ? refusedInProduction(settings) : []),
+    ...missingForStripe(settings),
+  ]
   if (problems.length > 0) return { ok: false, problems }
   return {
     ok: true,
@@ -67,6 +70,21 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
     ...(settings.MEDIA_SECRET === undefined ? ['MEDIA_SECRET: must be set with NODE_ENV=production'] : []),
   ]
 }
+
+function missingForStripe(settings: SettingsOf<typeof serviceSettings>): string[] {
+  if (stripeUrlOf(settings) === undefined) return []
+  return (['PAYMENTS_API_KEY', 'PAYMENTS_WEBHOOK_SECRET'] as const).flatMap((name) =>
+    settings[name] === undefined ? [`${name}: must be set with PAYMENTS_URL=stripe:`] : [],
+  )
+}
+
+/** The origin of Stripe's API where it is the processor. */
+export const stripeUrlOf = ({
+  PAYMENTS_URL,
+}: Pick<SettingsOf<typeof serviceSettings>, 'PAYMENTS_URL'>): string | undefined =>
+  PAYMENTS_URL.startsWith('stripe:')
+    ? PAYMENTS_URL.slice('stripe:'.length) || 'https://api.stripe.com'
+    : undefined
 
 /** Settings as anybody may see them; secret ones, and addresses that may hold a password, are not among them. */
 export type Shown = Record<string, string | number | boolean>

@@ -6,7 +6,14 @@ import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
-import { cloudHelp, managementKeyOf, readCloudConfig, readConfigFile, type CloudConfig } from './config.ts'
+import {
+  cloudHelp,
+  managementKeyOf,
+  readCloudConfig,
+  readConfigFile,
+  stripeUrlOf,
+  type CloudConfig,
+} from './config.ts'
 import { createCloud } from './cloud.ts'
 import { commitOf } from './commit.ts'
 import type { CloudContext } from './context.ts'
@@ -24,6 +31,8 @@ import { createRemote } from './management/remote.ts'
 import { sshExec } from './management/ssh-exec.ts'
 import { startDelivery } from './payments/sandbox/deliver-events.ts'
 import { createSandbox } from './payments/sandbox/sandbox.ts'
+import { readInstallation } from './payments/stripe/installation.ts'
+import type { CardProcessor } from './payments/processor.ts'
 import { SIGNATURE_HEADER } from './payments/webhook.ts'
 import { openLog } from './log-files.ts'
 import { createSenders } from './notifications/senders.ts'
@@ -114,13 +123,14 @@ async function main(): Promise<void> {
           handlers: undefined,
         }
   const webhookSecret = config.PAYMENTS_WEBHOOK_SECRET ?? randomHex(random, 32)
+  const processor = await openProcessor(config, context)
 
   const cloud = createCloud({
     context,
     openTransport,
     processId,
     gatewaySettings: { leaseMs: config.LEASE_MS },
-    processor: createSandbox({ db, runtime }),
+    processor,
     webhookSecret,
     verifyIdentity: identityVerifier({ issuer: issuer.issuer, audience, keys: issuer.keys, clock }),
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
@@ -154,8 +164,15 @@ async function main(): Promise<void> {
   )
   cloud.start()
   const webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`
-  const cancelDelivery = startDelivery({ context, secret: webhookSecret, deliver: poster(webhook) })
-  log.info({ port: server.port, mqttPort: broker?.port, database: db.kind, baseUrl }, 'cloud is ready')
+  // The sandbox sends its events from here, as there is no other place for it.
+  const cancelDelivery =
+    processor.name === 'sandbox'
+      ? startDelivery({ context, secret: webhookSecret, deliver: poster(webhook) })
+      : () => {}
+  log.info(
+    { port: server.port, mqttPort: broker?.port, database: db.kind, payments: processor.name, baseUrl },
+    'cloud is ready',
+  )
 
   let stopping = false
   async function stop(signal: string): Promise<void> {
@@ -170,6 +187,24 @@ async function main(): Promise<void> {
     process.exit(0)
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal))
+}
+
+async function openProcessor(
+  config: CloudConfig,
+  { db, runtime, log }: CloudContext,
+): Promise<CardProcessor> {
+  const url = stripeUrlOf(config)
+  if (url === undefined) return createSandbox({ db, runtime })
+  // Only who needs the SDK loads it: it is larger than all else.
+  const { createStripe } = await import('./payments/stripe/stripe.ts')
+  return createStripe({
+    apiKey: config.PAYMENTS_API_KEY!,
+    url,
+    installation: await readInstallation(db, runtime),
+    clock: runtime.clock,
+    log,
+    timeoutMs: config.PAYMENTS_TIMEOUT_MS,
+  })
 }
 
 /** Sends the sandbox's events to this service's own webhook, as a processor would. */

@@ -56,14 +56,27 @@ export const serviceSettings = {
   },
   PAYMENTS_URL: {
     secret: true,
-    schema: url(/^sandbox:$/, 'sandbox:'),
+    schema: url(/^(sandbox:|stripe:(https?:\/\/[^/]+)?)$/, 'sandbox: or stripe:'),
     standard: 'sandbox:',
-    describe: 'The card processor. The sandbox moves no money; production refuses it.',
+    describe:
+      'The card processor: sandbox:, which moves no money and which production refuses, or stripe:, where need be with the origin of its API (stripe:https://api.stripe.com).',
+  },
+  PAYMENTS_API_KEY: {
+    secret: true,
+    schema: z.string().min(1).optional(),
+    describe: "Key of the processor's API: of Stripe the secret or a restricted one. stripe: requires it.",
+  },
+  PAYMENTS_TIMEOUT_MS: {
+    // A call that gets no answer is made twice; the second must end before the request's own idempotency key does.
+    schema: numberText(100, 12_000),
+    standard: '10000',
+    describe: 'How long a call of the processor may take. Milliseconds.',
   },
   PAYMENTS_WEBHOOK_SECRET: {
     secret: true,
     schema: z.string().min(16, 'must have at least 16 characters').optional(),
-    describe: "Secret of the processor's signatures. The sandbox needs none: it makes one at each start.",
+    describe:
+      "Secret of the processor's signatures: of Stripe that of the endpoint <PUBLIC_URL>/webhooks/payments. stripe: requires it; the sandbox makes one at each start.",
   },
   IDENTITY_ISSUER: {
     schema: url(/^https?:\/\/./, 'an http(s) address').optional(),

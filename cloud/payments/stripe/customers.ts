@@ -1,0 +1,110 @@
+import type Stripe from 'stripe'
+import {
+  MethodRefused,
+  type AttachRequest,
+  type CustomerRequest,
+  type MethodDetails,
+  type SetupIntent,
+} from '../processor.ts'
+import type { StripeAccount } from './account.ts'
+import { declineCodeOf, isMissing, orProcessorUnavailable, refusalOf, unavailable } from './errors.ts'
+
+/** Stripe keeps keys for 24 hours; later a customer is looked for, as nobody should be there twice. */
+const KEY_MS = 20 * 3_600_000
+
+/** Stripe learns a number of ours, and no name, address or telephone number. */
+export async function createCustomer(
+  { sdk, installation, clock, keyOf }: StripeAccount,
+  { idempotencyKey, begunAt, userId }: CustomerRequest,
+): Promise<string> {
+  const metadata = { larder: installation, customer: idempotencyKey, user_id: String(userId) }
+  if (clock.now() - begunAt > KEY_MS) {
+    const query = `metadata['larder']:'${installation}' AND metadata['customer']:'${idempotencyKey}'`
+    const { data } = await orProcessorUnavailable(sdk.customers.search({ query, limit: 1 }))
+    if (data[0]) return data[0].id
+  }
+  const { id } = await orProcessorUnavailable(
+    sdk.customers.create({ metadata }, { idempotencyKey: keyOf(idempotencyKey) }),
+  )
+  return id
+}
+
+export async function removeCustomer({ sdk }: StripeAccount, ref: string): Promise<void> {
+  await unlessMissing(sdk.customers.del(ref))
+}
+
+export async function createSetupIntent(
+  { sdk, installation, keyOf }: StripeAccount,
+  { idempotencyKey, customer }: { idempotencyKey: string; customer: string },
+): Promise<SetupIntent> {
+  const { id, client_secret, status } = await orProcessorUnavailable(
+    sdk.setupIntents.create(
+      {
+        customer,
+        automatic_payment_methods: { enabled: true, allow_redirects: 'never' },
+        usage: 'on_session',
+        metadata: { larder: installation },
+      },
+      { idempotencyKey: keyOf(idempotencyKey) },
+    ),
+  )
+  return { ref: id, clientSecret: client_secret!, status: status as SetupIntent['status'] }
+}
+
+/** A card, plain or in a wallet: other methods cannot be kept. */
+export async function attachMethod(
+  { sdk, keyOf }: StripeAccount,
+  { idempotencyKey, method, customer }: AttachRequest,
+): Promise<MethodDetails> {
+  try {
+    const given = await sdk.paymentMethods.retrieve(method)
+    if (given.type !== 'card') throw new MethodRefused(null)
+    return detailsOf(
+      // Under one key a test token stands for one card.
+      await sdk.paymentMethods.attach(method, { customer }, { idempotencyKey: keyOf(idempotencyKey) }),
+    )
+  } catch (error) {
+    if (error instanceof MethodRefused) throw error
+    const refusal = refusalOf(error)
+    switch (refusal.kind) {
+      case 'declined':
+        throw new MethodRefused(declineCodeOf(refusal.error))
+      case 'method-unknown':
+      case 'invalid':
+        throw new MethodRefused(null)
+      case 'key-spent':
+      case 'unavailable':
+        throw unavailable(refusal.error)
+    }
+  }
+}
+
+export async function detachMethod({ sdk }: StripeAccount, method: string): Promise<void> {
+  await unlessMissing(sdk.paymentMethods.detach(method))
+}
+
+async function unlessMissing(call: Promise<unknown>): Promise<void> {
+  try {
+    await call
+  } catch (error) {
+    if (isMissing(error)) return
+    await orProcessorUnavailable(Promise.reject(error as Error))
+  }
+}
+
+function detailsOf({ id, card }: Stripe.PaymentMethod): MethodDetails {
+  if (!card) throw new MethodRefused(null)
+  return {
+    ref: id,
+    type: typeOf(card.wallet?.type),
+    brand: card.brand,
+    last4: card.last4,
+    expMonth: card.exp_month,
+    expYear: card.exp_year,
+  }
+}
+
+function typeOf(wallet: string | undefined): MethodDetails['type'] {
+  if (wallet === 'apple_pay') return 'platform_a'
+  return wallet === 'google_pay' ? 'platform_b' : 'card'
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import { declineCodeOf } from './errors.ts'
+import { refundStatus } from './refunds.ts'
+
+/** What of Stripe's events is read. Of an object that is not ours the metadata does not count. */
+const StripeEvent = z.object({
+  id: z.string(),
+  type: z.string(),
+  data: z.object({
+    object: z.object({
+      id: z.string().optional(),
+      object: z.string().optional(),
+      status: z.string().nullish(),
+      client_secret: z.string().nullish(),
+      payment_method: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
+      last_payment_error: z
+        .object({ decline_code: z.string().optional(), code: z.string().optional() })
+        .nullish(),
+      failure_reason: z.string().nullish(),
+      metadata: z.record(z.string(), z.string()).nullish(),
+    }),
+  }),
+})
+
+const refundTypes: readonly string[] = ['refund.updated', 'refund.failed', 'charge.refund.updated']
+
+/** An event in our words; as it came where it is none of Stripe's. */
+export function readEvent(installation: string, body: unknown): unknown {
+  const event = StripeEvent.safeParse(body)
+  if (!event.success) return body
+  const { id, type, data } = event.data
+  const { object } = data
+  const isRefund = refundTypes.includes(type)
+  const method = object.payment_method
+  return {
+    id,
+    // Whether a refund failed its status says.
+    type: isRefund ? 'refund.updated' : type,
+    data: {
+      object: {
+        id: object.id ?? id,
+        status: isRefund ? refundStatus(object.status) : object.status,
+        client_secret: object.client_secret,
+        payment_method: typeof method === 'string' ? method : method?.id,
+        decline_code: declineCodeOf(object.last_payment_error),
+        failure_reason: object.failure_reason ?? (object.status === 'canceled' ? 'canceled' : null),
+        metadata: metadataOf(installation, object.metadata ?? {}),
+      },
+    },
+  }
+}
+
+const names = ['payment_id', 'deposit_id', 'refund_id'] as const
+
+function metadataOf(installation: string, metadata: Record<string, string>): Record<string, number> {
+  if (metadata['larder'] !== installation) return {}
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = metadata[name]
+      return value !== undefined && /^\d{1,15}$/.test(value) ? [[name, Number(value)]] : []
+    }),
+  )
+}
