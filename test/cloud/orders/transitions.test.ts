@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import {
   isActive,
   OrderStatus as S,
+  orderTransitions,
   transition,
   type OrderCause,
   type OrderStatus,
@@ -27,21 +28,7 @@ const legal: Partial<Record<OrderStatus, Partial<Record<OrderCause, OrderStatus>
   },
   [S.COLLECTING]: { hub_completed: S.COMPLETED, hub_failed: S.FAILED, unclaimed: S.FAILED },
 }
-const causes: OrderCause[] = [
-  'checkout',
-  'payment_failed',
-  'payment_completed',
-  'hub_preparing',
-  'hub_ready',
-  'hub_collecting',
-  'hub_completed',
-  'cancelled',
-  'preparation_timeout',
-  'hub_failed',
-  'unclaimed',
-  'idle',
-  'discarded',
-]
+const causes = Object.keys(orderTransitions) as OrderCause[]
 
 test.each(causes.flatMap((cause) => statuses.map((from) => ({ cause, from }))))(
   '$cause from $from goes where the contract says, and nowhere else',
