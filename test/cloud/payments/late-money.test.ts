@@ -4,8 +4,8 @@ import { pay } from '../../../cloud/payments/pay.ts'
 import { signPayload } from '../../../cloud/payments/signature.ts'
 import { receiveWebhook } from '../../../cloud/payments/webhook.ts'
 import type { Tx } from '../../../cloud/store/database.ts'
-import { onEachDatabase } from '../support/database.ts'
-import { openShop, type Shop } from '../support/shop.ts'
+import { onEachProcessor } from '../support/each-processor.ts'
+import type { Shop } from '../support/shop.ts'
 import { SECRET, tell } from '../support/webhooks.ts'
 
 const MINUTE = 60_000
@@ -31,11 +31,7 @@ async function abandoned(shop: Shop, again: boolean): Promise<{ id: number; ref:
 
 /** The processor took the money all the same, and says so. */
 async function payLate(shop: Shop, ref: string, event = 'evt_late'): Promise<void> {
-  await shop.context.db.kysely
-    .updateTable('sandbox_intents')
-    .set({ status: 'succeeded' })
-    .where('id', '=', ref)
-    .execute()
+  await shop.bank.take(ref)
   await tell(shop, { id: event, type: 'payment_intent.succeeded', object: { id: ref } })
 }
 
@@ -61,12 +57,12 @@ const endings: Record<string, { again: boolean; status: S; end: (shop: Shop, id:
     QUEUED: { again: true, status: S.QUEUED, end: () => Promise.resolve() },
   }
 
-onEachDatabase('late money', (open) => {
+onEachProcessor('late money', (open) => {
   test.for(Object.keys(endings))(
     'for an order that is %s is recorded and goes back, once, and moves nothing else',
     async (name) => {
       const { again, status, end } = endings[name]!
-      const shop = await openShop(await open())
+      const shop = await open()
       const { id, ref } = await abandoned(shop, again)
       await end(shop, id)
       await shop.commerce.sweep()
@@ -86,18 +82,18 @@ onEachDatabase('late money', (open) => {
         ...before.order,
         payment_status: again ? before.order.payment_status : 'refunded',
       })
-      const intents = await shop.context.db.kysely.selectFrom('sandbox_intents').selectAll().execute()
+      const intents = await shop.bank.intents()
       expect(intents.find((intent) => intent.id === ref)).toMatchObject({ amount: 271, refunded: 271 })
     },
   )
 
   test('is refunded although the order’s own refund was refused, and does not stand in for it', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
     const first = { userId, orderId: id, method: 'pm_card_authenticationRequired' }
     const { payment_id: ref } = await pay(shop.services, first)
-    await pay(shop.services, { userId, orderId: id, method: 'pm_card_refundFail' })
+    await pay(shop.services, { userId, orderId: id, method: shop.bank.unrefundable })
     await shop.report({ kind: 'order.failed', order_id: id, reason: 'jam', bins: [], lines: [] })
     await shop.commerce.sweep()
     await payLate(shop, ref)
@@ -110,7 +106,7 @@ onEachDatabase('late money', (open) => {
   })
 
   test('that a forged or an old webhook claims changes nothing at all', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const { id, ref } = await abandoned(shop, false)
     const books = async () => [
       await shop.order(id),
@@ -147,7 +143,7 @@ onEachDatabase('late money', (open) => {
   })
 
   test('event and effect are one commit: where the effect fails, the event comes again and is applied', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const { id, ref } = await abandoned(shop, false)
     const { context } = shop
     const q = context.db.kysely

@@ -5,35 +5,18 @@ import { confirmPayment } from '../../../cloud/payments/confirm-payment.ts'
 import { pay } from '../../../cloud/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../cloud/payments/processor.ts'
 import { refundOrder } from '../../../cloud/payments/refund-order.ts'
-import { deliverDueEvents } from '../../../cloud/payments/sandbox/deliver-events.ts'
 import { signPayload } from '../../../cloud/payments/signature.ts'
 import { receiveWebhook } from '../../../cloud/payments/webhook.ts'
 import { deleteOrder } from '../../../cloud/orders/delete-order.ts'
-import { onEachDatabase } from '../support/database.ts'
-import { openShop, type Shop } from '../support/shop.ts'
+import { onEachProcessor } from '../support/each-processor.ts'
+import type { Shop } from '../support/shop.ts'
+import { deliver, SECRET } from '../support/webhooks.ts'
 
-const SECRET = 'whsec'
 const anywhere = () => Promise.resolve(true)
 
-/** Delivers what the sandbox has to say to the real receiver; the bodies sent, newest last. */
-async function deliver({ context, clock }: Shop, times = 1): Promise<string[]> {
-  clock.advance(1000)
-  const bodies: string[] = []
-  await deliverDueEvents({
-    context,
-    secret: SECRET,
-    async deliver(body, signature) {
-      bodies.push(body)
-      for (let i = 0; i < times; i += 1) await receiveWebhook(context, SECRET, body, signature)
-      return true
-    },
-  })
-  return bodies
-}
-
-onEachDatabase('money', (open) => {
+onEachProcessor('money', (open) => {
   test('a good card: the order is frozen, paid once, queued at the hub with its stock promised', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const userId = await shop.customer()
     const cart = await shop.cart(userId, { 1: 2, 2: 1 })
     const result = await pay(shop.services, {
@@ -70,7 +53,7 @@ onEachDatabase('money', (open) => {
   })
 
   test('a declined card leaves an editable cart with nothing promised; another card pays it', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 2 })
     await expect(
@@ -91,7 +74,7 @@ onEachDatabase('money', (open) => {
   })
 
   test('a card that wants its holder: the order waits, and confirm-payment completes it', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
     const asked = await pay(shop.services, { userId, orderId: id, method: 'pm_card_authenticationRequired' })
@@ -100,6 +83,7 @@ onEachDatabase('money', (open) => {
       processing_status: S.PENDING_PAYMENT,
       next_action: { type: 'authenticate', payment_intent_id: asked.payment_id },
     })
+    await shop.bank.approve(asked.payment_id)
     const done = await confirmPayment(shop.services, { userId, orderId: id, paymentId: asked.payment_id })
     expect(done).toMatchObject({ status: 'succeeded', processing_status: S.QUEUED })
     expect(await confirmPayment(shop.services, { userId, orderId: id, paymentId: asked.payment_id })).toEqual(
@@ -109,7 +93,7 @@ onEachDatabase('money', (open) => {
   })
 
   test('another card may be tried while one waits for its holder: the first is cancelled at the processor', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
     await pay(shop.services, { userId, orderId: id, method: 'pm_card_authenticationRequired' })
@@ -119,7 +103,7 @@ onEachDatabase('money', (open) => {
   })
 
   test('an asynchronous payment is completed by the webhook; repeated events have no further effect', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
     const result = await pay(shop.services, { userId, orderId: id, method: 'pm_usBankAccount' })
@@ -132,7 +116,7 @@ onEachDatabase('money', (open) => {
   })
 
   test('events of payments that are settled already change nothing', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const order = await shop.paidOrder({ 1: 1 })
     const before = [await shop.order(order.id), await shop.payments(order.id)]
     expect(await deliver(shop, 2)).toHaveLength(1)
@@ -140,7 +124,7 @@ onEachDatabase('money', (open) => {
   })
 
   test('a webhook with a wrong, old or missing signature is refused; so is a body that is no event', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const { context, clock } = shop
     const body = JSON.stringify({
       id: 'evt',
@@ -166,7 +150,7 @@ onEachDatabase('money', (open) => {
   })
 
   test('money that comes too late is recorded and goes back; the order stays as it is', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
     const { payment_id: ref } = await pay(shop.services, {
@@ -182,7 +166,7 @@ onEachDatabase('money', (open) => {
       data: { object: { id: ref, metadata: { payment_id: payment!.id } } },
     })
     // The processor took the money although it had been told to cancel.
-    await shop.context.db.kysely.updateTable('sandbox_intents').set({ status: 'succeeded' }).execute()
+    await shop.bank.take()
     await receiveWebhook(shop.context, SECRET, body, signPayload(body, SECRET, shop.clock.now()))
     await shop.commerce.sweep()
     expect(await shop.order(id)).toMatchObject({ processing_status: S.EXPIRED, payment_status: 'refunded' })
@@ -194,7 +178,7 @@ onEachDatabase('money', (open) => {
 
   test('a payment left in doubt is settled by the recovery, under the same key', async () => {
     let isDown = true
-    const shop = await openShop(await open(), {
+    const shop = await open({
       wrapProcessor: (sandbox) => ({
         ...sandbox,
         async createIntent(request) {
@@ -217,12 +201,12 @@ onEachDatabase('money', (open) => {
     shop.clock.advance(31_000)
     await shop.commerce.sweep()
     expect(await shop.order(id)).toMatchObject({ processing_status: S.QUEUED, payment_status: 'completed' })
-    expect(await shop.context.db.kysely.selectFrom('sandbox_intents').select('id').execute()).toHaveLength(1)
+    expect(await shop.bank.intents()).toHaveLength(1)
   })
 
   test('a payment that cannot be brought to its end does not keep the others from theirs', async () => {
     const faults: unknown[] = []
-    const shop = await openShop(await open(), {
+    const shop = await open({
       onFault: (error) => void faults.push(error),
       wrapProcessor: (sandbox) => ({
         ...sandbox,
@@ -239,7 +223,7 @@ onEachDatabase('money', (open) => {
       orders.push(id)
       await pay(shop.services, { userId, orderId: id, method: 'pm_usBankAccount' }).catch(() => {})
     }
-    await shop.context.db.kysely.updateTable('sandbox_intents').set({ status: 'succeeded' }).execute()
+    await shop.bank.take()
     shop.clock.advance(31_000)
     await shop.commerce.sweep()
     expect(faults).toEqual([new Error('nonsense')])
@@ -248,7 +232,7 @@ onEachDatabase('money', (open) => {
   })
 
   test('a payment whose customer has gone is cancelled, and the cart expires in the end', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
     await pay(shop.services, { userId, orderId: id, method: 'pm_card_authenticationRequired' })
@@ -267,7 +251,7 @@ onEachDatabase('money', (open) => {
 
   describe('an integrator’s payment', () => {
     test('claims a bin, is confirmed at that bin by open_bin alone, once', async () => {
-      const shop = await openShop(await open())
+      const shop = await open()
       const userId = await shop.customer()
       const { id } = await shop.cart(userId, { 1: 1 })
       const claim = await pay(shop.services, { userId, orderId: id, method: 'external' })
@@ -286,7 +270,7 @@ onEachDatabase('money', (open) => {
     })
 
     test('two claims never get the same bin; a fifth finds none', async () => {
-      const shop = await openShop(await open(), { products: [{ price: 100, quantity: 10 }] })
+      const shop = await open({ products: [{ price: 100, quantity: 10 }] })
       const carts = await Promise.all(
         [1, 2, 3, 4, 5].map(async () => {
           const userId = await shop.customer()
@@ -308,7 +292,7 @@ onEachDatabase('money', (open) => {
     })
 
     test('is given back in the ledger alone', async () => {
-      const shop = await openShop(await open())
+      const shop = await open()
       const userId = await shop.customer()
       const { id } = await shop.cart(userId, { 1: 1 })
       await pay(shop.services, { userId, orderId: id, method: 'external' })
@@ -325,7 +309,7 @@ onEachDatabase('money', (open) => {
       refundOrder(shop.services, { orderId, mayTouch: anywhere, amount, actor: 'owner' })
 
     test('is taken in parts up to the whole, with its tax, and no further', async () => {
-      const shop = await openShop(await open())
+      const shop = await open()
       const { id } = await shop.paidOrder({ 1: 2, 2: 1 })
       expect(await refund(shop, id, 100)).toBe('partially_refunded')
       await expect(refund(shop, id, 636)).rejects.toMatchObject({
@@ -340,8 +324,8 @@ onEachDatabase('money', (open) => {
     })
 
     test('that the processor rejects is failed, says why, and can be tried again', async () => {
-      const shop = await openShop(await open())
-      const { id } = await shop.paidOrder({ 1: 1 }, 'pm_card_refundFail')
+      const shop = await open()
+      const { id } = await shop.paidOrder({ 1: 1 }, shop.bank.unrefundable)
       await expect(refund(shop, id)).rejects.toMatchObject({
         code: 'refund_failed',
         details: { failure_reason: 'lost_or_stolen_card' },
@@ -353,7 +337,7 @@ onEachDatabase('money', (open) => {
     })
 
     test('of an order that is not the caller’s, or that nobody paid, is refused', async () => {
-      const shop = await openShop(await open())
+      const shop = await open()
       const { id } = await shop.paidOrder({ 1: 1 })
       const denied = refundOrder(shop.services, {
         orderId: id,
@@ -367,7 +351,7 @@ onEachDatabase('money', (open) => {
     })
 
     test('in full before picking cancels the order at the hub first', async () => {
-      const shop = await openShop(await open())
+      const shop = await open()
       const { id } = await shop.paidOrder({ 1: 1 })
       shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })
       expect(await refund(shop, id)).toBe('refunded')
@@ -379,11 +363,11 @@ onEachDatabase('money', (open) => {
     })
 
     test('asked for twice at once goes back once', async () => {
-      const shop = await openShop(await open())
+      const shop = await open()
       const { id } = await shop.paidOrder({ 1: 1 })
       const results = await Promise.allSettled([refund(shop, id), refund(shop, id)])
       expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
-      const [intent] = await shop.context.db.kysely.selectFrom('sandbox_intents').selectAll().execute()
+      const [intent] = await shop.bank.intents()
       expect(intent).toMatchObject({ refunded: 271, amount: 271 })
     })
   })

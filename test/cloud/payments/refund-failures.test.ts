@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { ProcessorUnavailable, type CardProcessor } from '../../../cloud/payments/processor.ts'
 import { refundItem } from '../../../cloud/payments/refund-item.ts'
 import { refundOrder } from '../../../cloud/payments/refund-order.ts'
-import { onEachDatabase, type OpenDatabase } from '../support/database.ts'
-import { openShop, type Shop } from '../support/shop.ts'
+import { onEachProcessor, type OpenBankShop } from '../support/each-processor.ts'
+import type { Shop } from '../support/shop.ts'
 import { deliver, tell } from '../support/webhooks.ts'
 
 const HOUR = 3_600_000
@@ -14,9 +14,9 @@ const refund = (shop: Shop, orderId: number, amount?: number, requestKey?: strin
 type Refund = CardProcessor['createRefund']
 
 /** A shop whose processor refunds as `behaviour` has it, until that is undefined. */
-async function troubled(open: OpenDatabase, first: ((real: Refund) => Refund) | undefined) {
+async function troubled(open: OpenBankShop, first: ((real: Refund) => Refund) | undefined) {
   const trouble = { behaviour: first }
-  const shop = await openShop(await open(), {
+  const shop = await open({
     wrapProcessor: (sandbox) => ({
       ...sandbox,
       createRefund(request) {
@@ -40,12 +40,9 @@ const late: (real: Refund) => Refund = (real) => async (request) => {
 }
 
 /** What the processor returned of its only payment. */
-async function returned({ context }: Shop): Promise<number> {
-  const { refunded } = await context.db.kysely
-    .selectFrom('sandbox_intents')
-    .select('refunded')
-    .executeTakeFirstOrThrow()
-  return refunded
+async function returned({ bank }: Shop): Promise<number> {
+  const [intent] = await bank.intents()
+  return intent!.refunded
 }
 
 const ready = async (shop: Shop, id: number, dropped: number): Promise<void> => {
@@ -54,7 +51,7 @@ const ready = async (shop: Shop, id: number, dropped: number): Promise<void> => 
   await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
 }
 
-onEachDatabase('a refund, when the processor', (open) => {
+onEachProcessor('a refund, when the processor', (open) => {
   test.for([
     ['cannot be reached', down],
     ['has done it and does not answer', late],
@@ -164,7 +161,7 @@ onEachDatabase('a refund, when the processor', (open) => {
     const { shop, begun } = await troubled(open, undefined)
     const id = await begun('pm_card_pendingRefund')
     await refund(shop, id)
-    await shop.context.db.kysely.updateTable('sandbox_refunds').set({ status: 'succeeded' }).execute()
+    await shop.bank.arrive()
     shop.clock.advance(31_000)
     await shop.commerce.sweep()
     expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
@@ -203,7 +200,7 @@ onEachDatabase('a refund, when the processor', (open) => {
 
   test('refuses what the service owes, the owner is told, and it is tried again ever later, then left', async () => {
     const { shop, begun } = await troubled(open, undefined)
-    const id = await begun('pm_card_refundFail')
+    const id = await begun(shop.bank.unrefundable)
     await ready(shop, id, 1)
     for (let hour = 0; hour < 24 * 8; hour += 1) {
       await shop.commerce.sweep()

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../protocol/model/order-status.ts'
 import { refundItem } from '../../../cloud/payments/refund-item.ts'
 import { refundOrder } from '../../../cloud/payments/refund-order.ts'
-import { onEachDatabase } from '../support/database.ts'
-import { openShop, type Shop } from '../support/shop.ts'
+import { onEachProcessor } from '../support/each-processor.ts'
+import type { Shop } from '../support/shop.ts'
 
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
 const line = (shop: Shop, orderId: number, productId: number, quantity = 1) =>
@@ -18,9 +18,9 @@ async function preparing(shop: Shop): Promise<number> {
   return id
 }
 
-onEachDatabase('a refund of a line', (open) => {
+onEachProcessor('a refund of a line', (open) => {
   test('returns the frozen share of its units with their tax, to the cent, and says what tax remains', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const id = await preparing(shop)
     expect(await line(shop, id, 2)).toEqual({ paymentStatus: 'partially_refunded', amount: 193, taxLeft: 71 })
     // Another price and another rate of tax since are no matter.
@@ -33,12 +33,12 @@ onEachDatabase('a refund of a line', (open) => {
     })
     expect(await line(shop, id, 1, 2)).toEqual({ paymentStatus: 'refunded', amount: 541, taxLeft: 0 })
     expect((await shop.items(id)).map(({ refunded_quantity }) => refunded_quantity)).toEqual([2, 3])
-    const [intent] = await shop.context.db.kysely.selectFrom('sandbox_intents').selectAll().execute()
+    const [intent] = await shop.bank.intents()
     expect(intent).toMatchObject({ amount: 1122, refunded: 1122 })
   })
 
   test('finds the line by its product, else by the UPC under which it was sold', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const q = shop.context.db.kysely
     await q.updateTable('products').set({ upc: '012345678905' }).where('id', '=', 2).execute()
     const id = await preparing(shop)
@@ -49,7 +49,7 @@ onEachDatabase('a refund of a line', (open) => {
   })
 
   test('of more units than are left is refused, also of an order that is refunded whole', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const id = await preparing(shop)
     await expect(line(shop, id, 1, 3)).rejects.toMatchObject({
       code: 'insufficient_quantity',
@@ -62,7 +62,7 @@ onEachDatabase('a refund of a line', (open) => {
   })
 
   test('and of the order: the rest is what remains; a line after an amount takes no more than that', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const id = await preparing(shop)
     await line(shop, id, 2)
     await whole(shop, id, 829)
@@ -76,7 +76,7 @@ onEachDatabase('a refund of a line', (open) => {
   })
 
   test('is not given back again when the unit then does not drop', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const id = await preparing(shop)
     const [first, second] = await shop.items(id)
     await line(shop, id, 1)
@@ -93,7 +93,7 @@ onEachDatabase('a refund of a line', (open) => {
   })
 
   test('of a unit that cost nothing is recorded, and returns nothing', async () => {
-    const shop = await openShop(await open(), {
+    const shop = await open({
       products: [
         { price: 1, quantity: 5 },
         { price: 500, quantity: 5 },
@@ -112,7 +112,7 @@ onEachDatabase('a refund of a line', (open) => {
   })
 
   test('of an order that is not the caller’s is not found; of one that nobody paid it is a conflict', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const id = await preparing(shop)
     const request = { orderId: id, productId: 1, quantity: 1, actor: 'other' }
     const denied = refundItem(shop.services, { ...request, mayTouch: () => Promise.resolve(false) })
@@ -122,7 +122,7 @@ onEachDatabase('a refund of a line', (open) => {
   })
 
   test('that leaves nothing of a queued order cancels it; one that leaves something does not', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const { id } = await shop.paidOrder({ 1: 2 })
     shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })
     await line(shop, id, 1)
@@ -133,7 +133,7 @@ onEachDatabase('a refund of a line', (open) => {
   })
 
   test('is on the owner’s record, with the line and the units', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const id = await preparing(shop)
     await line(shop, id, 2, 2)
     const [record] = await shop.context.db.kysely.selectFrom('audit_log').selectAll().execute()
@@ -142,11 +142,11 @@ onEachDatabase('a refund of a line', (open) => {
   })
 })
 
-onEachDatabase('a full refund before picking', (open) => {
+onEachProcessor('a full refund before picking', (open) => {
   test.for([{ kind: 'offline' }, { kind: 'timeout', commandId: 'c' }] as const)(
     'ends the order where the hub cannot be asked ($kind), and tells the hub not to begin',
     async (outcome) => {
-      const shop = await openShop(await open())
+      const shop = await open()
       const { id } = await shop.paidOrder({ 1: 2 })
       shop.answer(outcome)
       expect(await whole(shop, id)).toBe('refunded')
@@ -164,7 +164,7 @@ onEachDatabase('a full refund before picking', (open) => {
   )
 
   test('of an order that has begun meanwhile cancels nothing', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const { id } = await shop.paidOrder({ 1: 2 })
     shop.answer({ kind: 'refused', commandId: 'c', reason: 'too_late', data: null })
     expect(await whole(shop, id)).toBe('refunded')
@@ -173,7 +173,7 @@ onEachDatabase('a full refund before picking', (open) => {
   })
 
   test('whose cancellation the hub reports before it answers is one refund, in the owner’s name', async () => {
-    const shop = await openShop(await open())
+    const shop = await open()
     const { id } = await shop.paidOrder({ 1: 2 })
     const { commands } = shop.services
     const quick = {

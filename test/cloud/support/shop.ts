@@ -14,11 +14,11 @@ import type { ItemRow, OrderRow } from '../../../cloud/orders/order-rows.ts'
 import { pay } from '../../../cloud/payments/pay.ts'
 import type { PaymentRow, RefundRow } from '../../../cloud/payments/payment-status.ts'
 import type { CardProcessor } from '../../../cloud/payments/processor.ts'
-import { createSandbox } from '../../../cloud/payments/sandbox/sandbox.ts'
 import type { CommerceServices } from '../../../cloud/payments/services.ts'
 import { defaultSettings } from '../../../cloud/settings.ts'
 import type { CloudDatabase } from '../../../cloud/store/database.ts'
 import { virtualRuntime, type VirtualClock } from '../../support/virtual-clock.ts'
+import { openSandboxBank, type Bank, type OpenBank } from './bank.ts'
 
 type WithoutTime<T> = T extends unknown ? Omit<T, 'at'> : never
 /** An entry of a hub's ledger; the time is the shop's. */
@@ -33,8 +33,10 @@ export interface ShopOptions {
   checkpoint?: Checkpoint
   /** Takes errors of background turns; without it they fail the test. */
   onFault?: (error: unknown) => void
-  /** Stands between the service and the sandbox. */
-  wrapProcessor?: (sandbox: CardProcessor) => CardProcessor
+  /** Stands between the service and the card processor. */
+  wrapProcessor?: (processor: CardProcessor) => CardProcessor
+  /** The sandbox where absent. */
+  openBank?: OpenBank
 }
 
 /** One owner's hub 1, online, with products 1, 2, … each on its facing 1-1-<id>, and customers made on demand. */
@@ -42,6 +44,8 @@ export interface Shop {
   context: CloudContext
   clock: VirtualClock
   services: CommerceServices
+  /** The other side of the card processor. */
+  bank: Bank
   commerce: Commerce
   commands: CommandRequest[]
   /** What the hub will answer to commands. */
@@ -79,8 +83,11 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
         throw error
       }),
   }
-  const sandbox = createSandbox({ db, runtime, checkpoint })
-  const processor = options.wrapProcessor?.(sandbox) ?? sandbox
+  const { processor: real, bank } = await (options.openBank ?? openSandboxBank)({
+    context,
+    checkpoint,
+  })
+  const processor = options.wrapProcessor?.(real) ?? real
   const commands: CommandRequest[] = []
   let nextOutcome: CommandOutcome = { kind: 'offline' }
   const services: CommerceServices = {
@@ -100,6 +107,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     context,
     clock: runtime.clock,
     services,
+    bank,
     commerce: createCommerce(services, 'shop'),
     commands,
     answer: (outcome) => void (nextOutcome = outcome),

@@ -1,22 +1,19 @@
-import { deliverDueEvents } from '../../../cloud/payments/sandbox/deliver-events.ts'
 import { signPayload } from '../../../cloud/payments/signature.ts'
 import { receiveWebhook } from '../../../cloud/payments/webhook.ts'
+import { SECRET } from './bank.ts'
 import type { Shop } from './shop.ts'
 
-export const SECRET = 'whsec'
+export { SECRET }
 
-/** Delivers what the sandbox has to say to the real receiver, each event so many times; the bodies sent, newest last. */
-export async function deliver({ context, clock }: Shop, times = 1): Promise<string[]> {
+/** Delivers what the processor has to say to the real receiver, each event so many times; the bodies sent, newest last. */
+export async function deliver({ context, clock, bank, services }: Shop, times = 1): Promise<string[]> {
   clock.advance(1000)
   const bodies: string[] = []
-  await deliverDueEvents({
-    context,
-    secret: SECRET,
-    async deliver(body, signature) {
-      bodies.push(body)
-      for (let i = 0; i < times; i += 1) await receiveWebhook(context, SECRET, body, signature)
-      return true
-    },
+  await bank.tellAll(async (body, signature) => {
+    bodies.push(body)
+    for (let i = 0; i < times; i += 1)
+      await receiveWebhook(context, SECRET, body, signature, services.processor.readEvent)
+    return true
   })
   return bodies
 }
@@ -28,7 +25,8 @@ export interface EventText {
 }
 
 /** An event that says anything, well signed. */
-export async function tell({ context, clock }: Shop, { id, type, object }: EventText): Promise<void> {
-  const body = JSON.stringify({ id, type, data: { object } })
-  await receiveWebhook(context, SECRET, body, signPayload(body, SECRET, clock.now()))
+export async function tell({ context, clock, bank, services }: Shop, event: EventText): Promise<void> {
+  const body = await bank.eventOf(event)
+  const signature = signPayload(body, SECRET, clock.now())
+  await receiveWebhook(context, SECRET, body, signature, services.processor.readEvent)
 }

@@ -1,0 +1,234 @@
+import type { Checkpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { CloudContext } from '../../../cloud/context.ts'
+import type { CardProcessor, IntentStatus, ProcessorRefund } from '../../../cloud/payments/processor.ts'
+import { deliverDueEvents } from '../../../cloud/payments/sandbox/deliver-events.ts'
+import { createSandbox } from '../../../cloud/payments/sandbox/sandbox.ts'
+import { readInstallation } from '../../../cloud/payments/stripe/installation.ts'
+import { createStripe } from '../../../cloud/payments/stripe/stripe.ts'
+import { signPayload } from '../../../cloud/payments/signature.ts'
+import { STRIPE_KEY, type StripeServer } from './stripe/server.ts'
+
+/** Of the processor's signatures. */
+export const SECRET = 'whsec'
+
+export interface BankIntent {
+  id: string
+  /** The idempotency key, as the service named it. */
+  key: string
+  amount: number
+  /** Cents that have gone back. */
+  refunded: number
+  status: IntentStatus
+}
+
+export interface BankRefund {
+  id: string
+  intent: string
+  amount: number
+  status: ProcessorRefund['status']
+}
+
+/** The other side of a card processor: its own books, its customers' deeds, and its events. */
+export interface Bank {
+  name: CardProcessor['name']
+  /** Oldest first. */
+  intents(): Promise<BankIntent[]>
+  refunds(): Promise<BankRefund[]>
+  /** Who saves methods there, and which. */
+  customers(): Promise<{ id: string; methods: string[] }[]>
+  /** It has taken the money of an intent, of all where none is named, and says nothing. */
+  take(ref?: string): Promise<void>
+  /** A customer has proved in the processor's form to be the card's holder. */
+  approve(ref: string): Promise<void>
+  /** Refunds that are under way arrive, and it says nothing. */
+  arrive(): Promise<void>
+  /** The bank sends a refund back; the processor says nothing yet. */
+  sendBack(ref: string): Promise<void>
+  /** Whatever is to be told by now, each with its signature. True where it was taken. */
+  tellAll(deliver: (body: string, signature: string) => Promise<boolean>): Promise<void>
+  /** An event in the processor's words, from ours. */
+  eventOf(event: { id: string; type: string; object: Record<string, unknown> }): Promise<string>
+  /** A card whose refunds are refused at once. */
+  unrefundable: string
+}
+
+export interface BankParts {
+  context: CloudContext
+  checkpoint: Checkpoint
+}
+export type OpenBank = (parts: BankParts) => Promise<{ processor: CardProcessor; bank: Bank }>
+
+export const openSandboxBank: OpenBank = ({ context, checkpoint }) => {
+  const { db, runtime } = context
+  const q = db.kysely
+  const bank: Bank = {
+    name: 'sandbox',
+    async intents() {
+      const rows = await q
+        .selectFrom('sandbox_intents')
+        .selectAll()
+        .orderBy('created_at')
+        .orderBy('id')
+        .execute()
+      return rows.map(({ id, idempotency_key, amount, refunded, status }) => ({
+        id,
+        key: idempotency_key,
+        amount,
+        refunded,
+        status: status as IntentStatus,
+      }))
+    },
+    async refunds() {
+      const rows = await q.selectFrom('sandbox_refunds').selectAll().orderBy('created_at').execute()
+      return rows.map(({ id, intent_id, amount, status }) => ({
+        id,
+        intent: intent_id,
+        amount,
+        status: status as BankRefund['status'],
+      }))
+    },
+    async customers() {
+      const rows = await q.selectFrom('sandbox_customers').selectAll().where('is_removed', '=', 0).execute()
+      const methods = await q.selectFrom('sandbox_methods').selectAll().orderBy('method').execute()
+      return rows.map(({ id }) => ({
+        id,
+        methods: methods.filter(({ customer_id }) => customer_id === id).map(({ method }) => method),
+      }))
+    },
+    async take(ref) {
+      await q
+        .updateTable('sandbox_intents')
+        .set({ status: 'succeeded' })
+        .$if(ref !== undefined, (rows) => rows.where('id', '=', ref!))
+        .execute()
+    },
+    // Its confirmation is the customer's deed, too.
+    approve: () => Promise.resolve(),
+    async arrive() {
+      await q.updateTable('sandbox_refunds').set({ status: 'succeeded' }).execute()
+    },
+    async sendBack(ref) {
+      const { intent_id, amount } = await q
+        .updateTable('sandbox_refunds')
+        .set({ status: 'failed' })
+        .where('id', '=', ref)
+        .returning(['intent_id', 'amount'])
+        .executeTakeFirstOrThrow()
+      await q
+        .updateTable('sandbox_intents')
+        .set((eb) => ({ refunded: eb('refunded', '-', amount) }))
+        .where('id', '=', intent_id)
+        .execute()
+    },
+    tellAll: (deliver) => deliverDueEvents({ context, secret: SECRET, deliver }),
+    eventOf: ({ id, type, object }) => Promise.resolve(JSON.stringify({ id, type, data: { object } })),
+    unrefundable: 'pm_card_refundFail',
+  }
+  return Promise.resolve({ processor: createSandbox({ db, runtime, checkpoint }), bank })
+}
+
+/** An account of its own on the server, which is the shop's alone until the next one is opened. */
+export const openStripeBank =
+  (server: StripeServer): OpenBank =>
+  async ({ context }) => {
+    const { db, runtime } = context
+    const { clock } = runtime
+    server.reset(() => clock.now())
+    const { books } = server
+    const installation = await readInstallation(db, runtime)
+    const keyOf = (id: string): string => {
+      const own = books.intents.get(id)!.metadata
+      return own['payment_id'] === undefined ? `deposit:${own['deposit_id']}` : `pay:${own['payment_id']}`
+    }
+    const bank: Bank = {
+      name: 'stripe',
+      intents: () =>
+        Promise.resolve(
+          [...books.intents.values()].map((intent) => ({
+            id: intent.id,
+            key: keyOf(intent.id),
+            amount: intent.amount,
+            refunded: books.refunded(intent.id),
+            status:
+              intent.status === 'requires_payment_method'
+                ? intent.last_payment_error
+                  ? 'failed'
+                  : 'requires_action'
+                : intent.status,
+          })),
+        ),
+      refunds: () =>
+        Promise.resolve(
+          [...books.refunds.values()].map(({ id, payment_intent, amount, status }) => ({
+            id,
+            intent: payment_intent,
+            amount,
+            status,
+          })),
+        ),
+      customers: () =>
+        Promise.resolve(
+          [...books.customers.keys()].map((id) => ({
+            id,
+            methods: [...books.methods.values()]
+              .filter(({ customer }) => customer === id)
+              .map((one) => one.id),
+          })),
+        ),
+      take(ref) {
+        const before = books.events.length
+        for (const intent of ref === undefined ? books.intents.values() : [books.intent(ref)])
+          books.succeed(intent)
+        books.events.length = before
+        return Promise.resolve()
+      },
+      approve: (ref) => Promise.resolve(books.succeed(books.intent(ref))),
+      arrive() {
+        for (const refund of books.refunds.values()) refund.status = 'succeeded'
+        return Promise.resolve()
+      },
+      sendBack(ref) {
+        books.failRefund(books.refunds.get(ref)!, 'lost_or_stolen_card')
+        books.events.pop()
+        return Promise.resolve()
+      },
+      async tellAll(deliver) {
+        books.settle()
+        for (const event of [...books.events])
+          if (await deliver(event.body, signPayload(event.body, SECRET, clock.now())))
+            books.events.splice(books.events.indexOf(event), 1)
+      },
+      eventOf: ({ id, type, object }) =>
+        Promise.resolve(
+          JSON.stringify({
+            id,
+            object: 'event',
+            type,
+            data: {
+              object: {
+                ...object,
+                last_payment_error: object['decline_code'] ? { decline_code: object['decline_code'] } : null,
+                metadata: {
+                  larder: installation,
+                  ...Object.fromEntries(
+                    Object.entries(object['metadata'] ?? {}).map(([name, value]) => [name, String(value)]),
+                  ),
+                },
+              },
+            },
+          }),
+        ),
+      unrefundable: 'pm_card_refundRefused',
+    }
+    const processor = createStripe({
+      apiKey: STRIPE_KEY,
+      url: server.url,
+      installation,
+      clock,
+      log: silentLog,
+      timeoutMs: 500,
+      retries: 0,
+    })
+    return { processor, bank }
+  }
