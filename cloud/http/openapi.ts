@@ -4,6 +4,7 @@ import { errorsOf } from '../../protocol/contract/errors-of.ts'
 import { rateClasses, type Auth, type Route } from '../../protocol/contract/route.ts'
 import type { RouteId } from '../../protocol/contract/routes.ts'
 import { errorCodes, errorStatus, type ErrorCode } from '../../protocol/model/error-codes.ts'
+import { exampleOf } from './example.ts'
 import { schemaWriter, type JsonSchema, type SchemaWriter } from './json-schema.ts'
 import { formBody } from './openapi-form.ts'
 
@@ -84,18 +85,17 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
     ...(route.idempotent ? [idempotencyKey] : []),
   ]
   const mediaType = route.produces ?? 'application/json'
+  const isJson = mediaType === 'application/json' && route.status !== 204
+  const schema = isJson ? writer.write(route.response) : { type: 'string' }
   const success = {
     description: 'Success',
     ...(route.status !== 204 && {
       content: {
         [mediaType]: {
-          schema:
-            mediaType === 'application/octet-stream'
-              ? { type: 'string', format: 'binary' }
-              : mediaType === 'text/event-stream'
-                ? { type: 'string' }
-                : writer.write(route.response),
-          ...(route.examples?.response !== undefined && { example: route.examples.response }),
+          schema: mediaType === 'application/octet-stream' ? { ...schema, format: 'binary' } : schema,
+          ...(isJson && {
+            example: route.examples?.response ?? exampleOf(schema, writer.components),
+          }),
         },
       },
     }),

@@ -40,6 +40,17 @@ test('every reference in it resolves', () => {
   for (const [, name] of references) expect(Object.keys(document.components.schemas)).toContain(name)
 })
 
+test('every answer and every body has an example that its own schema accepts', () => {
+  for (const [id, route] of Object.entries(routes) as [RouteId, Route][]) {
+    const operation = operations.find(({ operationId }) => operationId === id)!
+    const answer = operation.responses[route.status ?? 200]!.content?.['application/json']
+    if (answer) expect([id, route.response.safeParse(answer.example).error?.issues]).toEqual([id, undefined])
+    const body = operation.requestBody?.content['application/json']
+    if (body && route.body)
+      expect([id, route.body.safeParse(body.example).error?.issues]).toEqual([id, undefined])
+  }
+})
+
 async function pages() {
   return testApp({ handlers: rootHandlers({ runtime: stillRuntime() }, document) })
 }
