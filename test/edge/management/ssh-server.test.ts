@@ -252,12 +252,12 @@ describe('callers who take their time', () => {
   test('one without a command is ended, and one with a command is not', async () => {
     let finish = (): void => {}
     const rig = await open({
-      limits: { idleMs: 200 },
+      limits: { idleMs: 1000 },
       execute: () => new Promise((resolve) => (finish = () => resolve(answered))),
     })
-    const idle = await enter(rig)
     const busy = await enter(rig)
     const running = exec(busy, 'restart')
+    const idle = await enter(rig)
     await once(idle, 'close')
     finish()
     expect(await running).toMatchObject({ code: 0 })
