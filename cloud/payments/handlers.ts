@@ -55,9 +55,8 @@ export function paymentHandlers(services: MoneyServices, webhookSecret: string):
       }),
     async 'root.webhooks.payments'(input) {
       const signature = input.header(SIGNATURE_HEADER) ?? input.header(STRIPE_SIGNATURE_HEADER)
-      await receiveWebhook(services.context, webhookSecret, input.rawBody, signature, (body) =>
-        services.processor.readEvent(body),
-      )
+      const { context, processor } = services
+      await receiveWebhook(context, webhookSecret, input.rawBody, signature, processor.readEvent)
       return { received: true }
     },
   }

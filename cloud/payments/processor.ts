@@ -32,7 +32,7 @@ export interface CardProcessor {
   /** One that is not saved there any more is no error. */
   detachMethod(request: { method: string; customer: string }): Promise<void>
   /** A body of its webhook, in the words of `ProcessorEvent` (`webhook.ts`). */
-  readEvent(body: unknown): unknown
+  readonly readEvent: (body: unknown) => unknown
 }
 
 export interface IntentRequest {

@@ -57,7 +57,7 @@ async function begin(
     .select((eb) => eb.fn.countAll<number>().as('count'))
     .where('customer_id', '=', id)
     .executeTakeFirstOrThrow()
-  if (Number(count) >= MAX_METHODS)
+  if (count >= MAX_METHODS)
     throw new ApiError('validation_error', `${MAX_METHODS} payment methods are saved already.`)
   // One that was about to go stays.
   await tx.q

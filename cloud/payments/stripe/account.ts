@@ -1,4 +1,4 @@
-import Stripe from 'stripe'
+import { Stripe } from 'stripe'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import type { Log } from '../../../protocol/model/log.ts'
 
@@ -22,7 +22,7 @@ export interface StripeAccount {
   clock: Clock
   log: Log
   /** An idempotency key of this installation's own: row 1 of another database is another payment. */
-  keyOf(key: string): string
+  keyOf: (key: string) => string
 }
 
 export function openAccount(options: StripeOptions): StripeAccount {

@@ -1,4 +1,4 @@
-import type Stripe from 'stripe'
+import type { Stripe } from 'stripe'
 import { METHOD_UNKNOWN, ProcessorUnavailable, type Intent, type IntentRequest } from '../processor.ts'
 import type { StripeAccount } from './account.ts'
 import { declineCodeOf, orProcessorUnavailable, refusalOf, unavailable } from './errors.ts'
@@ -29,7 +29,7 @@ export async function createIntent(account: StripeAccount, request: IntentReques
     const refusal = refusalOf(error)
     switch (refusal.kind) {
       case 'declined': {
-        const made = refusal.error.payment_intent as Stripe.PaymentIntent | undefined
+        const made = refusal.error.payment_intent
         return made ? toIntent(made) : refused(declineCodeOf(refusal.error))
       }
       case 'method-unknown':

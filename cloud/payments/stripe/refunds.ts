@@ -1,4 +1,4 @@
-import type Stripe from 'stripe'
+import type { Stripe } from 'stripe'
 import type { ProcessorRefund, RefundRequest } from '../processor.ts'
 import type { StripeAccount } from './account.ts'
 import { orProcessorUnavailable, refusalOf, unavailable } from './errors.ts'

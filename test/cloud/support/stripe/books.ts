@@ -9,7 +9,7 @@ import {
   type StripeMethod,
   type StripeRefund,
 } from './objects.ts'
-import type { Params } from './params.ts'
+import { textOf, type Params } from './params.ts'
 
 /** How long Stripe's search may lag behind. */
 const SEARCH_LAG_S = 3600
@@ -46,7 +46,7 @@ export class StripeBooks {
     const amount = integer(params, 'amount')
     if (amount < 50)
       throw invalid('Amount must be at least 50 cents.', { code: 'amount_too_small', param: 'amount' })
-    const currency = String(params['currency'])
+    const currency = textOf(params, 'currency')
     if (!/^[a-z]{3}$/.test(currency)) throw invalid(`Invalid currency: ${currency}`, { param: 'currency' })
     const customer = text(params, 'customer')
     if (customer !== null) this.#customer(customer)
@@ -153,7 +153,7 @@ export class StripeBooks {
   }
 
   createRefund(params: Params): StripeRefund {
-    const intent = this.intent(String(params['payment_intent']))
+    const intent = this.intent(textOf(params, 'payment_intent'))
     const amount = integer(params, 'amount')
     if (intent.status !== 'succeeded')
       throw invalid('This PaymentIntent does not have a successful charge to refund.')
@@ -224,7 +224,7 @@ export class StripeBooks {
   }
 
   createSetupIntent(params: Params): object {
-    this.#customer(String(params['customer']))
+    this.#customer(textOf(params, 'customer'))
     const id = this.id('seti')
     return {
       id,
@@ -270,7 +270,7 @@ export class StripeBooks {
   }
 
   attach(id: string, params: Params): object {
-    const customer = String(params['customer'])
+    const customer = textOf(params, 'customer')
     this.#customer(customer)
     const method = this.#usableMethod(id, customer)
     if (method.card.refusesAttach) throw declined()
@@ -305,14 +305,14 @@ export class StripeBooks {
 }
 
 function integer(params: Params, name: string): number {
-  const value = String(params[name])
+  const value = textOf(params, name)
   if (!/^\d+$/.test(value))
     throw invalid(`Invalid integer: ${value}`, { code: 'parameter_invalid_integer', param: name })
   return Number(value)
 }
 
 const text = (params: Params, name: string): string | null =>
-  params[name] === undefined ? null : String(params[name] as string)
+  params[name] === undefined ? null : textOf(params, name)
 
 const metadata = (params: Params): Record<string, string> =>
   (params['metadata'] as Record<string, string> | undefined) ?? {}

@@ -28,3 +28,11 @@ export function requireKnown(params: Params, known: readonly string[]): void {
     if (!known.includes(name))
       throw invalid(`Received unknown parameter: ${name}`, { code: 'parameter_unknown', param: name })
 }
+
+/** A value that must be there. */
+export function textOf(params: Params, name: string): string {
+  const value = params[name]
+  if (typeof value !== 'string')
+    throw invalid(`Missing required param: ${name}.`, { code: 'parameter_missing', param: name })
+  return value
+}

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { StripeBooks } from './books.ts'
 import { methodBody, StripeRefusal } from './objects.ts'
-import { parseParams, requireKnown, type Params } from './params.ts'
+import { parseParams, requireKnown, textOf, type Params } from './params.ts'
 
 export const STRIPE_KEY = 'sk_test_larder'
 
@@ -183,7 +183,7 @@ function route(books: StripeBooks, { method, path, params }: SeenCall): unknown 
   const search = (objects: Iterable<{ metadata: Record<string, string>; created: number }>) => ({
     object: 'search_result',
     has_more: false,
-    data: books.search(objects, String(params['query'])),
+    data: books.search(objects, textOf(params, 'query')),
   })
   switch (
     `${method} ${collection}${id === '' ? '' : id === 'search' ? '/search' : '/id'}${verb && `/${verb}`}`
