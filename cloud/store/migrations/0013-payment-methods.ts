@@ -34,7 +34,9 @@ export const paymentMethods: CloudMigration = {
       check ((state = 'saving') = (due_at is not null))
     ) ${end}`,
     `create index payment_methods_by_user on payment_methods (user_id, id)`,
-    `create unique index payment_methods_one_default on payment_methods (customer_id) where is_default = 1`,
+    // Of one that is being saved it is a wish.
+    `create unique index payment_methods_one_default on payment_methods (customer_id)
+      where is_default = 1 and state = 'saved'`,
     `create index payment_methods_due on payment_methods (due_at) where due_at is not null`,
     `create table processor_removals (
       id ${id},

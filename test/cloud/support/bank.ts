@@ -195,7 +195,7 @@ export const openStripeBank =
       },
       async tellAll(deliver) {
         books.settle()
-        for (const event of [...books.events])
+        for (const event of books.events.slice())
           if (await deliver(event.body, signPayload(event.body, SECRET, clock.now())))
             books.events.splice(books.events.indexOf(event), 1)
       },
