@@ -2,14 +2,13 @@ import { z } from 'zod'
 import { declineCodeOf } from './errors.ts'
 import { refundStatus } from './refunds.ts'
 
-/** What of Stripe's events is read. Of an object that is not ours the metadata does not count. */
-const StripeEvent = z.object({
-  id: z.string(),
-  type: z.string(),
+const Head = z.object({ id: z.string(), type: z.string() })
+
+/** What is read of the events that matter. */
+const MoneyEvent = Head.extend({
   data: z.object({
     object: z.object({
-      id: z.string().optional(),
-      object: z.string().optional(),
+      id: z.string(),
       status: z.string().nullish(),
       client_secret: z.string().nullish(),
       payment_method: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
@@ -24,13 +23,16 @@ const StripeEvent = z.object({
 
 const refundTypes: readonly string[] = ['refund.updated', 'refund.failed', 'charge.refund.updated']
 
-/** An event in our words; as it came where it is none of Stripe's. */
+/** An event in our words. Of what is no business of ours only the name is kept; what is no event is left as it is. */
 export function readEvent(installation: string, body: unknown): unknown {
-  const event = StripeEvent.safeParse(body)
-  if (!event.success) return body
-  const { id, type, data } = event.data
-  const { object } = data
+  const head = Head.safeParse(body)
+  if (!head.success) return body
+  const { id, type } = head.data
   const isRefund = refundTypes.includes(type)
+  if (!isRefund && !type.startsWith('payment_intent.')) return { id, type, data: { object: { id } } }
+  const event = MoneyEvent.safeParse(body)
+  if (!event.success) return body
+  const { object } = event.data.data
   const method = object.payment_method
   return {
     id,
@@ -38,7 +40,7 @@ export function readEvent(installation: string, body: unknown): unknown {
     type: isRefund ? 'refund.updated' : type,
     data: {
       object: {
-        id: object.id ?? id,
+        id: object.id,
         status: isRefund ? refundStatus(object.status) : object.status,
         client_secret: object.client_secret,
         payment_method: typeof method === 'string' ? method : method?.id,
@@ -52,6 +54,7 @@ export function readEvent(installation: string, body: unknown): unknown {
 
 const names = ['payment_id', 'deposit_id', 'refund_id'] as const
 
+/** Of an object that is not this installation's the metadata does not count: its payment 1 is another one. */
 function metadataOf(installation: string, metadata: Record<string, string>): Record<string, number> {
   if (metadata['larder'] !== installation) return {}
   return Object.fromEntries(
