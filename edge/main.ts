@@ -10,6 +10,7 @@ import type { Runtime } from '../protocol/model/runtime.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig } from './config.ts'
+import { lockAll } from './hardware/lock-all.ts'
 import { noGpio } from './hardware/no-gpio.ts'
 import { openSerialPort } from './hardware/serialport-line-port.ts'
 import { createHub } from './hub.ts'
@@ -57,9 +58,10 @@ async function run(config: EdgeConfig): Promise<void> {
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
   const listener = await listen(local, (request, response) => answer(request, response))
 
+  const gpio = await openGpio(config, runtime, log)
+  lockAll(gpio, hardware.gpio.lines, log)
   mkdirSync(dirname(config.store), { recursive: true })
   const store = openStore({ path: config.store, checkpoint: noCheckpoint, log })
-  const gpio = await openGpio(config, runtime, log)
   const hub = createHub({
     runtime,
     log,

@@ -37,6 +37,9 @@ export function carryOut(context: Context, step: Step): void {
       return
     case 'ready':
       journal.orders.setReady(step.orderId, cloud.now(), step.bins)
+      // One that it does not lie in, and that still moved until now: nobody would ever open it for its customer.
+      for (const bin of journal.bins.all())
+        if (bin.order_id === step.orderId && !step.bins.includes(bin.number)) journal.bins.release(bin.number)
       ledger.report({
         kind: 'order.ready',
         order_id: step.orderId,

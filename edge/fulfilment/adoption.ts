@@ -17,6 +17,8 @@ export function meetController(context: Context, controller: string, identity: C
   const { memoryId, lastOperation } = identity
   devices.up(controller, memoryId)
   setAlarm(context, 'controller_silent', controller, false, '')
+  // What it says of its devices next tells whether it still is.
+  setAlarm(context, 'wrong_controller', controller, false, '')
   const known = journal.adoptions.find(controller)
   if (known?.adopted === 1 && known.memory_id !== memoryId)
     log.warn(

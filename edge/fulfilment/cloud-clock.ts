@@ -1,4 +1,5 @@
 import type { Clock } from '../../protocol/model/runtime.ts'
+import type { TimeCorrection } from '../journal/correct-times.ts'
 import type { Meta } from '../journal/meta.ts'
 
 /**
@@ -6,28 +7,34 @@ import type { Meta } from '../journal/meta.ts'
  * monotonic clock plus an offset. Before that it is a lower bound: the last time known before the start, plus what the
  * wall clock says has passed since, plus what has passed since the start. A wall clock that came back reset says that
  * nothing has passed. A bound from below makes deadlines late, never early: an order that was journaled with time left
- * is still dispensed after a restart without network. Nothing is ordered by it (design §5).
+ * is still dispensed after a restart without network; what was dated by it is put right when the cloud speaks
+ * (`correct-times.ts`). Nothing is ordered by it (design §5).
  */
 export interface CloudClock {
   /** Milliseconds since the Unix epoch. */
   now: () => number
-  setOffset(offsetMs: number): void
+  /** The cloud tells the time. Returns what the estimate of this life was wrong by until its first word; 0 from then on. */
+  setOffset(offsetMs: number): TimeCorrection
   /** Writes the present estimate down for the next start. */
   persist(): void
 }
 
-export function createCloudClock(clock: Clock, meta: Meta): CloudClock {
+/** `latest`: the latest instant of which the journal tells. This life is later, whatever its clock says. */
+export function createCloudClock(clock: Clock, meta: Meta, latest: number): CloudClock {
   let offset: number | undefined
   const started = clock.monotonic()
   const mark = meta.clockMark()
-  const bound = mark ? mark.cloud + Math.max(0, clock.now() - mark.wall) : clock.now()
+  const estimate = mark ? mark.cloud + Math.max(0, clock.now() - mark.wall) : clock.now()
+  const bound = Math.max(Math.floor(estimate), Math.floor(latest) + 1)
   // Whole milliseconds: these times go into the ledger and the journal.
   const now = (): number =>
     Math.floor(offset === undefined ? bound + clock.monotonic() - started : clock.monotonic() + offset)
   return {
     now,
     setOffset(offsetMs) {
+      const believed = offset === undefined ? now() : undefined
       offset = offsetMs
+      return { since: bound, byMs: believed === undefined ? 0 : now() - believed }
     },
     persist: () => meta.setClockMark({ cloud: now(), wall: clock.now() }),
   }

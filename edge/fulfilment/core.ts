@@ -1,6 +1,6 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { ControllerEvents } from '../hardware/controllers.ts'
-import { correctTimes } from '../journal/correct-times.ts'
+import { correctTimes, latestTime } from '../journal/correct-times.ts'
 import { createJournal } from '../journal/journal.ts'
 import { importListed, meetController } from './adoption.ts'
 import { applyCloudEntry } from './cloud-entries.ts'
@@ -44,7 +44,7 @@ export function createCore(options: CoreOptions): HubCore {
     layout.bins.map((bin) => bin.number),
   )
   const devices = createDevices(layout, runtime.clock)
-  const cloud = createCloudClock(runtime.clock, journal.meta)
+  const cloud = createCloudClock(runtime.clock, journal.meta, latestTime(store))
   const listeners: (() => void)[] = []
   const turns = createTurns(() => context, lookAtHealth)
   const { turn } = turns
@@ -123,9 +123,9 @@ export function createCore(options: CoreOptions): HubCore {
     quietMs: () => turns.quietMs(),
     onHealthChange: (listener) => void listeners.push(listener),
     setCloudClock(offsetMs) {
-      cloud.setOffset(offsetMs)
+      const correction = cloud.setOffset(offsetMs)
       turn(() => {
-        correctTimes(store, cloud.now())
+        correctTimes(store, cloud.now(), correction)
         cloud.persist()
       })
     },
@@ -176,6 +176,6 @@ function eventsOf(context: () => Context): ControllerEvents {
         if (operation) applyRefusal(context, operation, why)
       }),
     onListed: (controller, operations) => turn((context) => importListed(context, controller, operations)),
-    onDevice: (_, event) => turn((context) => applyDeviceEvent(context, event)),
+    onDevice: (controller, event) => turn((context) => applyDeviceEvent(context, controller, event)),
   }
 }

@@ -4,8 +4,15 @@ import type { Context } from './context.ts'
 import { numberOf } from './layout.ts'
 import { settleMotionBySensor } from './motions.ts'
 
-/** Takes in what a device says of itself. */
-export function applyDeviceEvent(context: Context, event: DeviceEvent): void {
+/**
+ * Takes in what a device says of itself. One that belongs on another line is not heard: lines are mixed up, or the board
+ * is not this hub's. Its bins stay out of use then, as those that should be on the line say nothing.
+ */
+export function applyDeviceEvent(context: Context, controller: string, event: DeviceEvent): void {
+  if (context.layout.controllerOf(event.device) !== controller) {
+    setAlarm(context, 'wrong_controller', controller, true, `${event.device} is on its line`)
+    return
+  }
   context.devices.note(event)
   settleMotionBySensor(context, event.device)
   if (event.drop !== undefined) noteLateDrop(context, event)

@@ -11,26 +11,30 @@ export type DoorCommand = Extract<CommandBody, { name: 'open_fridge' | 'close_fr
 
 /**
  * Begins a command on doors: its row is journaled in the turn under way, the lock is driven after the commit and not
- * before (I1). Returns why it must not be driven now.
+ * before (I1). Returns why there is nothing to drive. Whether it must not be driven now is judged after the commit: the
+ * same turn may have begun to dispense.
  */
 export function beginDoorCommand(context: Context, id: string, body: DoorCommand): CommandReason | undefined {
   const doors = doorsOf(context, body)
   if (doors.length === 0) return 'not_found'
-  const reason = hindranceOf(context, body)
-  if (reason) return reason
   context.store.afterCommit(() => {
-    const driven = doors.map((door) => drive(context, body, door))
+    const end = carryOut(context, body, doors)
     context.turn(() => {
       const command = context.journal.commands.find(id)
-      if (!command || command.outcome !== null) return
-      const data = { door: leastClosed(doors.map((door) => context.doors.status(door))) }
-      const end: CommandEnd = driven.every(Boolean)
-        ? { outcome: 'executed', reason: null, data }
-        : { outcome: 'failed', reason: 'fault', data }
-      finishCommand(context, command, end)
+      if (command && command.outcome === null) finishCommand(context, command, end)
     })
   })
   return undefined
+}
+
+function carryOut(context: Context, body: DoorCommand, doors: readonly string[]): CommandEnd {
+  const hindrance = hindranceOf(context, body)
+  if (hindrance) return { outcome: 'refused', reason: hindrance, data: null }
+  const driven = doors.map((door) => drive(context, body, door))
+  const data = { door: leastClosed(doors.map((door) => context.doors.status(door))) }
+  return driven.every(Boolean)
+    ? { outcome: 'executed', reason: null, data }
+    : { outcome: 'failed', reason: 'fault', data }
 }
 
 function drive({ doors, settings }: Context, body: DoorCommand, door: string): boolean {

@@ -1,17 +1,49 @@
 import type { Store } from './store.ts'
 
+/** What this life of the hub believed of the time before the cloud told it. */
+export interface TimeCorrection {
+  /** The first instant of this life, as it was believed: what is dated from then on belongs to this life. */
+  since: number
+  /** By how much later than believed it was; negative where the clock was ahead. */
+  byMs: number
+}
+
+/** The latest instant of which the journal tells. */
+export function latestTime({ db }: Store): number {
+  return (
+    db
+      .prepare<[], number | null>(
+        `SELECT max(at) FROM (
+           SELECT max(at) AS at FROM stock_ledger
+           UNION ALL SELECT max(intent_at) FROM operations
+           UNION ALL SELECT max(ended_at) FROM operations
+           UNION ALL SELECT max(max(coalesce(preparing_at, 0), coalesce(ready_at, 0), coalesce(collecting_at, 0)))
+             FROM orders WHERE ended_at IS NULL)`,
+      )
+      .pluck()
+      .get() ?? 0
+  )
+}
+
 /**
- * Brings back what the journal has dated later than now. Before the cloud has told the time the hub goes by a clock that may
- * be wrong (`cloud-clock.ts`); once it knows, what lies ahead has happened, and not in the future. A count would otherwise
- * take it for something that fell after it, and a deadline would wait for years.
+ * Puts right what the journal has dated before the cloud told the time: until then the hub goes by a clock that may be
+ * wrong (`cloud-clock.ts`). What this life has dated moves by as much as its clock was wrong; of what earlier lives have,
+ * only that is known: it lies in the past. A count would otherwise take what fell after it for something before it, or the
+ * other way round, and deadlines would pass at once, or wait for years.
  */
-export function correctTimes({ db }: Store, now: number): void {
-  const earlier = (column: string): string => `${column} = min(${column}, @now)`
-  db.prepare<{ now: number }>('UPDATE stock_ledger SET at = @now WHERE at > @now').run({ now })
-  db.prepare<{ now: number }>(
-    `UPDATE operations SET ${earlier('intent_at')}, ${earlier('ended_at')} WHERE intent_at > @now OR ended_at > @now`,
-  ).run({ now })
-  db.prepare<{ now: number }>(
-    `UPDATE orders SET ${['preparing_at', 'ready_at', 'collecting_at'].map(earlier).join(', ')} WHERE ended_at IS NULL`,
-  ).run({ now })
+export function correctTimes({ db }: Store, now: number, { since, byMs }: TimeCorrection): void {
+  const corrected = (column: string): string =>
+    `${column} = min(${column} + CASE WHEN ${column} >= @since THEN @byMs ELSE 0 END, @now)`
+  const columns = (...names: string[]): string => names.map(corrected).join(', ')
+  const times = { now, since, byMs }
+  const from = Math.min(since, now)
+  db.prepare<typeof times & { from: number }>(
+    `UPDATE stock_ledger SET ${columns('at')} WHERE at >= @from`,
+  ).run({ ...times, from })
+  db.prepare<typeof times & { from: number }>(
+    `UPDATE operations SET ${columns('intent_at', 'ended_at')} WHERE intent_at >= @from OR ended_at >= @from`,
+  ).run({ ...times, from })
+  db.prepare<typeof times>(
+    `UPDATE orders SET ${columns('preparing_at', 'ready_at', 'collecting_at')} WHERE ended_at IS NULL`,
+  ).run(times)
 }

@@ -260,3 +260,26 @@ test('what a hub with a wrong clock has dated into the future is before a count 
   expect(bench.stock()).toMatchObject({ '2-1-2': 9, '2-2-1': 2 })
   expect(bench.entries('operation.settled')).toMatchObject([{ by: 'count', happened: false }])
 })
+
+test('a lock is not driven where the same turn has begun to dispense behind it, or has taken on an order', () => {
+  const bench = HubBench.ready()
+  const results: unknown[] = []
+  const at = (number: number) => ({
+    command_id: uuid(number),
+    session: 'a'.repeat(32),
+    expires_monotonic: Infinity,
+  })
+  bench.store.transact(() => {
+    bench.core.applyCloudEntry({ kind: 'order.queued', order: bench.order(1, { 3: 1 }) })
+    bench.core.execute({ ...at(90), body: { name: 'open_fridge', fridge: 1, side: 'left' } }, (result) =>
+      results.push(result),
+    )
+    bench.core.execute({ ...at(91), body: { name: 'open_main_door' } }, (result) => results.push(result))
+  })
+  expect(results).toMatchObject([
+    { command_id: uuid(90), outcome: 'refused', reason: 'interlock' },
+    { command_id: uuid(91), outcome: 'refused', reason: 'interlock' },
+  ])
+  expect(gpioActs(bench)).toEqual([])
+  expect(bench.runUntil(() => bench.dispenses().length > 0, 10_000)).toBe(true)
+})

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { config, HubBench } from './hub-bench.ts'
+import { config, HubBench, uuid } from './hub-bench.ts'
 
 const MINUTE = 60_000
 
@@ -178,4 +178,53 @@ test('after a restart the wall clock’s progress counts: a deadline that passed
   bench.run(5000)
   expect(bench.phase(1)).toBe('timed_out')
   expect(bench.dispenses()).toEqual([])
+})
+
+test('what was dated before the cloud told the time is put right: no deadline has passed, and counts are after or before', () => {
+  const bench = HubBench.ready()
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic())
+  const reset = bench.clock.now()
+  bench.queue(1, { 4: 1 }, { start_by: reset + 3_600_000 * 24 })
+  bench.kill()
+  // Without a battery, and without power for six hours: the clock goes on where it stood.
+  const outage = 6 * 60 * MINUTE
+  bench.run(outage)
+  const counted = { count_id: uuid(90), product_id: 4, quantity: 5, counted_at: bench.clock.now() }
+  bench.clock.shiftWall(-outage)
+  const begunAt = bench.clock.monotonic()
+  bench.begin()
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+  expect(bench.core.cloudNow()).toBeLessThan(reset + 10 * MINUTE)
+  bench.core.setCloudClock(counted.counted_at)
+  expect(bench.core.cloudNow()).toBe(counted.counted_at + bench.clock.monotonic() - begunAt)
+  bench.run(5 * MINUTE)
+  expect(bench.phase(1)).toBe('ready')
+  bench.apply({ kind: 'stock.count', count: counted })
+  expect(bench.stock()['2-1-2']).toBe(4)
+  // Once: a later word of the cloud moves nothing.
+  bench.core.setCloudClock(counted.counted_at + 30 * MINUTE)
+  bench.run(20 * MINUTE)
+  expect(bench.phase(1)).toBe('ready')
+  bench.run(10 * MINUTE)
+  expect(bench.phase(1)).toBe('unclaimed')
+})
+
+test('a bin that still moves when its order is ready, and holds nothing of it, does not keep the order', () => {
+  const bench = HubBench.ready()
+  bench.command({ name: 'raise_bin', bin: 2 })
+  bench.run(10_000)
+  bench.fault('slow_motion', 'bin-2')
+  const count = { count_id: uuid(91), product_id: 4, quantity: 1, counted_at: bench.core.cloudNow() }
+  bench.apply({ kind: 'stock.count', count })
+  // Two bins for five units, of which there is one.
+  bench.queue(1, { 4: 5 })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', MINUTE)).toBe(true)
+  expect(bench.entries('order.ready')[0]?.bins).toEqual([1])
+  expect(bench.core.health().bins[1]?.lift).toBe('moving')
+  bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  bench.run(3000)
+  bench.takeAll()
+  bench.run(30_000)
+  expect(bench.phase(1)).toBe('completed')
+  expect(bench.core.health().bins[1]).toMatchObject({ order_id: null, lift: 'down' })
 })

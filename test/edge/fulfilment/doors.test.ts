@@ -80,3 +80,22 @@ test('temperatures go to the telemetry; a fridge that stays warm is an alarm', (
   bench.runUntil(() => bench.entries('alarm').length > 1, 24 * 3_600_000)
   expect(bench.entries('alarm').at(-1)).toMatchObject({ raised: false })
 })
+
+test('a device that belongs on another line is not heard there: an alarm until its controller comes up anew', () => {
+  const bench = HubBench.ready()
+  const event = { device: 'bin-1', door: 'open', lift: 'up', occupied: true } as const
+  bench.core.controllerEvents.onDevice('vending', event)
+  bench.core.controllerEvents.onDevice('cold', { device: 'bin-9' })
+  expect(bench.core.health().bins[0]).toMatchObject({ door: 'closed', lift: 'down', occupied: false })
+  expect(bench.entries('alarm')).toMatchObject([
+    { code: 'wrong_controller', device: 'vending', raised: true, detail: 'bin-1 is on its line' },
+    { code: 'wrong_controller', device: 'cold', raised: true },
+  ])
+  bench.room.power('off', 'vending')
+  bench.run(5000)
+  bench.room.power('on', 'vending')
+  bench.run(5000)
+  expect(bench.entries('alarm').slice(2)).toMatchObject([
+    { code: 'wrong_controller', device: 'vending', raised: false },
+  ])
+})
