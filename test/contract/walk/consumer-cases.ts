@@ -140,6 +140,7 @@ export const consumerPaymentCases = {
       card_declined: (world) => toPay(world, 'pm_card_chargeDeclined'),
     },
     elsewhere: {
+      order_state_conflict: 'test/cloud/payments',
       payment_failed: 'test/cloud/payments',
       processor_unavailable: 'test/cloud/payments',
     },
