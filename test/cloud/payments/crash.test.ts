@@ -5,56 +5,11 @@ import { pay, payFromWallet } from '../../../cloud/payments/pay.ts'
 import { refundItem } from '../../../cloud/payments/refund-item.ts'
 import { refundOrder } from '../../../cloud/payments/refund-order.ts'
 import { deposit } from '../../../cloud/wallet/deposit.ts'
-import { onEachProcessor, type OpenBankShop } from '../support/each-processor.ts'
+import { atEachCheckpoint } from '../support/each-checkpoint.ts'
+import { onEachProcessor } from '../support/each-processor.ts'
 import type { Shop } from '../support/shop.ts'
 import { balanceOf, fillWallet, walletsAddUp } from '../support/wallets.ts'
 import { deliver } from '../support/webhooks.ts'
-
-/** A program that dies at the n-th checkpoint from when it is armed, and does nothing more until it is revived. */
-function mortal() {
-  let passings = Infinity
-  let died: string | undefined
-  return {
-    checkpoint: (point: string): void => {
-      if (died === undefined && --passings <= 0) died = point
-      if (died !== undefined) throw new Error(`dead since ${died}`)
-    },
-    arm: (n: number) => void (passings = n),
-    /** Where it died, if it did. */
-    revive(): string | undefined {
-      const point = died
-      died = undefined
-      passings = Infinity
-      return point
-    },
-  }
-}
-
-/** Runs `act` once for each checkpoint that it passes, dying there, and `check` after the recovery. Where it died. */
-async function atEachCheckpoint(
-  open: OpenBankShop,
-  prepare: (shop: Shop) => Promise<number>,
-  act: (shop: Shop, orderId: number) => Promise<unknown>,
-  check: (shop: Shop, orderId: number) => Promise<void>,
-): Promise<string[]> {
-  const points: string[] = []
-  for (let n = 1; n < 50; n += 1) {
-    const life = mortal()
-    const shop = await open({ checkpoint: life.checkpoint })
-    const orderId = await prepare(shop)
-    life.arm(n)
-    await act(shop, orderId).catch((error: unknown) => {
-      if (!(error instanceof Error && error.message.startsWith('dead since'))) throw error
-    })
-    const point = life.revive()
-    shop.clock.advance(31_000)
-    await shop.commerce.sweep()
-    await check(shop, orderId)
-    if (point === undefined) return points
-    points.push(point)
-  }
-  throw new Error('it never ends')
-}
 
 async function cart(shop: Shop): Promise<number> {
   return (await shop.cart(await shop.customer(), { 1: 2 })).id

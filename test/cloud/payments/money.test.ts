@@ -102,6 +102,22 @@ onEachProcessor('money', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 1 })
   })
 
+  test('another card is refused while the bank is at work on a payment that cannot be cancelled any more', async () => {
+    const shop = await open({
+      wrapProcessor: (real) => ({
+        ...real,
+        cancelIntent: async (ref) => ({ ...(await real.readIntent(ref)), status: 'processing' }),
+      }),
+    })
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    await pay(shop.services, { userId, orderId: id, method: 'pm_card_authenticationRequired' })
+    await expect(pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })).rejects.toMatchObject({
+      code: 'order_state_conflict',
+    })
+    expect(await shop.bank.intents()).toHaveLength(1)
+  })
+
   test('an asynchronous payment is completed by the webhook; repeated events have no further effect', async () => {
     const shop = await open()
     const userId = await shop.customer()

@@ -102,6 +102,10 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(await refund(shop, id, 200, 'key 2')).toBe('partially_refunded')
     expect((await shop.refunds(id)).map(({ amount }) => amount)).toEqual([200, 200])
     expect(await returned(shop)).toBe(400)
+    // A day later the key names another request.
+    shop.clock.advance(24 * HOUR)
+    expect(await refund(shop, id, 100, 'key 1')).toBe('partially_refunded')
+    expect(await returned(shop)).toBe(500)
   })
 
   test('is down for long, is asked ever less often', { timeout: 60_000 }, async () => {
