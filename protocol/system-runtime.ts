@@ -19,7 +19,25 @@ export function systemRuntime(): Runtime {
   }
 }
 
+const POOL_BYTES = 4096
+const pool = new Uint8Array(POOL_BYTES)
+let used = POOL_BYTES
+
+/** From a pool that the system fills: asking it for a few bytes each time is most of what some requests do. */
+function randomBytes(count: number): Uint8Array {
+  if (count > POOL_BYTES) return randomFillSync(new Uint8Array(count))
+  if (used + count > POOL_BYTES) {
+    randomFillSync(pool)
+    used = 0
+  }
+  const bytes = pool.slice(used, used + count)
+  // What was handed out may be a secret: it is nowhere else.
+  pool.fill(0, used, used + count)
+  used += count
+  return bytes
+}
+
 const systemRandom: Random = {
-  bytes: (count) => randomFillSync(new Uint8Array(count)),
+  bytes: randomBytes,
   fraction: () => randomFillSync(new Uint32Array(1))[0]! / 2 ** 32,
 }

@@ -2,6 +2,7 @@ import BetterSqlite3 from 'better-sqlite3'
 import {
   CompiledQuery,
   Kysely,
+  SqliteAdapter,
   SqliteDialect,
   SqliteDriver,
   type DatabaseConnection,
@@ -20,7 +21,33 @@ export function openSqlite(url: string, prepared?: BetterSqlite3.Database): Kyse
   database.pragma('journal_mode = WAL')
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
-  return new Kysely<Tables>({ dialect: new ImmediateDialect(withStatementCache(database)) })
+  const reader =
+    prepared || database.memory ? undefined : new BetterSqlite3(database.name, { readonly: true })
+  const dialect = new ImmediateDialect(withStatementCache(database, reader), reader && createRead(reader))
+  return new Kysely<Tables>({ dialect })
+}
+
+/** Runs a query that only reads, on a connection of its own: it sees what is committed. */
+type Read = (text: string, values: readonly unknown[]) => unknown[]
+
+/** Where a database is a file, what only reads need not wait for the one connection that writes, nor for a queue to it. */
+export class SqliteFileAdapter extends SqliteAdapter {
+  readonly read: Read | undefined
+
+  constructor(read: Read | undefined) {
+    super()
+    this.read = read
+  }
+}
+
+/** For queries that there are few of, and always the same: they stay prepared. */
+function createRead(reader: BetterSqlite3.Database): Read {
+  const statements = new Map<string, BetterSqlite3.Statement>()
+  return (text, values) => {
+    let statement = statements.get(text)
+    if (!statement) statements.set(text, (statement = reader.prepare(text)))
+    return statement.all(values)
+  }
 }
 
 /** Takes the write lock at the beginning: a transaction that read first could not wait for it (SQLITE_BUSY at once). */
@@ -32,10 +59,16 @@ class ImmediateDriver extends SqliteDriver {
 
 class ImmediateDialect extends SqliteDialect {
   readonly #database: SqliteDatabase
+  readonly #read: Read | undefined
 
-  constructor(database: SqliteDatabase) {
+  constructor(database: SqliteDatabase, read: Read | undefined) {
     super({ database })
     this.#database = database
+    this.#read = read
+  }
+
+  override createAdapter(): SqliteFileAdapter {
+    return new SqliteFileAdapter(this.#read)
   }
 
   override createDriver(): ImmediateDriver {
@@ -44,7 +77,10 @@ class ImmediateDialect extends SqliteDialect {
 }
 
 /** Kysely prepares each statement anew; the ones last used are kept prepared instead. */
-function withStatementCache(database: BetterSqlite3.Database): SqliteDatabase {
+function withStatementCache(
+  database: BetterSqlite3.Database,
+  reader: BetterSqlite3.Database | undefined,
+): SqliteDatabase {
   const statements = new Map<string, BetterSqlite3.Statement>()
   return {
     prepare(text) {
@@ -55,6 +91,9 @@ function withStatementCache(database: BetterSqlite3.Database): SqliteDatabase {
       if (statements.size > CACHED_STATEMENTS) statements.delete(statements.keys().next().value!)
       return statement
     },
-    close: () => void database.close(),
+    close() {
+      reader?.close()
+      database.close()
+    },
   }
 }

@@ -1,5 +1,6 @@
 import type { Compilable, CompiledQuery, DialectAdapter } from 'kysely'
 import type { Queries } from './database.ts'
+import { SqliteFileAdapter } from './sqlite.ts'
 
 /** Stands for a value that is given with each run. */
 class Parameter {
@@ -35,6 +36,9 @@ export function statement<P extends object, Row>(
     const values = query.parameters.map((value) =>
       value instanceof Parameter ? parameters[value.name as keyof P] : value,
     )
+    const { adapter } = q.getExecutor()
+    if (query.query.kind === 'SelectQueryNode' && !q.isTransaction && adapter instanceof SqliteFileAdapter)
+      if (adapter.read) return adapter.read(query.sql, values) as Row[]
     const { rows } = await q.executeQuery<Row>({ ...query, parameters: values })
     return rows
   }

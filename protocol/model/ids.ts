@@ -1,7 +1,12 @@
 import type { Runtime } from './runtime.ts'
 
-const hex = (bytes: Uint8Array): string =>
-  Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+const hexOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+function hex(bytes: Uint8Array): string {
+  let text = ''
+  for (const byte of bytes) text += hexOf[byte]!
+  return text
+}
 
 /** A UUIDv7 (RFC 9562 §5.7) in its canonical form: 48 bits of wall time, 74 bits of chance. */
 export function uuidv7({ clock, random }: Runtime): string {
