@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cloudHelp, cloudSettings, readCloudConfig } from '../../cloud/config.ts'
+import { cloudHelp, cloudSettings, readCloudConfig, stripeUrlOf } from '../../cloud/config.ts'
 import { defaultSettings } from '../../cloud/settings.ts'
 
 test('without any setting it is the whole service in one process', () => {
@@ -49,6 +49,28 @@ test('production refuses the sandbox and the embedded issuer, and wants the secr
   }
   expect(missing({})).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER', 'MEDIA_SECRET'])
   expect(missing({ IDENTITY_ISSUER: 'https://id.example/' })).toEqual(['PAYMENTS_URL', 'MEDIA_SECRET'])
+})
+
+test('Stripe wants its key and the secret of its signatures, and then production has its card processor', () => {
+  const problems = (PAYMENTS_URL: string, env: Record<string, string> = {}) => {
+    const result = readCloudConfig({ PAYMENTS_URL, ...env })
+    return result.ok ? [] : result.problems.map((problem) => problem.split(':')[0]!.split(' ')[0])
+  }
+  const keys = { PAYMENTS_API_KEY: 'sk_live_1', PAYMENTS_WEBHOOK_SECRET: 'whsec_0123456789abcdef' }
+  expect(problems('stripe:')).toEqual(['PAYMENTS_API_KEY', 'PAYMENTS_WEBHOOK_SECRET'])
+  expect(problems('stripe:', keys)).toEqual([])
+  const production = {
+    NODE_ENV: 'production',
+    IDENTITY_ISSUER: 'https://id.example/',
+    MEDIA_SECRET: 'm'.repeat(32),
+  }
+  expect(problems('stripe:https://api.stripe.com', { ...keys, ...production })).toEqual([])
+  for (const wrong of ['stripe', 'stripe:api.stripe.com', 'stripe:https://api.stripe.com/v1', 'paypal:'])
+    expect(problems(wrong, keys)).toEqual(['PAYMENTS_URL'])
+  const result = readCloudConfig({ PAYMENTS_URL: 'stripe:', ...keys })
+  if (!result.ok) throw new Error('refused')
+  expect(stripeUrlOf(result.config)).toBe('https://api.stripe.com')
+  expect(JSON.stringify(result.config.shown)).not.toMatch(/sk_live_1|whsec_/)
 })
 
 test('--help lists every setting', () => {
