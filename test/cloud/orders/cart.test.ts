@@ -132,6 +132,21 @@ onEachDatabase('a cart', (open) => {
     expect((await shop.cart(userId, { 1: 1 })).id).toBeGreaterThan(id)
   })
 
+  test('that expires in a transaction that had to be run again is told of once', async () => {
+    let commits = Infinity
+    const db = await open({
+      checkpoint: (point) => {
+        if (point === 'db.before-commit' && commits-- === 0)
+          throw Object.assign(new Error('deadlock'), { code: '40P01' })
+      },
+    })
+    const shop = await openShop(db)
+    const { id } = await shop.cart(await shop.customer(), { 1: 1 })
+    shop.clock.advance(30 * 60_000)
+    commits = 0
+    expect(await expireIdleOrders(shop.context)).toEqual([id])
+  })
+
   test('the last unit is sold once to 50 who pay for it at once', async () => {
     const shop = await openShop(await open(), { products: [{ price: 100, quantity: 1 }] })
     const carts = await Promise.all(

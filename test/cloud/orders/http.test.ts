@@ -4,6 +4,7 @@ import { productHandlers } from '../../../cloud/catalogue/handlers.ts'
 import type { Handlers } from '../../../cloud/http/handler.ts'
 import { orderHandlers, ownerOrderHandlers } from '../../../cloud/orders/handlers.ts'
 import { paymentHandlers } from '../../../cloud/payments/handlers.ts'
+import { ProcessorUnavailable } from '../../../cloud/payments/processor.ts'
 import { signPayload } from '../../../cloud/payments/signature.ts'
 import { openDatabase } from '../../../cloud/store/database.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
@@ -140,6 +141,31 @@ test('an owner reads and refunds orders of the owner’s hubs; another owner’s
   expect(audit.map(({ action, hub_id, result }) => ({ action, hub_id, result }))).toEqual(
     Array.from({ length: 2 }, () => ({ action: 'orders.refund', hub_id: 1, result: 'succeeded' })),
   )
+})
+
+test('a refund that the processor did not answer is gone on with under its key; asked for otherwise it is another one', async () => {
+  let isDown = true
+  const { call, key, shop } = await shopOverHttp({
+    wrapProcessor: (sandbox) => ({
+      ...sandbox,
+      createRefund: (request) =>
+        isDown ? Promise.reject(new ProcessorUnavailable('no connection')) : sandbox.createRefund(request),
+    }),
+  })
+  const { id } = await shop.paidOrder({ 1: 2 })
+  const mine = await key(['orders:write'])
+  const ask = async (amount: number) => {
+    const headers = { 'Idempotency-Key': 'k' }
+    const path = `/api/v1/owners/orders/${id}/refund`
+    return (await call('POST', path, { key: mine, headers, body: { amount } })).status
+  }
+  expect(await ask(100)).toBe(503)
+  isDown = false
+  expect(await ask(200)).toBe(200)
+  expect(await shop.refunds(id)).toMatchObject([
+    { amount: 100, status: 'pending' },
+    { amount: 200, status: 'succeeded' },
+  ])
 })
 
 test('the webhook takes signed events only', async () => {

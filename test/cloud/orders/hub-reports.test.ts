@@ -212,6 +212,21 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued', 'order.cancel'])
   })
 
+  test('is told of once, also where the transaction had to be run again', async () => {
+    let commits = Infinity
+    const db = await open({
+      checkpoint: (point) => {
+        if (point === 'db.before-commit' && commits-- === 0)
+          throw Object.assign(new Error('deadlock'), { code: '40P01' })
+      },
+    })
+    const shop = await openShop(db)
+    const { id } = await shop.paidOrder({ 1: 1 })
+    shop.clock.advance(20 * MINUTE)
+    commits = 0
+    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([id])
+  })
+
   test('took the order: it has a day to come back', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 2 })
