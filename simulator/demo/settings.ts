@@ -52,7 +52,9 @@ export function readDemoSettings(
   environment: Readonly<Record<string, string | undefined>>,
 ): { ok: true; settings: DemoSettings } | { ok: false; problems: string[] } {
   const given: Record<string, string | undefined> = { ...environment }
-  const problems: string[] = []
+  // Its cloud takes play money, and anybody for whom they say they are (contract §13).
+  const problems: string[] =
+    environment['NODE_ENV'] === 'production' ? ['NODE_ENV: the demo is refused with production'] : []
   let fresh = false
   for (let index = 0; index < argv.length; index++) {
     const [word, value] = argv[index]!.split('=', 2)

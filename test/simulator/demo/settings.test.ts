@@ -31,6 +31,14 @@ test('everything that is wrong is named at once', () => {
   expect(names).toEqual(['--frehs', '--gpio', 'PORT', 'EDGE_PORT'])
 })
 
+test('it is no production', () => {
+  expect(readDemoSettings([], { NODE_ENV: 'production' })).toEqual({
+    ok: false,
+    problems: ['NODE_ENV: the demo is refused with production'],
+  })
+  expect(readDemoSettings([], { NODE_ENV: 'test' })).toMatchObject({ ok: true })
+})
+
 test('help names every setting', () => {
   for (const name of Object.keys(demoTable)) expect(demoHelp()).toContain(`  ${name}\n`)
   expect(demoHelp()).not.toContain('--config')
