@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { pay } from '../../../../cloud/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/payments/refund-order.ts'
+import { saveMethod } from '../../../../cloud/payments/save-method.ts'
 import { deposit } from '../../../../cloud/wallet/deposit.ts'
 import { onStripeShop } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
@@ -203,6 +204,18 @@ onStripeShop('money in doubt', (open, stripe) => {
       expect(await shop.bank.intents()).toMatchObject([{ refunded: 100 }])
     },
   )
+
+  test('a day later a customer whom Stripe has made is looked up, never made anew', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    stripe().fail('timeout-after', ({ path }) => path === '/v1/customers')
+    const save = () => saveMethod(shop.services, { userId, method: 'pm_card_visa', setDefault: false })
+    await expect(save()).rejects.toMatchObject({ code: 'processor_unavailable' })
+    stripe().heal()
+    shop.clock.advance(25 * HOUR)
+    await save()
+    expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
+  })
 
   test.for(faults)('%s of a deposit: it is credited once', async ([fault]) => {
     const shop = await open()
