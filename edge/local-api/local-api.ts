@@ -103,7 +103,10 @@ export function createLocalApi(options: LocalApiOptions): Hono {
   app.post('/api/doors/:door/unlock', async (c) => {
     const door = parse(DoorName, c.req.param('door'), 'door')
     const { for_ms: forMs } = await bodyOf(c, Unlock)
-    return done(c, core.unlockDoor(door, forMs))
+    const outcome = core.unlockDoor(door, forMs)
+    // No ledger tells of it: this is all that remains of who was let in.
+    log.info({ door, forMs, ...outcome }, 'local command')
+    return done(c, outcome)
   })
   for (const [motion, name] of Object.entries(motions))
     app.post(`/api/bins/:number/${motion}`, async (c) => {

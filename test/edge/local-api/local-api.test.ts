@@ -13,6 +13,7 @@ const location = { cabinet: 1, shelf: 2, row: 3 }
 function bench(changes: Partial<LocalCore> = {}) {
   const runtime = fakeRuntime()
   const asked: unknown[] = []
+  const logged: object[] = []
   const ask =
     (name: string) =>
     (...args: unknown[]) => {
@@ -42,7 +43,7 @@ function bench(changes: Partial<LocalCore> = {}) {
     links: () => [{ controller: 'bins', port: '/dev/bins', up: false, firmware: null }],
     token: TOKEN.replaceAll(' ', '-'),
     clock: runtime.clock,
-    log: silentLog,
+    log: { ...silentLog, info: (fields) => void logged.push(fields) },
     motionTimeoutMs: 30_000,
   }
   const app = createLocalApi(options)
@@ -54,7 +55,7 @@ function bench(changes: Partial<LocalCore> = {}) {
     })
     return { status: response.status, json: (await response.json()) as Record<string, unknown> }
   }
-  return { app, runtime, asked, send }
+  return { app, runtime, asked, logged, send }
 }
 
 function result(
@@ -124,7 +125,7 @@ describe('the local API', () => {
   })
 
   it('settles, counts, restocks and unlocks', async () => {
-    const { send, asked } = bench()
+    const { send, asked, logged } = bench()
     const ok = { status: 200, json: { ok: true } }
     expect(await send('POST', `/api/operations/${OPERATION}/settle`, { happened: true })).toEqual(ok)
     expect(await send('POST', '/api/stock/count', { location, units: 0 })).toEqual(ok)
@@ -136,6 +137,7 @@ describe('the local API', () => {
       ['restock', location, 12],
       ['unlockDoor', 'fridge_1_left', 60_000],
     ])
+    expect(logged).toEqual([{ door: 'fridge_1_left', forMs: 60_000, ok: true }])
   })
 
   it('says why the hub will not', async () => {
