@@ -3,7 +3,8 @@ import { z } from 'zod'
 import type { CloudContext } from '../context.ts'
 import { ApiError } from './api-error.ts'
 
-const KEEP_MS = 24 * 3_600_000
+/** How long a key names its request (contract §3). */
+export const KEEP_MS = 24 * 3_600_000
 /** A first request that has not answered by then has died with its process; a repetition takes its place. */
 const LOCK_MS = 60_000
 const MAX_LENGTH = 255

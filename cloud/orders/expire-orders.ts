@@ -28,7 +28,7 @@ export async function expireIdleOrders(context: CloudContext): Promise<number[]>
       const order = await lockOrder(tx, id)
       if (order?.processing_status !== OrderStatus.NEW || order.updated_at > before) return
       await moveOrder(tx, context, order, 'idle')
-      expired.push(id)
+      tx.afterCommit(() => expired.push(id))
     })
   return expired
 }

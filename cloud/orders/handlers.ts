@@ -125,7 +125,13 @@ export function ownerOrderHandlers(
   services: CommerceServices,
 ): Handlers<'owner.orders.list' | 'owner.orders.refund' | 'owner.orders.refund_item'> {
   const { db } = services.context
-  const requestOf = (orderId: number, credential: OwnerCredential, key: string | undefined) => ({
+  /** `asked`: a key whose first answer was a 5xx may come again with something else to do. */
+  const requestOf = (
+    orderId: number,
+    credential: OwnerCredential,
+    key: string | undefined,
+    asked: readonly (number | null)[],
+  ) => ({
     orderId,
     mayTouch: async (hubId: number) => {
       const hub = await db.kysely
@@ -136,7 +142,7 @@ export function ownerOrderHandlers(
       return reachesHub(credential, hub)
     },
     actor: credential.actor,
-    requestKey: key === undefined ? undefined : `${credential.id} ${key}`,
+    requestKey: key === undefined ? undefined : `${credential.id} ${JSON.stringify(asked)} ${key}`,
   })
   return {
     'owner.orders.list': ({ query }) =>
@@ -148,14 +154,14 @@ export function ownerOrderHandlers(
       }),
     async 'owner.orders.refund'({ params, body, credential, idempotencyKey }) {
       const newStatus = await refundOrder(services, {
-        ...requestOf(params.order_id, credential, idempotencyKey),
+        ...requestOf(params.order_id, credential, idempotencyKey, [body.amount ?? null]),
         amount: body.amount,
       })
       return { success: true, order_id: params.order_id, new_status: newStatus }
     },
     async 'owner.orders.refund_item'({ params, body, credential, idempotencyKey }) {
       const { paymentStatus, amount, taxLeft } = await refundItem(services, {
-        ...requestOf(params.order_id, credential, idempotencyKey),
+        ...requestOf(params.order_id, credential, idempotencyKey, [params.product_id, body.quantity]),
         productId: params.product_id,
         quantity: body.quantity,
       })

@@ -32,7 +32,7 @@ export async function endOrdersOfSilentHubs(context: CloudContext): Promise<numb
       await endUndelivered(tx, context, order, 'preparation_timeout', { failure_reason: 'hub_silent' })
       // Should the hub come back with it, it is not to begin.
       await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.id })
-      ended.push(id)
+      tx.afterCommit(() => ended.push(id))
     })
   return ended
 }

@@ -1,6 +1,7 @@
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { enqueue } from '../gateway/outbox.ts'
 import { ApiError } from '../http/api-error.ts'
+import { KEEP_MS } from '../http/idempotency.ts'
 import { cancelOrder } from '../orders/apply-hub-entry.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
 import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
@@ -17,7 +18,7 @@ export interface RefundRequest {
   /** Whether the caller may touch orders of a hub; of others an order is not found. */
   mayTouch: (hubId: number) => Promise<boolean>
   actor: string
-  /** Names the request: made again, it goes on with the refund that it made before. */
+  /** Names the request and what it asks for: made again within a day, it goes on with the refund that it made before. */
   requestKey?: string | undefined
 }
 
@@ -65,7 +66,7 @@ async function recordRefund(
   const order = await lockOrder(tx, request.orderId)
   // Its customer may have deleted it meanwhile.
   if (!order) throw new ApiError('order_not_found')
-  const known = await repeated(tx, request)
+  const known = await repeated(tx, context, request)
   if (known) return known.id
   const payment = await requirePayment(tx, order)
   const left = await refundable(tx, order, payment)
@@ -80,6 +81,7 @@ async function recordRefund(
 /** The refund that the same request has made already. */
 async function repeated(
   tx: Tx,
+  { runtime }: CommerceServices['context'],
   { orderId, requestKey }: RefundRequest,
 ): Promise<Pick<RefundRow, 'id'> | undefined> {
   if (requestKey === undefined) return undefined
@@ -88,6 +90,7 @@ async function repeated(
     .select('id')
     .where('order_id', '=', orderId)
     .where('request_key', '=', requestKey)
+    .where('created_at', '>', runtime.clock.now() - KEEP_MS)
     .where('status', '<>', 'failed')
     .executeTakeFirst()
 }

@@ -88,6 +88,9 @@ export async function beginRun(
   return begun
 }
 
+export const readRun = (q: Queries, runId: string): Promise<TaskRun> =>
+  q.selectFrom('task_runs').selectAll().where('id', '=', runId).executeTakeFirstOrThrow()
+
 /** A sign of life of a run that takes long. */
 export async function renewRun({ db, runtime }: Context, runId: string): Promise<void> {
   await db.kysely

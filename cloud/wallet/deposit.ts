@@ -1,6 +1,7 @@
 import type { DepositResponse } from '../../protocol/contract/consumer-wallet.ts'
 import type { CloudContext } from '../context.ts'
 import { ApiError } from '../http/api-error.ts'
+import { KEEP_MS } from '../http/idempotency.ts'
 import { customerOfMethod } from '../payments/method-rows.ts'
 import { refusal } from '../payments/payment-result.ts'
 import type { MoneyServices } from '../payments/services.ts'
@@ -17,9 +18,6 @@ export interface DepositRequest {
   /** Names the request: made again, it goes on with the deposit that it made before. */
   requestKey?: string | undefined
 }
-
-/** How long a request's key names it (contract §3). */
-const KEY_MS = 24 * 3_600_000
 
 /**
  * Begins a deposit: it is recorded, then the processor is asked for a payment intent (C §4.6). The wallet is credited when
@@ -73,7 +71,7 @@ async function begin(
       .where('user_id', '=', userId)
       .where('request_key', '=', requestKey)
       .where('amount', '=', amountCents)
-      .where('created_at', '>', context.runtime.clock.now() - KEY_MS)
+      .where('created_at', '>', context.runtime.clock.now() - KEEP_MS)
       .orderBy('id', 'desc')
       .executeTakeFirst()
     if (known && known.method === method) return known
