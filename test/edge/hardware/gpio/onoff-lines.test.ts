@@ -76,3 +76,16 @@ describe.each([0, 512])('with the chip at base %i', (base) => {
     expect(await agent.next()).toEqual({ edge: 'fridge_1_left_door', level: 0 })
   })
 })
+
+fuse('a hub that cannot even open its journal locks what its earlier life left unlocked', async () => {
+  const unlocked = await bench.mount('test/edge/hardware/gpio/dying-hub.ts', [], 512)
+  expect(await ask(unlocked, { do: 'write', name: 'main_lock', level: 1 })).toBe(true)
+  await vi.waitUntil(() => unlocked.bank.get('main_lock') === 1)
+  process.kill(await unlocked.pid(), 'SIGKILL')
+  await vi.waitUntil(() => unlocked.process.signalCode ?? unlocked.process.exitCode !== null, 10_000)
+  expect(unlocked.bank.get('main_lock')).toBe(1)
+  const dying = await unlocked.again()
+  await vi.waitUntil(() => dying.process.exitCode !== null, 10_000)
+  expect(dying.process.exitCode).toBe(1)
+  expect(unlocked.bank.get('main_lock')).toBe(0)
+})

@@ -1,0 +1,26 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import Database from 'better-sqlite3'
+
+/**
+ * The hub's program, whose journal was written by newer software: it ends at its start, time after time. Its first life,
+ * before there is a journal, is one that dies with the main door unlocked.
+ */
+const hardware = process.argv[2]!
+const store = join(dirname(hardware), 'hub.sqlite')
+Object.assign(process.env, {
+  HARDWARE: hardware,
+  STORE: store,
+  GPIO: 'onoff',
+  PORT: '0',
+  MQTT_URL: 'mqtt://127.0.0.1:9',
+  MQTT_PASSWORD: 'secret',
+})
+
+if (existsSync(store)) {
+  process.argv.length = 2
+  await import('../../../../edge/main.ts')
+} else {
+  new Database(store).exec('PRAGMA user_version = 999').close()
+  await import('./lines-agent.ts')
+}
