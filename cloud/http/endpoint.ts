@@ -87,7 +87,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
         url,
         header: (name) => c.req.header(name),
       }
-      const path = url.pathname.replace(/\/+$/, '') + url.search
+      const path = url.pathname.replace(/\/$/, '') + url.search
       const content = form?.fingerprint ?? rawBody
       const answer = key
         ? await idempotently(

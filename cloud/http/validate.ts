@@ -80,6 +80,9 @@ export function validateForm(
   return fields!
 }
 
+/** Whoever sends more that is wrong is told of the first of it: no answer is larger than what was asked. */
+const MOST_ITEMS = 100
+
 function check(
   place: Place,
   schema: z.ZodObject,
@@ -88,7 +91,8 @@ function check(
 ): Record<string, unknown> | undefined {
   const result = schema.safeParse(value, { reportInput: true })
   if (!result.success) {
-    items.push(...result.error.issues.flatMap((issue) => itemsOf(place, issue)))
+    for (const issue of result.error.issues)
+      items.push(...itemsOf(place, issue).slice(0, Math.max(0, MOST_ITEMS - items.length)))
     return undefined
   }
   for (const loc of nulsIn(result.data, [place]))

@@ -142,6 +142,27 @@ test('unknown keys are refused in PUT and ignored in POST', async () => {
   expect(errorOf(put).detail).toMatchObject([{ loc: ['body', 'color'], type: 'extra_forbidden' }])
 })
 
+test('text that is made to be slow to judge is judged at once', async () => {
+  const app = await testApp()
+  const token = await app.issuer.token({ sub: 'ada' })
+  // As long as a body may be; tried character by character again it takes minutes.
+  const email = `a@${'.'.repeat(500_000)} `
+  expect(await app.call('POST', '/users/user/bootstrap', { token, body: { email } })).toMatchObject({
+    status: 422,
+  })
+  expect((await app.call('GET', `/files/${'/'.repeat(500_000)}x`)).status).not.toBe(200)
+})
+
+test('of very much that is wrong the first hundred are told', async () => {
+  const app = await testApp()
+  const { status, json } = await app.call('PUT', '/api/v1/owners/product/1/update_price', {
+    key: await app.key(['inventory:write']),
+    body: Object.fromEntries(Array.from({ length: 80_000 }, (_, index) => [`k${index}`, 1])),
+  })
+  expect(status).toBe(422)
+  expect(json).toMatchObject({ detail: { length: 100 } })
+})
+
 test('a body of another type is 415, and one over 1 MiB is 413, said to be so or not', async () => {
   const { app, call, issuer } = await testApp()
   const token = await issuer.token()
