@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { ClientSecret } from '../../protocol/contract/order-objects.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import { ensureCustomer } from './customers.ts'
@@ -15,7 +16,10 @@ export async function createSetupIntent(
 ): Promise<ClientSecret> {
   const { context, processor } = services
   const customer = await orUnavailable(ensureCustomer(services, userId))
-  const name = requestKey ?? uuidv7(context.runtime)
+  // Processors' keys have no room for any text: this one's length is known.
+  const name = createHash('sha256')
+    .update(requestKey ?? uuidv7(context.runtime))
+    .digest('hex')
   const { ref, clientSecret, status } = await orUnavailable(
     processor.createSetupIntent({ idempotencyKey: `setup:${customer.id}:${name}`, customer: customer.ref }),
   )

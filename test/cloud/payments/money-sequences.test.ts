@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { OrderStatus as S } from '../../../protocol/model/order-status.ts'
 import { derivePaymentStatus } from '../../../cloud/payments/payment-status.ts'
 import { pay, payFromWallet } from '../../../cloud/payments/pay.ts'
@@ -8,8 +8,10 @@ import { refundItem } from '../../../cloud/payments/refund-item.ts'
 import { refundOrder } from '../../../cloud/payments/refund-order.ts'
 import { ApiError } from '../../../cloud/http/api-error.ts'
 import { openDatabase } from '../../../cloud/store/database.ts'
+import { openSandboxBank, openStripeBank, type OpenBank } from '../support/bank.ts'
 import { emptySqlite } from '../support/database.ts'
 import { drop, openShop, type Shop } from '../support/shop.ts'
+import { startStripeServer } from '../support/stripe/server.ts'
 import { fillWallet, walletsAddUp } from '../support/wallets.ts'
 import { deliver, tell } from '../support/webhooks.ts'
 
@@ -53,10 +55,10 @@ interface World {
   drops: number
 }
 
-async function openWorld(method: string): Promise<World> {
+async function openWorld(method: string, openBank: OpenBank): Promise<World> {
   const weather = { now: 'good' }
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-  const shop = await openShop(db, { wrapProcessor: (sandbox) => moody(sandbox, weather) })
+  const shop = await openShop(db, { openBank, wrapProcessor: (real) => moody(real, weather) })
   const userId = await shop.customer()
   await fillWallet(shop, userId, 2000)
   const { id: orderId } = await shop.cart(userId, { 1: 2, 2: 3 })
@@ -67,14 +69,14 @@ async function openWorld(method: string): Promise<World> {
   return { shop, orderId, givenUp, weather, drops: 0 }
 }
 
-function moody(sandbox: CardProcessor, weather: { now: string }): CardProcessor {
+function moody(real: CardProcessor, weather: { now: string }): CardProcessor {
   return {
-    ...sandbox,
+    ...real,
     async createRefund(request) {
       if (weather.now === 'down') throw new ProcessorUnavailable('down')
       if (weather.now === 'refuses')
         return { ref: `re_no_${request.idempotencyKey}`, status: 'failed', failureReason: 'no' }
-      const made = await sandbox.createRefund(request)
+      const made = await real.createRefund(request)
       if (weather.now === 'late') throw new ProcessorUnavailable('late')
       return made
     },
@@ -112,12 +114,7 @@ async function take(world: World, step: Step): Promise<void> {
     }
     case 'late': {
       const object = { id: world.givenUp }
-      const q = shop.context.db.kysely
-      await q
-        .updateTable('sandbox_intents')
-        .set({ status: 'succeeded' })
-        .where('id', '=', world.givenUp)
-        .execute()
+      await shop.bank.take(world.givenUp)
       await tell(shop, { id: 'evt_late', type: 'payment_intent.succeeded', object })
       return
     }
@@ -126,7 +123,7 @@ async function take(world: World, step: Step): Promise<void> {
         ({ status, processor_ref }) => status === 'succeeded' && processor_ref !== null,
       )
       if (!done) return
-      await failAtProcessor(shop, done.processor_ref!, done.amount)
+      await failAtProcessor(shop, done.processor_ref!)
       return
     }
     case 'sweep':
@@ -139,19 +136,8 @@ async function take(world: World, step: Step): Promise<void> {
 }
 
 /** The bank sends a refund back. */
-async function failAtProcessor(shop: Shop, ref: string, amount: number): Promise<void> {
-  const q = shop.context.db.kysely
-  const refund = await q
-    .updateTable('sandbox_refunds')
-    .set({ status: 'failed' })
-    .where('id', '=', ref)
-    .returning('intent_id')
-    .executeTakeFirstOrThrow()
-  await q
-    .updateTable('sandbox_intents')
-    .set((eb) => ({ refunded: eb('refunded', '-', amount) }))
-    .where('id', '=', refund.intent_id)
-    .execute()
+async function failAtProcessor(shop: Shop, ref: string): Promise<void> {
+  await shop.bank.sendBack(ref)
   const object = { id: ref, status: 'failed', failure_reason: 'expired_or_canceled_card' }
   await tell(shop, { id: `evt_${ref}`, type: 'refund.failed', object })
 }
@@ -192,11 +178,10 @@ async function booksAgree(world: World): Promise<void> {
     await shop.hear()
   }
   await moneyIsTrue(world)
-  const q = shop.context.db.kysely
   const refunds = await shop.refunds(orderId)
   expect(refunds.filter(({ status }) => status === 'pending')).toEqual([])
   const payments = await shop.payments(orderId)
-  for (const intent of await q.selectFrom('sandbox_intents').selectAll().execute()) {
+  for (const intent of await shop.bank.intents()) {
     const payment = payments.find(({ processor_ref }) => processor_ref === intent.id)
     if (!payment) continue
     const back = refunds
@@ -221,25 +206,29 @@ async function booksAgree(world: World): Promise<void> {
     )
 }
 
-test(
-  'money is true after every step of any sequence of refunds, drops, reports, late payments and failures',
-  { timeout: 120_000 },
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.constantFrom('pm_card_visa', 'pm_card_pendingRefund', 'pm_card_refundFail', 'wallet'),
-        fc.array(Step, { maxLength: 25 }),
-        async (method, steps) => {
-          const world = await openWorld(method)
-          for (const step of steps) {
-            await take(world, step)
-            await moneyIsTrue(world)
-          }
-          await booksAgree(world)
-          await world.shop.context.db.close()
-        },
-      ),
-      { numRuns: 80 },
-    )
-  },
-)
+async function holds(openBank: OpenBank, cards: readonly string[], numRuns: number): Promise<void> {
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...cards), fc.array(Step, { maxLength: 25 }), async (method, steps) => {
+      const world = await openWorld(method, openBank)
+      for (const step of steps) {
+        await take(world, step)
+        await moneyIsTrue(world)
+      }
+      await booksAgree(world)
+      await world.shop.context.db.close()
+    }),
+    { numRuns },
+  )
+}
+
+describe('money is true after every step of any sequence of refunds, drops, reports, late payments and failures', () => {
+  const cards = ['pm_card_visa', 'pm_card_pendingRefund', 'pm_card_refundFail', 'wallet']
+
+  test('by the sandbox', { timeout: 120_000 }, () => holds(openSandboxBank, cards, 80))
+
+  test('by Stripe', { timeout: 120_000 }, async () => {
+    const server = await startStripeServer()
+    onTestFinished(() => server.close())
+    await holds(openStripeBank(server), [...cards, 'pm_card_refundRefused'], 40)
+  })
+})

@@ -104,6 +104,10 @@ export async function startStripeServer(): Promise<StripeServer> {
     }
     if (request.headers.authorization !== `Bearer ${STRIPE_KEY}`)
       return answer(refusal(401, { type: 'invalid_request_error', message: 'Invalid API Key provided' }))
+    if ((call.key?.length ?? 0) > 255)
+      return answer(
+        refusal(400, { type: 'invalid_request_error', message: 'The idempotency key is too long' }),
+      )
     switch (fault?.fault) {
       case 'timeout-before':
         return
