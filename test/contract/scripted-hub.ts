@@ -20,7 +20,7 @@ const data: Record<Command['body']['name'], Record<string, unknown> | null> = {
   raise_bin: { lift: 'up', duration_ms: 2500 },
   lower_bin: { lift: 'down', duration_ms: 2500 },
   get_bin_status: null,
-  open_delivery: { results: [] },
+  open_delivery: null,
   cancel_order: null,
   cycle_bin: { door: 'closed', cycles_completed: 2, duration_ms: 4800 },
   open_fridge: { door: 'unlocked' },
@@ -35,12 +35,20 @@ export function scriptedHub(): ScriptedHub {
   let known: HubHealth | undefined
 
   function carryOut({ command_id, session, body }: Command): void {
-    const brought =
-      body.name === 'get_bin_status'
-        ? known!.bins.find(({ bin_number }) => bin_number === body.bin)
-        : data[body.name]
+    const brought = broughtBy(body)
     const result = { command_id, session, outcome: 'executed', reason: null, data: brought ?? null }
     handlers!.onMessage(upTopic(1, 'result'), JSON.stringify(result))
+  }
+
+  function broughtBy(body: Command['body']): unknown {
+    switch (body.name) {
+      case 'get_bin_status':
+        return known!.bins.find(({ bin_number }) => bin_number === body.bin)
+      case 'open_delivery':
+        return { results: body.bins.map((bin_number) => ({ bin_number, success: true, error: null })) }
+      default:
+        return data[body.name]
+    }
   }
 
   return {

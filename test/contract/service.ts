@@ -49,6 +49,7 @@ async function logFolder(): Promise<string> {
 }
 
 export async function openService(open: OpenDatabase): Promise<Service> {
+  await stopListening()
   const shop = await openShop(await open())
   await register(shop.context.db)
   const { context } = shop
@@ -114,6 +115,8 @@ export async function openService(open: OpenDatabase): Promise<Service> {
     cloud,
     async connectHub() {
       cloud.gateway.start()
+      listening = cloud
+      onTestFinished(stopListening)
       const { session, health } = await db.kysely
         .updateTable('hub_sessions')
         .set({ is_connected: 1 })
@@ -131,6 +134,15 @@ export async function openService(open: OpenDatabase): Promise<Service> {
     customer: async (name, method, path, body) =>
       sendJson(method, path, { Authorization: `Bearer ${await tokenOf(name)}` }, body),
   }
+}
+
+/** What still listens to a hub; it ends before its database does. */
+let listening: Cloud | undefined
+
+async function stopListening(): Promise<void> {
+  const cloud = listening
+  listening = undefined
+  await cloud?.gateway.stop()
 }
 
 /** A test may open one after the other; the one before is closed then. */

@@ -10,7 +10,7 @@ interface AtOrder extends Call {
 }
 
 /** Ada's cart at hub 1. */
-async function cart(world: World, quantities: Record<number, number> = { 1: 2 }): Promise<AtOrder> {
+export async function cart(world: World, quantities: Record<number, number> = { 1: 2 }): Promise<AtOrder> {
   const user_id = await world.user('ada')
   const created = await world.customer('ada', 'POST', `/users/${user_id}/orders?hub_id=1`)
   const { order_id } = created.json as { order_id: number }
@@ -22,7 +22,7 @@ async function cart(world: World, quantities: Record<number, number> = { 1: 2 })
   return { as: ada, params: { user_id, order_id }, query: { hub_id: 1 } }
 }
 
-async function paid(world: World): Promise<AtOrder> {
+export async function paid(world: World): Promise<AtOrder> {
   const call = await cart(world)
   const { order_id } = call.params
   await world.customer('ada', 'POST', '/users/payments/pay', { order_id, payment_method_id: 'pm_card_visa' })
@@ -43,7 +43,7 @@ const disableBins = async (world: World): Promise<void> => {
 }
 
 /** Of somebody else's order nothing is told. */
-const strangersOrder = async (world: World): Promise<AtOrder> => {
+export const strangersOrder = async (world: World): Promise<AtOrder> => {
   const call = await cart(world)
   return {
     ...call,
@@ -140,9 +140,9 @@ export const consumerPaymentCases = {
       card_declined: (world) => toPay(world, 'pm_card_chargeDeclined'),
     },
     elsewhere: {
-      order_state_conflict: 'test/cloud/payments',
-      payment_failed: 'test/cloud/payments',
-      processor_unavailable: 'test/cloud/payments',
+      order_state_conflict: 'test/cloud/payments/money.test.ts',
+      payment_failed: 'test/cloud/payments/stripe/stripe.test.ts',
+      processor_unavailable: 'test/cloud/payments/money.test.ts',
     },
   },
 } satisfies Record<string, RouteCases>

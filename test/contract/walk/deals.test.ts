@@ -1,4 +1,3 @@
-import { dealCases } from './deal-cases.ts'
 import { walk } from './walk.ts'
 
-walk('the owner interface: deals', dealCases)
+walk('deals')

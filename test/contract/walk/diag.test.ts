@@ -1,4 +1,3 @@
-import { diagCases } from './diag-cases.ts'
 import { walk } from './walk.ts'
 
-walk('diagnostics', diagCases)
+walk('diag')

@@ -1,4 +1,3 @@
-import { ownerAnalyticsCases } from './owner-analytics-cases.ts'
 import { walk } from './walk.ts'
 
-walk('the owner interface: analytics', ownerAnalyticsCases)
+walk('owner-analytics')

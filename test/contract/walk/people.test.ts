@@ -1,4 +1,3 @@
-import { moreOrderCases, peopleCases } from './people-cases.ts'
 import { walk } from './walk.ts'
 
-walk('users, profiles and more of orders', { ...peopleCases, ...moreOrderCases })
+walk('people')

@@ -7,6 +7,7 @@ import { errorStatus, type ErrorCode } from '../../../protocol/model/error-codes
 import { scopes } from '../../../protocol/model/scopes.ts'
 import { errorOf, type CallAnswer } from '../../cloud/support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../../cloud/support/database.ts'
+import { walks, type WalkName } from './all-cases.ts'
 import { badCalls } from './bad-values.ts'
 import type { Call, RouteCases } from './call.ts'
 import { strangers } from './shape.ts'
@@ -18,15 +19,24 @@ const UNREACHABLE: readonly ErrorCode[] = ['internal_error', 'identity_unavailab
 
 /**
  * Walks routes: each to its documented success in its exact shape, and to every error that it documents, on both
- * databases. An error that no case brought about fails the walk. Prints how many routes and cases there were.
+ * databases. An error that no case brought about fails the walk. Prints how many routes and cases there were of each
+ * interface.
  */
-export function walk(name: string, cases: Partial<Record<RouteId, RouteCases>>): void {
-  let count = 0
+export function walk(name: WalkName): void {
+  const cases: Partial<Record<RouteId, RouteCases>> = walks[name]
+  const counts = new Map<string, number>()
   onEachDatabase(name, (open) => {
-    for (const [id, own] of Object.entries(cases) as [RouteId, RouteCases][])
-      describe(id, () => walkRoute(id, own, open, () => (count += 1)))
+    for (const [id, own] of Object.entries(cases) as [RouteId, RouteCases][]) {
+      const part = routes[id].interface
+      describe(id, () => walkRoute(id, own, open, () => counts.set(part, (counts.get(part) ?? 0) + 1)))
+    }
   })
-  afterAll(() => console.log(`${name}: ${Object.keys(cases).length} routes, ${count} cases`))
+  afterAll(() => {
+    for (const [part, count] of counts) {
+      const own = Object.keys(cases).filter((id) => routes[id as RouteId].interface === part)
+      console.log(`walk ${name}: ${part} interface, ${own.length} routes, ${count} cases`)
+    }
+  })
 }
 
 function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: () => void): void {

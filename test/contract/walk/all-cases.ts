@@ -1,0 +1,40 @@
+import type { RouteCases } from './call.ts'
+import {
+  consumerOrderCases,
+  consumerPaymentCases,
+  consumerProductCases,
+  consumerUserCases,
+} from './consumer-cases.ts'
+import { dealCases } from './deal-cases.ts'
+import { deliveryCases } from './delivery-cases.ts'
+import { diagCases } from './diag-cases.ts'
+import { hubCases } from './hub-cases.ts'
+import { mediaCases } from './media-cases.ts'
+import { paymentMethodCases } from './method-cases.ts'
+import { confirmationCases, itemRefundCases, loyaltyCases, walletCases, webhookCases } from './money-cases.ts'
+import { ownerAnalyticsCases } from './owner-analytics-cases.ts'
+import { ownerCases } from './owner-cases.ts'
+import { moreOrderCases, peopleCases } from './people-cases.ts'
+import { serviceCases } from './service-cases.ts'
+
+/** The walks: each is a test file of its own name, so that they can run at the same time. */
+export const walks = {
+  owner: ownerCases,
+  hubs: hubCases,
+  'owner-analytics': ownerAnalyticsCases,
+  deals: dealCases,
+  media: mediaCases,
+  consumer: {
+    ...consumerOrderCases,
+    ...consumerPaymentCases,
+    ...consumerUserCases,
+    ...consumerProductCases,
+  },
+  people: { ...peopleCases, ...moreOrderCases },
+  delivery: deliveryCases,
+  methods: paymentMethodCases,
+  money: { ...walletCases, ...loyaltyCases, ...confirmationCases, ...webhookCases, ...itemRefundCases },
+  diag: diagCases,
+  service: serviceCases,
+} satisfies Record<string, Record<string, RouteCases>>
+export type WalkName = keyof typeof walks

@@ -1,0 +1,49 @@
+import type { Call, RouteCases } from './call.ts'
+import { cart, paid, strangersOrder } from './consumer-cases.ts'
+import type { World } from './world.ts'
+
+/** An order of Ada's that stands in bin 1. */
+async function ready(world: World): Promise<Call> {
+  const call = await paid(world)
+  const { order_id } = call.params
+  await world.shop.report({ kind: 'order.preparing', order_id, bins: [1] })
+  const items = await world.shop.context.db.kysely.selectFrom('order_items').select(['id', 'qty']).execute()
+  const lines = items.map(({ id, qty }) => ({ line_id: id, dropped: qty, doubtful: 0, bins: [1] }))
+  await world.shop.report({ kind: 'order.ready', order_id, bins: [1], lines })
+  return call
+}
+
+/** C §4.2: an order on its way out, one way or another. */
+export const deliveryCases = {
+  'consumer.orders.delete': {
+    success: cart,
+    errors: {
+      order_not_found: strangersOrder,
+      order_in_progress: ready,
+      hub_offline: paid,
+      async order_not_deletable(world) {
+        const call = await paid(world)
+        await world.shop.context.db.kysely.updateTable('orders').set({ processing_status: 60 }).execute()
+        return call
+      },
+    },
+    elsewhere: { hardware_error: 'test/cloud/orders/cart.test.ts' },
+  },
+  'consumer.orders.open_delivery': {
+    async success(world) {
+      const call = await ready(world)
+      await world.connectHub()
+      return call
+    },
+    errors: {
+      order_not_found: strangersOrder,
+      order_not_ready: paid,
+      hub_offline: ready,
+      async bin_not_in_order(world) {
+        const call = await ready(world)
+        return { ...call, query: { ...call.query, bin_num: 3 } }
+      },
+    },
+    elsewhere: { hardware_error: 'test/cloud/controls/open-delivery.test.ts' },
+  },
+} satisfies Record<string, RouteCases>
