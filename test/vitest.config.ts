@@ -6,6 +6,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // `epoll` (under onoff) is not safe in worker threads.
     pool: 'forks',
+    // By default one processor would stand idle: of two, half of them.
+    maxWorkers: '100%',
     testTimeout: 20_000,
     hookTimeout: 60_000,
   },
