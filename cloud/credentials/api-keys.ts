@@ -60,6 +60,25 @@ export async function listApiKeys(q: Queries): Promise<ApiKey[]> {
   return rows.map(fromRow)
 }
 
+/**
+ * Issues a successor that may do what a key may do, and lets the key end at `endsAt` where it would not end earlier: until
+ * then both hold, so that callers change over without a gap.
+ */
+export async function rotateApiKey(
+  q: Queries,
+  runtime: Runtime,
+  { prefix, name, ownerId, scopes: granted, hubs, expiresAt: ends }: ApiKey,
+  { endsAt, expiresAt }: { endsAt: number; expiresAt: number | null },
+): Promise<NewApiKey> {
+  const successor = await issueApiKey(q, runtime, { name, ownerId, scopes: granted, hubs, expiresAt })
+  await q
+    .updateTable('api_keys')
+    .set({ expires_at: ends === null ? endsAt : Math.min(ends, endsAt) })
+    .where('prefix', '=', prefix)
+    .execute()
+  return successor
+}
+
 /** Ends a key at once. False where there is no such key. */
 export async function revokeApiKey(q: Queries, { clock }: Runtime, prefix: string): Promise<boolean> {
   const { numUpdatedRows } = await q

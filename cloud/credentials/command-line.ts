@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import type { z } from 'zod'
 import { helpText, readSettings, type SettingsOf } from '../../protocol/model/program-settings.ts'
 import { cloudSettings, databaseUrlOf, readConfigFile } from '../config.ts'
 import { storeSettings } from '../service-settings.ts'
-import { openDatabase, type Queries } from '../store/database.ts'
+import { openDatabase, type CloudDatabase, type Queries } from '../store/database.ts'
 import type { HubSelection } from './api-keys.ts'
 
 /** What the operator did wrong, in words for the operator. */
@@ -20,7 +22,12 @@ export interface Subcommand {
   /** It returns an array, and each of its items is printed on a line of its own. */
   lines?: true
   /** What it prints, as JSON. */
-  run(q: Queries, options: Options, settings: SettingsOf<typeof cloudSettings>): Promise<unknown>
+  run(
+    q: Queries,
+    options: Options,
+    settings: SettingsOf<typeof cloudSettings>,
+    db: CloudDatabase,
+  ): Promise<unknown>
 }
 
 export interface CommandLine {
@@ -55,7 +62,7 @@ export async function runCommandLine(
     const db = openDatabase({ url: databaseUrlOf(result.settings) })
     try {
       await db.migrate()
-      const output = await subcommand.run(db.kysely, options, result.settings)
+      const output = await subcommand.run(db.kysely, options, result.settings, db)
       return { exitCode: 0, stdout: textOf(output, subcommand.lines ?? false), stderr: '' }
     } finally {
       await db.close()
@@ -99,6 +106,47 @@ export function parseHubs(text: string): HubSelection {
   if (!parts.every((part) => /^[1-9]\d*$/.test(part)))
     throw new UsageError(`--hubs takes hub ids separated by commas, or "*": ${text}`)
   return [...new Set(parts.map(Number))]
+}
+
+/** A file (JSON) that an option names. */
+export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
+  let value: unknown
+  try {
+    value = JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new UsageError(`${path}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  return conform(schema, value, path)
+}
+
+/** `value` as the schema has it; otherwise all that is wrong with it, in words. */
+export function conform<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const problems = result.error.issues
+    .slice(0, 20)
+    .map(
+      ({ path, message }) =>
+        `${[where, ...path.map(String)].filter((part) => part !== '').join('.')}: ${message}`,
+    )
+  throw new UsageError(problems.join('; '))
+}
+
+/** The one hub that an option names. */
+export async function hubOf(q: Queries, text: string): Promise<number> {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`not a hub's id: ${text}`)
+  const hubId = Number(text)
+  await requireHubs(q, [hubId])
+  return hubId
+}
+
+export async function findOwner(q: Queries, given: string): Promise<{ id: number; name: string }> {
+  const owners = await q.selectFrom('owners').selectAll().orderBy('id').execute()
+  const owner = owners.find(({ id, name }) => name === given || String(id) === given)
+  if (owner) return owner
+  throw new UsageError(
+    `no owner ${JSON.stringify(given)}; there ${owners.length === 1 ? 'is' : 'are'}: ${owners.map(({ id, name }) => `${id} ${JSON.stringify(name)}`).join(', ') || 'none'}`,
+  )
 }
 
 /** Refuses hubs that do not exist, or that are not the owner's. */

@@ -1,4 +1,9 @@
-import { fridgeDoor, fridgeSides, MAIN_DOOR } from '../../protocol/model/hardware.ts'
+import {
+  fridgeDoor,
+  fridgeSides,
+  MAIN_DOOR,
+  type HardwareDescription,
+} from '../../protocol/model/hardware.ts'
 import type { Location } from '../../protocol/model/location.ts'
 import type { Queries, Tx } from '../store/database.ts'
 
@@ -82,5 +87,50 @@ export async function closeCabinets(
     await tx.q
       .insertInto('closed_cabinets')
       .values([...cabinets].map((cabinet) => ({ hub_id: hubId, cabinet })))
+      .execute()
+}
+
+/** Shelves and fridges as the layout's tables have them. */
+export interface Built {
+  shelves: readonly { cabinet: number; shelf: number; total_rows: number }[]
+  fridges: readonly FridgeLayout[]
+}
+
+/** What a hub's hardware says of its layout. */
+export const builtOf = ({
+  controllers,
+  fridgeDoors,
+}: Pick<HardwareDescription, 'controllers' | 'fridgeDoors'>): Built => ({
+  shelves: controllers
+    .flatMap(({ devices }) => devices)
+    .flatMap((device) =>
+      device.kind === 'cabinet'
+        ? device.shelves.map(({ shelf, rows }) => ({ cabinet: device.number, shelf, total_rows: rows }))
+        : [],
+    ),
+  fridges: fridgeDoors,
+})
+
+/** Writes how a hub is built, in place of what was known of it. */
+export async function writeLayout(tx: Tx, hubId: number, { shelves, fridges }: Built): Promise<void> {
+  await tx.q.deleteFrom('hub_shelves').where('hub_id', '=', hubId).execute()
+  await tx.q.deleteFrom('hub_fridges').where('hub_id', '=', hubId).execute()
+  if (shelves.length > 0)
+    await tx.q
+      .insertInto('hub_shelves')
+      .values(shelves.map((shelf) => ({ hub_id: hubId, ...shelf })))
+      .execute()
+  if (fridges.length > 0)
+    await tx.q
+      .insertInto('hub_fridges')
+      .values(
+        fridges.map(({ fridge, left, middle, right }) => ({
+          hub_id: hubId,
+          fridge,
+          left_cabinet: left,
+          middle_cabinet: middle,
+          right_cabinet: right,
+        })),
+      )
       .execute()
 }

@@ -1,8 +1,20 @@
+import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { appendAudit } from '../audit/audit.ts'
 import { managementKeyOf } from '../config.ts'
-import { required, requireHubs, UsageError, type CommandLine } from '../credentials/command-line.ts'
-import type { Queries } from '../store/database.ts'
+import {
+  conform,
+  findOwner,
+  hubOf,
+  readJsonFile,
+  required,
+  UsageError,
+  type CommandLine,
+  type Options,
+} from '../credentials/command-line.ts'
+import { createHub, NewHub, renewPassword } from '../hubs/create-hub.ts'
+import { builtOf, writeLayout, type Built } from '../hubs/layout.ts'
+import type { Tx } from '../store/database.ts'
 import { clearAddress, parseHostKey, writeAddress } from './addresses.ts'
 import { keptClientKey } from './client-key.ts'
 
@@ -11,9 +23,17 @@ const DEFAULT_PORT = '8083'
 
 const usage = `Usage:
   npm run hubs -- list
+  npm run hubs -- create --owner NAME | --new-owner NAME --name NAME --street TEXT [--street-2 TEXT] --city TEXT
+      --state TEXT --postal-code TEXT --latitude DEGREES --longitude DEGREES --timezone ZONE [--tax PERCENT] [--hardware FILE]
+  npm run hubs -- set-layout HUB --hardware FILE
+  npm run hubs -- renew-password HUB
   npm run hubs -- set-management HUB --host HOST [--port ${DEFAULT_PORT}] --host-key KEY
   npm run hubs -- clear-management HUB
   npm run hubs -- key
+
+create registers a hub, and its owner where that is a new one, and prints its MQTT user and password: the password is stored
+nowhere and never shown again (renew-password makes another). --hardware takes the hub's hardware description (JSON), from which
+its shelves and fridges are known; set-layout reads it anew.
 
 Where the hubs' management services are (SSH), and by which host key each is known. --host-key takes the public key, or its
 fingerprint (SHA256:…), as \`npm run management -- --host-key\` prints them on the hub: a hub that shows another key is
@@ -32,6 +52,75 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
           .select(['hubs.id as hub_id', 'name', 'hub_status', 'host', 'port', 'host_key'])
           .orderBy('hubs.id')
           .execute(),
+    },
+    create: {
+      options: [...Object.values(hubOptions).map(({ option }) => option), 'owner', 'new-owner', 'hardware'],
+      async run(_q, options, _settings, db) {
+        const given = Object.entries(hubOptions).flatMap(([field, { option, isOptional }]) => {
+          const value = isOptional ? options[option] : required(options, option)
+          return value === undefined ? [] : [[field, value]]
+        })
+        const hub = conform(NewHub, Object.fromEntries(given), '')
+        const layout = layoutIn(options)
+        return db.transact(async (tx) => {
+          const owner = await ownerOf(tx, options)
+          const { hubId, mqttPassword } = await createHub(tx, runtime, owner.id, hub)
+          if (layout) await writeLayout(tx, hubId, layout)
+          await appendAudit(tx.q, runtime, {
+            ...act,
+            action: 'hubs.create',
+            hubId,
+            object: `hub-${hubId}`,
+            detail: { owner_id: owner.id, name: hub.name },
+          })
+          return {
+            hub_id: hubId,
+            name: hub.name,
+            owner_id: owner.id,
+            owner: owner.name,
+            mqtt_user: `hub-${hubId}`,
+            mqtt_password: mqttPassword,
+            shelves: layout?.shelves.length ?? 0,
+          }
+        })
+      },
+    },
+    'set-layout': {
+      options: ['hub', 'hardware'],
+      positionals: ['hub'],
+      async run(q, options, _settings, db) {
+        const hubId = await hubOf(q, required(options, 'hub'))
+        required(options, 'hardware')
+        const layout = layoutIn(options)!
+        await db.transact(async (tx) => {
+          await requireRoom(tx, hubId, layout)
+          await writeLayout(tx, hubId, layout)
+          await appendAudit(tx.q, runtime, {
+            ...act,
+            action: 'hubs.set_layout',
+            hubId,
+            object: `hub-${hubId}`,
+          })
+        })
+        return { hub_id: hubId, shelves: layout.shelves.length, fridges: layout.fridges.length }
+      },
+    },
+    'renew-password': {
+      options: ['hub'],
+      positionals: ['hub'],
+      async run(q, options, _settings, db) {
+        const hubId = await hubOf(q, required(options, 'hub'))
+        const mqttPassword = await db.transact(async (tx) => {
+          await appendAudit(tx.q, runtime, {
+            ...act,
+            action: 'hubs.renew_password',
+            hubId,
+            object: `hub-${hubId}`,
+          })
+          return renewPassword(tx, runtime, hubId)
+        })
+        return { hub_id: hubId, mqtt_user: `hub-${hubId}`, mqtt_password: mqttPassword }
+      },
     },
     'set-management': {
       options: ['hub', 'host', 'port', 'host-key'],
@@ -79,11 +168,48 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
   },
 })
 
-async function hubOf(q: Queries, text: string): Promise<number> {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`not a hub's id: ${text}`)
-  const hubId = Number(text)
-  await requireHubs(q, [hubId])
-  return hubId
+/** The fields of a new hub, and the options that say them. */
+const hubOptions: Record<keyof NewHub, { option: string; isOptional?: true }> = {
+  name: { option: 'name' },
+  street: { option: 'street' },
+  street2: { option: 'street-2', isOptional: true },
+  city: { option: 'city' },
+  state: { option: 'state' },
+  postalCode: { option: 'postal-code' },
+  longitude: { option: 'longitude' },
+  latitude: { option: 'latitude' },
+  timezone: { option: 'timezone' },
+  tax: { option: 'tax', isOptional: true },
+}
+
+const layoutIn = ({ hardware }: Options): Built | undefined =>
+  hardware === undefined ? undefined : builtOf(readJsonFile(hardware, HardwareDescription))
+
+async function ownerOf(tx: Tx, options: Options): Promise<{ id: number; name: string }> {
+  const fresh = options['new-owner']
+  if ((fresh === undefined) === (options['owner'] === undefined))
+    throw new UsageError('one of --owner and --new-owner is needed')
+  if (fresh === undefined) return findOwner(tx.q, required(options, 'owner'))
+  const name = required(options, 'new-owner').trim()
+  const known = await tx.q.selectFrom('owners').select('id').where('name', '=', name).executeTakeFirst()
+  if (known) throw new UsageError(`there is an owner ${JSON.stringify(name)} already: --owner ${known.id}`)
+  return tx.q.insertInto('owners').values({ name }).returningAll().executeTakeFirstOrThrow()
+}
+
+/** Refuses a layout that has no room for what the planogram has put somewhere. */
+async function requireRoom(tx: Tx, hubId: number, { shelves }: Built): Promise<void> {
+  const facings = await tx.q.selectFrom('facings').selectAll().where('hub_id', '=', hubId).execute()
+  const homeless = facings.filter(
+    (facing) =>
+      !shelves.some(
+        ({ cabinet, shelf, total_rows }) =>
+          cabinet === facing.cabinet && shelf === facing.shelf && facing.row <= total_rows,
+      ),
+  )
+  if (homeless.length > 0)
+    throw new UsageError(
+      `products stand where the hardware has no row: ${homeless.map(({ product_id, cabinet, shelf, row }) => `${product_id} at ${cabinet}/${shelf}/${row}`).join(', ')}`,
+    )
 }
 
 function parsePort(text: string): number {

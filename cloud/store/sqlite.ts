@@ -1,4 +1,6 @@
 import BetterSqlite3 from 'better-sqlite3'
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import {
   CompiledQuery,
   Kysely,
@@ -14,7 +16,7 @@ const CACHED_STATEMENTS = 500
 
 /** SQLite: one connection, one transaction at a time, everything durable when it is committed. */
 export function openSqlite(url: string, prepared?: BetterSqlite3.Database): Kysely<Tables> {
-  const database = prepared ?? new BetterSqlite3(url.slice('sqlite:'.length))
+  const database = prepared ?? openFile(url.slice('sqlite:'.length))
   // An instance that died in mid-transaction (a simulation hands its database on) leaves it to be undone.
   if (database.inTransaction) database.exec('rollback')
   database.pragma('busy_timeout = 5000')
@@ -25,6 +27,12 @@ export function openSqlite(url: string, prepared?: BetterSqlite3.Database): Kyse
     prepared || database.memory ? undefined : new BetterSqlite3(database.name, { readonly: true })
   const dialect = new ImmediateDialect(withStatementCache(database, reader), reader && createRead(reader))
   return new Kysely<Tables>({ dialect })
+}
+
+/** Whoever comes first makes the folder: the service, or a command line before its first start. */
+function openFile(path: string): BetterSqlite3.Database {
+  if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true })
+  return new BetterSqlite3(path)
 }
 
 /** Runs a query that only reads, on a connection of its own: it sees what is committed. */

@@ -13,7 +13,8 @@ export interface CredentialTables {
     /** JSON array of hub ids, or "*". */
     hubs: Fixed<string>
     created_at: Fixed<Instant>
-    expires_at: Fixed<Instant | null>
+    /** Set earlier when the key is rotated, never later. */
+    expires_at: Instant | null
     revoked_at: Instant | null
     last_used_at: Instant | null
   }
