@@ -65,6 +65,15 @@ onEachProcessor('payment methods', (open) => {
     expect([customer!.methods.length, others]).toEqual([3, []])
   })
 
+  test('that are saved twice at once are saved once', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const answers = await Promise.all([1, 2, 3].map(() => save(shop, userId, 'pm_card_visa')))
+    const ids = new Set(answers.map(({ payment_method_id }) => payment_method_id))
+    expect((await list(shop, userId)).map(({ payment_method_id }) => payment_method_id)).toEqual([...ids])
+    expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
+  })
+
   test('of one user are nobody else’s: neither listed, nor removed, nor does the default change', async () => {
     const shop = await open()
     const [ada, eve] = [await shop.customer(), await shop.customer()]

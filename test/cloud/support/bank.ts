@@ -227,7 +227,7 @@ export const openStripeBank =
       installation,
       clock,
       log: silentLog,
-      timeoutMs: 500,
+      timeoutMs: 1500,
       retries: 0,
     })
     return { processor, bank }

@@ -152,6 +152,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     await shop.bank.take()
     await later(shop, 31_000)
     expect((await shop.order(orderId)).processing_status).toBe(S.QUEUED)
+    expect(stripe().calls.filter(creation)).toHaveLength(1)
     const lost = await open()
     stripe().fail('timeout-after', creation)
     const second = await begin(lost, 'pm_usBankAccount')

@@ -77,9 +77,7 @@ test(
       headers: { Authorization: `Bearer ${token}` },
     })
     expect([answer.status, names(), before.size]).toEqual([200, before, 1])
-    for (const { output } of [program, again]) {
-      expect(output()).not.toContain(STRIPE_KEY)
-      expect(output()).not.toContain(WEBHOOK_SECRET)
-    }
+    for (const secret of [STRIPE_KEY, WEBHOOK_SECRET])
+      expect(program.output() + again.output()).not.toContain(secret)
   },
 )
