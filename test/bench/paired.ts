@@ -10,7 +10,7 @@ export interface Contestant {
   port: number
   pid: number
   /** So many requests, as they go over the line. */
-  requests(count: number): readonly string[]
+  requests: (count: number) => readonly string[]
 }
 
 export interface PairedOptions {

@@ -152,7 +152,7 @@ describe.each(served)('%s', (_id, route) => {
       const { scope } = route.auth as { scope: Scope }
       const hub = (id: number) => {
         const values = required.map((name): [string, string] => [name, String(name === route.hub ? id : 1)])
-        const inPath = route.hub! in (route.params?.shape ?? {}) ? String(id) : '1'
+        const inPath = Object.hasOwn(route.params?.shape ?? {}, route.hub!) ? String(id) : '1'
         return `${pathsOf(route, inPath)[0]}?${new URLSearchParams(values).toString()}`
       }
       const limited = await key([scope], { hubs: [1] })

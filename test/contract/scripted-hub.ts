@@ -41,14 +41,10 @@ export function scriptedHub(): ScriptedHub {
   }
 
   function broughtBy(body: Command['body']): unknown {
-    switch (body.name) {
-      case 'get_bin_status':
-        return known!.bins.find(({ bin_number }) => bin_number === body.bin)
-      case 'open_delivery':
-        return { results: body.bins.map((bin_number) => ({ bin_number, success: true, error: null })) }
-      default:
-        return data[body.name]
-    }
+    if (body.name === 'get_bin_status') return known!.bins.find(({ bin_number }) => bin_number === body.bin)
+    if (body.name === 'open_delivery')
+      return { results: body.bins.map((bin_number) => ({ bin_number, success: true, error: null })) }
+    return data[body.name]
   }
 
   return {

@@ -9,9 +9,9 @@ const root = resolve(import.meta.dirname, '../../..')
 export interface CloudProgram {
   child: ChildProcess
   exited: Promise<number | null>
-  output(): string
+  output: () => string
   /** Waits until it serves; its port. */
-  ready(): Promise<number>
+  ready: () => Promise<number>
 }
 
 /** A folder that goes with the test. */
