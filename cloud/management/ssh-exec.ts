@@ -1,4 +1,5 @@
 import ssh2 from 'ssh2'
+import { sshAlgorithms } from '../../protocol/management/algorithms.ts'
 import { MANAGEMENT_USER } from '../../protocol/management/command.ts'
 import { fingerprintOf } from '../../protocol/management/fingerprint.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
@@ -25,17 +26,11 @@ export interface ExecRequest {
 
 const MAX_OUTPUT = 64 * 1024
 
-/** As the hub's management service has them: no SHA-1, no CBC, no compression. */
-const algorithms = {
-  kex: [
-    'curve25519-sha256',
-    'curve25519-sha256@libssh.org',
-    'ecdh-sha2-nistp256',
-    'ecdh-sha2-nistp384',
-    'ecdh-sha2-nistp521',
-  ],
-  cipher: ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com', 'aes128-ctr', 'aes192-ctr', 'aes256-ctr'],
-  hmac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com', 'hmac-sha2-256', 'hmac-sha2-512'],
+const algorithms: ssh2.Algorithms = {
+  kex: [...sshAlgorithms.kex],
+  cipher: [...sshAlgorithms.cipher],
+  hmac: [...sshAlgorithms.hmac],
+  compress: [...sshAlgorithms.compress],
   serverHostKey: [
     'ssh-ed25519',
     'ecdsa-sha2-nistp256',
@@ -44,8 +39,7 @@ const algorithms = {
     'rsa-sha2-512',
     'rsa-sha2-256',
   ],
-  compress: ['none'],
-} satisfies ssh2.Algorithms
+}
 
 /** Runs one command over SSH, at a host whose key is the pinned one or not at all. Never rejects. */
 export function sshExec(request: ExecRequest, clock: Clock): Promise<ExecOutcome> {

@@ -1,6 +1,7 @@
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { CloudContext } from '../context.ts'
 import { LAST_ACTIVE, lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import type { Queries } from '../store/database.ts'
 import { putNotice, type NoticeKind } from './notice.ts'
 
 const BATCH = 100
@@ -10,28 +11,12 @@ export async function noticeExpiringOrders(context: CloudContext): Promise<numbe
   const { db, runtime, settings } = context
   const now = runtime.clock.now()
   const before = now - settings.idleOrderMs + settings.expiringNoticeMs
-  const orders = await db.kysely
-    .selectFrom('orders as o')
-    .select('o.id')
-    .where('o.processing_status', '<=', LAST_ACTIVE)
-    .where('o.processing_status', '=', OrderStatus.NEW)
+  const orders = await untold(db.kysely, 'order_expiring', OrderStatus.NEW)
     .where('o.updated_at', '<=', before)
     .where((eb) =>
       eb.exists(eb.selectFrom('order_items as i').select('i.id').whereRef('i.order_id', '=', 'o.id')),
     )
-    .where((eb) =>
-      eb.not(
-        eb.exists(
-          eb
-            .selectFrom('notifications as n')
-            .select('n.id')
-            .whereRef('n.order_id', '=', 'o.id')
-            .where('n.kind', '=', 'order_expiring'),
-        ),
-      ),
-    )
     .orderBy('o.updated_at')
-    .limit(BATCH)
     .execute()
   return tell(
     context,
@@ -45,12 +30,20 @@ export async function noticeExpiringOrders(context: CloudContext): Promise<numbe
 export async function noticeUnclaimedOrders(context: CloudContext): Promise<number[]> {
   const { db, runtime, settings } = context
   const before = runtime.clock.now() - settings.unclaimedNoticeMs
-  const orders = await db.kysely
+  const orders = await untold(db.kysely, 'order_unclaimed', OrderStatus.READY)
+    .where('o.ready_at', '<=', before)
+    .orderBy('o.ready_at')
+    .execute()
+  return tell(context, 'order_unclaimed', orders, (order) => order.processing_status === OrderStatus.READY)
+}
+
+/** Orders in a status whose customers have not been told, so many at once. */
+const untold = (q: Queries, kind: NoticeKind, status: OrderStatus) =>
+  q
     .selectFrom('orders as o')
     .select('o.id')
     .where('o.processing_status', '<=', LAST_ACTIVE)
-    .where('o.processing_status', '=', OrderStatus.READY)
-    .where('o.ready_at', '<=', before)
+    .where('o.processing_status', '=', status)
     .where((eb) =>
       eb.not(
         eb.exists(
@@ -58,15 +51,11 @@ export async function noticeUnclaimedOrders(context: CloudContext): Promise<numb
             .selectFrom('notifications as n')
             .select('n.id')
             .whereRef('n.order_id', '=', 'o.id')
-            .where('n.kind', '=', 'order_unclaimed'),
+            .where('n.kind', '=', kind),
         ),
       ),
     )
-    .orderBy('o.ready_at')
     .limit(BATCH)
-    .execute()
-  return tell(context, 'order_unclaimed', orders, (order) => order.processing_status === OrderStatus.READY)
-}
 
 async function tell(
   context: CloudContext,

@@ -1,5 +1,6 @@
 import { createServer, type Socket } from 'node:net'
 import ssh2 from 'ssh2'
+import { sshAlgorithms } from '../../protocol/management/algorithms.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { AuthorizedKey } from './authorized-keys.ts'
@@ -24,19 +25,12 @@ export interface SshServer {
   close(): void
 }
 
-/** No SHA-1, no CBC, no compression. */
-const algorithms = {
-  kex: [
-    'curve25519-sha256',
-    'curve25519-sha256@libssh.org',
-    'ecdh-sha2-nistp256',
-    'ecdh-sha2-nistp384',
-    'ecdh-sha2-nistp521',
-  ],
-  cipher: ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com', 'aes128-ctr', 'aes192-ctr', 'aes256-ctr'],
-  hmac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com', 'hmac-sha2-256', 'hmac-sha2-512'],
-  compress: ['none'],
-} satisfies ssh2.Algorithms
+const algorithms: ssh2.Algorithms = {
+  kex: [...sshAlgorithms.kex],
+  cipher: [...sshAlgorithms.cipher],
+  hmac: [...sshAlgorithms.hmac],
+  compress: [...sshAlgorithms.compress],
+}
 
 interface Guest {
   socket: Socket
