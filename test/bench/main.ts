@@ -8,6 +8,7 @@ import { formatSection, type Section } from './figures.ts'
 import { benchFootprint } from './footprint.ts'
 import { benchReads } from './reads.ts'
 import { benchRoundTrip } from './round-trip.ts'
+import { benchShop } from './shop.ts'
 import { streamSection } from './stream-section.ts'
 
 const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics|reads|shop] [options]
@@ -26,7 +27,7 @@ value. It takes about eight minutes, and tells the truth on a machine that does 
   --requests N        reads, shop: requests of a kind in a round, to either side (default 1000)
   --folder PATH       a folder on the disk to measure (default: the system's temporary one)`
 
-const parts = ['round-trip', 'stream', 'footprint', 'analytics', 'reads'] as const
+const parts = ['round-trip', 'stream', 'footprint', 'analytics', 'reads', 'shop'] as const
 type Part = (typeof parts)[number]
 
 const { values } = parseArgs({
@@ -55,6 +56,15 @@ const bench: Record<Part, (folder: string) => Promise<Section>> = {
   analytics: (folder) =>
     benchAnalytics({ runtime, folder, few: 10_000, many: whole('past-orders'), rounds: whole('rounds') }),
   reads: (folder) => benchReads({ runtime, folder, rounds: whole('rounds'), requests: whole('requests') }),
+  shop: (folder) =>
+    benchShop({
+      runtime,
+      folder,
+      rounds: whole('rounds'),
+      requests: whole('requests'),
+      few: 10_000,
+      many: whole('past-orders'),
+    }),
 }
 
 if (values.help) console.log(HELP)

@@ -11,6 +11,8 @@ export interface Contestant {
   pid: number
   /** So many requests, as they go over the line. */
   requests: (count: number) => readonly string[]
+  /** Waits for what it goes on with after it has answered. */
+  rest?: () => Promise<void>
 }
 
 export interface PairedOptions {
@@ -38,7 +40,10 @@ export async function inTurns(
   const client = launch('http-load')
   const measured = contestants.map((): Measured => ({ perSecond: [], p50: [], processor: [] }))
   try {
-    for (const one of contestants) await ask(client, one, options.warmUp, options)
+    for (const one of contestants) {
+      await ask(client, one, options.warmUp, options)
+      await one.rest?.()
+    }
     for (let round = 0; round < options.rounds; round += 1)
       for (let turn = 0; turn < contestants.length; turn += 1) {
         const index = (round + turn) % contestants.length
@@ -48,6 +53,7 @@ export async function inTurns(
         measured[index]!.processor.push((processorMs(one.pid) - before) / options.requests)
         measured[index]!.perSecond.push((options.requests / elapsedMs) * 1000)
         measured[index]!.p50.push(quantile(times, 0.5))
+        await one.rest?.()
       }
   } finally {
     await dismiss(client)

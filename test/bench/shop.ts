@@ -1,0 +1,197 @@
+import BetterSqlite3 from 'better-sqlite3'
+import assert from 'node:assert/strict'
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
+import { writeBooks } from './books.ts'
+import { writeCarts, writePresence } from './carts.ts'
+import { answer, dismiss, launch } from './children.ts'
+import { ratios, type Section } from './figures.ts'
+import { besideBare, inTurns, type Contestant, type PairedOptions } from './paired.ts'
+import { serveCloud, type ServedCloud } from './served-cloud.ts'
+
+export interface ShopBench {
+  runtime: Runtime
+  folder: string
+  rounds: number
+  /** Searches in a round, to either side; of payments a tenth. */
+  requests: number
+  /** Orders that the smaller and the larger hub have had. */
+  few: number
+  many: number
+}
+
+const PRODUCTS = 5000
+const SEARCH_WARM_UP = 2000
+const PAY_WARM_UP = 300
+const CONNECTIONS = 4
+const DRAINED_MS = 20_000
+
+interface Hub {
+  cloud: ServedCloud
+  file: string
+  carts: number[]
+  tokens: string[]
+}
+
+/**
+ * A customer's search among 5,000 products, and paying a cart by card, over real HTTP: the real cloud program over a hub that
+ * has had few orders and over one that has had many, and a bare one over a copy of the latter.
+ */
+export async function benchShop(options: ShopBench): Promise<Section> {
+  const { runtime, folder, rounds } = options
+  const payments = Math.max(10, Math.ceil(options.requests / 10))
+  const carts = PAY_WARM_UP + rounds * payments
+  const small = await openHub(runtime, folder, 'few', options.few, carts)
+  const large = await openHub(runtime, folder, 'many', options.many, carts)
+  const copy = join(folder, 'bare.sqlite')
+  const begun = new BetterSqlite3(large.file)
+  begun.pragma('wal_checkpoint(truncate)')
+  begun.close()
+  copyFileSync(large.file, copy)
+  const bareReads = launch('bare-reads', [copy])
+  const barePay = launch('bare-pay', [copy])
+  try {
+    const { port: readPort } = (await answer(bareReads)) as { port: number }
+    const { port: payPort } = (await answer(barePay)) as { port: number }
+    const run: PairedOptions = {
+      rounds,
+      requests: options.requests,
+      warmUp: SEARCH_WARM_UP,
+      connections: CONNECTIONS,
+    }
+    const search = [
+      searchOf(small.cloud),
+      searchOf(large.cloud),
+      { name: 'bare', port: readPort, pid: bareReads.pid!, requests: (n: number) => repeated(n, bareSearch) },
+    ]
+    await sameAnswers(large.cloud.port, readPort)
+    const [fewSearch, manySearch, bareSearches] = await inTurns(search, run)
+    const paying = [
+      payOf(small, runtime),
+      payOf(large, runtime),
+      barePayments(large.carts, payPort, barePay.pid!),
+    ]
+    const paid = { ...run, requests: payments, warmUp: PAY_WARM_UP }
+    const [fewPay, manyPay, barePays] = await inTurns(paying, paid)
+    const [few, many] = [options.few.toLocaleString('en'), options.many.toLocaleString('en')]
+    const flat = (name: string, of: number[], by: number[]) => ({
+      name: `${name}: processor at ${many} orders to ${few}`,
+      values: ratios(of, by),
+      unit: 'times',
+      aim: 'flat',
+    })
+    return {
+      title: `a customer's search in ${PRODUCTS.toLocaleString('en')} products, and paying (SQLite, ${rounds} rounds of ${options.requests} and ${payments})`,
+      figures: [
+        ...besideBare('search', manySearch!, bareSearches!),
+        flat('search', manySearch!.processor, fewSearch!.processor),
+        ...besideBare('pay', manyPay!, barePays!),
+        flat('pay', manyPay!.processor, fewPay!.processor),
+      ],
+      notes: [
+        'HTTP over loopback from a process of its own; Larder: identity or address, limit, validation, deals, availability',
+        'paying is three durable commits on either side; the processor’s later event to the webhook is waited for between the blocks',
+      ],
+    }
+  } finally {
+    await Promise.all([small.cloud.stop(), large.cloud.stop(), dismiss(bareReads), dismiss(barePay)])
+  }
+}
+
+async function openHub(
+  runtime: Runtime,
+  folder: string,
+  name: string,
+  orders: number,
+  count: number,
+): Promise<Hub> {
+  const { clock } = runtime
+  const now = clock.now()
+  const file = join(folder, `${name}.sqlite`)
+  const db = await writeBooks({ file, orders, products: PRODUCTS, now })
+  await db.kysely
+    .insertInto('sales_calendars')
+    .values({ hub_id: 1, timezone: 'America/Chicago', run: 1 })
+    .execute()
+  await writePresence(db, now)
+  const carts = await writeCarts(db, { count, products: PRODUCTS, now })
+  await db.close()
+  const cloud = await serveCloud({ clock, folder: join(folder, name), database: file })
+  const tokens: string[] = []
+  for (let n = 1; n <= count; n += 1) {
+    const issued = await fetch(`http://127.0.0.1:${cloud.port}/demo/identity/token`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': addressOf(n) },
+      body: JSON.stringify({ sub: `bench-${n}` }),
+    })
+    tokens.push(((await issued.json()) as { access_token: string }).access_token)
+  }
+  return { cloud, file, carts, tokens }
+}
+
+/** Limits of what anybody may ask are by address: callers are many. */
+const addressOf = (n: number): string => `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`
+const repeated = (count: number, request: string): string[] => Array.from({ length: count }, () => request)
+const bareSearch = 'GET /products?hub_id=1&product_name=yogurt HTTP/1.1\r\nHost: bench\r\n\r\n'
+const larderSearch = '/hubs/1/products?product_name=yogurt&size=20'
+
+function searchOf({ port, pid }: ServedCloud): Contestant {
+  let calls = 0
+  return {
+    name: 'Larder',
+    port,
+    pid,
+    requests: (count) =>
+      Array.from(
+        { length: count },
+        () =>
+          `GET ${larderSearch} HTTP/1.1\r\nHost: bench\r\nX-Forwarded-For: ${addressOf((calls += 1) % 60_000)}\r\n\r\n`,
+      ),
+  }
+}
+
+const post = (path: string, body: object, headers = ''): string => {
+  const text = JSON.stringify(body)
+  return `POST ${path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n${headers}\r\n${text}`
+}
+
+function payOf({ cloud, file, carts, tokens }: Hub, { clock }: Runtime): Contestant {
+  let next = 0
+  return {
+    name: 'Larder',
+    port: cloud.port,
+    pid: cloud.pid,
+    requests: (count) =>
+      Array.from({ length: count }, () => {
+        const mine = next++
+        const body = { order_id: carts[mine]!, payment_method_id: 'pm_card_visa' }
+        return post('/users/payments/pay', body, `Authorization: Bearer ${tokens[mine]!}\r\n`)
+      }),
+    rest: async () => {
+      const db = new BetterSqlite3(file, { readonly: true })
+      const left = db.prepare('select count(*) from sandbox_events where delivered_at is null').pluck()
+      for (const end = clock.monotonic() + DRAINED_MS; left.get() !== 0; await sleep(clock, 50))
+        if (clock.monotonic() > end) throw new Error('events of the processor are not delivered')
+      db.close()
+    },
+  }
+}
+
+function barePayments(carts: readonly number[], port: number, pid: number): Contestant {
+  let next = 0
+  return {
+    name: 'bare',
+    port,
+    pid,
+    requests: (count) => Array.from({ length: count }, () => post('/pay', { order_id: carts[next++]! })),
+  }
+}
+
+async function sameAnswers(larder: number, bare: number): Promise<void> {
+  const read = async (url: string) => (await fetch(url)).json()
+  assert.deepEqual(
+    await read(`http://127.0.0.1:${larder}${larderSearch}`),
+    await read(`http://127.0.0.1:${bare}/products?hub_id=1&product_name=yogurt`),
+  )
+}
