@@ -4,6 +4,7 @@ import { ApiError } from '../http/api-error.ts'
 import type { Queries } from '../store/database.ts'
 import { containsPattern } from '../store/like.ts'
 import type { Tables } from '../store/schema.ts'
+import { statement } from '../store/statement.ts'
 import { availableUnits } from './availability.ts'
 import { discountedPrice } from './price.ts'
 import { searchText } from './search-text.ts'
@@ -23,37 +24,71 @@ export async function searchProducts(
   q: Queries,
   search: ProductSearch,
 ): Promise<{ products: Product[]; total: number }> {
-  let matching = activeProducts(q, search.hubId)
-  if (search.categoryId !== undefined)
-    matching = matching.where('products.category_id', '=', search.categoryId)
-  if (search.subcategoryId !== undefined)
-    matching = matching.where('products.subcategory_id', '=', search.subcategoryId)
-  for (const word of searchText(search.name ?? '').split(' '))
-    if (word !== '')
-      matching = matching.where(sql<boolean>`products.search_name like ${containsPattern(word)} escape '!'`)
+  const words = searchText(search.name ?? '')
+    .split(' ')
+    .filter((word) => word !== '')
+  const { page, count } = statementsOf({
+    byCategory: search.categoryId !== undefined,
+    bySubcategory: search.subcategoryId !== undefined,
+    words: words.length,
+  })
   const offset = (search.page - 1) * search.size
-  // The page is cut out of the index before any row is looked at more closely.
-  const page = matching
-    .select('products.id')
-    .orderBy('products.search_name')
-    .orderBy('products.id')
-    .limit(search.size)
-    .offset(offset)
-  const rows = await withDetails(q.selectFrom('products').where('products.id', 'in', page))
-    .orderBy('products.search_name')
-    .orderBy('products.id')
-    .execute()
+  const values: SearchValues = { ...search, offset }
+  for (const [index, word] of words.entries()) values[`word${index}`] = containsPattern(word)
+  const rows = await page(q, values)
   const isLast = rows.length < search.size && (rows.length > 0 || offset === 0)
-  const total = isLast ? offset + rows.length : await count(matching)
+  const total = isLast ? offset + rows.length : (await count(q, values))[0]!.total
   if (total === 0) await requireHub(q, search.hubId)
   return { products: rows.map(toProduct), total }
 }
 
-async function count(matching: SelectQueryBuilder<Tables, 'products', object>): Promise<number> {
-  const { total } = await matching
-    .select((eb) => eb.fn.countAll<number>().as('total'))
-    .executeTakeFirstOrThrow()
-  return total
+/** What a search asks for, whatever the values are: searches of one shape are one statement. */
+interface Shape {
+  byCategory: boolean
+  bySubcategory: boolean
+  words: number
+}
+
+type SearchValues = Omit<ProductSearch, 'name' | 'page'> & { offset: number; [word: `word${number}`]: string }
+
+/** More words than anybody types have statements that are made for them alone. */
+const MAX_KEPT_WORDS = 8
+const kept = new Map<string, ReturnType<typeof makeStatements>>()
+
+function statementsOf(shape: Shape): ReturnType<typeof makeStatements> {
+  if (shape.words > MAX_KEPT_WORDS) return makeStatements(shape)
+  const name = JSON.stringify(shape)
+  const known = kept.get(name) ?? makeStatements(shape)
+  kept.set(name, known)
+  return known
+}
+
+function makeStatements(shape: Shape) {
+  function matching(q: Queries, values: SearchValues) {
+    let query = activeProducts(q, values.hubId)
+    if (shape.byCategory) query = query.where('products.category_id', '=', values.categoryId!)
+    if (shape.bySubcategory) query = query.where('products.subcategory_id', '=', values.subcategoryId!)
+    for (let index = 0; index < shape.words; index += 1)
+      query = query.where(sql<boolean>`products.search_name like ${values[`word${index}`]} escape '!'`)
+    return query
+  }
+  return {
+    page: statement((q, values: SearchValues) => {
+      // The page is cut out of the index before any row is looked at more closely.
+      const page = matching(q, values)
+        .select('products.id')
+        .orderBy('products.search_name')
+        .orderBy('products.id')
+        .limit(values.size)
+        .offset(values.offset)
+      return withDetails(q.selectFrom('products').where('products.id', 'in', page))
+        .orderBy('products.search_name')
+        .orderBy('products.id')
+    }),
+    count: statement((q, values: SearchValues) =>
+      matching(q, values).select((eb) => eb.fn.countAll<number>().as('total')),
+    ),
+  }
 }
 
 /** One product of a hub, or `product_not_found`. */
