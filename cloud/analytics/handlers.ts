@@ -1,6 +1,8 @@
 import { localDay } from '../calendar/zone.ts'
 import type { CloudContext } from '../context.ts'
 import type { Handlers } from '../http/handler.ts'
+import { imageUrl } from '../media/image-url.ts'
+import type { Media } from '../media/media.ts'
 import { ALL } from './changes.ts'
 import { salesOverview } from './overview.ts'
 import { periodOf } from './periods.ts'
@@ -34,7 +36,10 @@ type AnalyticsRoute = `owner.analytics.${
   | 'product_months'}`
 
 /** O §4.4. Everything is read from summaries (`sale.ts` says what they count): no call looks at orders. */
-export function analyticsHandlers({ db, runtime, settings }: CloudContext): Handlers<AnalyticsRoute> {
+export function analyticsHandlers(
+  { db, runtime, settings }: CloudContext,
+  { addressOf }: Pick<Media, 'addressOf'>,
+): Handlers<AnalyticsRoute> {
   const q = db.kysely
 
   const calendarOf = (hubId: number): Promise<{ id: number; timezone: string }> =>
@@ -63,7 +68,10 @@ export function analyticsHandlers({ db, runtime, settings }: CloudContext): Hand
     'owner.analytics.total_customers': async ({ query }) => ({
       total_customers: (await allTime(query.hub_id)).customers,
     }),
-    'owner.analytics.top_products': ({ query }) => topProducts(q, query.hub_id, settings.topProducts),
+    async 'owner.analytics.top_products'({ query }) {
+      const sold = await topProducts(q, query.hub_id, settings.topProducts)
+      return sold.map(([name, units, image]) => [name, units, imageUrl(addressOf, image)])
+    },
     'owner.analytics.top_categories': ({ params }) => topCategories(q, params.hub_id),
     'owner.analytics.weekly_sales': async ({ query }) => weeklySales(q, await scopeOf(query)),
     'owner.analytics.earnings': async ({ query }) => earnings(q, await scopeOf(query)),

@@ -2,14 +2,17 @@ import type { HandlerInput, Handlers } from '../http/handler.ts'
 import { reply } from '../http/handler.ts'
 import type { Routes } from '../../protocol/contract/routes.ts'
 import type { CloudContext } from '../context.ts'
+import { withImage } from '../media/image-url.ts'
+import type { Media } from '../media/media.ts'
 import { readProduct, searchProducts } from './products.ts'
 
 type ListInput = HandlerInput<Routes['consumer.products.list']>
 
 /** C §4.7. */
-export const productHandlers = ({
-  db,
-}: CloudContext): Handlers<'consumer.products.list' | 'consumer.products.get'> => ({
+export const productHandlers = (
+  { db }: CloudContext,
+  { addressOf }: Pick<Media, 'addressOf'>,
+): Handlers<'consumer.products.list' | 'consumer.products.get'> => ({
   async 'consumer.products.list'({ params, query, url }) {
     const { products, total } = await searchProducts(db.kysely, {
       hubId: params.hub_id,
@@ -20,11 +23,13 @@ export const productHandlers = ({
       size: query.size,
     })
     const links = pageLinks(url, query, total)
-    return reply(products, {
+    const shown = products.map((product) => withImage(addressOf, product))
+    return reply(shown, {
       headers: { 'X-Total-Count': String(total), ...(links === '' ? {} : { Link: links }) },
     })
   },
-  'consumer.products.get': ({ params }) => readProduct(db.kysely, params.hub_id, params.product_id),
+  'consumer.products.get': async ({ params }) =>
+    withImage(addressOf, await readProduct(db.kysely, params.hub_id, params.product_id)),
 })
 
 /** RFC 8288: where the first, previous, next and last page are. */

@@ -2,12 +2,15 @@ import type { CloudContext } from '../context.ts'
 import { ApiError } from '../http/api-error.ts'
 import { JsonText, type Handlers } from '../http/handler.ts'
 import { hasPlace } from '../hubs/layout.ts'
+import { withImage } from '../media/image-url.ts'
+import type { Media } from '../media/media.ts'
 import { inventoryRows, listInventory, ownerProduct } from './inventory-view.ts'
 import { countProduct, updateProduct, type ProductRequest } from './update-product.ts'
 
 /** O §4.2. */
 export function inventoryHandlers(
   context: CloudContext,
+  { addressOf }: Pick<Media, 'addressOf'>,
 ): Handlers<
   | 'owner.inventory.list'
   | 'owner.inventory.lookup'
@@ -33,22 +36,31 @@ export function inventoryHandlers(
         .executeTakeFirst()
       if (!product) throw new ApiError('product_not_found', 'Nothing has this place.')
       const { cabinet: _c, shelf: _s, row: _r, ...rest } = ownerProduct(product)
-      return rest
+      return withImage(addressOf, rest)
     },
     'owner.inventory.update_quantity': async ({ params, body, credential }) => ({
-      data: await countProduct(context, { productId: params.product_id, credential }, body.quantity),
+      data: withImage(
+        addressOf,
+        await countProduct(context, { productId: params.product_id, credential }, body.quantity),
+      ),
     }),
     'owner.inventory.update_price': async ({ params, body, credential }) => ({
-      data: await updateProduct(context, of(params, credential), {
-        action: 'inventory.update_price',
-        value: { original_price: body.price },
-      }),
+      data: withImage(
+        addressOf,
+        await updateProduct(context, of(params, credential), {
+          action: 'inventory.update_price',
+          value: { original_price: body.price },
+        }),
+      ),
     }),
     'owner.inventory.update_purchase_price': async ({ params, body, credential }) => ({
-      data: await updateProduct(context, of(params, credential), {
-        action: 'inventory.update_purchase_price',
-        value: { purchase_price: body.purchase_price },
-      }),
+      data: withImage(
+        addressOf,
+        await updateProduct(context, of(params, credential), {
+          action: 'inventory.update_purchase_price',
+          value: { purchase_price: body.purchase_price },
+        }),
+      ),
     }),
     async 'owner.inventory.update_upc'({ params, body, credential }) {
       const { id, upc } = await updateProduct(context, of(params, credential), {

@@ -17,7 +17,10 @@ const ProductEntry = z
     purchase_price: Cents,
     /** The product's own markdown in percent. */
     markdown_percent: z.int().min(0).max(99).default(0),
-    image_url: z.string().max(500).default(''),
+    /** Where its image is: elsewhere. */
+    image_url: z
+      .union([z.literal(''), z.httpUrl().max(500).startsWith('https://')], 'must be an https:// address')
+      .default(''),
     is_active: z.boolean().default(true),
     /** Where it stands; the first place is its primary one. */
     facings: z.array(Location).max(40).default([]),

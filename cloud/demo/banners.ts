@@ -1,6 +1,7 @@
 import type { CloudContext } from '../context.ts'
 import type { Media } from '../media/media.ts'
-import { encodePng, type Colour } from './png.ts'
+import type { Colour } from './png.ts'
+import { storePicture } from './store-picture.ts'
 
 const WIDTH = 320
 const HEIGHT = 120
@@ -24,13 +25,7 @@ export async function seedBanners(
   hubId: number,
 ): Promise<void> {
   for (const [index, { name, from, to }] of demoBanners.entries()) {
-    const picture = encodePng({ width: WIDTH, height: HEIGHT, colourAt: (x, y) => shade(from, to, x, y) })
-    const { key } = await media.store({
-      folder: 'banners',
-      number: undefined,
-      type: { kind: 'image', mimeType: 'image/png', extension: 'png' },
-      content: once(picture),
-    })
+    const key = await storePicture(media, 'banners', { width: WIDTH, height: HEIGHT, from, to })
     await db.transact(async (tx) => {
       await media.keep(tx, [key])
       await tx.q
@@ -39,15 +34,4 @@ export async function seedBanners(
         .execute()
     })
   }
-}
-
-/** From one colour at the top left to another at the bottom right, in steps. */
-function shade(from: Colour, to: Colour, x: number, y: number): Colour {
-  const share = Math.round(8 * (x / WIDTH + y / HEIGHT)) / 16
-  const mixed = from.map((value, index) => Math.round(value + (to[index]! - value) * share))
-  return [mixed[0]!, mixed[1]!, mixed[2]!]
-}
-
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield await Promise.resolve(bytes)
 }

@@ -7,6 +7,7 @@ import type { Tx } from '../store/database.ts'
 import { demoProducts, type DemoProduct } from './assortment.ts'
 import type { DemoChance } from './chance.ts'
 import { insertMany } from './insert-many.ts'
+import type { ProductPictures } from './product-pictures.ts'
 
 /** The hardware that the demo's hubs have (`simulator/hardware/demo-hub.json`): room for every facing below. */
 export const ROOM = { cabinets: 4, shelves: 5, rows: 6, depth: 10 }
@@ -80,6 +81,7 @@ export const demoHubs: readonly DemoHub[] = [
 export interface SeededProduct extends DemoProduct {
   id: number
   upc: string
+  image: string
 }
 export interface SeededFacing {
   cabinet: number
@@ -100,12 +102,13 @@ export async function insertHub(
   tx: Tx,
   runtime: Runtime,
   hub: DemoHub,
-  options: { firstProductId: number; mqttPassword: string; chance: DemoChance },
+  options: { firstProductId: number; mqttPassword: string; chance: DemoChance; pictures: ProductPictures },
 ): Promise<SeededHub> {
   const products = demoProducts.slice(0, hub.products).map((product, index) => ({
     ...product,
     id: options.firstProductId + index,
     upc: upcOf(index),
+    image: options.pictures.imageOf(product),
   }))
   const facings = arrange(products, hub.doubled, options.chance)
   const seeded = { hub, mqttPassword: options.mqttPassword, products, facings }
@@ -164,7 +167,7 @@ async function insertProducts(
         original_price: product.price,
         markdown_percent: product.markdown,
         purchase_price: product.cost,
-        image_url: imageOf(product),
+        image_url: product.image,
         is_bestseller: chance.fraction() < 0.15 ? 1 : 0,
         is_active: 1,
         cabinet,
@@ -204,9 +207,6 @@ async function insertFacings(tx: Tx, { hub, facings }: SeededHub, runtime: Runti
     })),
   )
 }
-
-export const imageOf = ({ name }: DemoProduct): string =>
-  `/images/${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.webp`
 
 /** A number that no real article has (GS1 keeps the prefix 2 for use inside a shop), with its check digit. */
 function upcOf(index: number): string {

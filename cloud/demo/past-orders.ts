@@ -7,7 +7,7 @@ import { statusOf } from '../deals/engine/judge-deal.ts'
 import { priceOrder } from '../orders/pricing.ts'
 import type { Tx } from '../store/database.ts'
 import type { DemoChance } from './chance.ts'
-import { imageOf, type SeededHub, type SeededProduct } from './hub-data.ts'
+import type { SeededHub, SeededProduct } from './hub-data.ts'
 import { insertMany } from './insert-many.ts'
 
 const DAY = 86_400_000
@@ -118,7 +118,7 @@ function addOrder(books: Books, { seeded, chance, users, ids, deals }: PastOptio
       qty: quantity,
       upc: product.upc,
       name: product.name,
-      image_url: imageOf(product),
+      image_url: product.image,
       unit_price_original: price.unitPriceOriginal,
       unit_price: price.unitPrice,
       purchase_price: product.cost,

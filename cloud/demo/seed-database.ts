@@ -14,6 +14,7 @@ import { demoHubs, insertHub, type SeededFacing, type SeededHub } from './hub-da
 import { insertLayout } from './hub-layout.ts'
 import { insertMany } from './insert-many.ts'
 import { insertPastOrders } from './past-orders.ts'
+import { noPictures, type ProductPictures } from './product-pictures.ts'
 
 /** What the demo needs to know of its data (contract §14); keys and passwords are told here and nowhere else. */
 export interface DemoData {
@@ -39,11 +40,13 @@ export function seedDemo(
   db: CloudDatabase,
   runtime: Runtime,
   hardware?: Pick<HardwareDescription, 'controllers' | 'fridgeDoors'>,
+  pictures: ProductPictures = noPictures,
 ): Promise<DemoData> {
   return db.transact(async (tx) => {
     const known = await tx.q.selectFrom('owners').select('id').executeTakeFirst()
     if (known) throw new Error('the database has data already')
     const chance = demoChance(SEED)
+    await pictures.keep(tx)
     await insertMany(tx, 'owners', [
       { id: 1, name: 'Springfield Vending' },
       { id: 2, name: 'Harbour Hotels' },
@@ -53,7 +56,7 @@ export function seedDemo(
     let firstProductId = 1
     for (const hub of demoHubs) {
       const mqttPassword = randomHex(runtime.random, 16)
-      hubs.push(await insertHub(tx, runtime, hub, { firstProductId, mqttPassword, chance }))
+      hubs.push(await insertHub(tx, runtime, hub, { firstProductId, mqttPassword, chance, pictures }))
       await insertLayout(tx, hub.id, hardware)
       firstProductId += hub.products
     }

@@ -14,6 +14,7 @@ import { mediaSigner } from '../media/signed-address.ts'
 import { defaultSettings } from '../settings.ts'
 import { openDatabase } from '../store/database.ts'
 import { seedBanners } from './banners.ts'
+import { drawProducts } from './product-pictures.ts'
 import { seedDemo } from './seed-database.ts'
 
 const table = {
@@ -57,9 +58,10 @@ async function main(): Promise<void> {
   try {
     await db.migrate()
     const runtime = systemRuntime()
-    const data = await seedDemo(db, runtime, hardware)
     const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
-    await seedBanners(context, mediaIn(dataDir, context), data.hubs[0]!.hub_id)
+    const media = mediaIn(dataDir, context)
+    const data = await seedDemo(db, runtime, hardware, await drawProducts(media))
+    await seedBanners(context, media, data.hubs[0]!.hub_id)
     process.stdout.write(`${JSON.stringify(data, null, 2)}\n`)
   } finally {
     await db.close()

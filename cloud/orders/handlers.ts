@@ -5,6 +5,8 @@ import type { VerifyIdentity } from '../credentials/identity-token.ts'
 import type { CloudContext } from '../context.ts'
 import { reachesHub } from '../credentials/hub-access.ts'
 import type { Handlers } from '../http/handler.ts'
+import { jsonWithImages, withImages } from '../media/image-url.ts'
+import type { Media } from '../media/media.ts'
 import { refundItem } from '../payments/refund-item.ts'
 import { refundOrder } from '../payments/refund-order.ts'
 import type { CommerceServices } from '../payments/services.ts'
@@ -15,7 +17,7 @@ import { deleteOrder } from './delete-order.ts'
 import { orderHistory } from './history.ts'
 import { hubIntake } from './intake.ts'
 import { readOwnOrder, type OrderRow } from './order-rows.ts'
-import { readOrder, viewOrder } from './order-view.ts'
+import { viewOrder } from './order-view.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { listOrders } from './order-list.ts'
 import { queuePlace } from './queue-position.ts'
@@ -25,6 +27,7 @@ import { transferOrder } from './transfer-order.ts'
 /** C §4.2: what a customer does with orders. */
 export function orderHandlers(
   services: CommerceServices,
+  { addressOf }: Pick<Media, 'addressOf'>,
 ): Handlers<
   | 'consumer.orders.create'
   | 'consumer.orders.list'
@@ -38,20 +41,23 @@ export function orderHandlers(
 > {
   const { context } = services
   const q = context.db.kysely
+  const view = async (order: OrderRow) => withImages(addressOf, await viewOrder(q, context, order))
   return {
     async 'consumer.orders.create'({ params, query }) {
       const order = await createOrder(context, { userId: params.user_id, hubId: query.hub_id })
-      return viewOrder(q, context, order)
+      return view(order)
     },
-    'consumer.orders.list': ({ params, query }) =>
-      listOrders(q, context, {
+    async 'consumer.orders.list'({ params, query }) {
+      const page = await listOrders(q, context, {
         userId: params.user_id,
         statuses: query.order_processing_statuses,
         orderBy: query.order_by,
         descending: query.is_desc,
         page: query.page,
         size: query.size,
-      }),
+      })
+      return { ...page, items: page.items.map((order) => withImages(addressOf, order)) }
+    },
     'consumer.orders.count_items': ({ params, query }) => countItems(q, params.user_id, query.hub_id),
     async 'consumer.orders.reorder'({ params, query }) {
       const { order, unavailable } = await reorder(context, {
@@ -59,9 +65,9 @@ export function orderHandlers(
         sourceOrderId: params.source_order_id,
         targetHubId: query.target_hub_id,
       })
-      return { ...(await viewOrder(q, context, order)), unavailable_items: unavailable }
+      return { ...(await view(order)), unavailable_items: unavailable }
     },
-    'consumer.orders.get': ({ params, query }) => readOrder(q, context, keyOf(params, query)),
+    'consumer.orders.get': async ({ params, query }) => view(await readOwnOrder(q, keyOf(params, query))),
     async 'consumer.orders.delete'({ params, credential }) {
       const outcome = await deleteOrder(services, keyOf(params), credential.actor)
       const message =
@@ -74,7 +80,7 @@ export function orderHandlers(
         quantity: body.quantity,
         version: body.version,
       })
-      return viewOrder(q, context, order)
+      return view(order)
     },
     async 'consumer.orders.checkout_available'({ params, query }) {
       const order = await readOwnOrder(q, keyOf(params, query))
@@ -107,6 +113,7 @@ export function orderHandlers(
 export const transferHandlers = (
   context: CloudContext,
   verify: VerifyIdentity,
+  { addressOf }: Pick<Media, 'addressOf'>,
 ): Handlers<'consumer.orders.transfer'> => ({
   async 'consumer.orders.transfer'({ body, credential }) {
     const { order, merged } = await transferOrder(context, verify, {
@@ -116,13 +123,14 @@ export const transferHandlers = (
       anonymousToken: body.anonymous_token,
     })
     const view = await viewOrder(context.db.kysely, context, order)
-    return { order: view, merged, source_order_id: body.order_id }
+    return { order: withImages(addressOf, view), merged, source_order_id: body.order_id }
   },
 })
 
 /** O §4.3: what an owner does with them. */
 export function ownerOrderHandlers(
   services: CommerceServices,
+  { addressOf }: Pick<Media, 'addressOf'>,
 ): Handlers<'owner.orders.list' | 'owner.orders.refund' | 'owner.orders.refund_item'> {
   const { db } = services.context
   /** `asked`: a key whose first answer was a 5xx may come again with something else to do. */
@@ -145,13 +153,15 @@ export function ownerOrderHandlers(
     requestKey: key === undefined ? undefined : `${credential.id} ${JSON.stringify(asked)} ${key}`,
   })
   return {
-    'owner.orders.list': ({ query }) =>
-      orderHistory(db.kysely, {
+    async 'owner.orders.list'({ query }) {
+      const page = await orderHistory(db.kysely, {
         hubId: query.hub_id,
         limit: query.limit,
         cursor: query.cursor,
         search: query.search,
-      }),
+      })
+      return jsonWithImages(addressOf, page)
+    },
     async 'owner.orders.refund'({ params, body, credential, idempotencyKey }) {
       const newStatus = await refundOrder(services, {
         ...requestOf(params.order_id, credential, idempotencyKey, [body.amount ?? null]),

@@ -2,10 +2,11 @@ import type { Selectable, Updateable } from 'kysely'
 import type { Profile, ProfilePatch } from '../../protocol/contract/consumer-profile.ts'
 import type { CloudContext } from '../context.ts'
 import { ApiError } from '../http/api-error.ts'
+import type { AddressOf } from '../media/image-url.ts'
 import { timestamp } from '../orders/timestamps.ts'
 import type { Queries } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
-import { imageAddress, type AddressOf } from './user-view.ts'
+import { imageAddress } from './user-view.ts'
 
 export type UserRow = Selectable<Tables['users']>
 

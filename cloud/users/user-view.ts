@@ -1,10 +1,8 @@
 import type { Selectable } from 'kysely'
 import type { User } from '../../protocol/contract/consumer-users.ts'
+import type { AddressOf } from '../media/image-url.ts'
 import { timestamp } from '../orders/timestamps.ts'
 import type { Tables } from '../store/schema.ts'
-
-/** Where a file of the media store can be fetched for a while. */
-export type AddressOf = (key: string) => string
 
 export const imageAddress = (addressOf: AddressOf, key: string | null): string | null =>
   key === null ? null : addressOf(key)

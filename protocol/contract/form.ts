@@ -21,7 +21,7 @@ export interface Form {
   numbered?: true
 }
 
-export type MediaFolder = 'maintenance' | 'banners' | 'deals' | 'profiles'
+export type MediaFolder = 'maintenance' | 'banners' | 'deals' | 'profiles' | 'products'
 
 /** A field of files. A kind without a limit is refused. */
 export interface FileField {

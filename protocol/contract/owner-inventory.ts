@@ -41,7 +41,10 @@ const product = {
   row: 3,
   category: 'Drinks',
 }
-const full = { ...product, image_url: '/images/sparkling-water.webp' }
+const full = {
+  ...product,
+  image_url: 'https://larder.example/files/products/sparkling-water.webp?expires=1900000000&signature=Zm9v',
+}
 const { cabinet: _cabinet, shelf: _shelf, row: _row, ...found } = full
 
 const update = {

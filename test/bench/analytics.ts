@@ -143,13 +143,14 @@ function appOver(db: CloudDatabase, runtime: Runtime, mediaFolder: string): App 
   const absent = Object.fromEntries(
     Object.keys(routes).map((id) => [id, () => Promise.reject(new Error(`${id} is not measured`))]),
   ) as unknown as Handlers<ServiceRouteId>
+  const media = createMedia({ context, store: folderStore(mediaFolder), signer })
   return createApp({
     context,
     resolveCredential: credentialResolver(context, () => Promise.reject(new Error('no tokens here'))),
     limiter: memoryRateLimiter(hurried),
-    media: createMedia({ context, store: folderStore(mediaFolder), signer }),
+    media,
     checkResponses: false,
     addressOf: () => '192.0.2.1',
-    handlers: { ...absent, ...analyticsHandlers(context) },
+    handlers: { ...absent, ...analyticsHandlers(context, media) },
   })
 }

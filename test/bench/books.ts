@@ -108,7 +108,7 @@ function writeProducts(db: CloudDatabase, count: number): Promise<void> {
       original_price: 300,
       markdown_percent: 0,
       purchase_price: 120,
-      image_url: `/images/${id}.webp`,
+      image_url: `https://pictures.example/${id}.webp`,
       is_bestseller: 0,
       is_active: 1,
       cabinet: 1,

@@ -68,13 +68,13 @@ export class Plant {
     const services = { context, processor: createSandbox({ db, runtime }), commands: gateway.commands }
     const app = await testApp({
       db,
-      handlersOf: () => ({
+      handlersOf: (_context, media) => ({
         ...hubHandlers(context),
         ...doorHandlers(services),
         ...controlHandlers(services),
         ...fridgeHandlers(services),
         ...configurationHandlers(services),
-        ...inventoryHandlers(context),
+        ...inventoryHandlers(context, media),
       }),
     })
     await insertAssortment(db.kysely)

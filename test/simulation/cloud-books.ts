@@ -93,7 +93,7 @@ export async function insertAssortment(q: Queries): Promise<void> {
         original_price: 99 + 101 * id,
         markdown_percent: id % 2 === 0 ? 15 : 0,
         purchase_price: 50 * id,
-        image_url: '/product.png',
+        image_url: 'https://pictures.example/product.png',
         is_bestseller: 0,
         is_active: 1,
         cabinet,

@@ -152,8 +152,8 @@ test('the list of what sold most is as long as the operator says', async () => {
     })
   context.settings.topProducts = 2
   expect((await get('top_products/?hub_id=1')).json).toEqual([
-    ['Product 3', 3, '/images/3.webp'],
-    ['Product 2', 2, '/images/2.webp'],
+    ['Product 3', 3, 'https://pictures.example/3.webp'],
+    ['Product 2', 2, 'https://pictures.example/2.webp'],
   ])
 })
 

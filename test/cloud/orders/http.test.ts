@@ -10,6 +10,7 @@ import { openDatabase } from '../../../cloud/store/database.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { testApp } from '../support/app.ts'
 import { emptySqlite } from '../support/database.ts'
+import { testMedia } from '../support/media.ts'
 import { openShop, type Shop, type ShopOptions } from '../support/shop.ts'
 
 const SECRET = 'whsec'
@@ -19,17 +20,18 @@ const Order = z.object({ order_id: z.int() })
 async function shopOverHttp(options: ShopOptions = {}) {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   let shop: Shop | undefined
+  const context = { db, runtime: {}, settings: {} }
   const handlersOf = ({ services, context }: Shop) => ({
-    ...orderHandlers(services),
-    ...ownerOrderHandlers(services),
+    ...orderHandlers(services, testMedia(context)),
+    ...ownerOrderHandlers(services, testMedia(context)),
     ...paymentHandlers(services, SECRET),
-    ...productHandlers(context),
+    ...productHandlers(context, testMedia(context)),
   })
   // The interface makes the hub, and the shop its products; the handlers are known after both.
   const late = new Proxy<Partial<Handlers<RouteId>>>(
     {},
     {
-      ownKeys: () => Object.keys(handlersOf({ context: { db }, services: { context: { db } } } as Shop)),
+      ownKeys: () => Object.keys(handlersOf({ context, services: { context } } as Shop)),
       getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
       get: (_, id: RouteId) => (input: never) =>
         (handlersOf(shop!) as Record<string, (input: never) => unknown>)[id]!(input),

@@ -248,7 +248,7 @@ async function seed({ kysely: q }: CloudDatabase, timezone: string): Promise<voi
         original_price: 100,
         markdown_percent: 0,
         purchase_price: 40,
-        image_url: `/images/${id}.webp`,
+        image_url: `https://pictures.example/${id}.webp`,
         is_bestseller: 0,
         is_active: id === PRODUCTS ? 0 : 1,
         cabinet: 1,
