@@ -111,9 +111,11 @@ export const serviceSettings = {
       "The cloud's private key for the hubs' management services, in OpenSSH's format. Default: <DATA_DIR>/management-key. `npm run hubs -- key` makes it where there is none.",
   },
   NODE_ENV: {
-    schema: z.string(),
+    // Anything else may be meant to be production, which is guarded.
+    schema: z.enum(['development', 'test', 'production'], 'must be development, test or production'),
     standard: 'development',
-    describe: 'production refuses to start with the sandbox and with the embedded issuer.',
+    describe:
+      'development, test or production, which refuses to start with the sandbox and with the embedded issuer.',
   },
   LOG_DIR: {
     schema: z

@@ -46,6 +46,16 @@ const usage = `Starts the demo: a cloud with its broker, hub 1 and the simulator
 export const demoHelp = (): string =>
   helpText(usage, demoTable).replace(' or from a JSON file of the same names (--config FILE)', '')
 
+/** What is neither development nor a test may be meant to be production. */
+function refusedEnvironment(name: string | undefined): string[] {
+  if (!name || name === 'development' || name === 'test') return []
+  return [
+    name === 'production'
+      ? 'NODE_ENV: the demo is refused with production'
+      : 'NODE_ENV: must be development or test',
+  ]
+}
+
 /** Reads command line and environment; a list says what is wrong with them. */
 export function readDemoSettings(
   argv: readonly string[],
@@ -53,8 +63,7 @@ export function readDemoSettings(
 ): { ok: true; settings: DemoSettings } | { ok: false; problems: string[] } {
   const given: Record<string, string | undefined> = { ...environment }
   // Its cloud takes play money, and anybody for whom they say they are (contract §13).
-  const problems: string[] =
-    environment['NODE_ENV'] === 'production' ? ['NODE_ENV: the demo is refused with production'] : []
+  const problems = refusedEnvironment(environment['NODE_ENV'])
   let fresh = false
   for (let index = 0; index < argv.length; index++) {
     const [word, value] = argv[index]!.split('=', 2)

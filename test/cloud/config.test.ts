@@ -51,6 +51,15 @@ test('production refuses the sandbox and the embedded issuer, and wants the secr
   expect(missing({ IDENTITY_ISSUER: 'https://id.example/' })).toEqual(['PAYMENTS_URL', 'MEDIA_SECRET'])
 })
 
+test('an environment that nobody knows is refused by its name, as it may be meant to be production', () => {
+  for (const NODE_ENV of ['Production', 'production ', 'prod', 'staging', 'live']) {
+    const result = readCloudConfig({ NODE_ENV })
+    const problems = result.ok ? [] : result.problems
+    expect(problems).toEqual([expect.stringMatching(/^NODE_ENV\b.*must be development, test or production/)])
+  }
+  for (const NODE_ENV of ['development', 'test']) expect(readCloudConfig({ NODE_ENV }).ok).toBe(true)
+})
+
 test('Stripe wants its key and the secret of its signatures, and then production has its card processor', () => {
   const problems = (PAYMENTS_URL: string, env: Record<string, string> = {}) => {
     const result = readCloudConfig({ PAYMENTS_URL, ...env })

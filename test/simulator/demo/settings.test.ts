@@ -36,7 +36,12 @@ test('it is no production', () => {
     ok: false,
     problems: ['NODE_ENV: the demo is refused with production'],
   })
-  expect(readDemoSettings([], { NODE_ENV: 'test' })).toMatchObject({ ok: true })
+  expect(readDemoSettings([], { NODE_ENV: 'Production' })).toEqual({
+    ok: false,
+    problems: ['NODE_ENV: must be development or test'],
+  })
+  for (const NODE_ENV of ['', 'development', 'test'])
+    expect(readDemoSettings([], { NODE_ENV })).toMatchObject({ ok: true })
 })
 
 test('help names every setting', () => {
