@@ -144,9 +144,10 @@ async function main(): Promise<void> {
     mediaSecret: config.MEDIA_SECRET ?? keptMediaSecret(config.DATA_DIR, random),
     remote: createRemote({
       readKey: () => readClientKey(managementKeyOf(config)).privateKey,
-      exec: (request) => sshExec(request, clock),
+      exec: (request) => sshExec(request, clock, log),
       connectMs: config.rules.managementConnectMs,
       commandMs: config.rules.managementCommandMs,
+      log,
     }),
     senders: attempt(() => createSenders(config, log)),
     facts: {

@@ -1,11 +1,12 @@
 import { exitCodeOf, ManagementAnswer } from '../../protocol/management/answer.ts'
 import { formatCommand, type ManagementCommand } from '../../protocol/management/command.ts'
+import type { Log } from '../../protocol/model/log.ts'
 import type { ManagementAddress } from './addresses.ts'
 import type { ExecFailure, ExecOutcome, ExecRequest } from './ssh-exec.ts'
 
 export type RemoteOutcome =
   | { kind: 'answered'; answer: ManagementAnswer }
-  /** `isSent`: it may have been carried out nevertheless. */
+  /** `isSent`: it may have been carried out nevertheless. `error` is shown to whoever asked: nothing of the inside is in it. */
   | { kind: 'failed'; failure: ExecFailure | 'command_failed'; error: string; isSent: boolean }
 
 /** Has a hub's management service carry out a command. */
@@ -17,20 +18,22 @@ export interface RemoteOptions {
   exec: (request: ExecRequest) => Promise<ExecOutcome>
   connectMs: number
   commandMs: number
+  log: Log
 }
 
 export const createRemote =
-  ({ readKey, exec, connectMs, commandMs }: RemoteOptions): Remote =>
+  ({ readKey, exec, connectMs, commandMs, log }: RemoteOptions): Remote =>
   async (address, command) => {
     let privateKey: string
     try {
       privateKey = readKey()
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error)
+      // Where it is kept is the operator's business: whoever asked is told no more than that.
+      log.error({ err: error }, 'the key for management services cannot be read')
       return {
         kind: 'failed',
         failure: 'authentication_error',
-        error: `the cloud has no key for management services: ${why}`,
+        error: 'the cloud has no key for management services',
         isSent: false,
       }
     }

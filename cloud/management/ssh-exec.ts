@@ -2,6 +2,7 @@ import ssh2 from 'ssh2'
 import { sshAlgorithms } from '../../protocol/management/algorithms.ts'
 import { MANAGEMENT_USER } from '../../protocol/management/command.ts'
 import { fingerprintOf } from '../../protocol/management/fingerprint.ts'
+import { silentLog, type Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { ManagementAddress } from './addresses.ts'
 
@@ -41,8 +42,11 @@ const algorithms: ssh2.Algorithms = {
   ],
 }
 
+/** Without the message, which may name addresses. */
+const reasonOf = ({ code, level }: { code?: string; level?: string }): string => code ?? level ?? 'unknown'
+
 /** Runs one command over SSH, at a host whose key is the pinned one or not at all. Never rejects. */
-export function sshExec(request: ExecRequest, clock: Clock): Promise<ExecOutcome> {
+export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog): Promise<ExecOutcome> {
   const { address, connectMs, commandMs } = request
   const client = new ssh2.Client()
   return new Promise((resolve) => {
@@ -65,7 +69,7 @@ export function sshExec(request: ExecRequest, clock: Clock): Promise<ExecOutcome
       if (isStranger) fail('authentication_error', 'the host key is not the one that is pinned for this hub')
       else if (error.level === 'client-authentication')
         fail('authentication_error', 'the management service does not let the cloud’s key in')
-      else fail('connection_error', `the connection failed: ${error.code ?? error.message}`)
+      else fail('connection_error', `the connection failed: ${reasonOf(error)}`)
     })
     client.on('close', () => fail('connection_error', 'the management service closed the connection'))
     client.on('ready', () => {
@@ -73,7 +77,7 @@ export function sshExec(request: ExecRequest, clock: Clock): Promise<ExecOutcome
       cancel = clock.after(commandMs, () => fail('timeout', `no answer within ${commandMs} ms`))
       isSent = true
       client.exec(request.command, (error, channel) => {
-        if (error) return fail('connection_error', `the command was not taken: ${error.message}`)
+        if (error) return fail('connection_error', 'the command was not taken')
         read(channel)
       })
     })
@@ -105,7 +109,8 @@ export function sshExec(request: ExecRequest, clock: Clock): Promise<ExecOutcome
         algorithms,
       })
     } catch (error) {
-      fail('authentication_error', `the cloud’s key cannot be used: ${String(error)}`)
+      log.error({ err: error }, 'the key for management services cannot be used')
+      fail('authentication_error', 'the cloud’s key cannot be used')
     }
   })
 }

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createRemote } from '../../../cloud/management/remote.ts'
 import { sshExec, type ExecRequest } from '../../../cloud/management/ssh-exec.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { answered, openRig, type RigOptions, type SshRig } from '../../edge/management/ssh-rig.ts'
 
@@ -30,6 +31,14 @@ const run = (given: Partial<ExecRequest> = {}) =>
     clock,
   )
 const failed = (failure: string, isSent: boolean) => ({ kind: 'failed', failure, isSent })
+
+test('a host that cannot be reached is not named', async () => {
+  const gone = { host: '127.0.0.1', port: 1, hostKey: rig.hostKey }
+  expect(await run({ address: gone })).toEqual({
+    ...failed('connection_error', false),
+    error: 'the connection failed: ECONNREFUSED',
+  })
+})
 
 test('a command is run, and its exit status and words are told', async () => {
   expect(await run()).toEqual({
@@ -133,12 +142,14 @@ describe('sent, and nobody knows what became of it', () => {
 })
 
 describe('what the cloud makes of it', () => {
+  const logged: object[] = []
   const remote = (readKey: () => string) =>
     createRemote({
       readKey,
       exec: (request) => sshExec(request, clock),
       connectMs: 5000,
       commandMs: 5000,
+      log: { ...silentLog, error: (fields) => void logged.push(fields) },
     })
   const address = () => ({ host: '127.0.0.1', port: rig.port, hostKey: rig.hostKey })
 
@@ -174,13 +185,16 @@ describe('what the cloud makes of it', () => {
     )
   })
 
-  test('without a key nothing is tried', async () => {
+  test('without a key nothing is tried; where it should be is told to the operator alone', async () => {
+    const error = new Error("ENOENT: no such file or directory, open '/srv/larder/management-key'")
     const missing = () => {
-      throw new Error('ENOENT')
+      throw error
     }
-    expect(await remote(missing)(address(), { name: 'status' })).toMatchObject(
-      failed('authentication_error', false),
-    )
+    expect(await remote(missing)(address(), { name: 'status' })).toEqual({
+      ...failed('authentication_error', false),
+      error: 'the cloud has no key for management services',
+    })
+    expect(logged).toEqual([{ err: error }])
     expect(rig.logged).toEqual([])
   })
 })
