@@ -5,6 +5,7 @@ import { releaseRedemptions } from '../deals/redemptions.ts'
 import { earnPoints } from '../loyalty/points-ledger.ts'
 import { refundRest, refundUndelivered } from '../payments/automatic-refunds.ts'
 import type { RefundRow } from '../payments/payment-status.ts'
+import type { NewRefund } from '../payments/refund-rows.ts'
 import { ApplyError } from '../store/apply-error.ts'
 import type { Tx } from '../store/database.ts'
 import { measurePace } from './hub-pace.ts'
@@ -85,7 +86,7 @@ export async function cancelOrder(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
-  by: { actor?: string; isInHand?: boolean } = {},
+  by: Pick<NewRefund, 'actor' | 'isInHand' | 'requestKey'> = {},
 ): Promise<RefundRow | undefined> {
   const step = await moveOrder(tx, context, order, 'cancelled')
   if (step.kind !== 'moved') return undefined

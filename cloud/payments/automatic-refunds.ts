@@ -42,7 +42,7 @@ export async function refundRest(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
-  options: Pick<NewRefund, 'actor' | 'isInHand' | 'refusals'> = {},
+  options: Pick<NewRefund, 'actor' | 'isInHand' | 'refusals' | 'requestKey'> = {},
 ): Promise<RefundRow | undefined> {
   const payment = await paidPayment(tx, order.id)
   if (!payment) return undefined

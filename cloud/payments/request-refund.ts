@@ -70,7 +70,7 @@ async function recordRefund(
   if (known) return known.id
   const payment = await requirePayment(tx, order)
   const left = await refundable(tx, order, payment)
-  const inDoubt = await findInDoubt(tx, order, payment, left, plan)
+  const inDoubt = await findInDoubt(tx, order, payment, left, request, plan)
   if (inDoubt) return inDoubt.id
   const planned = await plan.share(tx, order, left)
   const { actor, requestKey = null } = request
@@ -110,6 +110,7 @@ async function findInDoubt(
   order: OrderRow,
   payment: PaymentRow,
   left: Share,
+  { actor }: RefundRequest,
   plan: RefundPlan,
 ): Promise<RefundRow | undefined> {
   const inDoubt = await tx.q
@@ -117,7 +118,10 @@ async function findInDoubt(
     .selectAll()
     .where('payment_id', '=', payment.id)
     .where('status', '=', 'pending')
-    .where('reason', '=', 'customer')
+    // One of all may have come with the order's cancellation, which the same owner has asked for.
+    .where((eb) =>
+      eb.or([eb('reason', '=', 'customer'), eb('reason', '=', 'cancelled').and('actor', '=', actor)]),
+    )
     .where('attempts', '>', 0)
     .orderBy('id', 'desc')
     .execute()
@@ -145,7 +149,8 @@ async function cancelFirst(
       return claimCancellation(tx, context, locked, request)
     if (locked.processing_status !== OrderStatus.QUEUED) return null
     // The owner's word ends it, whether or not the hub could be asked.
-    const refund = await cancelOrder(tx, context, locked, { actor: request.actor, isInHand: true })
+    const { actor, requestKey = null } = request
+    const refund = await cancelOrder(tx, context, locked, { actor, requestKey, isInHand: true })
     // One that has it already is told not to begin; should it have begun, nobody can open the bin.
     if (cancellation !== 'cancelled')
       await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.id })
@@ -158,11 +163,11 @@ async function claimCancellation(
   tx: Tx,
   context: CommerceServices['context'],
   order: OrderRow,
-  { actor }: RefundRequest,
+  { actor, requestKey = null }: RefundRequest,
 ): Promise<number | null> {
   const refund = await tx.q
     .updateTable('refunds')
-    .set({ actor })
+    .set({ actor, request_key: requestKey })
     .where('order_id', '=', order.id)
     .where('reason', '=', 'cancelled')
     .where('actor', '=', SERVICE)

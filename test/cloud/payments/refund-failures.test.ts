@@ -94,6 +94,36 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(await shop.refunds(id)).toHaveLength(1)
   })
 
+  test.for(['key 1', undefined])(
+    'does not answer one of all of a queued order, it goes on when asked for again: %s',
+    async (key) => {
+      const { shop, trouble } = await troubled(open, down)
+      const { id } = await shop.paidOrder({ 1: 2 })
+      await expect(refund(shop, id, undefined, key)).rejects.toMatchObject({ code: 'processor_unavailable' })
+      expect(await shop.refunds(id)).toMatchObject([{ reason: 'cancelled', status: 'pending' }])
+      await expect(refund(shop, id, undefined, key)).rejects.toMatchObject({ code: 'processor_unavailable' })
+      trouble.behaviour = undefined
+      expect(await refund(shop, id, undefined, key)).toBe('refunded')
+      expect([await returned(shop), (await shop.refunds(id)).length]).toEqual([541, 1])
+      // Under its key it is answered as it was; another request comes too late.
+      await expect(refund(shop, id, undefined, 'another')).rejects.toMatchObject({ code: 'already_refunded' })
+      if (key !== undefined) expect(await refund(shop, id, undefined, key)).toBe('refunded')
+    },
+  )
+
+  test('does not answer one of all of a queued order, the same request is told what the sweep made of it', async () => {
+    const { shop, trouble } = await troubled(open, down)
+    const { id } = await shop.paidOrder({ 1: 2 })
+    await expect(refund(shop, id, undefined, 'key 1')).rejects.toMatchObject({
+      code: 'processor_unavailable',
+    })
+    trouble.behaviour = undefined
+    shop.clock.advance(31_000)
+    await shop.commerce.sweep()
+    expect(await refund(shop, id, undefined, 'key 1')).toBe('refunded')
+    expect([await returned(shop), (await shop.refunds(id)).length]).toEqual([541, 1])
+  })
+
   test('answers a request that then dies with its process, the same request finds its refund', async () => {
     const { shop, begun } = await troubled(open, undefined)
     const id = await begun()
