@@ -28,7 +28,7 @@ export interface PairedOptions {
 export interface Measured {
   perSecond: number[]
   p50: number[]
-  /** Of the server, per request, in milliseconds. */
+  /** Of the server, per request with all that follows it, in milliseconds. */
   processor: number[]
 }
 
@@ -50,10 +50,10 @@ export async function inTurns(
         const one = contestants[index]!
         const before = processorMs(one.pid)
         const { elapsedMs, times } = await ask(client, one, options.requests, options)
-        measured[index]!.processor.push((processorMs(one.pid) - before) / options.requests)
         measured[index]!.perSecond.push((options.requests / elapsedMs) * 1000)
         measured[index]!.p50.push(quantile(times, 0.5))
         await one.rest?.()
+        measured[index]!.processor.push((processorMs(one.pid) - before) / options.requests)
       }
   } finally {
     await dismiss(client)

@@ -91,7 +91,7 @@ export async function benchShop(options: ShopBench): Promise<Section> {
       ],
       notes: [
         'HTTP over loopback from a process of its own; Larder: identity or address, limit, validation, deals, availability',
-        'paying is three durable commits on either side; the processor’s later event to the webhook is waited for between the blocks',
+        'paying is three durable commits on either side; the processor’s later event to the webhook comes between the blocks, and is within Larder’s processor time',
       ],
     }
   } finally {

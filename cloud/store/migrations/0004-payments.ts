@@ -28,7 +28,7 @@ export const payments: CloudMigration = {
     // An order is paid once (I3): whatever else arrives is late and goes back.
     `create unique index payments_one_live on payments (order_id)
       where is_late = 0 and status in ('pending', 'requires_action', 'authorized', 'completed')`,
-    `create unique index payments_by_processor_ref on payments (processor, processor_ref)
+    `create unique index payments_by_processor_ref on payments (processor_ref, processor)
       where processor_ref is not null`,
     `create index payments_under_way on payments (status, updated_at)
       where status in ('pending', 'requires_action', 'authorized')`,

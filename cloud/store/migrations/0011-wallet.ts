@@ -33,7 +33,7 @@ export const wallet: CloudMigration = {
     `create index wallet_transactions_by_user on wallet_transactions (user_id, id)`,
     `create index wallet_transactions_pending on wallet_transactions (user_id) where status = 'pending'`,
     `create index wallet_deposits_under_way on wallet_transactions (updated_at) where status = 'pending'`,
-    `create unique index wallet_deposits_by_processor_ref on wallet_transactions (processor, processor_ref)
+    `create unique index wallet_deposits_by_processor_ref on wallet_transactions (processor_ref, processor)
       where processor_ref is not null`,
     `create index wallet_deposits_by_request on wallet_transactions (user_id, request_key)
       where request_key is not null`,
