@@ -10,10 +10,8 @@ onEachDatabase('JSON that a database writes', (open) => {
   test('says what JavaScript would of any text, number, boolean, nothing and instant', async () => {
     const { kysely: q } = await open()
     const json = jsonOf(q)
-    // PostgreSQL stores no NUL, and neither database half a surrogate pair.
-    const text = fc
-      .string({ unit: 'binary' })
-      .filter((value) => !value.includes('\0') && value.isWellFormed())
+    // PostgreSQL stores no NUL.
+    const text = fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0'))
     const at = fc.integer({ min: 0, max: Date.parse('2100-01-01') })
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(text, fc.integer(), at), { maxLength: 5 }), async (rows) => {
