@@ -163,8 +163,9 @@ async function claimCancellation(
   tx: Tx,
   context: CommerceServices['context'],
   order: OrderRow,
-  { actor, requestKey = null }: RefundRequest,
+  request: RefundRequest,
 ): Promise<number | null> {
+  const { actor, requestKey = null } = request
   const refund = await tx.q
     .updateTable('refunds')
     .set({ actor, request_key: requestKey })
