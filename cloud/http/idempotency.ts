@@ -1,12 +1,17 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { everyInBackground } from '../background.ts'
 import type { CloudContext } from '../context.ts'
 import { ApiError } from './api-error.ts'
 
 /** How long a key names its request (contract §3). */
 export const KEEP_MS = 24 * 3_600_000
-/** A first request that has not answered by then has died with its process; a repetition takes its place. */
+/**
+ * So long a request has its key before it has to renew it, which it does however long it takes. One that has not, has died
+ * with its process; a repetition takes its place.
+ */
 const LOCK_MS = 60_000
+const RENEW_MS = LOCK_MS / 4
 const MAX_LENGTH = 255
 
 /** An answer as it is stored and sent. */
@@ -60,23 +65,27 @@ export function idempotencyKeyOf(header: string | undefined): string | undefined
  * request may then be made again with the same key.
  */
 export async function idempotently(
-  context: Pick<CloudContext, 'db' | 'runtime'>,
+  context: Pick<CloudContext, 'db' | 'runtime' | 'log'>,
   request: KeyedRequest,
   work: () => Promise<Answer>,
 ): Promise<Answer> {
   const q = context.db.kysely
   const { clock } = context.runtime
+  let lockedUntil = 0
   const replay = await claim()
   if (replay) return { ...replay, headers: { ...replay.headers, 'Idempotent-Replayed': 'true' } }
 
   const mine = () =>
     q.deleteFrom('idempotency_keys').where('credential', '=', request.caller).where('key', '=', request.key)
+  const endRenewal = everyInBackground(context, RENEW_MS, 'renewal of an idempotency key', renew)
   let answer: Answer
   try {
     answer = await work()
   } catch (error) {
     await mine().execute()
     throw error
+  } finally {
+    endRenewal()
   }
   if (answer.status >= 500) await mine().execute()
   else
@@ -88,14 +97,29 @@ export async function idempotently(
       .execute()
   return answer
 
+  /** Not a key that another one has taken meanwhile. */
+  async function renew(): Promise<void> {
+    const until = clock.now() + LOCK_MS
+    const { numUpdatedRows } = await q
+      .updateTable('idempotency_keys')
+      .set({ locked_until: until })
+      .where('credential', '=', request.caller)
+      .where('key', '=', request.key)
+      .where('status', 'is', null)
+      .where('locked_until', '=', lockedUntil)
+      .executeTakeFirst()
+    if (numUpdatedRows === 1n) lockedUntil = until
+  }
+
   /** Takes the key for this request, or returns the answer that another one has left under it. */
   async function claim(): Promise<Answer | undefined> {
     const now = clock.now()
+    lockedUntil = now + LOCK_MS
     const row = {
       credential: request.caller,
       key: request.key,
       fingerprint: request.fingerprint,
-      locked_until: now + LOCK_MS,
+      locked_until: lockedUntil,
       created_at: now,
     }
     return context.db.transact(async (tx) => {
@@ -133,7 +157,7 @@ export async function idempotently(
       if (first.locked_until > now) throw new ApiError('idempotency_key_in_use')
       await q
         .updateTable('idempotency_keys')
-        .set({ locked_until: now + LOCK_MS })
+        .set({ locked_until: lockedUntil })
         .where('credential', '=', request.caller)
         .where('key', '=', request.key)
         .execute()

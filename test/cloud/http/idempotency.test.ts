@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { ApiError } from '../../../cloud/http/api-error.ts'
-import { purgeIdempotencyKeys } from '../../../cloud/http/idempotency.ts'
+import { idempotently, purgeIdempotencyKeys } from '../../../cloud/http/idempotency.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { virtualRuntime } from '../../support/virtual-clock.ts'
 import { errorOf, testApp, type CallOptions } from '../support/app.ts'
 import { onEachDatabase } from '../support/database.ts'
 
@@ -120,6 +122,39 @@ onEachDatabase('Idempotency-Key', (open) => {
     runtime.advance(24 * HOUR)
     await purgeIdempotencyKeys(context)
     expect(await context.db.kysely.selectFrom('idempotency_keys').selectAll().execute()).toEqual([])
+  })
+
+  test('a request keeps its key however long it takes, unless another one has taken it', async () => {
+    const { clock } = virtualRuntime()
+    const db = await open()
+    const parts = { db, runtime: { ...virtualRuntime(), clock }, log: silentLog }
+    const request = { caller: 'key:1', key: 'a', fingerprint: 'f' }
+    const answer = { status: 200, headers: {}, body: 'first' }
+    const row = () =>
+      db.kysely.selectFrom('idempotency_keys').select('locked_until').executeTakeFirstOrThrow()
+    const ask = () => idempotently(parts, request, () => Promise.resolve({ ...answer, body: 'second' }))
+    let finish = (_: typeof answer): void => {}
+    const end = new Promise<typeof answer>((resolve) => (finish = resolve))
+    const first = idempotently(parts, request, () => end)
+    const begun = clock.now()
+    await expect.poll(() => row().catch(() => null)).toEqual({ locked_until: begun + 60_000 })
+    for (let seconds = 15; seconds <= 300; seconds += 15) {
+      clock.advance(15_000)
+      await expect.poll(row).toEqual({ locked_until: begun + 60_000 + seconds * 1000 })
+      await expect(ask()).rejects.toMatchObject({ code: 'idempotency_key_in_use' })
+    }
+    const taken = { locked_until: clock.now() + 7 }
+    await db.kysely.updateTable('idempotency_keys').set(taken).execute()
+    clock.advance(15_000)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(await row()).toEqual(taken)
+    finish(answer)
+    expect((await first).body).toBe('first')
+    expect(await ask()).toMatchObject({ body: 'first' })
+    // Nothing is renewed any more.
+    const after = await row()
+    clock.advance(60_000)
+    expect(await row()).toEqual(after)
   })
 
   test('a key has 1 to 255 characters', async () => {
