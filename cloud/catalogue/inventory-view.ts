@@ -35,7 +35,7 @@ export const listedProduct = (row: ProductRow): InventoryProduct => ({
 
 const inventoryOfHub = statement((q, { hubId }: { hubId: number }) => {
   const json = jsonOf(q)
-  const { ref } = sql
+  const ref = (name: string) => sql.ref(name)
   const product = json.object({
     id: ref('products.id'),
     name: ref('products.name'),

@@ -22,7 +22,7 @@ type Item = Record<keyof OwnerOrder['order_items'][number], Expression<unknown>>
 /** Orders with their items as JSON (O §2), newest first, below an id. */
 function page(q: Queries, { hubId, below, limit }: { hubId: number; below: number; limit: number }) {
   const json = jsonOf(q)
-  const { ref } = sql
+  const ref = (name: string) => sql.ref(name)
   const item = json.object({
     productUPC: ref('i.upc'),
     name: ref('i.name'),

@@ -8,7 +8,7 @@ import type { AddressInfo, Server } from 'node:net'
  * commits as there are parties: the order frozen and the payment begun; the processor's own books; the payment done, the
  * order queued and its entry in the hub's outbox. No credentials, no limits, no deals, no checks.
  */
-const db = new BetterSqlite3(process.argv[2]!)
+const db = new BetterSqlite3(process.argv[2])
 db.pragma('journal_mode = WAL')
 db.pragma('synchronous = FULL')
 

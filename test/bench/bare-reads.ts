@@ -7,7 +7,7 @@ import type { AddressInfo, Server } from 'node:net'
  * The bare counterpart of reading: Hono, and a prepared statement for each question, over the file that is named. No
  * credentials, no limits, no checks; the same answers.
  */
-const database = new BetterSqlite3(process.argv[2]!)
+const database = new BetterSqlite3(process.argv[2])
 database.pragma('journal_mode = WAL')
 
 const inventory = database.prepare(`
@@ -68,9 +68,9 @@ function orderPage(lines: readonly Line[]) {
     let known = byId.get(id)
     if (!known) {
       known = { id, ...order, created_at: new Date(line.created_at).toISOString(), order_items: [] } as never
-      byId.set(id, known!)
+      byId.set(id, known)
     }
-    known!.order_items.push({
+    known.order_items.push({
       productUPC,
       name,
       qty,

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { discountedPrice, discountedPriceSql } from '../../../cloud/catalogue/price.ts'
