@@ -1,6 +1,7 @@
 import { sql, type RawBuilder } from 'kysely'
 import { sleep } from '../protocol/model/runtime.ts'
 import type { CloudContext } from './context.ts'
+import { LAST_ACTIVE } from './orders/order-rows.ts'
 import type { Queries } from './store/database.ts'
 import type { Tables } from './store/schema.ts'
 
@@ -40,6 +41,22 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`received_at < ${before}`,
   },
   { table: 'sandbox_events', key: ['id'], kept: records, isOver: (before) => sql`delivered_at < ${before}` },
+  {
+    // Announcements that no order has taken up.
+    table: 'deal_redemptions',
+    key: ['id'],
+    kept: records,
+    isOver: (before) => sql`expires_at < ${before} and order_id is null and status <> 'completed'`,
+  },
+  {
+    // Those of an order that is under way say that its customer has been told (`order-notices.ts`).
+    table: 'notifications',
+    key: ['id'],
+    kept: records,
+    isOver: (before) => sql`updated_at < ${before} and state in ('sent', 'failed') and not exists (
+      select 1 from orders where orders.id = notifications.order_id
+        and orders.processing_status <= ${LAST_ACTIVE})`,
+  },
   {
     // The last word of each alarm says whether it is raised.
     table: 'alarms',

@@ -111,7 +111,7 @@ export const ruleSettings = {
   },
   RECORDS_KEPT_DAYS: days(
     defaultSettings.recordsKeptMs,
-    "Telemetry, finished commands and the processor's events are deleted after this.",
+    "Telemetry, finished commands, the processor's events, notices to customers, and redemptions that were announced and never taken up are deleted after this.",
   ),
   INCIDENTS_KEPT_DAYS: days(
     defaultSettings.incidentsKeptMs,

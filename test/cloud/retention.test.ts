@@ -6,6 +6,8 @@ import { defaultSettings } from '../../cloud/settings.ts'
 import type { CloudDatabase } from '../../cloud/store/database.ts'
 import { stillRuntime } from './support/clock.ts'
 import { onEachDatabase } from './support/database.ts'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { openShop } from './support/shop.ts'
 import { seedHub } from './gateway/support/seed-hub.ts'
 
 const DAY = 24 * 3_600_000
@@ -156,5 +158,103 @@ onEachDatabase('what has been kept for its time', (open) => {
     await db.kysely.insertInto('audit_log').values(audit).execute()
     expect(await sweep()).toEqual({ processor_events: 1, sandbox_events: 1 })
     expect(await db.kysely.selectFrom('audit_log').select('id').execute()).toHaveLength(1)
+  })
+})
+
+onEachDatabase('what customers and integrators were told', (open) => {
+  test('announcements that no order took up go; whatever an order took, or binds still, stays', async () => {
+    const shop = await openShop(await open())
+    const { kysely: q } = shop.context.db
+    const { id: orderId, user_id: userId } = await shop.paidOrder({ 1: 1 })
+    const now = shop.clock.now()
+    const { id: dealId } = await q
+      .insertInto('deals')
+      .values({
+        hub_id: 1,
+        name: 'Deal',
+        description: null,
+        display_text: null,
+        image_key: null,
+        priority: 0,
+        is_active: 1,
+        start_day: null,
+        end_day: null,
+        created_at: now,
+        updated_at: now,
+        deleted_at: null,
+      })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    const announced = (
+      order_id: number | null,
+      status: 'pending' | 'completed' | 'released',
+      at: number,
+    ) => ({
+      deal_id: dealId,
+      order_id,
+      user_id: userId,
+      device_uuid: null,
+      discount_amount: 10,
+      status,
+      redeemed_at: at,
+      expires_at: at,
+    })
+    await q
+      .insertInto('deal_redemptions')
+      .values([
+        announced(null, 'pending', now - OLD),
+        announced(null, 'released', now - OLD),
+        announced(null, 'pending', now - DAY),
+        announced(null, 'released', now - DAY),
+        announced(orderId, 'completed', now - OLD),
+        announced(orderId, 'released', now - OLD),
+      ])
+      .execute()
+    expect(await sweepOldRows(shop.context)).toEqual({ deal_redemptions: 2 })
+    const left = await q.selectFrom('deal_redemptions').select(['status', 'order_id']).orderBy('id').execute()
+    expect(left.map(({ status, order_id }) => [status, order_id])).toEqual([
+      ['pending', null],
+      ['released', null],
+      ['completed', orderId],
+      ['released', orderId],
+    ])
+  })
+
+  test('notices go once they are sent or given up, and their order has ended', async () => {
+    const shop = await openShop(await open())
+    const { kysely: q } = shop.context.db
+    const ended = await shop.paidOrder({ 1: 1 })
+    const active = await shop.paidOrder({ 1: 1 })
+    await q
+      .updateTable('orders')
+      .set({ processing_status: OrderStatus.COMPLETED })
+      .where('id', '=', ended.id)
+      .execute()
+    const now = shop.clock.now()
+    const notice = (order: typeof ended, push_config_id: number, state: string, at: number) => ({
+      user_id: order.user_id,
+      order_id: order.id,
+      kind: 'order_unclaimed',
+      push_config_id,
+      state,
+      attempts: 1,
+      due_at: at,
+      error: null,
+      created_at: at,
+      updated_at: at,
+    })
+    await q
+      .insertInto('notifications')
+      .values([
+        notice(ended, 1, 'sent', now - OLD),
+        notice(ended, 2, 'failed', now - OLD),
+        notice(ended, 3, 'pending', now - OLD),
+        notice(ended, 4, 'sent', now - DAY),
+        notice(active, 1, 'sent', now - OLD),
+      ])
+      .execute()
+    expect(await sweepOldRows(shop.context)).toEqual({ notifications: 2 })
+    const left = await q.selectFrom('notifications').select('push_config_id').orderBy('id').execute()
+    expect(left.map(({ push_config_id }) => push_config_id)).toEqual([3, 4, 1])
   })
 })
