@@ -133,7 +133,7 @@ onEachDatabase('Idempotency-Key', (open) => {
     const row = () =>
       db.kysely.selectFrom('idempotency_keys').select('locked_until').executeTakeFirstOrThrow()
     const ask = () => idempotently(parts, request, () => Promise.resolve({ ...answer, body: 'second' }))
-    let finish = (_: typeof answer): void => {}
+    let finish: (value: typeof answer) => void = () => {}
     const end = new Promise<typeof answer>((resolve) => (finish = resolve))
     const first = idempotently(parts, request, () => end)
     const begun = clock.now()
