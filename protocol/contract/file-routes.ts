@@ -23,6 +23,6 @@ export const fileRoutes = defineRoutes({
     tag: 'Service',
     summary: 'An image or video, from its signed address',
     description:
-      'The address comes with the object that the file belongs to, and expires. Takes `Range` (one range), `If-Range` and `If-None-Match`.',
+      'The address comes with the object that the file belongs to, and expires. Takes `Range` (one range), `If-Range` and `If-None-Match`. Calls are not limited, and answers say nothing of a limit.',
   },
 })

@@ -52,6 +52,6 @@ export const rootRoutes = defineRoutes({
     tag: 'Payments',
     summary: "The card processor's events",
     description:
-      'Signed: header `Payment-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`, within 300 s; the header may as well be called `Stripe-Signature`. An event is applied once, by its id; a repeated one is answered as the first.',
+      'Signed: header `Payment-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`, within 300 s; the header may as well be called `Stripe-Signature`. An event is applied once, by its id; a repeated one is answered as the first. Calls are not limited, and answers say nothing of a limit.',
   },
 })

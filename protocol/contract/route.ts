@@ -86,7 +86,10 @@ export const rateClasses = {
   open: { requests: 360, by: 'address' },
   /** Unauthenticated look-ups that could be used to enumerate; by address. */
   lookup: { requests: 10, by: 'address' },
-  /** Signed calls of the card processor. */
+  /**
+   * Signed calls of the card processor, signed addresses of files, and the demo's issuer. Their answers carry no rate
+   * headers: these tell a caller how much of an allowance is left, and there is none that could run out.
+   */
   unlimited: { requests: Infinity, by: 'address' },
 } as const satisfies Record<string, { requests: number; by: 'credential' | 'address' }>
 export type RateClass = keyof typeof rateClasses
