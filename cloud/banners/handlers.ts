@@ -4,10 +4,11 @@ import type { CloudContext } from '../context.ts'
 import { ApiError } from '../http/api-error.ts'
 import type { Handlers } from '../http/handler.ts'
 import type { Media } from '../media/media.ts'
+import type { Tx } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
 
-/** As many as a hub's screen could ever show. */
-const MOST_LISTED = 500
+/** More than a hub's screen could ever show. */
+const MOST = 100
 
 /** O §4.7. */
 export function bannerHandlers(
@@ -29,7 +30,7 @@ export function bannerHandlers(
         .where('hub_id', '=', hub_id)
         .orderBy('order_by')
         .orderBy('id')
-        .limit(MOST_LISTED)
+        .limit(MOST)
         .execute()
       return rows.map(view)
     },
@@ -38,6 +39,7 @@ export function bannerHandlers(
       const { name, order_by } = form.fields
       const { key } = form.files[0]!
       const row = await db.transact(async (tx) => {
+        await requireRoom(tx, hub_id)
         await media.keep(tx, [key])
         return tx.q
           .insertInto('banners')
@@ -62,4 +64,19 @@ export function bannerHandlers(
       return { success: true, message: 'The banner has been removed.' }
     },
   }
+}
+
+/** Under the hub's lock, so that of several that come at once only as many get in as there is room for. */
+async function requireRoom(tx: Tx, hubId: number): Promise<void> {
+  await tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', hubId)).executeTakeFirst()
+  const { count } = await tx.q
+    .selectFrom('banners')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('hub_id', '=', hubId)
+    .executeTakeFirstOrThrow()
+  if (count < MOST) return
+  const msg = `A hub has at most ${MOST} banners: remove one first.`
+  throw new ApiError('validation_error', msg, undefined, [
+    { loc: ['query', 'hub_id'], msg, type: 'too_long', ctx: { max_length: MOST } },
+  ])
 }

@@ -50,7 +50,8 @@ export const ownerBannerRoutes = defineRoutes({
     form: bannerForm,
     response: Banner,
     summary: 'Add a banner',
-    description: 'The image is png, jpeg, webp or gif by its content, and has at most 5 MiB.',
+    description:
+      'The image is png, jpeg, webp or gif by its content, and has at most 5 MiB. A hub has at most 100 banners; one more is `validation_error`.',
     examples: { body: { name: 'Spring', order_by: 1 } },
   },
   'owner.banners.delete': {

@@ -55,6 +55,40 @@ onEachDatabase('banners', (open) => {
     expect(filesIn(folder)).toHaveLength(4)
   })
 
+  test('are at most a hundred at a hub, however many come at once; the image of one too many goes', async () => {
+    const { add, owner, call, context, folder } = await gallery(open)
+    const created_at = context.runtime.clock.now()
+    const rows = Array.from({ length: 98 }, (_, index) => ({
+      hub_id: 1,
+      name: `b${index}`,
+      order_by: index,
+      image_key: `banners/${index}.png`,
+      created_at,
+    }))
+    const media = rows.map(({ image_key: key }) => ({
+      key,
+      state: 'kept' as const,
+      mime_type: 'image/png',
+      size: 0,
+      sha256: '',
+      created_at,
+    }))
+    await context.db.kysely.insertInto('media').values(media).execute()
+    await context.db.kysely.insertInto('banners').values(rows).execute()
+    const answers = await Promise.all([1, 2, 3, 4].map((order) => add(banner('more', order))))
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 200, 422, 422])
+    const refused = errorOf(answers.find(({ status }) => status === 422)!)
+    expect([refused.error.code, refused.error.message]).toEqual([
+      'validation_error',
+      'A hub has at most 100 banners: remove one first.',
+    ])
+    expect(filesIn(folder)).toHaveLength(2)
+    const { json } = await call('GET', `${banners}?hub_id=1`, { key: owner })
+    expect(json).toHaveLength(100)
+    await call('DELETE', `${banners}/1?hub_id=1`, { key: owner })
+    expect((await add(banner('again', 1))).status).toBe(200)
+  })
+
   test('are each of one hub, and gone with their image when deleted', async () => {
     const { add, call, key, owner, folder, context } = await gallery(open)
     await add(banner('mine', 1))
