@@ -179,7 +179,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       running = false
       for (const cancel of cancels) cancel()
       await commands.stop()
-      for (const link of links.values()) link.stop()
+      await Promise.all([...links.values()].map((link) => link.end()))
       await peers.leave()
       connected = false
       cancelReconnect()

@@ -45,6 +45,7 @@ export class HubLink {
   readonly #pump: OutboxPump
   readonly #former: string[] = []
   #tail: Promise<unknown> = Promise.resolve()
+  #hasEnded = false
   /** Before this the lease is ours, on the wall clock as in the database. */
   #heldUntil = -Infinity
   /** Before this another process holds the hub, and asking again is of no use. */
@@ -135,6 +136,14 @@ export class HubLink {
     this.#pump.stop()
   }
 
+  /** Takes no more messages; resolves when what was under way has had its turn. */
+  async end(): Promise<void> {
+    this.#hasEnded = true
+    this.stop()
+    await this.#tail
+    this.stop()
+  }
+
   #take<S extends z.ZodType>(
     channel: LinkChannel,
     schema: S,
@@ -149,6 +158,7 @@ export class HubLink {
   }
 
   #turn(during: string, work: () => Promise<void>): void {
+    if (this.#hasEnded) return
     const turn = this.#tail.then(work)
     // The next turn begins whatever became of this one, whose error goes to `background`.
     this.#tail = turn.catch(() => {})
