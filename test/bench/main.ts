@@ -14,7 +14,7 @@ import { streamSection } from './stream-section.ts'
 const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics|reads|shop] [options]
 
 Measures Larder with its real programs, each figure beside its baseline from the same run, as least, middle and greatest
-value. It takes about eight minutes, and tells the truth on a machine that does nothing else.
+value. It takes about fifteen minutes, and tells the truth on a machine that does nothing else.
 
   --only PART         one part alone
   --rounds N          round-trip, analytics, reads, shop: how many rounds (default 10)
@@ -25,7 +25,9 @@ value. It takes about eight minutes, and tells the truth on a machine that does 
   --idle-seconds N    footprint: how long the idle hub is watched (default 120)
   --past-orders N     analytics, shop: orders of the larger hub (default 1000000)
   --requests N        reads, shop: requests of a kind in a round, to either side (default 1000)
-  --folder PATH       a folder on the disk to measure (default: the system's temporary one)`
+  --folder PATH       a folder on the disk to measure (default: the system's temporary one)
+
+BENCH_PROFILE=FOLDER  reads, shop: writes the cloud's processor profiles there (they slow it)`
 
 const parts = ['round-trip', 'stream', 'footprint', 'analytics', 'reads', 'shop'] as const
 type Part = (typeof parts)[number]

@@ -1,5 +1,8 @@
-import { beforeEach, expect, test } from 'vitest'
-import type { CloudDatabase } from '../../../cloud/store/database.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { openDatabase, type CloudDatabase } from '../../../cloud/store/database.ts'
 import { statement } from '../../../cloud/store/statement.ts'
 import { onEachDatabase } from '../support/database.ts'
 
@@ -45,4 +48,24 @@ onEachDatabase('statements that are compiled once', (open) => {
     await expect(failed).rejects.toThrow('undone')
     expect(await named(db.kysely, { name: 'four', from: 4 })).toEqual([])
   })
+})
+
+test('in a file, what is read outside a transaction is what is committed, at once and without waiting for it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-statement-'))
+  const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
+  onTestFinished(async () => {
+    await db.close()
+    rmSync(folder, { recursive: true })
+  })
+  await db.migrate()
+  const byName = statement((q, { name }: { name: string }) =>
+    q.selectFrom('owners').select('name').where('name', '=', name),
+  )
+  await db.transact(async (tx) => {
+    await tx.q.insertInto('owners').values({ name: 'One' }).execute()
+    expect(await byName(tx.q, { name: 'One' })).toEqual([{ name: 'One' }])
+    // The connection that writes is taken: this would wait for ever on it.
+    expect(await byName(db.kysely, { name: 'One' })).toEqual([])
+  })
+  expect(await byName(db.kysely, { name: 'One' })).toEqual([{ name: 'One' }])
 })
