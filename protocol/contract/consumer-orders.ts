@@ -88,7 +88,15 @@ export const consumerOrderRoutes = defineRoutes({
     path: '/users/{user_id}/orders/{order_id}',
     params: orderParams,
     response: z.object({ success: z.boolean(), order_id: Id, message: z.string() }),
-    errors: ['order_not_found', 'order_not_deletable', 'order_in_progress', 'hub_offline', 'hardware_error'],
+    errors: [
+      'order_not_found',
+      'order_not_deletable',
+      'order_in_progress',
+      'order_state_conflict',
+      'hub_offline',
+      'hardware_error',
+      'processor_unavailable',
+    ],
     summary: 'Delete an unpaid order; cancel and refund one that the hub has not begun',
   },
   'consumer.orders.set_item': {

@@ -5,6 +5,7 @@ import { expireIdleOrders } from '../../../cloud/orders/expire-orders.ts'
 import { orderHistory } from '../../../cloud/orders/history.ts'
 import { readOrder } from '../../../cloud/orders/order-view.ts'
 import { deleteOrder } from '../../../cloud/orders/delete-order.ts'
+import { ProcessorUnavailable } from '../../../cloud/payments/processor.ts'
 import { pay } from '../../../cloud/payments/pay.ts'
 import { onEachDatabase } from '../support/database.ts'
 import { healthy, openShop, type Shop } from '../support/shop.ts'
@@ -197,6 +198,26 @@ onEachDatabase('deleting an order', (open) => {
       payment_status: 'canceled',
     })
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+  })
+
+  test('leaves an order as it is whose payment the processor does not end, or does not answer for', async () => {
+    let isAway = false
+    const shop = await openShop(await open(), {
+      wrapProcessor: (real) => ({
+        ...real,
+        cancelIntent: async (ref) => {
+          if (isAway) throw new ProcessorUnavailable('nobody answers')
+          return { ...(await real.readIntent(ref)), status: 'processing' }
+        },
+      }),
+    })
+    const userId = await shop.customer()
+    const cart = await shop.cart(userId, { 1: 1 })
+    await pay(shop.services, { userId, orderId: cart.id, method: 'pm_card_authenticationRequired' })
+    await expect(drop(shop, cart)).rejects.toMatchObject({ code: 'order_state_conflict' })
+    isAway = true
+    await expect(drop(shop, cart)).rejects.toMatchObject({ code: 'processor_unavailable' })
+    expect((await shop.order(cart.id)).processing_status).toBe(S.PENDING_PAYMENT)
   })
 
   test('asks the hub first where the order is paid, and refunds it when the hub agrees', async () => {

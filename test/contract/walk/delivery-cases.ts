@@ -27,7 +27,11 @@ export const deliveryCases = {
         return call
       },
     },
-    elsewhere: { hardware_error: 'test/cloud/orders/cart.test.ts' },
+    elsewhere: {
+      hardware_error: 'test/cloud/orders/cart.test.ts',
+      order_state_conflict: 'test/cloud/orders/cart.test.ts',
+      processor_unavailable: 'test/cloud/orders/cart.test.ts',
+    },
   },
   'consumer.orders.open_delivery': {
     async success(world) {
