@@ -186,7 +186,7 @@ export function createCloud(options: CloudOptions): Cloud {
     },
     async stop() {
       for (const cancel of background.splice(0)) cancel()
-      commerce.stop()
+      await commerce.stop()
       await worker?.stop()
       await gateway.stop()
     },

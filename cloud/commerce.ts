@@ -12,7 +12,7 @@ import { recoverDeposits } from './wallet/recover-deposits.ts'
 /** The rules that run by themselves (contract §5): once at the start, then again and again. */
 export interface Commerce {
   start(): void
-  stop(): void
+  stop(): Promise<void>
   /** One round of every rule of orders and payments, in order. */
   sweep(): Promise<void>
   tasks: TaskRunner
@@ -60,9 +60,9 @@ export function createCommerce(services: MoneyServices, processId: string): Comm
       background(context, 'payments', recover)
       tasks.start()
     },
-    stop() {
+    async stop() {
       for (const cancel of running.splice(0)) cancel()
-      tasks.stop()
+      await tasks.stop()
     },
     sweep,
     tasks,

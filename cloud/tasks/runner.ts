@@ -20,7 +20,8 @@ const KEEP_RUNS_MS = 7 * 24 * 3_600_000
 export interface TaskRunner {
   /** Runs each task when it is due, in this process or another one. */
   start(): void
-  stop(): void
+  /** Begins no more; resolves when what is under way has ended. */
+  stop(): Promise<void>
   /** Runs a task now, or tells of the run that is under way. `ended` is its end, where it is this process's. */
   trigger(task: TaskName): Promise<{ run: TaskRun; ended: Promise<TaskRun> }>
 }
@@ -29,6 +30,8 @@ export function createTaskRunner(context: CloudContext, processId: string, tasks
   const { db, runtime, log } = context
   const { clock } = runtime
   let cancels: Cancel[] = []
+  let isStopped = false
+  let underWay: Promise<void> = Promise.resolve()
 
   async function trigger(task: TaskName): ReturnType<TaskRunner['trigger']> {
     await registerTasks(context)
@@ -54,13 +57,21 @@ export function createTaskRunner(context: CloudContext, processId: string, tasks
     }
   }
 
-  async function look(): Promise<void> {
-    for (const task of await dueTasks(db.kysely, clock.now()))
+  async function lookOnce(): Promise<void> {
+    for (const task of await dueTasks(db.kysely, clock.now())) {
+      if (isStopped) return
       await isolated(context, `task ${task}`, async () => (await trigger(task)).ended)
+    }
+  }
+
+  function look(): Promise<void> {
+    underWay = lookOnce()
+    return underWay
   }
 
   return {
     start() {
+      isStopped = false
       cancels = [
         everyInBackground(context, LOOK_MS, 'background tasks', look),
         everyInBackground(context, KEEP_RUNS_MS / 7, 'old runs of tasks', () =>
@@ -72,8 +83,11 @@ export function createTaskRunner(context: CloudContext, processId: string, tasks
         await look()
       })
     },
-    stop() {
+    async stop() {
+      isStopped = true
       for (const cancel of cancels.splice(0)) cancel()
+      // Whatever became of it was told already.
+      await underWay.catch(() => {})
     },
     trigger,
   }
