@@ -1,6 +1,6 @@
-import { isZone } from './zone.ts'
+import { zoneFormats } from './zone-formats.ts'
 
-const formats = new Map<string, Intl.DateTimeFormat>()
+const formatOf = zoneFormats({ hourCycle: 'h23', hour: '2-digit', minute: '2-digit' })
 
 /** Minutes since midnight, as a clock on the wall shows them in a zone at an instant. An unknown zone is UTC. */
 export function minuteOfDay(zone: string, at: number): number {
@@ -10,18 +10,4 @@ export function minuteOfDay(zone: string, at: number): number {
     if (type === 'minute') minute += Number(value)
   }
   return minute
-}
-
-function formatOf(zone: string): Intl.DateTimeFormat {
-  const known = formats.get(zone)
-  if (known) return known
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone: isZone(zone) ? zone : 'UTC',
-    numberingSystem: 'latn',
-    hourCycle: 'h23',
-    hour: '2-digit',
-    minute: '2-digit',
-  })
-  formats.set(zone, format)
-  return format
 }

@@ -1,23 +1,11 @@
 import type { Day } from './days.ts'
+import { zoneFormats } from './zone-formats.ts'
 
 const MINUTE_MS = 60_000
 /** No zone's midnight is further from that of UTC. */
 const REACH = 15 * 60
 
-const formats = new Map<string, Intl.DateTimeFormat>()
-
-/**
- * Whether this machine knows a time zone by that name. What an operator typed wrong must not stop the money: such a hub's
- * days are those of UTC (`formatOf`).
- */
-export function isZone(name: string): boolean {
-  try {
-    return Boolean(new Intl.DateTimeFormat('en-US', { timeZone: name }))
-  } catch (error) {
-    if (error instanceof RangeError) return false
-    throw error
-  }
-}
+const formatOf = zoneFormats({ calendar: 'gregory', year: 'numeric', month: '2-digit', day: '2-digit' })
 
 /** The day that a calendar on the wall shows in a zone at an instant (milliseconds since the Unix epoch). */
 export function localDay(zone: string, at: number): Day {
@@ -42,19 +30,4 @@ export function startOfDay(zone: string, day: Day): number {
     else before = middle
   }
   return minute(from)
-}
-
-function formatOf(zone: string): Intl.DateTimeFormat {
-  const known = formats.get(zone)
-  if (known) return known
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone: isZone(zone) ? zone : 'UTC',
-    calendar: 'gregory',
-    numberingSystem: 'latn',
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-  })
-  formats.set(zone, format)
-  return format
 }

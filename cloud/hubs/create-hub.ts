@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { isZone } from '../calendar/zone.ts'
+import { isZone } from '../calendar/zone-formats.ts'
 import { digestOf } from '../credentials/api-key.ts'
 import type { Tx } from '../store/database.ts'
 

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addDays } from '../../../cloud/calendar/days.ts'
-import { isZone, localDay, startOfDay } from '../../../cloud/calendar/zone.ts'
+import { localDay, startOfDay } from '../../../cloud/calendar/zone.ts'
+import { isZone } from '../../../cloud/calendar/zone-formats.ts'
 
 const HOUR = 3_600_000
 /** Zones that change their clocks by an hour, by half an hour, at midnight, not at all, or left out a day. */
