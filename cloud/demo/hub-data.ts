@@ -3,6 +3,7 @@ import { digestOf } from '../credentials/api-key.ts'
 import { upcCheckDigit } from '../../protocol/model/upc.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { openHub } from '../hubs/create-hub.ts'
 import type { Tx } from '../store/database.ts'
 import { demoProducts, type DemoProduct } from './assortment.ts'
 import type { DemoChance } from './chance.ts'
@@ -132,11 +133,8 @@ async function insertHubRow(tx: Tx, { hub, mqttPassword }: SeededHub, now: numbe
       longitude: hub.longitude,
       latitude: hub.latitude,
       timezone: hub.timezone,
-      hub_status: 'active',
+      ...openHub,
       mqtt_password_digest: digestOf(mqttPassword),
-      accepting_orders: 1,
-      disabled_bins: '[]',
-      disabled_fridges: '[]',
       tax_basis_points: hub.taxBasisPoints,
       created_at: now,
     },

@@ -7,6 +7,14 @@ import type { Tx } from '../store/database.ts'
 
 const text = z.string().trim().min(1).max(200)
 
+/** A hub begins open, with every bin and fridge in use. */
+export const openHub = {
+  hub_status: 'active',
+  accepting_orders: 1,
+  disabled_bins: '[]',
+  disabled_fridges: '[]',
+} as const
+
 /** What an operator says of a hub that is not there yet. */
 export const NewHub = z.strictObject({
   name: text,
@@ -47,11 +55,8 @@ export async function createHub(
       longitude: hub.longitude,
       latitude: hub.latitude,
       timezone: hub.timezone,
-      hub_status: 'active',
+      ...openHub,
       mqtt_password_digest: digestOf(mqttPassword),
-      accepting_orders: 1,
-      disabled_bins: '[]',
-      disabled_fridges: '[]',
       tax_basis_points: Math.round(Number(hub.tax) * 100),
       created_at: clock.now(),
     })
