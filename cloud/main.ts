@@ -13,30 +13,30 @@ import {
   readConfigFile,
   stripeUrlOf,
   type CloudConfig,
-} from './config.ts'
+} from './platform/settings/config.ts'
 import { createCloud } from './cloud.ts'
-import { commitOf } from './commit.ts'
-import type { CloudContext } from './context.ts'
-import { identityVerifier } from './credentials/identity-token.ts'
+import { commitOf } from './platform/settings/commit.ts'
+import type { CloudContext } from './platform/context.ts'
+import { identityVerifier } from './platform/credentials/identity-token.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
 import { externalBroker } from './gateway/mqtt-transport.ts'
-import { addressReader, listen } from './http/listen.ts'
-import { createEmbeddedIssuer } from './identity/embedded-issuer.ts'
-import { remoteKeys } from './identity/remote-keys.ts'
-import { keptSigningKey } from './identity/signing-key.ts'
-import { keptMediaSecret } from './media/kept-secret.ts'
-import { openMediaStore } from './media/open-store.ts'
-import { readClientKey } from './management/client-key.ts'
-import { createRemote } from './management/remote.ts'
-import { sshExec } from './management/ssh-exec.ts'
-import { startDelivery } from './payments/sandbox/deliver-events.ts'
-import { createSandbox } from './payments/sandbox/sandbox.ts'
-import { readInstallation } from './payments/stripe/installation.ts'
-import type { CardProcessor } from './payments/processor.ts'
-import { SIGNATURE_HEADER } from './payments/webhook.ts'
-import { openLog } from './log-files.ts'
-import { createSenders } from './notifications/senders.ts'
-import { openDatabase } from './store/database.ts'
+import { addressReader, listen } from './platform/http/listen.ts'
+import { createEmbeddedIssuer } from './platform/identity/embedded-issuer.ts'
+import { remoteKeys } from './platform/identity/remote-keys.ts'
+import { keptSigningKey } from './platform/identity/signing-key.ts'
+import { keptMediaSecret } from './platform/media/kept-secret.ts'
+import { openMediaStore } from './platform/media/open-store.ts'
+import { readClientKey } from './operations/ssh/client-key.ts'
+import { createRemote } from './operations/ssh/remote.ts'
+import { sshExec } from './operations/ssh/ssh-exec.ts'
+import { startDelivery } from './commerce/processors/sandbox/deliver-events.ts'
+import { createSandbox } from './commerce/processors/sandbox/sandbox.ts'
+import { readInstallation } from './commerce/processors/stripe/installation.ts'
+import type { CardProcessor } from './commerce/processors/processor.ts'
+import { SIGNATURE_HEADER } from './commerce/payments/webhook.ts'
+import { openLog } from './platform/log-files.ts'
+import { createSenders } from './people/notifications/senders.ts'
+import { openDatabase } from './platform/store/database.ts'
 
 const GRACE_MS = 5000
 
@@ -197,7 +197,7 @@ async function openProcessor(
   const url = stripeUrlOf(config)
   if (url === undefined) return createSandbox({ db, runtime })
   // Only who needs the SDK loads it: it is larger than all else.
-  const { createStripe } = await import('./payments/stripe/stripe.ts')
+  const { createStripe } = await import('./commerce/processors/stripe/stripe.ts')
   return createStripe({
     apiKey: config.PAYMENTS_API_KEY!,
     url,

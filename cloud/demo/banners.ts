@@ -1,5 +1,5 @@
-import type { CloudContext } from '../context.ts'
-import type { Media } from '../media/media.ts'
+import type { CloudContext } from '../platform/context.ts'
+import type { Media } from '../platform/media/media.ts'
 import type { Colour } from './png.ts'
 import { storePicture } from './store-picture.ts'
 

@@ -1,9 +1,9 @@
-import { addDays } from '../calendar/days.ts'
-import { localDay } from '../calendar/zone.ts'
-import { toEngine, type StoredDeal } from '../deals/deal-rows.ts'
-import type { Deal } from '../deals/engine/deal.ts'
+import { addDays } from '../platform/calendar/days.ts'
+import { localDay } from '../platform/calendar/zone.ts'
+import { toEngine, type StoredDeal } from '../commerce/deals/deal-rows.ts'
+import type { Deal } from '../commerce/deals/engine/deal.ts'
 import type { ConstraintType, RewardType, TriggerType } from '../../protocol/model/deal-terms.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../platform/store/database.ts'
 import type { SeededHub } from './hub-data.ts'
 
 /** A deal by the names of products and categories; days from today. */

@@ -1,6 +1,6 @@
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
-import { builtOf, writeLayout, type Built } from '../hubs/layout.ts'
-import type { Tx } from '../store/database.ts'
+import { builtOf, writeLayout, type Built } from '../commerce/catalogue/layout.ts'
+import type { Tx } from '../platform/store/database.ts'
 import { ROOM } from './hub-data.ts'
 
 /** Writes how a hub is built: as its hardware says, or with as many shelves and rows as the demo's planogram needs. */

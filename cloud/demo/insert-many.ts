@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import type { Tx } from '../store/database.ts'
-import { recordset } from '../store/recordset.ts'
-import type { Tables } from '../store/schema.ts'
+import type { Tx } from '../platform/store/database.ts'
+import { recordset } from '../platform/store/recordset.ts'
+import type { Tables } from '../platform/store/schema.ts'
 
 const CHUNK = 5000
 

@@ -1,5 +1,5 @@
-import type { Media } from '../media/media.ts'
-import type { Tx } from '../store/database.ts'
+import type { Media } from '../platform/media/media.ts'
+import type { Tx } from '../platform/store/database.ts'
 import { demoProducts, type DemoProduct } from './assortment.ts'
 import type { Colour } from './png.ts'
 import { storePicture } from './store-picture.ts'

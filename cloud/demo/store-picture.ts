@@ -1,5 +1,5 @@
 import type { MediaFolder } from '../../protocol/contract/form.ts'
-import type { Media } from '../media/media.ts'
+import type { Media } from '../platform/media/media.ts'
 import { encodePng, type Colour } from './png.ts'
 
 /** A picture that goes from one colour at the top left to another at the bottom right. Pixels. */

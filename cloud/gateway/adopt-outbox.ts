@@ -2,7 +2,7 @@ import { randomHex } from '../../protocol/model/ids.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
 import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
 import type { ReceiverPosition, SenderPosition } from '../../protocol/mqtt/session.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../platform/store/database.ts'
 import { isOurHistory } from './outbox-store.ts'
 import { insertEntry, NO_EPOCH } from './outbox.ts'
 

@@ -1,5 +1,5 @@
 import type { ReceiverPosition, SenderPosition, Welcome } from '../../protocol/mqtt/session.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../platform/store/database.ts'
 
 type StreamName = 'ledger' | 'telemetry'
 

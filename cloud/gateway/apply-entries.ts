@@ -7,8 +7,8 @@ import {
   type SnapshotEntry,
   type StockEntry,
 } from '../../protocol/mqtt/hub-entries.ts'
-import type { CloudContext } from '../context.ts'
-import type { Tx } from '../store/database.ts'
+import type { CloudContext } from '../platform/context.ts'
+import type { Tx } from '../platform/store/database.ts'
 import { recordFinished } from './command-store.ts'
 import { buryEntry, isEntryFault, isStoreFailure } from './dead-letters.ts'
 import type { HubDomain } from './domain.ts'

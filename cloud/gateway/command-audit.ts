@@ -1,5 +1,5 @@
 import type { CommandBody } from '../../protocol/mqtt/command.ts'
-import type { AuditRecord } from '../audit/audit.ts'
+import type { AuditRecord } from '../platform/audit/audit.ts'
 
 export interface AuditedCommand {
   hubId: number

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import { CommandBody, type CommandResult } from '../../protocol/mqtt/command.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
-import { appendAudits } from '../audit/audit.ts'
-import type { Queries, Tx } from '../store/database.ts'
-import { recordset } from '../store/recordset.ts'
-import { statement } from '../store/statement.ts'
+import { appendAudits } from '../platform/audit/audit.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
+import { recordset } from '../platform/store/recordset.ts'
+import { statement } from '../platform/store/statement.ts'
 import { auditOf } from './command-audit.ts'
 
 /** How a command ended, as the result topic or the ledger says. */

@@ -1,10 +1,10 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
-import { appendAudit } from '../audit/audit.ts'
-import { background, everyInBackground } from '../background.ts'
-import type { CloudContext } from '../context.ts'
-import { statement } from '../store/statement.ts'
+import { appendAudit } from '../platform/audit/audit.ts'
+import { background, everyInBackground } from '../platform/work/background.ts'
+import type { CloudContext } from '../platform/context.ts'
+import { statement } from '../platform/store/statement.ts'
 import { auditOf } from './command-audit.ts'
 import type { CommandOutcome, Commands } from './command-outcome.ts'
 import {
@@ -15,7 +15,7 @@ import {
   recordSilence,
   type Finished,
 } from './command-store.ts'
-import type { GatewaySettings } from './gateway-settings.ts'
+import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import type { HubClocks } from './hub-clocks.ts'
 
 export interface CommandPorts {

@@ -1,5 +1,5 @@
-import { ApplyError } from '../store/apply-error.ts'
-import type { Queries } from '../store/database.ts'
+import { ApplyError } from './apply-error.ts'
+import type { Queries } from '../platform/store/database.ts'
 
 export interface DeadLetter {
   hubId: number

@@ -1,5 +1,5 @@
 import { sleep } from '../../protocol/model/runtime.ts'
-import type { CloudContext } from '../context.ts'
+import type { CloudContext } from '../platform/context.ts'
 import { readPosition } from './outbox-store.ts'
 import type { OutboxPlace } from './outbox.ts'
 

@@ -5,13 +5,13 @@ import type {
   SnapshotEntry,
   StockEntry,
 } from '../../protocol/mqtt/hub-entries.ts'
-import { applyOperationEntry } from '../catalogue/apply-operation.ts'
-import { applySnapshot, applyStockEntries } from '../catalogue/apply-stock.ts'
-import { pendingCounts } from '../catalogue/stock-counts.ts'
-import type { CloudContext } from '../context.ts'
-import { applyOrderEntry } from '../orders/apply-hub-entry.ts'
-import { snapshotOrders } from '../orders/snapshot-orders.ts'
-import type { Tx } from '../store/database.ts'
+import { applyOperationEntry } from '../commerce/catalogue/apply-operation.ts'
+import { applySnapshot, applyStockEntries } from '../commerce/catalogue/apply-stock.ts'
+import { pendingCounts } from '../commerce/catalogue/stock-counts.ts'
+import type { CloudContext } from '../platform/context.ts'
+import { applyOrderEntry } from '../commerce/fulfilment/apply-hub-entry.ts'
+import { snapshotOrders } from '../commerce/orders/snapshot-orders.ts'
+import type { Tx } from '../platform/store/database.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 

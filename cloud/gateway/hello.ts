@@ -1,5 +1,5 @@
 import type { Hello, Welcome } from '../../protocol/mqtt/session.ts'
-import type { CloudContext } from '../context.ts'
+import type { CloudContext } from '../platform/context.ts'
 import { adoptOutbox } from './adopt-outbox.ts'
 import { adoptLedger, adoptTelemetry } from './adopt-streams.ts'
 import type { HubDomain } from './domain.ts'

@@ -1,7 +1,7 @@
 import { HubHealth } from '../../protocol/mqtt/session.ts'
-import { defaultSettings } from '../settings.ts'
-import type { Queries } from '../store/database.ts'
-import { statement } from '../store/statement.ts'
+import { defaultSettings } from '../platform/settings/settings.ts'
+import type { Queries } from '../platform/store/database.ts'
+import { statement } from '../platform/store/statement.ts'
 
 export interface HubState {
   /** Heard from lately enough (contract §6). */

@@ -1,5 +1,5 @@
 import type { Hello } from '../../protocol/mqtt/session.ts'
-import type { Queries } from '../store/database.ts'
+import type { Queries } from '../platform/store/database.ts'
 
 /**
  * Who speaks to a hub (SPEC §7): one process at a time, by a lease in `hub_sessions`. Leases spread the work and carry no

@@ -8,8 +8,8 @@ import {
   type SenderEvent,
   type SenderState,
 } from '../../protocol/stream/sender.ts'
-import type { CloudContext } from '../context.ts'
-import type { GatewaySettings } from './gateway-settings.ts'
+import type { CloudContext } from '../platform/context.ts'
+import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import { forgetEntries, isOurHistory, readEntries, readPosition } from './outbox-store.ts'
 
 export interface PumpPorts {

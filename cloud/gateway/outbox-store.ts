@@ -1,5 +1,5 @@
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
-import type { Queries, Tx } from '../store/database.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
 import { NO_EPOCH } from './outbox.ts'
 
 /** Where a hub's outbox stands; `undefined` before its first hello. */

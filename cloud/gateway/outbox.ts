@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
-import type { Queries, Tx } from '../store/database.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
 
 /** The outbox of a hub that has never said hello: what it must know will be in its first snapshot. */
 export const NO_EPOCH = '0'.repeat(32)

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Cancel } from '../../protocol/model/runtime.ts'
 import { callTopic, goneTopic, hereTopic } from '../../protocol/mqtt/topics.ts'
-import { background } from '../background.ts'
-import type { CloudContext } from '../context.ts'
+import { background } from '../platform/work/background.ts'
+import type { CloudContext } from '../platform/context.ts'
 import { decode } from './decode.ts'
 import { otherHolders, releaseLeases } from './leases.ts'
 

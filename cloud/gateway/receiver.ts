@@ -1,7 +1,7 @@
 import type { Ack, Batch } from '../../protocol/mqtt/entries.ts'
 import { TelemetryEntry } from '../../protocol/mqtt/hub-entries.ts'
 import { judgeBatch, type ReceiverState, type Verdict } from '../../protocol/stream/receiver.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../platform/store/database.ts'
 import { applyHubEntries, type Application, type RawEntry } from './apply-entries.ts'
 import { buryEntry } from './dead-letters.ts'
 

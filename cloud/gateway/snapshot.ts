@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { CloudEntry, HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
-import type { CloudContext } from '../context.ts'
-import type { Tx } from '../store/database.ts'
+import type { CloudContext } from '../platform/context.ts'
+import type { Tx } from '../platform/store/database.ts'
 import type { HubDomain } from './domain.ts'
 
 /** More than all the controllers of a hub remember between them. */

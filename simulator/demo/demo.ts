@@ -81,7 +81,7 @@ export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: 
         environment: managementEnvironment(settings, places),
       },
       hubs: {
-        command: programCommand('cloud/hubs'),
+        command: [...programCommand('cloud/cli/main'), 'hubs'],
         environment: cloudEnvironment(settings, places, addresses),
       },
     })

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { searchText } from '../../cloud/catalogue/search-text.ts'
+import { searchText } from '../../cloud/commerce/catalogue/search-text.ts'
 import { insertMany } from '../../cloud/demo/insert-many.ts'
-import { openDatabase, type CloudDatabase } from '../../cloud/store/database.ts'
+import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
 
 const PRODUCTS = 60
 const CATEGORIES = 8

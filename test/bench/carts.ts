@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { HubHealth } from '../../protocol/mqtt/session.ts'
-import type { CloudDatabase } from '../../cloud/store/database.ts'
+import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 
 const DAY_MS = 86_400_000
 

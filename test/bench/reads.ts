@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { issueApiKey } from '../../cloud/credentials/api-keys.ts'
+import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { rateClasses } from '../../protocol/contract/route.ts'
 import { routes, type RouteId } from '../../protocol/contract/routes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'

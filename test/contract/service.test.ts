@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { signPayload } from '../../cloud/payments/signature.ts'
+import { signPayload } from '../../cloud/commerce/processors/signature.ts'
 import { errorOf } from '../cloud/support/app.ts'
 import { onEachDatabase } from '../cloud/support/database.ts'
 import { drop } from '../cloud/support/shop.ts'

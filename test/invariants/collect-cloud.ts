@@ -1,4 +1,4 @@
-import type { Queries } from '../../cloud/store/database.ts'
+import type { Queries } from '../../cloud/platform/store/database.ts'
 import type { CloudEvidence } from './evidence.ts'
 
 /** Reads the cloud's and the sandbox processor's books of one hub. `sandbox` is where the processor keeps its own. */

@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import type { Tables } from '../../cloud/store/schema.ts'
+import type { Tables } from '../../cloud/platform/store/schema.ts'
 import type { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { SalesBooks } from './recount.ts'
 

@@ -1,6 +1,6 @@
 import BetterSqlite3 from 'better-sqlite3'
 import { insertLayout } from '../../cloud/demo/hub-layout.ts'
-import { openDatabase, type Queries } from '../../cloud/store/database.ts'
+import { openDatabase, type Queries } from '../../cloud/platform/store/database.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { insertDeals } from './deals.ts'
 import { simulatedHardware, stockedFacings } from './hardware.ts'

@@ -1,5 +1,5 @@
-import type { CommerceServices } from '../../cloud/payments/services.ts'
-import { ApiError } from '../../cloud/http/api-error.ts'
+import type { CommerceServices } from '../../cloud/commerce/services.ts'
+import { ApiError } from '../../cloud/platform/api-error.ts'
 import type { Chance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
 import type { Room } from './room.ts'

@@ -1,5 +1,5 @@
-import { applyReward } from '../../cloud/deals/apply-reward.ts'
-import type { CloudDatabase } from '../../cloud/store/database.ts'
+import { applyReward } from '../../cloud/commerce/deals/apply-reward.ts'
+import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import type { ConstraintType, RewardType, TriggerType } from '../../protocol/model/deal-terms.ts'
 import { insist, type CustomerWorld } from './customer-calls.ts'
 import { EPOCH } from './scheduler.ts'

@@ -1,5 +1,5 @@
-import { payFromWallet } from '../../cloud/payments/pay.ts'
-import { deposit } from '../../cloud/wallet/deposit.ts'
+import { payFromWallet } from '../../cloud/commerce/payments/pay.ts'
+import { deposit } from '../../cloud/commerce/wallet/deposit.ts'
 import { insist, type CustomerWorld } from './customer-calls.ts'
 
 const METHODS = ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_card_authenticationRequired', null] as const

@@ -1,12 +1,16 @@
 import type { Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
-import type { CloudContext } from '../../../cloud/context.ts'
-import type { CardProcessor, IntentStatus, ProcessorRefund } from '../../../cloud/payments/processor.ts'
-import { deliverDueEvents } from '../../../cloud/payments/sandbox/deliver-events.ts'
-import { createSandbox } from '../../../cloud/payments/sandbox/sandbox.ts'
-import { readInstallation } from '../../../cloud/payments/stripe/installation.ts'
-import { createStripe } from '../../../cloud/payments/stripe/stripe.ts'
-import { signPayload } from '../../../cloud/payments/signature.ts'
+import type { CloudContext } from '../../../cloud/platform/context.ts'
+import type {
+  CardProcessor,
+  IntentStatus,
+  ProcessorRefund,
+} from '../../../cloud/commerce/processors/processor.ts'
+import { deliverDueEvents } from '../../../cloud/commerce/processors/sandbox/deliver-events.ts'
+import { createSandbox } from '../../../cloud/commerce/processors/sandbox/sandbox.ts'
+import { readInstallation } from '../../../cloud/commerce/processors/stripe/installation.ts'
+import { createStripe } from '../../../cloud/commerce/processors/stripe/stripe.ts'
+import { signPayload } from '../../../cloud/commerce/processors/signature.ts'
 import { STRIPE_KEY, type StripeServer } from './stripe/server.ts'
 
 /** Of the processor's signatures. */

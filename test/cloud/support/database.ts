@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import type { Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { randomHex } from '../../../protocol/model/ids.ts'
-import { openDatabase, type CloudDatabase } from '../../../cloud/store/database.ts'
+import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 
 /** Opens an empty, migrated database; the one before it in the same file is gone then. */
 export type OpenDatabase = (options?: { checkpoint?: Checkpoint }) => Promise<CloudDatabase>

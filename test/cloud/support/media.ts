@@ -1,11 +1,11 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { CloudContext } from '../../../cloud/context.ts'
-import { folderStore } from '../../../cloud/media/folder-store.ts'
-import { createMedia, type Media } from '../../../cloud/media/media.ts'
-import { mediaSigner, type MediaSigner } from '../../../cloud/media/signed-address.ts'
-import type { MediaStore } from '../../../cloud/media/store.ts'
+import type { CloudContext } from '../../../cloud/platform/context.ts'
+import { folderStore } from '../../../cloud/platform/media/folder-store.ts'
+import { createMedia, type Media } from '../../../cloud/platform/media/media.ts'
+import { mediaSigner, type MediaSigner } from '../../../cloud/platform/media/signed-address.ts'
+import type { MediaStore } from '../../../cloud/platform/media/store.ts'
 
 export const MEDIA_SECRET = 'a secret of file addresses, for tests'
 

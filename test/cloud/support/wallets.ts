@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { deposit } from '../../../cloud/wallet/deposit.ts'
-import type { Queries } from '../../../cloud/store/database.ts'
+import { deposit } from '../../../cloud/commerce/wallet/deposit.ts'
+import type { Queries } from '../../../cloud/platform/store/database.ts'
 import type { Shop } from './shop.ts'
 import { deliver } from './webhooks.ts'
 

@@ -1,5 +1,5 @@
-import { signPayload } from '../../../cloud/payments/signature.ts'
-import { receiveWebhook } from '../../../cloud/payments/webhook.ts'
+import { signPayload } from '../../../cloud/commerce/processors/signature.ts'
+import { receiveWebhook } from '../../../cloud/commerce/payments/webhook.ts'
 import { SECRET } from './bank.ts'
 import type { Shop } from './shop.ts'
 

@@ -1,5 +1,5 @@
 import { fileOf, png } from '../../cloud/support/media-samples.ts'
-import { addDeal } from '../../cloud/deals/support/shop-deals.ts'
+import { addDeal } from '../../cloud/commerce/deals/support/shop-deals.ts'
 import type { Call, RouteCases } from './call.ts'
 import type { World } from './world.ts'
 

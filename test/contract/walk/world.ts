@@ -1,6 +1,6 @@
 import { mountsOf, type Route } from '../../../protocol/contract/route.ts'
 import { scopes, type Scope } from '../../../protocol/model/scopes.ts'
-import { issueApiKey, type HubSelection } from '../../../cloud/credentials/api-keys.ts'
+import { issueApiKey, type HubSelection } from '../../../cloud/platform/credentials/api-keys.ts'
 import type { CallAnswer } from '../../cloud/support/app.ts'
 import type { OpenDatabase } from '../../cloud/support/database.ts'
 import { openService, type Service } from '../service.ts'

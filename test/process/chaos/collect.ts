@@ -1,5 +1,5 @@
 import BetterSqlite3 from 'better-sqlite3'
-import { openDatabase, type CloudDatabase } from '../../../cloud/store/database.ts'
+import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { collectCloud } from '../../invariants/collect-cloud.ts'
 import { collectHub } from '../../invariants/collect-hub.ts'

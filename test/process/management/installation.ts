@@ -87,7 +87,7 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
       command: [...commandOf(files.management), '--host-key'],
       environment: managementEnvironment(settings, places),
     },
-    hubs: { command: commandOf('cloud/hubs'), environment },
+    hubs: { command: [...commandOf('cloud/cli/main'), 'hubs'], environment },
   })
   const proxy = await startProxy({ target: broker, clock: runtime.clock })
   const pids = new Map<DemoProgram, number>()
@@ -152,7 +152,7 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
     enabledAtHub: async (bin) =>
       (await state())?.health.bins.find(({ bin_number }) => bin_number === bin)?.enabled,
     hubs(...args) {
-      const [program, ...rest] = [...commandOf('cloud/hubs'), ...args]
+      const [program, ...rest] = [...commandOf('cloud/cli/main'), 'hubs', ...args]
       const { stdout, stderr } = spawnSync(program!, rest, {
         encoding: 'utf8',
         env: { ...process.env, ...environment },

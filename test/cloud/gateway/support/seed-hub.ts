@@ -1,4 +1,4 @@
-import type { CloudDatabase } from '../../../../cloud/store/database.ts'
+import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 
 /** A hub of owner 1, with product 10·hub on one facing of it. */
 export async function seedHub({ kysely }: CloudDatabase, hubId: number, digest = ''): Promise<void> {

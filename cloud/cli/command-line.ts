@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import type { z } from 'zod'
+import { helpText, readSettings, type SettingsOf } from '../../protocol/model/program-settings.ts'
+import { cloudSettings, databaseUrlOf, readConfigFile } from '../platform/settings/config.ts'
+import { storeSettings } from '../platform/settings/service-settings.ts'
+import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
+import type { HubSelection } from '../platform/credentials/api-keys.ts'
+
+/** What the operator did wrong, in words for the operator. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** Options of a subcommand, as typed; all take a value. */
+export type Options = Readonly<Record<string, string | undefined>>
+
+export interface Subcommand {
+  options: readonly string[]
+  /** Names of values without an option, in their order. */
+  positionals?: readonly string[]
+  /** It returns an array, and each of its items is printed on a line of its own. */
+  lines?: true
+  /** What it prints, as JSON. */
+  run(
+    q: Queries,
+    options: Options,
+    settings: SettingsOf<typeof cloudSettings>,
+    db: CloudDatabase,
+  ): Promise<unknown>
+}
+
+export interface CommandLine {
+  usage: string
+  subcommands: Readonly<Record<string, Subcommand>>
+}
+
+export interface Outcome {
+  exitCode: 0 | 1 | 2
+  stdout: string
+  stderr: string
+}
+
+/** Runs a command line against the store that the environment or `--config` names: JSON out, words of errors aside. */
+export async function runCommandLine(
+  { usage, subcommands }: CommandLine,
+  args: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<Outcome> {
+  const help = helpText(usage, storeSettings)
+  if (args.includes('--help') || args.includes('-h')) return { exitCode: 0, stdout: help, stderr: '' }
+  try {
+    const [name = '', ...rest] = args
+    const subcommand = subcommands[name]
+    if (!subcommand)
+      throw new UsageError(
+        `${name === '' ? 'a command is needed' : `no such command: ${name}`}; --help lists them`,
+      )
+    const { config, ...options } = parse(subcommand, rest)
+    const result = readSettings(cloudSettings, environment, readConfigFile(config))
+    if (!result.ok) throw new UsageError(result.problems.join('; '))
+    const db = openDatabase({ url: databaseUrlOf(result.settings) })
+    try {
+      await db.migrate()
+      const output = await subcommand.run(db.kysely, options, result.settings, db)
+      return { exitCode: 0, stdout: textOf(output, subcommand.lines ?? false), stderr: '' }
+    } finally {
+      await db.close()
+    }
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return { exitCode: error instanceof UsageError ? 2 : 1, stdout: '', stderr: `error: ${error.message}\n` }
+  }
+}
+
+const textOf = (output: unknown, lines: boolean): string =>
+  lines
+    ? (output as unknown[]).map((item) => `${JSON.stringify(item)}\n`).join('')
+    : `${JSON.stringify(output, null, 2)}\n`
+
+function parse({ options, positionals: names = [] }: Subcommand, args: string[]): Options {
+  const config = Object.fromEntries([...options, 'config'].map((name) => [name, { type: 'string' as const }]))
+  try {
+    const { values, positionals } = parseArgs({ args, options: config, allowPositionals: names.length > 0 })
+    if (positionals.length > names.length) throw new UsageError(`unexpected: ${positionals[names.length]}`)
+    const named = names.flatMap((name, index) => {
+      const value = positionals[index]
+      return value === undefined ? [] : [[name, value] as const]
+    })
+    return { ...(values as Record<string, string>), ...Object.fromEntries(named) }
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+export function required(options: Options, name: string): string {
+  const value = options[name]
+  if (value === undefined || value === '') throw new UsageError(`--${name} is needed`)
+  return value
+}
+
+/** `*`, or hub ids separated by commas. */
+export function parseHubs(text: string): HubSelection {
+  if (text === '*') return '*'
+  const parts = text.split(',').map((part) => part.trim())
+  if (!parts.every((part) => /^[1-9]\d*$/.test(part)))
+    throw new UsageError(`--hubs takes hub ids separated by commas, or "*": ${text}`)
+  return [...new Set(parts.map(Number))]
+}
+
+/** A file (JSON) that an option names. */
+export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
+  let value: unknown
+  try {
+    value = JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new UsageError(`${path}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  return conform(schema, value, path)
+}
+
+/** `value` as the schema has it; otherwise all that is wrong with it, in words. */
+export function conform<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const problems = result.error.issues
+    .slice(0, 20)
+    .map(
+      ({ path, message }) =>
+        `${[where, ...path.map(String)].filter((part) => part !== '').join('.')}: ${message}`,
+    )
+  throw new UsageError(problems.join('; '))
+}
+
+/** The one hub that an option names. */
+export async function hubOf(q: Queries, text: string): Promise<number> {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`not a hub's id: ${text}`)
+  const hubId = Number(text)
+  await requireHubs(q, [hubId])
+  return hubId
+}
+
+export async function findOwner(q: Queries, given: string): Promise<{ id: number; name: string }> {
+  const owners = await q.selectFrom('owners').selectAll().orderBy('id').execute()
+  const owner = owners.find(({ id, name }) => name === given || String(id) === given)
+  if (owner) return owner
+  throw new UsageError(
+    `no owner ${JSON.stringify(given)}; there ${owners.length === 1 ? 'is' : 'are'}: ${owners.map(({ id, name }) => `${id} ${JSON.stringify(name)}`).join(', ') || 'none'}`,
+  )
+}
+
+/** Refuses hubs that do not exist, or that are not the owner's. */
+export async function requireHubs(q: Queries, hubs: HubSelection, ownerId?: number): Promise<void> {
+  if (hubs === '*') return
+  const rows = await q.selectFrom('hubs').select(['id', 'owner_id']).where('id', 'in', hubs).execute()
+  const missing = hubs.filter(
+    (hub) => !rows.some(({ id, owner_id }) => id === hub && (ownerId === undefined || owner_id === ownerId)),
+  )
+  if (missing.length > 0)
+    throw new UsageError(`no such hub${ownerId === undefined ? '' : ' of this owner'}: ${missing.join(', ')}`)
+}
+
+export const isoOrNull = (at: number | null): string | null =>
+  at === null ? null : new Date(at).toISOString()

@@ -1,0 +1,219 @@
+import { HardwareDescription } from '../../protocol/model/hardware.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { appendAudit } from '../platform/audit/audit.ts'
+import { managementKeyOf } from '../platform/settings/config.ts'
+import {
+  conform,
+  findOwner,
+  hubOf,
+  readJsonFile,
+  required,
+  UsageError,
+  type CommandLine,
+  type Options,
+} from './command-line.ts'
+import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.ts'
+import { builtOf, writeLayout, type Built } from '../commerce/catalogue/layout.ts'
+import type { Tx } from '../platform/store/database.ts'
+import { clearAddress, parseHostKey, writeAddress } from '../operations/ssh/addresses.ts'
+import { keptClientKey } from '../operations/ssh/client-key.ts'
+
+const act = { actor: 'command line', result: 'executed' }
+const DEFAULT_PORT = '8083'
+
+const usage = `Usage:
+  npm run hubs -- list
+  npm run hubs -- create --owner NAME | --new-owner NAME --name NAME --street TEXT [--street-2 TEXT] --city TEXT
+      --state TEXT --postal-code TEXT --latitude DEGREES --longitude DEGREES --timezone ZONE [--tax PERCENT] [--hardware FILE]
+  npm run hubs -- set-layout HUB --hardware FILE
+  npm run hubs -- renew-password HUB
+  npm run hubs -- set-management HUB --host HOST [--port ${DEFAULT_PORT}] --host-key KEY
+  npm run hubs -- clear-management HUB
+  npm run hubs -- key
+
+create registers a hub, and its owner where that is a new one, and prints its MQTT user and password: the password is stored
+nowhere and never shown again (renew-password makes another). --hardware takes the hub's hardware description (JSON), from which
+its shelves and fridges are known; set-layout reads it anew.
+
+Where the hubs' management services are (SSH), and by which host key each is known. --host-key takes the public key, or its
+fingerprint (SHA256:…), as \`npm run management -- --host-key\` prints them on the hub: a hub that shows another key is
+refused. key prints the cloud's own public key, for the file AUTHORIZED_KEYS of each hub; it is made where there is none.`
+
+/** Contract §6: pinned host keys. */
+export const hubCommands = (runtime: Runtime): CommandLine => ({
+  usage,
+  subcommands: {
+    list: {
+      options: [],
+      run: (q) =>
+        q
+          .selectFrom('hubs')
+          .leftJoin('hub_management', 'hub_management.hub_id', 'hubs.id')
+          .select(['hubs.id as hub_id', 'name', 'hub_status', 'host', 'port', 'host_key'])
+          .orderBy('hubs.id')
+          .execute(),
+    },
+    create: {
+      options: [...Object.values(hubOptions).map(({ option }) => option), 'owner', 'new-owner', 'hardware'],
+      async run(_q, options, _settings, db) {
+        const given = Object.entries(hubOptions).flatMap(([field, { option, isOptional }]) => {
+          const value = isOptional ? options[option] : required(options, option)
+          return value === undefined ? [] : [[field, value]]
+        })
+        const hub = conform(NewHub, Object.fromEntries(given), '')
+        const layout = layoutIn(options)
+        return db.transact(async (tx) => {
+          const owner = await ownerOf(tx, options)
+          const { hubId, mqttPassword } = await createHub(tx, runtime, owner.id, hub)
+          if (layout) await writeLayout(tx, hubId, layout)
+          await appendAudit(tx.q, runtime, {
+            ...act,
+            action: 'hubs.create',
+            hubId,
+            object: `hub-${hubId}`,
+            detail: { owner_id: owner.id, name: hub.name },
+          })
+          return {
+            hub_id: hubId,
+            name: hub.name,
+            owner_id: owner.id,
+            owner: owner.name,
+            mqtt_user: `hub-${hubId}`,
+            mqtt_password: mqttPassword,
+            shelves: layout?.shelves.length ?? 0,
+          }
+        })
+      },
+    },
+    'set-layout': {
+      options: ['hub', 'hardware'],
+      positionals: ['hub'],
+      async run(q, options, _settings, db) {
+        const hubId = await hubOf(q, required(options, 'hub'))
+        required(options, 'hardware')
+        const layout = layoutIn(options)!
+        await db.transact(async (tx) => {
+          await requireRoom(tx, hubId, layout)
+          await writeLayout(tx, hubId, layout)
+          await appendAudit(tx.q, runtime, {
+            ...act,
+            action: 'hubs.set_layout',
+            hubId,
+            object: `hub-${hubId}`,
+          })
+        })
+        return { hub_id: hubId, shelves: layout.shelves.length, fridges: layout.fridges.length }
+      },
+    },
+    'renew-password': {
+      options: ['hub'],
+      positionals: ['hub'],
+      async run(q, options, _settings, db) {
+        const hubId = await hubOf(q, required(options, 'hub'))
+        const mqttPassword = await db.transact(async (tx) => {
+          await appendAudit(tx.q, runtime, {
+            ...act,
+            action: 'hubs.renew_password',
+            hubId,
+            object: `hub-${hubId}`,
+          })
+          return renewPassword(tx, runtime, hubId)
+        })
+        return { hub_id: hubId, mqtt_user: `hub-${hubId}`, mqtt_password: mqttPassword }
+      },
+    },
+    'set-management': {
+      options: ['hub', 'host', 'port', 'host-key'],
+      positionals: ['hub'],
+      async run(q, options, settings) {
+        const hubId = await hubOf(q, required(options, 'hub'))
+        const host = required(options, 'host')
+        const port = parsePort(options['port'] ?? DEFAULT_PORT)
+        const hostKey = parseHostKey(required(options, 'host-key'))
+        if (hostKey === undefined)
+          throw new UsageError('--host-key is neither a public key nor a fingerprint (SHA256:…)')
+        await writeAddress(q, hubId, { host, port, hostKey })
+        const detail = { host, port, host_key: hostKey }
+        await appendAudit(q, runtime, {
+          ...act,
+          action: 'hubs.set_management',
+          hubId,
+          object: `hub-${hubId}`,
+          detail,
+        })
+        const { publicKey } = keptClientKey(managementKeyOf(settings))
+        return { hub_id: hubId, ...detail, cloud_key: publicKey }
+      },
+    },
+    'clear-management': {
+      options: ['hub'],
+      positionals: ['hub'],
+      async run(q, options) {
+        const hubId = await hubOf(q, required(options, 'hub'))
+        if (!(await clearAddress(q, hubId))) throw new UsageError(`hub ${hubId} has no management service`)
+        await appendAudit(q, runtime, {
+          ...act,
+          action: 'hubs.clear_management',
+          hubId,
+          object: `hub-${hubId}`,
+        })
+        return { hub_id: hubId, cleared: true }
+      },
+    },
+    key: {
+      options: [],
+      run: (_q, _options, settings) =>
+        Promise.resolve({ cloud_key: keptClientKey(managementKeyOf(settings)).publicKey }),
+    },
+  },
+})
+
+/** The fields of a new hub, and the options that say them. */
+const hubOptions: Record<keyof NewHub, { option: string; isOptional?: true }> = {
+  name: { option: 'name' },
+  street: { option: 'street' },
+  street2: { option: 'street-2', isOptional: true },
+  city: { option: 'city' },
+  state: { option: 'state' },
+  postalCode: { option: 'postal-code' },
+  longitude: { option: 'longitude' },
+  latitude: { option: 'latitude' },
+  timezone: { option: 'timezone' },
+  tax: { option: 'tax', isOptional: true },
+}
+
+const layoutIn = ({ hardware }: Options): Built | undefined =>
+  hardware === undefined ? undefined : builtOf(readJsonFile(hardware, HardwareDescription))
+
+async function ownerOf(tx: Tx, options: Options): Promise<{ id: number; name: string }> {
+  const fresh = options['new-owner']
+  if ((fresh === undefined) === (options['owner'] === undefined))
+    throw new UsageError('one of --owner and --new-owner is needed')
+  if (fresh === undefined) return findOwner(tx.q, required(options, 'owner'))
+  const name = required(options, 'new-owner').trim()
+  const known = await tx.q.selectFrom('owners').select('id').where('name', '=', name).executeTakeFirst()
+  if (known) throw new UsageError(`there is an owner ${JSON.stringify(name)} already: --owner ${known.id}`)
+  return tx.q.insertInto('owners').values({ name }).returningAll().executeTakeFirstOrThrow()
+}
+
+/** Refuses a layout that has no room for what the planogram has put somewhere. */
+async function requireRoom(tx: Tx, hubId: number, { shelves }: Built): Promise<void> {
+  const facings = await tx.q.selectFrom('facings').selectAll().where('hub_id', '=', hubId).execute()
+  const homeless = facings.filter(
+    (facing) =>
+      !shelves.some(
+        ({ cabinet, shelf, total_rows }) =>
+          cabinet === facing.cabinet && shelf === facing.shelf && facing.row <= total_rows,
+      ),
+  )
+  if (homeless.length > 0)
+    throw new UsageError(
+      `products stand where the hardware has no row: ${homeless.map(({ product_id, cabinet, shelf, row }) => `${product_id} at ${cabinet}/${shelf}/${row}`).join(', ')}`,
+    )
+}
+
+function parsePort(text: string): number {
+  const port = Number(text)
+  if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65_535) throw new UsageError(`not a port: ${text}`)
+  return port
+}

@@ -1,0 +1,149 @@
+import { isScope, scopes } from '../../protocol/model/scopes.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { appendAudit } from '../platform/audit/audit.ts'
+import type { Queries } from '../platform/store/database.ts'
+import {
+  issueApiKey,
+  listApiKeys,
+  revokeApiKey,
+  rotateApiKey,
+  type ApiKey,
+} from '../platform/credentials/api-keys.ts'
+import {
+  findOwner,
+  isoOrNull,
+  parseHubs,
+  required,
+  requireHubs,
+  UsageError,
+  type CommandLine,
+} from './command-line.ts'
+
+const act = { actor: 'command line', hubId: null, result: 'executed' }
+
+const usage = `Usage:
+  npm run keys -- create --owner NAME --name NAME --scopes a,b --hubs 1,2|* [--expires TIME]
+  npm run keys -- list
+  npm run keys -- rotate PREFIX [--overlap HOURS] [--expires TIME]
+  npm run keys -- revoke PREFIX
+
+API keys of the owner's interface. create prints the key: it is stored nowhere and never shown again.
+rotate issues a
+successor that may do the same, and lets the key itself expire after the overlap (24 hours by default; 0: at once).
+--owner takes an owner's name or id; a name that nobody has yet becomes an owner's with \`npm run hubs -- create --new-owner\`. --hubs takes hub ids, or "*" for all hubs of the owner.
+--expires takes an ISO 8601 time. Scopes: ${scopes.join(', ')}.`
+
+/** Contract §3, §14. */
+export const keyCommands = (runtime: Runtime): CommandLine => ({
+  usage,
+  subcommands: {
+    create: {
+      options: ['owner', 'name', 'scopes', 'hubs', 'expires'],
+      async run(q, options) {
+        const owner = await findOwner(q, required(options, 'owner'))
+        const hubs = parseHubs(required(options, 'hubs'))
+        await requireHubs(q, hubs, owner.id)
+        const request = {
+          name: required(options, 'name'),
+          ownerId: owner.id,
+          scopes: parseScopes(required(options, 'scopes')),
+          hubs,
+          expiresAt: parseTime(options['expires']),
+        }
+        const { key, prefix } = await issueApiKey(q, runtime, request)
+        await appendAudit(q, runtime, { ...act, action: 'keys.create', object: `key-${prefix}` })
+        const [issued] = (await listApiKeys(q)).filter((known) => known.prefix === prefix)
+        return { api_key: key, ...view(issued!, owner.name) }
+      },
+    },
+    list: {
+      options: [],
+      async run(q) {
+        const owners = new Map(
+          (await q.selectFrom('owners').selectAll().execute()).map(({ id, name }) => [id, name]),
+        )
+        return (await listApiKeys(q)).map((key) => view(key, owners.get(key.ownerId)!))
+      },
+    },
+    rotate: {
+      options: ['prefix', 'overlap', 'expires'],
+      positionals: ['prefix'],
+      async run(q, options) {
+        const prefix = prefixGiven(required(options, 'prefix'))
+        const endsAt = runtime.clock.now() + parseHours(options['overlap'] ?? '24')
+        const old = await keyOf(q, prefix)
+        const hasEnded = old.expiresAt !== null && old.expiresAt <= runtime.clock.now()
+        if (old.revokedAt !== null || hasEnded)
+          throw new UsageError(`the key ${prefix} has ended: create one`)
+        const { key, prefix: successor } = await rotateApiKey(q, runtime, old, {
+          endsAt,
+          expiresAt: parseTime(options['expires']),
+        })
+        await appendAudit(q, runtime, {
+          ...act,
+          action: 'keys.rotate',
+          object: `key-${prefix}`,
+          detail: { successor },
+        })
+        const { name: owner } = await findOwner(q, String(old.ownerId))
+        return {
+          api_key: key,
+          ...view(await keyOf(q, successor), owner),
+          replaces: view(await keyOf(q, prefix), owner),
+        }
+      },
+    },
+    revoke: {
+      options: ['prefix'],
+      positionals: ['prefix'],
+      async run(q, options) {
+        const prefix = prefixGiven(required(options, 'prefix'))
+        if (!(await revokeApiKey(q, runtime, prefix))) throw new UsageError(`no key has the prefix ${prefix}`)
+        await appendAudit(q, runtime, { ...act, action: 'keys.revoke', object: `key-${prefix}` })
+        return { prefix, revoked: true }
+      },
+    },
+  },
+})
+
+/** What was pasted may be the whole key. */
+const prefixGiven = (given: string): string => /^lk_([0-9A-Za-z]{8})(_|$)/.exec(given)?.[1] ?? given
+
+async function keyOf(q: Queries, prefix: string): Promise<ApiKey> {
+  const key = (await listApiKeys(q)).find((known) => known.prefix === prefix)
+  if (!key) throw new UsageError(`no key has the prefix ${prefix}`)
+  return key
+}
+
+function parseHours(text: string): number {
+  if (!/^\d{1,5}(\.\d{1,3})?$/.test(text)) throw new UsageError(`--overlap is not a number of hours: ${text}`)
+  return Math.round(Number(text) * 3_600_000)
+}
+
+function parseScopes(text: string) {
+  const given = text.split(',').map((scope) => scope.trim())
+  const unknown = given.filter((scope) => !isScope(scope))
+  if (unknown.length > 0)
+    throw new UsageError(`no such scope: ${unknown.join(', ')}. There are: ${scopes.join(', ')}`)
+  return scopes.filter((scope) => given.includes(scope))
+}
+
+function parseTime(text: string | undefined): number | null {
+  if (text === undefined) return null
+  const at = Date.parse(text)
+  if (Number.isNaN(at)) throw new UsageError(`--expires is not a time: ${text}`)
+  return at
+}
+
+const view = (key: ApiKey, owner: string) => ({
+  prefix: key.prefix,
+  name: key.name,
+  owner_id: key.ownerId,
+  owner,
+  scopes: key.scopes,
+  hubs: key.hubs,
+  created_at: isoOrNull(key.createdAt),
+  expires_at: isoOrNull(key.expiresAt),
+  revoked_at: isoOrNull(key.revokedAt),
+  last_used_at: isoOrNull(key.lastUsedAt),
+})

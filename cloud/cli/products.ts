@@ -1,0 +1,31 @@
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { hubOf, readJsonFile, required, type CommandLine } from './command-line.ts'
+import { importProducts } from '../commerce/catalogue/import-products.ts'
+import { ProductFile } from '../commerce/catalogue/product-file.ts'
+
+const usage = `Usage:
+  npm run products -- import --hub HUB --file FILE
+
+Makes what a hub sells and where it stands what a file (JSON) says: a list of
+  {"upc", "name", "category", "price", "purchase_price", "facings": [{"cabinet", "shelf", "row"}]}
+with "description", "subcategory", "markdown_percent", "image_url", "is_active" and "quantity" where they are wanted. Prices are
+cents; the first facing is the primary one; "quantity" is a count of what stands there now. A product is known by its UPC: one
+that the hub has is changed, one that the file does not name stays as it is, "is_active": false takes one out of sale. The hub
+is told; while it is away, when it returns.`
+
+export const productCommands = (runtime: Runtime): CommandLine => ({
+  usage,
+  subcommands: {
+    import: {
+      options: ['hub', 'file'],
+      async run(q, options, _settings, db) {
+        const hubId = await hubOf(q, required(options, 'hub'))
+        const entries = readJsonFile(required(options, 'file'), ProductFile)
+        const imported = await db.transact((tx) =>
+          importProducts(tx, { runtime }, hubId, entries, 'command line'),
+        )
+        return { hub_id: hubId, ...imported }
+      },
+    },
+  },
+})

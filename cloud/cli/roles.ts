@@ -1,0 +1,59 @@
+import { roleNames } from '../../protocol/model/scopes.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { appendAudit } from '../platform/audit/audit.ts'
+import { isoOrNull, parseHubs, required, requireHubs, UsageError, type CommandLine } from './command-line.ts'
+import { grantRole, listRoles, revokeRole, type Role } from '../platform/credentials/roles.ts'
+
+const act = { actor: 'command line', hubId: null, result: 'executed' }
+
+const usage = `Usage:
+  npm run roles -- grant --identity SUB --role ${roleNames.join('|')} --hubs 1,2|*
+  npm run roles -- list [--identity SUB]
+  npm run roles -- revoke ID
+
+Roles of identity tokens on the owner's interface. --identity is the token's subject. --hubs "*" means every hub.
+owner: every scope; technician: hubs, controls, maintenance; analyst: everything to read.`
+
+/** Contract §3, §14. */
+export const roleCommands = (runtime: Runtime): CommandLine => ({
+  usage,
+  subcommands: {
+    grant: {
+      options: ['identity', 'role', 'hubs'],
+      async run(q, options) {
+        const identity = required(options, 'identity')
+        const given = required(options, 'role')
+        const role = roleNames.find((name) => name === given)
+        if (!role) throw new UsageError(`no role ${given}; there are: ${roleNames.join(', ')}`)
+        const hubs = parseHubs(required(options, 'hubs'))
+        await requireHubs(q, hubs)
+        const id = await grantRole(q, runtime, { identity, role, hubs })
+        await appendAudit(q, runtime, { ...act, action: 'roles.grant', object: `role-${id}` })
+        return (await listRoles(q, identity)).filter((known) => known.id === id).map(view)[0]
+      },
+    },
+    list: {
+      options: ['identity'],
+      run: async (q, options) => (await listRoles(q, options['identity'])).map(view),
+    },
+    revoke: {
+      options: ['id'],
+      positionals: ['id'],
+      async run(q, options) {
+        const given = required(options, 'id')
+        if (!/^\d+$/.test(given) || !(await revokeRole(q, Number(given))))
+          throw new UsageError(`no role has the id ${given}`)
+        await appendAudit(q, runtime, { ...act, action: 'roles.revoke', object: `role-${given}` })
+        return { id: Number(given), revoked: true }
+      },
+    },
+  },
+})
+
+const view = (role: Role) => ({
+  id: role.id,
+  identity: role.identity,
+  role: role.role,
+  hubs: role.hubs,
+  created_at: isoOrNull(role.createdAt),
+})

@@ -1,0 +1,104 @@
+import type { CloudContext } from '../../platform/context.ts'
+import type { CloudDatabase, Tx } from '../../platform/store/database.ts'
+import { refreshSales } from './refresh-sales.ts'
+
+/** Orders in a transaction: few enough that customers' requests hardly wait. */
+const BATCH = 500
+
+/** Makes the summaries anew of every hub whose time zone is not the one they are kept in, and of those that have none. */
+export async function rebuildStaleSales({ db, log, checkpoint }: CloudContext): Promise<number[]> {
+  const stale = await db.kysely
+    .selectFrom('hubs')
+    .leftJoin('sales_calendars as c', 'c.hub_id', 'hubs.id')
+    .select('hubs.id')
+    .where((eb) => eb.or([eb('c.timezone', 'is', null), eb('c.timezone', '<>', eb.ref('hubs.timezone'))]))
+    .orderBy('hubs.id')
+    .execute()
+  for (const { id } of stale) {
+    log.info({ hubId: id }, 'the summaries of a hub’s sales are made anew')
+    await rebuild(id, async (work) => {
+      const value = await db.transact(work)
+      checkpoint('analytics.rebuild-step')
+      return value
+    })
+  }
+  return stale.map(({ id }) => id)
+}
+
+/**
+ * Makes a hub's summaries anew from its orders, in many short transactions, while orders come in: each order is counted
+ * once, by whoever is first. Until it is through the figures are too low. One that is interrupted is begun again by
+ * `rebuildStaleSales`.
+ */
+export const rebuildSales = (db: CloudDatabase, hubId: number): Promise<void> =>
+  rebuild(hubId, (work) => db.transact(work))
+
+/** The same within a transaction: for a past that is written as a whole. */
+export const rebuildSalesWithin = (tx: Tx, hubId: number): Promise<void> => rebuild(hubId, (work) => work(tx))
+
+type Run = <T>(work: (tx: Tx) => Promise<T>) => Promise<T>
+
+async function rebuild(hubId: number, run: Run): Promise<void> {
+  const begun = await run((tx) => clear(tx, hubId))
+  let last: number | undefined = 0
+  while (last !== undefined) {
+    const after: number = last
+    last = await run((tx) => countBatch(tx, hubId, after))
+  }
+  await run((tx) => finish(tx, hubId, begun))
+}
+
+interface Begun {
+  run: number
+  timezone: string
+}
+
+async function clear({ q }: Tx, hubId: number): Promise<Begun> {
+  // First, as it is what changes of the summaries wait for (`lockSummaries`).
+  const { run } = await q
+    .insertInto('sales_calendars')
+    .values({ hub_id: hubId, timezone: null, run: 1 })
+    .onConflict((conflict) =>
+      conflict
+        .column('hub_id')
+        .doUpdateSet((eb) => ({ timezone: null, run: eb('sales_calendars.run', '+', 1) })),
+    )
+    .returning('run')
+    .executeTakeFirstOrThrow()
+  await q.deleteFrom('sales_totals').where('hub_id', '=', hubId).execute()
+  await q.deleteFrom('sales_customers').where('hub_id', '=', hubId).execute()
+  await q
+    .deleteFrom('sales')
+    .where('order_id', 'in', (eb) => eb.selectFrom('orders').select('id').where('hub_id', '=', hubId))
+    .execute()
+  const { timezone } = await q
+    .selectFrom('hubs')
+    .select('timezone')
+    .where('id', '=', hubId)
+    .executeTakeFirstOrThrow()
+  return { run, timezone }
+}
+
+/** Counts the next orders of a hub; the last one's id, or undefined at the end. */
+async function countBatch(tx: Tx, hubId: number, after: number): Promise<number | undefined> {
+  const orders = tx.q
+    .selectFrom('orders')
+    .select('id')
+    .where('hub_id', '=', hubId)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(BATCH)
+  const ids = (await tx.forUpdate(orders).execute()).map(({ id }) => id)
+  if (ids.length > 0) await refreshSales(tx, ids)
+  return ids.at(-1)
+}
+
+/** Unless another process has begun meanwhile: it is the one to say when it is through. */
+async function finish({ q }: Tx, hubId: number, { run, timezone }: Begun): Promise<void> {
+  await q
+    .updateTable('sales_calendars')
+    .set({ timezone })
+    .where('hub_id', '=', hubId)
+    .where('run', '=', run)
+    .execute()
+}

@@ -1,0 +1,133 @@
+import { sql } from 'kysely'
+import type { Tx } from '../../platform/store/database.ts'
+import { recordset } from '../../platform/store/recordset.ts'
+import { changesBetween, WHOLE_HUB, type CustomerChange, type TotalsChange } from './changes.ts'
+import type { Sale } from './sale.ts'
+import { readSales, rowOf } from './sale-rows.ts'
+
+/**
+ * Counts an order at the end of the transaction that changes its money: in the same commit, however often it is asked for.
+ * Under the order's lock.
+ */
+export function countSale(tx: Tx, orderId: number): void {
+  tx.beforeCommit(`sale ${orderId}`, () => refreshSales(tx, [orderId]))
+}
+
+/**
+ * Brings the summaries to what the books say of some orders of one hub, by the difference to what they hold of each: a second time
+ * nothing happens. Costs the same however many orders there are besides. Under the orders' locks.
+ */
+export async function refreshSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
+  await lockSummaries(tx, orderIds)
+  const { now, held } = await readSales(tx.q, orderIds)
+  const changed = orderIds.filter((id) => !isSame(held.get(id), now.get(id)))
+  if (changed.length === 0) return
+  const pick = (sales: ReadonlyMap<number, Sale>): Sale[] => changed.flatMap((id) => sales.get(id) ?? [])
+  const [before, after] = [pick(held), pick(now)]
+  await writeSales(tx, after)
+  await dropSales(
+    tx,
+    changed.filter((id) => !now.has(id)),
+  )
+  const { totals, customers } = changesBetween(before, after)
+  await addTotals(tx, totals, await addCustomers(tx, customers))
+}
+
+function isSame(held: Sale | undefined, now: Sale | undefined): boolean {
+  if (!held || !now) return held === now
+  return JSON.stringify(rowOf(held)) === JSON.stringify(rowOf(now))
+}
+
+/**
+ * One transaction after another changes a hub's summaries: their rows are the same ones for all its sales. What they hold
+ * is read after this, as another one may have cleared them meanwhile (`rebuild.ts`).
+ */
+async function lockSummaries(tx: Tx, orderIds: readonly number[]): Promise<void> {
+  const hub = tx.q.selectFrom('orders').select('hub_id').where('id', 'in', orderIds)
+  const lock = () =>
+    tx
+      .forUpdate(tx.q.selectFrom('sales_calendars').select('hub_id').where('hub_id', 'in', hub))
+      .executeTakeFirst()
+  if (await lock()) return
+  // The hub's first sale: its summaries are begun, though nobody has looked yet whether it has a past.
+  await tx.q
+    .insertInto('sales_calendars')
+    .columns(['hub_id', 'timezone', 'run'])
+    .expression((eb) =>
+      eb
+        .selectFrom('hubs')
+        .select(['id', eb.lit(null).as('timezone'), eb.lit(0).as('run')])
+        .where('id', 'in', hub),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  await lock()
+}
+
+async function writeSales(tx: Tx, sales: readonly Sale[]): Promise<void> {
+  if (sales.length === 0) return
+  const columns = { order_id: 'int', user_id: 'int', day: 'text', lines: 'text' } as const
+  await sql`
+    insert into sales (order_id, user_id, day, lines)
+    select order_id, user_id, day, lines from ${recordset(tx.kind, columns, sales.map(rowOf))} where true
+    on conflict (order_id) do update set
+      user_id = excluded.user_id, day = excluded.day, lines = excluded.lines`.execute(tx.q)
+}
+
+async function dropSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
+  if (orderIds.length > 0) await tx.q.deleteFrom('sales').where('order_id', 'in', orderIds).execute()
+}
+
+/** Adds to who bought when, and tells how many customers each period of a hub has won or lost by it. */
+async function addCustomers(tx: Tx, changes: readonly CustomerChange[]): Promise<Map<string, number>> {
+  const won = new Map<string, number>()
+  if (changes.length === 0) return won
+  const columns = { hub_id: 'int', period: 'text', user_id: 'int', orders: 'int' } as const
+  const { rows } = await sql<CustomerChange>`
+    insert into sales_customers (hub_id, period, user_id, orders)
+    select hub_id, period, user_id, orders from ${recordset(tx.kind, columns, [...changes])} where true
+    on conflict (hub_id, period, user_id) do update set orders = sales_customers.orders + excluded.orders
+    returning hub_id, period, user_id, orders`.execute(tx.q)
+  const counts = new Map(rows.map((row) => [customerKey(row), row.orders]))
+  for (const change of changes) {
+    const after = counts.get(customerKey(change))!
+    const before = after - change.orders
+    const key = periodKey(change)
+    won.set(key, (won.get(key) ?? 0) + Number(after > 0) - Number(before > 0))
+  }
+  return won
+}
+
+async function addTotals(
+  tx: Tx,
+  changes: readonly TotalsChange[],
+  customersWon: ReadonlyMap<string, number>,
+): Promise<void> {
+  const rows = changes
+    .map((change) => ({
+      ...change,
+      customers: change.product_id === WHOLE_HUB ? (customersWon.get(periodKey(change)) ?? 0) : 0,
+    }))
+    .filter(
+      ({ orders, units, revenue, cost, customers }) =>
+        orders !== 0 || units !== 0 || revenue !== 0 || cost !== 0 || customers !== 0,
+    )
+  if (rows.length === 0) return
+  const columns = {
+    ...({ hub_id: 'int', period: 'text', product_id: 'int' } as const),
+    ...({ orders: 'int', units: 'int', revenue: 'int', cost: 'int', customers: 'int' } as const),
+  }
+  await sql`
+    insert into sales_totals (hub_id, period, product_id, orders, units, revenue, cost, customers)
+    select hub_id, period, product_id, orders, units, revenue, cost, customers
+    from ${recordset(tx.kind, columns, rows)} where true
+    on conflict (hub_id, period, product_id) do update set
+      orders = sales_totals.orders + excluded.orders,
+      units = sales_totals.units + excluded.units,
+      revenue = sales_totals.revenue + excluded.revenue,
+      cost = sales_totals.cost + excluded.cost,
+      customers = sales_totals.customers + excluded.customers`.execute(tx.q)
+}
+
+const periodKey = ({ hub_id, period }: { hub_id: number; period: string }): string => `${hub_id} ${period}`
+const customerKey = (row: CustomerChange): string => `${periodKey(row)} ${row.user_id}`

@@ -1,0 +1,69 @@
+import { sql, type RawBuilder } from 'kysely'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+
+/**
+ * What can still be sold of a product: what is on the shelf, less what is promised, less the units of which nobody knows
+ * whether they fell, less those in disabled fridges. An expression over a row of `products`.
+ */
+export const availableUnits: RawBuilder<number> = sql<number>`(products.quantity - products.reserved - (
+  select count(*) from unknown_operations
+  where unknown_operations.product_id = products.id and unknown_operations.settled_at is null
+) - (
+  select coalesce(sum(facings.quantity), 0) from facings
+  inner join closed_cabinets on closed_cabinets.hub_id = facings.hub_id and closed_cabinets.cabinet = facings.cabinet
+  where facings.product_id = products.id))`
+
+export interface ProductQuantity {
+  productId: number
+  quantity: number
+}
+
+export interface Shortage {
+  product_id: number
+  requested: number
+  available: number
+}
+
+/**
+ * Promises units to an order. Check and promise are one statement, so that the last unit is promised once however many
+ * ask. Returns what is short; the caller then rolls back.
+ */
+export async function reserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<Shortage[]> {
+  const shortages: Shortage[] = []
+  // Always in the same order, so that two orders cannot wait for one another.
+  for (const { productId, quantity } of lines.toSorted((a, b) => a.productId - b.productId)) {
+    const promised = await tx.q
+      .updateTable('products')
+      .set((eb) => ({ reserved: eb('reserved', '+', quantity) }))
+      .where('id', '=', productId)
+      .where('is_active', '=', 1)
+      .where(availableUnits, '>=', quantity)
+      .executeTakeFirst()
+    if (promised.numUpdatedRows === 1n) continue
+    const available = await availableOf(tx.q, productId)
+    shortages.push({ product_id: productId, requested: quantity, available })
+  }
+  return shortages
+}
+
+/** Takes promises back. */
+export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
+  for (const { productId, quantity } of lines.toSorted((a, b) => a.productId - b.productId))
+    if (quantity > 0)
+      await tx.q
+        .updateTable('products')
+        .set((eb) => ({ reserved: eb('reserved', '-', quantity) }))
+        .where('id', '=', productId)
+        .execute()
+}
+
+/** Units of an active product that can still be sold, never below 0. */
+export async function availableOf(q: Queries, productId: number): Promise<number> {
+  const row = await q
+    .selectFrom('products')
+    .select(availableUnits.as('available'))
+    .where('id', '=', productId)
+    .where('is_active', '=', 1)
+    .executeTakeFirst()
+  return Math.max(0, row?.available ?? 0)
+}

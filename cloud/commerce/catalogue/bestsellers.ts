@@ -1,0 +1,56 @@
+import { addMonths, monthOf } from '../../platform/calendar/days.ts'
+import { localDay } from '../../platform/calendar/zone.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+
+/** So many products of a hub carry the mark. */
+const BESTSELLERS = 10
+
+/**
+ * Marks the products of every hub that sold most in this month and the one before, from the monthly sums of sales. A hub a
+ * transaction: a run that is cut short leaves the others to the next one. Returns the products whose mark has changed.
+ */
+export async function markBestsellers({ db, runtime }: CloudContext): Promise<number[]> {
+  const hubs = await db.kysely.selectFrom('hubs').select(['id', 'timezone']).orderBy('id').execute()
+  const changed: number[] = []
+  for (const { id, timezone } of hubs) {
+    const month = monthOf(localDay(timezone, runtime.clock.now()))
+    const wanted = await soldMost(db.kysely, id, [month, addMonths(month, -1)])
+    changed.push(...(await db.transact((tx) => mark(tx, id, wanted))))
+  }
+  return changed
+}
+
+async function soldMost(q: Queries, hubId: number, months: string[]): Promise<Set<number>> {
+  const rows = await q
+    .selectFrom('sales_totals as t')
+    .innerJoin('products as p', 'p.id', 't.product_id')
+    .select(['t.product_id', (eb) => eb.fn.sum<number | string>('t.units').as('units')])
+    .where('t.hub_id', '=', hubId)
+    .where('t.period', 'in', months)
+    .where('p.is_active', '=', 1)
+    .groupBy('t.product_id')
+    .execute()
+  const ranked = rows
+    .map(({ product_id, units }) => ({ product_id, units: Number(units) }))
+    .filter(({ units }) => units > 0)
+    .sort((a, b) => b.units - a.units || a.product_id - b.product_id)
+  return new Set(ranked.slice(0, BESTSELLERS).map(({ product_id }) => product_id))
+}
+
+async function mark({ q }: Tx, hubId: number, wanted: ReadonlySet<number>): Promise<number[]> {
+  const marked = await q
+    .selectFrom('products')
+    .select('id')
+    .where('hub_id', '=', hubId)
+    .where('is_bestseller', '=', 1)
+    .execute()
+  const now = new Set(marked.map(({ id }) => id))
+  const changes = [
+    ...[...wanted].filter((id) => !now.has(id)).map((id) => ({ id, is_bestseller: 1 as const })),
+    ...[...now].filter((id) => !wanted.has(id)).map((id) => ({ id, is_bestseller: 0 as const })),
+  ]
+  for (const { id, is_bestseller } of changes)
+    await q.updateTable('products').set({ is_bestseller }).where('id', '=', id).execute()
+  return changes.map(({ id }) => id)
+}

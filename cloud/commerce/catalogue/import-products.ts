@@ -1,0 +1,203 @@
+import type { Selectable } from 'kysely'
+import { locationKey } from '../../../protocol/model/location.ts'
+import { appendAudits } from '../../platform/audit/audit.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { UsageError } from '../../cli/command-line.ts'
+import { enqueue } from '../../gateway/outbox.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import type { ProductEntry } from './product-file.ts'
+import { searchText } from './search-text.ts'
+import { countStock } from './stock-counts.ts'
+import { sumProducts } from './stock-facings.ts'
+
+export interface Imported {
+  created: number
+  updated: number
+  facings: number
+  counted: number
+}
+
+type Facing = Selectable<Tables['facings']>
+
+/**
+ * Makes a hub's products and planogram what a file says, and sends the hub what concerns it. Products that the file does not
+ * name stay as they are; stock is counted, never written (design §2).
+ */
+export async function importProducts(
+  tx: Tx,
+  context: Pick<CloudContext, 'runtime'>,
+  hubId: number,
+  entries: readonly ProductEntry[],
+  actor: string,
+): Promise<Imported> {
+  await requirePlaces(tx, hubId, entries)
+  const ids = new Map<ProductEntry, number>()
+  const known = await knownProducts(tx, hubId)
+  let updated = 0
+  for (const entry of entries) {
+    const product = known.get(entry.upc)
+    if (product) updated += 1
+    ids.set(entry, await writeProduct(tx, hubId, entry, product))
+  }
+  const facings = await arrange(tx, hubId, ids)
+  await enqueue(tx, hubId, {
+    kind: 'planogram',
+    facings: facings.map(({ product_id, cabinet, shelf, row, is_primary }) => ({
+      product_id,
+      location: { cabinet, shelf, row },
+      primary: is_primary === 1,
+    })),
+  })
+  await sumProducts(tx, [...ids.values()])
+  let counted = 0
+  for (const [{ quantity }, productId] of ids)
+    if (quantity !== undefined) {
+      await countStock(tx, context, { hubId, productId, quantity })
+      counted += 1
+    }
+  await appendAudits(
+    tx.q,
+    context.runtime,
+    [...ids].map(([entry, id]) => ({
+      actor,
+      action: 'products.import',
+      hubId,
+      object: `product-${id}`,
+      result: 'executed',
+      detail: {
+        upc: entry.upc,
+        from: pricesOf(known.get(entry.upc)),
+        to: { original_price: entry.price, purchase_price: entry.purchase_price },
+        ...(entry.quantity !== undefined && { quantity: entry.quantity }),
+      },
+    })),
+  )
+  return { created: ids.size - updated, updated, facings: facings.length, counted }
+}
+
+type Product = Selectable<Tables['products']>
+
+const pricesOf = (product: Product | undefined) =>
+  product && { original_price: product.original_price, purchase_price: product.purchase_price }
+
+async function knownProducts(tx: Tx, hubId: number): Promise<Map<string, Product>> {
+  const rows = await tx
+    .forUpdate(tx.q.selectFrom('products').selectAll().where('hub_id', '=', hubId).orderBy('id'))
+    .execute()
+  return new Map(rows.map((row) => [row.upc, row]))
+}
+
+async function requirePlaces(tx: Tx, hubId: number, entries: readonly ProductEntry[]): Promise<void> {
+  const shelves = await tx.q
+    .selectFrom('hub_shelves')
+    .select(['cabinet', 'shelf', 'total_rows'])
+    .where('hub_id', '=', hubId)
+    .execute()
+  const rows = new Map(shelves.map(({ cabinet, shelf, total_rows }) => [`${cabinet}/${shelf}`, total_rows]))
+  const missing = entries
+    .flatMap(({ facings }) => facings)
+    .filter(({ cabinet, shelf, row }) => row > (rows.get(`${cabinet}/${shelf}`) ?? 0))
+  if (missing.length > 0)
+    throw new UsageError(`hub ${hubId} has no such place: ${missing.map(locationKey).join(', ')}`)
+}
+
+async function writeProduct(
+  tx: Tx,
+  hubId: number,
+  entry: ProductEntry,
+  known: Product | undefined,
+): Promise<number> {
+  const categoryId = await categoryOf(tx, entry.category, null)
+  const columns = {
+    name: entry.name,
+    search_name: searchText(entry.name),
+    description: entry.description,
+    category_id: categoryId,
+    subcategory_id: entry.subcategory === null ? null : await categoryOf(tx, entry.subcategory, categoryId),
+    original_price: entry.price,
+    markdown_percent: entry.markdown_percent,
+    purchase_price: entry.purchase_price,
+    image_url: entry.image_url,
+    is_active: entry.is_active ? (1 as const) : (0 as const),
+    ...entry.facings[0],
+  }
+  if (known) {
+    await tx.q.updateTable('products').set(columns).where('id', '=', known.id).execute()
+    return known.id
+  }
+  const { id } = await tx.q
+    .insertInto('products')
+    .values({
+      cabinet: 1,
+      shelf: 1,
+      row: 1,
+      ...columns,
+      hub_id: hubId,
+      upc: entry.upc,
+      is_bestseller: 0,
+      quantity: 0,
+      reserved: 0,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+
+async function categoryOf(tx: Tx, name: string, parentId: number | null): Promise<number> {
+  const known = await tx.q
+    .selectFrom('categories')
+    .select('id')
+    .where('name', '=', name)
+    .where('parent_id', parentId === null ? 'is' : '=', parentId)
+    .executeTakeFirst()
+  if (known) return known.id
+  const { id } = await tx.q
+    .insertInto('categories')
+    .values({ name, parent_id: parentId })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+
+/** Puts the products where the file has them. A place that keeps its product keeps what is in it. Returns the planogram. */
+async function arrange(tx: Tx, hubId: number, ids: ReadonlyMap<ProductEntry, number>): Promise<Facing[]> {
+  const before = await tx
+    .forUpdate(
+      tx.q
+        .selectFrom('facings')
+        .selectAll()
+        .where('hub_id', '=', hubId)
+        .orderBy('cabinet')
+        .orderBy('shelf')
+        .orderBy('row'),
+    )
+    .execute()
+  const named = new Set(ids.values())
+  const stays = before.filter(({ product_id }) => !named.has(product_id))
+  const held = new Map(before.map((facing) => [locationKey(facing), facing]))
+  const placed = [...ids].flatMap(([entry, productId]) =>
+    entry.facings.map((place, index): Facing => {
+      const there = held.get(locationKey(place))
+      if (there && !named.has(there.product_id))
+        throw new UsageError(
+          `${locationKey(place)} holds product ${there.product_id}, which the file does not name`,
+        )
+      return {
+        hub_id: hubId,
+        ...place,
+        product_id: productId,
+        is_primary: index === 0 ? 1 : 0,
+        quantity: there?.product_id === productId ? there.quantity : 0,
+      }
+    }),
+  )
+  if (named.size > 0)
+    await tx.q
+      .deleteFrom('facings')
+      .where('hub_id', '=', hubId)
+      .where('product_id', 'in', [...named])
+      .execute()
+  for (const facing of placed) await tx.q.insertInto('facings').values(facing).execute()
+  return [...stays, ...placed]
+}

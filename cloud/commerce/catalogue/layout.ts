@@ -1,0 +1,136 @@
+import {
+  fridgeDoor,
+  fridgeSides,
+  MAIN_DOOR,
+  type HardwareDescription,
+} from '../../../protocol/model/hardware.ts'
+import type { Location } from '../../../protocol/model/location.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+
+export interface ShelfLayout {
+  shelf_number: number
+  total_rows: number
+}
+/** By cabinet number (O §2). */
+export type HubLayout = Record<string, { shelves: ShelfLayout[] }>
+
+export async function readLayout(q: Queries, hubId: number): Promise<HubLayout> {
+  const rows = await q
+    .selectFrom('hub_shelves')
+    .select(['cabinet', 'shelf', 'total_rows'])
+    .where('hub_id', '=', hubId)
+    .orderBy('cabinet')
+    .orderBy('shelf')
+    .execute()
+  const layout: HubLayout = {}
+  for (const { cabinet, shelf, total_rows } of rows)
+    (layout[String(cabinet)] ??= { shelves: [] }).shelves.push({ shelf_number: shelf, total_rows })
+  return layout
+}
+
+/** Whether a hub has such a place at all. */
+export async function hasPlace(
+  q: Queries,
+  hubId: number,
+  { cabinet, shelf, row }: Location,
+): Promise<boolean> {
+  const found = await q
+    .selectFrom('hub_shelves')
+    .select('shelf')
+    .where('hub_id', '=', hubId)
+    .where('cabinet', '=', cabinet)
+    .where('shelf', '=', shelf)
+    .where('total_rows', '>=', row)
+    .executeTakeFirst()
+  return found !== undefined
+}
+
+export interface FridgeLayout {
+  fridge: number
+  left: number
+  middle: number
+  right: number
+}
+
+/** The fridges of a hub, and the cabinets that their doors give on. */
+export async function readFridges(q: Queries, hubId: number): Promise<FridgeLayout[]> {
+  const rows = await q
+    .selectFrom('hub_fridges')
+    .select(['fridge', 'left_cabinet', 'middle_cabinet', 'right_cabinet'])
+    .where('hub_id', '=', hubId)
+    .orderBy('fridge')
+    .execute()
+  return rows.map(({ fridge, left_cabinet, middle_cabinet, right_cabinet }) => ({
+    fridge,
+    left: left_cabinet,
+    middle: middle_cabinet,
+    right: right_cabinet,
+  }))
+}
+
+/** The doors that a hub has by its layout. */
+export const doorsOf = (fridges: readonly FridgeLayout[]): string[] => [
+  MAIN_DOOR,
+  ...fridges.flatMap(({ fridge }) => fridgeSides.map((side) => fridgeDoor(fridge, side))),
+]
+
+/** Writes which cabinets are closed with these fridges disabled: nothing of them can be sold. */
+export async function closeCabinets(
+  tx: Tx,
+  hubId: number,
+  disabledFridges: readonly number[],
+): Promise<void> {
+  const disabled = (await readFridges(tx.q, hubId)).filter(({ fridge }) => disabledFridges.includes(fridge))
+  const cabinets = new Set(disabled.flatMap(({ left, middle, right }) => [left, middle, right]))
+  await tx.q.deleteFrom('closed_cabinets').where('hub_id', '=', hubId).execute()
+  if (cabinets.size > 0)
+    await tx.q
+      .insertInto('closed_cabinets')
+      .values([...cabinets].map((cabinet) => ({ hub_id: hubId, cabinet })))
+      .execute()
+}
+
+/** Shelves and fridges as the layout's tables have them. */
+export interface Built {
+  shelves: readonly { cabinet: number; shelf: number; total_rows: number }[]
+  fridges: readonly FridgeLayout[]
+}
+
+/** What a hub's hardware says of its layout. */
+export const builtOf = ({
+  controllers,
+  fridgeDoors,
+}: Pick<HardwareDescription, 'controllers' | 'fridgeDoors'>): Built => ({
+  shelves: controllers
+    .flatMap(({ devices }) => devices)
+    .flatMap((device) =>
+      device.kind === 'cabinet'
+        ? device.shelves.map(({ shelf, rows }) => ({ cabinet: device.number, shelf, total_rows: rows }))
+        : [],
+    ),
+  fridges: fridgeDoors,
+})
+
+/** Writes how a hub is built, in place of what was known of it. */
+export async function writeLayout(tx: Tx, hubId: number, { shelves, fridges }: Built): Promise<void> {
+  await tx.q.deleteFrom('hub_shelves').where('hub_id', '=', hubId).execute()
+  await tx.q.deleteFrom('hub_fridges').where('hub_id', '=', hubId).execute()
+  if (shelves.length > 0)
+    await tx.q
+      .insertInto('hub_shelves')
+      .values(shelves.map((shelf) => ({ hub_id: hubId, ...shelf })))
+      .execute()
+  if (fridges.length > 0)
+    await tx.q
+      .insertInto('hub_fridges')
+      .values(
+        fridges.map(({ fridge, left, middle, right }) => ({
+          hub_id: hubId,
+          fridge,
+          left_cabinet: left,
+          middle_cabinet: middle,
+          right_cabinet: right,
+        })),
+      )
+      .execute()
+}

@@ -1,0 +1,61 @@
+import { discountedPrice } from './price.ts'
+
+/** What a line is priced from. Cents; the markdown in percent. */
+export interface PriceableLine {
+  quantity: number
+  originalPrice: number
+  markdownPercent: number
+  /** What deals take off the whole line, after the markdown. */
+  discount: number
+}
+
+/** Per unit, and of the whole line without (`net`) and with its `tax`. Integer cents. */
+export interface PricedLine {
+  unitPriceOriginal: number
+  unitPrice: number
+  net: number
+  tax: number
+}
+
+export interface PricedOrder {
+  lines: PricedLine[]
+  totalOriginal: number
+  totalDiscounted: number
+  taxTotal: number
+  total: number
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
+
+/** Prices an order: tax on each line's net, rounded half up per line; every total is a sum of lines. */
+export function priceOrder(lines: readonly PriceableLine[], taxBasisPoints: number): PricedOrder {
+  const priced = lines.map(({ quantity, originalPrice, markdownPercent, discount }) => {
+    const unitPrice = discountedPrice(originalPrice, markdownPercent)
+    const net = unitPrice * quantity - discount
+    return { unitPriceOriginal: originalPrice, unitPrice, net, tax: taxOn(net, taxBasisPoints) }
+  })
+  const totalDiscounted = sum(priced.map(({ net }) => net))
+  const taxTotal = sum(priced.map(({ tax }) => tax))
+  return {
+    lines: priced,
+    totalOriginal: sum(lines.map(({ quantity, originalPrice }) => quantity * originalPrice)),
+    totalDiscounted,
+    taxTotal,
+    total: totalDiscounted + taxTotal,
+  }
+}
+
+/** Tax on `net` cents at hundredths of a percent, rounded half up. */
+export function taxOn(net: number, basisPoints: number): number {
+  return Math.floor((net * basisPoints + 5000) / 10_000)
+}
+
+/**
+ * What `quantity` units of a line of `of` units are worth when `before` units have been refunded already. Shares of one
+ * line add up to exactly its frozen amount, in whatever portions they are taken; nothing is prorated twice. Where a deal
+ * made some of a line's units cheaper, each has its share of the line all the same: which of them dropped, nobody can say.
+ */
+export function unitShare(amount: number, of: number, before: number, quantity: number): number {
+  const upTo = (units: number): number => Math.floor((amount * units) / of)
+  return upTo(before + quantity) - upTo(before)
+}

@@ -1,0 +1,109 @@
+import type { Selectable } from 'kysely'
+import { readTerms } from '../../../protocol/model/deal-terms.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import type { Deal } from './engine/deal.ts'
+
+type Row<T extends keyof Tables> = Selectable<Tables[T]>
+export type DealRow = Row<'deals'>
+
+/** A deal with its parts, as it is stored. */
+export interface StoredDeal {
+  row: DealRow
+  triggers: readonly (Row<'deal_triggers'> & { category: string | null })[]
+  rewards: readonly Row<'deal_rewards'>[]
+  constraints: readonly Row<'deal_constraints'>[]
+}
+
+/** The deals of a hub, those of higher priority first, then the older. */
+export async function dealsOfHub(q: Queries, hubId: number): Promise<StoredDeal[]> {
+  const rows = await q
+    .selectFrom('deals')
+    .selectAll()
+    .where('hub_id', '=', hubId)
+    .where('deleted_at', 'is', null)
+    .orderBy('priority', 'desc')
+    .orderBy('id')
+    .execute()
+  return withParts(q, rows)
+}
+
+/** Those of them that are switched on and within their dates on a day. */
+export async function runningDeals(q: Queries, hubId: number, day: string): Promise<StoredDeal[]> {
+  const rows = await q
+    .selectFrom('deals')
+    .selectAll()
+    .where('hub_id', '=', hubId)
+    .where('deleted_at', 'is', null)
+    .where('is_active', '=', 1)
+    .where((eb) => eb.or([eb('start_day', 'is', null), eb('start_day', '<=', day)]))
+    .where((eb) => eb.or([eb('end_day', 'is', null), eb('end_day', '>=', day)]))
+    .orderBy('priority', 'desc')
+    .orderBy('id')
+    .execute()
+  return withParts(q, rows)
+}
+
+export async function findDeal(q: Queries, dealId: number): Promise<StoredDeal | undefined> {
+  const row = await q
+    .selectFrom('deals')
+    .selectAll()
+    .where('id', '=', dealId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst()
+  return row && (await withParts(q, [row]))[0]
+}
+
+async function withParts(q: Queries, rows: readonly DealRow[]): Promise<StoredDeal[]> {
+  if (rows.length === 0) return []
+  const ids = rows.map(({ id }) => id)
+  const triggers = await q
+    .selectFrom('deal_triggers')
+    .leftJoin('categories', 'categories.id', 'deal_triggers.category_id')
+    .selectAll('deal_triggers')
+    .select('categories.name as category')
+    .where('deal_id', 'in', ids)
+    .orderBy('deal_triggers.id')
+    .execute()
+  const rewards = await q
+    .selectFrom('deal_rewards')
+    .selectAll()
+    .where('deal_id', 'in', ids)
+    .orderBy('id')
+    .execute()
+  const constraints = await q
+    .selectFrom('deal_constraints')
+    .selectAll()
+    .where('deal_id', 'in', ids)
+    .orderBy('id')
+    .execute()
+  return rows.map((row) => ({
+    row,
+    triggers: triggers.filter(({ deal_id }) => deal_id === row.id),
+    rewards: rewards.filter(({ deal_id }) => deal_id === row.id),
+    constraints: constraints.filter(({ deal_id }) => deal_id === row.id),
+  }))
+}
+
+/** A stored deal as the engine sees it. */
+export const toEngine = ({ row, triggers, rewards, constraints }: StoredDeal): Deal => ({
+  id: row.id,
+  name: row.name,
+  priority: row.priority,
+  isActive: row.is_active === 1,
+  start: row.start_day,
+  end: row.end_day,
+  triggers: triggers.map(({ type, quantity, product_id, category_id }) => ({
+    type,
+    quantity: quantity ?? 1,
+    productId: product_id,
+    categoryId: category_id,
+  })),
+  rewards: rewards.map(({ type, quantity, product_id, discount_pct_or_price }) => ({
+    type,
+    quantity,
+    productId: product_id,
+    value: discount_pct_or_price ?? 0,
+  })),
+  terms: readTerms(constraints),
+})

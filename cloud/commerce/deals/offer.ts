@@ -1,0 +1,112 @@
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { runningDeals, toEngine, type StoredDeal } from './deal-rows.ts'
+import { chooseDeals, type Plan } from './engine/choose-deals.ts'
+import { totalOf, type Cart, type CartLine, type Deal } from './engine/deal.ts'
+import {
+  asksForFirstOrder,
+  isLimited,
+  judgeDeal,
+  type Circumstances,
+  type Obstacle,
+} from './engine/judge-deal.ts'
+import { hubTime } from './hub-time.ts'
+import { countUses, type Shopper } from './uses.ts'
+
+/** A cart at a hub, and whose it is. */
+export interface CartAtHub {
+  hub: { id: number; timezone: string }
+  shopper: Shopper
+  lines: readonly CartLine[]
+  /** What thresholds are measured by, where the caller says it; else the lines' sum. */
+  total?: number
+  /** Orders that the shopper has paid before, where the caller says it. */
+  paidOrders?: number | null
+  /** The order whose cart it is. */
+  orderId?: number
+}
+
+/** What is judged and applied, and by which circumstances. */
+export interface Offer {
+  cart: Cart
+  circumstances: Circumstances
+  judged: { deal: Deal; stored: StoredDeal; obstacle: Obstacle | null }[]
+}
+
+/** Judges the running deals of a hub for a cart. */
+export async function offerDeals(q: Queries, context: Clocked, at: CartAtHub): Promise<Offer> {
+  const now = context.runtime.clock.now()
+  const time = hubTime(at.hub.timezone, now)
+  const stored = await runningDeals(q, at.hub.id, time.day)
+  const deals = stored.map(toEngine)
+  const paidOrders = deals.some(asksForFirstOrder) ? await paidBefore(q, at) : null
+  const limited = deals.filter(({ terms }) => isLimited(terms))
+  const usesOf = await countUses(q, limited, at.shopper, now)
+  const cart = { lines: at.lines, total: at.total ?? totalOf(at.lines) }
+  const circumstances: Circumstances = { time, buyer: { paidOrders }, usesOf }
+  const judged = deals.map((deal, index) => ({
+    deal,
+    stored: stored[index]!,
+    obstacle: judgeDeal(deal, cart, circumstances),
+  }))
+  return { cart, circumstances, judged }
+}
+
+type Clocked = Pick<CloudContext, 'runtime'>
+
+/**
+ * The same, with the limits held until the end of the transaction: whoever else wants to use a limited deal of this cart
+ * waits, and then counts what this one has used.
+ */
+export async function holdOffer(tx: Tx, context: Clocked, at: CartAtHub): Promise<Offer> {
+  const first = await offerDeals(tx.q, context, at)
+  const wanted = first.judged.filter(({ obstacle }) => obstacle === null).map(({ deal }) => deal)
+  const limited = wanted.filter(({ terms }) => isLimited(terms)).map(({ id }) => id)
+  const isPersonal = at.shopper.userId !== null && wanted.some(asksForFirstOrder)
+  if (limited.length === 0 && !isPersonal) return first
+  // A customer's first orders at two hubs come one after the other.
+  if (isPersonal)
+    await tx
+      .forUpdate(tx.q.selectFrom('users').select('id').where('id', '=', at.shopper.userId!))
+      .executeTakeFirst()
+  // Always in the same order, so that two carts cannot wait for one another.
+  if (limited.length > 0)
+    await tx
+      .forUpdate(tx.q.selectFrom('deals').select('id').where('id', 'in', limited).orderBy('id'))
+      .execute()
+  const held = await offerDeals(tx.q, context, at)
+  const isHeld = ({ id, terms }: Deal): boolean => !isLimited(terms) || limited.includes(id)
+  return { ...held, judged: held.judged.filter(({ deal }) => isHeld(deal)) }
+}
+
+/** What the eligible deals do to the cart. `among`: only these, where given. */
+export function planOf({ cart, circumstances, judged }: Offer, among?: ReadonlySet<number>): Plan {
+  const eligible = judged.filter(({ deal, obstacle }) => obstacle === null && (among?.has(deal.id) ?? true))
+  return chooseDeals(
+    eligible.map(({ deal }) => deal),
+    cart,
+    circumstances.buyer,
+  )
+}
+
+/**
+ * Orders that a customer has paid or is paying, without those of which all money went back; null where nobody knows. The
+ * caller's own count comes first: an integrator may have sold elsewhere.
+ */
+async function paidBefore(q: Queries, { shopper, paidOrders, orderId }: CartAtHub): Promise<number | null> {
+  if (paidOrders != null) return paidOrders
+  if (shopper.userId === null) return null
+  let orders = q
+    .selectFrom('orders')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('user_id', '=', shopper.userId)
+    .where((eb) =>
+      eb.or([
+        eb('payment_status', 'in', ['completed', 'partially_refunded']),
+        eb('processing_status', '=', OrderStatus.PENDING_PAYMENT),
+      ]),
+    )
+  if (orderId !== undefined) orders = orders.where('id', '<>', orderId)
+  return (await orders.executeTakeFirstOrThrow()).count
+}

@@ -1,0 +1,166 @@
+import type { z } from 'zod'
+import type {
+  DealUpdate,
+  NewConstraint,
+  NewDeal,
+  NewReward,
+  NewTrigger,
+} from '../../../protocol/contract/deal-objects.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import type { Media } from '../../platform/media/media.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { checkParts, type Placed } from './check-parts.ts'
+import { findDeal, type DealRow, type StoredDeal } from './deal-rows.ts'
+
+/** Deals of one hub that are not deleted: every cart is looked at by all that run. */
+const MOST_DEALS = 500
+
+type DealFields = Omit<NewDeal, 'triggers' | 'rewards' | 'constraints'>
+
+export interface DealToCreate {
+  fields: DealFields
+  triggers: readonly Placed<NewTrigger>[]
+  rewards: readonly Placed<NewReward>[]
+  constraints: readonly NewConstraint[]
+  /** In the media store, to be kept. */
+  imageKey: string | null
+  actor: string
+}
+
+/** Creates a deal at a hub that the caller reaches. Throws `validation_error`. */
+export async function createDeal(
+  { db, runtime }: CloudContext,
+  media: Pick<Media, 'keep'>,
+  { fields, rewards, constraints, imageKey, actor, ...given }: DealToCreate,
+): Promise<StoredDeal> {
+  const triggers = await checkParts(db.kysely, fields.hub_id, given.triggers, rewards)
+  return db.transact(async (tx) => {
+    await requireRoom(tx, fields.hub_id)
+    if (imageKey !== null) await media.keep(tx, [imageKey])
+    const now = runtime.clock.now()
+    const { id } = await tx.q
+      .insertInto('deals')
+      .values({
+        hub_id: fields.hub_id,
+        name: fields.name,
+        description: fields.description,
+        display_text: fields.display_text,
+        image_key: imageKey,
+        priority: fields.priority,
+        is_active: fields.is_deal_active ? 1 : 0,
+        start_day: fields.start,
+        end_day: fields.end,
+        created_at: now,
+        updated_at: now,
+        deleted_at: null,
+      })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    for (const { type, quantity, category_id, product_id } of triggers)
+      await tx.q
+        .insertInto('deal_triggers')
+        .values({ deal_id: id, type, quantity, category_id, product_id })
+        .execute()
+    for (const { part } of rewards)
+      await tx.q
+        .insertInto('deal_rewards')
+        .values({ deal_id: id, ...part })
+        .execute()
+    for (const constraint of constraints)
+      await tx.q
+        .insertInto('deal_constraints')
+        .values({ deal_id: id, ...constraint })
+        .execute()
+    await audit(tx, { runtime }, { actor, action: 'deals.create', hubId: fields.hub_id, id })
+    return (await findDeal(tx.q, id))!
+  })
+}
+
+async function requireRoom(tx: Tx, hubId: number): Promise<void> {
+  const { count } = await tx.q
+    .selectFrom('deals')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('hub_id', '=', hubId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  if (count >= MOST_DEALS) throw invalid('hub_id', `a hub has at most ${MOST_DEALS} deals`, hubId)
+}
+
+const invalid = (field: string, msg: string, input: unknown): ApiError =>
+  new ApiError('validation_error', undefined, undefined, [
+    { loc: ['body', field], msg: `Value error, ${msg}`, type: 'value_error', input },
+  ])
+
+/** Changes a deal that the caller reaches. Throws `deal_not_found` or `validation_error`. */
+export function updateDeal(
+  { db, runtime }: CloudContext,
+  dealId: number,
+  { name, is_deal_active: isActive, start, end }: z.output<typeof DealUpdate>,
+  actor: string,
+): Promise<StoredDeal> {
+  return db.transact(async (tx) => {
+    const row = await lockDeal(tx, dealId)
+    const changes = {
+      name: name ?? row.name,
+      is_active: isActive === undefined ? row.is_active : isActive ? (1 as const) : (0 as const),
+      start_day: start === undefined ? row.start_day : start,
+      end_day: end === undefined ? row.end_day : end,
+      updated_at: runtime.clock.now(),
+    }
+    const { start_day: first, end_day: last } = changes
+    if (first !== null && last !== null && first > last)
+      throw end == null
+        ? invalid('start', `the start is after the end, ${last}`, start)
+        : invalid('end', `the end is before the start, ${first}`, end)
+    await tx.q.updateTable('deals').set(changes).where('id', '=', dealId).execute()
+    const { hub_id: hubId } = row
+    const detail = { name, is_deal_active: isActive, start, end }
+    await audit(tx, { runtime }, { actor, action: 'deals.update', hubId, id: dealId, detail })
+    return (await findDeal(tx.q, dealId))!
+  })
+}
+
+/** Deletes a deal that the caller reaches, but for what was redeemed of it. Throws `deal_not_found`. */
+export function deleteDeal(
+  { db, runtime }: CloudContext,
+  media: Pick<Media, 'remove'>,
+  dealId: number,
+  actor: string,
+): Promise<void> {
+  return db.transact(async (tx) => {
+    const row = await lockDeal(tx, dealId)
+    for (const table of ['deal_triggers', 'deal_rewards', 'deal_constraints'] as const)
+      await tx.q.deleteFrom(table).where('deal_id', '=', dealId).execute()
+    const now = runtime.clock.now()
+    await tx.q
+      .updateTable('deals')
+      .set({ is_active: 0, image_key: null, updated_at: now, deleted_at: now })
+      .where('id', '=', dealId)
+      .execute()
+    if (row.image_key !== null) await media.remove(tx, row.image_key)
+    await audit(tx, { runtime }, { actor, action: 'deals.delete', hubId: row.hub_id, id: dealId })
+  })
+}
+
+async function lockDeal(tx: Tx, dealId: number): Promise<DealRow> {
+  const query = tx.q.selectFrom('deals').selectAll().where('id', '=', dealId).where('deleted_at', 'is', null)
+  const row = await tx.forUpdate(query).executeTakeFirst()
+  if (!row) throw new ApiError('deal_not_found')
+  return row
+}
+
+interface Change {
+  actor: string
+  action: string
+  hubId: number
+  id: number
+  detail?: Record<string, unknown>
+}
+
+const audit = (
+  tx: Tx,
+  { runtime }: Pick<CloudContext, 'runtime'>,
+  { id, ...change }: Change,
+): Promise<void> => appendAudit(tx.q, runtime, { ...change, object: `deal-${id}`, result: 'executed' })

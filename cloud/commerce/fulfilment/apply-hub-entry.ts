@@ -1,0 +1,171 @@
+import type { LineProgress, OrderEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import type { OrderCause } from '../../../protocol/model/order-status.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { releaseRedemptions } from '../deals/redemptions.ts'
+import { earnPoints } from '../loyalty/points-ledger.ts'
+import { refundRest, refundUndelivered } from '../refunds/automatic-refunds.ts'
+import type { RefundRow } from '../orders/payment-status.ts'
+import type { NewRefund } from '../refunds/refund-rows.ts'
+import { ApplyError } from '../../gateway/apply-error.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { measurePace } from '../orders/hub-pace.ts'
+import { moveOrder, releasePromises } from '../orders/move-order.ts'
+import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
+
+/**
+ * What a hub reports of an order, with everything that follows from it, in the transaction that moves the stream's cursor
+ * (I4). A report about an order that the cloud has ended meanwhile (it took the hub for lost) is recorded as far as it
+ * tells what dropped, and moves nothing.
+ */
+export async function applyOrderEntry(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  entry: OrderEntry,
+): Promise<void> {
+  const order = await lockOrder(tx, entry.order_id)
+  if (order?.hub_id !== hubId) throw new ApplyError(`hub ${hubId} has no order ${entry.order_id}`)
+  const at = context.runtime.clock.now()
+  switch (entry.kind) {
+    case 'order.preparing':
+      await advance(tx, context, order, 'hub_preparing', { bins: entry.bins, hub_began_at: entry.at })
+      return
+    case 'order.ready':
+      await recordLines(tx, order.id, entry.lines)
+      if (await advance(tx, context, order, 'hub_ready', { bins: entry.bins, ready_at: at })) {
+        await settleReady(tx, context, order)
+        await measurePace(
+          tx,
+          {
+            hubId,
+            beganAt: order.hub_began_at,
+            readyAt: entry.at,
+            units: entry.lines.reduce((sum, { dropped }) => sum + dropped, 0),
+            longestMs: context.settings.prepareTimeoutMs,
+          },
+          at,
+        )
+      }
+      return
+    case 'order.collecting':
+      await advance(tx, context, order, 'hub_collecting')
+      return
+    case 'order.completed':
+      if (await advance(tx, context, order, 'hub_completed')) await earnPoints(tx, context, order)
+      return
+    case 'order.cancelled':
+      await cancelOrder(tx, context, order)
+      return
+    case 'order.timed_out':
+      await recordLines(tx, order.id, entry.lines)
+      await endUndelivered(tx, context, order, 'preparation_timeout', {
+        bins: entry.bins,
+        failure_reason: 'preparation_timeout',
+      })
+      return
+    case 'order.failed':
+      await recordLines(tx, order.id, entry.lines)
+      await endUndelivered(tx, context, order, 'hub_failed', {
+        bins: entry.bins,
+        failure_reason: entry.reason,
+      })
+      return
+    case 'order.unclaimed':
+      await advance(tx, context, order, 'unclaimed', { failure_reason: 'unclaimed' })
+  }
+}
+
+/** All that could be had is in the bins: what is missing goes back, stock and money. */
+async function settleReady(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+  await releasePromises(tx, order.id)
+  await refundUndelivered(tx, context, order, 'short')
+}
+
+/** The order was cancelled before anything moved: its stock is free and all of its money goes back, by the refund returned. */
+export async function cancelOrder(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  by: Pick<NewRefund, 'actor' | 'isInHand' | 'requestKey'> = {},
+): Promise<RefundRow | undefined> {
+  const step = await moveOrder(tx, context, order, 'cancelled')
+  if (step.kind !== 'moved') return undefined
+  await releaseRedemptions(tx, order.id)
+  await releasePromises(tx, order.id)
+  return refundRest(tx, context, order, by)
+}
+
+/** The order ended before READY: what is not known to have dropped goes back, stock and money. */
+export async function endUndelivered(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  cause: Extract<OrderCause, 'preparation_timeout' | 'hub_failed'>,
+  changes: Changes,
+): Promise<void> {
+  if (!(await advance(tx, context, order, cause, changes))) return
+  if (await isEmptyHanded(tx, order.id)) await releaseRedemptions(tx, order.id)
+  await releasePromises(tx, order.id)
+  await refundUndelivered(tx, context, order, cause === 'hub_failed' ? 'failed' : 'timed_out')
+}
+
+/** Nothing of an order has dropped. */
+async function isEmptyHanded(tx: Tx, orderId: number): Promise<boolean> {
+  const dropped = await tx.q
+    .selectFrom('order_items')
+    .select('id')
+    .where('order_id', '=', orderId)
+    .where('qty_dropped', '>', 0)
+    .executeTakeFirst()
+  return dropped === undefined
+}
+
+interface Changes {
+  bins?: readonly number[]
+  ready_at?: number
+  hub_began_at?: number
+  failure_reason?: string
+}
+
+/** The stations that lie before what a hub reports: one with a new store may report READY of an order that is QUEUED here. */
+const stationsBefore: Partial<Record<OrderCause, readonly OrderCause[]>> = {
+  hub_ready: ['hub_preparing'],
+  hub_collecting: ['hub_preparing', 'hub_ready'],
+  hub_completed: ['hub_preparing', 'hub_ready'],
+  unclaimed: ['hub_preparing', 'hub_ready'],
+}
+
+/** Moves an order, over the stations before if need be. True where `cause` itself moved it. */
+async function advance(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  cause: OrderCause,
+  { bins, ...changes }: Changes = {},
+): Promise<boolean> {
+  const now = context.runtime.clock.now()
+  for (const station of stationsBefore[cause] ?? []) {
+    const times = station === 'hub_preparing' ? { preparing_at: now } : { ready_at: now }
+    const step = await moveOrder(tx, context, order, station, times)
+    if (station === 'hub_ready' && step.kind === 'moved') await settleReady(tx, context, order)
+  }
+  const from = order.processing_status
+  const step = await moveOrder(tx, context, order, cause, {
+    ...changes,
+    ...(cause === 'hub_preparing' ? { preparing_at: now } : {}),
+    ...(bins && bins.length > 0 ? { bins: JSON.stringify(bins) } : {}),
+  })
+  if (step.kind === 'illegal')
+    context.log.warn({ orderId: order.id, from, cause }, 'the hub reports of an order that has ended here')
+  return step.kind === 'moved'
+}
+
+async function recordLines(tx: Tx, orderId: number, lines: readonly LineProgress[]): Promise<void> {
+  for (const line of lines)
+    await tx.q
+      .updateTable('order_items')
+      .set({ qty_dropped: line.dropped, qty_doubtful: line.doubtful, bins: JSON.stringify(line.bins) })
+      .where('id', '=', line.line_id)
+      .where('order_id', '=', orderId)
+      .execute()
+}

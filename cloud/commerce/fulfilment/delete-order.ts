@@ -1,0 +1,119 @@
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { executeRefund } from '../refunds/execute-refund.ts'
+import { livePayment } from '../payments/pay.ts'
+import { ProcessorUnavailable } from '../processors/processor.ts'
+import { cancelPayment, orUnavailable, submitPayment } from '../payments/settle-payment.ts'
+import type { CommerceServices } from '../services.ts'
+import type { PaymentRow } from '../orders/payment-status.ts'
+import { cancelOrder } from './apply-hub-entry.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { cancelAtHub } from '../orders/cancel-at-hub.ts'
+import { moveOrder } from '../orders/move-order.ts'
+import { lockOrder, lockOwnOrder, type OrderKey, type OrderRow } from '../orders/order-rows.ts'
+
+/** A payment whose outcome was unknown is asked for, then cancelled, then the order goes. */
+const ATTEMPTS = 4
+
+/** Removes an unpaid order, or cancels and refunds one that its hub has not begun (contract §10). */
+export async function deleteOrder(
+  services: CommerceServices,
+  key: OrderKey,
+  actor: string,
+): Promise<'deleted' | 'cancelled'> {
+  const { kind, order } = await discardOrder(services, key)
+  return kind === 'deleted' ? kind : cancelPaid(services, order, actor)
+}
+
+/**
+ * Removes an unpaid order, whose unfinished payment is cancelled first. One that is paid and waits for its hub is left as
+ * it is; throws `order_in_progress` and `order_not_deletable` of those beyond.
+ */
+export async function discardOrder(
+  services: CommerceServices,
+  key: OrderKey,
+): Promise<{ kind: 'deleted'; order?: never } | { kind: 'paid'; order: OrderRow }> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const step = await services.context.db.transact((tx) => discard(tx, services, key))
+    if (step.kind !== 'unfinished') return step
+    // The processor may answer that it is paid by now: the order is looked at again.
+    await orUnavailable(
+      step.payment.status === 'pending' && step.payment.processor_ref === null
+        ? submitPayment(services, step.payment)
+        : cancelPayment(services, step.payment),
+    )
+  }
+  throw new ApiError('order_state_conflict')
+}
+
+type Step =
+  { kind: 'deleted' } | { kind: 'unfinished'; payment: PaymentRow } | { kind: 'paid'; order: OrderRow }
+
+async function discard(tx: Tx, { context }: CommerceServices, key: OrderKey): Promise<Step> {
+  const order = await lockOwnOrder(tx, key)
+  switch (order.processing_status) {
+    case OrderStatus.NEW:
+      await removeCart(tx, context, order)
+      return { kind: 'deleted' }
+    case OrderStatus.PENDING_PAYMENT:
+      return { kind: 'unfinished', payment: await livePayment(tx, order.id) }
+    case OrderStatus.QUEUED:
+      return { kind: 'paid', order }
+    case OrderStatus.PREPARING:
+    case OrderStatus.READY:
+    case OrderStatus.COLLECTING:
+      throw new ApiError('order_in_progress')
+    case OrderStatus.COMPLETED:
+    case OrderStatus.CANCELLED:
+    case OrderStatus.TIMED_OUT:
+    case OrderStatus.FAILED:
+    case OrderStatus.EXPIRED:
+      throw new ApiError('order_not_deletable')
+  }
+}
+
+/** Removes a cart, under its lock. One that money was tried for stays on record. */
+export async function removeCart(
+  tx: Tx,
+  context: Pick<CloudContext, 'runtime'>,
+  order: OrderRow,
+): Promise<void> {
+  const payment = await tx.q
+    .selectFrom('payments')
+    .select('id')
+    .where('order_id', '=', order.id)
+    .executeTakeFirst()
+  if (payment) await moveOrder(tx, context, order, 'discarded')
+  else await tx.q.deleteFrom('orders').where('id', '=', order.id).execute()
+}
+
+async function cancelPaid(services: CommerceServices, order: OrderRow, actor: string): Promise<'cancelled'> {
+  const cancellation = await cancelAtHub(services, order, actor)
+  switch (cancellation) {
+    case 'cancelled': {
+      const refund = await services.context.db.transact(async (tx) =>
+        cancelOrder(tx, services.context, (await lockOrder(tx, order.id))!, { actor, isInHand: true }),
+      )
+      if (refund) await tryRefund(services, refund.id)
+      return 'cancelled'
+    }
+    case 'too_late':
+      throw new ApiError('order_in_progress')
+    case 'offline':
+      throw new ApiError('hub_offline')
+    case 'unknown':
+      throw new ApiError('hardware_error', 'The hub did not say whether it cancelled the order.', {
+        reason: 'timeout',
+      })
+  }
+}
+
+/** The order is cancelled whether or not the processor can be reached now: if not, the sweep gives the money back. */
+async function tryRefund(services: CommerceServices, refundId: number): Promise<void> {
+  try {
+    await executeRefund(services, refundId)
+  } catch (error) {
+    if (!(error instanceof ProcessorUnavailable)) throw error
+  }
+}

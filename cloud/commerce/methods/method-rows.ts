@@ -1,0 +1,159 @@
+import type { Selectable } from 'kysely'
+import type { PaymentMethod } from '../../../protocol/contract/order-objects.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import type { CustomerRow } from './customers.ts'
+
+export type MethodRow = Selectable<Tables['payment_methods']>
+
+export function viewMethod(row: MethodRow): PaymentMethod {
+  return {
+    payment_method_id: row.ref,
+    type: row.type as PaymentMethod['type'],
+    brand: row.brand!,
+    last4: row.last4!,
+    exp_month: row.exp_month!,
+    exp_year: row.exp_year!,
+    is_default: row.is_default === 1,
+    created_at: timestamp(row.created_at),
+  }
+}
+
+/** What a user has saved, the default first, then the newest. */
+export async function listMethods(q: Queries, userId: number, processor: string): Promise<PaymentMethod[]> {
+  const rows = await q
+    .selectFrom('payment_methods')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('processor', '=', processor)
+    .where('state', '=', 'saved')
+    .orderBy('is_default', 'desc')
+    .orderBy('id', 'desc')
+    .execute()
+  return rows.map(viewMethod)
+}
+
+/** The customer at the processor with whom a user has saved a method; undefined where it is not saved. */
+export async function customerOfMethod(
+  tx: Tx,
+  { userId, processor, method }: { userId: number; processor: string; method: string },
+): Promise<string | undefined> {
+  const row = await tx.q
+    .selectFrom('payment_methods as m')
+    .innerJoin('processor_customers as c', 'c.id', 'm.customer_id')
+    .select('c.ref')
+    .where('m.user_id', '=', userId)
+    .where('m.processor', '=', processor)
+    .where('m.ref', '=', method)
+    .where('m.state', '=', 'saved')
+    .executeTakeFirst()
+  return row?.ref ?? undefined
+}
+
+/** Changes of a customer's methods come one after the other. Undefined where the customer is gone. */
+export function lockCustomer(tx: Tx, customerId: number): Promise<CustomerRow | undefined> {
+  return tx
+    .forUpdate(tx.q.selectFrom('processor_customers').selectAll().where('id', '=', customerId))
+    .executeTakeFirst()
+}
+
+/** Under the customer's lock. */
+export function methodByRef(tx: Tx, customerId: number, ref: string): Promise<MethodRow | undefined> {
+  return tx.q
+    .selectFrom('payment_methods')
+    .selectAll()
+    .where('customer_id', '=', customerId)
+    .where('ref', '=', ref)
+    .executeTakeFirst()
+}
+
+/** Records that a method is to be saved; `save-method.ts` does it. Under the customer's lock. */
+export function insertSaving(
+  tx: Tx,
+  { runtime }: Pick<CloudContext, 'runtime'>,
+  customer: Pick<CustomerRow, 'id' | 'user_id' | 'processor'>,
+  { ref, isDefault, dueAt }: { ref: string; isDefault: boolean; dueAt: number },
+): Promise<MethodRow> {
+  return tx.q
+    .insertInto('payment_methods')
+    .values({
+      customer_id: customer.id,
+      user_id: customer.user_id,
+      processor: customer.processor,
+      ref,
+      state: 'saving',
+      type: null,
+      brand: null,
+      last4: null,
+      exp_month: null,
+      exp_year: null,
+      is_default: isDefault ? 1 : 0,
+      due_at: dueAt,
+      attempts: 0,
+      created_at: runtime.clock.now(),
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/** A method has paid, and its customer wished to keep it: it is saved after the commit. Nothing where they are gone. */
+export async function saveAfterPayment(
+  tx: Tx,
+  context: Pick<CloudContext, 'runtime'>,
+  { userId, processor, ref }: { userId: number; processor: string; ref: string },
+): Promise<void> {
+  const known = await tx.q
+    .selectFrom('processor_customers')
+    .select('id')
+    .where('user_id', '=', userId)
+    .where('processor', '=', processor)
+    .executeTakeFirst()
+  const customer = known && (await lockCustomer(tx, known.id))
+  if (!customer || (await methodByRef(tx, customer.id, ref))) return
+  await insertSaving(tx, context, customer, { ref, isDefault: false, dueAt: context.runtime.clock.now() })
+}
+
+/** Makes one of a customer's methods the only default. Under the customer's lock. */
+export async function makeDefault(tx: Tx, { id, customer_id }: MethodRow): Promise<void> {
+  const saved = tx.q.updateTable('payment_methods').where('state', '=', 'saved')
+  await saved.set({ is_default: 0 }).where('customer_id', '=', customer_id).execute()
+  await saved.set({ is_default: 1 }).where('id', '=', id).execute()
+}
+
+/** The newest of those that are left is the default where none is. Under the customer's lock. */
+export async function keepDefault(tx: Tx, customerId: number): Promise<void> {
+  const first = await tx.q
+    .selectFrom('payment_methods')
+    .selectAll()
+    .where('customer_id', '=', customerId)
+    .where('state', '=', 'saved')
+    .orderBy('is_default', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  if (first && first.is_default === 0) await makeDefault(tx, first)
+}
+
+/** A method that is no longer ours goes at the processor, too, after the commit (`remove-method.ts`). */
+export async function insertRemoval(
+  tx: Tx,
+  { runtime }: Pick<CloudContext, 'runtime'>,
+  customer: CustomerRow,
+  method: string,
+): Promise<void> {
+  await tx.q
+    .insertInto('processor_removals')
+    .values({
+      processor: customer.processor,
+      customer_ref: customer.ref,
+      customer_id: customer.id,
+      user_id: customer.user_id,
+      begun_at: customer.created_at,
+      method,
+      due_at: runtime.clock.now(),
+      attempts: 0,
+    })
+    .execute()
+}

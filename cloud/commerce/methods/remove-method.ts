@@ -1,0 +1,81 @@
+import type { Selectable } from 'kysely'
+import { ApiError } from '../../platform/api-error.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import { customerRequest } from './customers.ts'
+import { insertRemoval, keepDefault, lockCustomer } from './method-rows.ts'
+import { ProcessorUnavailable } from '../processors/processor.ts'
+import { turn } from '../payments/recover-payments.ts'
+import type { MoneyServices } from '../services.ts'
+
+export type RemovalRow = Selectable<Tables['processor_removals']>
+
+/** Removes a saved method; it goes at the processor after the commit. Throws `payment_method_not_found`. */
+export async function removeMethod(
+  services: MoneyServices,
+  { userId, method }: { userId: number; method: string },
+): Promise<void> {
+  const { context, processor } = services
+  await context.db.transact(async (tx) => {
+    const found = await tx.q
+      .selectFrom('payment_methods')
+      .select('customer_id')
+      .where('user_id', '=', userId)
+      .where('processor', '=', processor.name)
+      .where('ref', '=', method)
+      .executeTakeFirst()
+    const customer = found && (await lockCustomer(tx, found.customer_id))
+    if (!customer) throw new ApiError('payment_method_not_found')
+    const removed = await tx.q
+      .deleteFrom('payment_methods')
+      .where('customer_id', '=', customer.id)
+      .where('ref', '=', method)
+      .executeTakeFirst()
+    if (removed.numDeletedRows !== 1n) throw new ApiError('payment_method_not_found')
+    await keepDefault(tx, customer.id)
+    await insertRemoval(tx, context, customer, method)
+  })
+  await carryOutRemovals(services, userId)
+}
+
+/** What a user has removed goes at the processor. What cannot be reached now is left to the recovery. */
+export async function carryOutRemovals(services: MoneyServices, userId: number): Promise<void> {
+  const { context, processor } = services
+  const rows = await context.db.kysely
+    .selectFrom('processor_removals')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('processor', '=', processor.name)
+    .where('due_at', '<=', context.runtime.clock.now())
+    .execute()
+  for (const row of rows)
+    await turn(services, `removal ${row.id} at the processor`, () => carryOutRemoval(services, row))
+}
+
+const MAX_PAUSE_MS = 3_600_000
+
+/** The processor is told as often as it takes; what is gone there is gone here. Throws `ProcessorUnavailable`. */
+export async function carryOutRemoval(services: MoneyServices, row: RemovalRow): Promise<void> {
+  const { context, processor } = services
+  const { db, runtime, settings, checkpoint } = context
+  try {
+    checkpoint('removal.before-processor')
+    // A customer whose id was never learned is asked for again, under the same key.
+    const customer =
+      row.customer_ref ??
+      (await processor.createCustomer(customerRequest(row.customer_id, row.begun_at, row.user_id)))
+    if (row.method === null) await processor.removeCustomer(customer)
+    else await processor.detachMethod({ method: row.method, customer })
+    checkpoint('removal.after-processor')
+  } catch (error) {
+    if (error instanceof ProcessorUnavailable) {
+      const pauseMs = Math.min(MAX_PAUSE_MS, settings.paymentRecheckMs * 2 ** Math.min(row.attempts, 20))
+      await db.kysely
+        .updateTable('processor_removals')
+        .set({ attempts: row.attempts + 1, due_at: runtime.clock.now() + pauseMs })
+        .where('id', '=', row.id)
+        .execute()
+    }
+    throw error
+  }
+  await db.kysely.deleteFrom('processor_removals').where('id', '=', row.id).execute()
+}

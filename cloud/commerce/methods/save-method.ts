@@ -1,0 +1,161 @@
+import type { PaymentMethod } from '../../../protocol/contract/order-objects.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { ensureCustomer, type Customer } from './customers.ts'
+import {
+  insertRemoval,
+  insertSaving,
+  keepDefault,
+  lockCustomer,
+  makeDefault,
+  methodByRef,
+  viewMethod,
+  type MethodRow,
+} from './method-rows.ts'
+import { refusal } from '../payments/payment-result.ts'
+import { MethodRefused, type MethodDetails } from '../processors/processor.ts'
+import type { MoneyServices } from '../services.ts'
+import { orUnavailable } from '../payments/settle-payment.ts'
+
+export interface SaveRequest {
+  userId: number
+  method: string
+  setDefault: boolean
+}
+
+/** How many methods a user can save. */
+const MAX_METHODS = 50
+
+/**
+ * Saves a method with the user's customer at the processor: it is recorded, then attached there under the row's key, then
+ * it is saved. What is interrupted is taken up by the recovery. Throws `payment_method_not_found`, `card_declined`,
+ * `processor_unavailable`.
+ */
+export async function saveMethod(services: MoneyServices, request: SaveRequest): Promise<PaymentMethod> {
+  const { context, processor } = services
+  if (!processor.knowsMethod(request.method, 'card')) throw new ApiError('payment_method_not_found')
+  const customer = await orUnavailable(ensureCustomer(services, request.userId))
+  const begun = await context.db.transact((tx) => begin(tx, services, customer, request))
+  if (begun.state === 'saved') return viewMethod(begun)
+  const saved = await orUnavailable(finishSaving(services, begun))
+  if (!saved) throw new ApiError('payment_method_not_found')
+  return viewMethod(saved)
+}
+
+async function begin(
+  tx: Tx,
+  { context }: MoneyServices,
+  { id }: Customer,
+  { method, setDefault }: SaveRequest,
+): Promise<MethodRow> {
+  const customer = await lockCustomer(tx, id)
+  if (!customer) throw new ApiError('user_not_found')
+  const known = await methodByRef(tx, id, method)
+  if (known) return setDefault ? wishDefault(tx, known) : known
+  const { count } = await tx.q
+    .selectFrom('payment_methods')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('customer_id', '=', id)
+    .executeTakeFirstOrThrow()
+  if (count >= MAX_METHODS)
+    throw new ApiError('validation_error', `${MAX_METHODS} payment methods are saved already.`)
+  // One that was about to go stays.
+  await tx.q
+    .deleteFrom('processor_removals')
+    .where('customer_id', '=', id)
+    .where('method', '=', method)
+    .execute()
+  const dueAt = context.runtime.clock.now() + context.settings.paymentRecheckMs
+  return insertSaving(tx, context, customer, { ref: method, isDefault: setDefault, dueAt })
+}
+
+async function wishDefault(tx: Tx, known: MethodRow): Promise<MethodRow> {
+  if (known.state === 'saved') await makeDefault(tx, known)
+  else await tx.q.updateTable('payment_methods').set({ is_default: 1 }).where('id', '=', known.id).execute()
+  return { ...known, is_default: 1 }
+}
+
+/**
+ * Attaches a method that is being saved, and saves it. Undefined where it was removed meanwhile. One that is refused is
+ * forgotten; throws `card_declined` or `payment_method_not_found` then.
+ */
+export async function finishSaving(services: MoneyServices, row: MethodRow): Promise<MethodRow | undefined> {
+  const { db, checkpoint } = services.context
+  const customer = await db.kysely
+    .selectFrom('processor_customers')
+    .select('ref')
+    .where('id', '=', row.customer_id)
+    .executeTakeFirst()
+  if (!customer || customer.ref === null) return undefined
+  checkpoint('method.before-processor')
+  const details = await attach(services, row, customer.ref)
+  checkpoint('method.after-processor')
+  if (details instanceof MethodRefused) {
+    await db.kysely
+      .deleteFrom('payment_methods')
+      .where('id', '=', row.id)
+      .where('state', '=', 'saving')
+      .execute()
+    throw refusal(details.declineCode)
+  }
+  return db.transact((tx) => keep(tx, services, row, details))
+}
+
+async function attach(
+  { processor }: MoneyServices,
+  { id, ref }: MethodRow,
+  customer: string,
+): Promise<MethodDetails | MethodRefused> {
+  try {
+    return await processor.attachMethod({ idempotencyKey: `method:${id}`, method: ref, customer })
+  } catch (error) {
+    if (error instanceof MethodRefused) return error
+    throw error
+  }
+}
+
+async function keep(
+  tx: Tx,
+  { context }: MoneyServices,
+  { id, customer_id }: MethodRow,
+  details: MethodDetails,
+): Promise<MethodRow | undefined> {
+  const customer = await lockCustomer(tx, customer_id)
+  if (!customer) return undefined
+  const row = await tx.q.selectFrom('payment_methods').selectAll().where('id', '=', id).executeTakeFirst()
+  const twin = await methodByRef(tx, customer_id, details.ref)
+  if (!row) {
+    // Removed while it was attached.
+    if (!twin) await insertRemoval(tx, context, customer, details.ref)
+    return undefined
+  }
+  if (row.state === 'saved') return row
+  if (twin && twin.id !== id) {
+    // A token for a method that is saved already, or will be.
+    await tx.q.deleteFrom('payment_methods').where('id', '=', id).execute()
+    const kept = row.is_default === 1 ? await wishDefault(tx, twin) : twin
+    return kept.state === 'saved' ? kept : become(tx, kept, details)
+  }
+  return become(tx, row, details)
+}
+
+async function become(tx: Tx, row: MethodRow, details: MethodDetails): Promise<MethodRow> {
+  await tx.q
+    .updateTable('payment_methods')
+    .set({
+      ref: details.ref,
+      state: 'saved',
+      type: details.type,
+      brand: details.brand,
+      last4: details.last4,
+      exp_month: details.expMonth,
+      exp_year: details.expYear,
+      is_default: 0,
+      due_at: null,
+    })
+    .where('id', '=', row.id)
+    .execute()
+  if (row.is_default === 1) await makeDefault(tx, row)
+  else await keepDefault(tx, row.customer_id)
+  return tx.q.selectFrom('payment_methods').selectAll().where('id', '=', row.id).executeTakeFirstOrThrow()
+}

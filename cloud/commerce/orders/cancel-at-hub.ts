@@ -1,0 +1,32 @@
+import type { OrderRow } from './order-rows.ts'
+import type { CommerceServices } from '../services.ts'
+
+/**
+ * `cancelled`: the hub will not begin it. `too_late`: it has begun. `offline`: the hub was
+ * not asked. `unknown`: it may or may not have cancelled; its ledger will say so.
+ */
+export type Cancellation = 'cancelled' | 'too_late' | 'offline' | 'unknown'
+
+/** Asks a hub not to begin an order that is QUEUED. */
+export async function cancelAtHub(
+  { commands }: CommerceServices,
+  order: OrderRow,
+  actor: string,
+): Promise<Cancellation> {
+  const outcome = await commands.send({
+    hubId: order.hub_id,
+    body: { name: 'cancel_order', order_id: order.id },
+    actor,
+  })
+  switch (outcome.kind) {
+    case 'executed':
+      return 'cancelled'
+    case 'refused':
+      return outcome.reason === 'too_late' ? 'too_late' : 'unknown'
+    case 'offline':
+      return 'offline'
+    case 'failed':
+    case 'timeout':
+      return 'unknown'
+  }
+}

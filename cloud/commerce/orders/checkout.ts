@@ -1,0 +1,178 @@
+import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { OrderCause } from '../../../protocol/model/order-status.ts'
+import { availableOf, reserve } from '../catalogue/availability.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { completeRedemptions, putBackRedemptions, redeem } from '../deals/redemptions.ts'
+import { hubState } from '../../gateway/hub-state.ts'
+import { enqueue } from '../../gateway/outbox.ts'
+import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
+import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { hubIntake, type Intake } from './intake.ts'
+import { moveOrder, releasePromises } from './move-order.ts'
+import type { OrderRow } from './order-rows.ts'
+import { cartLines, priceToFreeze, type CartLine, type PricedCart } from './price-cart.ts'
+
+interface Obstacle {
+  code: ErrorCode
+  details?: ErrorDetails
+}
+
+/**
+ * What stands in the way of paying a cart, in the order in which paying would say so. Stock is not promised yet: `reserve`
+ * has the last word on it.
+ */
+export async function checkoutObstacles(
+  q: Queries,
+  lines: readonly CartLine[],
+  intake: Intake,
+  bins: readonly number[],
+): Promise<Obstacle[]> {
+  const obstacles: Obstacle[] = []
+  if (lines.length === 0) obstacles.push({ code: 'validation_error' })
+  if (intake.refusal !== null)
+    obstacles.push({ code: 'hub_not_accepting_orders', details: { reason: intake.refusal } })
+  else if (bins.length === 0) obstacles.push({ code: 'no_bin_available' })
+  const short = []
+  for (const { product_id, qty } of lines) {
+    const available = await availableOf(q, product_id)
+    if (available < qty) short.push({ product_id, requested: qty, available })
+  }
+  if (short.length > 0) obstacles.push({ code: 'insufficient_stock', details: { items: short } })
+  return obstacles
+}
+
+export interface FreezeOptions {
+  /** The order is claimed for an integrator's payment: a bin is kept for it (contract §5). */
+  claim: boolean
+  expectedTotal?: number | undefined
+}
+
+/** Freezes a cart with its prices and deals, promises its stock, and moves it to PENDING_PAYMENT. */
+export async function freezeOrder(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  { claim, expectedTotal }: FreezeOptions,
+): Promise<PricedCart> {
+  const lines = await cartLines(tx.q, order.id)
+  // Claims of one hub come one after the other, so that no two find the same bin free.
+  if (claim) await tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', order.hub_id)).execute()
+  const intake = await hubIntake(tx.q, context, order.hub_id)
+  const bins = claim ? intake.freeBins : intake.usableBins
+  const [obstacle] = await checkoutObstacles(tx.q, lines, intake, bins)
+  if (obstacle)
+    throw new ApiError(
+      obstacle.code,
+      obstacle.code === 'validation_error' ? 'The order has no items.' : undefined,
+      obstacle.details,
+    )
+  const priced = await priceToFreeze(tx, context, order, lines)
+  if (expectedTotal !== undefined && expectedTotal !== priced.total)
+    throw new ApiError('total_changed', undefined, { total: priced.total })
+  const shortages = await reserve(
+    tx,
+    lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
+  )
+  if (shortages.length > 0) throw new ApiError('insufficient_stock', undefined, { items: shortages })
+  await freezeLines(tx, lines, priced)
+  await redeem(tx, context, order, priced.plan.applications)
+  const bin = claim ? bins[0]! : null
+  await moveOrder(tx, context, order, 'checkout', {
+    total_price_original: priced.totalOriginal,
+    total_price_discounted: priced.totalDiscounted,
+    tax_total: priced.taxTotal,
+    total: priced.total,
+    deals: JSON.stringify(priced.deals),
+    reserved_bin: bin,
+    open_when_ready: claim ? 1 : 0,
+    bins: JSON.stringify(bin === null ? [] : [bin]),
+  })
+  return priced
+}
+
+async function freezeLines(tx: Tx, lines: readonly CartLine[], priced: PricedCart): Promise<void> {
+  for (const [index, line] of lines.entries()) {
+    const price = priced.lines[index]!
+    await tx.q
+      .updateTable('order_items')
+      .set({
+        upc: line.upc,
+        name: line.name,
+        image_url: line.image_url,
+        unit_price_original: price.unitPriceOriginal,
+        unit_price: price.unitPrice,
+        purchase_price: line.purchase_price,
+        net: price.net,
+        tax: price.tax,
+        reserved: line.qty,
+      })
+      .where('id', '=', line.id)
+      .execute()
+  }
+}
+
+/** Makes a cart of a frozen order again: stock, bin and deals are free, prices are the products'. */
+export async function unfreezeOrder(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  cause: Extract<OrderCause, 'payment_failed'>,
+): Promise<void> {
+  const step = await moveOrder(tx, context, order, cause, {
+    total_price_original: null,
+    total_price_discounted: null,
+    tax_total: null,
+    total: null,
+    deals: null,
+    reserved_bin: null,
+    open_when_ready: 0,
+    bins: '[]',
+  })
+  if (step.kind !== 'moved') return
+  await putBackRedemptions(tx, context, order.id)
+  await releasePromises(tx, order.id)
+  await tx.q
+    .updateTable('order_items')
+    .set({
+      upc: null,
+      name: null,
+      image_url: null,
+      unit_price_original: null,
+      unit_price: null,
+      purchase_price: null,
+      net: null,
+      tax: null,
+    })
+    .where('order_id', '=', order.id)
+    .execute()
+}
+
+/** The order is paid: it goes to the hub, in the transaction that records the payment (I3). */
+export async function queueOrder(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+  const { runtime, settings } = context
+  const now = runtime.clock.now()
+  const items = await tx.q
+    .selectFrom('order_items')
+    .select(['id', 'product_id', 'qty'])
+    .where('order_id', '=', order.id)
+    .orderBy('id')
+    .execute()
+  const { ledgerEpoch } = await hubState(tx.q, order.hub_id, now, settings.onlineWithinMs)
+  const queued: QueuedOrder = {
+    order_id: order.id,
+    lines: items.map(({ id, product_id, qty }) => ({ line_id: id, product_id, quantity: qty })),
+    bin: order.reserved_bin,
+    open_when_ready: order.open_when_ready === 1,
+    queued_at: now,
+    start_by: now + settings.startWithinMs,
+    hub_epoch: ledgerEpoch,
+  }
+  const step = await moveOrder(tx, context, order, 'payment_completed', {
+    queued_order: JSON.stringify(queued),
+    queued_at: now,
+  })
+  if (step.kind !== 'moved') return
+  await completeRedemptions(tx, context, order.id)
+  await enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })
+}

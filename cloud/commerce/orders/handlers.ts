@@ -1,0 +1,193 @@
+import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
+import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import type { VerifyIdentity } from '../../platform/credentials/identity-token.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { reachesHub } from '../../platform/credentials/hub-access.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import { jsonWithImages, withImages } from '../../platform/http/image-url.ts'
+import type { Media } from '../../platform/media/media.ts'
+import { refundItem } from '../refunds/refund-item.ts'
+import { refundOrder } from '../refunds/refund-order.ts'
+import type { CommerceServices } from '../services.ts'
+import { createOrder, setItem } from './cart.ts'
+import { countItems } from './count-items.ts'
+import { checkoutObstacles } from './checkout.ts'
+import { deleteOrder } from '../fulfilment/delete-order.ts'
+import { orderHistory } from './history.ts'
+import { hubIntake } from './intake.ts'
+import { readOwnOrder, type OrderRow } from './order-rows.ts'
+import { viewOrder } from './order-view.ts'
+import { cartLines, priceCart } from './price-cart.ts'
+import { listOrders } from './order-list.ts'
+import { queuePlace } from './queue-position.ts'
+import { reorder } from './reorder.ts'
+import { transferOrder } from './transfer-order.ts'
+
+/** C §4.2: what a customer does with orders. */
+export function orderHandlers(
+  services: CommerceServices,
+  { addressOf }: Pick<Media, 'addressOf'>,
+): Handlers<
+  | 'consumer.orders.create'
+  | 'consumer.orders.list'
+  | 'consumer.orders.count_items'
+  | 'consumer.orders.reorder'
+  | 'consumer.orders.get'
+  | 'consumer.orders.delete'
+  | 'consumer.orders.set_item'
+  | 'consumer.orders.checkout_available'
+  | 'consumer.orders.queue_position'
+> {
+  const { context } = services
+  const q = context.db.kysely
+  const view = async (order: OrderRow) => withImages(addressOf, await viewOrder(q, context, order))
+  return {
+    async 'consumer.orders.create'({ params, query }) {
+      const order = await createOrder(context, { userId: params.user_id, hubId: query.hub_id })
+      return view(order)
+    },
+    async 'consumer.orders.list'({ params, query }) {
+      const page = await listOrders(q, context, {
+        userId: params.user_id,
+        statuses: query.order_processing_statuses,
+        orderBy: query.order_by,
+        descending: query.is_desc,
+        page: query.page,
+        size: query.size,
+      })
+      return { ...page, items: page.items.map((order) => withImages(addressOf, order)) }
+    },
+    'consumer.orders.count_items': ({ params, query }) => countItems(q, params.user_id, query.hub_id),
+    async 'consumer.orders.reorder'({ params, query }) {
+      const { order, unavailable } = await reorder(context, {
+        userId: params.user_id,
+        sourceOrderId: params.source_order_id,
+        targetHubId: query.target_hub_id,
+      })
+      return { ...(await view(order)), unavailable_items: unavailable }
+    },
+    'consumer.orders.get': async ({ params, query }) => view(await readOwnOrder(q, keyOf(params, query))),
+    async 'consumer.orders.delete'({ params, credential }) {
+      const outcome = await deleteOrder(services, keyOf(params), credential.actor)
+      const message =
+        outcome === 'deleted' ? 'The order was deleted.' : 'The order was cancelled and is refunded.'
+      return { success: true, order_id: params.order_id, message }
+    },
+    async 'consumer.orders.set_item'({ params, query, body }) {
+      const order = await setItem(context, keyOf(params, query), {
+        productId: body.product_id,
+        quantity: body.quantity,
+        version: body.version,
+      })
+      return view(order)
+    },
+    async 'consumer.orders.checkout_available'({ params, query }) {
+      const order = await readOwnOrder(q, keyOf(params, query))
+      const lines = await cartLines(q, order.id)
+      const intake = await hubIntake(q, context, order.hub_id)
+      const reasons = [
+        ...stateObstacle(order),
+        ...(order.processing_status === OrderStatus.NEW
+          ? (await checkoutObstacles(q, lines, intake, intake.usableBins)).map(({ code }) => code)
+          : []),
+      ]
+      const total = order.total ?? (await priceCart(q, context, order, lines)).total
+      return { available: reasons.length === 0, reasons, total }
+    },
+    async 'consumer.orders.queue_position'({ params, query }) {
+      const order = await readOwnOrder(q, keyOf(params, query))
+      const place = await queuePlace(q, context, order)
+      return {
+        order_id: order.id,
+        position: place.position,
+        ahead: place.ahead,
+        estimated_wait_seconds: place.estimatedWaitSeconds,
+        processing_status: order.processing_status,
+      }
+    },
+  }
+}
+
+/** C §4.3: a guest's order becomes a user's. */
+export const transferHandlers = (
+  context: CloudContext,
+  verify: VerifyIdentity,
+  { addressOf }: Pick<Media, 'addressOf'>,
+): Handlers<'consumer.orders.transfer'> => ({
+  async 'consumer.orders.transfer'({ body, credential }) {
+    const { order, merged } = await transferOrder(context, verify, {
+      userId: credential.userId,
+      anonymousUserId: body.anonymous_user_id,
+      orderId: body.order_id,
+      anonymousToken: body.anonymous_token,
+    })
+    const view = await viewOrder(context.db.kysely, context, order)
+    return { order: withImages(addressOf, view), merged, source_order_id: body.order_id }
+  },
+})
+
+/** O §4.3: what an owner does with them. */
+export function ownerOrderHandlers(
+  services: CommerceServices,
+  { addressOf }: Pick<Media, 'addressOf'>,
+): Handlers<'owner.orders.list' | 'owner.orders.refund' | 'owner.orders.refund_item'> {
+  const { db } = services.context
+  /** `asked`: a key whose first answer was a 5xx may come again with something else to do. */
+  const requestOf = (
+    orderId: number,
+    credential: OwnerCredential,
+    key: string | undefined,
+    asked: readonly (number | null)[],
+  ) => ({
+    orderId,
+    mayTouch: async (hubId: number) => {
+      const hub = await db.kysely
+        .selectFrom('hubs')
+        .select(['id', 'owner_id'])
+        .where('id', '=', hubId)
+        .executeTakeFirstOrThrow()
+      return reachesHub(credential, hub)
+    },
+    actor: credential.actor,
+    requestKey: key === undefined ? undefined : `${credential.id} ${JSON.stringify(asked)} ${key}`,
+  })
+  return {
+    async 'owner.orders.list'({ query }) {
+      const page = await orderHistory(db.kysely, {
+        hubId: query.hub_id,
+        limit: query.limit,
+        cursor: query.cursor,
+        search: query.search,
+      })
+      return jsonWithImages(addressOf, page)
+    },
+    async 'owner.orders.refund'({ params, body, credential, idempotencyKey }) {
+      const newStatus = await refundOrder(services, {
+        ...requestOf(params.order_id, credential, idempotencyKey, [body.amount ?? null]),
+        amount: body.amount,
+      })
+      return { success: true, order_id: params.order_id, new_status: newStatus }
+    },
+    async 'owner.orders.refund_item'({ params, body, credential, idempotencyKey }) {
+      const { paymentStatus, amount, taxLeft } = await refundItem(services, {
+        ...requestOf(params.order_id, credential, idempotencyKey, [params.product_id, body.quantity]),
+        productId: params.product_id,
+        quantity: body.quantity,
+      })
+      return { success: true, new_status: paymentStatus, refunded_amount: amount, updated_tax: taxLeft }
+    },
+  }
+}
+
+const keyOf = (params: { user_id: number; order_id: number }, query?: { hub_id: number }) => ({
+  userId: params.user_id,
+  orderId: params.order_id,
+  hubId: query?.hub_id,
+})
+
+/** What paying an order that is no cart any more would answer with. */
+function stateObstacle({ processing_status: status }: OrderRow): ErrorCode[] {
+  if (status === OrderStatus.NEW || status === OrderStatus.PENDING_PAYMENT) return []
+  return [isActive(status) || status < OrderStatus.EXPIRED ? 'order_already_paid' : 'order_not_editable']
+}

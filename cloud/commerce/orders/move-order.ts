@@ -1,0 +1,49 @@
+import type { Updateable } from 'kysely'
+import {
+  OrderStatus,
+  transition,
+  type OrderCause,
+  type TransitionResult,
+} from '../../../protocol/model/order-status.ts'
+import { unreserve } from '../catalogue/availability.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import { lockItems, type OrderRow } from './order-rows.ts'
+
+/**
+ * The one place where an order's status changes: along the table of `order-status.ts`, in the transaction of whatever
+ * caused it. `changes` are written with a move only. The row given is brought up to date.
+ */
+export async function moveOrder(
+  tx: Tx,
+  { runtime }: Pick<CloudContext, 'runtime'>,
+  order: OrderRow,
+  cause: OrderCause,
+  changes: Updateable<Tables['orders']> = {},
+): Promise<TransitionResult> {
+  const step = transition(order.processing_status, cause)
+  if (step.kind !== 'moved') return step
+  const now = runtime.clock.now()
+  const moved = {
+    ...changes,
+    processing_status: step.to,
+    version: order.version + 1,
+    updated_at: now,
+    ...(step.to >= OrderStatus.COMPLETED ? { finished_at: now } : {}),
+  }
+  await tx.q.updateTable('orders').set(moved).where('id', '=', order.id).execute()
+  Object.assign(order, moved)
+  return step
+}
+
+/** Gives back every unit that is promised to an order still. */
+export async function releasePromises(tx: Tx, orderId: number): Promise<void> {
+  const promised = (await lockItems(tx, orderId)).filter(({ reserved }) => reserved > 0)
+  if (promised.length === 0) return
+  await tx.q.updateTable('order_items').set({ reserved: 0 }).where('order_id', '=', orderId).execute()
+  await unreserve(
+    tx,
+    promised.map(({ product_id, reserved }) => ({ productId: product_id, quantity: reserved })),
+  )
+}

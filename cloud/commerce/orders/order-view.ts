@@ -1,0 +1,148 @@
+import type { z } from 'zod'
+import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
+import { Order, type OrderItem } from '../../../protocol/contract/order-objects.ts'
+import { orderStatusName, OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import { parseBins, readOwnOrder, type ItemRow, type OrderKey, type OrderRow } from './order-rows.ts'
+import { cartLines, priceCart } from './price-cart.ts'
+import { queuePlace } from './queue-position.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+
+const Deals = Order.shape.deals
+
+type Context = Pick<CloudContext, 'runtime' | 'settings'>
+
+/** An order as its customer sees it (contract §9). */
+export async function viewOrder(q: Queries, context: Context, order: OrderRow): Promise<Order> {
+  const [view] = await viewOrders(q, context, [order])
+  return view!
+}
+
+/** The same of several, which cost hardly more: all but carts, of which a user has few. */
+export async function viewOrders(
+  q: Queries,
+  context: Context,
+  orders: readonly OrderRow[],
+): Promise<Order[]> {
+  const frozenItems = await itemsOf(
+    q,
+    orders.filter(({ total }) => total !== null).map(({ id }) => id),
+  )
+  const views: Order[] = []
+  for (const order of orders)
+    views.push(
+      await view(
+        q,
+        context,
+        order,
+        order.total === null ? await cart(q, context, order) : frozen(order, frozenItems),
+      ),
+    )
+  return views
+}
+
+async function view(
+  q: Queries,
+  context: Context,
+  order: OrderRow,
+  { items, totals, deals }: Contents,
+): Promise<Order> {
+  const place = await queuePlace(q, context, order)
+  const isUnpaid = order.processing_status <= OrderStatus.PENDING_PAYMENT
+  return {
+    order_id: order.id,
+    user_id: order.user_id,
+    hub_id: order.hub_id,
+    processing_status: order.processing_status,
+    processing_status_name: orderStatusName(order.processing_status),
+    payment_status: order.payment_status as z.infer<typeof PaymentStatus>,
+    items,
+    ...totals,
+    discount_total: totals.total_price_original - totals.total_price_discounted,
+    currency: order.currency,
+    deals,
+    bins: parseBins(order.bins),
+    queue_position: place.position,
+    expires_at: isUnpaid ? timestamp(order.updated_at + context.settings.idleOrderMs) : null,
+    ready_at: timestampOrNull(order.ready_at),
+    version: order.version,
+    created_at: timestamp(order.created_at),
+    updated_at: timestamp(order.updated_at),
+  }
+}
+
+export async function readOrder(q: Queries, context: Context, key: OrderKey): Promise<Order> {
+  return viewOrder(q, context, await readOwnOrder(q, key))
+}
+
+type Totals = Pick<Order, 'total_price_original' | 'total_price_discounted' | 'tax_total' | 'total'>
+interface Contents {
+  items: OrderItem[]
+  totals: Totals
+  deals: Order['deals']
+}
+
+/** What paying would freeze now. */
+async function cart(q: Queries, context: Context, order: OrderRow): Promise<Contents> {
+  const lines = await cartLines(q, order.id)
+  const priced = await priceCart(q, context, order, lines)
+  return {
+    items: lines.map((line, index) => ({
+      order_item_id: line.id,
+      product_id: line.product_id,
+      productUPC: line.upc,
+      name: line.name,
+      qty: line.qty,
+      unit_price_original: line.original_price,
+      price: priced.lines[index]!.unitPrice,
+      line_total: priced.lines[index]!.net,
+      dropped: false,
+      qty_dropped: 0,
+      refunded_quantity: 0,
+      bin_number: null,
+      image_url: line.image_url,
+    })),
+    totals: {
+      total_price_original: priced.totalOriginal,
+      total_price_discounted: priced.totalDiscounted,
+      tax_total: priced.taxTotal,
+      total: priced.total,
+    },
+    deals: priced.deals,
+  }
+}
+
+/** The lines of orders, oldest first. */
+async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<ItemRow[]> {
+  if (orderIds.length === 0) return []
+  return q.selectFrom('order_items').selectAll().where('order_id', 'in', orderIds).orderBy('id').execute()
+}
+
+function frozen(order: OrderRow, items: readonly ItemRow[]): Contents {
+  const rows = items.filter(({ order_id }) => order_id === order.id)
+  return {
+    items: rows.map((row) => ({
+      order_item_id: row.id,
+      product_id: row.product_id,
+      productUPC: row.upc!,
+      name: row.name!,
+      qty: row.qty,
+      unit_price_original: row.unit_price_original!,
+      price: row.unit_price!,
+      line_total: row.net!,
+      dropped: row.qty_dropped >= row.qty,
+      qty_dropped: row.qty_dropped,
+      refunded_quantity: row.refunded_quantity,
+      bin_number: parseBins(row.bins)[0] ?? null,
+      image_url: row.image_url!,
+    })),
+    totals: {
+      total_price_original: order.total_price_original!,
+      total_price_discounted: order.total_price_discounted!,
+      tax_total: order.tax_total!,
+      total: order.total!,
+    },
+    deals: order.deals === null ? [] : Deals.parse(JSON.parse(order.deals)),
+  }
+}

@@ -1,0 +1,67 @@
+import type { Selectable } from 'kysely'
+import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
+import { countSale } from '../analytics/refresh-sales.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+
+export type PaymentRow = Selectable<Tables['payments']>
+export type RefundRow = Selectable<Tables['refunds']>
+
+type Paid = Pick<PaymentRow, 'id' | 'status' | 'amount' | 'is_late'>
+type GivenBack = Pick<RefundRow, 'payment_id' | 'status' | 'amount'>
+
+/**
+ * An order's payment status (contract §5), from its payments (oldest first) and refunds and from nothing else (I6).
+ * Money that came too late counts only where the order was not paid otherwise.
+ */
+export function derivePaymentStatus(payments: readonly Paid[], refunds: readonly GivenBack[]): PaymentStatus {
+  const completed = payments.filter(({ status }) => status === 'completed')
+  const inTime = completed.filter(({ is_late }) => is_late === 0)
+  const live = payments.find(({ status }) => underWay.includes(status))
+  if (inTime.length > 0) return refundStatus(inTime, refunds)
+  if (live) return live.status as PaymentStatus
+  if (completed.length > 0) return refundStatus(completed, refunds)
+  return (payments.at(-1)?.status as PaymentStatus | undefined) ?? 'unpaid'
+}
+
+const underWay: readonly string[] = ['pending', 'requires_action', 'authorized']
+
+function refundStatus(payments: readonly Paid[], refunds: readonly GivenBack[]): PaymentStatus {
+  const ids = new Set(payments.map(({ id }) => id))
+  const paid = total(payments)
+  const back = total(
+    refunds.filter(({ payment_id, status }) => ids.has(payment_id) && status === 'succeeded'),
+  )
+  if (back === 0) return 'completed'
+  return back < paid ? 'partially_refunded' : 'refunded'
+}
+
+const total = (rows: readonly { amount: number }[]): number =>
+  rows.reduce((sum, { amount }) => sum + amount, 0)
+
+/**
+ * Derives and stores it, and has the sale counted; called wherever a payment or a refund has changed, under the order's
+ * lock.
+ */
+export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<PaymentStatus> {
+  const payments = await tx.q
+    .selectFrom('payments')
+    .selectAll()
+    .where('order_id', '=', orderId)
+    .orderBy('id')
+    .execute()
+  const refunds = await tx.q.selectFrom('refunds').selectAll().where('order_id', '=', orderId).execute()
+  const payment_status = derivePaymentStatus(payments, refunds)
+  await tx.q.updateTable('orders').set({ payment_status }).where('id', '=', orderId).execute()
+  if (payments.some(({ status, is_late }) => status === 'completed' && is_late === 0)) countSale(tx, orderId)
+  return payment_status
+}
+
+export async function readPaymentStatus(q: Queries, orderId: number): Promise<PaymentStatus> {
+  const { payment_status } = await q
+    .selectFrom('orders')
+    .select('payment_status')
+    .where('id', '=', orderId)
+    .executeTakeFirstOrThrow()
+  return payment_status as PaymentStatus
+}

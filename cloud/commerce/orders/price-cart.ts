@@ -1,0 +1,100 @@
+import type { Order } from '../../../protocol/contract/order-objects.ts'
+import { discountedPrice } from '../catalogue/price.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { holdOffer, offerDeals, planOf, type CartAtHub } from '../deals/offer.ts'
+import type { Plan } from '../deals/engine/choose-deals.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { OrderRow } from './order-rows.ts'
+import { priceOrder, type PricedOrder } from '../catalogue/pricing.ts'
+
+/** A cart line with its product, by line id. */
+export function cartLines(q: Queries, orderId: number) {
+  return q
+    .selectFrom('order_items as i')
+    .innerJoin('products as p', 'p.id', 'i.product_id')
+    .where('i.order_id', '=', orderId)
+    .orderBy('i.id')
+    .select([
+      'i.id',
+      'i.product_id',
+      'i.qty',
+      'p.name',
+      'p.upc',
+      'p.image_url',
+      'p.category_id',
+      'p.subcategory_id',
+      'p.original_price',
+      'p.markdown_percent',
+      'p.purchase_price',
+    ])
+    .execute()
+}
+export type CartLine = Awaited<ReturnType<typeof cartLines>>[number]
+
+export interface PricedCart extends PricedOrder {
+  plan: Plan
+  /** What the plan takes off, as its customer sees it (contract §9). */
+  deals: Order['deals']
+}
+
+type Clocked = Pick<CloudContext, 'runtime'>
+
+/** What paying a cart would freeze now. */
+export async function priceCart(
+  q: Queries,
+  context: Clocked,
+  order: OrderRow,
+  lines: readonly CartLine[],
+): Promise<PricedCart> {
+  const { hub, at } = await cartAtHub(q, order, lines)
+  return withPlan(lines, hub.tax_basis_points, planOf(await offerDeals(q, context, at)))
+}
+
+/** The same, with the limits of its deals held until the end of the transaction. */
+export async function priceToFreeze(
+  tx: Tx,
+  context: Clocked,
+  order: OrderRow,
+  lines: readonly CartLine[],
+): Promise<PricedCart> {
+  const { hub, at } = await cartAtHub(tx.q, order, lines)
+  return withPlan(lines, hub.tax_basis_points, planOf(await holdOffer(tx, context, at)))
+}
+
+async function cartAtHub(q: Queries, order: OrderRow, lines: readonly CartLine[]) {
+  const hub = await q
+    .selectFrom('hubs')
+    .select(['id', 'timezone', 'tax_basis_points'])
+    .where('id', '=', order.hub_id)
+    .executeTakeFirstOrThrow()
+  const at: CartAtHub = {
+    hub,
+    orderId: order.id,
+    shopper: { userId: order.user_id, deviceUuid: null, takesUp: true },
+    lines: lines.map((line) => ({
+      productId: line.product_id,
+      categoryIds: [line.category_id, ...(line.subcategory_id === null ? [] : [line.subcategory_id])],
+      quantity: line.qty,
+      unitPrice: discountedPrice(line.original_price, line.markdown_percent),
+    })),
+  }
+  return { hub, at }
+}
+
+function withPlan(lines: readonly CartLine[], taxBasisPoints: number, plan: Plan): PricedCart {
+  const priced = priceOrder(
+    lines.map((line, index) => ({
+      quantity: line.qty,
+      originalPrice: line.original_price,
+      markdownPercent: line.markdown_percent,
+      discount: plan.discounts[index]!,
+    })),
+    taxBasisPoints,
+  )
+  const deals = plan.applications.map(({ deal, saving }) => ({
+    deal_id: deal.id,
+    name: deal.name,
+    savings: saving,
+  }))
+  return { ...priced, plan, deals }
+}

@@ -1,0 +1,124 @@
+import { isEditable, OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { VerifiedIdentity, VerifyIdentity } from '../../platform/credentials/identity-token.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { isUniqueViolation, type Tx } from '../../platform/store/database.ts'
+import { addLines } from './add-lines.ts'
+import { activeOrder } from './cart.ts'
+import { removeCart } from '../fulfilment/delete-order.ts'
+import { moveOrder } from './move-order.ts'
+import { lockOrder, type OrderRow } from './order-rows.ts'
+
+export interface Transfer {
+  /** Whose the order becomes. */
+  userId: number
+  anonymousUserId: number
+  orderId: number
+  /** The guest's identity token. */
+  anonymousToken: string
+}
+
+export interface Transferred {
+  order: OrderRow
+  merged: boolean
+}
+
+/** Another request of the same user may open a cart at the hub between this one's look and its move. */
+const ATTEMPTS = 3
+
+/**
+ * Makes a guest's unpaid order the user's (C §3): moves it, or merges it into the user's cart at the same hub and keeps it
+ * as `merged_into`. Throws `forbidden`, `order_not_found`, `order_already_paid`, `order_not_editable`, and what is wrong
+ * with the token.
+ */
+export async function transferOrder(
+  context: CloudContext,
+  verify: VerifyIdentity,
+  transfer: Transfer,
+): Promise<Transferred> {
+  const guest = await verify(transfer.anonymousToken)
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      return await context.db.transact(async (tx) => {
+        await requireGuest(tx, transfer, guest)
+        return take(tx, context, transfer)
+      })
+    } catch (error) {
+      if (attempt === ATTEMPTS || !isUniqueViolation(error)) throw error
+    }
+}
+
+async function requireGuest(
+  tx: Tx,
+  { userId, anonymousUserId }: Transfer,
+  { identity, claims }: VerifiedIdentity,
+): Promise<void> {
+  const user = await tx.q
+    .selectFrom('users')
+    .select(['identity', 'is_anonymous'])
+    .where('id', '=', anonymousUserId)
+    .executeTakeFirst()
+  if (!user) throw new ApiError('order_not_found')
+  if (user.identity !== identity) throw new ApiError('forbidden', 'The token is not that of the guest.')
+  // A guest who has become this very user has its orders already.
+  const isGuest = user.is_anonymous === 1 && claims.anonymous
+  if (!isGuest && anonymousUserId !== userId) throw new ApiError('forbidden', 'The user is no guest.')
+}
+
+async function take(
+  tx: Tx,
+  context: CloudContext,
+  { userId, anonymousUserId, orderId }: Transfer,
+): Promise<Transferred> {
+  const order = await lockOrder(tx, orderId)
+  if (!order || order.user_id !== anonymousUserId || order.merged_into !== null)
+    throw new ApiError('order_not_found')
+  requireUnpaid(order)
+  if (anonymousUserId === userId) return { order, merged: false }
+  const active = await activeOrder(tx.q, userId, order.hub_id)
+  const own = active && (await lockOrder(tx, active.id))
+  if (!own) return { order: await give(tx, context, order, userId), merged: false }
+  if (!isEditable(own.processing_status))
+    throw new ApiError('order_not_editable', "The user's own order at this hub is being paid or under way.", {
+      order_id: own.id,
+    })
+  if (!(await hasItems(tx, own.id))) {
+    await removeCart(tx, context, own)
+    return { order: await give(tx, context, order, userId), merged: false }
+  }
+  const lines = await tx.q
+    .selectFrom('order_items')
+    .select(['product_id', 'qty'])
+    .where('order_id', '=', order.id)
+    .orderBy('id')
+    .execute()
+  await addLines(
+    tx,
+    context,
+    own,
+    lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
+  )
+  await moveOrder(tx, context, order, 'discarded', { merged_into: own.id })
+  return { order: own, merged: true }
+}
+
+function requireUnpaid({ processing_status: status }: OrderRow): void {
+  if (status === OrderStatus.NEW) return
+  const isUnpaid = status === OrderStatus.PENDING_PAYMENT || status === OrderStatus.EXPIRED
+  throw new ApiError(isUnpaid ? 'order_not_editable' : 'order_already_paid')
+}
+
+async function give(tx: Tx, { runtime }: CloudContext, order: OrderRow, userId: number): Promise<OrderRow> {
+  const changed = { user_id: userId, version: order.version + 1, updated_at: runtime.clock.now() }
+  await tx.q.updateTable('orders').set(changed).where('id', '=', order.id).execute()
+  return { ...order, ...changed }
+}
+
+async function hasItems({ q }: Tx, orderId: number): Promise<boolean> {
+  const item = await q
+    .selectFrom('order_items')
+    .select('id')
+    .where('order_id', '=', orderId)
+    .executeTakeFirst()
+  return item !== undefined
+}

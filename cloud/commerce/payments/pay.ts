@@ -1,0 +1,175 @@
+import type { PaymentMethodType, PaymentResult } from '../../../protocol/contract/order-objects.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { freezeOrder, queueOrder } from '../orders/checkout.ts'
+import { lockOwnOrder, type OrderRow } from '../orders/order-rows.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
+import { ensureCustomer, type Customer } from '../methods/customers.ts'
+import { customerOfMethod, saveAfterPayment } from '../methods/method-rows.ts'
+import { EXTERNAL, WALLET } from '../processors/payment-methods.ts'
+import { paymentResult } from './payment-result.ts'
+import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
+import { savePaidMethods } from '../methods/recover-methods.ts'
+import { cancelPayment, orUnavailable, submitPayment } from './settle-payment.ts'
+import type { MoneyServices } from '../services.ts'
+
+export interface WalletPayRequest {
+  userId: number
+  orderId: number
+  expectedTotal?: number | undefined
+}
+
+export interface PayRequest extends WalletPayRequest {
+  /** A method of the processor, or `external`: an integrator takes the money (contract §5). */
+  method: string
+  /** Of a mobile wallet `method` is the token; a card where absent. */
+  type?: PaymentMethodType
+  /** The method is saved once it has paid. */
+  saves?: boolean
+}
+
+/**
+ * Pays an order: freezes it and records the payment in one transaction, then asks the processor, then applies its answer
+ * in another. Whatever interrupts this is taken up by the recovery, under the same key.
+ */
+export async function pay(services: MoneyServices, request: PayRequest): Promise<PaymentResult> {
+  const { processor } = services
+  const { method, type = 'card', saves = false } = request
+  if (method === EXTERNAL && type === 'card') return bringToEnd(services, { ...request, from: EXTERNAL })
+  if (!processor.knowsMethod(method, type)) throw new ApiError('payment_method_not_found')
+  if (!saves) return bringToEnd(services, { ...request, from: 'processor' })
+  const saver = await orUnavailable(ensureCustomer(services, request.userId))
+  const result = await bringToEnd(services, { ...request, from: 'processor', saver })
+  await savePaidMethods(services, request.userId)
+  return result
+}
+
+/**
+ * Pays an order from its customer's wallet: freezing it, taking the money and sending it to the hub are one transaction.
+ * Throws `insufficient_funds`, and what paying by card throws.
+ */
+export function payFromWallet(services: MoneyServices, request: WalletPayRequest): Promise<PaymentResult> {
+  return bringToEnd(services, { ...request, method: WALLET, from: WALLET })
+}
+
+interface Paying extends PayRequest {
+  /** Who has the money. */
+  from: 'processor' | typeof EXTERNAL | typeof WALLET
+  /** With whom the method is saved once it has paid. */
+  saver?: Customer
+}
+
+async function bringToEnd(services: MoneyServices, request: Paying): Promise<PaymentResult> {
+  const { context } = services
+  let begun = await context.db.transact((tx) => begin(tx, services, request))
+  if (begun.kind === 'other-method') {
+    await orUnavailable(cancelPayment(services, begun.payment))
+    begun = await context.db.transact((tx) => begin(tx, services, request))
+    if (begun.kind === 'other-method') throw new ApiError('order_state_conflict')
+  }
+  if (begun.payment.status === 'pending') await orUnavailable(submitPayment(services, begun.payment))
+  return paymentResult(context.db.kysely, begun.payment.id)
+}
+
+/** `go-on`: a payment to bring to its end or to report. `other-method`: one by another method is unfinished. */
+interface Begun {
+  kind: 'go-on' | 'other-method'
+  payment: PaymentRow
+}
+
+async function begin(tx: Tx, { context, processor }: MoneyServices, request: Paying): Promise<Begun> {
+  const { from, method, type = 'card', saver, userId } = request
+  const order = await lockOwnOrder(tx, request)
+  if (order.processing_status === OrderStatus.PENDING_PAYMENT) {
+    const payment = await livePayment(tx, order.id)
+    const isSame = payment.method === method && payment.type === type
+    return { kind: isSame || payment.status === 'pending' ? 'go-on' : 'other-method', payment }
+  }
+  requireUnpaid(order)
+  const claim = from === EXTERNAL
+  const { total } = await freezeOrder(tx, context, order, { claim, expectedTotal: request.expectedTotal })
+  const owner = { userId, processor: processor.name }
+  const saved = from === 'processor' ? await customerOfMethod(tx, { ...owner, method }) : undefined
+  const payment = await insertPayment(tx, context, order, {
+    method,
+    type,
+    customer_ref: saved ?? saver?.ref ?? null,
+    saves_method: saver && saved === undefined ? 1 : 0,
+    amount: total,
+    ...beginning(total, from, processor.name),
+  })
+  if (payment.processor === WALLET && !(await debitPayment(tx, context, payment)))
+    throw new ApiError('insufficient_funds', undefined, {
+      balance_cents: await readBalance(tx.q, order.user_id),
+      total,
+    })
+  if (payment.status === 'completed') await queueOrder(tx, context, order)
+  // There was nothing to pay; the wish stands.
+  if (payment.processor === 'none' && payment.saves_method === 1)
+    await saveAfterPayment(tx, context, { ...owner, ref: method })
+  await refreshPaymentStatus(tx, order.id)
+  return { kind: 'go-on', payment }
+}
+
+/** Who has the money, and how far that is when the order is frozen. */
+function beginning(
+  total: number,
+  from: Paying['from'],
+  card: MoneyServices['processor']['name'],
+): Pick<PaymentRow, 'processor' | 'status'> {
+  if (total === 0) return { processor: 'none', status: 'completed' }
+  switch (from) {
+    case EXTERNAL:
+      return { processor: EXTERNAL, status: 'requires_action' }
+    case WALLET:
+      return { processor: WALLET, status: 'completed' }
+    case 'processor':
+      return { processor: card, status: 'pending' }
+  }
+}
+
+function requireUnpaid({ processing_status }: OrderRow): void {
+  if (processing_status === OrderStatus.NEW) return
+  throw new ApiError(processing_status === OrderStatus.EXPIRED ? 'order_not_editable' : 'order_already_paid')
+}
+
+/** An order in PENDING_PAYMENT has exactly one unfinished payment (`payments_one_live`). */
+export function livePayment(tx: Tx, orderId: number): Promise<PaymentRow> {
+  return tx.q
+    .selectFrom('payments')
+    .selectAll()
+    .where('order_id', '=', orderId)
+    .where('is_late', '=', 0)
+    .where('status', 'in', ['pending', 'requires_action', 'authorized'])
+    .executeTakeFirstOrThrow()
+}
+
+function insertPayment(
+  tx: Tx,
+  { runtime }: CloudContext,
+  order: OrderRow,
+  payment: Pick<
+    PaymentRow,
+    'processor' | 'method' | 'type' | 'customer_ref' | 'saves_method' | 'amount' | 'status'
+  >,
+): Promise<PaymentRow> {
+  const now = runtime.clock.now()
+  return tx.q
+    .insertInto('payments')
+    .values({
+      ...payment,
+      order_id: order.id,
+      user_id: order.user_id,
+      processor_ref: null,
+      decline_code: null,
+      client_secret: null,
+      confirmed_by_key: null,
+      is_late: 0,
+      created_at: now,
+      updated_at: now,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}

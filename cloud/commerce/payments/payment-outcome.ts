@@ -1,0 +1,95 @@
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { queueOrder, unfreezeOrder } from '../orders/checkout.ts'
+import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { refundLate } from '../refunds/automatic-refunds.ts'
+import { saveAfterPayment } from '../methods/method-rows.ts'
+import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
+import type { Intent } from '../processors/processor.ts'
+
+/** What became of a payment; `ref` and `clientSecret` are null where no processor has it. */
+export type PaymentOutcome = Pick<Intent, 'status' | 'declineCode'> & {
+  ref: string | null
+  clientSecret: string | null
+  /** The method's own id. */
+  method?: string | null
+  confirmedByKey?: string | null
+}
+
+/**
+ * The one place where a payment changes: the answer to `pay`, a confirmation, an event of the processor and the recovery
+ * after a crash all come here, in any order and any number (I3). Success of a payment that its order waits for sends the
+ * order to the hub; any other success is late money and goes back. Takes the order's lock.
+ */
+export async function applyPaymentOutcome(
+  tx: Tx,
+  context: CloudContext,
+  paymentId: number,
+  outcome: PaymentOutcome,
+): Promise<void> {
+  const { order_id } = await tx.q
+    .selectFrom('payments')
+    .select('order_id')
+    .where('id', '=', paymentId)
+    .executeTakeFirstOrThrow()
+  const order = (await lockOrder(tx, order_id))!
+  const payment = await tx.q
+    .selectFrom('payments')
+    .selectAll()
+    .where('id', '=', paymentId)
+    .executeTakeFirstOrThrow()
+  await apply(tx, context, order, payment, outcome)
+  await refreshPaymentStatus(tx, order.id)
+}
+
+async function apply(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  payment: PaymentRow,
+  outcome: PaymentOutcome,
+): Promise<void> {
+  const known = {
+    processor_ref: payment.processor_ref ?? outcome.ref,
+    client_secret: payment.client_secret ?? outcome.clientSecret,
+    updated_at: context.runtime.clock.now(),
+  }
+  const isLive = payment.status === 'pending' || payment.status === 'requires_action'
+  const isAwaited = isLive && order.processing_status === OrderStatus.PENDING_PAYMENT
+  const set = (changes: Partial<PaymentRow>) =>
+    tx.q
+      .updateTable('payments')
+      .set({ ...known, ...changes } as never)
+      .where('id', '=', payment.id)
+      .execute()
+  switch (outcome.status) {
+    case 'succeeded':
+      if (payment.status === 'completed') return
+      if (isAwaited) {
+        await set({ status: 'completed', confirmed_by_key: outcome.confirmedByKey ?? null })
+        await queueOrder(tx, context, order)
+        if (payment.saves_method === 1)
+          await saveAfterPayment(tx, context, {
+            userId: payment.user_id,
+            processor: payment.processor,
+            ref: outcome.method ?? payment.method,
+          })
+        return
+      }
+      await set({ status: 'completed', is_late: 1 })
+      await refundLate(tx, context, order, { ...payment, ...known })
+      return
+    case 'processing':
+      if (payment.status === 'pending') await set({})
+      return
+    case 'requires_action':
+      if (payment.status === 'pending') await set({ status: 'requires_action' })
+      return
+    case 'failed':
+    case 'canceled':
+      if (!isLive) return
+      await set({ status: outcome.status, decline_code: outcome.declineCode })
+      if (isAwaited) await unfreezeOrder(tx, context, order, 'payment_failed')
+  }
+}

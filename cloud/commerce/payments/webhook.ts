@@ -1,0 +1,161 @@
+import { z } from 'zod'
+import { ApiError } from '../../platform/api-error.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { lockOrder } from '../orders/order-rows.ts'
+import { applyDepositOutcome } from '../wallet/settle-deposit.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { applyPaymentOutcome } from './payment-outcome.ts'
+import type { CardProcessor, ProcessorRefund } from '../processors/processor.ts'
+import { applyRefundOutcome } from '../refunds/refund-rows.ts'
+import { isSigned } from '../processors/signature.ts'
+
+/** An event of the processor. Of types that are not named here nothing but the id is kept. */
+export const ProcessorEvent = z.object({
+  id: z.string().min(1).max(255),
+  type: z.string(),
+  data: z.object({
+    object: z.object({
+      id: z.string().min(1).max(255),
+      decline_code: z.string().nullish(),
+      client_secret: z.string().nullish(),
+      /** Of an intent: the id of the method. */
+      payment_method: z.string().nullish(),
+      /** Of a refund. */
+      status: z.string().nullish(),
+      failure_reason: z.string().nullish(),
+      metadata: z
+        .object({
+          payment_id: z.int().optional(),
+          deposit_id: z.int().optional(),
+          refund_id: z.int().optional(),
+        })
+        .optional(),
+    }),
+  }),
+})
+export type ProcessorEvent = z.infer<typeof ProcessorEvent>
+
+const intentOutcomes = {
+  'payment_intent.succeeded': 'succeeded',
+  'payment_intent.requires_action': 'requires_action',
+  'payment_intent.payment_failed': 'failed',
+  'payment_intent.canceled': 'canceled',
+} as const
+type IntentEvent = keyof typeof intentOutcomes
+const isIntentEvent = (type: string): type is IntentEvent => Object.hasOwn(intentOutcomes, type)
+
+const refundEvents: readonly string[] = ['refund.updated', 'refund.failed']
+const refundStatuses: readonly string[] = ['pending', 'succeeded', 'failed']
+
+/** The header in which the signature comes, and its name at Stripe. */
+export const SIGNATURE_HEADER = 'Payment-Signature'
+export const STRIPE_SIGNATURE_HEADER = 'Stripe-Signature'
+
+/** Takes an event as it came over the wire, in the processor's words. Throws `invalid_signature`, `invalid_json`. */
+export async function receiveWebhook(
+  context: CloudContext,
+  secret: string,
+  rawBody: string,
+  signature: string | undefined,
+  readEvent: CardProcessor['readEvent'] = (body) => body,
+): Promise<void> {
+  const { runtime, settings } = context
+  const terms = { secret, nowMs: runtime.clock.now(), toleranceMs: settings.webhookToleranceMs }
+  if (!isSigned(rawBody, signature, terms)) throw new ApiError('invalid_signature')
+  await applyProcessorEvent(context, parseEvent(rawBody, readEvent))
+}
+
+function parseEvent(rawBody: string, readEvent: CardProcessor['readEvent']): ProcessorEvent {
+  let json: unknown
+  try {
+    json = JSON.parse(rawBody)
+  } catch {
+    throw new ApiError('invalid_json')
+  }
+  const event = ProcessorEvent.safeParse(readEvent(json))
+  if (!event.success) throw new ApiError('invalid_json', 'The body is not an event.')
+  return event.data
+}
+
+/** Applies an event in the transaction that records its id: a second time nothing happens (I3). */
+export function applyProcessorEvent(context: CloudContext, event: ProcessorEvent): Promise<void> {
+  return context.db.transact(async (tx) => {
+    const recorded = await tx.q
+      .insertInto('processor_events')
+      .values({ id: event.id, type: event.type, received_at: context.runtime.clock.now() })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirst()
+    if (recorded.numInsertedOrUpdatedRows !== 1n) return
+    const { object } = event.data
+    const isOurs = isIntentEvent(event.type)
+      ? await applyIntentEvent(tx, context, event.type, object)
+      : refundEvents.includes(event.type)
+        ? await applyRefundEvent(tx, context, object)
+        : true
+    if (!isOurs)
+      context.log.warn({ event: event.id, object: object.id }, 'an event of money that is not ours')
+  })
+}
+
+type EventObject = ProcessorEvent['data']['object']
+
+/** Of a deposit or of an order's payment. False where it is neither. */
+async function applyIntentEvent(
+  tx: Tx,
+  context: CloudContext,
+  type: IntentEvent,
+  object: EventObject,
+): Promise<boolean> {
+  const outcome = {
+    ref: object.id,
+    status: intentOutcomes[type],
+    declineCode: object.decline_code ?? null,
+    clientSecret: object.client_secret ?? null,
+    method: object.payment_method ?? null,
+  }
+  const { deposit_id: depositId, payment_id: paymentId } = object.metadata ?? {}
+  if (depositId !== undefined) {
+    const deposit = await findByRef(tx, 'wallet_transactions', object.id, depositId)
+    if (deposit) await applyDepositOutcome(tx, context, deposit.id, { ...outcome, by: 'webhook' })
+    return deposit !== undefined
+  }
+  const payment = await findByRef(tx, 'payments', object.id, paymentId)
+  if (payment) await applyPaymentOutcome(tx, context, payment.id, outcome)
+  return payment !== undefined
+}
+
+/** What has become of a refund that the processor was at work on; or that it failed after all. */
+async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObject): Promise<boolean> {
+  const found = await findByRef(tx, 'refunds', object.id, object.metadata?.refund_id)
+  if (!found) return false
+  if (!refundStatuses.includes(object.status ?? '')) return true
+  const { order_id } = await tx.q
+    .selectFrom('refunds')
+    .select('order_id')
+    .where('id', '=', found.id)
+    .executeTakeFirstOrThrow()
+  await applyRefundOutcome(tx, context, (await lockOrder(tx, order_id))!, found.id, {
+    ref: object.id,
+    status: object.status as ProcessorRefund['status'],
+    failureReason: object.failure_reason ?? null,
+  })
+  return true
+}
+
+/** By the processor's id; by ours where the event was quicker than the answer that brings the processor's. */
+async function findByRef(
+  tx: Tx,
+  table: 'payments' | 'wallet_transactions' | 'refunds',
+  ref: string,
+  id: number | undefined,
+): Promise<{ id: number } | undefined> {
+  // Two questions: for both at once no index serves, and the books are long.
+  const known = await tx.q.selectFrom(table).select('id').where('processor_ref', '=', ref).executeTakeFirst()
+  if (known || id === undefined) return known
+  return tx.q
+    .selectFrom(table)
+    .select('id')
+    .where('id', '=', id)
+    .where('processor_ref', 'is', null)
+    .executeTakeFirst()
+}

@@ -1,0 +1,134 @@
+import type { ClientSecret, PaymentMethodType } from '../../../protocol/contract/order-objects.ts'
+
+/**
+ * A card processor, as the service needs it: payment intents, refunds, customers and their saved methods, each made under
+ * an idempotency key, so that what a crash left in doubt is asked again with the same words.
+ */
+export interface CardProcessor {
+  /** As `payments.processor` names it. */
+  readonly name: 'sandbox' | 'stripe'
+  /** Whether it might take such a payment method; the last word is that of the intent. */
+  knowsMethod(method: string, type: PaymentMethodType): boolean
+  /** Creates and confirms an intent, or returns the one that the key has made before, as it is now. */
+  createIntent(request: IntentRequest): Promise<Intent>
+  /** What has become of an intent. */
+  readIntent(ref: string): Promise<Intent>
+  /** Completes an intent after its customer's action. */
+  confirmIntent(ref: string): Promise<Intent>
+  /** Gives an unfinished intent up; of a finished one it tells the end. */
+  cancelIntent(ref: string): Promise<Intent>
+  /** Gives money of an intent back, or tells of the refund that the key has made before, as it was then. */
+  createRefund(request: RefundRequest): Promise<ProcessorRefund>
+  /** What has become of a refund. */
+  readRefund(ref: string): Promise<ProcessorRefund>
+  /** Somebody who saves methods; or the one whom the key has made before. Nothing personal is told. Its ref. */
+  createCustomer(request: CustomerRequest): Promise<string>
+  /** With all saved methods. One that is gone already is no error. */
+  removeCustomer(ref: string): Promise<void>
+  /** Lets the customer enter a method in the processor's own form. */
+  createSetupIntent(request: { idempotencyKey: string; customer: string }): Promise<SetupIntent>
+  /** Saves a method with a customer; one that is saved there already is told as it is. Throws `MethodRefused`. */
+  attachMethod(request: AttachRequest): Promise<MethodDetails>
+  /** One that is not saved there any more is no error. */
+  detachMethod(request: { method: string; customer: string }): Promise<void>
+  /** A body of its webhook, in the words of `ProcessorEvent` (`webhook.ts`). */
+  readonly readEvent: (body: unknown) => unknown
+}
+
+export interface IntentRequest {
+  idempotencyKey: string
+  /** When this was asked for first: processors forget keys. Milliseconds. */
+  begunAt: number
+  /** Cents, above 0. */
+  amount: number
+  currency: string
+  /** Null: the customer will choose one in the processor's own form, with the intent's client secret. */
+  method: string | null
+  type: PaymentMethodType
+  /** Whose method it is, where it is saved or is to be. */
+  customer: string | null
+  /** Once it has paid, the method is the customer's. */
+  saves: boolean
+  /** What it is for; comes back in events. */
+  metadata: { payment_id: number; order_id: number } | { deposit_id: number }
+}
+
+export type IntentStatus = 'processing' | 'requires_action' | 'succeeded' | 'failed' | 'canceled'
+
+export interface Intent {
+  /** Null where the processor refused to make one. */
+  ref: string | null
+  status: IntentStatus
+  /** The issuer's word, or `METHOD_UNKNOWN`. */
+  declineCode: string | null
+  clientSecret: string | null
+  /** The method's own id, where the one given was a token for it. */
+  method?: string | null
+}
+
+/** Stands for a decline code where the processor knows no such method, or it is somebody else's. */
+export const METHOD_UNKNOWN = 'payment_method_not_found'
+
+export interface RefundRequest {
+  idempotencyKey: string
+  /** When this was asked for first. */
+  begunAt: number
+  /** The intent's. */
+  ref: string
+  amount: number
+  /** Comes back in events. */
+  metadata: { refund_id: number; order_id: number }
+}
+
+export interface ProcessorRefund {
+  /** Null where the processor refused to make one. */
+  ref: string | null
+  /** `pending`: the processor is at work on it, and an event will tell. Success may turn into failure later. */
+  status: 'pending' | 'succeeded' | 'failed'
+  failureReason: string | null
+}
+
+export interface CustomerRequest {
+  idempotencyKey: string
+  /** When this was asked for first. */
+  begunAt: number
+  userId: number
+}
+
+export interface SetupIntent {
+  ref: string
+  clientSecret: string
+  status: ClientSecret['status']
+}
+
+export interface AttachRequest {
+  idempotencyKey: string
+  method: string
+  customer: string
+}
+
+export interface MethodDetails {
+  /** Its own id, where the one given was a token for it. */
+  ref: string
+  type: PaymentMethodType
+  brand: string
+  last4: string
+  expMonth: number
+  expYear: number
+}
+
+/** A method cannot be saved: its issuer declines it (`declineCode`), or the customer has no such method (null). */
+export class MethodRefused extends Error {
+  override readonly name = 'MethodRefused'
+  readonly declineCode: string | null
+
+  constructor(declineCode: string | null) {
+    super(declineCode ?? 'no such method')
+    this.declineCode = declineCode
+  }
+}
+
+/** The processor could not be reached: nobody knows whether it has done what was asked. */
+export class ProcessorUnavailable extends Error {
+  override readonly name = 'ProcessorUnavailable'
+}

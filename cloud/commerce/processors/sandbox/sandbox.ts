@@ -1,0 +1,155 @@
+import { noCheckpoint, type Checkpoint } from '../../../../protocol/model/checkpoint.ts'
+import { randomHex } from '../../../../protocol/model/ids.ts'
+import type { Runtime } from '../../../../protocol/model/runtime.ts'
+import type { CloudDatabase, Tx } from '../../../platform/store/database.ts'
+import type { CardProcessor, Intent, IntentRequest, ProcessorRefund, RefundRequest } from '../processor.ts'
+import {
+  moveIntent,
+  readIntent,
+  readSandboxRefund,
+  toIntent,
+  toRefund,
+  writeEvent,
+  type IntentRow,
+} from './books.ts'
+import { cardNamed, cardOf } from './cards.ts'
+import { attach, detach, dropCustomer, insertCustomer, insertSetupIntent } from './customers.ts'
+
+export interface SandboxOptions {
+  db: CloudDatabase
+  runtime: Runtime
+  checkpoint?: Checkpoint
+  /** How long the sandbox takes to report by webhook. */
+  eventDelayMs?: number
+}
+
+/** "After a moment" (contract §13). */
+export const EVENT_DELAY_MS = 500
+
+/**
+ * A card processor that moves no money (contract §13). It stands for another party: its books are its own, written in
+ * transactions of its own, and its events come by webhook (`deliver-events.ts`) like anybody's.
+ */
+export function createSandbox({
+  db,
+  runtime,
+  checkpoint = noCheckpoint,
+  eventDelayMs = EVENT_DELAY_MS,
+}: SandboxOptions): CardProcessor {
+  async function write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const value = await db.transact(work)
+    checkpoint('processor.after-commit')
+    return value
+  }
+
+  return {
+    name: 'sandbox',
+    knowsMethod: (method, type) => cardNamed(method, type) !== undefined,
+    createIntent: (request) =>
+      write(async (tx) => {
+        const created = await insertIntent(tx, runtime, request)
+        // One that is processing is announced when it is completed (`deliver-events.ts`).
+        if (created) await writeEvent(tx, runtime, created, eventDelayMs)
+        return created ? toIntent(created) : intentByKey(tx, request.idempotencyKey)
+      }),
+    readIntent: (ref) => write(async (tx) => toIntent(await readIntent(tx, ref))),
+    confirmIntent: (ref) =>
+      write(async (tx) => {
+        const intent = await readIntent(tx, ref)
+        return toIntent(await moveIntent(tx, runtime, intent, ['requires_action'], 'succeeded', eventDelayMs))
+      }),
+    cancelIntent: (ref) =>
+      write(async (tx) => {
+        const intent = await readIntent(tx, ref)
+        const from = ['requires_action', 'processing'] as const
+        return toIntent(await moveIntent(tx, runtime, intent, from, 'canceled', eventDelayMs))
+      }),
+    createRefund: (request) => write((tx) => refund(tx, runtime, request)),
+    readRefund: (ref) => write(async (tx) => toRefund(await readSandboxRefund(tx, ref))),
+    createCustomer: (request) => write((tx) => insertCustomer(tx, runtime, request)),
+    removeCustomer: (ref) => write((tx) => dropCustomer(tx, ref)),
+    createSetupIntent: (request) => write((tx) => insertSetupIntent(tx, runtime, request)),
+    attachMethod: (request) => write((tx) => attach(tx, request)),
+    detachMethod: (request) => write((tx) => detach(tx, request)),
+    // It speaks our words already.
+    readEvent: (body) => body,
+  }
+}
+
+/** Undefined where the key has made one before. */
+async function insertIntent(
+  tx: Tx,
+  { clock, random }: Runtime,
+  request: IntentRequest,
+): Promise<IntentRow | undefined> {
+  const name = request.method === null ? null : cardNamed(request.method, request.type)
+  const card = name === undefined ? undefined : cardOf(name)
+  if (name === undefined || !card) throw new Error(`the sandbox has no payment method ${request.method}`)
+  const id = `pi_${randomHex(random, 12)}`
+  return tx.q
+    .insertInto('sandbox_intents')
+    .values({
+      id,
+      idempotency_key: request.idempotencyKey,
+      amount: request.amount,
+      refunded: 0,
+      method: name,
+      status: card.status,
+      decline_code: card.declineCode ?? null,
+      client_secret: `${id}_secret_${randomHex(random, 8)}`,
+      metadata: JSON.stringify(request.metadata),
+      created_at: clock.now(),
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returningAll()
+    .executeTakeFirst()
+}
+
+async function intentByKey(tx: Tx, key: string): Promise<Intent> {
+  const row = await tx.q
+    .selectFrom('sandbox_intents')
+    .selectAll()
+    .where('idempotency_key', '=', key)
+    .executeTakeFirstOrThrow()
+  return toIntent(row)
+}
+
+async function refund(tx: Tx, runtime: Runtime, request: RefundRequest): Promise<ProcessorRefund> {
+  const { idempotencyKey, ref, amount } = request
+  const intent = await readIntent(tx, ref)
+  const known = await tx.q
+    .selectFrom('sandbox_refunds')
+    .selectAll()
+    .where('idempotency_key', '=', idempotencyKey)
+    .executeTakeFirst()
+  if (known) return toRefund(known)
+  const failureReason = refundFailure(intent, amount)
+  const success = cardOf(intent.method)?.refundsLater ? 'pending' : 'succeeded'
+  const row = await tx.q
+    .insertInto('sandbox_refunds')
+    .values({
+      id: `re_${randomHex(runtime.random, 12)}`,
+      idempotency_key: idempotencyKey,
+      intent_id: ref,
+      amount,
+      status: failureReason === null ? success : 'failed',
+      metadata: JSON.stringify(request.metadata),
+      failure_reason: failureReason,
+      created_at: runtime.clock.now(),
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  if (failureReason === null)
+    await tx.q
+      .updateTable('sandbox_intents')
+      .set({ refunded: intent.refunded + amount })
+      .where('id', '=', ref)
+      .execute()
+  return toRefund(row)
+}
+
+function refundFailure(intent: IntentRow, amount: number): string | null {
+  if (intent.status !== 'succeeded') return 'charge_not_captured'
+  if (intent.refunded + amount > intent.amount) return 'amount_too_large'
+  return cardOf(intent.method)?.refundFailure ?? null
+}

@@ -1,0 +1,186 @@
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { enqueue } from '../../gateway/outbox.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { KEEP_MS } from '../../platform/http/idempotency.ts'
+import { cancelOrder } from '../fulfilment/apply-hub-entry.ts'
+import { cancelAtHub } from '../orders/cancel-at-hub.ts'
+import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { executeRefund } from './execute-refund.ts'
+import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
+import { auditRefund, insertRefund, paidPayment, refundable, SERVICE, type NewRefund } from './refund-rows.ts'
+import type { Share } from './refund-shares.ts'
+import { orUnavailable } from '../payments/settle-payment.ts'
+import type { CommerceServices } from '../services.ts'
+
+export interface RefundRequest {
+  orderId: number
+  /** Whether the caller may touch orders of a hub; of others an order is not found. */
+  mayTouch: (hubId: number) => Promise<boolean>
+  actor: string
+  /** Names the request and what it asks for: made again within a day, it goes on with the refund that it made before. */
+  requestKey?: string | undefined
+}
+
+/** What is asked for. */
+export interface RefundPlan {
+  /** What it comes to, given what is left of the order. Throws what stands in its way. */
+  share(tx: Tx, order: OrderRow, left: Share): Promise<PlannedRefund>
+  /** Whether a refund is what asking for this has come to before. */
+  isSame(tx: Tx, order: OrderRow, left: Share, refund: RefundRow): Promise<boolean>
+}
+export type PlannedRefund = Pick<NewRefund, 'itemId' | 'quantity' | 'amount' | 'tax'>
+
+/**
+ * A refund that somebody asks for (O §4.3), to where the money came from. One that leaves nothing of an order that its hub
+ * has not begun cancels it there first, so that nobody gets goods and money. Throws `refund_failed`,
+ * `processor_unavailable` (the refund is recorded then, and will be carried out).
+ */
+export async function requestRefund(
+  services: CommerceServices,
+  request: RefundRequest,
+  plan: RefundPlan,
+): Promise<RefundRow> {
+  const { db } = services.context
+  const order = await db.kysely
+    .selectFrom('orders')
+    .selectAll()
+    .where('id', '=', request.orderId)
+    .executeTakeFirst()
+  if (!order || !(await request.mayTouch(order.hub_id))) throw new ApiError('order_not_found')
+  const id =
+    (await cancelFirst(services, order, request, plan)) ??
+    (await db.transact((tx) => recordRefund(tx, services, request, plan)))
+  const refund = await orUnavailable(executeRefund(services, id))
+  if (refund.status === 'failed')
+    throw new ApiError('refund_failed', undefined, { failure_reason: refund.failure_reason })
+  return refund
+}
+
+async function recordRefund(
+  tx: Tx,
+  { context }: CommerceServices,
+  request: RefundRequest,
+  plan: RefundPlan,
+): Promise<number> {
+  const order = await lockOrder(tx, request.orderId)
+  // Its customer may have deleted it meanwhile.
+  if (!order) throw new ApiError('order_not_found')
+  const known = await repeated(tx, context, request)
+  if (known) return known.id
+  const payment = await requirePayment(tx, order)
+  const left = await refundable(tx, order, payment)
+  const inDoubt = await findInDoubt(tx, order, payment, left, request, plan)
+  if (inDoubt) return inDoubt.id
+  const planned = await plan.share(tx, order, left)
+  const { actor, requestKey = null } = request
+  const refund = { ...planned, payment, reason: 'customer', actor, requestKey, isInHand: true } as const
+  return (await insertRefund(tx, context, order, refund)).id
+}
+
+/** The refund that the same request has made already. */
+async function repeated(
+  tx: Tx,
+  { runtime }: CommerceServices['context'],
+  { orderId, requestKey }: RefundRequest,
+): Promise<Pick<RefundRow, 'id'> | undefined> {
+  if (requestKey === undefined) return undefined
+  return tx.q
+    .selectFrom('refunds')
+    .select('id')
+    .where('order_id', '=', orderId)
+    .where('request_key', '=', requestKey)
+    .where('created_at', '>', runtime.clock.now() - KEEP_MS)
+    .where('status', '<>', 'failed')
+    .executeTakeFirst()
+}
+
+async function requirePayment(tx: Tx, order: OrderRow): Promise<PaymentRow> {
+  const payment = await paidPayment(tx, order.id)
+  if (payment && payment.amount > 0) return payment
+  throw new ApiError('order_state_conflict', 'Nothing was paid for this order.')
+}
+
+/**
+ * The refund that came of asking for the same before, if the processor did not answer then and nobody knows what became of
+ * it. Asked for again it goes on: it is not made twice.
+ */
+async function findInDoubt(
+  tx: Tx,
+  order: OrderRow,
+  payment: PaymentRow,
+  left: Share,
+  { actor }: RefundRequest,
+  plan: RefundPlan,
+): Promise<RefundRow | undefined> {
+  const inDoubt = await tx.q
+    .selectFrom('refunds')
+    .selectAll()
+    .where('payment_id', '=', payment.id)
+    .where('status', '=', 'pending')
+    // One of all may have come with the order's cancellation, which the same owner has asked for.
+    .where((eb) =>
+      eb.or([eb('reason', '=', 'customer'), eb('reason', '=', 'cancelled').and('actor', '=', actor)]),
+    )
+    .where('attempts', '>', 0)
+    .orderBy('id', 'desc')
+    .execute()
+  for (const refund of inDoubt) if (await plan.isSame(tx, order, left, refund)) return refund
+  return undefined
+}
+
+/** The refund that came of the order's cancellation; null where the order is not to be cancelled, or too late. */
+async function cancelFirst(
+  services: CommerceServices,
+  order: OrderRow,
+  request: RefundRequest,
+  plan: RefundPlan,
+): Promise<number | null> {
+  const { context } = services
+  const { db } = context
+  if (order.processing_status !== OrderStatus.QUEUED) return null
+  const takesAll = await db.transact((tx) => leavesNothing(tx, order, plan))
+  if (!takesAll) return null
+  const cancellation = await cancelAtHub(services, order, request.actor)
+  if (cancellation === 'too_late') return null
+  return db.transact(async (tx) => {
+    const locked = (await lockOrder(tx, order.id))!
+    if (locked.processing_status === OrderStatus.CANCELLED)
+      return claimCancellation(tx, context, locked, request)
+    if (locked.processing_status !== OrderStatus.QUEUED) return null
+    // The owner's word ends it, whether or not the hub could be asked.
+    const { actor, requestKey = null } = request
+    const refund = await cancelOrder(tx, context, locked, { actor, requestKey, isInHand: true })
+    // One that has it already is told not to begin; should it have begun, nobody can open the bin.
+    if (cancellation !== 'cancelled')
+      await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.id })
+    return refund?.id ?? null
+  })
+}
+
+/** The hub's own report was quicker: the refund that came of it is this request's, unless another one has it already. */
+async function claimCancellation(
+  tx: Tx,
+  context: CommerceServices['context'],
+  order: OrderRow,
+  request: RefundRequest,
+): Promise<number | null> {
+  const { actor, requestKey = null } = request
+  const refund = await tx.q
+    .updateTable('refunds')
+    .set({ actor, request_key: requestKey })
+    .where('order_id', '=', order.id)
+    .where('reason', '=', 'cancelled')
+    .where('actor', '=', SERVICE)
+    .where('status', '<>', 'failed')
+    .returningAll()
+    .executeTakeFirst()
+  if (refund?.status === 'succeeded') await auditRefund(tx, context, order, refund)
+  return refund?.id ?? null
+}
+
+async function leavesNothing(tx: Tx, order: OrderRow, plan: RefundPlan): Promise<boolean> {
+  const payment = await requirePayment(tx, order)
+  const left = await refundable(tx, order, payment)
+  return (await plan.share(tx, order, left)).amount === left.amount
+}

@@ -1,0 +1,140 @@
+import { z } from 'zod'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { CommandBody } from '../../../protocol/mqtt/command.ts'
+import { BinHealth } from '../../../protocol/mqtt/session.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import { requireHub } from '../../platform/credentials/hub-access.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { confirmExternal } from '../../commerce/payments/confirm-external.ts'
+import { sendAudited, type ControlServices } from './audited-command.ts'
+import { ok } from './control-result.ts'
+import { binOf, requireBin, type BinRequest } from './devices.ts'
+import { hardwareError } from './hardware-error.ts'
+
+/** O §4.6, contract §6. */
+export function controlHandlers(
+  services: ControlServices,
+): Handlers<
+  | 'owner.controls.open_bin'
+  | 'owner.controls.close_bin'
+  | 'owner.controls.raise_bin'
+  | 'owner.controls.lower_bin'
+  | 'owner.controls.get_bin_status'
+  | 'owner.controls.cycle_bin'
+  | 'owner.controls.reconnect_bin'
+> {
+  const { context } = services
+  const { runtime, db } = context
+
+  async function send({ query, credential }: BinRequest, body: CommandBody) {
+    const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
+    if (outcome.kind !== 'executed') throw hardwareError(outcome, 'bin_not_found')
+    return {
+      command_id: outcome.commandId,
+      duration_ms: Math.round(outcome.durationMs),
+      data: outcome.data,
+    }
+  }
+
+  async function moveDoor(name: 'open_bin' | 'close_bin', request: BinRequest) {
+    const { data, ...rest } = await send(request, { name, bin: request.query.bin })
+    return ok(200, { ...rest, door: BinHealth.shape.door.catch('unknown').parse(data['door']) })
+  }
+
+  async function moveLift(name: 'raise_bin' | 'lower_bin', request: BinRequest) {
+    const { data, ...rest } = await send(request, { name, bin: request.query.bin })
+    return ok(200, { ...rest, lift: BinHealth.shape.lift.catch('unknown').parse(data['lift']) })
+  }
+
+  /** An integrator's word that the order for which the bin is kept is paid (contract §5); null where none waits for it. */
+  async function confirm({ query, credential }: BinRequest) {
+    const key = credential.keyPrefix ?? credential.actor
+    const orderId = await confirmExternal(context, { hubId: query.hub, bin: query.bin, key })
+    if (orderId === null) return null
+    const command_id = uuidv7(runtime)
+    await appendAudit(db.kysely, runtime, {
+      actor: credential.actor,
+      action: 'controls.open_bin',
+      hubId: query.hub,
+      object: `bin-${query.bin}`,
+      result: 'confirmed',
+      detail: { command_id, order_id: orderId },
+    })
+    return ok(202, { command_id, order_id: orderId, processing_status: OrderStatus.QUEUED })
+  }
+
+  return {
+    async 'owner.controls.open_bin'(request) {
+      await requireBin(context, request.query)
+      return (await confirm(request)) ?? moveDoor('open_bin', request)
+    },
+    async 'owner.controls.close_bin'(request) {
+      await requireBin(context, request.query)
+      return moveDoor('close_bin', request)
+    },
+    async 'owner.controls.raise_bin'(request) {
+      await requireBin(context, request.query)
+      return moveLift('raise_bin', request)
+    },
+    async 'owner.controls.lower_bin'(request) {
+      await requireBin(context, request.query)
+      return moveLift('lower_bin', request)
+    },
+    async 'owner.controls.cycle_bin'(request) {
+      const { bin, num_cycles: cycles } = request.query
+      await requireBin(context, request.query)
+      const { data } = await send(request, { name: 'cycle_bin', bin, cycles })
+      return ok(200, { cycles_completed: z.int().catch(cycles).parse(data['cycles_completed']) })
+    },
+    async 'owner.controls.reconnect_bin'(request) {
+      await requireBin(context, request.query)
+      const { data: _, ...rest } = await send(request, { name: 'reconnect_bin', bin: request.query.bin })
+      return ok(200, { ...rest, connected: true as const })
+    },
+    async 'owner.controls.get_bin_status'(request) {
+      const state = await requireBin(context, request.query)
+      const { query, credential } = request
+      const body = { name: 'get_bin_status', bin: query.bin } as const
+      const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
+      if (outcome.kind === 'executed') return ok(200, live(outcome.data, runtime.clock.now()))
+      if (outcome.kind !== 'offline') throw hardwareError(outcome, 'bin_not_found')
+      const known = state.health ? binOf(state.health, query.bin) : undefined
+      const hub = await requireHub(db.kysely, credential, query.hub)
+      const disabled = (JSON.parse(hub.disabled_bins) as number[]).includes(query.bin)
+      const bin = known ?? unheard(query.bin, !disabled)
+      return ok(
+        200,
+        binStatus({ ...bin, enabled: !disabled, status: 'offline' }, state.healthAt ?? runtime.clock.now()),
+      )
+    },
+  }
+}
+
+/** What the hub answered; it is its fault if that is no status. */
+function live(data: Record<string, unknown>, now: number) {
+  const bin = BinHealth.safeParse(data)
+  if (!bin.success) throw new ApiError('hardware_error', undefined, { reason: 'fault' })
+  return binStatus(bin.data, now)
+}
+
+function binStatus(bin: BinHealth, reportedAt: number) {
+  const { bin_number, enabled, status, door, lift, fault_code, order_id } = bin
+  return { bin_number, enabled, status, door, lift, fault_code, order_id, reported_at: timestamp(reportedAt) }
+}
+
+/** A bin of a hub that has never been heard. */
+function unheard(bin_number: number, enabled: boolean): BinHealth {
+  return {
+    bin_number,
+    enabled,
+    status: 'offline',
+    door: 'unknown',
+    lift: 'unknown',
+    occupied: null,
+    fault_code: null,
+    order_id: null,
+  }
+}

@@ -1,0 +1,76 @@
+import { arch, availableParallelism, freemem, loadavg, platform, release, totalmem } from 'node:os'
+import { sql } from 'kysely'
+import type { SystemInfo } from '../../../protocol/contract/diag.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { CloudDatabase } from '../../platform/store/database.ts'
+import { cloudMigrations } from '../../platform/store/migrations/all.ts'
+import { SERVICE_VERSION } from '../../platform/http/openapi.ts'
+
+/** What a process knows of itself. */
+export interface ProcessFacts {
+  pid: number
+  /** Of the source, or `unknown`. */
+  commit: string
+  /** Settings that anybody may see, by name. */
+  settings: Readonly<Record<string, string | number | boolean>>
+  broker(): { connected: boolean; clients: number | null }
+}
+
+const MIB = 1024 * 1024
+const mib = (bytes: number): number => Math.round(bytes / MIB)
+
+/** Contract §11. `startedAt` is monotonic. */
+export async function systemInfo(
+  context: CloudContext,
+  facts: ProcessFacts,
+  startedAt: number,
+): Promise<Omit<SystemInfo, 'settings'>> {
+  const { db, runtime, settings } = context
+  const now = runtime.clock.now()
+  const { total } = await db.kysely
+    .selectFrom('hubs')
+    .select((eb) => eb.fn.countAll<number | string>().as('total'))
+    .executeTakeFirstOrThrow()
+  const { online } = await db.kysely
+    .selectFrom('hub_sessions')
+    .select((eb) => eb.fn.countAll<number | string>().as('online'))
+    .where('last_heard_at', '>', now - settings.onlineWithinMs)
+    .executeTakeFirstOrThrow()
+  const { connected, clients } = facts.broker()
+  return {
+    version: SERVICE_VERSION,
+    commit: facts.commit,
+    node_version: process.version,
+    os: {
+      platform: platform(),
+      release: release(),
+      arch: arch(),
+      cpus: availableParallelism(),
+      load_average: loadavg(),
+      memory_total_mb: mib(totalmem()),
+      memory_used_mb: mib(totalmem() - freemem()),
+    },
+    process: {
+      pid: facts.pid,
+      uptime_seconds: Math.floor((runtime.clock.monotonic() - startedAt) / 1000),
+      memory_rss_mb: mib(process.memoryUsage.rss()),
+    },
+    db: {
+      kind: db.kind,
+      size_bytes: await databaseSize(db),
+      schema_version: cloudMigrations.at(-1)!.name,
+    },
+    // An external broker does not tell: the hubs that are connected are those that it serves for us.
+    broker: { connected, clients: clients ?? Number(online) },
+    hubs: { total: Number(total), online: Number(online) },
+  }
+}
+
+async function databaseSize({ kysely, kind }: CloudDatabase): Promise<number> {
+  const size =
+    kind === 'sqlite'
+      ? sql<{ size: number | string }>`
+          select page_count * page_size as size from pragma_page_count(), pragma_page_size()`
+      : sql<{ size: number | string }>`select pg_database_size(current_database()) as size`
+  return Number((await size.execute(kysely)).rows[0]!.size)
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { randomHex } from '../../../protocol/model/ids.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { isZone } from '../../platform/calendar/zone-formats.ts'
+import { digestOf } from '../../platform/credentials/api-key.ts'
+import type { Tx } from '../../platform/store/database.ts'
+
+const text = z.string().trim().min(1).max(200)
+
+/** A hub begins open, with every bin and fridge in use. */
+export const openHub = {
+  hub_status: 'active',
+  accepting_orders: 1,
+  disabled_bins: '[]',
+  disabled_fridges: '[]',
+} as const
+
+/** What an operator says of a hub that is not there yet. */
+export const NewHub = z.strictObject({
+  name: text,
+  street: text,
+  street2: text.nullable().default(null),
+  city: text,
+  state: text,
+  postalCode: text,
+  longitude: z.coerce.number().min(-180).max(180),
+  latitude: z.coerce.number().min(-90).max(90),
+  timezone: z.string().refine(isZone, 'is no time zone (IANA) that this machine knows'),
+  /** Sales tax in percent, at most two decimals. */
+  tax: z
+    .string()
+    .regex(/^\d{1,2}(\.\d{1,2})?$/, 'must be a percentage of at most two decimals')
+    .default('0'),
+})
+export type NewHub = z.infer<typeof NewHub>
+
+/** Registers a hub. Its MQTT password is told here and nowhere else. */
+export async function createHub(
+  tx: Tx,
+  { clock, random }: Runtime,
+  ownerId: number,
+  hub: NewHub,
+): Promise<{ hubId: number; mqttPassword: string }> {
+  const mqttPassword = randomHex(random, 16)
+  const { id } = await tx.q
+    .insertInto('hubs')
+    .values({
+      owner_id: ownerId,
+      name: hub.name,
+      street_address_1: hub.street,
+      street_address_2: hub.street2,
+      city: hub.city,
+      state: hub.state,
+      postal_code: hub.postalCode,
+      longitude: hub.longitude,
+      latitude: hub.latitude,
+      timezone: hub.timezone,
+      ...openHub,
+      mqtt_password_digest: digestOf(mqttPassword),
+      tax_basis_points: Math.round(Number(hub.tax) * 100),
+      created_at: clock.now(),
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return { hubId: id, mqttPassword }
+}
+
+/** A new MQTT password for a hub: the one before opens nothing more. */
+export async function renewPassword(tx: Tx, { random }: Runtime, hubId: number): Promise<string> {
+  const mqttPassword = randomHex(random, 16)
+  await tx.q
+    .updateTable('hubs')
+    .set({ mqtt_password_digest: digestOf(mqttPassword) })
+    .where('id', '=', hubId)
+    .execute()
+  return mqttPassword
+}

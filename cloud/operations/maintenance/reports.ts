@@ -1,0 +1,151 @@
+import type { Selectable } from 'kysely'
+import { z } from 'zod'
+import type { FormFile } from '../../../protocol/contract/form.ts'
+import type { MaintenanceForm, MaintenanceReport } from '../../../protocol/contract/owner-maintenance.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Media } from '../../platform/media/media.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+
+type ReportRow = Selectable<Tables['maintenance_reports']>
+type Asset = MaintenanceReport['media_assets'][number]
+
+export interface NewReport {
+  id: number
+  form: MaintenanceForm
+  files: readonly FormFile[]
+}
+
+/** Files a report, and keeps its media, in one transaction. */
+export async function fileReport(
+  { db, runtime }: Pick<CloudContext, 'db' | 'runtime'>,
+  media: Media,
+  { id, form, files }: NewReport,
+): Promise<void> {
+  await db.transact(async (tx) => {
+    await tx.q
+      .insertInto('maintenance_reports')
+      .values({
+        id,
+        hub_id: form.hubId,
+        name: form.name,
+        service_type: form.serviceType,
+        hub_tested: form.hubTested ?? null,
+        service_start_time: instantOf(form.serviceStartTime),
+        service_end_time: form.serviceEndTime == null ? null : instantOf(form.serviceEndTime),
+        description: form.description ?? null,
+        components_serviced: JSON.stringify(form.componentsServiced ?? []),
+        submitted_by: form.submittedBy,
+        submitted_at: instantOf(form.timestamp),
+        created_at: runtime.clock.now(),
+      })
+      .execute()
+    await media.keep(
+      tx,
+      files.map(({ key }) => key),
+    )
+    if (files.length > 0)
+      await tx.q
+        .insertInto('maintenance_media')
+        .values(
+          files.map(({ key, fieldname, original_name }, position) => ({
+            report_id: id,
+            position,
+            key,
+            fieldname,
+            original_name,
+          })),
+        )
+        .execute()
+  })
+}
+
+/** Without an offset it is UTC. */
+const instantOf = (text: string): number => Date.parse(/(Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`)
+
+export interface ReportPage {
+  hubIds: readonly number[]
+  page: number
+  perPage: number
+}
+
+/** Reports of hubs, newest first. */
+export async function listReports(
+  q: Queries,
+  media: Media,
+  { hubIds, page, perPage }: ReportPage,
+): Promise<{ logs: MaintenanceReport[]; total: number }> {
+  if (hubIds.length === 0) return { logs: [], total: 0 }
+  const found = q.selectFrom('maintenance_reports').where('hub_id', 'in', hubIds)
+  const { total } = await found
+    .select(({ fn }) => fn.countAll<number | bigint | string>().as('total'))
+    .executeTakeFirstOrThrow()
+  const rows = await found
+    .selectAll()
+    .orderBy('id', 'desc')
+    .limit(perPage)
+    .offset((page - 1) * perPage)
+    .execute()
+  return { logs: await viewReports(q, media, rows), total: Number(total) }
+}
+
+/** Reports as the interface shows them. */
+export async function viewReports(
+  q: Queries,
+  media: Media,
+  rows: readonly ReportRow[],
+): Promise<MaintenanceReport[]> {
+  const assets = await assetsOf(
+    q,
+    media,
+    rows.map(({ id }) => id),
+  )
+  return rows.map((row) => ({
+    id: row.id,
+    hub_id: row.hub_id,
+    name: row.name,
+    service_type: row.service_type,
+    hub_tested: row.hub_tested,
+    service_start_time: timestamp(row.service_start_time),
+    service_end_time: timestampOrNull(row.service_end_time),
+    description: row.description,
+    components_serviced: Components.parse(JSON.parse(row.components_serviced)),
+    media_assets: assets.get(row.id) ?? [],
+    submitted_by: row.submitted_by,
+    submitted_at: timestamp(row.submitted_at),
+    created_at: timestamp(row.created_at),
+  }))
+}
+
+const Components = z.array(z.string())
+
+async function assetsOf(
+  q: Queries,
+  media: Media,
+  reportIds: readonly number[],
+): Promise<Map<number, Asset[]>> {
+  const assets = new Map<number, Asset[]>()
+  if (reportIds.length === 0) return assets
+  const rows = await q
+    .selectFrom('maintenance_media')
+    .innerJoin('media', 'media.key', 'maintenance_media.key')
+    .select(['report_id', 'fieldname', 'original_name', 'media.key', 'mime_type', 'size'])
+    .where('report_id', 'in', reportIds)
+    .orderBy('report_id')
+    .orderBy('position')
+    .execute()
+  for (const { report_id, key, original_name, mime_type, size, fieldname } of rows)
+    assets.set(report_id, [
+      ...(assets.get(report_id) ?? []),
+      {
+        original_name,
+        bucket_uri: `store://${key}`,
+        mime_type,
+        size,
+        fieldname,
+        url: media.addressOf(key),
+      },
+    ])
+  return assets
+}

@@ -1,0 +1,175 @@
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import type { ManagementCommand } from '../../../protocol/management/command.ts'
+import type { ManagementAnswer } from '../../../protocol/management/answer.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { setDesired, withNumber } from '../controls/configuration.ts'
+import { awaitTruth } from '../../gateway/delivery.ts'
+import { hubState } from '../../gateway/hub-state.ts'
+import { readAddress } from './addresses.ts'
+import type { Remote, RemoteOutcome } from './remote.ts'
+
+export interface ManagementServices {
+  context: CloudContext
+  remote: Remote
+}
+
+export interface BinChange {
+  hubId: number
+  bin: number
+  enabled: boolean
+  /** For the audit log. */
+  actor: string
+}
+
+export type BinChanged =
+  | { ok: true; answer: Extract<ManagementAnswer, { ok: true }> }
+  | { ok: false; failure: Failure; error: string }
+type Failure = Extract<RemoteOutcome, { kind: 'failed' }>['failure'] | 'validation_error'
+
+/**
+ * A command whose answer was lost is over by then, at the hub too: it has begun or been dropped when its connection was
+ * found dead, and has its own time limits.
+ */
+export const SETTLED_MS = 180_000
+
+/** How long a hub that was there is waited for after its restart, so that whoever reads next sees the change. */
+const REPORT_MS = 5000
+
+/**
+ * Enables or disables a bin over SSH. Written down first; then the hub is asked; on its word the cloud's desired state
+ * says the same, in one transaction with its entry to the hub and the audit record. Whatever dies in between, the hub is
+ * asked later what it has stored (`recover-changes.ts`), and the two agree again.
+ */
+export async function changeBin(
+  { context, remote }: ManagementServices,
+  change: BinChange,
+): Promise<BinChanged> {
+  const { db, runtime, settings, checkpoint } = context
+  const { hubId, bin, enabled } = change
+  const state = await hubState(db.kysely, hubId, runtime.clock.now(), settings.onlineWithinMs)
+  if (state.health && !state.health.bins.some(({ bin_number }) => bin_number === bin))
+    return refuse('validation_error', `hub ${hubId} has no bin ${bin}`)
+  const address = await readAddress(db.kysely, hubId)
+  if (!address) return refuse('connection_error', `no management service is known for hub ${hubId}`)
+
+  const id = await intend(context, change)
+  checkpoint('management.intended')
+  const outcome = await remote(address, commandOf(change))
+  checkpoint('management.answered')
+  const result = readOutcome(outcome)
+  await settle(context, id, change, verdictOf(outcome), {
+    ...(result.ok ? resultsOf(result.answer) : { error_type: result.failure, error: result.error }),
+  })
+  checkpoint('management.settled')
+  if (result.ok && state.connected)
+    await awaitTruth(context, REPORT_MS, async () => {
+      const { health, healthAt } = await hubState(
+        db.kysely,
+        hubId,
+        runtime.clock.now(),
+        settings.onlineWithinMs,
+      )
+      const shown = health?.bins.find(({ bin_number }) => bin_number === bin)
+      return shown?.enabled === enabled && healthAt !== state.healthAt
+    })
+  return result
+
+  async function refuse(failure: Failure, error: string): Promise<BinChanged> {
+    await appendAudit(db.kysely, runtime, auditOf(change, 'failed', { error_type: failure, error }))
+    return { ok: false, failure, error }
+  }
+}
+
+const commandOf = ({ bin, enabled }: BinChange): ManagementCommand => ({
+  name: enabled ? 'enable-bin' : 'disable-bin',
+  bin,
+})
+
+async function intend({ db, runtime, settings }: CloudContext, change: BinChange): Promise<string> {
+  const id = uuidv7(runtime)
+  const now = runtime.clock.now()
+  await db.kysely
+    .insertInto('management_changes')
+    .values({
+      id,
+      hub_id: change.hubId,
+      bin_number: change.bin,
+      enabled: change.enabled ? 1 : 0,
+      actor: change.actor,
+      state: 'pending',
+      created_at: now,
+      check_at: now + settings.managementConnectMs + settings.managementCommandMs + SETTLED_MS,
+    })
+    .execute()
+  return id
+}
+
+/** What is known of a change: the hub has stored it, or never will, or nobody knows yet. */
+export type Verdict = 'stored' | 'not-stored' | 'unknown'
+
+function verdictOf(outcome: RemoteOutcome): Verdict {
+  if (outcome.kind === 'failed') return outcome.isSent ? 'unknown' : 'not-stored'
+  const { answer } = outcome
+  return answer.ok || answer.stored ? 'stored' : 'not-stored'
+}
+
+function readOutcome(outcome: RemoteOutcome): BinChanged {
+  if (outcome.kind === 'failed') return { ok: false, failure: outcome.failure, error: outcome.error }
+  const { answer } = outcome
+  if (answer.ok) return { ok: true, answer }
+  return { ok: false, failure: answer.error_type, error: answer.error }
+}
+
+/** Brings a change to its end, once: of several that know, the first one's word counts. An unknown one stays open. */
+export async function settle(
+  context: CloudContext,
+  id: string,
+  change: BinChange,
+  verdict: Verdict,
+  detail: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const { db, runtime } = context
+  await db.transact(async (tx) => {
+    if (verdict !== 'unknown') {
+      const taken = await tx.q
+        .updateTable('management_changes')
+        .set({ state: verdict === 'stored' ? 'done' : 'failed' })
+        .where('id', '=', id)
+        .where('state', '=', 'pending')
+        .returning('id')
+        .executeTakeFirst()
+      if (!taken) return
+    }
+    if (verdict === 'stored')
+      await setDesired(tx, context, {
+        hubId: change.hubId,
+        change: (before) => ({
+          ...before,
+          disabledBins: withNumber(before.disabledBins, change.bin, !change.enabled),
+        }),
+      })
+    await appendAudit(tx.q, runtime, auditOf(change, results[verdict], { change_id: id, ...detail }))
+  })
+}
+
+const results: Record<Verdict, string> = { stored: 'executed', 'not-stored': 'failed', unknown: 'unknown' }
+
+const resultsOf = ({
+  disabled_bins,
+  stop_result,
+  start_result,
+}: Extract<ManagementAnswer, { ok: true }>) => ({
+  disabled_bins,
+  stop_result,
+  start_result,
+})
+
+const auditOf = ({ hubId, bin, enabled, actor }: BinChange, result: string, detail: object) => ({
+  actor,
+  action: enabled ? 'controls.enable_bin_ssh' : 'controls.disable_bin_ssh',
+  hubId,
+  object: `bin-${bin}`,
+  result,
+  detail: { ...detail },
+})

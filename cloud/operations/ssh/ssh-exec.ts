@@ -1,0 +1,128 @@
+import ssh2 from 'ssh2'
+import { sshAlgorithms } from '../../../protocol/management/algorithms.ts'
+import { MANAGEMENT_USER } from '../../../protocol/management/command.ts'
+import { fingerprintOf } from '../../../protocol/management/fingerprint.ts'
+import { silentLog, type Log } from '../../../protocol/model/log.ts'
+import type { Cancel, Clock } from '../../../protocol/model/runtime.ts'
+import type { ManagementAddress } from './addresses.ts'
+
+/** How a command could not be run to its end (contract §6, `error_type`). */
+export type ExecFailure = 'connection_error' | 'authentication_error' | 'timeout'
+
+export type ExecOutcome =
+  | { kind: 'exited'; code: number; stdout: string; stderr: string }
+  /** `isSent`: the command was sent, and may have been carried out. */
+  | { kind: 'failed'; failure: ExecFailure; error: string; isSent: boolean }
+
+export interface ExecRequest {
+  address: ManagementAddress
+  /** In OpenSSH's format. */
+  privateKey: string
+  command: string
+  /** From the first packet to the login. */
+  connectMs: number
+  /** From the login to the exit status. */
+  commandMs: number
+}
+
+const MAX_OUTPUT = 64 * 1024
+
+const algorithms: ssh2.Algorithms = {
+  kex: [...sshAlgorithms.kex],
+  cipher: [...sshAlgorithms.cipher],
+  hmac: [...sshAlgorithms.hmac],
+  compress: [...sshAlgorithms.compress],
+  serverHostKey: [
+    'ssh-ed25519',
+    'ecdsa-sha2-nistp256',
+    'ecdsa-sha2-nistp384',
+    'ecdsa-sha2-nistp521',
+    'rsa-sha2-512',
+    'rsa-sha2-256',
+  ],
+}
+
+/** Without the message, which may name addresses. */
+const reasonOf = ({ code, level }: { code?: string; level?: string }): string => code ?? level ?? 'unknown'
+
+/** Runs one command over SSH, at a host whose key is the pinned one or not at all. Never rejects. */
+export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog): Promise<ExecOutcome> {
+  const { address, connectMs, commandMs } = request
+  const client = new ssh2.Client()
+  return new Promise((resolve) => {
+    let isSent = false
+    let isStranger = false
+    let cancel: Cancel = clock.after(connectMs, () =>
+      fail('timeout', `no login at the management service within ${connectMs} ms`),
+    )
+
+    const settle = (outcome: ExecOutcome): void => {
+      cancel()
+      resolve(outcome)
+      client.end()
+      client.destroy()
+    }
+    const fail = (failure: ExecFailure, error: string): void =>
+      settle({ kind: 'failed', failure, error, isSent })
+
+    client.on('error', (error: Error & { level?: string; code?: string }) => {
+      if (isStranger) fail('authentication_error', 'the host key is not the one that is pinned for this hub')
+      else if (error.level === 'client-authentication')
+        fail('authentication_error', 'the management service does not let the cloud’s key in')
+      else fail('connection_error', `the connection failed: ${reasonOf(error)}`)
+    })
+    client.on('close', () => fail('connection_error', 'the management service closed the connection'))
+    client.on('ready', () => {
+      cancel()
+      cancel = clock.after(commandMs, () => fail('timeout', `no answer within ${commandMs} ms`))
+      isSent = true
+      client.exec(request.command, (error, channel) => {
+        if (error) return fail('connection_error', 'the command was not taken')
+        read(channel)
+      })
+    })
+
+    function read(channel: ssh2.ClientChannel): void {
+      const stdout = collect(channel, tooLong)
+      const stderr = collect(channel.stderr, tooLong)
+      let code: number | null = null
+      channel.on('exit', (status: number | null) => (code = status))
+      channel.on('close', () => {
+        if (code === null) return fail('connection_error', 'the command ended without an exit status')
+        settle({ kind: 'exited', code, stdout: stdout(), stderr: stderr() })
+      })
+    }
+    const tooLong = (): void => fail('connection_error', 'the management service answers without end')
+
+    try {
+      client.connect({
+        host: address.host,
+        port: address.port,
+        username: MANAGEMENT_USER,
+        privateKey: request.privateKey,
+        hostVerifier: (key: Buffer) => {
+          isStranger = fingerprintOf(key) !== address.hostKey
+          return !isStranger
+        },
+        // Timed here, by the clock that was given.
+        readyTimeout: 0,
+        algorithms,
+      })
+    } catch (error) {
+      log.error({ err: error }, 'the key for management services cannot be used')
+      fail('authentication_error', 'the cloud’s key cannot be used')
+    }
+  })
+}
+
+/** Collects what comes; returns how to read it. */
+function collect(stream: NodeJS.ReadableStream, tooLong: () => void): () => string {
+  const chunks: Buffer[] = []
+  let length = 0
+  stream.on('data', (chunk: Buffer) => {
+    length += chunk.length
+    if (length > MAX_OUTPUT) return tooLong()
+    chunks.push(chunk)
+  })
+  return () => Buffer.concat(chunks).toString('utf8')
+}

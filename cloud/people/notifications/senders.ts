@@ -1,0 +1,45 @@
+import type { Log } from '../../../protocol/model/log.ts'
+import type { Senders } from './deliver-notices.ts'
+import { fcmSender, readServiceAccount } from './fcm-sender.ts'
+import { logSender } from './log-sender.ts'
+import { webPushSender } from './web-push-sender.ts'
+
+export interface SenderConfig {
+  FCM_SERVICE_ACCOUNT?: string | undefined
+  FCM_URL: string
+  VAPID_PUBLIC_KEY?: string | undefined
+  VAPID_PRIVATE_KEY?: string | undefined
+  VAPID_SUBJECT?: string | undefined
+  WEB_PUSH_ORIGINS: readonly string[]
+}
+
+/** A notice is about the next minutes: after that it is no use. */
+const TTL_SECONDS = 600
+
+/** Notices go by the services that are configured, else to the log. Throws what an operator must mend. */
+export function createSenders(config: SenderConfig, log: Log): Senders {
+  const toLog = logSender(log)
+  const fcm =
+    config.FCM_SERVICE_ACCOUNT === undefined
+      ? toLog
+      : fcmSender({
+          account: readServiceAccount(config.FCM_SERVICE_ACCOUNT),
+          url: config.FCM_URL,
+          ttlSeconds: TTL_SECONDS,
+        })
+  return { ios: fcm, android: fcm, web: webSender(config) ?? toLog, none: toLog }
+}
+
+function webSender(config: SenderConfig): ReturnType<typeof webPushSender> | undefined {
+  const { VAPID_PUBLIC_KEY: publicKey, VAPID_PRIVATE_KEY: privateKey, VAPID_SUBJECT: subject } = config
+  if (publicKey === undefined && privateKey === undefined) return undefined
+  if (publicKey === undefined || privateKey === undefined || subject === undefined)
+    throw new Error('Web Push needs VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY and VAPID_SUBJECT')
+  return webPushSender({
+    publicKey,
+    privateKey,
+    subject,
+    origins: config.WEB_PUSH_ORIGINS,
+    ttlSeconds: TTL_SECONDS,
+  })
+}

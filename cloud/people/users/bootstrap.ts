@@ -1,0 +1,129 @@
+import type { Selectable } from 'kysely'
+import type { IdentityCredential } from '../../platform/credentials/credential.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+
+type UserRow = Selectable<Tables['users']>
+
+/** What a caller says of itself; what its token verifies wins over it (contract §10). */
+export interface UserDetails {
+  phone_number?: string | undefined
+  email?: string | undefined
+  first_name?: string | undefined
+  last_name?: string | undefined
+  default_hub_id?: number | undefined
+  /** The device that it calls from. */
+  device_uuid?: string | undefined
+}
+
+export interface Bootstrapped {
+  user: UserRow
+  created: boolean
+}
+
+type Context = Pick<CloudContext, 'db' | 'runtime'>
+
+/**
+ * The user of an identity, created where there is none. An identity that was a guest's and is not anonymous any more keeps
+ * its user, and with it its orders. Throws `validation_error` without any contact, `hub_not_found`.
+ */
+export async function bootstrapUser(
+  { db, runtime }: Context,
+  caller: IdentityCredential,
+  details: UserDetails,
+): Promise<Bootstrapped> {
+  const { claims } = caller
+  const contact = {
+    email: (claims.emailVerified ? claims.email : null) ?? details.email ?? claims.email,
+    phone_number: claims.phoneNumber ?? details.phone_number ?? null,
+  }
+  const device = details.device_uuid === undefined ? {} : { device_uuid: details.device_uuid }
+  return db.transact(async (tx) => {
+    const known = await findUser(tx, caller.identity)
+    const isGuestNoMore = known?.is_anonymous === 1 && !claims.anonymous
+    if (known && !isGuestNoMore) return { user: await seenOn(tx, known, device), created: false }
+    requireContact(contact)
+    if (details.default_hub_id !== undefined) await requireHubExists(tx.q, details.default_hub_id)
+    const values = {
+      ...contact,
+      first_name: details.first_name ?? null,
+      last_name: details.last_name ?? null,
+      default_hub_id: details.default_hub_id ?? null,
+      ...device,
+    }
+    if (!known) return insertUser(tx, runtime.clock.now(), caller, values)
+    const user = await tx.q
+      .updateTable('users')
+      .set({ ...values, is_anonymous: 0, updated_at: runtime.clock.now() })
+      .where('id', '=', known.id)
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    return { user, created: false }
+  })
+}
+
+/** The guest user of an anonymous identity. Throws `forbidden` for an identity that is not anonymous. */
+export async function bootstrapGuest(
+  { db, runtime }: Context,
+  caller: IdentityCredential,
+): Promise<Bootstrapped> {
+  if (!caller.claims.anonymous)
+    throw new ApiError('forbidden', 'Only an anonymous identity can be a guest: use users/user/bootstrap.')
+  return db.transact(async (tx) => {
+    const user = await findUser(tx, caller.identity)
+    return user ? { user, created: false } : insertUser(tx, runtime.clock.now(), caller, {})
+  })
+}
+
+/** The device may be another one than the last time; nothing else of a user is the bootstrap's to change. */
+async function seenOn(tx: Tx, user: UserRow, device: { device_uuid?: string }): Promise<UserRow> {
+  if (device.device_uuid === undefined || device.device_uuid === user.device_uuid) return user
+  await tx.q.updateTable('users').set(device).where('id', '=', user.id).execute()
+  return { ...user, ...device }
+}
+
+const findUser = ({ q }: Tx, identity: string): Promise<UserRow | undefined> =>
+  q.selectFrom('users').selectAll().where('identity', '=', identity).executeTakeFirst()
+
+/** Two first requests at once make one user: the second waits for the first at the unique index, and finds its row. */
+async function insertUser(
+  tx: Tx,
+  now: number,
+  { identity, claims }: IdentityCredential,
+  values: Partial<UserRow>,
+): Promise<Bootstrapped> {
+  const inserted = await tx.q
+    .insertInto('users')
+    .values({
+      ...values,
+      identity,
+      is_anonymous: claims.anonymous ? 1 : 0,
+      created_at: now,
+      updated_at: now,
+    })
+    .onConflict((conflict) => conflict.column('identity').doNothing())
+    .returningAll()
+    .executeTakeFirst()
+  return inserted
+    ? { user: inserted, created: true }
+    : { user: (await findUser(tx, identity))!, created: false }
+}
+
+function requireContact(contact: { email: string | null; phone_number: string | null }): void {
+  if (contact.email !== null || contact.phone_number !== null) return
+  throw new ApiError('validation_error', 'An e-mail address or a phone number is required.', undefined, [
+    {
+      loc: ['body'],
+      msg: 'Value error, at least one of phone_number and email is required',
+      type: 'value_error',
+    },
+  ])
+}
+
+/** Throws `hub_not_found`. */
+export async function requireHubExists(q: Queries, hubId: number): Promise<void> {
+  const hub = await q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
+  if (!hub) throw new ApiError('hub_not_found')
+}

@@ -1,0 +1,83 @@
+import { isInProgress } from '../../../protocol/model/order-status.ts'
+import type { UserCredential } from '../../platform/credentials/credential.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { discardOrder } from '../../commerce/fulfilment/delete-order.ts'
+import { LAST_ACTIVE } from '../../commerce/orders/order-rows.ts'
+import type { Media } from '../../platform/media/media.ts'
+import { forgetCustomers } from '../../commerce/methods/customers.ts'
+import { carryOutRemovals } from '../../commerce/methods/remove-method.ts'
+import type { CommerceServices } from '../../commerce/services.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { removeProfileImage } from './profile-image.ts'
+
+/**
+ * Erases everything personal of a user and frees its identity. The books stay: orders, payments and the wallet belong to
+ * a user without a name then. Carts go first; what the card processor keeps of the user goes last. Throws `order_in_progress` where one is paid and has not ended.
+ */
+export async function deleteUser(
+  services: CommerceServices,
+  media: Media,
+  caller: UserCredential,
+): Promise<void> {
+  const { context } = services
+  for (const { id } of await activeOrders(context.db.kysely, caller.userId)) {
+    const { kind } = await discardOrder(services, { orderId: id, userId: caller.userId })
+    if (kind === 'paid') throw inProgress([id])
+  }
+  context.checkpoint('user.before-erase')
+  await context.db.transact(async (tx) => {
+    // This locks the user, too.
+    await removeProfileImage(tx, media, caller.userId)
+    const left = await activeOrders(tx.q, caller.userId)
+    if (left.length > 0) throw inProgress(left.map(({ id }) => id))
+    await forgetCustomers(tx, context, caller.userId)
+    await erase(tx, caller, context.runtime.clock.now())
+  })
+  context.checkpoint('user.after-erase')
+  await carryOutRemovals(services, caller.userId)
+}
+
+/** Oldest first. Throws `order_in_progress` where any of them is a hub's to end. */
+async function activeOrders(q: Queries, userId: number): Promise<{ id: number }[]> {
+  const active = await q
+    .selectFrom('orders')
+    .select(['id', 'processing_status'])
+    .where('user_id', '=', userId)
+    .where('processing_status', '<=', LAST_ACTIVE)
+    .orderBy('id')
+    .execute()
+  const held = active.filter((order) => isInProgress(order.processing_status))
+  if (held.length > 0) throw inProgress(held.map(({ id }) => id))
+  return active
+}
+
+const inProgress = (orderIds: number[]): ApiError =>
+  new ApiError('order_in_progress', undefined, { order_ids: orderIds })
+
+async function erase(tx: Tx, { userId, id: credential }: UserCredential, now: number): Promise<void> {
+  await tx.q.deleteFrom('push_configs').where('user_id', '=', userId).execute()
+  // Kept answers say who asked; and whoever bootstraps the identity anew must not be answered with them.
+  await tx.q.deleteFrom('idempotency_keys').where('credential', '=', credential).execute()
+  await tx.q
+    .updateTable('users')
+    .set({
+      identity: null,
+      email: null,
+      phone_number: null,
+      first_name: null,
+      last_name: null,
+      profile_image_key: null,
+      selected_hub_id: null,
+      default_hub_id: null,
+      date_of_birth: null,
+      locale: null,
+      device_uuid: null,
+      notify_push: 0,
+      notify_email: 0,
+      notify_sms: 0,
+      deleted_at: now,
+      updated_at: now,
+    })
+    .where('id', '=', userId)
+    .execute()
+}

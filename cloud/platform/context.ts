@@ -1,0 +1,16 @@
+import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { CloudSettings } from './settings/settings.ts'
+import type { CloudDatabase } from './store/database.ts'
+
+/** What every part of the cloud works with. */
+export interface CloudContext {
+  db: CloudDatabase
+  runtime: Runtime
+  log: Log
+  checkpoint: Checkpoint
+  settings: CloudSettings
+  /** Told of each error that ended a turn nobody waits for (`background.ts`); by default it is logged. */
+  onFault?(error: unknown, during: string): void
+}

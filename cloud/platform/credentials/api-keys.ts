@@ -1,0 +1,132 @@
+import { z } from 'zod'
+import { scopes, type Scope } from '../../../protocol/model/scopes.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { ApiError } from '../api-error.ts'
+import type { Queries } from '../store/database.ts'
+import { statement } from '../store/statement.ts'
+import { digestOf, isSameDigest, mintApiKey, prefixOf, type NewApiKey } from './api-key.ts'
+
+const TOUCH_MS = 3_600_000
+
+const StoredScopes = z.array(z.enum(scopes))
+/** Hub ids, or `*` for all hubs (of the key's owner; of anybody, for a role). */
+export const StoredHubs = z.union([z.literal('*'), z.array(z.int())])
+export type HubSelection = z.infer<typeof StoredHubs>
+
+/** An API key without its secret. */
+export interface ApiKey {
+  prefix: string
+  name: string
+  ownerId: number
+  scopes: readonly Scope[]
+  hubs: HubSelection
+  createdAt: number
+  expiresAt: number | null
+  revokedAt: number | null
+  lastUsedAt: number | null
+}
+
+export interface ApiKeyRequest {
+  name: string
+  ownerId: number
+  scopes: readonly Scope[]
+  hubs: HubSelection
+  expiresAt: number | null
+}
+
+/** Issues a key. What it may do never changes after this (contract §3). */
+export async function issueApiKey(q: Queries, runtime: Runtime, request: ApiKeyRequest): Promise<NewApiKey> {
+  const minted = mintApiKey(runtime.random)
+  await q
+    .insertInto('api_keys')
+    .values({
+      prefix: minted.prefix,
+      digest: minted.digest,
+      name: request.name,
+      owner_id: request.ownerId,
+      scopes: JSON.stringify(request.scopes),
+      hubs: JSON.stringify(request.hubs),
+      created_at: runtime.clock.now(),
+      expires_at: request.expiresAt,
+      revoked_at: null,
+      last_used_at: null,
+    })
+    .execute()
+  return minted
+}
+
+export async function listApiKeys(q: Queries): Promise<ApiKey[]> {
+  const rows = await q.selectFrom('api_keys').selectAll().orderBy('created_at').orderBy('prefix').execute()
+  return rows.map(fromRow)
+}
+
+/**
+ * Issues a successor that may do what a key may do, and lets the key end at `endsAt` where it would not end earlier: until
+ * then both hold, so that callers change over without a gap.
+ */
+export async function rotateApiKey(
+  q: Queries,
+  runtime: Runtime,
+  { prefix, name, ownerId, scopes: granted, hubs, expiresAt: ends }: ApiKey,
+  { endsAt, expiresAt }: { endsAt: number; expiresAt: number | null },
+): Promise<NewApiKey> {
+  const successor = await issueApiKey(q, runtime, { name, ownerId, scopes: granted, hubs, expiresAt })
+  await q
+    .updateTable('api_keys')
+    .set({ expires_at: ends === null ? endsAt : Math.min(ends, endsAt) })
+    .where('prefix', '=', prefix)
+    .execute()
+  return successor
+}
+
+/** Ends a key at once. False where there is no such key. */
+export async function revokeApiKey(q: Queries, { clock }: Runtime, prefix: string): Promise<boolean> {
+  const { numUpdatedRows } = await q
+    .updateTable('api_keys')
+    .set((eb) => ({ revoked_at: eb.fn.coalesce('revoked_at', eb.val(clock.now())) }))
+    .where('prefix', '=', prefix)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+const byPrefix = statement((q, key: { prefix: string }) =>
+  q.selectFrom('api_keys').selectAll().where('prefix', '=', key.prefix),
+)
+
+/** The key that a request presents; throws `invalid_api_key` or `token_expired`. */
+export async function verifyApiKey(q: Queries, { clock }: Runtime, presented: string): Promise<ApiKey> {
+  const prefix = prefixOf(presented)
+  const [row] = prefix === undefined ? [] : await byPrefix(q, { prefix })
+  if (!row || !isSameDigest(row.digest, digestOf(presented))) throw new ApiError('invalid_api_key')
+  if (row.revoked_at !== null) throw new ApiError('invalid_api_key', 'The API key was revoked.')
+  const now = clock.now()
+  if (row.expires_at !== null && row.expires_at <= now)
+    throw new ApiError('token_expired', 'The API key has expired.')
+  if (row.last_used_at === null || now - row.last_used_at >= TOUCH_MS)
+    await q.updateTable('api_keys').set({ last_used_at: now }).where('prefix', '=', row.prefix).execute()
+  return fromRow(row)
+}
+
+function fromRow(row: {
+  prefix: string
+  name: string
+  owner_id: number
+  scopes: string
+  hubs: string
+  created_at: number
+  expires_at: number | null
+  revoked_at: number | null
+  last_used_at: number | null
+}): ApiKey {
+  return {
+    prefix: row.prefix,
+    name: row.name,
+    ownerId: row.owner_id,
+    scopes: StoredScopes.parse(JSON.parse(row.scopes)),
+    hubs: StoredHubs.parse(JSON.parse(row.hubs)),
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+    lastUsedAt: row.last_used_at,
+  }
+}

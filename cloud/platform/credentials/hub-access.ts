@@ -1,0 +1,56 @@
+import type { Selectable } from 'kysely'
+import { ApiError } from '../api-error.ts'
+import type { Queries } from '../store/database.ts'
+import type { Tables } from '../store/schema.ts'
+import { statement } from '../store/statement.ts'
+import type { OwnerCredential } from './credential.ts'
+
+type Scope = Pick<OwnerCredential, 'hubs' | 'ownerId'>
+
+/** Whether a credential reaches a hub. A resource of a hub that it does not reach is *not found*, never *denied*. */
+export function reachesHub(credential: Scope, hub: { id: number; owner_id: number }): boolean {
+  const owned = credential.ownerId === null || credential.ownerId === hub.owner_id
+  return owned && (credential.hubs === '*' || credential.hubs.includes(hub.id))
+}
+
+/** The hubs that a credential reaches, by id. */
+export async function reachableHubs(
+  q: Queries,
+  { hubs, ownerId }: Scope,
+): Promise<Selectable<Tables['hubs']>[]> {
+  let query = q.selectFrom('hubs').selectAll().orderBy('id')
+  if (ownerId !== null) query = query.where('owner_id', '=', ownerId)
+  if (hubs !== '*') query = query.where('id', 'in', hubs.length > 0 ? hubs : [0])
+  return query.execute()
+}
+
+const ownerOf = statement((q, hub: { id: number }) =>
+  q.selectFrom('hubs').select(['id', 'owner_id']).where('id', '=', hub.id),
+)
+const hubById = statement((q, hub: { id: number }) =>
+  q.selectFrom('hubs').selectAll().where('id', '=', hub.id),
+)
+
+/**
+ * The hub that a request names, if the credential reaches it. Limited to certain hubs, it is denied every other one,
+ * whether that exists or not; with all hubs of its owner, another owner's does not exist (contract §2).
+ */
+export async function requireHub(
+  q: Queries,
+  credential: Scope,
+  hubId: number,
+): Promise<Selectable<Tables['hubs']>> {
+  const [hub] = await hubById(q, { id: hubId })
+  return reached(credential, hub)
+}
+
+/** The same, where the hub itself is not needed. */
+export async function requireReach(q: Queries, credential: Scope, hubId: number): Promise<void> {
+  const [hub] = await ownerOf(q, { id: hubId })
+  reached(credential, hub)
+}
+
+function reached<H extends { id: number; owner_id: number }>(credential: Scope, hub: H | undefined): H {
+  if (hub && reachesHub(credential, hub)) return hub
+  throw new ApiError(credential.hubs === '*' ? 'hub_not_found' : 'hub_access_denied')
+}

@@ -1,0 +1,65 @@
+import { roleScopes, roleNames, type RoleName, type Scope } from '../../../protocol/model/scopes.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import type { Queries } from '../store/database.ts'
+import { StoredHubs, type HubSelection } from './api-keys.ts'
+
+/** A role that an identity has on some hubs (contract §3). */
+export interface Role {
+  id: number
+  identity: string
+  role: RoleName
+  hubs: HubSelection
+  createdAt: number
+}
+
+export async function grantRole(
+  q: Queries,
+  { clock }: Runtime,
+  grant: { identity: string; role: RoleName; hubs: HubSelection },
+): Promise<number> {
+  const { id } = await q
+    .insertInto('roles')
+    .values({
+      identity: grant.identity,
+      role: grant.role,
+      hubs: JSON.stringify(grant.hubs),
+      created_at: clock.now(),
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return id
+}
+
+/** Takes a role away. False where there is no such role. */
+export async function revokeRole(q: Queries, id: number): Promise<boolean> {
+  const { numDeletedRows } = await q.deleteFrom('roles').where('id', '=', id).executeTakeFirst()
+  return numDeletedRows > 0n
+}
+
+export async function listRoles(q: Queries, identity?: string): Promise<Role[]> {
+  let query = q.selectFrom('roles').selectAll().orderBy('id')
+  if (identity !== undefined) query = query.where('identity', '=', identity)
+  const rows = await query.execute()
+  return rows.flatMap((row) => {
+    const role = roleNames.find((name) => name === row.role)
+    return role
+      ? [
+          {
+            id: row.id,
+            identity: row.identity,
+            role,
+            hubs: StoredHubs.parse(JSON.parse(row.hubs)),
+            createdAt: row.created_at,
+          },
+        ]
+      : []
+  })
+}
+
+/** On which hubs roles grant a scope; null where none does. */
+export function hubsWithScope(roles: readonly Role[], scope: Scope): HubSelection | null {
+  const granting = roles.filter(({ role }) => roleScopes[role].includes(scope))
+  if (granting.length === 0) return null
+  const lists = granting.map(({ hubs }) => hubs)
+  return lists.includes('*') ? '*' : [...new Set(lists.flatMap((hubs) => (hubs === '*' ? [] : hubs)))]
+}

@@ -1,0 +1,63 @@
+import type { fileRoutes } from '../../../protocol/contract/file-routes.ts'
+import type { CloudContext } from '../context.ts'
+import { ApiError } from '../api-error.ts'
+import { reply, type Handlers } from './handler.ts'
+import { selectBytes } from '../media/byte-range.ts'
+import type { Media } from '../media/media.ts'
+import type { MediaSigner } from '../media/signed-address.ts'
+import { isMediaKey } from '../media/store.ts'
+
+/** The files themselves, to whoever has a signed address. */
+export function fileHandlers(
+  { runtime }: Pick<CloudContext, 'runtime'>,
+  media: Media,
+  signer: MediaSigner,
+): Handlers<keyof typeof fileRoutes> {
+  return {
+    async 'root.files'(input) {
+      const { path: key } = input.params
+      const { expires, signature } = input.query
+      const until = signer.check(key, { expires, signature })
+      if (until === null)
+        throw new ApiError('forbidden', 'The address of the file is not signed, or has expired.')
+      const file = isMediaKey(key) ? await media.find(key) : null
+      if (!file) throw new ApiError('not_found', 'The file is no longer there.')
+
+      const { size } = file
+      const etag = `"${file.sha256}"`
+      const lasts = Math.floor((until - runtime.clock.now()) / 1000)
+      const common = {
+        ETag: etag,
+        'Accept-Ranges': 'bytes',
+        'Cache-Control': `private, max-age=${lasts}, immutable`,
+        // Whatever is in it, a browser takes it for what it was judged to be, and runs nothing.
+        'X-Content-Type-Options': 'nosniff',
+        'Content-Security-Policy': "default-src 'none'; sandbox",
+        'Content-Disposition': `inline; filename="${key.slice(key.lastIndexOf('/') + 1)}"`,
+        'Cross-Origin-Resource-Policy': 'cross-origin',
+      }
+      const selection = selectBytes(
+        {
+          range: input.header('Range'),
+          ifRange: input.header('If-Range'),
+          ifNoneMatch: input.header('If-None-Match'),
+        },
+        { size, etag },
+      )
+      if (selection.kind === 'not-modified') return reply(null, { status: 304, headers: common })
+      if (selection.kind === 'unsatisfiable') throw new ApiError('range_not_satisfiable', undefined, { size })
+      const range = selection.kind === 'part' ? selection.range : undefined
+      const bytes = await media.read(key, range)
+      if (!bytes) throw new Error(`the store has lost ${key}`)
+      return reply(bytes, {
+        status: range ? 206 : 200,
+        headers: {
+          ...common,
+          'Content-Type': file.mimeType,
+          'Content-Length': String(range ? range.last - range.first + 1 : size),
+          ...(range && { 'Content-Range': `bytes ${range.first}-${range.last}/${size}` }),
+        },
+      })
+    },
+  }
+}

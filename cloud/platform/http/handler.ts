@@ -1,0 +1,95 @@
+import type { z } from 'zod'
+import type { FormFile } from '../../../protocol/contract/form.ts'
+import type { Route } from '../../../protocol/contract/route.ts'
+import type { RouteId, Routes } from '../../../protocol/contract/routes.ts'
+import type {
+  AnonymousCredential,
+  DiagCredential,
+  IdentityCredential,
+  OwnerCredential,
+  UserCredential,
+} from '../credentials/credential.ts'
+
+/** A form whose files have been stored, and go again unless the handler's transaction keeps them (`Media.keep`). */
+export interface ParsedForm<Fields> {
+  fields: Fields
+  files: readonly FormFile[]
+  /** The id of the object to make, where the form is `numbered`: always the same one of this request. */
+  number(): Promise<number>
+}
+
+type FormOf<R> = R extends { form: { fields: infer S extends z.ZodType } }
+  ? ParsedForm<z.output<S>>
+  : undefined
+
+type Parsed<R, Part extends string> =
+  R extends Record<Part, infer S extends z.ZodType> ? z.output<S> : undefined
+
+interface CredentialByKind {
+  api: OwnerCredential
+  user: UserCredential
+  identity: IdentityCredential
+  'optional-identity': IdentityCredential | AnonymousCredential
+  diag: DiagCredential
+  none: AnonymousCredential
+}
+
+/**
+ * A request after credential, scope, rate limit, validation and hub access: what is left is the route's own business.
+ * A `user_id` in the path is the credential's user.
+ */
+export interface HandlerInput<R extends Route> {
+  params: Parsed<R, 'params'>
+  query: Parsed<R, 'query'>
+  body: Parsed<R, 'body'>
+  form: FormOf<R>
+  credential: CredentialByKind[R['auth']['kind']]
+  requestId: string
+  idempotencyKey: string | undefined
+  /** The body's bytes as text; empty where the route reads none. */
+  rawBody: string
+  url: URL
+  header(name: string): string | undefined
+}
+
+/** A body that is JSON already, as the database wrote it (`store/json.ts`). */
+export class JsonText<Body> {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  read(): Body {
+    return JSON.parse(this.text) as Body
+  }
+}
+
+/** A body with another status or further headers; see `reply`. */
+export class Reply<Body> {
+  readonly body: Body
+  readonly status: number | undefined
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(body: Body, options: ReplyOptions) {
+    this.body = body
+    this.status = options.status
+    this.headers = options.headers ?? {}
+  }
+}
+
+export interface ReplyOptions {
+  status?: number
+  headers?: Readonly<Record<string, string>>
+}
+
+export const reply = <Body>(body: Body, options: ReplyOptions): Reply<Body> => new Reply(body, options)
+
+export type HandlerOutput<R extends Route> = BodyOf<R> | Reply<BodyOf<R>>
+type BodyOf<R extends Route> = z.input<R['response']> | JsonText<z.input<R['response']>>
+
+/** Answers a request, or throws `ApiError`. */
+export type Handler<R extends Route> = (input: HandlerInput<R>) => Promise<HandlerOutput<R>>
+
+/** The handlers of some routes, by their ids. */
+export type Handlers<Id extends RouteId> = { [K in Id]: Handler<Routes[K]> }

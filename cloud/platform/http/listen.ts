@@ -1,0 +1,50 @@
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
+import type { Context } from 'hono'
+import type { Clock } from '../../../protocol/model/runtime.ts'
+import type { App } from './app.ts'
+
+export interface HttpServer {
+  port: number
+  /** Takes no new requests, waits `graceMs` for those under way, then cuts them off. */
+  close(graceMs: number): Promise<void>
+}
+
+/** How long a request may take to come in: as long as the largest upload (contract §4) at 1 Mbit/s. Node's own is 5 minutes. */
+const LONGEST_REQUEST_MS = 30 * 60_000
+
+/** Rejects where the port is in use. */
+export async function listen(
+  app: App,
+  { host, port, clock }: { host: string; port: number; clock: Clock },
+): Promise<HttpServer> {
+  const server = createAdaptorServer({ fetch: app.fetch }) as Server
+  server.requestTimeout = LONGEST_REQUEST_MS
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close(graceMs) {
+      const closed = new Promise((resolve) => server.close(resolve))
+      server.closeIdleConnections()
+      const cancel = clock.after(graceMs, () => server.closeAllConnections())
+      await closed
+      cancel()
+    },
+  }
+}
+
+/**
+ * Where a request comes from. Behind proxies that are trusted to have written it, that many entries from the end of
+ * `X-Forwarded-For`; anything further left is whatever the caller liked to send.
+ */
+export const addressReader =
+  (trustedProxies: number) =>
+  (c: Context): string => {
+    const socket = (c.env as Partial<HttpBindings>).incoming?.socket.remoteAddress ?? 'unknown'
+    const forwarded = (c.req.header('X-Forwarded-For') ?? '').split(',').map((entry) => entry.trim())
+    return (trustedProxies > 0 && forwarded.at(-trustedProxies)) || socket
+  }

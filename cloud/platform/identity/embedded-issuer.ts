@@ -1,0 +1,57 @@
+import { createLocalJWKSet, SignJWT, type JWTVerifyGetKey } from 'jose'
+import type { DemoRouteId } from '../../../protocol/contract/routes.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import type { Handlers } from '../http/handler.ts'
+import type { SigningKey } from './signing-key.ts'
+
+/** Twelve hours: a demo outlives a lunch. */
+const LIFETIME_SECONDS = 12 * 3600
+
+export interface EmbeddedIssuer {
+  issuer: string
+  keys: JWTVerifyGetKey
+  handlers: Handlers<DemoRouteId>
+}
+
+/** Issues identity tokens to whoever asks (contract §13): for demos and tests; production refuses to start with it. */
+export function createEmbeddedIssuer(options: {
+  issuer: string
+  audience: string
+  key: SigningKey
+  runtime: Runtime
+}): EmbeddedIssuer {
+  const { issuer, audience, key, runtime } = options
+  const jwks = { keys: [key.publicJwk] }
+  return {
+    issuer,
+    keys: createLocalJWKSet(jwks),
+    handlers: {
+      'demo.identity.token': async ({ body }) => {
+        const now = Math.floor(runtime.clock.now() / 1000)
+        const { sub, email, ...claims } = body
+        const token = new SignJWT({ ...claims, ...(email !== undefined && { email, email_verified: true }) })
+          .setProtectedHeader({ alg: 'ES256', kid: key.publicJwk.kid, typ: 'JWT' })
+          .setIssuer(issuer)
+          .setAudience(audience)
+          .setSubject(sub)
+          .setIssuedAt(now)
+          .setExpirationTime(now + LIFETIME_SECONDS)
+        return {
+          access_token: await token.sign(key.privateKey),
+          token_type: 'Bearer',
+          expires_in: LIFETIME_SECONDS,
+        }
+      },
+      'demo.identity.keys': () => Promise.resolve({ keys: [{ ...key.publicJwk }] }),
+      'demo.identity.configuration': () =>
+        Promise.resolve({
+          issuer,
+          jwks_uri: `${issuer}/.well-known/jwks.json`,
+          token_endpoint: `${issuer}/demo/identity/token`,
+          response_types_supported: ['token'],
+          subject_types_supported: ['public'],
+          id_token_signing_alg_values_supported: ['ES256'],
+        }),
+    },
+  }
+}

@@ -1,0 +1,43 @@
+import { join } from 'node:path'
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose'
+import { z } from 'zod'
+import { keepFirst, readKept } from '../settings/kept-file.ts'
+
+/** An ES256 key pair. Its id is its thumbprint, so that another key is never mistaken for it. */
+export interface SigningKey {
+  privateKey: CryptoKey
+  publicJwk: JWK & { kid: string }
+}
+
+const StoredKey = z.object({
+  kty: z.literal('EC'),
+  crv: z.literal('P-256'),
+  x: z.string(),
+  y: z.string(),
+  d: z.string(),
+})
+
+export async function mintSigningKey(): Promise<JWK> {
+  const { privateKey } = await generateKeyPair('ES256', { extractable: true })
+  return exportJWK(privateKey)
+}
+
+export async function signingKeyOf(jwk: JWK): Promise<SigningKey> {
+  const { d: _, ...publicPart } = StoredKey.parse(jwk)
+  return {
+    privateKey: (await importJWK({ ...jwk, alg: 'ES256' }, 'ES256')) as CryptoKey,
+    publicJwk: {
+      ...publicPart,
+      kid: await calculateJwkThumbprint(publicPart),
+      alg: 'ES256',
+      use: 'sig',
+    },
+  }
+}
+
+/** The key kept in a folder, made there at first. */
+export async function keptSigningKey(folder: string): Promise<SigningKey> {
+  const path = join(folder, 'identity-key.json')
+  const text = readKept(path) ?? keepFirst(path, JSON.stringify(await mintSigningKey()))
+  return signingKeyOf(StoredKey.parse(JSON.parse(text)))
+}

@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto'
+import type { MediaFolder } from '../../../protocol/contract/form.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { background, isolated } from '../work/background.ts'
+import type { CloudContext } from '../context.ts'
+import type { Queries, Tx } from '../store/database.ts'
+import type { MediaType } from './media-type.ts'
+import type { MediaSigner } from './signed-address.ts'
+import type { ByteRange, MediaStore } from './store.ts'
+
+export interface StoredFile {
+  key: string
+  mimeType: string
+  size: number
+  sha256: string
+}
+
+export interface FileToStore {
+  folder: MediaFolder
+  /** Of the object to which it belongs, where its folder is numbered. */
+  number: number | undefined
+  type: MediaType
+  content: AsyncIterable<Uint8Array>
+}
+
+/**
+ * Files: their bytes in the media store, and what is known of them in the database. A row is committed before its file is
+ * written and after it is removed, so that no crash leaves a file of which nobody knows.
+ */
+export interface Media {
+  /** The next id of an object whose files have a folder of their own. */
+  nextNumber(folder: MediaFolder): Promise<number>
+  /** Stores a file. It goes again unless a transaction keeps it. */
+  store(file: FileToStore): Promise<StoredFile>
+  /** In the transaction that refers to the files. */
+  keep(tx: Tx, keys: readonly string[]): Promise<void>
+  /** In the transaction that refers to the file no more; it goes after the commit. */
+  remove(tx: Tx, key: string): Promise<void>
+  /** Removes those of the files that no transaction has kept. */
+  release(keys: readonly string[]): Promise<void>
+  /** Removes what requests that died have left, and what could not be removed before. */
+  sweep(): Promise<void>
+  /** A kept file; null where there is none. */
+  find(key: string): Promise<StoredFile | null>
+  read(key: string, range?: ByteRange): Promise<ReadableStream<Uint8Array> | null>
+  /** The address from which anybody who has it can fetch the file for a while. */
+  addressOf(key: string): string
+}
+
+export interface MediaOptions {
+  context: CloudContext
+  store: MediaStore
+  signer: MediaSigner
+}
+
+const SWEEP_BATCH = 1000
+
+export function createMedia({ context, store, signer }: MediaOptions): Media {
+  const { db, runtime, checkpoint, settings } = context
+  const { clock } = runtime
+  const q = db.kysely
+
+  /** Of rows whose state is `removed`: first the bytes, then the row. */
+  async function purge(key: string): Promise<void> {
+    checkpoint('media.before-remove')
+    await store.remove(key)
+    checkpoint('media.after-remove')
+    await q.deleteFrom('media').where('key', '=', key).where('state', '=', 'removed').execute()
+  }
+
+  const giveUp = (rows: Queries) =>
+    rows.updateTable('media').set({ state: 'removed' }).where('state', '=', 'pending')
+
+  async function release(keys: readonly string[]): Promise<void> {
+    if (keys.length === 0) return
+    // What cannot be removed now is left to the sweep: it must not hide why the request ended.
+    await isolated(context, 'removal of files', async () => {
+      const rows = await giveUp(q).where('key', 'in', keys).returning('key').execute()
+      for (const { key } of rows) await purge(key)
+    })
+  }
+
+  return {
+    async nextNumber(folder) {
+      const { last } = await q
+        .insertInto('media_folders')
+        .values({ folder, last: 1 })
+        .onConflict((conflict) =>
+          conflict.column('folder').doUpdateSet((eb) => ({ last: eb('media_folders.last', '+', 1) })),
+        )
+        .returning('last')
+        .executeTakeFirstOrThrow()
+      return last
+    },
+
+    async store({ folder, number, type, content }) {
+      const place = number === undefined ? folder : `${folder}/${number}`
+      const key = `${place}/${uuidv7(runtime)}.${type.extension}`
+      const { mimeType } = type
+      await q
+        .insertInto('media')
+        .values({ key, state: 'pending', mime_type: mimeType, size: 0, sha256: '', created_at: clock.now() })
+        .execute()
+      checkpoint('media.before-write')
+      const hash = createHash('sha256')
+      let size = 0
+      async function* measured(): AsyncGenerator<Uint8Array> {
+        for await (const chunk of content) {
+          size += chunk.byteLength
+          hash.update(chunk)
+          yield chunk
+        }
+      }
+      try {
+        await store.write(key, mimeType, measured())
+      } catch (error) {
+        await release([key])
+        throw error
+      }
+      checkpoint('media.after-write')
+      const sha256 = hash.digest('hex')
+      await q.updateTable('media').set({ size, sha256 }).where('key', '=', key).execute()
+      return { key, mimeType, size, sha256 }
+    },
+
+    async keep(tx, keys) {
+      for (const key of keys) {
+        const { numUpdatedRows } = await tx.q
+          .updateTable('media')
+          .set({ state: 'kept' })
+          .where('key', '=', key)
+          .where('state', '=', 'pending')
+          .executeTakeFirst()
+        if (numUpdatedRows !== 1n) throw new Error(`the file ${key} is no longer there`)
+      }
+    },
+
+    async remove(tx, key) {
+      await tx.q.updateTable('media').set({ state: 'removed' }).where('key', '=', key).execute()
+      tx.afterCommit(() => background(context, 'removal of a file', () => purge(key)))
+    },
+
+    release,
+
+    async sweep() {
+      await giveUp(q)
+        .where('created_at', '<', clock.now() - settings.orphanedFileMs)
+        .execute()
+      const rows = await q
+        .selectFrom('media')
+        .select('key')
+        .where('state', '=', 'removed')
+        .orderBy('created_at')
+        .limit(SWEEP_BATCH)
+        .execute()
+      // One that cannot be removed does not hold up the others.
+      for (const { key } of rows) await isolated(context, 'removal of a file', () => purge(key))
+    },
+
+    async find(key) {
+      const row = await q
+        .selectFrom('media')
+        .selectAll()
+        .where('key', '=', key)
+        .where('state', '=', 'kept')
+        .executeTakeFirst()
+      return row ? { key, mimeType: row.mime_type, size: row.size, sha256: row.sha256 } : null
+    },
+
+    read: (key, range) => store.read(key, range),
+    addressOf: (key) => signer.addressOf(key),
+  }
+}

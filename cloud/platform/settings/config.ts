@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  helpText,
+  readSettings,
+  type SettingsOf,
+  type SettingsTable,
+} from '../../../protocol/model/program-settings.ts'
+import { ruleSettings, rulesOf } from './rule-settings.ts'
+import { serviceSettings, type storeSettings } from './service-settings.ts'
+import type { CloudSettings } from './settings.ts'
+
+/** Every setting of the cloud service. */
+export const cloudSettings = { ...serviceSettings, ...ruleSettings } satisfies SettingsTable
+
+export type StoreConfig = SettingsOf<typeof storeSettings> & { databaseUrl: string }
+export type CloudConfig = SettingsOf<typeof serviceSettings> & {
+  databaseUrl: string
+  mediaUrl: string
+  rules: CloudSettings
+  shown: Shown
+}
+
+export const databaseUrlOf = (settings: SettingsOf<typeof storeSettings>): string =>
+  settings.DATABASE_URL ?? `sqlite:${join(settings.DATA_DIR, 'larder.sqlite')}`
+
+/** A folder below that of the data. */
+export const defaultMediaUrl = (dataDir: string): string => `file:${join(dataDir, 'media')}`
+
+export const managementKeyOf = (
+  settings: SettingsOf<Pick<typeof cloudSettings, 'DATA_DIR' | 'MANAGEMENT_KEY'>>,
+): string => settings.MANAGEMENT_KEY ?? join(settings.DATA_DIR, 'management-key')
+
+export type ConfigResult<T> = { ok: true; config: T } | { ok: false; problems: string[] }
+
+/** Reads the configuration of the service, and names everything that is wrong with it. */
+export function readCloudConfig(
+  environment: Readonly<Record<string, string | undefined>>,
+  file?: { path: string; text: string },
+): ConfigResult<CloudConfig> {
+  const result = readSettings(cloudSettings, environment, file)
+  if (!result.ok) return result
+  const { settings } = result
+  const problems = [
+    ...(settings.NODE_ENV === 'production' ? refusedInProduction(settings) : []),
+    ...missingForStripe(settings),
+  ]
+  if (problems.length > 0) return { ok: false, problems }
+  return {
+    ok: true,
+    config: {
+      ...settings,
+      databaseUrl: databaseUrlOf(settings),
+      mediaUrl: settings.MEDIA_URL ?? defaultMediaUrl(settings.DATA_DIR),
+      rules: rulesOf(settings),
+      shown: shownOf(settings),
+    },
+  }
+}
+
+/** What stands in for another party is for demos (contract §13). */
+function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): string[] {
+  return [
+    ...(settings.PAYMENTS_URL === 'sandbox:'
+      ? ['PAYMENTS_URL: the sandbox card processor is refused with NODE_ENV=production']
+      : []),
+    ...(settings.IDENTITY_ISSUER === undefined
+      ? ['IDENTITY_ISSUER: must be set with NODE_ENV=production; the embedded issuer is refused']
+      : []),
+    ...(settings.MEDIA_SECRET === undefined ? ['MEDIA_SECRET: must be set with NODE_ENV=production'] : []),
+  ]
+}
+
+function missingForStripe(settings: SettingsOf<typeof serviceSettings>): string[] {
+  if (stripeUrlOf(settings) === undefined) return []
+  return (['PAYMENTS_API_KEY', 'PAYMENTS_WEBHOOK_SECRET'] as const).flatMap((name) =>
+    settings[name] === undefined ? [`${name}: must be set with PAYMENTS_URL=stripe:`] : [],
+  )
+}
+
+/** The origin of Stripe's API where it is the processor. */
+export const stripeUrlOf = ({
+  PAYMENTS_URL,
+}: Pick<SettingsOf<typeof serviceSettings>, 'PAYMENTS_URL'>): string | undefined =>
+  PAYMENTS_URL.startsWith('stripe:')
+    ? PAYMENTS_URL.slice('stripe:'.length) || 'https://api.stripe.com'
+    : undefined
+
+/** Settings as anybody may see them; secret ones, and addresses that may hold a password, are not among them. */
+export type Shown = Record<string, string | number | boolean>
+
+const shownOf = (settings: SettingsOf<typeof cloudSettings>): Shown =>
+  Object.fromEntries(
+    Object.entries(cloudSettings as SettingsTable).flatMap(([name, { secret }]) => {
+      const value = settings[name as keyof typeof settings]
+      if (secret || value === undefined) return []
+      return [[name, typeof value === 'object' ? value.join(',') : value]]
+    }),
+  )
+
+/** The file that `--config` names. */
+export const readConfigFile = (path: string | undefined): { path: string; text: string } | undefined =>
+  path === undefined ? undefined : { path, text: readFileSync(path, 'utf8') }
+
+export const cloudHelp = (): string =>
+  helpText(
+    'Usage: npm run cloud -- [--config FILE] [--help]\n\nThe cloud service: HTTP and the hubs’ broker.',
+    cloudSettings,
+  )

@@ -1,8 +1,0 @@
-import { systemRuntime } from '../protocol/system-runtime.ts'
-import { runCommandLine } from './credentials/command-line.ts'
-import { roleCommands } from './credentials/role-commands.ts'
-
-const outcome = await runCommandLine(roleCommands(systemRuntime()), process.argv.slice(2), process.env)
-process.stdout.write(outcome.stdout)
-process.stderr.write(outcome.stderr)
-process.exitCode = outcome.exitCode

@@ -1,0 +1,150 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
+import { keyCommands } from '../../../cloud/cli/keys.ts'
+import { roleCommands } from '../../../cloud/cli/roles.ts'
+import { openDatabase } from '../../../cloud/platform/store/database.ts'
+import { seedHubs } from '../support/app.ts'
+import { stillRuntime } from '../support/clock.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'larder-keys-'))
+const environment = { DATA_DIR: folder }
+const runtime = stillRuntime()
+afterAll(() => rmSync(folder, { recursive: true }))
+beforeAll(async () => {
+  const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
+  await db.migrate()
+  await seedHubs(db)
+  await db.close()
+})
+
+const keys = (...args: string[]) => runCommandLine(keyCommands(runtime), args, environment)
+const roles = (...args: string[]) => runCommandLine(roleCommands(runtime), args, environment)
+const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {
+  expect([exitCode, stderr]).toEqual([0, ''])
+  return JSON.parse(stdout)
+}
+
+test('a key is created, listed without its secret, and revoked', async () => {
+  const args = ['--owner', 'One', '--name', 'till', '--scopes', 'orders:write,hubs:read', '--hubs', '1']
+  const created = json(await keys('create', ...args, '--expires', '2026-01-01T00:00:00Z')) as Record<
+    string,
+    unknown
+  >
+  const view = {
+    prefix: expect.stringMatching(/^[0-9A-Za-z]{8}$/) as string,
+    name: 'till',
+    owner_id: 1,
+    owner: 'One',
+    scopes: ['orders:write', 'hubs:read'],
+    hubs: [1],
+    created_at: '2025-03-01T12:00:00.000Z',
+    expires_at: '2026-01-01T00:00:00.000Z',
+    revoked_at: null,
+    last_used_at: null,
+  }
+  expect(created).toEqual({ api_key: expect.stringMatching(/^lk_/) as string, ...view })
+  expect(json(await keys('list'))).toEqual([view])
+  const key = String(created['api_key'])
+  expect(json(await keys('revoke', key))).toEqual({ prefix: created['prefix'], revoked: true })
+  expect(json(await keys('list'))).toEqual([{ ...view, revoked_at: '2025-03-01T12:00:00.000Z' }])
+})
+
+test('a key is rotated: the successor may do the same, the old one ends after the overlap and never later than it would', async () => {
+  const args = ['--owner', 'One', '--name', 'kiosk', '--scopes', 'hubs:read', '--hubs', '1']
+  const old = json(await keys('create', ...args)) as Record<string, unknown>
+  const rotated = json(await keys('rotate', String(old['api_key']), '--overlap', '1.5')) as Record<
+    string,
+    unknown
+  >
+  expect(rotated).toMatchObject({
+    name: 'kiosk',
+    scopes: ['hubs:read'],
+    hubs: [1],
+    expires_at: null,
+    replaces: { prefix: old['prefix'], expires_at: '2025-03-01T13:30:00.000Z', revoked_at: null },
+  })
+  expect([rotated['prefix'], rotated['api_key']]).not.toEqual([old['prefix'], old['api_key']])
+  const again = json(await keys('rotate', String(old['prefix']), '--overlap', '48')) as Record<
+    string,
+    unknown
+  >
+  expect(again['replaces']).toMatchObject({ expires_at: '2025-03-01T13:30:00.000Z' })
+  const atOnce = json(await keys('rotate', String(rotated['prefix']), '--overlap', '0')) as Record<
+    string,
+    unknown
+  >
+  expect(atOnce['replaces']).toMatchObject({ expires_at: '2025-03-01T12:00:00.000Z' })
+  const ended = await keys('rotate', String(rotated['prefix']))
+  expect([ended.exitCode, ended.stderr]).toEqual([2, expect.stringContaining('has ended')])
+  for (const { prefix } of [old, rotated, again, atOnce]) await keys('revoke', String(prefix))
+})
+
+test('an owner may be named by id, and "*" means all of its hubs', async () => {
+  const args = ['--owner', '2', '--name', 'all', '--scopes', 'hubs:read', '--hubs', '*']
+  expect(json(await keys('create', ...args))).toMatchObject({ owner: 'Two', hubs: '*', expires_at: null })
+})
+
+test('what is wrong is said in words, and nothing is done', async () => {
+  const args = { owner: 'One', name: 'n', scopes: 'hubs:read', hubs: '1' }
+  const create = (change: Partial<typeof args> & { expires?: string }) =>
+    keys('create', ...Object.entries({ ...args, ...change }).flatMap(([name, value]) => [`--${name}`, value]))
+  const before = json(await keys('list'))
+  const cases: [Promise<Outcome>, RegExp][] = [
+    [create({ owner: 'Nobody' }), /no owner "Nobody"; there are: 1 "One", 2 "Two"/],
+    [create({ scopes: 'hubs:read,hubs:fly' }), /no such scope: hubs:fly\. There are: inventory:read/],
+    [create({ hubs: '1,2' }), /no such hub of this owner: 2/],
+    [create({ hubs: 'one' }), /--hubs takes hub ids/],
+    [create({ name: '' }), /--name is needed/],
+    [create({ expires: 'soon' }), /--expires is not a time: soon/],
+    [keys(), /a command is needed/],
+    [keys('destroy'), /no such command: destroy/],
+    [keys('list', '--colour', 'red'), /--colour/],
+    [keys('rotate', 'abcdefgh'), /no key has the prefix abcdefgh/],
+    [keys('rotate', 'abcdefgh', '--overlap', 'long'), /--overlap is not a number of hours: long/],
+    [keys('revoke', 'abcdefgh'), /no key has the prefix abcdefgh/],
+    [roles('grant', '--identity', 'a', '--role', 'king', '--hubs', '*'), /no role king; there are: owner/],
+    [roles('grant', '--identity', 'a', '--role', 'owner', '--hubs', '9'), /no such hub: 9/],
+    [roles('revoke', '99'), /no role has the id 99/],
+  ]
+  for (const [outcome, words] of cases) {
+    const { exitCode, stdout, stderr } = await outcome
+    expect([exitCode, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(words)
+  }
+  expect(json(await keys('list'))).toEqual(before)
+})
+
+test('a role is granted, listed and revoked', async () => {
+  const role = {
+    id: 1,
+    identity: 'tess',
+    role: 'technician',
+    hubs: [1, 2],
+    created_at: '2025-03-01T12:00:00.000Z',
+  }
+  expect(json(await roles('grant', '--identity', 'tess', '--role', 'technician', '--hubs', '1,2'))).toEqual(
+    role,
+  )
+  expect(json(await roles('list'))).toEqual([role])
+  expect(json(await roles('list', '--identity', 'nobody'))).toEqual([])
+  expect(json(await roles('revoke', '1'))).toEqual({ id: 1, revoked: true })
+  expect(json(await roles('list'))).toEqual([])
+})
+
+test('--help says how; a configuration file of the service serves too', async () => {
+  for (const run of [keys, roles]) {
+    const { exitCode, stdout } = await run('--help')
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/Usage:\n/)
+    expect(stdout).toMatch(/DATABASE_URL/)
+  }
+  const path = join(folder, 'config.json')
+  writeFileSync(path, JSON.stringify({ DATA_DIR: folder, PORT: 9000 }))
+  const { stdout } = await runCommandLine(keyCommands(runtime), ['list', '--config', path], {})
+  expect(JSON.parse(stdout)).not.toEqual([])
+  const missing = await keys('list', '--config', join(folder, 'none.json'))
+  expect([missing.exitCode, missing.stderr]).toEqual([1, expect.stringContaining('none.json')])
+})

@@ -1,0 +1,102 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import ssh2 from 'ssh2'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
+import { hubCommands } from '../../../cloud/cli/hubs.ts'
+import { openDatabase } from '../../../cloud/platform/store/database.ts'
+import { fingerprintOf } from '../../../protocol/management/fingerprint.ts'
+import { newKey } from '../../../protocol/management/new-key.ts'
+import { seedHubs } from '../support/app.ts'
+import { stillRuntime } from '../support/clock.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'larder-hubs-'))
+const keyFile = join(folder, 'management-key')
+const url = `sqlite:${join(folder, 'larder.sqlite')}`
+const host = newKey('hub')
+const parsed = ssh2.utils.parseKey(host.publicKey)
+if (parsed instanceof Error) throw parsed
+const fingerprint = fingerprintOf(parsed.getPublicSSH())
+
+afterAll(() => rmSync(folder, { recursive: true }))
+beforeAll(async () => {
+  const db = openDatabase({ url })
+  await db.migrate()
+  await seedHubs(db)
+  await db.close()
+})
+
+const hubs = (...args: string[]) => runCommandLine(hubCommands(stillRuntime()), args, { DATA_DIR: folder })
+const json = ({ exitCode, stdout, stderr }: Outcome): Record<string, unknown> => {
+  expect([exitCode, stderr]).toEqual([0, ''])
+  return JSON.parse(stdout) as Record<string, unknown>
+}
+
+test('a hub is told where its management is, by its public key or its fingerprint; the cloud’s key is made once', async () => {
+  const first = json(
+    await hubs('set-management', '1', '--host', 'hub1.example', '--host-key', host.publicKey),
+  )
+  expect(first).toEqual({
+    hub_id: 1,
+    host: 'hub1.example',
+    port: 8083,
+    host_key: fingerprint,
+    cloud_key: expect.stringMatching(/^ssh-ed25519 /) as string,
+  })
+  expect(statSync(keyFile).mode & 0o777).toBe(0o600)
+  const again = json(
+    await hubs('set-management', '1', '--host', '192.0.2.1', '--port', '22', '--host-key', fingerprint),
+  )
+  expect(again).toEqual({ ...first, host: '192.0.2.1', port: 22 })
+  expect(json(await hubs('key'))).toEqual({ cloud_key: first['cloud_key'] })
+  expect(json(await hubs('list'))).toMatchObject([
+    { hub_id: 1, name: 'Hub 1', host: '192.0.2.1', port: 22, host_key: fingerprint },
+    { hub_id: 2, host: null, port: null, host_key: null },
+  ])
+
+  expect(json(await hubs('clear-management', '1'))).toEqual({ hub_id: 1, cleared: true })
+  expect(await hubs('clear-management', '1')).toMatchObject({ exitCode: 2 })
+  const db = openDatabase({ url })
+  const audit = await db.kysely.selectFrom('audit_log').select(['action', 'hub_id', 'object']).execute()
+  await db.close()
+  expect(audit.map(({ action }) => action)).toEqual([
+    'hubs.set_management',
+    'hubs.set_management',
+    'hubs.clear_management',
+  ])
+  expect(audit[0]).toMatchObject({ hub_id: 1, object: 'hub-1' })
+})
+
+test.each([
+  [['set-management', '9', '--host', 'h', '--host-key', fingerprint], /no such hub: 9/],
+  [['set-management', 'x', '--host', 'h', '--host-key', fingerprint], /not a hub/],
+  [['set-management', '1', '--host-key', fingerprint], /--host is needed/],
+  [['set-management', '1', '--host', 'h'], /--host-key is needed/],
+  [['set-management', '1', '--host', 'h', '--host-key', 'SHA256:short'], /neither a public key/],
+  [['set-management', '1', '--host', 'h', `--host-key=${host.privateKey}`], /neither a public key/],
+  [['set-management', '1', '--host', 'h', '--host-key', fingerprint, '--port', '0'], /not a port/],
+  [['set-management', '1', '--host', 'h', '--host-key', fingerprint, '--port', '65536'], /not a port/],
+  [['nothing'], /no such command/],
+])('%j is refused in words', async (args, why) => {
+  const { exitCode, stderr } = await hubs(...args)
+  expect(exitCode).toBe(2)
+  expect(stderr).toMatch(why)
+})
+
+test('a key file that is no key is left as it is', async () => {
+  rmSync(keyFile, { force: true })
+  writeFileSync(keyFile, 'hello')
+  expect(await hubs('key')).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('no private key') as string,
+  })
+  expect(readFileSync(keyFile, 'utf8')).toBe('hello')
+})
+
+test('--help says what there is', async () => {
+  const { stdout } = await hubs('--help')
+  for (const word of ['list', 'set-management', 'clear-management', 'key', 'DATA_DIR'])
+    expect(stdout).toContain(word)
+  expect(existsSync(keyFile)).toBe(true)
+})

@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest'
+import { confirmExternal } from '../../../../cloud/commerce/payments/confirm-external.ts'
+import { deliverDueEvents } from '../../../../cloud/commerce/processors/sandbox/deliver-events.ts'
+import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
+import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
+import { ALL, WHOLE_HUB } from '../../../../cloud/commerce/analytics/changes.ts'
+import { readTotals } from '../../../../cloud/commerce/analytics/totals.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+import { differences } from './support/check.ts'
+
+const NOTHING = { orders: 0, units: 0, revenue: 0, cost: 0, customers: 0 }
+
+/** What the summaries say of the hub's whole time; they must agree with a recount too. */
+async function counted({ context }: Shop, productId = WHOLE_HUB) {
+  expect(await differences(context.db)).toEqual([])
+  return (await readTotals(context.db.kysely, 1, [ALL], productId))(ALL)
+}
+
+/** Product 1 costs 250, product 2 199 less 10 %: 179. Each is bought for 100; tax is 8.25 %. */
+onEachDatabase('a sale is counted', (open) => {
+  test('when it is paid, not before, with what its lines were frozen at', async () => {
+    const shop = await openShop(await open())
+    const userId = await shop.customer()
+    await shop.cart(userId, { 1: 2 })
+    expect(await counted(shop)).toEqual(NOTHING)
+    await shop.paidOrder({ 1: 2, 2: 1 })
+    expect(await counted(shop)).toEqual({ orders: 1, units: 3, revenue: 679, cost: 300, customers: 1 })
+    expect(await counted(shop, 2)).toMatchObject({ orders: 1, units: 1, revenue: 179, cost: 100 })
+    await shop.context.db.kysely
+      .updateTable('products')
+      .set({ original_price: 999, purchase_price: 1 })
+      .execute()
+    expect(await counted(shop)).toMatchObject({ revenue: 679, cost: 300 })
+  })
+
+  test('once, however often its payment is reported; not where the card is declined', async () => {
+    const shop = await openShop(await open())
+    await shop.paidOrder({ 1: 1 })
+    shop.clock.advance(1000)
+    await deliverDueEvents({
+      context: shop.context,
+      secret: 'whsec',
+      async deliver(body, signature) {
+        for (let time = 0; time < 3; time += 1) await receiveWebhook(shop.context, 'whsec', body, signature)
+        return true
+      },
+    })
+    await expect(shop.paidOrder({ 1: 1 }, 'pm_card_chargeDeclined')).rejects.toThrow()
+    expect(await counted(shop)).toMatchObject({ orders: 1, units: 1, revenue: 250, customers: 1 })
+  })
+
+  test('an integrator’s at the integrator’s word', async () => {
+    const shop = await openShop(await open())
+    const { reserved_bin } = await shop.paidOrder({ 2: 1 }, 'external')
+    expect(await counted(shop)).toEqual(NOTHING)
+    await confirmExternal(shop.context, { hubId: 1, bin: reserved_bin!, key: 'abcdefgh' })
+    expect(await counted(shop)).toMatchObject({ orders: 1, units: 1, revenue: 179, cost: 100 })
+  })
+
+  test('less what went back by itself: what did not drop was not sold and cost nothing', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 2, 2: 1 })
+    const [first, second] = await shop.items(id)
+    await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] } as never)
+    await shop.report({
+      kind: 'order.ready',
+      order_id: id,
+      bins: [1],
+      lines: [
+        { line_id: first!.id, dropped: 1, doubtful: 0, bins: [1] },
+        { line_id: second!.id, dropped: 1, doubtful: 0, bins: [1] },
+      ],
+    } as never)
+    expect(await counted(shop)).toMatchObject({ orders: 1, units: 2, revenue: 429, cost: 200, customers: 1 })
+  })
+
+  test('less what its owner gave back, to nothing; the order and its customer stay', async () => {
+    const shop = await openShop(await open())
+    const { id, total } = await shop.paidOrder({ 1: 2, 2: 1 })
+    shop.answer({ kind: 'offline' })
+    const refund = (amount?: number) =>
+      refundOrder(shop.services, {
+        orderId: id,
+        mayTouch: () => Promise.resolve(true),
+        actor: 'test',
+        amount,
+      })
+    await refund(100)
+    const part = await counted(shop)
+    expect(part).toMatchObject({ orders: 1, units: 3, cost: 300 })
+    expect(part.revenue).toBe(679 - (100 - Math.floor((56 * 100) / total!)))
+    await refund()
+    expect(await counted(shop)).toEqual({ orders: 1, units: 0, revenue: 0, cost: 0, customers: 1 })
+  })
+
+  test('as if nothing had gone back where the processor refuses the refund', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 1 }, 'pm_card_refundFail')
+    const refund = refundOrder(shop.services, {
+      orderId: id,
+      mayTouch: () => Promise.resolve(true),
+      actor: 'test',
+      amount: 100,
+    })
+    await expect(refund).rejects.toMatchObject({ code: 'refund_failed' })
+    expect(await counted(shop)).toMatchObject({ units: 1, revenue: 250, cost: 100 })
+  })
+})

@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest'
+import { rebuildSales, rebuildStaleSales } from '../../../../cloud/commerce/analytics/rebuild.ts'
+import { testApp } from '../../support/app.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openBooks, type DrawnSale } from './support/books.ts'
+import { differences } from './support/check.ts'
+
+const sale = (index: number): DrawnSale => ({
+  at: Date.parse('2025-01-01T00:30:00Z') + index * 3_600_000,
+  user: (index % 5) + 1,
+  processor: 'sandbox',
+  lines: [{ product: (index % 6) + 1, quantity: 2, net: 100 + index, tax: 7, cost: 30 }],
+})
+
+onEachDatabase('the summaries of a hub', (open) => {
+  async function openHub() {
+    const db = await open()
+    const { context } = await testApp({ db })
+    const books = await openBooks(context, 'America/Chicago')
+    return { db, context, books }
+  }
+  const calendar = async ({ db }: Awaited<ReturnType<typeof openHub>>) =>
+    db.kysely.selectFrom('sales_calendars').select('timezone').where('hub_id', '=', 1).executeTakeFirst()
+
+  test('are made where there are none, and left alone from then on', async () => {
+    const hub = await openHub()
+    for (let index = 0; index < 30; index += 1) await hub.books.sell(sale(index))
+    for (const table of ['sales', 'sales_totals', 'sales_customers', 'sales_calendars'] as const)
+      await hub.db.kysely.deleteFrom(table).execute()
+    expect(await differences(hub.db)).not.toEqual([])
+    expect(await rebuildStaleSales(hub.context)).toEqual([1, 2])
+    expect(await differences(hub.db)).toEqual([])
+    expect(await rebuildStaleSales(hub.context)).toEqual([])
+  })
+
+  test('are made anew where the hub has got another time zone', async () => {
+    const hub = await openHub()
+    for (let index = 0; index < 30; index += 1) await hub.books.sell(sale(index))
+    await rebuildStaleSales(hub.context)
+    await hub.books.moveHub('Asia/Tokyo')
+    expect(await differences(hub.db)).not.toEqual([])
+    expect(await rebuildStaleSales(hub.context)).toEqual([1])
+    expect(await differences(hub.db)).toEqual([])
+    expect(await calendar(hub)).toEqual({ timezone: 'Asia/Tokyo' })
+  })
+
+  test('are mended by being made anew, whatever they held', async () => {
+    const hub = await openHub()
+    const orders = []
+    for (let index = 0; index < 10; index += 1) orders.push(await hub.books.sell(sale(index)))
+    await hub.db.kysely.updateTable('sales_totals').set({ revenue: 1, customers: 77 }).execute()
+    await hub.db.kysely.deleteFrom('sales').where('order_id', '=', orders[3]!).execute()
+    await rebuildSales(hub.db, 1)
+    expect(await differences(hub.db)).toEqual([])
+  })
+
+  test('interrupted, are begun again', async () => {
+    const hub = await openHub()
+    for (let index = 0; index < 10; index += 1) await hub.books.sell(sale(index))
+    let steps = 0
+    const dying = {
+      ...hub.context,
+      checkpoint: () => {
+        steps += 1
+        if (steps === 2) throw new Error('killed')
+      },
+    }
+    await expect(rebuildStaleSales(dying)).rejects.toThrow('killed')
+    expect(await calendar(hub)).toEqual({ timezone: null })
+    await hub.books.sell(sale(11))
+    expect(await rebuildStaleSales(hub.context)).toContain(1)
+    expect(await differences(hub.db)).toEqual([])
+  })
+
+  test('are right when they are made anew twice at once while orders and refunds come in', async () => {
+    const hub = await openHub()
+    const orders: number[] = []
+    for (let index = 0; index < 520; index += 1) orders.push(await hub.books.sell(sale(index)))
+    const trade = async (from: number): Promise<void> => {
+      for (let index = from; index < from + 15; index += 1) {
+        await hub.books.sell(sale(600 + index))
+        await hub.books.refundUnits(orders[index * 7]!, 0, 1)
+        await hub.books.refundPart(orders[index * 11]!, 0.5)
+      }
+    }
+    await Promise.all([rebuildSales(hub.db, 1), trade(0), rebuildSales(hub.db, 1), trade(15), trade(30)])
+    expect(await differences(hub.db)).toEqual([])
+    expect(await calendar(hub)).toEqual({ timezone: 'America/Chicago' })
+  }, 60_000)
+})

@@ -1,0 +1,81 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { saleLines, type SoldLine } from '../../../../cloud/commerce/analytics/sale.ts'
+
+const line = (id: number, quantity: number, net: number, refundedQuantity = 0): SoldLine => ({
+  id,
+  productId: id * 10,
+  quantity,
+  refundedQuantity,
+  purchasePrice: 40,
+  net,
+})
+const lines = fc
+  .array(fc.tuple(fc.integer({ min: 1, max: 9 }), fc.nat(5000)), { minLength: 1, maxLength: 6 })
+  .map((all) => all.map(([quantity, net], index) => line(index + 1, quantity, net)))
+const revenueOf = (sale: ReturnType<typeof saleLines>) =>
+  sale.reduce((sum, [, , revenue]) => sum + revenue, 0)
+
+test.each([
+  [
+    'nothing refunded',
+    [],
+    [
+      [10, 3, 300, 120],
+      [20, 1, 100, 40],
+    ],
+  ],
+  [
+    'a line’s own refund',
+    [{ lineId: 1, amount: 100 }],
+    [
+      [10, 3, 200, 120],
+      [20, 1, 100, 40],
+    ],
+  ],
+  [
+    'a refund of the order as such',
+    [{ lineId: null, amount: 40 }],
+    [
+      [10, 3, 270, 120],
+      [20, 1, 90, 40],
+    ],
+  ],
+  [
+    'both: what a line has left bears its part',
+    [
+      { lineId: 1, amount: 300 },
+      { lineId: null, amount: 50 },
+    ],
+    [
+      [10, 3, 0, 120],
+      [20, 1, 50, 40],
+    ],
+  ],
+])('%s', (_name, refunds, expected) => {
+  expect(saleLines([line(1, 3, 300), line(2, 1, 100)], refunds)).toEqual(expected)
+})
+
+test('refunded units are neither sold nor do they cost', () => {
+  expect(saleLines([line(1, 3, 300, 2)], [{ lineId: 1, amount: 200 }])).toEqual([[10, 1, 100, 40]])
+})
+
+test('free goods bear nothing; where all is free the last line does', () => {
+  expect(saleLines([line(1, 1, 0), line(2, 1, 0)], [{ lineId: null, amount: 3 }])).toEqual([
+    [10, 1, 0, 40],
+    [20, 1, -3, 40],
+  ])
+})
+
+test('products add up to the order, whatever was refunded, and no line goes below zero by an order’s refund', () => {
+  fc.assert(
+    fc.property(lines, fc.array(fc.nat(3000), { maxLength: 4 }), (sold, amounts) => {
+      const all = sold.reduce((sum, { net }) => sum + net, 0)
+      const refunds = amounts.map((amount) => ({ lineId: null, amount }))
+      const back = amounts.reduce((sum, amount) => sum + amount, 0)
+      const sale = saleLines(sold, refunds)
+      expect(revenueOf(sale)).toBe(all - back)
+      if (back <= all) expect(sale.every(([, , revenue]) => revenue >= 0)).toBe(true)
+    }),
+  )
+})

@@ -1,0 +1,10 @@
+import type { CloudDatabase } from '../../../../../cloud/platform/store/database.ts'
+import { collectCloud } from '../../../../invariants/collect-cloud.ts'
+import type { Evidence } from '../../../../invariants/evidence.ts'
+import { analyticsAddUp } from '../../../../invariants/sales.ts'
+
+/** Where the summaries of hub 1 differ from a recount of its books, in words. */
+export async function differences({ kysely }: CloudDatabase): Promise<string[]> {
+  const evidence = { cloud: await collectCloud(kysely, 1) } as Evidence
+  return analyticsAddUp(evidence).map(({ text }) => text)
+}

@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest'
+import { importProducts } from '../../../../cloud/commerce/catalogue/import-products.ts'
+import { ProductFile } from '../../../../cloud/commerce/catalogue/product-file.ts'
+import { insertLayout } from '../../../../cloud/demo/hub-layout.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+
+const place = (cabinet: number, shelf: number, row: number) => ({ cabinet, shelf, row })
+const cola = {
+  upc: '036000291452',
+  name: 'Çola',
+  category: 'Drinks, new',
+  subcategory: 'Soft',
+  price: 189,
+  purchase_price: 70,
+}
+
+onEachDatabase('products from a file', (open) => {
+  async function shopWithLayout(): Promise<Shop> {
+    const shop = await openShop(await open())
+    await shop.context.db.transact((tx) => insertLayout(tx, 1, undefined))
+    return shop
+  }
+  const load = ({ context }: Shop, products: unknown) =>
+    context.db.transact((tx) => importProducts(tx, context, 1, ProductFile.parse(products), 'test'))
+  const productOf = ({ context }: Shop, upc: string) =>
+    context.db.kysely.selectFrom('products').selectAll().where('upc', '=', upc).executeTakeFirstOrThrow()
+  const facingsOf = ({ context }: Shop, productId: number) =>
+    context.db.kysely
+      .selectFrom('facings')
+      .select(['cabinet', 'shelf', 'row', 'quantity', 'is_primary'])
+      .where('product_id', '=', productId)
+      .orderBy('cabinet')
+      .execute()
+
+  test('a new product is there with its places; the same file again changes nothing', async () => {
+    const shop = await shopWithLayout()
+    const file = [{ ...cola, facings: [place(4, 1, 1), place(4, 1, 2)], quantity: 7 }]
+    expect(await load(shop, file)).toMatchObject({ created: 1, updated: 0, counted: 1 })
+    const made = await productOf(shop, cola.upc)
+    expect(made).toMatchObject({ name: 'Çola', search_name: 'cola', original_price: 189, cabinet: 4, row: 1 })
+    expect(made.quantity).toBe(7)
+    expect(await facingsOf(shop, made.id)).toMatchObject([{ is_primary: 1 }, { is_primary: 0 }])
+    expect(await load(shop, file)).toMatchObject({ created: 0, updated: 1 })
+    expect(await productOf(shop, cola.upc)).toEqual(made)
+  })
+
+  test('a known product is changed by its UPC; a place that it keeps keeps its stock, others are empty', async () => {
+    const shop = await shopWithLayout()
+    const q = shop.context.db.kysely
+    const { id, upc } = await q
+      .updateTable('products')
+      .set({ upc: '012345678905' })
+      .where('id', '=', 1)
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    const [held] = await facingsOf(shop, id)
+    const { cabinet, shelf, row } = held!
+    await load(shop, [
+      { ...cola, upc, price: 5, facings: [place(cabinet, shelf, row), place(4, 5, 6)], markdown_percent: 10 },
+    ])
+    expect(await productOf(shop, upc)).toMatchObject({
+      id,
+      original_price: 5,
+      markdown_percent: 10,
+      quantity: held!.quantity,
+    })
+    expect(await facingsOf(shop, id)).toEqual([held, { ...place(4, 5, 6), quantity: 0, is_primary: 0 }])
+    const { detail } = await q
+      .selectFrom('audit_log')
+      .select('detail')
+      .where('action', '=', 'products.import')
+      .executeTakeFirstOrThrow()
+    expect(JSON.parse(detail)).toMatchObject({ upc, to: { original_price: 5 } })
+  })
+
+  test('the hub is told the whole planogram, products that the file does not name included', async () => {
+    const shop = await shopWithLayout()
+    const q = shop.context.db.kysely
+    const epoch = 'a'.repeat(32)
+    await q
+      .insertInto('hub_outboxes')
+      .values({ hub_id: 1, epoch, base: 0, base_tag: 0, last: 0 })
+      .onConflict((conflict) =>
+        conflict.column('hub_id').doUpdateSet({ epoch, base: 0, base_tag: 0, last: 0 }),
+      )
+      .execute()
+    await q.deleteFrom('hub_outbox_entries').execute()
+    const before = await q.selectFrom('facings').selectAll().where('hub_id', '=', 1).execute()
+    await load(shop, [{ ...cola, facings: [place(4, 1, 1)], quantity: 3 }])
+    const entries = await q.selectFrom('hub_outbox_entries').select('body').orderBy('seq').execute()
+    const [planogram, count] = entries.map(({ body }) => JSON.parse(body) as Record<string, unknown>)
+    expect(planogram).toMatchObject({ kind: 'planogram' })
+    expect(planogram!['facings']).toHaveLength(before.length + 1)
+    expect(count).toMatchObject({ kind: 'stock.count', count: { quantity: 3 } })
+  })
+
+  test('a place that the hub has not, or that another product has, is refused, and nothing is written', async () => {
+    const shop = await shopWithLayout()
+    const q = shop.context.db.kysely
+    const taken = await q.selectFrom('facings').selectAll().where('hub_id', '=', 1).executeTakeFirstOrThrow()
+    const { cabinet, shelf, row } = taken
+    await expect(load(shop, [{ ...cola, facings: [place(4, 5, 7)] }])).rejects.toThrow(/no such place: 4-5-7/)
+    await expect(load(shop, [{ ...cola, facings: [place(cabinet, shelf, row)] }])).rejects.toThrow(
+      /holds product \d+, which the file does not name/,
+    )
+    expect(await q.selectFrom('products').select('id').where('upc', '=', cola.upc).execute()).toEqual([])
+  })
+})
+
+test.each([
+  ['a UPC without its check digit', [{ ...cola, upc: '036000291453', facings: [place(1, 1, 1)] }]],
+  [
+    'a UPC twice',
+    [
+      { ...cola, facings: [place(1, 1, 1)] },
+      { ...cola, facings: [place(1, 1, 2)] },
+    ],
+  ],
+  [
+    'a place twice',
+    [
+      { ...cola, facings: [place(1, 1, 1)] },
+      { ...cola, upc: '012345678905', facings: [place(1, 1, 1)] },
+    ],
+  ],
+  ['an active product that stands nowhere', [cola]],
+  ['a price below nothing', [{ ...cola, price: -1, facings: [place(1, 1, 1)] }]],
+  ['a field that nobody knows', [{ ...cola, colour: 'red', facings: [place(1, 1, 1)] }]],
+])('a file with %s is refused', (_, file) => {
+  expect(ProductFile.safeParse(file).success).toBe(false)
+})

@@ -1,0 +1,70 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { discountedPrice } from '../../../../cloud/commerce/catalogue/price.ts'
+import { priceOrder, taxOn, unitShare } from '../../../../cloud/commerce/catalogue/pricing.ts'
+
+const line = fc
+  .record({
+    quantity: fc.integer({ min: 1, max: 1000 }),
+    originalPrice: fc.integer({ min: 1, max: 1_000_000 }),
+    markdownPercent: fc.integer({ min: 0, max: 99 }),
+    /** Per mille of the line. */
+    deal: fc.integer({ min: 0, max: 1000 }),
+  })
+  .map(({ deal, ...rest }) => ({
+    ...rest,
+    discount: Math.floor(
+      (discountedPrice(rest.originalPrice, rest.markdownPercent) * rest.quantity * deal) / 1000,
+    ),
+  }))
+const taxRate = fc.integer({ min: 0, max: 3000 })
+
+test('a markdown is rounded half up', () => {
+  expect(discountedPrice(250, 0)).toBe(250)
+  expect(discountedPrice(199, 10)).toBe(179)
+  expect(discountedPrice(150, 33)).toBe(101)
+  expect(discountedPrice(1, 50)).toBe(1)
+  expect(discountedPrice(1, 51)).toBe(0)
+})
+
+test('tax is rounded half up on each line', () => {
+  expect(taxOn(200, 825)).toBe(17)
+  expect(taxOn(100, 850)).toBe(9)
+  expect(taxOn(100, 849)).toBe(8)
+})
+
+test('prices are integer cents, totals are sums of lines, and nothing is negative', () => {
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 20 }), taxRate, (lines, rate) => {
+      const order = priceOrder(lines, rate)
+      const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0)
+      expect(order.totalDiscounted).toBe(sum(order.lines.map(({ net }) => net)))
+      expect(order.taxTotal).toBe(sum(order.lines.map(({ tax }) => tax)))
+      expect(order.total).toBe(order.totalDiscounted + order.taxTotal)
+      expect(order.totalDiscounted).toBeLessThanOrEqual(order.totalOriginal)
+      for (const [index, priced] of order.lines.entries()) {
+        expect(Number.isSafeInteger(priced.net) && priced.net >= 0 && priced.tax >= 0).toBe(true)
+        expect(priced.net).toBe(priced.unitPrice * lines[index]!.quantity - lines[index]!.discount)
+        expect(Math.abs(priced.tax - (priced.net * rate) / 10_000)).toBeLessThanOrEqual(0.5)
+      }
+    }),
+  )
+})
+
+test('however a line is refunded in portions, the shares add up to exactly what was paid', () => {
+  const portions = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 20 })
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 1_000_000 }), portions, (amount, units) => {
+      const of = units.reduce((total, n) => total + n, 0)
+      let before = 0
+      let total = 0
+      for (const n of units) {
+        const share = unitShare(amount, of, before, n)
+        expect(share).toBeGreaterThanOrEqual(0)
+        total += share
+        before += n
+      }
+      expect(total).toBe(amount)
+    }),
+  )
+})

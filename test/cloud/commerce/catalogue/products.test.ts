@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest'
+import {
+  readProduct,
+  searchProducts,
+  type ProductSearch,
+} from '../../../../cloud/commerce/catalogue/products.ts'
+import { searchText } from '../../../../cloud/commerce/catalogue/search-text.ts'
+import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { openShop } from '../../support/shop.ts'
+
+const names = [
+  'Crème Brûlée',
+  'creme fraiche',
+  'ÄPFEL-SAFT',
+  'Apfelsaft 100%',
+  'Große Weiße',
+  'ΟΔΟΣ Νερό',
+  'İçecek',
+  'Water_still',
+  'Waterfall',
+  'Zero Sugar Cola',
+  'Cola  Zero',
+  'Ｆullwidth',
+]
+
+/** A hub with products of those names, in another order. */
+async function hubWith(open: OpenDatabase) {
+  const shop = await openShop(await open(), { products: names.map(() => ({ price: 100, quantity: 1 })) })
+  const q = shop.context.db.kysely
+  for (const [index, name] of names.toReversed().entries())
+    await q
+      .updateTable('products')
+      .set({ name, search_name: searchText(name) })
+      .where('id', '=', index + 1)
+      .execute()
+  const search = (options: Partial<ProductSearch> = {}) =>
+    searchProducts(q, { hubId: 1, page: 1, size: 50, ...options })
+  return {
+    shop,
+    q,
+    search,
+    find: async (name: string) => (await search({ name })).products.map((product) => product.name),
+  }
+}
+
+onEachDatabase('product search', (open) => {
+  test('finds a name in whatever case, with or without accents', async () => {
+    const { find } = await hubWith(open)
+    expect(await find('CREME')).toEqual(['Crème Brûlée', 'creme fraiche'])
+    expect(await find('crème')).toEqual(['Crème Brûlée', 'creme fraiche'])
+    expect(await find('bru\u0302le\u0301e')).toEqual(['Crème Brûlée'])
+    expect(await find('äpfel')).toEqual(['ÄPFEL-SAFT', 'Apfelsaft 100%'])
+    expect(await find('GROSSE')).toEqual(['Große Weiße'])
+    expect(await find('weiß')).toEqual(['Große Weiße'])
+    expect(await find('οδος')).toEqual(['ΟΔΟΣ Νερό'])
+    expect(await find('ΝΕΡΟ')).toEqual(['ΟΔΟΣ Νερό'])
+    expect(await find('içecek')).toEqual(['İçecek'])
+    expect(await find('fullwidth')).toEqual(['Ｆullwidth'])
+  })
+
+  test('takes wildcards and quotes for what they are', async () => {
+    const { find } = await hubWith(open)
+    expect(await find('%')).toEqual(['Apfelsaft 100%'])
+    expect(await find('r_s')).toEqual(['Water_still'])
+    expect(await find("'; drop table products; --")).toEqual([])
+    expect(await find('!')).toEqual([])
+    expect(await find('\\')).toEqual([])
+  })
+
+  test('wants every word, in any order and with any blanks between', async () => {
+    const { find } = await hubWith(open)
+    expect(await find('cola zero')).toEqual(['Cola  Zero', 'Zero Sugar Cola'])
+    expect(await find('  zero   cola ')).toEqual(['Cola  Zero', 'Zero Sugar Cola'])
+    expect(await find('cola sugar')).toEqual(['Zero Sugar Cola'])
+    expect(await find(' ')).toHaveLength(names.length)
+  })
+
+  test('puts products in one order in both databases, and pages cut it without gap or doubling', async () => {
+    const { search } = await hubWith(open)
+    const all = await search()
+    expect(all.products.map(({ name }) => name)).toEqual(
+      names.toSorted((a, b) => (searchText(a) < searchText(b) ? -1 : 1)),
+    )
+    const pages = [
+      await search({ size: 5 }),
+      await search({ size: 5, page: 2 }),
+      await search({ size: 5, page: 3 }),
+    ]
+    expect(pages.flatMap(({ products }) => products.map(({ id }) => id))).toEqual(
+      all.products.map(({ id }) => id),
+    )
+    expect(pages.map(({ total }) => total)).toEqual([12, 12, 12])
+    expect(await search({ size: 5, page: 4 })).toEqual({ products: [], total: 12 })
+    expect(await search({ size: 6, page: 2 })).toMatchObject({ total: 12 })
+  })
+
+  test('shows what can still be bought, and nothing that is not sold any more', async () => {
+    const { q, shop, search } = await hubWith(open)
+    await shop.paidOrder({ 1: 1 })
+    await q.updateTable('products').set({ is_active: 0 }).where('id', '=', 2).execute()
+    await q.updateTable('products').set({ is_bestseller: 1 }).where('id', '=', 3).execute()
+    const { products, total } = await search()
+    expect(total).toBe(11)
+    expect(products.find(({ id }) => id === 1)).toMatchObject({ quantity: 0, in_stock: false })
+    expect(products.filter((product) => product.is_bestseller).map(({ id }) => id)).toEqual([3])
+    await expect(readProduct(q, 1, 2)).rejects.toMatchObject({ code: 'product_not_found' })
+    await expect(readProduct(q, 9, 1)).rejects.toMatchObject({ code: 'hub_not_found' })
+    await expect(search({ hubId: 9 })).rejects.toMatchObject({ code: 'hub_not_found' })
+  })
+})

@@ -1,0 +1,295 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { applyDeal } from '../../../../cloud/commerce/deals/engine/apply-deal.ts'
+import { chooseDeals } from '../../../../cloud/commerce/deals/engine/choose-deals.ts'
+import type { Cart, Deal } from '../../../../cloud/commerce/deals/engine/deal.ts'
+import { splitByLargestRemainder } from '../../../../cloud/commerce/deals/engine/largest-remainder.ts'
+import { cart, deal, reward, trigger } from './support/deal.ts'
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
+const nobody = { paidOrders: null }
+const all = ({ lines }: Cart): number[] => lines.map(({ quantity }) => quantity)
+const worth = ({ lines }: Cart): number => sum(lines.map(({ quantity, unitPrice }) => quantity * unitPrice))
+
+const product = fc.integer({ min: 1, max: 4 })
+const perhaps = <T>(one: fc.Arbitrary<T>) => fc.option(one, { nil: undefined })
+/** Products may be on several lines, at several prices, and cost nothing. */
+const anyCart = fc
+  .array(
+    fc.tuple(
+      product,
+      fc.integer({ min: 1, max: 6 }),
+      fc.integer({ min: 0, max: 700 }),
+      fc.integer({ min: 10, max: 11 }),
+    ),
+    { minLength: 1, maxLength: 5 },
+  )
+  .map((lines) => cart(...lines))
+
+const anyTrigger = fc.oneof(
+  fc
+    .record({ quantity: fc.integer({ min: 1, max: 4 }), product: perhaps(product) })
+    .map(({ quantity, product: of }) =>
+      trigger('QUANTITY', quantity, of === undefined ? {} : { product: of }),
+    ),
+  fc
+    .record({ quantity: fc.integer({ min: 1, max: 3 }), category: fc.integer({ min: 10, max: 11 }) })
+    .map(({ quantity, category }) => trigger('CATEGORY', quantity, { category })),
+  fc.integer({ min: 1, max: 2000 }).map((cents) => trigger('SPEND', cents)),
+  fc.constant(trigger('ALWAYS')),
+)
+const place = fc.record({ product, quantity: fc.integer({ min: 1, max: 3 }) }, { requiredKeys: [] })
+const anyReward = fc.oneof(
+  place.map((of) => reward('FREE_ITEM', 0, of)),
+  place.map((of) => reward('CHEAPEST_FREE', 0, of)),
+  fc
+    .tuple(fc.integer({ min: 1, max: 100 }), place)
+    .map(([percent, of]) => reward('PERCENT_OFF', percent, of)),
+  fc.tuple(fc.integer({ min: 1, max: 900 }), place).map(([cents, of]) => reward('AMOUNT_OFF', cents, of)),
+  fc.tuple(fc.integer({ min: 0, max: 900 }), place).map(([cents, of]) => reward('FIXED_PRICE', cents, of)),
+)
+const anyDeal = (id: number): fc.Arbitrary<Deal> =>
+  fc
+    .record({
+      priority: fc.integer({ min: 0, max: 2 }),
+      triggers: fc.array(anyTrigger, { minLength: 1, maxLength: 3 }),
+      rewards: fc.array(anyReward, { minLength: 1, maxLength: 3 }),
+      stackable: fc.boolean(),
+      most: perhaps(fc.integer({ min: 1, max: 500 })),
+    })
+    .map(({ stackable, most, ...given }) =>
+      deal({
+        id,
+        ...given,
+        constraints: {
+          STACKABLE: stackable ? '1' : '0',
+          ...(most !== undefined && { MAXDISCOUNT: String(most) }),
+        },
+      }),
+    )
+const anyDeals = fc
+  .integer({ min: 1, max: 5 })
+  .chain((count) => fc.tuple(...Array.from({ length: count }, (_, index) => anyDeal(index + 1))))
+
+test('largest remainder: parts add up to the amount, each within a cent of its share and not above its weight', () => {
+  const weights = fc.array(fc.integer({ min: 0, max: 10_000_000_000 }), { minLength: 1, maxLength: 30 })
+  fc.assert(
+    fc.property(weights, fc.double({ min: 0, max: 1, noNaN: true }), (given, part) => {
+      const total = sum(given)
+      const amount = Math.floor(total * part)
+      const parts = splitByLargestRemainder(amount, given)
+      expect(sum(parts)).toBe(amount)
+      for (const [index, weight] of given.entries()) {
+        expect(parts[index]).toBeLessThanOrEqual(weight)
+        const exact = total === 0 ? 0n : (BigInt(amount) * BigInt(weight)) / BigInt(total)
+        expect([exact, exact + 1n]).toContain(BigInt(parts[index]!))
+      }
+    }),
+  )
+})
+
+test('of equal remainders the first lines have the odd cents, and nothing is split over nothing', () => {
+  expect(splitByLargestRemainder(2, [1, 1, 1])).toEqual([1, 1, 0])
+  expect(splitByLargestRemainder(0, [0, 0])).toEqual([0, 0])
+  expect(() => splitByLargestRemainder(1, [0])).toThrow(RangeError)
+})
+
+test('no line goes below 0, and every sum is the sum of its parts', () => {
+  fc.assert(
+    fc.property(anyCart, anyDeals, (given, deals) => {
+      const plan = chooseDeals(deals, given, nobody)
+      for (const [index, { quantity, unitPrice }] of given.lines.entries()) {
+        const discount = plan.discounts[index]!
+        expect(Number.isInteger(discount) && discount >= 0).toBe(true)
+        expect(discount).toBeLessThanOrEqual(quantity * unitPrice)
+      }
+      expect(plan.saving).toBe(sum(plan.discounts))
+      expect(plan.saving).toBeLessThanOrEqual(worth(given))
+      for (const {
+        saving,
+        discounts,
+        deal: { terms },
+      } of plan.applications) {
+        expect(saving).toBe(sum(discounts))
+        expect(saving).toBeGreaterThan(0)
+        expect(saving).toBeLessThanOrEqual(terms.mostDiscount ?? Infinity)
+      }
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('no unit is discounted twice: each deal has units of its own, worth at least what it takes off', () => {
+  fc.assert(
+    fc.property(anyCart, anyDeals, (given, deals) => {
+      const { applications } = chooseDeals(deals, given, nobody)
+      for (const [index, { quantity, unitPrice }] of given.lines.entries()) {
+        expect(sum(applications.map(({ units }) => units[index]!))).toBeLessThanOrEqual(quantity)
+        for (const { units, discounts } of applications)
+          expect(discounts[index]).toBeLessThanOrEqual(units[index]! * unitPrice)
+      }
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('units that met a trigger are not given away: without the free ones it is still met as often', () => {
+  const given = fc.record({
+    cart: anyCart,
+    needed: fc.integer({ min: 1, max: 4 }),
+    of: perhaps(product),
+    free: fc.integer({ min: 1, max: 3 }),
+    gift: perhaps(product),
+    type: fc.constantFrom('FREE_ITEM' as const, 'CHEAPEST_FREE' as const),
+  })
+  fc.assert(
+    fc.property(given, ({ cart: before, needed, of, free, gift, type }) => {
+      const one = deal({
+        triggers: [trigger('QUANTITY', needed, of === undefined ? {} : { product: of })],
+        rewards: [reward(type, 0, { quantity: free, ...(gift !== undefined && { product: gift }) })],
+      })
+      const application = applyDeal(one, before, nobody, all(before))
+      if (!application) return
+      const given = sum(application.units)
+      const left = sum(
+        before.lines.map(({ productId, quantity }, index) =>
+          of === undefined || productId === of ? quantity - application.units[index]! : 0,
+        ),
+      )
+      expect(left).toBeGreaterThanOrEqual(needed * Math.ceil(given / free))
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('buy n, get q: as many free as can be, never fewer for a fuller cart', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 6 }),
+      fc.integer({ min: 1, max: 6 }),
+      fc.integer({ min: 1, max: 300 }),
+      (needed, free, price) => {
+        const one = deal({
+          triggers: [trigger('QUANTITY', needed, { product: 1 })],
+          rewards: [reward('FREE_ITEM', 0, { product: 1, quantity: free })],
+        })
+        let before = 0
+        for (let units = 1; units <= 40; units += 1) {
+          const saving = chooseDeals([one], cart([1, units, price]), nobody).saving
+          const counts = Array.from({ length: Math.floor(units / needed) + 1 }, (_, times) =>
+            Math.min(times * free, units - times * needed),
+          )
+          expect(saving).toBe(Math.max(...counts) * price)
+          expect(saving).toBeGreaterThanOrEqual(before)
+          before = saving
+        }
+      },
+    ),
+    { numRuns: 60 },
+  )
+})
+
+test('the order in which deals are given makes no difference', () => {
+  fc.assert(
+    fc.property(
+      anyCart,
+      anyDeals,
+      fc.array(fc.nat(), { minLength: 5, maxLength: 5 }),
+      (given, deals, keys) => {
+        const shuffled = deals.toSorted((a, b) => keys[a.id - 1]! - keys[b.id - 1]!)
+        expect(chooseDeals(shuffled, given, nobody)).toEqual(chooseDeals(deals, given, nobody))
+      },
+    ),
+  )
+})
+
+test('no single deal that may stand alone saves more than what is chosen; of equal ones the lower id is', () => {
+  fc.assert(
+    fc.property(anyCart, anyDeals, (given, deals) => {
+      const plan = chooseDeals(deals, given, nobody)
+      const isAlone = plan.applications.length === 1 && !plan.applications[0]!.deal.terms.stackable
+      for (const one of deals.filter(({ terms }) => !terms.stackable)) {
+        const saving = applyDeal(one, given, nobody, all(given))?.saving ?? 0
+        expect(saving).toBeLessThanOrEqual(plan.saving)
+        if (isAlone && saving === plan.saving)
+          expect(plan.applications[0]!.deal.id).toBeLessThanOrEqual(one.id)
+      }
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('the choice is the best of all allowed sets of deals, where deals are on products of their own', () => {
+  const offers = fc.uniqueArray(
+    fc.record({
+      product: fc.integer({ min: 1, max: 6 }),
+      cents: fc.integer({ min: 1, max: 90 }),
+      stackable: fc.boolean(),
+    }),
+    { selector: ({ product: of }) => of, minLength: 1, maxLength: 6 },
+  )
+  const quantities = fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 6, maxLength: 6 })
+  fc.assert(
+    fc.property(offers, quantities, (given, units) => {
+      const lines = units.map((quantity, index) => [index + 1, quantity, 100] as const)
+      const deals = given.map(({ product: of, cents, stackable }, index) =>
+        deal({
+          id: index + 1,
+          rewards: [reward('AMOUNT_OFF', cents, { product: of })],
+          constraints: { STACKABLE: stackable ? '1' : '0' },
+        }),
+      )
+      const savings = given.map(({ product: of, cents }) => cents * units[of - 1]!)
+      let best = 0
+      for (let set = 1; set < 2 ** given.length; set += 1) {
+        const members = given.flatMap((_, index) => ((set >> index) & 1 ? [index] : []))
+        const isAllowed = members.length === 1 || members.every((index) => given[index]!.stackable)
+        if (isAllowed) best = Math.max(best, sum(members.map((index) => savings[index]!)))
+      }
+      expect(chooseDeals(deals, cart(...lines), nobody).saving).toBe(best)
+    }),
+  )
+})
+
+test('of those that stack each has the units that the ones before it have left, as a plain recount unit by unit finds', () => {
+  const simple = fc.record({
+    product: perhaps(product),
+    percent: fc.constantFrom(10, 25, 50),
+    priority: fc.integer({ min: 0, max: 3 }),
+  })
+  fc.assert(
+    fc.property(anyCart, fc.array(simple, { minLength: 1, maxLength: 5 }), (given, offers) => {
+      const deals = offers.map(({ product: of, percent, priority }, index) =>
+        deal({
+          id: index + 1,
+          priority,
+          rewards: [reward('PERCENT_OFF', percent, of === undefined ? {} : { product: of })],
+          constraints: { STACKABLE: '1' },
+        }),
+      )
+      const units = given.lines.flatMap(({ productId, quantity, unitPrice }) =>
+        Array.from({ length: quantity }, () => ({ productId, unitPrice, isTaken: false })),
+      )
+      const order = offers
+        .map((offer, index) => ({ ...offer, id: index + 1 }))
+        .sort(
+          (a, b) =>
+            Number(a.product === undefined) - Number(b.product === undefined) ||
+            b.priority - a.priority ||
+            a.id - b.id,
+        )
+      let saving = 0
+      for (const { product: of, percent } of order) {
+        const group = units.filter(
+          ({ productId, unitPrice, isTaken }) =>
+            !isTaken && unitPrice > 0 && (of === undefined || productId === of),
+        )
+        const off = Math.floor((sum(group.map(({ unitPrice }) => unitPrice)) * percent) / 100)
+        if (off === 0) continue
+        for (const unit of group) unit.isTaken = true
+        saving += off
+      }
+      expect(chooseDeals(deals, given, nobody).saving).toBe(saving)
+    }),
+  )
+})

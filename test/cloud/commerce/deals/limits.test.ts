@@ -1,0 +1,137 @@
+import { expect, test } from 'vitest'
+import { applyReward } from '../../../../cloud/commerce/deals/apply-reward.ts'
+import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
+import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+import { addDeal, redemptionsOf } from './support/shop-deals.ts'
+
+const plenty = { products: [{ price: 250, quantity: 1000 }] }
+const hub = { id: 1, timezone: 'UTC' }
+const off = (cents: number) => [{ type: 'AMOUNT_OFF', discount_pct_or_price: cents } as const]
+
+const request = (dealIds: number[], userId: number | null, deviceUuid: string | null = null) => ({
+  hub_id: 1,
+  user_id: userId,
+  device_uuid: deviceUuid,
+  deal_ids: dealIds,
+  cart_items: [{ product_id: 1, category_id: null, subcategory_id: null, quantity: 1, unit_price: 250 }],
+})
+
+const payOnce = async (shop: Shop, method = 'pm_card_visa'): Promise<number | null> => {
+  const userId = await shop.customer()
+  const { id: orderId } = await shop.cart(userId, { 1: 1 })
+  await pay(shop.services, { userId, orderId, method }).catch(() => {})
+  return (await shop.order(orderId)).total_price_discounted
+}
+
+onEachDatabase('limits of deals under concurrency', (open) => {
+  test('of thirty customers who pay at once as many have a deal as may', async () => {
+    const shop = await openShop(await open(), plenty)
+    const dealId = await addDeal(shop, {
+      rewards: off(50),
+      constraints: [{ type: 'MAXUSES', value: '7' }],
+    })
+    const totals = await Promise.all(Array.from({ length: 30 }, () => payOnce(shop)))
+    expect(totals.filter((total) => total === 200)).toHaveLength(7)
+    expect(totals.filter((total) => total === 250)).toHaveLength(23)
+    const redemptions = await redemptionsOf(shop)
+    expect(redemptions.map(({ deal_id, status }) => [deal_id, status])).toEqual(
+      Array.from({ length: 7 }, () => [dealId, 'completed']),
+    )
+  })
+
+  test('what failed payments give back is had by others, and never more than may be', async () => {
+    const shop = await openShop(await open(), plenty)
+    await addDeal(shop, { rewards: off(50), constraints: [{ type: 'MAXUSES', value: '3' }] })
+    for (let round = 0; round < 3; round += 1)
+      await Promise.all(
+        Array.from({ length: 12 }, (_, index) =>
+          payOnce(shop, index % 2 === 0 ? 'pm_card_chargeDeclined' : 'pm_card_visa'),
+        ),
+      )
+    const count = async (wanted: string) =>
+      (await redemptionsOf(shop)).filter(({ status }) => status === wanted).length
+    expect(await count('completed')).toBeLessThanOrEqual(3)
+    expect(await count('pending')).toBe(0)
+    for (let visit = 0; visit < 4; visit += 1) await payOnce(shop)
+    expect(await count('completed')).toBe(3)
+  })
+
+  test('orders and announcements at once: the limits of several deals hold together', async () => {
+    const shop = await openShop(await open(), plenty)
+    const stack = { type: 'STACKABLE', value: '1' } as const
+    const ids = [
+      await addDeal(shop, {
+        rewards: [{ type: 'AMOUNT_OFF', product_id: 1, quantity: 1, discount_pct_or_price: 50 }],
+        constraints: [stack, { type: 'MAXUSES', value: '4' }],
+      }),
+      await addDeal(shop, { rewards: off(60), constraints: [stack, { type: 'MAXUSES', value: '6' }] }),
+    ]
+    await Promise.all(
+      Array.from({ length: 24 }, async (_, index) =>
+        index % 2 === 0
+          ? payOnce(shop)
+          : applyReward(shop.context, hub, request(index % 4 === 1 ? ids : ids.toReversed(), null)),
+      ),
+    )
+    const redemptions = await redemptionsOf(shop)
+    const uses = ids.map((id) => redemptions.filter(({ deal_id }) => deal_id === id).length)
+    expect(uses).toEqual([4, 6])
+  })
+
+  test('one customer, or one device, from many sides at once', async () => {
+    const shop = await openShop(await open(), plenty)
+    const userId = await shop.customer()
+    const personal = await addDeal(shop, {
+      rewards: off(50),
+      constraints: [{ type: 'MAXUSES_USER', value: '2' }],
+    })
+    const ofDevice = await addDeal(shop, {
+      rewards: off(40),
+      constraints: [{ type: 'MAXUSES_DEVICE', value: '1' }],
+    })
+    const results = await Promise.all([
+      ...Array.from({ length: 8 }, () => applyReward(shop.context, hub, request([personal], userId))),
+      ...Array.from({ length: 8 }, () => applyReward(shop.context, hub, request([ofDevice], null, 'phone'))),
+      applyReward(shop.context, hub, request([ofDevice], null, 'tablet')),
+    ])
+    expect(results.filter(({ deal_applied }) => deal_applied)).toHaveLength(2 + 1 + 1)
+    expect(await applyReward(shop.context, hub, request([personal, ofDevice], null))).toMatchObject({
+      deal_applied: false,
+    })
+  })
+
+  test('a customer’s first order is one, though two hubs are paid at once', async () => {
+    const shop = await openShop(await open(), plenty)
+    const q = shop.context.db.kysely
+    const { id: _, ...first } = await q.selectFrom('hubs').selectAll().executeTakeFirstOrThrow()
+    await q
+      .insertInto('hubs')
+      .values({ ...first, name: 'Second hub' })
+      .execute()
+    const session = await q.selectFrom('hub_sessions').selectAll().executeTakeFirstOrThrow()
+    await q
+      .insertInto('hub_sessions')
+      .values({ ...session, hub_id: 2 })
+      .execute()
+    const { id: __, ...product } = await q.selectFrom('products').selectAll().executeTakeFirstOrThrow()
+    await q
+      .insertInto('products')
+      .values({ ...product, hub_id: 2 })
+      .execute()
+    for (const hub_id of [1, 2])
+      await addDeal(shop, { hub_id, triggers: [{ type: 'FIRST_ORDER' }], rewards: off(50) })
+    const userId = await shop.customer()
+    const carts = await Promise.all(
+      [1, 2].map(async (hubId) => {
+        const { id: orderId } = await createOrder(shop.context, { userId, hubId })
+        await setItem(shop.context, { userId, orderId }, { productId: hubId, quantity: 1 })
+        return orderId
+      }),
+    )
+    await Promise.all(carts.map((orderId) => pay(shop.services, { userId, orderId, method: 'pm_card_visa' })))
+    const totals = await Promise.all(carts.map(async (id) => (await shop.order(id)).total_price_discounted))
+    expect(totals.toSorted((a, b) => a! - b!)).toEqual([200, 250])
+  })
+})

@@ -1,0 +1,34 @@
+import type { Selectable } from 'kysely'
+import type { z } from 'zod'
+import { NewDeal } from '../../../../../protocol/contract/deal-objects.ts'
+import { createDeal } from '../../../../../cloud/commerce/deals/write-deals.ts'
+import type { Tables } from '../../../../../cloud/platform/store/schema.ts'
+import type { Shop } from '../../../support/shop.ts'
+
+export type Wish = Partial<z.input<typeof NewDeal>> & Pick<z.input<typeof NewDeal>, 'rewards'>
+
+/** A deal at the shop's hub that applies always unless it says otherwise; its id. */
+export async function addDeal({ context }: Shop, wish: Wish): Promise<number> {
+  const { triggers, rewards, constraints, ...fields } = NewDeal.parse({
+    name: 'A deal',
+    hub_id: 1,
+    triggers: [{ type: 'ALWAYS' }],
+    ...wish,
+  })
+  const { row } = await createDeal(
+    context,
+    { keep: () => Promise.resolve() },
+    {
+      fields,
+      triggers: triggers.map((part) => ({ part, loc: [] })),
+      rewards: rewards.map((part) => ({ part, loc: [] })),
+      constraints,
+      imageKey: null,
+      actor: 'test',
+    },
+  )
+  return row.id
+}
+
+export const redemptionsOf = ({ context }: Shop): Promise<Selectable<Tables['deal_redemptions']>[]> =>
+  context.db.kysely.selectFrom('deal_redemptions').selectAll().orderBy('id').execute()

@@ -1,0 +1,133 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { pointsFor } from '../../../../cloud/commerce/loyalty/points.ts'
+import { readPoints } from '../../../../cloud/commerce/loyalty/points-ledger.ts'
+import { refundItem } from '../../../../cloud/commerce/refunds/refund-item.ts'
+import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
+import { openDatabase } from '../../../../cloud/platform/store/database.ts'
+import { emptySqlite, onEachDatabase } from '../../support/database.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+import { tell } from '../../support/webhooks.ts'
+
+const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
+const refund = (shop: Shop, orderId: number, amount?: number) =>
+  refundOrder(shop.services, { orderId, ...who, amount })
+const pointsOf = async (shop: Shop, orderId: number) =>
+  readPoints(shop.context.db.kysely, (await shop.order(orderId)).user_id)
+
+/** Lines of 2 × 250 and 3 × 179: a subtotal of 1037 cents, and 85 of tax. */
+async function completed(shop: Shop, method?: string): Promise<number> {
+  const { id } = await shop.paidOrder({ 1: 2, 2: 3 }, method)
+  await dropAll(shop, id)
+  await shop.report({ kind: 'order.completed', order_id: id })
+  return id
+}
+
+async function dropAll(shop: Shop, id: number): Promise<void> {
+  const lines = (await shop.items(id)).map((item) => ({
+    line_id: item.id,
+    dropped: item.qty,
+    doubtful: 0,
+    bins: [1],
+  }))
+  await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
+}
+
+onEachDatabase('points', (open) => {
+  test('are earned when the order is completed: one for each whole 100 cents before tax', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 2, 2: 3 })
+    await dropAll(shop, id)
+    expect(await pointsOf(shop, id)).toBe(0)
+    await shop.report({ kind: 'order.completed', order_id: id }, { kind: 'order.completed', order_id: id })
+    expect(await pointsOf(shop, id)).toBe(10)
+  })
+
+  test('are earned for what did drop', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 2, 2: 3 })
+    const [first, second] = await shop.items(id)
+    const lines = [
+      { line_id: first!.id, dropped: 2, doubtful: 0, bins: [1] },
+      { line_id: second!.id, dropped: 1, doubtful: 0, bins: [1] },
+    ]
+    await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
+    await shop.commerce.sweep()
+    await shop.report({ kind: 'order.completed', order_id: id })
+    // 500 + 179
+    expect(await pointsOf(shop, id)).toBe(6)
+  })
+
+  test('of an order that nobody collects are not earned', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 2 })
+    await dropAll(shop, id)
+    await shop.report({ kind: 'order.unclaimed', order_id: id })
+    await refund(shop, id, 100)
+    expect(await pointsOf(shop, id)).toBe(0)
+    expect(await shop.context.db.kysely.selectFrom('loyalty_entries').selectAll().execute()).toEqual([])
+  })
+
+  test('are taken back with refunds, and brought back where the refund fails after all', async () => {
+    const shop = await openShop(await open())
+    const id = await completed(shop)
+    await refundItem(shop.services, { orderId: id, ...who, productId: 2, quantity: 1 })
+    expect(await pointsOf(shop, id)).toBe(8)
+    const [row] = await shop.refunds(id)
+    const object = { id: row!.processor_ref, status: 'failed', failure_reason: 'unknown' }
+    await tell(shop, { id: 'evt', type: 'refund.failed', object })
+    expect(await pointsOf(shop, id)).toBe(10)
+    // The bank has sent it back to the processor.
+    await shop.context.db.kysely.updateTable('sandbox_intents').set({ refunded: 0 }).execute()
+    await refund(shop, id)
+    expect(await pointsOf(shop, id)).toBe(0)
+  })
+
+  test('are not taken back by a refund that the processor refuses', async () => {
+    const shop = await openShop(await open())
+    const id = await completed(shop, 'pm_card_refundFail')
+    await expect(refund(shop, id)).rejects.toMatchObject({ code: 'refund_failed' })
+    expect(await pointsOf(shop, id)).toBe(10)
+    expect(await shop.context.db.kysely.selectFrom('loyalty_entries').selectAll().execute()).toHaveLength(1)
+  })
+
+  test('go back at the rate at which they were earned', async () => {
+    const shop = await openShop(await open())
+    const id = await completed(shop)
+    Object.assign(shop.context, { settings: { ...shop.context.settings, loyaltyCentsPerPoint: 10 } })
+    await refundItem(shop.services, { orderId: id, ...who, productId: 1, quantity: 2 })
+    expect(await pointsOf(shop, id)).toBe(5)
+  })
+})
+
+test('an order’s points are always those of what remains of it, in whatever portions the rest went back', async () => {
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  const shop = await openShop(db, {
+    products: [
+      { price: 250, quantity: 10_000 },
+      { price: 199, markdown: 10, quantity: 10_000 },
+    ],
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 400 }), { maxLength: 8 }), async (amounts) => {
+      const id = await completed(shop)
+      for (const amount of amounts) {
+        await refund(shop, id, amount).catch(() => {})
+        const rows = await shop.refunds(id)
+        const net = rows.reduce((sum, row) => sum + row.amount - row.tax, 0)
+        expect(await pointsOf(shop, id)).toBe(pointsFor(1037 - net, 100))
+      }
+      await refund(shop, id).catch(() => {})
+      expect(await pointsOf(shop, id)).toBe(0)
+    }),
+    { numRuns: 30 },
+  )
+  const entries = await db.kysely.selectFrom('loyalty_entries').selectAll().execute()
+  const accounts = await db.kysely.selectFrom('loyalty_accounts').selectAll().execute()
+  for (const { user_id, points } of accounts) {
+    const own = entries.filter((entry) => entry.user_id === user_id)
+    expect(points).toBe(own.reduce((sum, entry) => sum + entry.points, 0))
+    expect(own.at(-1)!.points_after).toBe(points)
+  }
+  await db.close()
+})

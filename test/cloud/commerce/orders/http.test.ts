@@ -1,0 +1,220 @@
+import { z } from 'zod'
+import { expect, test } from 'vitest'
+import { productHandlers } from '../../../../cloud/commerce/catalogue/handlers.ts'
+import type { Handlers } from '../../../../cloud/platform/http/handler.ts'
+import { orderHandlers, ownerOrderHandlers } from '../../../../cloud/commerce/orders/handlers.ts'
+import { paymentHandlers } from '../../../../cloud/commerce/payments/handlers.ts'
+import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
+import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
+import { openDatabase } from '../../../../cloud/platform/store/database.ts'
+import type { RouteId } from '../../../../protocol/contract/routes.ts'
+import { testApp } from '../../support/app.ts'
+import { emptySqlite } from '../../support/database.ts'
+import { testMedia } from '../../support/media.ts'
+import { openShop, type Shop, type ShopOptions } from '../../support/shop.ts'
+
+const SECRET = 'whsec'
+const Order = z.object({ order_id: z.int() })
+
+/** Shop and HTTP interface over one database; every answer is checked against the route's schema. */
+async function shopOverHttp(options: ShopOptions = {}) {
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  let shop: Shop | undefined
+  const context = { db, runtime: {}, settings: {} }
+  const handlersOf = ({ services, context }: Shop) => ({
+    ...orderHandlers(services, testMedia(context)),
+    ...ownerOrderHandlers(services, testMedia(context)),
+    ...paymentHandlers(services, SECRET),
+    ...productHandlers(context, testMedia(context)),
+  })
+  // The interface makes the hub, and the shop its products; the handlers are known after both.
+  const late = new Proxy<Partial<Handlers<RouteId>>>(
+    {},
+    {
+      ownKeys: () => Object.keys(handlersOf({ context, services: { context } } as Shop)),
+      getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
+      get: (_, id: RouteId) => (input: never) =>
+        (handlersOf(shop!) as Record<string, (input: never) => unknown>)[id]!(input),
+    },
+  )
+  const http = await testApp({ db, handlers: late })
+  shop = await openShop(db, options)
+  const token = await http.issuer.token({ sub: 'ada', anonymous: true })
+  await http.call('POST', '/users/user/bootstrap/guest', { token })
+  return { ...http, shop, token }
+}
+
+test('from the shelf to the queue over HTTP', async () => {
+  const { call, token, shop } = await shopOverHttp()
+  const created = await call('POST', '/api/v1/users/1/orders?hub_id=1', { token })
+  expect(created).toMatchObject({ status: 200, json: { processing_status_name: 'NEW', items: [], total: 0 } })
+  const { order_id: id } = Order.parse(created.json)
+  const order = `/users/1/orders/${id}`
+  const item = await call('PUT', `${order}/order_item?hub_id=1`, {
+    token,
+    body: { product_id: 2, quantity: 2 },
+  })
+  expect(item).toMatchObject({
+    status: 200,
+    json: {
+      items: [{ product_id: 2, qty: 2, price: 179, line_total: 358, productUPC: '000000000002' }],
+      version: 2,
+    },
+  })
+  expect(await call('GET', `${order}/checkout-available?hub_id=1`, { token })).toMatchObject({
+    json: { available: true, reasons: [], total: 358 },
+  })
+  const paid = await call('POST', '/users/payments/pay', {
+    token,
+    body: { order_id: id, payment_method_id: 'pm_card_visa', expected_total: 358 },
+  })
+  expect(paid).toMatchObject({
+    status: 200,
+    json: { status: 'succeeded', processing_status: 20, amount: 358 },
+  })
+  expect(await call('GET', `${order}/queue-position?hub_id=1`, { token })).toMatchObject({
+    json: { position: 1, ahead: 0, estimated_wait_seconds: 30, processing_status: 20 },
+  })
+  expect(await call('GET', `${order}?hub_id=1`, { token })).toMatchObject({
+    json: { payment_status: 'completed', queue_position: 1, currency: 'USD', deals: [] },
+  })
+  expect(await call('DELETE', order, { token })).toMatchObject({
+    status: 503,
+    json: { error: { code: 'hub_offline' } },
+  })
+  expect(await shop.outbox()).toHaveLength(1)
+})
+
+test('why an order cannot be paid is said before it is tried', async () => {
+  const { call, token, shop } = await shopOverHttp()
+  const { order_id: id } = Order.parse((await call('POST', '/users/1/orders?hub_id=1', { token })).json)
+  await shop.hear({ accepting_orders: false })
+  expect(await call('GET', `/users/1/orders/${id}/checkout-available?hub_id=1`, { token })).toMatchObject({
+    json: { available: false, reasons: ['validation_error', 'hub_not_accepting_orders'] },
+  })
+})
+
+test('a declined card is 402 with its decline code', async () => {
+  const { call, token, shop } = await shopOverHttp()
+  const { id } = await shop.cart(1, { 1: 1 })
+  const body = { order_id: id, payment_method_id: 'pm_card_chargeDeclined' }
+  expect(await call('POST', '/users/payments/pay', { token, body })).toMatchObject({
+    status: 402,
+    json: { error: { code: 'card_declined', details: { decline_code: 'generic_decline', order_id: id } } },
+  })
+})
+
+test('an owner reads and refunds orders of the owner’s hubs; another owner’s are not found', async () => {
+  const { call, key, shop } = await shopOverHttp()
+  const { id } = await shop.paidOrder({ 1: 2 })
+  const scopes = ['orders:read', 'orders:write'] as const
+  const mine = await key([...scopes])
+  const theirs = await key([...scopes], { ownerId: 2 })
+  expect(
+    await call('GET', '/api/v1/owners/hubs/all_orders_paginated/?hub_id=1', { key: mine }),
+  ).toMatchObject({
+    status: 200,
+    json: {
+      data: [{ id, total_price_original: 500, payment_status: 'completed' }],
+      next_cursor: null,
+      has_more: false,
+    },
+  })
+  const refund = `/api/v1/owners/orders/${id}/refund`
+  expect(await call('POST', refund, { key: theirs })).toMatchObject({
+    status: 404,
+    json: { error: { code: 'order_not_found' } },
+  })
+  const tooMuch = { amount: 501, destination: 'Bank Account' }
+  expect(await call('POST', refund, { key: mine, body: tooMuch })).toMatchObject({
+    status: 422,
+    json: { error: { code: 'invalid_amount', details: { remaining: 500 } } },
+  })
+  expect(await call('POST', refund, { key: mine, body: { amount: 100 } })).toMatchObject({
+    status: 200,
+    json: { success: true, order_id: id, new_status: 'partially_refunded' },
+  })
+  expect(await call('POST', refund, { key: mine })).toMatchObject({ json: { new_status: 'refunded' } })
+  expect(await call('POST', refund, { key: mine })).toMatchObject({
+    status: 409,
+    json: { error: { code: 'already_refunded' } },
+  })
+  const audit = await shop.context.db.kysely.selectFrom('audit_log').selectAll().execute()
+  expect(audit.map(({ action, hub_id, result }) => ({ action, hub_id, result }))).toEqual(
+    Array.from({ length: 2 }, () => ({ action: 'orders.refund', hub_id: 1, result: 'succeeded' })),
+  )
+})
+
+test('a refund that the processor did not answer is gone on with under its key; asked for otherwise it is another one', async () => {
+  let isDown = true
+  const { call, key, shop } = await shopOverHttp({
+    wrapProcessor: (sandbox) => ({
+      ...sandbox,
+      createRefund: (request) =>
+        isDown ? Promise.reject(new ProcessorUnavailable('no connection')) : sandbox.createRefund(request),
+    }),
+  })
+  const { id } = await shop.paidOrder({ 1: 2 })
+  const mine = await key(['orders:write'])
+  const ask = async (amount: number) => {
+    const headers = { 'Idempotency-Key': 'k' }
+    const path = `/api/v1/owners/orders/${id}/refund`
+    return (await call('POST', path, { key: mine, headers, body: { amount } })).status
+  }
+  expect(await ask(100)).toBe(503)
+  isDown = false
+  expect(await ask(200)).toBe(200)
+  expect(await shop.refunds(id)).toMatchObject([
+    { amount: 100, status: 'pending' },
+    { amount: 200, status: 'succeeded' },
+  ])
+})
+
+test('the webhook takes signed events only', async () => {
+  const { call, shop } = await shopOverHttp()
+  const body = JSON.stringify({ id: 'evt_1', type: 'other', data: { object: { id: 'pi_1' } } })
+  const send = (signature: string) =>
+    call('POST', '/webhooks/payments', { body, headers: { 'Payment-Signature': signature } })
+  expect(await send(signPayload(body, 'wrong', shop.clock.now()))).toMatchObject({
+    status: 400,
+    json: { error: { code: 'invalid_signature' } },
+  })
+  const good = signPayload(body, SECRET, shop.clock.now())
+  expect(await send(good)).toMatchObject({ status: 200, json: { received: true } })
+  expect(await send(good)).toMatchObject({ status: 200, json: { received: true } })
+})
+
+test('products are searched by category and part of the name, in pages that say where the others are', async () => {
+  const { call } = await shopOverHttp({
+    products: Array.from({ length: 12 }, (_, index) => ({ price: 100 + index, quantity: index })),
+  })
+  const page = await call('GET', '/api/v1/hubs/1/products?size=5&page=2&category_id=1')
+  expect(page.headers.get('X-Total-Count')).toBe('12')
+  expect(page.headers.get('Link')).toBe(
+    [
+      '</api/v1/hubs/1/products?size=5&page=1&category_id=1>; rel="first"',
+      '</api/v1/hubs/1/products?size=5&page=1&category_id=1>; rel="prev"',
+      '</api/v1/hubs/1/products?size=5&page=3&category_id=1>; rel="next"',
+      '</api/v1/hubs/1/products?size=5&page=3&category_id=1>; rel="last"',
+    ].join(', '),
+  )
+  expect(page.json).toHaveLength(5)
+  expect((await call('GET', '/hubs/1/products?product_name=UCT%201')).json).toHaveLength(4)
+  expect((await call('GET', '/hubs/1/products?product_name=%25')).json).toEqual([])
+  expect((await call('GET', '/hubs/1/products?subcategory_id=1')).json).toEqual([])
+  expect((await call('GET', '/hubs/2/products')).json).toEqual([])
+  expect(await call('GET', '/hubs/9/products')).toMatchObject({
+    status: 404,
+    json: { error: { code: 'hub_not_found' } },
+  })
+  const one = await call('GET', '/hubs/1/products/1')
+  expect(one).toMatchObject({
+    status: 200,
+    json: { id: 1, quantity: 0, in_stock: false, category: 'Drinks' },
+  })
+  expect(one.json).not.toHaveProperty('purchase_price')
+  expect(await call('GET', '/hubs/2/products/1')).toMatchObject({
+    status: 404,
+    json: { error: { code: 'product_not_found' } },
+  })
+})

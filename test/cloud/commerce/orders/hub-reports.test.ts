@@ -1,0 +1,261 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { endOrdersOfSilentHubs } from '../../../../cloud/commerce/fulfilment/silent-hubs.ts'
+import { snapshotOrders } from '../../../../cloud/commerce/orders/snapshot-orders.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { drop, openShop, type Report } from '../../support/shop.ts'
+
+const MINUTE = 60_000
+
+onEachDatabase('what a hub reports', (open) => {
+  test('an order goes from QUEUED to COMPLETED; each drop takes promise and stock together', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 2 })
+    const [item] = await shop.items(order_id)
+    await shop.report({ kind: 'order.preparing', order_id, bins: [2] })
+    await shop.report(drop(item!, 1, 4))
+    expect(await shop.product(1)).toEqual({ quantity: 4, reserved: 1 })
+    await shop.report(drop(item!, 2, 3), {
+      kind: 'order.ready',
+      order_id,
+      bins: [2],
+      lines: [{ line_id: item!.id, dropped: 2, doubtful: 0, bins: [2] }],
+    })
+    expect(await shop.product(1)).toEqual({ quantity: 3, reserved: 0 })
+    expect(await shop.order(order_id)).toMatchObject({ processing_status: S.READY, bins: '[2]' })
+    await shop.report({ kind: 'order.collecting', order_id }, { kind: 'order.completed', order_id })
+    expect(await shop.order(order_id)).toMatchObject({
+      processing_status: S.COMPLETED,
+      payment_status: 'completed',
+    })
+    expect(await shop.refunds(order_id)).toEqual([])
+  })
+
+  test('COMPLETED of an order whose READY could never be applied refunds what did not drop', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 2 })
+    const [item] = await shop.items(order_id)
+    await shop.report({ kind: 'order.preparing', order_id, bins: [2] }, drop(item!, 1, 4))
+    await shop.report({ kind: 'order.completed', order_id })
+    await shop.commerce.sweep()
+    expect(await shop.refunds(order_id)).toMatchObject([{ reason: 'short', quantity: 1, amount: 270 }])
+    expect(await shop.product(1)).toEqual({ quantity: 4, reserved: 0 })
+  })
+
+  test('the same report twice has the effect of one', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 2 })
+    const [item] = await shop.items(order_id)
+    const ready: Report = {
+      kind: 'order.ready',
+      order_id,
+      bins: [1],
+      lines: [{ line_id: item!.id, dropped: 1, doubtful: 0, bins: [1] }],
+    }
+    const all: Report[] = [{ kind: 'order.preparing', order_id, bins: [1] }, drop(item!, 1, 4), ready]
+    await shop.report(...all)
+    const version = (await shop.order(order_id)).version
+    await shop.report(...all, ready)
+    expect((await shop.order(order_id)).version).toBe(version)
+    expect(await shop.refunds(order_id)).toHaveLength(1)
+    expect(await shop.product(1)).toEqual({ quantity: 4, reserved: 0 })
+    expect(await shop.context.db.kysely.selectFrom('stock_ledger').selectAll().execute()).toHaveLength(1)
+  })
+
+  test('a short line is refunded with its share of the tax, without asking', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 3, 2: 1 })
+    const [first, second] = await shop.items(order_id)
+    await shop.report(
+      { kind: 'order.preparing', order_id, bins: [1] },
+      {
+        kind: 'order.ready',
+        order_id,
+        bins: [1],
+        lines: [
+          { line_id: first!.id, dropped: 2, doubtful: 1, bins: [1] },
+          { line_id: second!.id, dropped: 1, doubtful: 0, bins: [1] },
+        ],
+      },
+    )
+    expect(await shop.refunds(order_id)).toMatchObject([
+      { item_id: first!.id, quantity: 1, amount: Math.floor((750 + 62) / 3), tax: 20, reason: 'short' },
+    ])
+    await shop.commerce.sweep()
+    expect(await shop.order(order_id)).toMatchObject({
+      processing_status: S.READY,
+      payment_status: 'partially_refunded',
+    })
+    expect((await shop.items(order_id)).map(({ refunded_quantity }) => refunded_quantity)).toEqual([1, 0])
+  })
+
+  test('a unit of which nobody knows is not sold again until somebody does', async () => {
+    const shop = await openShop(await open(), { products: [{ price: 100, quantity: 2 }] })
+    const { id: order_id } = await shop.paidOrder({ 1: 1 })
+    const [item] = await shop.items(order_id)
+    const operation_id = '00000000-0000-7000-8000-00000000000a'
+    const unknown = {
+      kind: 'operation.unknown',
+      operation_id,
+      device: 'cabinet-1',
+      action: 'dispense',
+      reason: 'no_drop',
+      order_id,
+      line_id: item!.id,
+      product_id: 1,
+    } as const
+    await shop.report(unknown, unknown)
+    expect(await shop.product(1)).toEqual({ quantity: 2, reserved: 0 })
+    const userId = await shop.customer()
+    await expect(shop.cart(userId, { 1: 2 })).rejects.toMatchObject({
+      details: { items: [{ available: 1 }] },
+    })
+    await shop.report({ kind: 'operation.settled', operation_id, by: 'count', happened: false })
+    await shop.cart(userId, { 1: 2 })
+  })
+
+  test('nothing dropped: the order fails and everything goes back', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 2, 2: 1 })
+    const lines = (await shop.items(order_id)).map(({ id }) => ({
+      line_id: id,
+      dropped: 0,
+      doubtful: 0,
+      bins: [],
+    }))
+    await shop.report({ kind: 'order.failed', order_id, reason: 'no_stock', bins: [], lines })
+    await shop.commerce.sweep()
+    expect(await shop.order(order_id)).toMatchObject({
+      processing_status: S.FAILED,
+      payment_status: 'refunded',
+      failure_reason: 'no_stock',
+    })
+    expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+  })
+
+  test('an order that nobody collects fails without a refund', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 1 })
+    const [item] = await shop.items(order_id)
+    await shop.report(
+      { kind: 'order.preparing', order_id, bins: [1] },
+      drop(item!, 1, 4),
+      {
+        kind: 'order.ready',
+        order_id,
+        bins: [1],
+        lines: [{ line_id: item!.id, dropped: 1, doubtful: 0, bins: [1] }],
+      },
+      { kind: 'order.unclaimed', order_id },
+    )
+    expect(await shop.order(order_id)).toMatchObject({
+      processing_status: S.FAILED,
+      payment_status: 'completed',
+    })
+    expect(await shop.refunds(order_id)).toEqual([])
+  })
+
+  test('a hub with a new store may report READY of an order that is QUEUED here', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 1 })
+    const [item] = await shop.items(order_id)
+    await shop.report({
+      kind: 'order.ready',
+      order_id,
+      bins: [3],
+      lines: [{ line_id: item!.id, dropped: 1, doubtful: 0, bins: [3] }],
+    })
+    expect(await shop.order(order_id)).toMatchObject({ processing_status: S.READY, bins: '[3]' })
+  })
+
+  test('a hub has no say in orders and lines of another one', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 1 })
+    const [item] = await shop.items(order_id)
+    await shop.context.db.kysely
+      .updateTable('orders')
+      .set({ hub_id: 1 } as never)
+      .execute()
+    await expect(shop.report({ kind: 'order.preparing', order_id: 999, bins: [] })).rejects.toThrow(
+      'no order 999',
+    )
+    await expect(shop.report({ ...drop(item!, 1, 4), line_id: 999 } as never)).rejects.toThrow(
+      'no order line 999',
+    )
+  })
+
+  test('the snapshot for a hub tells its orders with what has dropped', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 2 })
+    await shop.paidOrder({ 2: 1 })
+    const [item] = await shop.items(order_id)
+    await shop.report({ kind: 'order.preparing', order_id, bins: [1] }, drop(item!, 1, 4))
+    const orders = await shop.context.db.transact((tx) => snapshotOrders(tx, 1))
+    expect(orders).toMatchObject([
+      { order: { order_id }, status: S.PREPARING, lines: [{ line_id: item!.id, dropped: 1 }] },
+      { status: S.QUEUED, lines: [{ dropped: 0 }] },
+    ])
+  })
+})
+
+onEachDatabase('a hub that has fallen silent', (open) => {
+  test('never took the order: it is ended and refunded once it cannot begin any more', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 1 })
+    shop.clock.advance(20 * MINUTE - 1)
+    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([])
+    shop.clock.advance(1)
+    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([id])
+    await shop.commerce.sweep()
+    expect(await shop.order(id)).toMatchObject({ processing_status: S.TIMED_OUT, payment_status: 'refunded' })
+    expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+    expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued', 'order.cancel'])
+  })
+
+  test('is told of once, also where the transaction had to be run again', async () => {
+    let commits = Infinity
+    const db = await open({
+      checkpoint: (point) => {
+        if (point === 'db.before-commit' && commits-- === 0)
+          throw Object.assign(new Error('deadlock'), { code: '40P01' })
+      },
+    })
+    const shop = await openShop(db)
+    const { id } = await shop.paidOrder({ 1: 1 })
+    shop.clock.advance(20 * MINUTE)
+    commits = 0
+    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([id])
+  })
+
+  test('took the order: it has a day to come back', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 2 })
+    await shop.context.db.kysely.updateTable('hub_outboxes').set({ base: 1 }).execute()
+    await shop.context.db.kysely.deleteFrom('hub_outbox_entries').execute()
+    const [item] = await shop.items(id)
+    await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] }, drop(item!, 1, 4))
+    shop.clock.advance(24 * 60 * MINUTE)
+    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([])
+    shop.clock.advance(1)
+    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([id])
+    expect(await shop.refunds(id)).toMatchObject([{ quantity: 1, reason: 'timed_out', amount: 270 }])
+    expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.cancel', order_id: id })
+    // It does come back, and says what it did: that moves nothing any more.
+    await shop.report({
+      kind: 'order.ready',
+      order_id: id,
+      bins: [1],
+      lines: [{ line_id: item!.id, dropped: 2, doubtful: 0, bins: [1] }],
+    })
+    expect(await shop.order(id)).toMatchObject({ processing_status: S.TIMED_OUT })
+    expect(await shop.refunds(id)).toHaveLength(1)
+  })
+
+  test('an online hub times its orders out itself', async () => {
+    const shop = await openShop(await open())
+    await shop.paidOrder({ 1: 1 })
+    shop.clock.advance(60 * MINUTE)
+    await shop.hear()
+    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([])
+  })
+})

@@ -1,0 +1,30 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { onEachDatabase } from '../../support/database.ts'
+import { lives } from './life-steps.ts'
+import { live } from './lives.ts'
+
+const RUNS = { SQLite: 60, PostgreSQL: 12 }
+
+onEachDatabase('orders of several users', (open) => {
+  test('I3, I5 and I6 hold, and stock is never negative, whatever customers, hub, processor and timers do', async () => {
+    const seen = new Map<string, number>()
+    let kind: keyof typeof RUNS = 'SQLite'
+    const db = await open()
+    if (db.kind === 'postgres') kind = 'PostgreSQL'
+    await fc.assert(
+      fc.asyncProperty(lives, async (groups) => {
+        const { violations, statuses } = await live(await open(), groups)
+        for (const status of statuses) seen.set(status, (seen.get(status) ?? 0) + 1)
+        expect(violations).toEqual([])
+      }),
+      { numRuns: RUNS[kind] },
+    )
+    console.log(`lives [${kind}]:`, Object.fromEntries([...seen].toSorted(([a], [b]) => (a < b ? -1 : 1))))
+    // A test in which nothing is sold, or nothing goes wrong, proves nothing.
+    const count = (ending: RegExp) =>
+      [...seen].reduce((sum, [status, times]) => sum + (ending.test(status) ? times : 0), 0)
+    expect(count(/^60/)).toBeGreaterThan(0)
+    expect(count(/refunded$/)).toBeGreaterThan(0)
+  }, 120_000)
+})

@@ -1,0 +1,133 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { hubPace, TYPICAL_UNIT_MS } from '../../../../cloud/commerce/orders/hub-pace.ts'
+import { placeIn, queuePlace, type QueuedUnits } from '../../../../cloud/commerce/orders/queue-position.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+
+const NOW = 1_000_000
+const queued = (id: number, units: number, queued_at = id): QueuedUnits => ({
+  id,
+  processing_status: S.QUEUED,
+  queued_at,
+  preparing_at: null,
+  units,
+})
+const inHand = (id: number, units: number, sinceMs: number): QueuedUnits => ({
+  ...queued(id, units),
+  processing_status: S.PREPARING,
+  preparing_at: NOW - sinceMs,
+})
+
+test.each<[string, QueuedUnits[], number, ReturnType<typeof placeIn>]>([
+  [
+    'alone: as long as its own units take',
+    [queued(1, 3)],
+    1,
+    { position: 1, ahead: 0, estimatedWaitSeconds: 30 },
+  ],
+  [
+    'behind another: both',
+    [queued(1, 3), queued(2, 1)],
+    2,
+    { position: 2, ahead: 1, estimatedWaitSeconds: 40 },
+  ],
+  [
+    'by when it was queued, not by its id',
+    [queued(1, 3, 9), queued(2, 1, 5)],
+    2,
+    { position: 1, ahead: 0, estimatedWaitSeconds: 10 },
+  ],
+  [
+    'queued at the same moment: the lower id first',
+    [queued(2, 1, 5), queued(1, 3, 5)],
+    2,
+    { position: 2, ahead: 1, estimatedWaitSeconds: 40 },
+  ],
+  [
+    'behind one in hand: what is left of it',
+    [queued(1, 1), inHand(2, 5, 20_000)],
+    1,
+    { position: 2, ahead: 1, estimatedWaitSeconds: 40 },
+  ],
+  [
+    'behind one that takes longer than it should: a unit more',
+    [queued(1, 1), inHand(2, 2, 900_000)],
+    1,
+    { position: 2, ahead: 1, estimatedWaitSeconds: 20 },
+  ],
+  [
+    'in hand itself: what is left',
+    [queued(1, 9), inHand(2, 5, 20_000)],
+    2,
+    { position: null, ahead: 0, estimatedWaitSeconds: 30 },
+  ],
+  ['not there', [queued(1, 9)], 7, { position: null, ahead: 0, estimatedWaitSeconds: null }],
+])('a place in the queue, %s', (_, queue, orderId, place) => {
+  expect(placeIn(queue, orderId, 10_000, NOW)).toEqual(place)
+})
+
+/** The hub prepares an order of its, all of which drops, in so long by its own clock. */
+async function prepare(shop: Shop, orderId: number, tookMs: number, units: number): Promise<void> {
+  const items = await shop.items(orderId)
+  await shop.report({ kind: 'order.preparing', order_id: orderId, bins: [1] })
+  shop.clock.advance(tookMs)
+  const lines = items.map(({ id }) => ({ line_id: id, dropped: units, doubtful: 0, bins: [1] }))
+  await shop.report({ kind: 'order.ready', order_id: orderId, bins: [1], lines })
+  await shop.hear()
+}
+
+onEachDatabase('the wait at a hub', (open) => {
+  const products = [{ price: 100, quantity: 100 }]
+
+  test('is reckoned from how long its last orders took by its own clock', async () => {
+    const shop = await openShop(await open(), { products })
+    const q = shop.context.db.kysely
+    expect(await hubPace(q, 1)).toBe(TYPICAL_UNIT_MS)
+    await prepare(shop, (await shop.paidOrder({ 1: 2 })).id, 12_000, 2)
+    expect(await hubPace(q, 1)).toBe(6000)
+    await prepare(shop, (await shop.paidOrder({ 1: 1 })).id, 4000, 1)
+    expect(await hubPace(q, 1)).toBe(5000)
+    const first = await shop.paidOrder({ 1: 2 })
+    const second = await shop.paidOrder({ 1: 3 })
+    expect(await queuePlace(q, shop.context, second)).toEqual({
+      position: 2,
+      ahead: 1,
+      estimatedWaitSeconds: 25,
+    })
+    await shop.report({ kind: 'order.preparing', order_id: first.id, bins: [1] })
+    shop.clock.advance(4000)
+    expect(await queuePlace(q, shop.context, second)).toEqual({
+      position: 2,
+      ahead: 1,
+      estimatedWaitSeconds: 21,
+    })
+    expect(await queuePlace(q, shop.context, await shop.order(first.id))).toEqual({
+      position: null,
+      ahead: 0,
+      estimatedWaitSeconds: 6,
+    })
+  })
+
+  test('follows a hub that has become faster, and no single order much', async () => {
+    const shop = await openShop(await open(), { products })
+    const q = shop.context.db.kysely
+    for (let count = 0; count < 12; count += 1)
+      await prepare(shop, (await shop.paidOrder({ 1: 1 })).id, 10_000, 1)
+    expect(await hubPace(q, 1)).toBeCloseTo(10_000)
+    await prepare(shop, (await shop.paidOrder({ 1: 1 })).id, 2000, 1)
+    expect(await hubPace(q, 1)).toBeCloseTo(9200)
+    for (let count = 0; count < 30; count += 1)
+      await prepare(shop, (await shop.paidOrder({ 1: 1 })).id, 2000, 1)
+    expect(await hubPace(q, 1)).toBeLessThan(2500)
+  })
+
+  test('is not reckoned from orders of which nothing fell, or that something held up', async () => {
+    const shop = await openShop(await open(), { products })
+    const q = shop.context.db.kysely
+    await prepare(shop, (await shop.paidOrder({ 1: 1 })).id, 5000, 0)
+    await prepare(shop, (await shop.paidOrder({ 1: 1 })).id, 11 * 60_000, 1)
+    await prepare(shop, (await shop.paidOrder({ 1: 1 })).id, 0, 1)
+    expect(await hubPace(q, 1)).toBe(TYPICAL_UNIT_MS)
+  })
+})

@@ -1,0 +1,290 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
+import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
+import { refundItem } from '../../../../cloud/commerce/refunds/refund-item.ts'
+import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
+import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { atEachCheckpoint } from '../../support/each-checkpoint.ts'
+import { onEachProcessor } from '../../support/each-processor.ts'
+import type { Shop } from '../../support/shop.ts'
+import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
+import { deliver } from '../../support/webhooks.ts'
+
+async function cart(shop: Shop): Promise<number> {
+  return (await shop.cart(await shop.customer(), { 1: 2 })).id
+}
+const paid = async (shop: Shop): Promise<number> => (await shop.paidOrder({ 1: 2 })).id
+
+async function payFor(shop: Shop, orderId: number, method: string): Promise<unknown> {
+  const { user_id: userId } = await shop.order(orderId)
+  return pay(shop.services, { userId, orderId, method })
+}
+
+/** The processor and the service agree, cent for cent. */
+async function booksAgree({ context, bank }: Shop): Promise<void> {
+  const q = context.db.kysely
+  const intents = await bank.intents()
+  const payments = await q.selectFrom('payments').selectAll().execute()
+  const refunds = await q.selectFrom('refunds').selectAll().execute()
+  expect(intents).toHaveLength(payments.length)
+  for (const payment of payments) {
+    const intent = intents.find(({ key }) => key === `pay:${payment.id}`)!
+    expect(payment.status).toBe(intent.status === 'succeeded' ? 'completed' : intent.status)
+    const back = refunds
+      .filter(({ payment_id, status }) => payment_id === payment.id && status === 'succeeded')
+      .reduce((sum, { amount }) => sum + amount, 0)
+    expect(back).toBe(intent.refunded)
+  }
+  expect(refunds.every(({ status }) => status !== 'pending')).toBe(true)
+}
+
+onEachProcessor('a crash', (open, stripe) => {
+  // The sandbox can die within its own work; Stripe's deaths are its own affair.
+  const ofSandbox = (...points: string[]): string[] => (stripe() ? [] : points)
+
+  test('anywhere in a payment leaves a cart that was never charged, or an order that was paid once', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      cart,
+      (shop, id) => payFor(shop, id, 'pm_card_visa'),
+      async (shop, id) => {
+        await booksAgree(shop)
+        const order = await shop.order(id)
+        if (order.processing_status === S.NEW) {
+          expect(await shop.payments(id)).toEqual([])
+          expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+          return
+        }
+        expect(order).toMatchObject({ processing_status: S.QUEUED, payment_status: 'completed' })
+        expect(await shop.outbox()).toHaveLength(1)
+        expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 2 })
+      },
+    )
+    expect(new Set(points)).toEqual(
+      new Set([
+        'db.before-commit',
+        'db.after-commit',
+        'payment.before-processor',
+        ...ofSandbox('processor.after-commit'),
+        'payment.after-processor',
+      ]),
+    )
+  })
+
+  test('anywhere in a declined payment leaves a cart with nothing promised', async () => {
+    await atEachCheckpoint(
+      open,
+      cart,
+      (shop, id) => payFor(shop, id, 'pm_card_chargeDeclined').catch(ignoreDecline),
+      async (shop, id) => {
+        await booksAgree(shop)
+        expect((await shop.order(id)).processing_status).toBe(S.NEW)
+        expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+      },
+    )
+  })
+
+  test('anywhere in a refund gives the money back once, or not at all', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      paid,
+      (shop, orderId) =>
+        refundOrder(shop.services, {
+          orderId,
+          mayTouch: () => Promise.resolve(true),
+          amount: 100,
+          actor: 'a',
+        }),
+      async (shop, id) => {
+        await booksAgree(shop)
+        const back = (await shop.refunds(id)).reduce((sum, { amount }) => sum + amount, 0)
+        expect([0, 100]).toContain(back)
+        expect((await shop.order(id)).payment_status).toBe(back === 0 ? 'completed' : 'partially_refunded')
+      },
+    )
+    expect(points).toContain('refund.after-processor')
+  })
+
+  test('anywhere in a deposit credits it once, or never took it', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      (shop) => shop.customer(),
+      (shop, userId) => deposit(shop.services, { userId, amountCents: 2500, method: 'pm_card_visa' }),
+      async (shop, userId) => {
+        await deliver(shop, 2)
+        await walletAgrees(shop)
+        const begun = await shop.context.db.kysely.selectFrom('wallet_transactions').select('id').execute()
+        expect(await balanceOf(shop, userId)).toBe(begun.length * 2500)
+        expect(begun.length).toBeLessThanOrEqual(1)
+      },
+    )
+    expect(points).toContain('wallet.before-processor')
+    expect(points).toContain('wallet.after-processor')
+  })
+
+  test('anywhere in the webhook of a deposit credits it when it comes again, once', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      async (shop) => {
+        const userId = await shop.customer()
+        await deposit(shop.services, { userId, amountCents: 2500, method: 'pm_card_visa' })
+        return userId
+      },
+      (shop) => deliver(shop),
+      async (shop, userId) => {
+        shop.clock.advance(60_000)
+        await deliver(shop)
+        await walletAgrees(shop)
+        expect(await balanceOf(shop, userId)).toBe(2500)
+      },
+    )
+    expect(new Set(points)).toEqual(
+      new Set(['db.before-commit', 'db.after-commit', ...ofSandbox('processor.event-delivered')]),
+    )
+  })
+
+  test('anywhere in a debit leaves a cart and the money, or a paid order at the hub', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      async (shop) => (await shop.cart(await customerWithWallet(shop), { 1: 2 })).id,
+      async (shop, orderId) => {
+        const { user_id: userId } = await shop.order(orderId)
+        return payFromWallet(shop.services, { userId, orderId })
+      },
+      async (shop, id) => {
+        await walletAgrees(shop)
+        const order = await shop.order(id)
+        const isPaid = order.processing_status === S.QUEUED
+        expect(await balanceOf(shop, order.user_id)).toBe(isPaid ? 459 : 1000)
+        expect(await shop.outbox()).toHaveLength(isPaid ? 1 : 0)
+        expect(await shop.product(1)).toEqual({ quantity: 5, reserved: isPaid ? 2 : 0 })
+        expect(order.payment_status).toBe(isPaid ? 'completed' : 'unpaid')
+      },
+    )
+    expect(points).toEqual(['db.before-commit', 'db.after-commit'])
+  })
+
+  test('anywhere in a refund of a line to a wallet credits it once, or not at all', async () => {
+    await atEachCheckpoint(
+      open,
+      async (shop) => {
+        const userId = await customerWithWallet(shop)
+        const { id: orderId } = await shop.cart(userId, { 1: 2 })
+        await payFromWallet(shop.services, { userId, orderId })
+        return orderId
+      },
+      (shop, orderId) =>
+        refundItem(shop.services, {
+          orderId,
+          mayTouch: () => Promise.resolve(true),
+          productId: 1,
+          quantity: 1,
+          actor: 'a',
+        }),
+      async (shop, id) => {
+        await walletAgrees(shop)
+        const refunds = await shop.refunds(id)
+        const { user_id } = await shop.order(id)
+        expect(await balanceOf(shop, user_id)).toBe(459 + 270 * refunds.length)
+        expect((await shop.items(id))[0]!.refunded_quantity).toBe(refunds.length)
+      },
+    )
+  })
+
+  test('anywhere in the cancellation of a refunded order whose hub is offline: cancelled, told to the hub, and refunded', async () => {
+    await atEachCheckpoint(
+      open,
+      paid,
+      (shop, orderId) =>
+        refundOrder(shop.services, { orderId, mayTouch: () => Promise.resolve(true), actor: 'a' }),
+      async (shop, id) => {
+        await booksAgree(shop)
+        const isDone = (await shop.order(id)).processing_status === S.CANCELLED
+        expect((await shop.order(id)).payment_status).toBe(isDone ? 'refunded' : 'completed')
+        expect(await shop.outbox()).toHaveLength(isDone ? 2 : 1)
+      },
+    )
+  })
+
+  test('anywhere in a cancellation that the hub carried out ends in a refund of all', async () => {
+    await atEachCheckpoint(
+      open,
+      paid,
+      async (shop, orderId) => {
+        shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 1 })
+        const { user_id: userId } = await shop.order(orderId)
+        return deleteOrder(shop.services, { userId, orderId }, 'user')
+      },
+      async (shop, id) => {
+        if (shop.commands.length > 0) await shop.report({ kind: 'order.cancelled', order_id: id })
+        await shop.commerce.sweep()
+        await booksAgree(shop)
+        if (shop.commands.length === 0) return
+        expect(await shop.order(id)).toMatchObject({
+          processing_status: S.CANCELLED,
+          payment_status: 'refunded',
+        })
+        expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+      },
+    )
+  })
+
+  test('anywhere in a report of a short order loses no refund', async () => {
+    await atEachCheckpoint(
+      open,
+      paid,
+      (shop, id) => reportShort(shop, id),
+      async (shop, id) => {
+        // The hub sends again what was not acknowledged.
+        await reportShort(shop, id)
+        await shop.commerce.sweep()
+        await booksAgree(shop)
+        expect(await shop.refunds(id)).toMatchObject([{ reason: 'short', amount: 270, status: 'succeeded' }])
+      },
+    )
+  })
+})
+
+/** The wallet's ledger and the processor agree, cent for cent. */
+async function walletAgrees(shop: Shop): Promise<void> {
+  const q = shop.context.db.kysely
+  await walletsAddUp(q)
+  const intents = await shop.bank.intents()
+  const deposits = await q
+    .selectFrom('wallet_transactions')
+    .selectAll()
+    .where('type', '=', 'deposit')
+    .execute()
+  expect(intents.map(({ key }) => key).toSorted()).toEqual(
+    deposits.map(({ id }) => `deposit:${id}`).toSorted(),
+  )
+  for (const { id, processor_ref, status } of deposits) {
+    const intent = intents.find(({ key }) => key === `deposit:${id}`)!
+    expect([processor_ref, status]).toEqual([
+      intent.id,
+      intent.status === 'succeeded' ? 'completed' : intent.status,
+    ])
+  }
+}
+
+async function customerWithWallet(shop: Shop): Promise<number> {
+  const userId = await shop.customer()
+  await fillWallet(shop, userId, 1000)
+  return userId
+}
+
+async function reportShort(shop: Shop, order_id: number): Promise<void> {
+  const [item] = await shop.items(order_id)
+  await shop.report({
+    kind: 'order.ready',
+    order_id,
+    bins: [1],
+    lines: [{ line_id: item!.id, dropped: 1, doubtful: 0, bins: [1] }],
+  })
+}
+
+function ignoreDecline(error: unknown): void {
+  if (error instanceof Error && 'code' in error && error.code === 'card_declined') return
+  throw error
+}

@@ -1,0 +1,172 @@
+import { expect, test } from 'vitest'
+import { listMethods } from '../../../../cloud/commerce/methods/method-rows.ts'
+import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
+import { removeMethod } from '../../../../cloud/commerce/methods/remove-method.ts'
+import { saveMethod } from '../../../../cloud/commerce/methods/save-method.ts'
+import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
+import { atEachCheckpoint } from '../../support/each-checkpoint.ts'
+import { onEachProcessor } from '../../support/each-processor.ts'
+import { testMedia } from '../../support/media.ts'
+import type { Shop } from '../../support/shop.ts'
+
+const save = (shop: Shop, userId: number, method = 'pm_card_visa') =>
+  saveMethod(shop.services, { userId, method, setDefault: false })
+const list = (shop: Shop, userId: number) =>
+  listMethods(shop.context.db.kysely, userId, shop.services.processor.name)
+
+const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
+const erase = (shop: Shop, userId: number) =>
+  deleteUser(shop.services, testMedia(shop.context), {
+    kind: 'user',
+    id: 'x',
+    actor: 'x',
+    identity: 'x',
+    claims,
+    userId,
+  })
+const isErased = async (shop: Shop, userId: number): Promise<boolean> => {
+  const row = await shop.context.db.kysely
+    .selectFrom('users')
+    .select('deleted_at')
+    .where('id', '=', userId)
+    .executeTakeFirstOrThrow()
+  return row.deleted_at !== null
+}
+const removals = (shop: Shop) => shop.context.db.kysely.selectFrom('processor_removals').selectAll().execute()
+
+onEachProcessor('whoever is deleted', (open) => {
+  test('is forgotten by the processor, with every method; others are not, and what was paid can be refunded', async () => {
+    const shop = await open()
+    const [ada, eve] = [await shop.customer(), await shop.customer()]
+    for (const method of ['pm_card_visa', 'pm_card_amex']) await save(shop, ada, method)
+    await save(shop, eve)
+    const order = await shop.paidOrder({ 1: 1 })
+    await shop.context.db.kysely
+      .updateTable('orders')
+      .set({ user_id: ada })
+      .where('id', '=', order.id)
+      .execute()
+    await shop.report({ kind: 'order.preparing', order_id: order.id, bins: [1] })
+    await expect(erase(shop, ada)).rejects.toMatchObject({ code: 'order_in_progress' })
+    expect(await shop.bank.customers()).toHaveLength(2)
+    await shop.report({ kind: 'order.failed', order_id: order.id, reason: 'jam', bins: [], lines: [] })
+    await erase(shop, ada)
+    expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
+    expect([await list(shop, ada), (await list(shop, eve)).length]).toEqual([[], 1])
+    await shop.commerce.sweep()
+    expect((await shop.order(order.id)).payment_status).toBe('refunded')
+    expect(await removals(shop)).toEqual([])
+    await expect(save(shop, ada)).rejects.toMatchObject({ code: 'user_not_found' })
+  })
+
+  test.for([
+    ['did it', true],
+    ['did not', false],
+  ] as const)(
+    'is deleted here while the processor does not answer, and there when it does; it %s',
+    async ([, does]) => {
+      let isDown = true
+      const shop = await open({
+        wrapProcessor: (real) => ({
+          ...real,
+          async removeCustomer(ref) {
+            if (!isDown || does) await real.removeCustomer(ref)
+            if (isDown) throw new ProcessorUnavailable('down')
+          },
+        }),
+      })
+      const userId = await shop.customer()
+      await save(shop, userId)
+      await erase(shop, userId)
+      expect([await isErased(shop, userId), (await removals(shop)).length]).toEqual([true, 1])
+      shop.clock.advance(31_000)
+      await shop.commerce.sweep()
+      isDown = false
+      shop.clock.advance(3_600_000)
+      await shop.commerce.sweep()
+      expect([await shop.bank.customers(), await removals(shop)]).toEqual([[], []])
+    },
+  )
+
+  test('without the processor ever having said who they are is forgotten all the same', async () => {
+    let isDown = true
+    const shop = await open({
+      wrapProcessor: (real) => ({
+        ...real,
+        async createCustomer(request) {
+          const ref = await real.createCustomer(request)
+          if (isDown) throw new ProcessorUnavailable('down')
+          return ref
+        },
+      }),
+    })
+    const userId = await shop.customer()
+    await expect(save(shop, userId)).rejects.toMatchObject({ code: 'processor_unavailable' })
+    expect(await shop.bank.customers()).toHaveLength(1)
+    isDown = false
+    await erase(shop, userId)
+    expect([await shop.bank.customers(), await removals(shop)]).toEqual([[], []])
+  })
+
+  test('is forgotten wherever the program dies meanwhile, or is not deleted at all', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      async (shop) => {
+        const userId = await shop.customer()
+        await save(shop, userId)
+        return userId
+      },
+      (shop, userId) => erase(shop, userId),
+      async (shop, userId) => {
+        const erased = await isErased(shop, userId)
+        expect((await shop.bank.customers()).length).toBe(erased ? 0 : 1)
+        expect((await list(shop, userId)).length).toBe(erased ? 0 : 1)
+        expect(await removals(shop)).toEqual([])
+      },
+    )
+    for (const point of ['user.after-erase', 'removal.before-processor', 'removal.after-processor'])
+      expect(points).toContain(point)
+  })
+})
+
+onEachProcessor('a crash', (open) => {
+  test('anywhere in saving a method saves it once, or not at all; it can be saved again', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      (shop) => shop.customer(),
+      (shop, userId) => save(shop, userId),
+      async (shop, userId) => {
+        const methods = await list(shop, userId)
+        const [customer] = await shop.bank.customers()
+        expect(customer?.methods ?? []).toEqual(methods.map(({ payment_method_id }) => payment_method_id))
+        const again = await save(shop, userId, methods[0]?.payment_method_id)
+        expect(await list(shop, userId)).toEqual([again])
+        expect(await shop.bank.customers()).toHaveLength(1)
+      },
+    )
+    for (const point of ['customer.before-processor', 'customer.after-processor', 'method.before-processor'])
+      expect(points).toContain(point)
+    expect(points).toContain('method.after-processor')
+  })
+
+  test('anywhere in removing a method removes it here and there, or leaves it here and there', async () => {
+    const points = await atEachCheckpoint(
+      open,
+      async (shop) => {
+        const userId = await shop.customer()
+        await save(shop, userId)
+        return userId
+      },
+      async (shop, userId) => {
+        const [saved] = await list(shop, userId)
+        await removeMethod(shop.services, { userId, method: saved!.payment_method_id })
+      },
+      async (shop, userId) => {
+        const methods = (await list(shop, userId)).map(({ payment_method_id }) => payment_method_id)
+        expect((await shop.bank.customers())[0]!.methods).toEqual(methods)
+        expect(await removals(shop)).toEqual([])
+      },
+    )
+    expect(points).toContain('removal.after-processor')
+  })
+})

@@ -1,0 +1,177 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
+import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
+import type { Tx } from '../../../../cloud/platform/store/database.ts'
+import { onEachProcessor } from '../../support/each-processor.ts'
+import type { Shop } from '../../support/shop.ts'
+import { SECRET, tell } from '../../support/webhooks.ts'
+
+const MINUTE = 60_000
+
+/**
+ * An order whose first payment (271 cents) was given up, although its customer could still complete it; and that then
+ * went its way with another, or with none.
+ */
+async function abandoned(shop: Shop, again: boolean): Promise<{ id: number; ref: string }> {
+  const userId = await shop.customer()
+  const { id } = await shop.cart(userId, { 1: 1 })
+  const method = 'pm_card_authenticationRequired'
+  const { payment_id: ref } = await pay(shop.services, { userId, orderId: id, method })
+  if (again) await pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })
+  else {
+    shop.clock.advance(15 * MINUTE)
+    await shop.commerce.sweep()
+    shop.clock.advance(30 * MINUTE)
+    await shop.commerce.sweep()
+  }
+  return { id, ref }
+}
+
+/** The processor took the money all the same, and says so. */
+async function payLate(shop: Shop, ref: string, event = 'evt_late'): Promise<void> {
+  await shop.bank.take(ref)
+  await tell(shop, { id: event, type: 'payment_intent.succeeded', object: { id: ref } })
+}
+
+const endings: Record<string, { again: boolean; status: S; end: (shop: Shop, id: number) => Promise<void> }> =
+  {
+    EXPIRED: { again: false, status: S.EXPIRED, end: () => Promise.resolve() },
+    FAILED: {
+      again: true,
+      status: S.FAILED,
+      end: (shop, order_id) =>
+        shop.report({ kind: 'order.failed', order_id, reason: 'jam', bins: [], lines: [] }),
+    },
+    TIMED_OUT: {
+      again: true,
+      status: S.TIMED_OUT,
+      end: (shop, order_id) => shop.report({ kind: 'order.timed_out', order_id, bins: [], lines: [] }),
+    },
+    CANCELLED: {
+      again: true,
+      status: S.CANCELLED,
+      end: (shop, order_id) => shop.report({ kind: 'order.cancelled', order_id }),
+    },
+    QUEUED: { again: true, status: S.QUEUED, end: () => Promise.resolve() },
+  }
+
+onEachProcessor('late money', (open) => {
+  test.for(Object.keys(endings))(
+    'for an order that is %s is recorded and goes back, once, and moves nothing else',
+    async (name) => {
+      const { again, status, end } = endings[name]!
+      const shop = await open()
+      const { id, ref } = await abandoned(shop, again)
+      await end(shop, id)
+      await shop.commerce.sweep()
+      const before = { outbox: await shop.outbox(), order: await shop.order(id) }
+      expect(before.order.processing_status).toBe(status)
+      await payLate(shop, ref)
+      await payLate(shop, ref, 'evt_another')
+      await shop.commerce.sweep()
+      const late = (await shop.refunds(id)).filter(({ reason }) => reason === 'late_payment')
+      expect(late).toMatchObject([{ amount: 271, tax: 0, status: 'succeeded' }])
+      expect(await shop.payments(id)).toMatchObject([
+        { processor_ref: ref, status: 'completed', is_late: 1 },
+        ...(again ? [{ status: 'completed', is_late: 0 }] : []),
+      ])
+      expect(await shop.outbox()).toEqual(before.outbox)
+      expect(await shop.order(id)).toEqual({
+        ...before.order,
+        payment_status: again ? before.order.payment_status : 'refunded',
+      })
+      const intents = await shop.bank.intents()
+      expect(intents.find((intent) => intent.id === ref)).toMatchObject({ amount: 271, refunded: 271 })
+    },
+  )
+
+  test('is refunded although the order’s own refund was refused, and does not stand in for it', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    const first = { userId, orderId: id, method: 'pm_card_authenticationRequired' }
+    const { payment_id: ref } = await pay(shop.services, first)
+    await pay(shop.services, { userId, orderId: id, method: shop.bank.unrefundable })
+    await shop.report({ kind: 'order.failed', order_id: id, reason: 'jam', bins: [], lines: [] })
+    await shop.commerce.sweep()
+    await payLate(shop, ref)
+    await shop.commerce.sweep()
+    expect((await shop.refunds(id)).map(({ reason, status }) => [reason, status])).toEqual([
+      ['failed', 'failed'],
+      ['late_payment', 'succeeded'],
+    ])
+    expect((await shop.order(id)).payment_status).toBe('completed')
+  })
+
+  test('that a forged or an old webhook claims changes nothing at all', async () => {
+    const shop = await open()
+    const { id, ref } = await abandoned(shop, false)
+    const books = async () => [
+      await shop.order(id),
+      await shop.payments(id),
+      await shop.refunds(id),
+      await shop.context.db.kysely.selectFrom('processor_events').selectAll().execute(),
+    ]
+    const before = await books()
+    const body = JSON.stringify({
+      id: 'evt_forged',
+      type: 'payment_intent.succeeded',
+      data: { object: { id: ref } },
+    })
+    const now = shop.clock.now()
+    const good = signPayload(body, SECRET, now)
+    const forged = [
+      undefined,
+      signPayload(body, 'guessed', now),
+      signPayload(body, SECRET, now - 301_000),
+      signPayload(body, SECRET, now + 301_000),
+      signPayload(`${body} `, SECRET, now),
+      // Another time with the digest of this one.
+      good.replace(/t=\d+/, `t=${Math.floor(now / 1000) - 1}`),
+      good.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+      good.slice(0, -2),
+    ]
+    for (const signature of forged)
+      await expect(receiveWebhook(shop.context, SECRET, body, signature)).rejects.toMatchObject({
+        code: 'invalid_signature',
+      })
+    expect(await books()).toEqual(before)
+    await receiveWebhook(shop.context, SECRET, body, good)
+    expect((await shop.order(id)).payment_status).toBe('completed')
+  })
+
+  test('event and effect are one commit: where the effect fails, the event comes again and is applied', async () => {
+    const shop = await open()
+    const { id, ref } = await abandoned(shop, false)
+    const { context } = shop
+    const q = context.db.kysely
+    let fails = true
+    const broken = {
+      ...context,
+      db: {
+        ...context.db,
+        transact: <T>(work: (tx: Tx) => Promise<T>) =>
+          context.db.transact(async (tx) => {
+            const value = await work(tx)
+            if (fails) throw new Error('the disk is full')
+            return value
+          }),
+      },
+    }
+    const body = JSON.stringify({
+      id: 'evt',
+      type: 'payment_intent.succeeded',
+      data: { object: { id: ref } },
+    })
+    const signature = signPayload(body, SECRET, shop.clock.now())
+    await expect(receiveWebhook(broken, SECRET, body, signature)).rejects.toThrow('the disk is full')
+    expect(await q.selectFrom('processor_events').selectAll().execute()).toEqual([])
+    fails = false
+    await receiveWebhook(broken, SECRET, body, signature)
+    await receiveWebhook(broken, SECRET, body, signature)
+    expect(await shop.refunds(id)).toHaveLength(1)
+    expect(await q.selectFrom('processor_events').selectAll().execute()).toHaveLength(1)
+  })
+})

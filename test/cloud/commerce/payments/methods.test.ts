@@ -1,0 +1,288 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { confirmPayment } from '../../../../cloud/commerce/payments/confirm-payment.ts'
+import { listMethods } from '../../../../cloud/commerce/methods/method-rows.ts'
+import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
+import { removeMethod } from '../../../../cloud/commerce/methods/remove-method.ts'
+import { saveMethod } from '../../../../cloud/commerce/methods/save-method.ts'
+import { createSetupIntent } from '../../../../cloud/commerce/methods/setup-intent.ts'
+import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { onEachProcessor } from '../../support/each-processor.ts'
+import type { Shop } from '../../support/shop.ts'
+import { deliver } from '../../support/webhooks.ts'
+
+const save = (shop: Shop, userId: number, method: string, setDefault = false) =>
+  saveMethod(shop.services, { userId, method, setDefault })
+const list = (shop: Shop, userId: number) =>
+  listMethods(shop.context.db.kysely, userId, shop.services.processor.name)
+const remove = (shop: Shop, userId: number, method: string) => removeMethod(shop.services, { userId, method })
+const brands = async (shop: Shop, userId: number) =>
+  (await list(shop, userId)).map(({ brand, is_default }) => (is_default ? `${brand} (default)` : brand))
+
+const payWith = async (shop: Shop, userId: number, method: string, saves = false) => {
+  const { id: orderId } = await shop.cart(userId, { 1: 1 })
+  return pay(shop.services, { userId, orderId, method, saves })
+}
+
+/** A processor that does, or does not do, what it is asked, and does not answer while `trouble.is`. */
+function silent(call: 'attachMethod' | 'detachMethod' | 'createCustomer' | 'removeCustomer', does: boolean) {
+  const trouble = { is: true }
+  const wrapProcessor = (real: CardProcessor): CardProcessor => ({
+    ...real,
+    async [call](request: never) {
+      const answer = trouble.is && !does ? undefined : await real[call](request)
+      if (trouble.is) throw new ProcessorUnavailable('silent')
+      return answer
+    },
+  })
+  return { trouble, wrapProcessor }
+}
+
+onEachProcessor('payment methods', (open) => {
+  test('are saved with their looks: the first is the default, until another is chosen', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const visa = await save(shop, userId, 'pm_card_visa')
+    expect(visa).toEqual({
+      payment_method_id: expect.stringMatching(/^pm_/),
+      type: 'card',
+      brand: 'visa',
+      last4: '4242',
+      exp_month: 12,
+      exp_year: 2034,
+      is_default: true,
+      created_at: new Date(shop.clock.now()).toISOString(),
+    })
+    await save(shop, userId, 'pm_card_mastercard')
+    expect(await brands(shop, userId)).toEqual(['visa (default)', 'mastercard'])
+    await save(shop, userId, 'pm_card_amex', true)
+    expect(await brands(shop, userId)).toEqual(['amex (default)', 'mastercard', 'visa'])
+    expect(await save(shop, userId, visa.payment_method_id)).toEqual({ ...visa, is_default: false })
+    expect(await save(shop, userId, visa.payment_method_id, true)).toEqual(visa)
+    expect(await brands(shop, userId)).toEqual(['visa (default)', 'amex', 'mastercard'])
+    const [customer, ...others] = await shop.bank.customers()
+    expect([customer!.methods.length, others]).toEqual([3, []])
+  })
+
+  test('that are saved twice at once are saved once', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const answers = await Promise.all([1, 2, 3].map(() => save(shop, userId, 'pm_card_visa')))
+    const ids = new Set(answers.map(({ payment_method_id }) => payment_method_id))
+    expect((await list(shop, userId)).map(({ payment_method_id }) => payment_method_id)).toEqual([...ids])
+    expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
+  })
+
+  test('of one user are nobody else’s: neither listed, nor removed, nor does the default change', async () => {
+    const shop = await open()
+    const [ada, eve] = [await shop.customer(), await shop.customer()]
+    const { payment_method_id: id } = await save(shop, ada, 'pm_card_visa')
+    await save(shop, eve, 'pm_card_amex')
+    await expect(remove(shop, eve, id)).rejects.toMatchObject({ code: 'payment_method_not_found' })
+    await expect(remove(shop, eve, 'pm_none')).rejects.toMatchObject({ code: 'payment_method_not_found' })
+    expect(await brands(shop, ada)).toEqual(['visa (default)'])
+    expect(await brands(shop, eve)).toEqual(['amex (default)'])
+    if (shop.bank.name === 'sandbox') return
+    await expect(save(shop, eve, id)).rejects.toMatchObject({ code: 'payment_method_not_found' })
+    await expect(payWith(shop, eve, id)).rejects.toMatchObject({ code: 'payment_method_not_found' })
+    expect((await shop.bank.intents()).length).toBe(0)
+    // The cart is as it was, and another card pays it.
+    expect(await payWith(shop, eve, 'pm_card_visa')).toMatchObject({ status: 'succeeded' })
+  })
+
+  test('that are removed go here and at the processor; the newest of the others is the default then', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { payment_method_id: visa } = await save(shop, userId, 'pm_card_visa')
+    for (const method of ['pm_card_mastercard', 'pm_card_amex']) await save(shop, userId, method)
+    await remove(shop, userId, visa)
+    expect(await brands(shop, userId)).toEqual(['amex (default)', 'mastercard'])
+    expect((await shop.bank.customers())[0]!.methods).toHaveLength(2)
+    await expect(remove(shop, userId, visa)).rejects.toMatchObject({ code: 'payment_method_not_found' })
+    for (const { payment_method_id } of await list(shop, userId))
+      await remove(shop, userId, payment_method_id)
+    expect([await list(shop, userId), (await shop.bank.customers())[0]!.methods]).toEqual([[], []])
+  })
+
+  test.for([
+    ['pm_card_chargeDeclined', 'card_declined'],
+    ['pm_none', 'payment_method_not_found'],
+    ['pm_usBankAccount', 'payment_method_not_found'],
+    ['visa', 'payment_method_not_found'],
+  ] as const)('of which the processor wants nothing are not saved: %s is %s', async ([method, code]) => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await expect(save(shop, userId, method)).rejects.toMatchObject({ code })
+    shop.clock.advance(60_000)
+    await shop.commerce.sweep()
+    expect(await list(shop, userId)).toEqual([])
+    expect(await shop.context.db.kysely.selectFrom('payment_methods').selectAll().execute()).toEqual([])
+  })
+
+  test('are 50 at most', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { payment_method_id } = await save(shop, userId, 'pm_card_visa')
+    const q = shop.context.db.kysely
+    const { id: _, ...row } = await q.selectFrom('payment_methods').selectAll().executeTakeFirstOrThrow()
+    for (let n = 0; n < 49; n += 1)
+      await q
+        .insertInto('payment_methods')
+        .values({ ...row, ref: `pm_${n}`, is_default: 0 })
+        .execute()
+    await expect(save(shop, userId, 'pm_card_amex')).rejects.toMatchObject({ code: 'validation_error' })
+    expect(await save(shop, userId, payment_method_id)).toBeDefined()
+    expect(await list(shop, userId)).toHaveLength(50)
+  })
+
+  test('are entered in the processor’s form with a secret; one user is one customer there, also at once', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const forms = await Promise.all(
+      ['k1', 'k'.repeat(255), undefined].map((key) => createSetupIntent(shop.services, userId, key)),
+    )
+    expect(new Set(forms.map(({ setup_intent_id }) => setup_intent_id)).size).toBe(3)
+    expect(forms[0]).toEqual({
+      setup_intent_id: expect.stringMatching(/^seti_/),
+      client_secret: expect.stringContaining('_secret_'),
+      status: 'requires_payment_method',
+    })
+    expect(await createSetupIntent(shop.services, userId, 'k1')).toEqual(forms[0])
+    await save(shop, userId, 'pm_card_visa')
+    expect(await shop.bank.customers()).toHaveLength(1)
+  })
+
+  test('that are saved pay orders, again and again, and fill the wallet', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { payment_method_id: method } = await save(shop, userId, 'pm_card_visa')
+    for (let times = 0; times < 2; times += 1) {
+      const result = await payWith(shop, userId, method)
+      expect(result).toMatchObject({ status: 'succeeded', processing_status: S.QUEUED })
+      await shop.report({
+        kind: 'order.failed',
+        order_id: result.order_id,
+        reason: 'jam',
+        bins: [],
+        lines: [],
+      })
+    }
+    await deposit(shop.services, { userId, amountCents: 500, method })
+    await deliver(shop)
+    expect((await shop.bank.intents()).map(({ status }) => status)).toEqual(Array(3).fill('succeeded'))
+    expect(await list(shop, userId)).toHaveLength(1)
+  })
+
+  test('that are saved may be declined later', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { payment_method_id: method } = await save(shop, userId, 'pm_card_chargeCustomerFail')
+    await expect(payWith(shop, userId, method)).rejects.toMatchObject({ code: 'card_declined' })
+    expect(await list(shop, userId)).toHaveLength(1)
+  })
+
+  test('with which somebody pays are saved when they wish it, once they have paid, and pay again', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await expect(payWith(shop, userId, 'pm_card_chargeDeclined', true)).rejects.toMatchObject({
+      code: 'card_declined',
+    })
+    expect(await list(shop, userId)).toEqual([])
+    const { order_id } = await payWith(shop, userId, 'pm_card_visa', true)
+    const [saved, ...others] = await list(shop, userId)
+    expect([saved, others]).toEqual([expect.objectContaining({ brand: 'visa', is_default: true }), []])
+    await shop.report({ kind: 'order.failed', order_id, reason: 'jam', bins: [], lines: [] })
+    const again = await payWith(shop, userId, saved!.payment_method_id, true)
+    expect(again).toMatchObject({ status: 'succeeded' })
+    expect(await list(shop, userId)).toHaveLength(1)
+    expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
+  })
+
+  test('with which somebody pays after having proved to be the holder are saved then', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const asked = await payWith(shop, userId, 'pm_card_authenticationRequired', true)
+    expect([asked.status, await list(shop, userId)]).toEqual(['requires_action', []])
+    await shop.bank.approve(asked.payment_id)
+    const { order_id: orderId, payment_id: paymentId } = asked
+    await confirmPayment(shop.services, { userId, orderId, paymentId })
+    expect(await brands(shop, userId)).toEqual(['visa (default)'])
+  })
+
+  test('with which an order of nothing is paid are saved all the same', async () => {
+    const shop = await open({ products: [{ price: 1, markdown: 99, quantity: 5 }] })
+    const userId = await shop.customer()
+    expect(await payWith(shop, userId, 'pm_card_visa', true)).toMatchObject({
+      amount: 0,
+      status: 'succeeded',
+    })
+    expect(await brands(shop, userId)).toEqual(['visa (default)'])
+    expect(await shop.bank.intents()).toEqual([])
+  })
+
+  test.for([
+    ['did it', true],
+    ['did not', false],
+  ] as const)(
+    'of which the processor does not say that it saved them, and it %s, are saved by the recovery, once',
+    async ([, does]) => {
+      const { trouble, wrapProcessor } = silent('attachMethod', does)
+      const shop = await open({ wrapProcessor })
+      const userId = await shop.customer()
+      await expect(save(shop, userId, 'pm_card_visa', true)).rejects.toMatchObject({
+        code: 'processor_unavailable',
+      })
+      expect(await list(shop, userId)).toEqual([])
+      shop.clock.advance(31_000)
+      await shop.commerce.sweep()
+      trouble.is = false
+      shop.clock.advance(3_600_000)
+      await shop.commerce.sweep()
+      expect(await brands(shop, userId)).toEqual(['visa (default)'])
+      expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
+    },
+  )
+
+  test('with which somebody has paid are saved later where the processor is silent: the payment stands', async () => {
+    const { trouble, wrapProcessor } = silent('attachMethod', false)
+    const shop = await open({ wrapProcessor })
+    const userId = await shop.customer()
+    expect(await payWith(shop, userId, 'pm_card_visa', true)).toMatchObject({ status: 'succeeded' })
+    expect(await list(shop, userId)).toEqual([])
+    trouble.is = false
+    shop.clock.advance(60_000)
+    await shop.commerce.sweep()
+    expect(await brands(shop, userId)).toEqual(['visa (default)'])
+  })
+
+  test.for([
+    ['did it', true],
+    ['did not', false],
+  ] as const)(
+    'that are removed are gone at once, and at the processor when it answers; it %s',
+    async ([, does]) => {
+      const { trouble, wrapProcessor } = silent('detachMethod', does)
+      const shop = await open({ wrapProcessor })
+      const userId = await shop.customer()
+      const { payment_method_id } = await save(shop, userId, 'pm_card_visa')
+      await remove(shop, userId, payment_method_id)
+      expect(await list(shop, userId)).toEqual([])
+      trouble.is = false
+      shop.clock.advance(3_600_000)
+      await shop.commerce.sweep()
+      expect((await shop.bank.customers()).map(({ methods }) => methods)).toEqual([[]])
+      expect(await shop.context.db.kysely.selectFrom('processor_removals').selectAll().execute()).toEqual([])
+    },
+  )
+
+  test('need a customer whom the processor did not confirm: the same one is found with the next attempt', async () => {
+    const { trouble, wrapProcessor } = silent('createCustomer', true)
+    const shop = await open({ wrapProcessor })
+    const userId = await shop.customer()
+    await expect(save(shop, userId, 'pm_card_visa')).rejects.toMatchObject({ code: 'processor_unavailable' })
+    trouble.is = false
+    await save(shop, userId, 'pm_card_visa')
+    expect(await shop.bank.customers()).toHaveLength(1)
+  })
+})

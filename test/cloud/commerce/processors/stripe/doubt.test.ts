@@ -1,0 +1,232 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../../protocol/model/order-status.ts'
+import { pay } from '../../../../../cloud/commerce/payments/pay.ts'
+import { refundOrder } from '../../../../../cloud/commerce/refunds/refund-order.ts'
+import { saveMethod } from '../../../../../cloud/commerce/methods/save-method.ts'
+import { deposit } from '../../../../../cloud/commerce/wallet/deposit.ts'
+import { onStripeShop } from '../../../support/each-processor.ts'
+import type { Shop } from '../../../support/shop.ts'
+import type { Fault, SeenCall } from '../../../support/stripe/server.ts'
+import { balanceOf } from '../../../support/wallets.ts'
+import { deliver } from '../../../support/webhooks.ts'
+
+const HOUR = 3_600_000
+const creation = ({ method, path }: SeenCall): boolean => method === 'POST' && path === '/v1/payment_intents'
+const refunding = ({ method, path }: SeenCall): boolean => method === 'POST' && path === '/v1/refunds'
+
+async function begin(shop: Shop, method = 'pm_card_visa') {
+  const userId = await shop.customer()
+  const { id: orderId } = await shop.cart(userId, { 1: 2 })
+  return { orderId, userId, result: pay(shop.services, { userId, orderId, method }) }
+}
+
+async function later(shop: Shop, ms: number): Promise<void> {
+  shop.clock.advance(ms)
+  await shop.hear()
+  await shop.commerce.sweep()
+}
+
+/** Stripe has done what was asked, or has not. */
+const faults: readonly (readonly [Fault, boolean])[] = [
+  ['timeout-before', false],
+  ['timeout-after', true],
+  ['reset-before', false],
+  ['reset-after', true],
+  ['limited', false],
+  ['conflict', false],
+]
+
+onStripeShop('money in doubt', (open, stripe) => {
+  test.for(faults)(
+    '%s of a payment is 503; it is asked for again under its key, and paid once',
+    async ([fault, isDone]) => {
+      const shop = await open()
+      stripe().fail(fault, creation)
+      const { orderId, result } = await begin(shop)
+      await expect(result).rejects.toMatchObject({ code: 'processor_unavailable' })
+      expect(await shop.order(orderId)).toMatchObject({
+        processing_status: S.PENDING_PAYMENT,
+        payment_status: 'pending',
+      })
+      expect(await shop.bank.intents()).toHaveLength(isDone ? 1 : 0)
+      stripe().heal()
+      await later(shop, 31_000)
+      expect(await shop.order(orderId)).toMatchObject({
+        processing_status: S.QUEUED,
+        payment_status: 'completed',
+      })
+      expect(await shop.bank.intents()).toMatchObject([{ status: 'succeeded', amount: 541 }])
+      const keys = new Set(
+        stripe()
+          .calls.filter(creation)
+          .map(({ key }) => key),
+      )
+      expect([...keys]).toEqual([expect.stringMatching(/^[0-9a-f]{16}:pay:1$/)])
+    },
+  )
+
+  test('a declined payment whose answer was lost is declined when it is asked for again', async () => {
+    const shop = await open()
+    stripe().fail('timeout-after', creation)
+    const { orderId, result } = await begin(shop, 'pm_card_chargeDeclined')
+    await expect(result).rejects.toMatchObject({ code: 'processor_unavailable' })
+    stripe().heal()
+    await later(shop, 31_000)
+    expect(await shop.order(orderId)).toMatchObject({ processing_status: S.NEW, payment_status: 'failed' })
+    expect(await shop.payments(orderId)).toMatchObject([{ decline_code: 'generic_decline' }])
+    expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+  })
+
+  test('an error of Stripe’s own, which it repeats under the key, is looked behind: the payment is found by what it is for', async () => {
+    const shop = await open()
+    stripe().fail('error-after', creation, 1)
+    const { orderId, result } = await begin(shop)
+    await expect(result).rejects.toMatchObject({ code: 'processor_unavailable' })
+    // Its search does not know it yet.
+    await later(shop, 60_000)
+    expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)
+    await later(shop, HOUR)
+    expect((await shop.order(orderId)).processing_status).toBe(S.QUEUED)
+    expect(await shop.bank.intents()).toHaveLength(1)
+    expect(stripe().calls.some(({ path }) => path === '/v1/payment_intents/search')).toBe(true)
+  })
+
+  test('an error of Stripe’s own after which there is no payment gives the cart back, in the end', async () => {
+    const shop = await open()
+    stripe().fail('error-before', creation, 1)
+    const { orderId, userId, result } = await begin(shop)
+    await expect(result).rejects.toMatchObject({ code: 'processor_unavailable' })
+    await later(shop, HOUR)
+    expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)
+    await later(shop, HOUR + 60_000)
+    expect(await shop.order(orderId)).toMatchObject({ processing_status: S.NEW, payment_status: 'canceled' })
+    expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+    expect(await shop.bank.intents()).toEqual([])
+    expect(await pay(shop.services, { userId, orderId, method: 'pm_card_visa' })).toMatchObject({
+      status: 'succeeded',
+    })
+  })
+
+  test.for([
+    ['has taken', 'timeout-after', S.QUEUED, 1],
+    ['has not taken', 'timeout-before', S.NEW, 0],
+  ] as const)(
+    'a day later, when Stripe has forgotten the key, what it %s is looked up, never made anew',
+    async ([, fault, status, count]) => {
+      const shop = await open()
+      stripe().fail(fault, creation)
+      const { orderId, result } = await begin(shop)
+      await expect(result).rejects.toMatchObject({ code: 'processor_unavailable' })
+      // The service is down for longer than Stripe remembers.
+      stripe().heal()
+      const before = stripe().calls.filter(creation).length
+      await later(shop, 25 * HOUR)
+      expect((await shop.order(orderId)).processing_status).toBe(status)
+      expect(await shop.bank.intents()).toHaveLength(count)
+      expect(stripe().calls.filter(creation)).toHaveLength(before)
+    },
+  )
+
+  test('what Stripe was asked for shortly before it forgets is given the time to be found', async () => {
+    const shop = await open()
+    stripe().fail('timeout-before', creation)
+    const { orderId, result } = await begin(shop)
+    await expect(result).rejects.toMatchObject({ code: 'processor_unavailable' })
+    stripe().heal()
+    stripe().fail('timeout-after', creation)
+    await later(shop, 19.9 * HOUR)
+    expect(await shop.bank.intents()).toHaveLength(1)
+    stripe().heal()
+    // Its search lags behind by an hour.
+    await later(shop, 0.5 * HOUR)
+    expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)
+    await later(shop, 1.2 * HOUR)
+    expect((await shop.order(orderId)).processing_status).toBe(S.QUEUED)
+    expect(await shop.bank.intents()).toHaveLength(1)
+  })
+
+  test('a payment that has waited for its bank is asked after, not for: what Stripe repeats under a key is how it was', async () => {
+    const shop = await open()
+    const { orderId, result } = await begin(shop, 'pm_usBankAccount')
+    expect(await result).toMatchObject({ status: 'processing' })
+    await shop.bank.take()
+    await later(shop, 31_000)
+    expect((await shop.order(orderId)).processing_status).toBe(S.QUEUED)
+    expect(stripe().calls.filter(creation)).toHaveLength(1)
+    const lost = await open()
+    stripe().fail('timeout-after', creation)
+    const second = await begin(lost, 'pm_usBankAccount')
+    await expect(second.result).rejects.toMatchObject({ code: 'processor_unavailable' })
+    stripe().heal()
+    await lost.bank.take()
+    await later(lost, 31_000)
+    expect((await lost.order(second.orderId)).processing_status).toBe(S.QUEUED)
+  })
+
+  test.for(faults)('%s of a refund: the money arrives once', async ([fault, isDone]) => {
+    const shop = await open()
+    const { id: orderId } = await shop.paidOrder({ 1: 2 })
+    await shop.report({ kind: 'order.preparing', order_id: orderId, bins: [1] })
+    stripe().fail(fault, refunding)
+    const mayTouch = () => Promise.resolve(true)
+    await expect(
+      refundOrder(shop.services, { orderId, mayTouch, amount: 100, actor: 'a' }),
+    ).rejects.toMatchObject({ code: 'processor_unavailable' })
+    expect((await shop.bank.intents())[0]!.refunded).toBe(isDone ? 100 : 0)
+    stripe().heal()
+    await later(shop, HOUR)
+    expect(await shop.refunds(orderId)).toMatchObject([{ status: 'succeeded', amount: 100 }])
+    expect(await shop.bank.intents()).toMatchObject([{ refunded: 100 }])
+    expect(await shop.bank.refunds()).toHaveLength(1)
+  })
+
+  test.for([
+    ['error-after', 1],
+    ['error-before', 1],
+    ['timeout-after', 25],
+    ['timeout-before', 25],
+  ] as const)(
+    '%s of a refund, and %s hours: it is found among the refunds of its payment, or made',
+    async ([fault, hours]) => {
+      const shop = await open()
+      const { id: orderId } = await shop.paidOrder({ 1: 2 })
+      await shop.report({ kind: 'order.preparing', order_id: orderId, bins: [1] })
+      stripe().fail(fault, refunding, 1)
+      const mayTouch = () => Promise.resolve(true)
+      const request = { orderId, mayTouch, amount: 100, actor: 'a' }
+      await expect(refundOrder(shop.services, request)).rejects.toMatchObject({
+        code: 'processor_unavailable',
+      })
+      await later(shop, hours * HOUR)
+      // A key that is spent on an error is left to Stripe's forgetting.
+      if (fault === 'error-before') await later(shop, 24 * HOUR)
+      expect(await shop.refunds(orderId)).toMatchObject([{ status: 'succeeded', amount: 100 }])
+      expect(await shop.bank.refunds()).toHaveLength(1)
+      expect(await shop.bank.intents()).toMatchObject([{ refunded: 100 }])
+    },
+  )
+
+  test('a day later a customer whom Stripe has made is looked up, never made anew', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    stripe().fail('timeout-after', ({ path }) => path === '/v1/customers')
+    const save = () => saveMethod(shop.services, { userId, method: 'pm_card_visa', setDefault: false })
+    await expect(save()).rejects.toMatchObject({ code: 'processor_unavailable' })
+    stripe().heal()
+    shop.clock.advance(25 * HOUR)
+    await save()
+    expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
+  })
+
+  test.for(faults)('%s of a deposit: it is credited once', async ([fault]) => {
+    const shop = await open()
+    const userId = await shop.customer()
+    stripe().fail(fault, creation)
+    const request = { userId, amountCents: 2500, method: 'pm_card_visa' }
+    await expect(deposit(shop.services, request)).rejects.toMatchObject({ code: 'processor_unavailable' })
+    stripe().heal()
+    await later(shop, 31_000)
+    await deliver(shop, 3)
+    expect([await balanceOf(shop, userId), (await shop.bank.intents()).length]).toEqual([2500, 1])
+  })
+})

@@ -1,0 +1,259 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../../protocol/model/order-status.ts'
+import { pay } from '../../../../../cloud/commerce/payments/pay.ts'
+import { saveMethod } from '../../../../../cloud/commerce/methods/save-method.ts'
+import { signPayload } from '../../../../../cloud/commerce/processors/signature.ts'
+import { createStripe } from '../../../../../cloud/commerce/processors/stripe/stripe.ts'
+import { receiveWebhook } from '../../../../../cloud/commerce/payments/webhook.ts'
+import { silentLog } from '../../../../../protocol/model/log.ts'
+import { SECRET } from '../../../support/bank.ts'
+import { onStripeShop } from '../../../support/each-processor.ts'
+import type { Shop } from '../../../support/shop.ts'
+import { deliver } from '../../../support/webhooks.ts'
+
+async function send(shop: Shop, event: object): Promise<void> {
+  const body = JSON.stringify(event)
+  const { context, clock, services } = shop
+  const signature = signPayload(body, SECRET, clock.now())
+  await receiveWebhook(context, SECRET, body, signature, services.processor.readEvent)
+}
+
+onStripeShop('what Stripe is told', (open, stripe) => {
+  test('is the amount, the method and our numbers, and nothing of who the customer is', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await shop.context.db.kysely
+      .updateTable('users')
+      .set({ email: 'lovelace@example.org', last_name: 'Lovelace', phone_number: '+14155550100' })
+      .execute()
+    const { id: orderId } = await shop.cart(userId, { 1: 2 })
+    await pay(shop.services, { userId, orderId, method: 'pm_card_visa', saves: true })
+    const { name } = await shop.context.db.kysely
+      .selectFrom('installation')
+      .selectAll()
+      .executeTakeFirstOrThrow()
+    const posted = stripe().calls.filter(({ method }) => method === 'POST')
+    expect(posted.map(({ path, key, params }) => ({ path, key, params }))).toEqual([
+      {
+        path: '/v1/customers',
+        key: `${name}:customer:1`,
+        params: { metadata: { larder: name, customer: 'customer:1', user_id: '1' } },
+      },
+      {
+        path: '/v1/payment_intents',
+        key: `${name}:pay:1`,
+        params: {
+          amount: '541',
+          currency: 'usd',
+          automatic_payment_methods: { enabled: 'true', allow_redirects: 'never' },
+          metadata: { larder: name, payment_id: '1', order_id: '1' },
+          customer: expect.stringMatching(/^cus_/),
+          setup_future_usage: 'on_session',
+          payment_method: 'pm_card_visa',
+          confirm: 'true',
+        },
+      },
+      {
+        path: expect.stringMatching(/^\/v1\/payment_methods\/pm_\w+\/attach$/),
+        key: `${name}:method:1`,
+        params: { customer: expect.stringMatching(/^cus_/) },
+      },
+    ])
+    expect(JSON.stringify(stripe().calls)).not.toMatch(/lovelace|4155550100/i)
+  })
+
+  test('a card in a wallet is saved as what it is', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    for (const [wallet, type] of [
+      ['apple_pay', 'platform_a'],
+      ['google_pay', 'platform_b'],
+      ['link', 'card'],
+    ] as const) {
+      const card = { outcome: 'succeeds', brand: 'visa', last4: '4242' } as const
+      const { id } = stripe().books.newMethod(card, wallet)
+      const saved = await saveMethod(shop.services, { userId, method: id, setDefault: false })
+      expect(saved).toMatchObject({ payment_method_id: id, type })
+    }
+  })
+
+  test('a payment that Stripe does not take as such has failed, and leaves a cart', async () => {
+    const shop = await open({ products: [{ price: 40, quantity: 5 }] })
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    await expect(pay(shop.services, { userId, orderId, method: 'pm_card_visa' })).rejects.toMatchObject({
+      code: 'payment_failed',
+    })
+    expect((await shop.order(orderId)).processing_status).toBe(S.NEW)
+  })
+
+  test('with a key that Stripe does not accept nothing is lost: the payment waits for the right one', async () => {
+    let key = 'sk_wrong'
+    const shop = await open({
+      wrapProcessor: (real) => ({
+        ...real,
+        createIntent: (request) =>
+          key === 'sk_wrong'
+            ? createStripe({
+                apiKey: key,
+                url: stripe().url,
+                installation: 'i',
+                clock: shop.clock,
+                log: silentLog,
+                timeoutMs: 500,
+                retries: 0,
+              }).createIntent(request)
+            : real.createIntent(request),
+      }),
+    })
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    await expect(pay(shop.services, { userId, orderId, method: 'pm_card_visa' })).rejects.toMatchObject({
+      code: 'processor_unavailable',
+    })
+    key = 'right'
+    shop.clock.advance(31_000)
+    await shop.commerce.sweep()
+    expect((await shop.order(orderId)).processing_status).toBe(S.QUEUED)
+  })
+
+  test('two installations that share an account do not meet: payment 1 of one is not payment 1 of the other', async () => {
+    const shop = await open()
+    const { clock } = shop
+    const request = {
+      idempotencyKey: 'pay:1',
+      begunAt: clock.now(),
+      amount: 541,
+      currency: 'USD',
+      method: 'pm_card_visa',
+      type: 'card',
+      customer: null,
+      saves: false,
+      metadata: { payment_id: 1, order_id: 1 },
+    } as const
+    const refs = []
+    for (const installation of ['one', 'two']) {
+      const processor = createStripe({
+        apiKey: 'sk_test_larder',
+        url: stripe().url,
+        installation,
+        clock,
+        log: silentLog,
+        timeoutMs: 500,
+      })
+      refs.push((await processor.createIntent(request)).ref)
+    }
+    expect(new Set(refs).size).toBe(2)
+    clock.advance(25 * 3_600_000)
+    expect(
+      (
+        await createStripe({
+          apiKey: 'sk_test_larder',
+          url: stripe().url,
+          installation: 'two',
+          clock,
+          log: silentLog,
+          timeoutMs: 500,
+        }).createIntent(request)
+      ).ref,
+    ).toBe(refs[1])
+  })
+
+  test('the SDK tries once more by itself, under the same key', async () => {
+    const shop = await open()
+    stripe().fail('reset-after', ({ path }) => path === '/v1/payment_intents', 1)
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    // A closed connection is tried again even where no retries are set.
+    expect(await pay(shop.services, { userId, orderId, method: 'pm_card_visa' })).toMatchObject({
+      status: 'succeeded',
+    })
+    expect(await shop.bank.intents()).toHaveLength(1)
+  })
+})
+
+onStripeShop('Stripe’s events', (open, stripe) => {
+  const unpaid = async (shop: Shop) => {
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    const asked = await pay(shop.services, { userId, orderId, method: 'pm_card_authenticationRequired' })
+    return { orderId, ref: asked.payment_id }
+  }
+
+  test('of success queue the order; that of a failed attempt gives the cart back with the issuer’s word', async () => {
+    const shop = await open()
+    const first = await unpaid(shop)
+    await shop.bank.approve(first.ref)
+    await deliver(shop, 3)
+    expect((await shop.order(first.orderId)).processing_status).toBe(S.QUEUED)
+    const second = await unpaid(shop)
+    stripe().books.fail(stripe().books.intent(second.ref))
+    await deliver(shop, 3)
+    expect(await shop.order(second.orderId)).toMatchObject({
+      processing_status: S.NEW,
+      payment_status: 'failed',
+    })
+    expect(await shop.payments(second.orderId)).toMatchObject([{ decline_code: 'generic_decline' }])
+    // Its customer goes on in the form, which is open still: the money is late, and goes back.
+    await shop.bank.approve(second.ref)
+    await deliver(shop)
+    await shop.commerce.sweep()
+    expect(await shop.refunds(second.orderId)).toMatchObject([
+      { reason: 'late_payment', amount: 271, status: 'succeeded' },
+    ])
+  })
+
+  test('of another installation, and of money that is not ours, change nothing', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    stripe().fail('timeout-before', ({ path }) => path === '/v1/payment_intents')
+    await pay(shop.services, { userId, orderId, method: 'pm_card_visa' }).catch(() => {})
+    const foreign = (metadata: Record<string, string>, id: string) => ({
+      id,
+      object: 'event',
+      type: 'payment_intent.succeeded',
+      data: { object: { id: `pi_${id}`, object: 'payment_intent', status: 'succeeded', metadata } },
+    })
+    await send(shop, foreign({ payment_id: '1', order_id: '1', larder: 'another' }, 'evt_1'))
+    await send(shop, foreign({ payment_id: '1' }, 'evt_2'))
+    await send(shop, foreign({}, 'evt_3'))
+    expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)
+    expect(await shop.payments(orderId)).toMatchObject([{ status: 'pending', processor_ref: null }])
+  })
+
+  test.for(['payout.paid', 'customer.deleted', 'charge.succeeded', 'setup_intent.succeeded', 'v2.something'])(
+    'of other kinds (%s) are taken, and change nothing',
+    async (type) => {
+      const shop = await open()
+      const { orderId } = await unpaid(shop)
+      const before = [await shop.order(orderId), await shop.payments(orderId)]
+      await send(shop, { id: 'evt', object: 'event', type, data: { object: { object: 'x', status: 7 } } })
+      await send(shop, {
+        id: 'evu',
+        object: 'event',
+        type,
+        data: { object: { id: 'po_1', object: 'payout' } },
+      })
+      expect([await shop.order(orderId), await shop.payments(orderId)]).toEqual(before)
+    },
+  )
+
+  test('tell that a refund which had succeeded came back: what the service owes goes out again', async () => {
+    const shop = await open()
+    const { id: orderId } = await shop.paidOrder({ 1: 2 }, 'pm_card_refundFail')
+    await shop.report({ kind: 'order.failed', order_id: orderId, reason: 'jam', bins: [], lines: [] })
+    await shop.commerce.sweep()
+    expect((await shop.order(orderId)).payment_status).toBe('refunded')
+    await deliver(shop, 2)
+    expect(await shop.refunds(orderId)).toMatchObject([
+      { status: 'failed', failure_reason: 'lost_or_stolen_card' },
+    ])
+    expect((await shop.order(orderId)).payment_status).toBe('completed')
+    shop.clock.advance(3_600_000)
+    await shop.commerce.sweep()
+    await shop.commerce.sweep()
+    expect((await shop.refunds(orderId)).map(({ status }) => status)).toEqual(['failed', 'succeeded'])
+    expect(await shop.bank.intents()).toMatchObject([{ refunded: 541 }])
+  })
+})

@@ -1,0 +1,284 @@
+import { expect, test } from 'vitest'
+import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
+import { refundItem } from '../../../../cloud/commerce/refunds/refund-item.ts'
+import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
+import { onEachProcessor, type OpenBankShop } from '../../support/each-processor.ts'
+import type { Shop } from '../../support/shop.ts'
+import { deliver, tell } from '../../support/webhooks.ts'
+
+const HOUR = 3_600_000
+const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
+const refund = (shop: Shop, orderId: number, amount?: number, requestKey?: string) =>
+  refundOrder(shop.services, { orderId, ...who, amount, requestKey })
+
+type Refund = CardProcessor['createRefund']
+
+/** A shop whose processor refunds as `behaviour` has it, until that is undefined. */
+async function troubled(open: OpenBankShop, first: ((real: Refund) => Refund) | undefined) {
+  const trouble = { behaviour: first }
+  const shop = await open({
+    wrapProcessor: (sandbox) => ({
+      ...sandbox,
+      createRefund(request) {
+        const real: Refund = (same) => sandbox.createRefund(same)
+        return (trouble.behaviour?.(real) ?? real)(request)
+      },
+    }),
+  })
+  const begun = async (method?: string): Promise<number> => {
+    const { id } = await shop.paidOrder({ 1: 2 }, method)
+    await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+    return id
+  }
+  return { shop, trouble, begun }
+}
+
+const down: (real: Refund) => Refund = () => () => Promise.reject(new ProcessorUnavailable('no connection'))
+const late: (real: Refund) => Refund = (real) => async (request) => {
+  await real(request)
+  throw new ProcessorUnavailable('time out')
+}
+
+/** What the processor returned of its only payment. */
+async function returned({ bank }: Shop): Promise<number> {
+  const [intent] = await bank.intents()
+  return intent!.refunded
+}
+
+const ready = async (shop: Shop, id: number, dropped: number): Promise<void> => {
+  const [item] = await shop.items(id)
+  const lines = [{ line_id: item!.id, dropped, doubtful: 0, bins: [1] }]
+  await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
+}
+
+onEachProcessor('a refund, when the processor', (open) => {
+  test.for([
+    ['cannot be reached', down],
+    ['has done it and does not answer', late],
+  ] as const)('%s, is 503, counts as given, and arrives once', async ([, behaviour]) => {
+    const { shop, trouble, begun } = await troubled(open, behaviour)
+    const id = await begun()
+    await expect(refund(shop, id, 500)).rejects.toMatchObject({ code: 'processor_unavailable' })
+    expect((await shop.order(id)).payment_status).toBe('completed')
+    await expect(refund(shop, id, 100)).rejects.toMatchObject({ details: { remaining: 41 } })
+    trouble.behaviour = undefined
+    shop.clock.advance(31_000)
+    await shop.commerce.sweep()
+    expect(await shop.refunds(id)).toMatchObject([{ amount: 500, status: 'succeeded', attempts: 1 }])
+    expect([await returned(shop), (await shop.order(id)).payment_status]).toEqual([500, 'partially_refunded'])
+  })
+
+  test('does not answer, and is asked for again, is not made twice', async () => {
+    const { shop, trouble, begun } = await troubled(open, late)
+    const id = await begun()
+    const line = () => refundItem(shop.services, { orderId: id, ...who, productId: 1, quantity: 1 })
+    await expect(refund(shop, id, 100)).rejects.toMatchObject({ code: 'processor_unavailable' })
+    await expect(line()).rejects.toMatchObject({ code: 'processor_unavailable' })
+    await expect(line()).rejects.toMatchObject({ code: 'processor_unavailable' })
+    trouble.behaviour = undefined
+    expect(await line()).toMatchObject({ amount: 270 })
+    expect(await refund(shop, id, 100)).toBe('partially_refunded')
+    expect(await returned(shop)).toBe(370)
+    // Both are done now: asked for again, they are new ones.
+    expect(await line()).toMatchObject({ amount: 171, paymentStatus: 'refunded' })
+    expect(await returned(shop)).toBe(541)
+  })
+
+  test('does not answer a refund of all, it goes on when asked for again', async () => {
+    const { shop, trouble, begun } = await troubled(open, down)
+    const id = await begun()
+    await expect(refund(shop, id)).rejects.toMatchObject({ code: 'processor_unavailable' })
+    trouble.behaviour = undefined
+    expect(await refund(shop, id)).toBe('refunded')
+    await expect(refund(shop, id)).rejects.toMatchObject({ code: 'already_refunded' })
+    expect(await shop.refunds(id)).toHaveLength(1)
+  })
+
+  test.for(['key 1', undefined])(
+    'does not answer one of all of a queued order, it goes on when asked for again: %s',
+    async (key) => {
+      const { shop, trouble } = await troubled(open, down)
+      const { id } = await shop.paidOrder({ 1: 2 })
+      await expect(refund(shop, id, undefined, key)).rejects.toMatchObject({ code: 'processor_unavailable' })
+      expect(await shop.refunds(id)).toMatchObject([{ reason: 'cancelled', status: 'pending' }])
+      await expect(refund(shop, id, undefined, key)).rejects.toMatchObject({ code: 'processor_unavailable' })
+      trouble.behaviour = undefined
+      expect(await refund(shop, id, undefined, key)).toBe('refunded')
+      expect([await returned(shop), (await shop.refunds(id)).length]).toEqual([541, 1])
+      // Under its key it is answered as it was; another request comes too late.
+      await expect(refund(shop, id, undefined, 'another')).rejects.toMatchObject({ code: 'already_refunded' })
+      if (key !== undefined) expect(await refund(shop, id, undefined, key)).toBe('refunded')
+    },
+  )
+
+  test('does not answer one of all of a queued order, the same request is told what the sweep made of it', async () => {
+    const { shop, trouble } = await troubled(open, down)
+    const { id } = await shop.paidOrder({ 1: 2 })
+    await expect(refund(shop, id, undefined, 'key 1')).rejects.toMatchObject({
+      code: 'processor_unavailable',
+    })
+    trouble.behaviour = undefined
+    shop.clock.advance(31_000)
+    await shop.commerce.sweep()
+    expect(await refund(shop, id, undefined, 'key 1')).toBe('refunded')
+    expect([await returned(shop), (await shop.refunds(id)).length]).toEqual([541, 1])
+  })
+
+  test('answers a request that then dies with its process, the same request finds its refund', async () => {
+    const { shop, begun } = await troubled(open, undefined)
+    const id = await begun()
+    expect(await refund(shop, id, 200, 'key 1')).toBe('partially_refunded')
+    expect(await refund(shop, id, 200, 'key 1')).toBe('partially_refunded')
+    expect(await refund(shop, id, 200, 'key 2')).toBe('partially_refunded')
+    expect((await shop.refunds(id)).map(({ amount }) => amount)).toEqual([200, 200])
+    expect(await returned(shop)).toBe(400)
+    // A day later the key names another request.
+    shop.clock.advance(24 * HOUR)
+    expect(await refund(shop, id, 100, 'key 1')).toBe('partially_refunded')
+    expect(await returned(shop)).toBe(500)
+  })
+
+  test('is down for long, is asked ever less often', { timeout: 60_000 }, async () => {
+    const { shop, trouble, begun } = await troubled(open, down)
+    const id = await begun()
+    await ready(shop, id, 1)
+    let asked = 0
+    trouble.behaviour = (real) => (request) => {
+      asked += 1
+      return down(real)(request)
+    }
+    for (let minute = 0; minute < 24 * 60; minute += 10) {
+      shop.clock.advance(10 * 60_000)
+      await shop.commerce.sweep()
+    }
+    expect(asked).toBeGreaterThan(24)
+    expect(asked).toBeLessThan(40)
+    trouble.behaviour = undefined
+    shop.clock.advance(HOUR)
+    await shop.commerce.sweep()
+    expect(await shop.refunds(id)).toMatchObject([{ reason: 'short', status: 'succeeded' }])
+  })
+
+  test('answers twice at once, is applied once', async () => {
+    const { shop, begun } = await troubled(open, (real) => async (request) => {
+      await Promise.all([real(request), real(request)])
+      return real(request)
+    })
+    const id = await begun()
+    await refund(shop, id, 100)
+    expect(await returned(shop)).toBe(100)
+  })
+
+  test('fails in a way that nobody foresaw, stays recorded and is tried again', async () => {
+    const { shop, trouble, begun } = await troubled(open, () => () => Promise.reject(new Error('nonsense')))
+    const id = await begun()
+    await expect(refund(shop, id, 100)).rejects.toThrow('nonsense')
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'pending' }])
+    trouble.behaviour = undefined
+    shop.clock.advance(31_000)
+    await shop.commerce.sweep()
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
+  })
+
+  test('takes its time, is pending until the webhook says more, and then derived anew', async () => {
+    const { shop, begun } = await troubled(open, undefined)
+    const id = await begun('pm_card_pendingRefund')
+    expect(await refund(shop, id)).toBe('completed')
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'pending' }])
+    await expect(refund(shop, id)).rejects.toMatchObject({ code: 'already_refunded' })
+    await deliver(shop, 3)
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded', due_at: null }])
+    expect((await shop.order(id)).payment_status).toBe('refunded')
+  })
+
+  test('takes its time and its webhook is lost, is asked after', async () => {
+    const { shop, begun } = await troubled(open, undefined)
+    const id = await begun('pm_card_pendingRefund')
+    await refund(shop, id)
+    await shop.bank.arrive()
+    shop.clock.advance(31_000)
+    await shop.commerce.sweep()
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
+    expect(await returned(shop)).toBe(541)
+  })
+
+  test('speaks by webhook before it answers, is heard once', async () => {
+    const { shop, trouble, begun } = await troubled(open, undefined)
+    trouble.behaviour = (real) => async (request) => {
+      const made = await real(request)
+      const object = { id: made.ref, status: 'succeeded', metadata: request.metadata }
+      await tell(shop, { id: 'evt_1', type: 'refund.updated', object })
+      return made
+    }
+    const id = await begun()
+    expect(await refund(shop, id)).toBe('refunded')
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
+  })
+
+  test('fails it after having succeeded, the money is not given back any more, and can be', async () => {
+    const { shop, begun } = await troubled(open, undefined)
+    const id = await begun()
+    await refund(shop, id)
+    const [row] = await shop.refunds(id)
+    const object = { id: row!.processor_ref, status: 'failed', failure_reason: 'expired_or_canceled_card' }
+    for (const event of ['evt_1', 'evt_2']) await tell(shop, { id: event, type: 'refund.failed', object })
+    expect(await shop.refunds(id)).toMatchObject([
+      { status: 'failed', failure_reason: 'expired_or_canceled_card' },
+    ])
+    expect(await shop.order(id)).toMatchObject({ payment_status: 'completed' })
+    expect(await shop.items(id)).toMatchObject([{ refunded_quantity: 0 }])
+    // An event that was overtaken brings nothing back.
+    await tell(shop, { id: 'evt_0', type: 'refund.updated', object: { ...object, status: 'succeeded' } })
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
+  })
+
+  test('refuses what the service owes, the owner is told, and it is tried again ever later, then left', async () => {
+    const { shop, begun } = await troubled(open, undefined)
+    const id = await begun(shop.bank.unrefundable)
+    await ready(shop, id, 1)
+    for (let hour = 0; hour < 24 * 8; hour += 1) {
+      await shop.commerce.sweep()
+      shop.clock.advance(HOUR)
+    }
+    const rows = await shop.refunds(id)
+    expect(rows.map(({ refusals, status }) => ({ refusals, status }))).toEqual(
+      [0, 1, 2, 3, 4, 5, 6].map((refusals) => ({ refusals, status: 'failed' })),
+    )
+    expect(rows.every(({ due_at }) => due_at === null)).toBe(true)
+    const records = await shop.context.db.kysely.selectFrom('audit_log').selectAll().execute()
+    expect(records.map(({ actor, action, result, hub_id }) => ({ actor, action, result, hub_id }))).toEqual(
+      rows.map(() => ({ actor: 'service', action: 'orders.refund_item', result: 'failed', hub_id: 1 })),
+    )
+    expect(JSON.parse(records[0]!.detail)).toMatchObject({
+      failure_reason: 'lost_or_stolen_card',
+      reason: 'short',
+      next_attempt_at: rows[0]!.updated_at + HOUR,
+    })
+    expect(JSON.parse(records.at(-1)!.detail)).toMatchObject({ next_attempt_at: null })
+  })
+
+  test('refuses it and later does not, what is owed then arrives once', async () => {
+    const { shop, trouble, begun } = await troubled(
+      open,
+      () => () => Promise.resolve({ ref: 're_no', status: 'failed', failureReason: 'insufficient_funds' }),
+    )
+    const id = await begun()
+    await ready(shop, id, 0)
+    await shop.commerce.sweep()
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
+    // The owner gives half of it by hand meanwhile.
+    trouble.behaviour = undefined
+    await refundItem(shop.services, { orderId: id, ...who, productId: 1, quantity: 1 })
+    shop.clock.advance(HOUR)
+    await shop.commerce.sweep()
+    await shop.commerce.sweep()
+    expect(
+      (await shop.refunds(id)).map(({ amount, quantity, status }) => ({ amount, quantity, status })),
+    ).toEqual([
+      { amount: 541, quantity: 2, status: 'failed' },
+      { amount: 270, quantity: 1, status: 'succeeded' },
+      { amount: 271, quantity: 1, status: 'succeeded' },
+    ])
+    expect([await returned(shop), (await shop.order(id)).payment_status]).toEqual([541, 'refunded'])
+  })
+})

@@ -1,0 +1,197 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { refundItem } from '../../../../cloud/commerce/refunds/refund-item.ts'
+import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
+import { onEachProcessor } from '../../support/each-processor.ts'
+import type { Shop } from '../../support/shop.ts'
+
+const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
+const line = (shop: Shop, orderId: number, productId: number, quantity = 1) =>
+  refundItem(shop.services, { orderId, ...who, productId, quantity })
+const whole = (shop: Shop, orderId: number, amount?: number) =>
+  refundOrder(shop.services, { orderId, ...who, amount })
+
+/** Lines of 2 × 250 (41 tax) and 3 × 179 (44 tax). */
+async function preparing(shop: Shop): Promise<number> {
+  const { id } = await shop.paidOrder({ 1: 2, 2: 3 })
+  await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+  return id
+}
+
+onEachProcessor('a refund of a line', (open) => {
+  test('returns the frozen share of its units with their tax, to the cent, and says what tax remains', async () => {
+    const shop = await open()
+    const id = await preparing(shop)
+    expect(await line(shop, id, 2)).toEqual({ paymentStatus: 'partially_refunded', amount: 193, taxLeft: 71 })
+    // Another price and another rate of tax since are no matter.
+    await shop.context.db.kysely.updateTable('products').set({ original_price: 999 }).execute()
+    await shop.context.db.kysely.updateTable('hubs').set({ tax_basis_points: 2000 }).execute()
+    expect(await line(shop, id, 2, 2)).toEqual({
+      paymentStatus: 'partially_refunded',
+      amount: 388,
+      taxLeft: 41,
+    })
+    expect(await line(shop, id, 1, 2)).toEqual({ paymentStatus: 'refunded', amount: 541, taxLeft: 0 })
+    expect((await shop.items(id)).map(({ refunded_quantity }) => refunded_quantity)).toEqual([2, 3])
+    const [intent] = await shop.bank.intents()
+    expect(intent).toMatchObject({ amount: 1122, refunded: 1122 })
+  })
+
+  test('finds the line by its product, else by the UPC under which it was sold', async () => {
+    const shop = await open()
+    const q = shop.context.db.kysely
+    await q.updateTable('products').set({ upc: '012345678905' }).where('id', '=', 2).execute()
+    const id = await preparing(shop)
+    await q.updateTable('products').set({ upc: '999999999993' }).where('id', '=', 2).execute()
+    expect((await line(shop, id, 12345678905)).amount).toBe(193)
+    await expect(line(shop, id, 999999999993)).rejects.toMatchObject({ code: 'product_not_in_order' })
+    await expect(line(shop, id, 3)).rejects.toMatchObject({ code: 'product_not_in_order' })
+  })
+
+  test('of more units than are left is refused, also of an order that is refunded whole', async () => {
+    const shop = await open()
+    const id = await preparing(shop)
+    await expect(line(shop, id, 1, 3)).rejects.toMatchObject({
+      code: 'insufficient_quantity',
+      details: { remaining: 2 },
+    })
+    await line(shop, id, 1)
+    await expect(line(shop, id, 1, 2)).rejects.toMatchObject({ details: { remaining: 1 } })
+    await whole(shop, id)
+    await expect(line(shop, id, 2)).rejects.toMatchObject({ code: 'insufficient_quantity' })
+  })
+
+  test('and of the order: the rest is what remains; a line after an amount takes no more than that', async () => {
+    const shop = await open()
+    const id = await preparing(shop)
+    await line(shop, id, 2)
+    await whole(shop, id, 829)
+    // 100 cents are left of 1122, of which the two other units cost 388.
+    expect(await line(shop, id, 2, 2)).toEqual({ paymentStatus: 'refunded', amount: 100, taxLeft: 0 })
+    await expect(whole(shop, id)).rejects.toMatchObject({ code: 'already_refunded' })
+    const rows = await shop.refunds(id)
+    expect(rows.reduce((sum, { amount }) => sum + amount, 0)).toBe(1122)
+    expect(rows.reduce((sum, { tax }) => sum + tax, 0)).toBe(85)
+    expect(rows.every(({ amount, tax }) => tax >= 0 && tax <= amount)).toBe(true)
+  })
+
+  test('is not given back again when the unit then does not drop', async () => {
+    const shop = await open()
+    const id = await preparing(shop)
+    const [first, second] = await shop.items(id)
+    await line(shop, id, 1)
+    const lines = [
+      { line_id: first!.id, dropped: 1, doubtful: 0, bins: [1] },
+      { line_id: second!.id, dropped: 1, doubtful: 0, bins: [1] },
+    ]
+    await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
+    await shop.commerce.sweep()
+    expect(await shop.refunds(id)).toMatchObject([
+      { item_id: first!.id, quantity: 1, reason: 'customer' },
+      { item_id: second!.id, quantity: 2, reason: 'short', amount: 387 },
+    ])
+  })
+
+  test('of a unit that cost nothing is recorded, and returns nothing', async () => {
+    const shop = await open({
+      products: [
+        { price: 1, quantity: 5 },
+        { price: 500, quantity: 5 },
+      ],
+    })
+    const { id } = await shop.paidOrder({ 1: 1, 2: 1 })
+    await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+    await shop.context.db.kysely
+      .updateTable('order_items')
+      .set({ net: 0, tax: 0 })
+      .where('product_id', '=', 1)
+      .execute()
+    expect(await line(shop, id, 1)).toMatchObject({ paymentStatus: 'completed', amount: 0 })
+    expect(await shop.items(id)).toMatchObject([{ refunded_quantity: 1 }, { refunded_quantity: 0 }])
+    await expect(line(shop, id, 1)).rejects.toMatchObject({ code: 'insufficient_quantity' })
+  })
+
+  test('of an order that is not the caller’s is not found; of one that nobody paid it is a conflict', async () => {
+    const shop = await open()
+    const id = await preparing(shop)
+    const request = { orderId: id, productId: 1, quantity: 1, actor: 'other' }
+    const denied = refundItem(shop.services, { ...request, mayTouch: () => Promise.resolve(false) })
+    await expect(denied).rejects.toMatchObject({ code: 'order_not_found' })
+    const cart = await shop.cart(await shop.customer(), { 1: 1 })
+    await expect(line(shop, cart.id, 1)).rejects.toMatchObject({ code: 'order_state_conflict' })
+  })
+
+  test('that leaves nothing of a queued order cancels it; one that leaves something does not', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 2 })
+    shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })
+    await line(shop, id, 1)
+    expect([shop.commands.length, (await shop.order(id)).processing_status]).toEqual([0, S.QUEUED])
+    expect(await line(shop, id, 1)).toMatchObject({ paymentStatus: 'refunded', amount: 271 })
+    expect(shop.commands).toMatchObject([{ body: { name: 'cancel_order', order_id: id } }])
+    expect(await shop.order(id)).toMatchObject({ processing_status: S.CANCELLED, payment_status: 'refunded' })
+  })
+
+  test('is on the owner’s record, with the line and the units', async () => {
+    const shop = await open()
+    const id = await preparing(shop)
+    await line(shop, id, 2, 2)
+    const [record] = await shop.context.db.kysely.selectFrom('audit_log').selectAll().execute()
+    expect(record).toMatchObject({ actor: 'owner', action: 'orders.refund_item', result: 'succeeded' })
+    expect(JSON.parse(record!.detail)).toMatchObject({ amount: 387, quantity: 2, reason: 'customer' })
+  })
+})
+
+onEachProcessor('a full refund before picking', (open) => {
+  test.for([{ kind: 'offline' }, { kind: 'timeout', commandId: 'c' }] as const)(
+    'ends the order where the hub cannot be asked ($kind), and tells the hub not to begin',
+    async (outcome) => {
+      const shop = await open()
+      const { id } = await shop.paidOrder({ 1: 2 })
+      shop.answer(outcome)
+      expect(await whole(shop, id)).toBe('refunded')
+      expect((await shop.order(id)).processing_status).toBe(S.CANCELLED)
+      expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+      expect(await shop.outbox()).toMatchObject([
+        { kind: 'order.queued' },
+        { kind: 'order.cancel', order_id: id },
+      ])
+      await shop.report({ kind: 'order.cancelled', order_id: id })
+      expect(await shop.refunds(id)).toMatchObject([
+        { reason: 'cancelled', status: 'succeeded', actor: 'owner' },
+      ])
+    },
+  )
+
+  test('of an order that has begun meanwhile cancels nothing', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 2 })
+    shop.answer({ kind: 'refused', commandId: 'c', reason: 'too_late', data: null })
+    expect(await whole(shop, id)).toBe('refunded')
+    expect((await shop.order(id)).processing_status).toBe(S.QUEUED)
+    expect(await shop.outbox()).toHaveLength(1)
+  })
+
+  test('whose cancellation the hub reports before it answers is one refund, in the owner’s name', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 2 })
+    const { commands } = shop.services
+    const quick = {
+      ...shop.services,
+      commands: {
+        async send(request: Parameters<typeof commands.send>[0]) {
+          await shop.report({ kind: 'order.cancelled', order_id: id })
+          await shop.commerce.sweep()
+          void request
+          return { kind: 'executed', commandId: 'c', data: {}, durationMs: 5 } as const
+        },
+      },
+    }
+    expect(await refundOrder(quick, { orderId: id, ...who })).toBe('refunded')
+    expect(await shop.refunds(id)).toMatchObject([
+      { reason: 'cancelled', status: 'succeeded', actor: 'owner' },
+    ])
+    const records = await shop.context.db.kysely.selectFrom('audit_log').selectAll().execute()
+    expect(records).toMatchObject([{ actor: 'owner', action: 'orders.refund', result: 'succeeded' }])
+  })
+})

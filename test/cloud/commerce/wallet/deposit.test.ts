@@ -1,0 +1,262 @@
+import { expect, test } from 'vitest'
+import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
+import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
+import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
+import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { walletBalance, walletTransactions } from '../../../../cloud/commerce/wallet/transactions.ts'
+import { onEachProcessor } from '../../support/each-processor.ts'
+import type { Shop, ShopOptions } from '../../support/shop.ts'
+import { balanceOf, walletsAddUp } from '../../support/wallets.ts'
+import { deliver, SECRET, tell } from '../../support/webhooks.ts'
+
+const MINUTE = 60_000
+const put = (shop: Shop, userId: number, method: string | null = 'pm_card_visa', requestKey?: string) =>
+  deposit(shop.services, { userId, amountCents: 2500, method, requestKey })
+const listed = (shop: Shop, userId: number) =>
+  walletTransactions(shop.context.db.kysely, userId, { limit: 50, offset: 0 })
+const balance = (shop: Shop, userId: number) => walletBalance(shop.context.db.kysely, shop.context, userId)
+const intents = (shop: Shop) => shop.bank.intents()
+
+const wrapped = (change: (sandbox: CardProcessor) => Partial<CardProcessor>): ShopOptions => ({
+  wrapProcessor: (sandbox) => ({ ...sandbox, ...change(sandbox) }),
+})
+
+onEachProcessor('a deposit', (open) => {
+  test.for(['pm_card_visa', 'pm_usBankAccount', null])(
+    'by %s is pending until the webhook credits it, and nothing else does',
+    async (method) => {
+      const shop = await open()
+      const userId = await shop.customer()
+      const begun = await put(shop, userId, method)
+      expect(begun).toEqual({
+        transaction_id: 1,
+        payment_intent_id: expect.stringMatching(/^pi_/),
+        client_secret: expect.stringContaining('_secret_'),
+        status: 'pending',
+        amount_cents: 2500,
+      })
+      expect(await balance(shop, userId)).toEqual({ balance_cents: 0, pending_cents: 2500, currency: 'USD' })
+      expect(await listed(shop, userId)).toEqual([
+        {
+          id: 1,
+          type: 'deposit',
+          amount_cents: 2500,
+          balance_after_cents: null,
+          status: 'pending',
+          order_id: null,
+          payment_intent_id: begun.payment_intent_id,
+          description: 'Deposit',
+          created_at: new Date(shop.clock.now()).toISOString(),
+        },
+      ])
+      // Neither the answer, nor a sweep that asks the processor, credits it.
+      shop.clock.advance(20 * MINUTE)
+      if (method === 'pm_card_visa') await shop.commerce.sweep()
+      expect(await balanceOf(shop, userId)).toBe(0)
+      if (method === null) await shop.bank.approve(begun.payment_intent_id)
+      await deliver(shop)
+      await deliver(shop)
+      expect(await balance(shop, userId)).toEqual({ balance_cents: 2500, pending_cents: 0, currency: 'USD' })
+      expect(await listed(shop, userId)).toMatchObject([{ status: 'completed', balance_after_cents: 2500 }])
+      await walletsAddUp(shop.context.db.kysely)
+    },
+  )
+
+  test('is credited once by ten deliveries of an event, in a row and at once, and by another event of success', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { payment_intent_id: id } = await put(shop, userId)
+    const [body] = await deliver(shop, 10)
+    const again = signPayload(body!, SECRET, shop.clock.now())
+    await Promise.all(
+      Array.from({ length: 10 }, () =>
+        receiveWebhook(shop.context, SECRET, body!, again, shop.services.processor.readEvent),
+      ),
+    )
+    const other = { type: 'payment_intent.succeeded', object: { id, metadata: { deposit_id: 1 } } }
+    await Promise.all(['a', 'b', 'c'].map((event) => tell(shop, { id: event, ...other })))
+    expect(await balanceOf(shop, userId)).toBe(2500)
+    expect(await shop.context.db.kysely.selectFrom('wallet_entries').selectAll().execute()).toHaveLength(1)
+  })
+
+  test('that is declined at once is 402, stays on record as failed, and moves nothing', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await expect(put(shop, userId, 'pm_card_chargeDeclined')).rejects.toMatchObject({
+      code: 'card_declined',
+      details: { decline_code: 'generic_decline', transaction_id: 1 },
+    })
+    await deliver(shop)
+    expect(await listed(shop, userId)).toMatchObject([{ status: 'failed', balance_after_cents: null }])
+    expect(await balance(shop, userId)).toMatchObject({ balance_cents: 0, pending_cents: 0 })
+  })
+
+  test.for([
+    ['payment_intent.payment_failed', 'failed'],
+    ['payment_intent.canceled', 'canceled'],
+  ] as const)(
+    'of which the webhook says %s is %s; success after that is credited all the same',
+    async ([type, status]) => {
+      const shop = await open()
+      const userId = await shop.customer()
+      const { payment_intent_id: id } = await put(shop, userId, 'pm_card_authenticationRequired')
+      const object = { id, metadata: { deposit_id: 1 } }
+      await tell(shop, { id: 'evt_1', type, object })
+      expect(await listed(shop, userId)).toMatchObject([{ status }])
+      expect(await balance(shop, userId)).toMatchObject({ balance_cents: 0, pending_cents: 0 })
+      await tell(shop, { id: 'evt_2', type: 'payment_intent.succeeded', object })
+      expect(await balanceOf(shop, userId)).toBe(2500)
+      await tell(shop, { id: 'evt_3', type, object })
+      expect(await listed(shop, userId)).toMatchObject([{ status: 'completed' }])
+      await walletsAddUp(shop.context.db.kysely)
+    },
+  )
+
+  test('whose customer has gone is cancelled at the processor', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await put(shop, userId, 'pm_card_authenticationRequired')
+    shop.clock.advance(15 * MINUTE)
+    await shop.commerce.sweep()
+    expect(await listed(shop, userId)).toMatchObject([{ status: 'canceled' }])
+    expect(await intents(shop)).toMatchObject([{ status: 'canceled' }])
+  })
+
+  test('that is given up in the moment in which it is paid waits for the webhook', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await put(shop, userId, 'pm_card_authenticationRequired')
+    await shop.bank.take()
+    shop.clock.advance(15 * MINUTE)
+    await shop.commerce.sweep()
+    expect(await listed(shop, userId)).toMatchObject([{ status: 'pending' }])
+    const [intent] = await intents(shop)
+    const object = { id: intent!.id, metadata: { deposit_id: 1 } }
+    await tell(shop, { id: 'evt', type: 'payment_intent.succeeded', object })
+    expect(await balanceOf(shop, userId)).toBe(2500)
+  })
+
+  test('outside its bounds is 422 in the words of FastAPI; by a method that nobody knows is not found', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const of = (amountCents: number, method = 'pm_card_visa') =>
+      deposit(shop.services, { userId, amountCents, method })
+    await expect(of(99)).rejects.toMatchObject({
+      code: 'validation_error',
+      items: [{ loc: ['body', 'amount_cents'], type: 'greater_than_equal', ctx: { ge: 100 } }],
+    })
+    await expect(of(50_001)).rejects.toMatchObject({
+      items: [{ loc: ['body', 'amount_cents'], type: 'less_than_equal', ctx: { le: 50_000 } }],
+    })
+    await expect(of(100, 'pm_none')).rejects.toMatchObject({ code: 'payment_method_not_found' })
+    // Stripe was asked about the method; the sandbox knows its own.
+    expect((await listed(shop, userId)).filter(({ status }) => status !== 'failed')).toEqual([])
+    expect([(await of(100)).amount_cents, (await of(50_000)).amount_cents]).toEqual([100, 50_000])
+  })
+
+  test('asked for twice under one key is one intent; under another key, or by somebody else, another one', async () => {
+    const shop = await open()
+    const [ada, eve] = [await shop.customer(), await shop.customer()]
+    const first = await put(shop, ada, 'pm_card_visa', 'k')
+    expect(await put(shop, ada, 'pm_card_visa', 'k')).toEqual(first)
+    expect((await put(shop, ada, 'pm_card_visa', 'l')).transaction_id).toBe(2)
+    expect((await put(shop, eve, 'pm_card_visa', 'k')).transaction_id).toBe(3)
+    expect(await intents(shop)).toHaveLength(3)
+    shop.clock.advance(25 * 60 * MINUTE)
+    expect((await put(shop, ada, 'pm_card_visa', 'k')).transaction_id).toBe(4)
+  })
+
+  test('of which the processor’s answer was lost is 503, is asked for again under its key, and credited once', async () => {
+    let isDown = true
+    const shop = await open(
+      wrapped((sandbox) => ({
+        async createIntent(request) {
+          const intent = await sandbox.createIntent(request)
+          if (isDown) throw new ProcessorUnavailable('time out')
+          return intent
+        },
+      })),
+    )
+    const userId = await shop.customer()
+    await expect(put(shop, userId)).rejects.toMatchObject({ code: 'processor_unavailable' })
+    // The webhook is quicker than the recovery: it knows the deposit by what it was made for.
+    await deliver(shop)
+    expect(await balanceOf(shop, userId)).toBe(2500)
+    isDown = false
+    await expect(put(shop, userId, 'pm_card_authenticationRequired')).resolves.toBeDefined()
+    shop.clock.advance(31_000)
+    await shop.commerce.sweep()
+    expect(await intents(shop)).toHaveLength(2)
+    await walletsAddUp(shop.context.db.kysely)
+  })
+
+  test('without an answer yet is asked for again by the recovery', async () => {
+    let isDown = true
+    const shop = await open(
+      wrapped((sandbox) => ({
+        createIntent: (request) =>
+          isDown ? Promise.reject(new ProcessorUnavailable('down')) : sandbox.createIntent(request),
+      })),
+    )
+    const userId = await shop.customer()
+    await expect(put(shop, userId)).rejects.toMatchObject({ code: 'processor_unavailable' })
+    expect(await balance(shop, userId)).toMatchObject({ pending_cents: 2500 })
+    isDown = false
+    shop.clock.advance(31_000)
+    await shop.commerce.sweep()
+    await deliver(shop)
+    expect(await balanceOf(shop, userId)).toBe(2500)
+  })
+
+  test('with a forged, an old, or no signature credits nothing', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { payment_intent_id: id } = await put(shop, userId)
+    const event = {
+      id: 'evt',
+      type: 'payment_intent.succeeded',
+      data: { object: { id, metadata: { deposit_id: 1 } } },
+    }
+    const body = JSON.stringify(event)
+    const now = shop.clock.now()
+    const bad = [undefined, '', `t=${Math.floor(now / 1000)},v1=`, signPayload(body, 'other', now)]
+    bad.push(signPayload(body, SECRET, now - 301_000), signPayload(body, SECRET, now + 301_000))
+    bad.push(signPayload(body.replace('evt', 'evu'), SECRET, now))
+    for (const signature of bad)
+      await expect(receiveWebhook(shop.context, SECRET, body, signature)).rejects.toMatchObject({
+        code: 'invalid_signature',
+      })
+    expect([await balanceOf(shop, userId), await listed(shop, userId)]).toMatchObject([
+      0,
+      [{ status: 'pending' }],
+    ])
+    expect(await shop.context.db.kysely.selectFrom('processor_events').selectAll().execute()).toEqual([])
+  })
+
+  test('of another installation’s event is nobody’s: neither deposit nor payment moves', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await put(shop, userId)
+    const stranger = { id: 'pi_elsewhere', metadata: { deposit_id: 1 } }
+    await tell(shop, { id: 'evt', type: 'payment_intent.succeeded', object: stranger })
+    expect(await balanceOf(shop, userId)).toBe(0)
+  })
+})
+
+onEachProcessor('the transactions of a wallet', (open) => {
+  test('are listed newest first, in pages, to their owner alone', async () => {
+    const shop = await open()
+    const [ada, eve] = [await shop.customer(), await shop.customer()]
+    for (let i = 0; i < 5; i += 1) await put(shop, ada)
+    await put(shop, eve)
+    const page = async (limit: number, offset: number) =>
+      (await walletTransactions(shop.context.db.kysely, ada, { limit, offset })).map(({ id }) => id)
+    expect([await page(2, 0), await page(2, 2), await page(2, 4), await page(2, 6)]).toEqual([
+      [5, 4],
+      [3, 2],
+      [1],
+      [],
+    ])
+    expect((await listed(shop, eve)).map(({ id }) => id)).toEqual([6])
+  })
+})

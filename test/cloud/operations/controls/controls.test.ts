@@ -1,0 +1,243 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/command-outcome.ts'
+import { controlHandlers } from '../../../../cloud/operations/controls/handlers.ts'
+import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { openDatabase } from '../../../../cloud/platform/store/database.ts'
+import { testApp, type CallAnswer, type TestApp } from '../../support/app.ts'
+import { emptySqlite } from '../../support/database.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+
+const COMMAND = '01900000-0000-7000-8000-000000000001'
+const executed = (data: Record<string, unknown>): CommandOutcome => ({
+  kind: 'executed',
+  commandId: COMMAND,
+  data,
+  durationMs: 850,
+})
+
+let app: TestApp
+let shop: Shop
+let key: string
+let sent: CommandRequest[]
+let outcome: CommandOutcome
+
+beforeEach(async () => {
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  sent = []
+  outcome = { kind: 'offline' }
+  const send = (request: CommandRequest): Promise<CommandOutcome> => {
+    sent.push(request)
+    return Promise.resolve(outcome)
+  }
+  app = await testApp({ db, handlersOf: (context) => controlHandlers({ context, commands: { send } }) })
+  shop = await openShop(db)
+  key = await app.key(['controls:write', 'controls:read'], { hubs: '*' })
+  await heard()
+})
+
+/** The hub was heard so long ago. */
+async function heard(msAgo = 0): Promise<void> {
+  const at = app.runtime.clock.now() - msAgo
+  await app.context.db.kysely.updateTable('hub_sessions').set({ last_heard_at: at, health_at: at }).execute()
+}
+
+const post = (name: string, query = 'hub=1&bin=2'): Promise<CallAnswer> =>
+  app.call('POST', `/api/v1/owners/controls/${name}?${query}`, { key })
+const status = (query = 'hub=1&bin=2'): Promise<CallAnswer> =>
+  app.call('GET', `/api/v1/owners/controls/get_bin_status?${query}`, { key })
+const audit = () =>
+  app.context.db.kysely
+    .selectFrom('audit_log')
+    .select(['actor', 'action', 'hub_id', 'object', 'result', 'detail'])
+    .execute()
+
+describe('O §4.6: bins', () => {
+  test.each([
+    { name: 'open_bin', data: { door: 'open', duration_ms: 850 } },
+    { name: 'close_bin', data: { door: 'closed', duration_ms: 850 } },
+    { name: 'raise_bin', data: { lift: 'up', duration_ms: 850 } },
+    { name: 'lower_bin', data: { lift: 'down', duration_ms: 850 } },
+  ])('$name moves the bin of the hub, and answers with what it is now', async ({ name, data }) => {
+    outcome = executed(data)
+    expect(await post(name)).toMatchObject({
+      status: 200,
+      json: {
+        status: 'ok',
+        result: { success: true, status_code: 200, response_data: { command_id: COMMAND, ...data } },
+      },
+    })
+    expect(sent).toMatchObject([{ hubId: 1, body: { name, bin: 2 }, actor: `key:${key.split('_')[1]}` }])
+  })
+
+  test('get_bin_status answers with what the hub says now', async () => {
+    const bin = { bin_number: 2, enabled: true, status: 'fault', door: 'open', lift: 'up' }
+    outcome = executed({ ...bin, occupied: true, fault_code: 'jam', order_id: 7 })
+    const answer = await status()
+    expect(answer.json).toEqual({
+      status: 'ok',
+      result: {
+        success: true,
+        status_code: 200,
+        response_data: { ...bin, fault_code: 'jam', order_id: 7, reported_at: '2025-03-01T12:00:00.000Z' },
+      },
+    })
+  })
+
+  test('of a hub that is offline get_bin_status answers with the last that was known', async () => {
+    await heard(600_000)
+    expect((await status()).json).toMatchObject({
+      result: {
+        response_data: {
+          bin_number: 2,
+          status: 'offline',
+          door: 'closed',
+          lift: 'down',
+          reported_at: '2025-03-01T11:50:00.000Z',
+        },
+      },
+    })
+    await app.context.db.kysely.deleteFrom('hub_sessions').execute()
+    expect((await status()).json).toMatchObject({
+      result: { response_data: { status: 'offline', door: 'unknown', lift: 'unknown', enabled: true } },
+    })
+  })
+})
+
+describe('contract §2, §6: what goes wrong', () => {
+  const refused = (reason: string): CommandOutcome => ({
+    kind: 'refused',
+    commandId: COMMAND,
+    reason,
+    data: null,
+  })
+  test.each([
+    { outcome: { kind: 'offline' } as const, status: 502, details: { reason: 'offline' } },
+    {
+      outcome: { kind: 'timeout', commandId: COMMAND } as const,
+      status: 504,
+      details: { reason: 'timeout', command_id: COMMAND, outcome: 'unknown' },
+    },
+    { outcome: refused('offline'), status: 502, details: { reason: 'offline', outcome: 'refused' } },
+    { outcome: refused('interlock'), status: 502, details: { reason: 'interlock', command_id: COMMAND } },
+    { outcome: refused('stale_session'), status: 502, details: { reason: 'offline' } },
+    { outcome: refused('expired'), status: 504, details: { reason: 'timeout', outcome: 'refused' } },
+    {
+      outcome: { ...refused('nack'), kind: 'failed' } as CommandOutcome,
+      status: 502,
+      details: { reason: 'nack', outcome: 'failed' },
+    },
+    {
+      outcome: { ...refused('fault'), kind: 'failed' } as CommandOutcome,
+      status: 502,
+      details: { reason: 'fault' },
+    },
+    { outcome: refused('something new'), status: 502, details: { reason: 'fault' } },
+  ])('hardware_error: $outcome.kind $outcome.reason is $status', async (row) => {
+    outcome = row.outcome
+    const answer = await post('close_bin')
+    expect(answer).toMatchObject({
+      status: row.status,
+      json: { error: { code: 'hardware_error', details: row.details } },
+    })
+    expect(sent).toHaveLength(1)
+  })
+
+  test('bin_not_found: a bin that the hub does not have, by its health or by its own word', async () => {
+    outcome = refused('not_found')
+    expect(await post('open_bin')).toMatchObject({ status: 404, json: { error: { code: 'bin_not_found' } } })
+    await shop.hear({ bins: [] })
+    outcome = executed({})
+    expect(await post('open_bin')).toMatchObject({ status: 404, json: { error: { code: 'bin_not_found' } } })
+    expect(await status()).toMatchObject({ status: 404 })
+    expect(sent).toHaveLength(1)
+  })
+
+  test.each(['hub=1', 'bin=2', 'hub=1&bin=5', 'hub=1&bin=0', 'hub=1&bin=1.5', 'hub=x&bin=1'])(
+    '%s is 422, and nothing is sent',
+    async (query) => {
+      expect((await post('open_bin', query)).status).toBe(422)
+      expect(sent).toEqual([])
+    },
+  )
+
+  test('another owner’s hub does not exist; a key limited to hubs is denied every other one', async () => {
+    expect(await post('open_bin', 'hub=2&bin=1')).toMatchObject({
+      status: 404,
+      json: { error: { code: 'hub_not_found' } },
+    })
+    key = await app.key(['controls:write'], { hubs: [1] })
+    for (const hub of [2, 99])
+      expect(await post('open_bin', `hub=${hub}&bin=1`)).toMatchObject({
+        status: 403,
+        json: { error: { code: 'hub_access_denied' } },
+      })
+    expect(sent).toEqual([])
+  })
+
+  test('reading a bin takes controls:read, moving it controls:write', async () => {
+    key = await app.key(['controls:read'])
+    expect((await post('open_bin')).status).toBe(403)
+    key = await app.key(['controls:write'])
+    expect((await status()).status).toBe(403)
+    expect(sent).toEqual([])
+  })
+})
+
+describe('contract §5: open_bin as the integrator’s confirmation', () => {
+  async function claim(): Promise<number> {
+    // By the shop's clock, then again by the interface's.
+    await shop.hear()
+    const userId = await shop.customer()
+    const order = await shop.cart(userId, { 1: 1 })
+    await pay(shop.services, { userId, orderId: order.id, method: 'external' })
+    await heard()
+    return order.id
+  }
+
+  test('on the bin that is kept for an order it confirms the payment; the hub opens it later', async () => {
+    const orderId = await claim()
+    const answer = await post('open_bin', 'hub=1&bin=1')
+    expect(answer).toMatchObject({
+      status: 200,
+      json: {
+        status: 'ok',
+        result: {
+          success: true,
+          status_code: 202,
+          response_data: { order_id: orderId, processing_status: 20 },
+        },
+      },
+    })
+    expect(sent).toEqual([])
+    expect(await shop.payments(orderId)).toMatchObject([{ status: 'completed', processor: 'external' }])
+    expect((await shop.payments(orderId))[0]!.confirmed_by_key).toBe(key.split('_')[1])
+    expect(await audit()).toMatchObject([
+      { action: 'controls.open_bin', object: 'bin-1', result: 'confirmed' },
+    ])
+  })
+
+  test('repeated before the bin is filled it confirms the same order, once', async () => {
+    const orderId = await claim()
+    await post('open_bin', 'hub=1&bin=1')
+    expect((await post('open_bin', 'hub=1&bin=1')).json).toMatchObject({
+      result: { status_code: 202, response_data: { order_id: orderId } },
+    })
+    expect(await shop.outbox()).toHaveLength(1)
+    expect(sent).toEqual([])
+  })
+
+  test('on any other bin it opens the door and confirms nothing', async () => {
+    const orderId = await claim()
+    outcome = executed({ door: 'open' })
+    expect((await post('open_bin', 'hub=1&bin=2')).json).toMatchObject({ result: { status_code: 200 } })
+    expect((await shop.order(orderId)).processing_status).toBe(10)
+    expect(sent).toHaveLength(1)
+  })
+
+  test('closing, raising or lowering the bin confirms nothing', async () => {
+    const orderId = await claim()
+    outcome = executed({ door: 'closed', lift: 'up' })
+    for (const name of ['close_bin', 'raise_bin', 'lower_bin']) await post(name, 'hub=1&bin=1')
+    expect((await shop.order(orderId)).processing_status).toBe(10)
+  })
+})

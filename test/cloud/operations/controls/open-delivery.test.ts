@@ -1,0 +1,130 @@
+import { beforeEach, expect, test } from 'vitest'
+import { OrderStatus } from '../../../../protocol/model/order-status.ts'
+import { deliveryHandlers } from '../../../../cloud/operations/controls/open-delivery.ts'
+import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/command-outcome.ts'
+import { openDatabase } from '../../../../cloud/platform/store/database.ts'
+import { testApp, type CallAnswer, type TestApp } from '../../support/app.ts'
+import { emptySqlite } from '../../support/database.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+
+const COMMAND = '01900000-0000-7000-8000-000000000001'
+
+let app: TestApp
+let shop: Shop
+let token: string
+let userId: number
+let orderId: number
+let sent: CommandRequest[]
+let outcome: CommandOutcome
+
+beforeEach(async () => {
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  sent = []
+  outcome = { kind: 'offline' }
+  const send = (request: CommandRequest): Promise<CommandOutcome> => {
+    sent.push(request)
+    return Promise.resolve(outcome)
+  }
+  app = await testApp({ db, handlersOf: (context) => deliveryHandlers({ context, commands: { send } }) })
+  shop = await openShop(db)
+  const order = await shop.paidOrder({ 1: 1 })
+  ;[userId, orderId] = [order.user_id, order.id]
+  await db.kysely.updateTable('users').set({ identity: 'anna' }).where('id', '=', userId).execute()
+  token = await app.issuer.token({ sub: 'anna' })
+  await become(OrderStatus.READY)
+})
+
+const become = (processing_status: OrderStatus, bins = '[1,3]') =>
+  app.context.db.kysely
+    .updateTable('orders')
+    .set({ processing_status, bins })
+    .where('id', '=', orderId)
+    .execute()
+
+const open = (query = 'hub_id=1'): Promise<CallAnswer> =>
+  app.call('POST', `/users/${userId}/orders/${orderId}/open-delivery?${query}`, { token })
+
+const results = (...bins: [number, string | null][]) =>
+  bins.map(([bin_number, error]) => ({ bin_number, success: error === null, error }))
+
+test('without bins all bins of the order are opened', async () => {
+  outcome = {
+    kind: 'executed',
+    commandId: COMMAND,
+    durationMs: 1,
+    data: { results: results([1, null], [3, null]) },
+  }
+  expect(await open()).toMatchObject({
+    status: 200,
+    json: { success: true, order_id: orderId, results: results([1, null], [3, null]) },
+  })
+  expect(sent).toMatchObject([{ hubId: 1, body: { name: 'open_delivery', order_id: orderId, bins: [1, 3] } }])
+})
+
+test.each([
+  { query: 'hub_id=1&bin_num=3', bins: [3] },
+  { query: 'hub_id=1&bin_nums=3,1', bins: [3, 1] },
+  { query: 'hub_id=1&bin_nums=1,3&bin_num=3', bins: [1, 3] },
+])('$query opens bins $bins', async ({ query, bins }) => {
+  outcome = { kind: 'executed', commandId: COMMAND, durationMs: 1, data: {} }
+  expect((await open(query)).json).toMatchObject({ success: true })
+  expect(sent[0]!.body).toMatchObject({ bins })
+})
+
+test('bins that did not open are told one by one; success means all of them', async () => {
+  const data = { results: results([1, null], [3, 'fault']) }
+  for (outcome of [
+    { kind: 'executed', commandId: COMMAND, durationMs: 1, data },
+    { kind: 'failed', commandId: COMMAND, reason: 'fault', data },
+  ] satisfies CommandOutcome[])
+    expect(await open()).toMatchObject({ status: 200, json: { success: false, ...data } })
+})
+
+test.each([
+  { outcome: { kind: 'offline' } as const, status: 503, code: 'hub_offline' },
+  { outcome: { kind: 'timeout', commandId: COMMAND } as const, status: 504, code: 'hardware_error' },
+  { outcome: { kind: 'refused', reason: 'too_late' } as const, status: 409, code: 'order_not_ready' },
+  { outcome: { kind: 'refused', reason: 'interlock' } as const, status: 502, code: 'hardware_error' },
+  { outcome: { kind: 'failed', reason: 'nack' } as const, status: 502, code: 'hardware_error' },
+])('$outcome.kind $outcome.reason is $status $code', async (row) => {
+  outcome = { commandId: COMMAND, data: null, ...row.outcome } as CommandOutcome
+  expect(await open()).toMatchObject({ status: row.status, json: { error: { code: row.code } } })
+})
+
+test.each([OrderStatus.QUEUED, OrderStatus.PREPARING, OrderStatus.COMPLETED, OrderStatus.FAILED])(
+  'an order in status %i is not ready: nothing is sent',
+  async (status) => {
+    await become(status)
+    expect(await open()).toMatchObject({ status: 409, json: { error: { code: 'order_not_ready' } } })
+    expect(sent).toEqual([])
+  },
+)
+
+test('a customer who comes back while collecting may open again', async () => {
+  await become(OrderStatus.COLLECTING)
+  outcome = { kind: 'executed', commandId: COMMAND, durationMs: 1, data: {} }
+  expect((await open()).status).toBe(200)
+})
+
+test.each(['hub_id=1&bin_num=2', 'hub_id=1&bin_nums=1,4'])(
+  '%s names a bin of another: 422',
+  async (query) => {
+    expect(await open(query)).toMatchObject({ status: 422, json: { error: { code: 'bin_not_in_order' } } })
+    expect(sent).toEqual([])
+  },
+)
+
+test.each(['hub_id=1&bin_num=5', 'hub_id=1&bin_nums=1,,3', 'hub_id=1&bin_nums=a', ''])(
+  '"%s" is 422 before anything is looked up',
+  async (query) => {
+    expect(await open(query)).toMatchObject({ status: 422, json: { error: { code: 'validation_error' } } })
+  },
+)
+
+test('another hub’s, or another customer’s order is not found', async () => {
+  expect(await open('hub_id=2')).toMatchObject({ status: 404, json: { error: { code: 'order_not_found' } } })
+  const other = await shop.paidOrder({ 1: 1 })
+  orderId = other.id
+  expect(await open()).toMatchObject({ status: 404, json: { error: { code: 'order_not_found' } } })
+  expect(sent).toEqual([])
+})

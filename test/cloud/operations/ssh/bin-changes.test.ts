@@ -1,0 +1,185 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { setDesired, withNumber } from '../../../../cloud/operations/controls/configuration.ts'
+import { appendAudit } from '../../../../cloud/platform/audit/audit.ts'
+import { changeBin, SETTLED_MS, type BinChange } from '../../../../cloud/operations/ssh/bin-changes.ts'
+import { recoverChanges } from '../../../../cloud/operations/ssh/recover-changes.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+import { modelHub, register, type ModelHub } from './model-hub.ts'
+
+const change: BinChange = { hubId: 1, bin: 2, enabled: false, actor: 'key-abc' }
+const HOUR = 3_600_000
+
+onEachDatabase('bins over SSH', (open) => {
+  let shop: Shop
+  let hub: ModelHub
+  let crashAt: string | undefined
+
+  beforeEach(async () => {
+    crashAt = undefined
+    const checkpoint = (point: string): void => {
+      if (point === crashAt) throw new Error(`crash at ${point}`)
+    }
+    shop = await openShop(await open({ checkpoint }), { checkpoint })
+    await shop.context.db.kysely.updateTable('hub_sessions').set({ is_connected: 0 }).execute()
+    await register(shop.context.db)
+    hub = modelHub()
+  })
+
+  const services = () => ({ context: shop.context, remote: hub.remote })
+  const ask = (given: Partial<BinChange> = {}) => changeBin(services(), { ...change, ...given })
+  const recover = () => recoverChanges(services())
+  const q = () => shop.context.db.kysely
+
+  async function desired(): Promise<number[]> {
+    const { disabled_bins } = await q()
+      .selectFrom('hubs')
+      .select('disabled_bins')
+      .where('id', '=', 1)
+      .executeTakeFirstOrThrow()
+    return JSON.parse(disabled_bins) as number[]
+  }
+  const states = async () =>
+    (await q().selectFrom('management_changes').select('state').orderBy('created_at').execute()).map(
+      ({ state }) => state,
+    )
+  const audit = () =>
+    q().selectFrom('audit_log').select(['actor', 'action', 'object', 'result']).orderBy('id').execute()
+  /** What the hub is told next, by its stream. */
+  const entries = async () =>
+    (await shop.outbox()).filter(({ kind }) => kind === 'config') as unknown as {
+      config: { disabled_bins: number[] }
+    }[]
+
+  /** Until whatever is under way at the hub is over, and somebody looks. */
+  async function later(ms = SETTLED_MS + HOUR): Promise<void> {
+    shop.clock.advance(ms)
+    await recover()
+  }
+
+  describe('what the hub did', () => {
+    test('the cloud wants too, and says so to the hub, in one commit with the audit record', async () => {
+      expect(await ask()).toMatchObject({ ok: true, answer: { disabled_bins: [2] } })
+      expect(await desired()).toEqual([2])
+      expect((await entries()).map(({ config }) => config.disabled_bins)).toEqual([[2]])
+      expect(await audit()).toEqual([
+        { actor: 'key-abc', action: 'controls.disable_bin_ssh', object: 'bin-2', result: 'executed' },
+      ])
+      expect(await states()).toEqual(['done'])
+      await ask({ enabled: true })
+      expect(await desired()).toEqual([])
+      expect((await entries()).at(-1)?.config.disabled_bins).toEqual([])
+    })
+
+    test('changes that one bin and no other, of several at once', async () => {
+      await Promise.all([ask({ bin: 1 }), ask({ bin: 4 }), ask({ bin: 3 })])
+      expect(await desired()).toEqual([1, 3, 4])
+      expect((await entries()).at(-1)?.config.disabled_bins).toEqual([1, 3, 4])
+    })
+
+    test('is wanted even where its service did not start: it has stored it', async () => {
+      hub.next('not started')
+      expect(await ask()).toMatchObject({ ok: false, failure: 'command_failed' })
+      expect(await desired()).toEqual([2])
+      expect(await states()).toEqual(['done'])
+    })
+  })
+
+  describe('what the hub did not do changes nothing', () => {
+    test.each([
+      ['unreachable', 'connection_error'],
+      ['refused', 'validation_error'],
+    ] as const)('%s', async (how, failure) => {
+      hub.next(how)
+      expect(await ask()).toMatchObject({ ok: false, failure })
+      expect(await desired()).toEqual([])
+      expect(await entries()).toEqual([])
+      expect(await states()).toEqual(['failed'])
+      expect(await audit()).toMatchObject([{ result: 'failed' }])
+    })
+
+    test('a hub without a management service, and a bin that the hub has not, are not asked', async () => {
+      expect(await ask({ bin: 9 })).toMatchObject({ ok: false, failure: 'validation_error' })
+      await q().deleteFrom('hub_management').execute()
+      expect(await ask()).toMatchObject({ ok: false, failure: 'connection_error' })
+      expect(hub.calls).toEqual([])
+      expect((await audit()).map(({ result }) => result)).toEqual(['failed', 'failed'])
+    })
+  })
+
+  describe('what nobody knows', () => {
+    test.each([
+      ['lost before', [], 'failed'],
+      ['lost after', [2], 'done'],
+    ] as const)('(%s) is asked about when it is over, and then holds', async (how, wanted, state) => {
+      hub.next(how)
+      expect(await ask()).toMatchObject({ ok: false, failure: 'timeout' })
+      expect(await desired()).toEqual([])
+      await recover()
+      expect(hub.calls.map(({ name }) => name)).toEqual(['disable-bin'])
+      await later()
+      expect(hub.calls.map(({ name }) => name)).toEqual(['disable-bin', 'status'])
+      expect(await desired()).toEqual(wanted)
+      expect(await states()).toEqual([state])
+      await later()
+      expect(hub.calls).toHaveLength(2)
+    })
+
+    test('is asked again while the hub cannot be reached, and given up after a day', async () => {
+      hub.next('lost after', 'unreachable', 'unreachable')
+      await ask()
+      await later()
+      await later()
+      expect(await states()).toEqual(['pending'])
+      await later()
+      expect(await states()).toEqual(['done'])
+
+      hub.next('lost after', 'unreachable')
+      await ask({ enabled: true })
+      await later(25 * HOUR)
+      expect(await states()).toEqual(['done', 'unknown'])
+      expect(await desired()).toEqual([2])
+    })
+
+    test('counts for nothing once somebody has said otherwise', async () => {
+      hub.next('lost after')
+      await ask()
+      shop.clock.advance(1000)
+      await shop.context.db.transact(async (tx) => {
+        await setDesired(tx, shop.context, {
+          hubId: 1,
+          change: (before) => ({ ...before, disabledBins: withNumber(before.disabledBins, 2, false) }),
+        })
+        const action = 'controls.enable_bin'
+        const record = { actor: 'a', action, hubId: 1, object: 'bin-2', result: 'accepted' }
+        await appendAudit(tx.q, shop.context.runtime, record)
+      })
+      await later()
+      expect(await states()).toEqual(['superseded'])
+      expect(await desired()).toEqual([])
+    })
+
+    test('is asked by one process of several', async () => {
+      hub.next('lost after')
+      await ask()
+      shop.clock.advance(SETTLED_MS + HOUR)
+      await Promise.all([recover(), recover(), recover()])
+      expect(hub.calls.filter(({ name }) => name === 'status')).toHaveLength(1)
+      expect(await desired()).toEqual([2])
+    })
+  })
+
+  test.each(['management.intended', 'management.answered', 'management.settled', 'db.before-commit'])(
+    'a cloud that dies at %s agrees with the hub again later',
+    async (point) => {
+      crashAt = point
+      await expect(ask()).rejects.toThrow(`crash at ${point}`)
+      crashAt = undefined
+      await later()
+      expect(await desired()).toEqual([...hub.disabled])
+      expect(await states()).not.toContain('pending')
+      const commands = hub.calls.filter(({ name }) => name === 'disable-bin')
+      expect(commands.length).toBeLessThanOrEqual(1)
+    },
+  )
+})

@@ -1,0 +1,120 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { managementHandlers } from '../../../../cloud/operations/ssh/handlers.ts'
+import { openDatabase } from '../../../../cloud/platform/store/database.ts'
+import { errorOf, testApp, type TestApp } from '../../support/app.ts'
+import { emptySqlite } from '../../support/database.ts'
+import { modelHub, register, type ModelHub } from './model-hub.ts'
+
+let app: TestApp
+let hub: ModelHub
+let key: string
+
+beforeEach(async () => {
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  hub = modelHub()
+  app = await testApp({ db, handlersOf: (context) => managementHandlers({ context, remote: hub.remote }) })
+  await register(db)
+  key = await app.key(['controls:write'])
+})
+
+const post = (
+  name: 'enable_bin_ssh' | 'disable_bin_ssh',
+  query: string,
+  headers: Record<string, string> = {},
+) => app.call('POST', `/api/v1/owners/controls/${name}?${query}`, { key, headers })
+
+describe('O §4.6: enable_bin_ssh, disable_bin_ssh', () => {
+  const results = {
+    stop_result: { exit_code: 0, duration_ms: 5, output: 'stopped' },
+    start_result: { exit_code: 0, duration_ms: 5, output: 'started' },
+  }
+
+  test('success, in full', async () => {
+    hub.disabled.add(4)
+    expect(await post('disable_bin_ssh', 'bin=2&hub=1')).toMatchObject({
+      status: 200,
+      json: {
+        status: 'ok',
+        result: {
+          success: true,
+          hub_id: 1,
+          bin_number: 2,
+          enabled_bin: null,
+          disabled_bins: [2, 4],
+          ...results,
+        },
+      },
+    })
+    expect((await post('enable_bin_ssh', 'bin=2&hub=1')).json).toEqual({
+      status: 'ok',
+      result: { success: true, hub_id: 1, bin_number: 2, enabled_bin: 2, disabled_bins: [4], ...results },
+    })
+  })
+
+  test.each([
+    ['bin=9&hub=1', 'refused', 'validation_error', 9],
+    ['bin=2&hub=1', 'unreachable', 'connection_error', 2],
+    ['bin=2&hub=1', 'lost after', 'timeout', 2],
+    ['bin=2&hub=1', 'not started', 'command_failed', 2],
+  ] as const)('failure is a 200 too: %s, %s', async (query, how, error_type, bin_number) => {
+    hub.next(how)
+    const answer = await post('disable_bin_ssh', query)
+    expect(answer).toMatchObject({
+      status: 200,
+      json: { status: 'error', result: { success: false, error_type, hub_id: 1, bin_number } },
+    })
+    expect((answer.json as { result: { error: string } }).result.error).not.toBe('')
+  })
+
+  test.each([
+    ['hub=1', 1, null],
+    ['bin=1', null, 1],
+    ['', null, null],
+    ['bin=&hub=1', 1, null],
+    ['bin=1.5&hub=1', 1, null],
+    ['bin=1e3&hub=1', 1, null],
+    ['bin=-1&hub=1', 1, null],
+    ['bin=x&hub=y', null, null],
+    ['bin=1&hub=0', 0, 1],
+    ['bin=99999999999999999999&hub=1', 1, null],
+  ])('invalid input is a validation_error within the 200: %j', async (query, hub_id, bin_number) => {
+    expect(await post('enable_bin_ssh', query)).toMatchObject({
+      status: 200,
+      json: {
+        status: 'error',
+        result: { success: false, error_type: 'validation_error', hub_id, bin_number },
+      },
+    })
+    expect(hub.calls).toEqual([])
+  })
+
+  test('who may not is refused as everywhere, and the hub hears nothing of it', async () => {
+    key = await app.key(['controls:read'])
+    expect((await post('enable_bin_ssh', 'bin=1&hub=1')).status).toBe(403)
+    key = await app.key(['controls:write'], { hubs: [2] })
+    const denied = await post('enable_bin_ssh', 'bin=1&hub=1')
+    expect([denied.status, errorOf(denied).error.code]).toEqual([403, 'hub_access_denied'])
+    key = await app.key(['controls:write'])
+    const absent = await post('enable_bin_ssh', 'bin=1&hub=2')
+    expect([absent.status, errorOf(absent).error.code]).toEqual([404, 'hub_not_found'])
+    key = 'lk_wrong'
+    expect((await post('enable_bin_ssh', 'bin=1&hub=1')).status).toBe(401)
+    expect(hub.calls).toEqual([])
+  })
+
+  test('a repetition under the same key is answered as the first, and done once', async () => {
+    const headers = { 'Idempotency-Key': 'one' }
+    const first = await post('disable_bin_ssh', 'bin=2&hub=1', headers)
+    const again = await post('disable_bin_ssh', 'bin=2&hub=1', headers)
+    expect(again.json).toEqual(first.json)
+    expect(again.headers.get('Idempotent-Replayed')).toBe('true')
+    expect(hub.calls).toHaveLength(1)
+    expect((await post('disable_bin_ssh', 'bin=3&hub=1', headers)).status).toBe(422)
+  })
+
+  test('GET is not a way to do it', async () => {
+    expect(
+      (await app.call('GET', '/api/v1/owners/controls/enable_bin_ssh?bin=1&hub=1', { key })).status,
+    ).toBe(405)
+  })
+})

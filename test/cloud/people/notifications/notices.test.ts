@@ -1,0 +1,184 @@
+import { expect, test } from 'vitest'
+import type { CloudContext } from '../../../../cloud/platform/context.ts'
+import { deliverNotices, type Senders } from '../../../../cloud/people/notifications/deliver-notices.ts'
+import type { Device, Sender, SendResult } from '../../../../cloud/people/notifications/sender.ts'
+import { createTasks } from '../../../../cloud/background-tasks.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { drop, openShop, type Shop } from '../../support/shop.ts'
+
+const MINUTE = 60_000
+
+interface Sent {
+  token: string | null
+  title: string
+  orderId: number
+}
+
+function recorder(answer: (device: Device | null) => SendResult | Error = () => 'sent') {
+  const sent: Sent[] = []
+  const sender: Sender = {
+    send(device, { title }, { orderId }) {
+      sent.push({ token: device?.token ?? null, title, orderId })
+      const result = answer(device)
+      return result instanceof Error ? Promise.reject(result) : Promise.resolve(result)
+    },
+  }
+  const senders: Senders = { ios: sender, android: sender, web: sender, none: sender }
+  return { sent, senders }
+}
+
+async function addDevice({ context }: Shop, userId: number, token: string): Promise<void> {
+  const now = context.runtime.clock.now()
+  await context.db.kysely
+    .insertInto('push_configs')
+    .values({
+      user_id: userId,
+      device_id: token,
+      platform: 'android',
+      push_token: token,
+      token_digest: token,
+      app_version: null,
+      locale: null,
+      enabled: 1,
+      created_at: now,
+      updated_at: now,
+    })
+    .execute()
+}
+
+async function readyOrder(shop: Shop): Promise<{ id: number; userId: number }> {
+  const { id, user_id } = await shop.paidOrder({ 1: 1 })
+  const [line] = await shop.items(id)
+  await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] }, drop(line!, id, 4))
+  await shop.report({
+    kind: 'order.ready',
+    order_id: id,
+    bins: [1],
+    lines: [{ line_id: line!.id, dropped: 1, doubtful: 0, bins: [1] }],
+  })
+  return { id, userId: user_id }
+}
+
+const expiring = (context: CloudContext): Promise<number[]> =>
+  createTasks(context)['notify-about-expiring-orders'].run()
+const unclaimed = (context: CloudContext): Promise<number[]> =>
+  createTasks(context)['notify-about-unclaimed-orders'].run()
+const statesOf = async ({ context }: Shop): Promise<string[]> =>
+  (await context.db.kysely.selectFrom('notifications').select('state').orderBy('id').execute()).map(
+    ({ state }) => state,
+  )
+
+onEachDatabase('notices', (open) => {
+  test('a cart that will expire is told of five minutes before, once; an empty one is not', async () => {
+    const shop = await openShop(await open())
+    const { context, clock } = shop
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    await shop.cart(await shop.customer(), {})
+    await addDevice(shop, userId, 'phone')
+    await addDevice(shop, userId, 'tablet')
+    clock.advance(25 * MINUTE - 1)
+    expect(await expiring(context)).toEqual([])
+    clock.advance(1)
+    expect(await expiring(context)).toEqual([id])
+    expect(await expiring(context)).toEqual([])
+    const { sent, senders } = recorder()
+    await deliverNotices(context, senders)
+    await deliverNotices(context, senders)
+    expect(sent).toEqual([
+      { token: 'phone', title: 'Your cart is about to expire', orderId: id },
+      { token: 'tablet', title: 'Your cart is about to expire', orderId: id },
+    ])
+  })
+
+  test('an order that waits for ten minutes is told of, once, in whatever process the task runs', async () => {
+    const shop = await openShop(await open())
+    const { context, clock } = shop
+    const { id } = await readyOrder(shop)
+    clock.advance(10 * MINUTE - 1)
+    expect(await unclaimed(context)).toEqual([])
+    clock.advance(1)
+    const told = await Promise.all([unclaimed(context), unclaimed(context), unclaimed(context)])
+    expect(told.flat()).toEqual([id])
+    const { sent, senders } = recorder()
+    await Promise.all([deliverNotices(context, senders), deliverNotices(context, senders)])
+    expect(sent).toEqual([{ token: null, title: 'Your order is waiting', orderId: id }])
+  })
+
+  test('who wants no push messages gets none', async () => {
+    const shop = await openShop(await open())
+    const { id, userId } = await readyOrder(shop)
+    await addDevice(shop, userId, 'phone')
+    await shop.context.db.kysely.updateTable('users').set({ notify_push: 0 }).execute()
+    shop.clock.advance(10 * MINUTE)
+    expect(await unclaimed(shop.context)).toEqual([id])
+    const { sent, senders } = recorder()
+    await deliverNotices(shop.context, senders)
+    expect(sent.map(({ token }) => token)).toEqual([null])
+  })
+
+  test('a notice that was certainly not taken is sent again, later and later, and given up in the end', async () => {
+    const shop = await openShop(await open())
+    await readyOrder(shop)
+    shop.clock.advance(10 * MINUTE)
+    await unclaimed(shop.context)
+    const { sent, senders } = recorder(() => 'later')
+    await deliverNotices(shop.context, senders)
+    await deliverNotices(shop.context, senders)
+    expect(sent).toHaveLength(1)
+    for (let retry = 0; retry < 10; retry += 1) {
+      shop.clock.advance(30_000 * 2 ** retry)
+      await deliverNotices(shop.context, senders)
+    }
+    expect(sent).toHaveLength(6)
+    expect(await statesOf(shop)).toEqual(['failed'])
+  })
+
+  test('a notice of which nobody knows whether it was sent is not sent again', async () => {
+    const faults: unknown[] = []
+    const shop = await openShop(await open(), { onFault: (error) => faults.push(error) })
+    await readyOrder(shop)
+    shop.clock.advance(10 * MINUTE)
+    await unclaimed(shop.context)
+    const { sent, senders } = recorder(() => new Error('connection lost'))
+    await deliverNotices(shop.context, senders)
+    shop.clock.advance(60 * MINUTE)
+    await deliverNotices(shop.context, senders)
+    expect([sent.length, faults.length]).toEqual([1, 1])
+    expect(await statesOf(shop)).toEqual(['failed'])
+  })
+
+  test('a process that dies while it sends leaves a notice that nobody sends twice', async () => {
+    let isDead = false
+    const shop = await openShop(await open(), {
+      checkpoint: (point) => {
+        if (isDead && point === 'notice.after-send') throw new Error('crash')
+      },
+      onFault: () => {},
+    })
+    await readyOrder(shop)
+    shop.clock.advance(10 * MINUTE)
+    await unclaimed(shop.context)
+    isDead = true
+    const { sent, senders } = recorder()
+    await deliverNotices(shop.context, senders)
+    isDead = false
+    shop.clock.advance(60 * MINUTE)
+    await deliverNotices(shop.context, senders)
+    expect(sent).toHaveLength(1)
+  })
+
+  test('a device that has gone is forgotten', async () => {
+    const shop = await openShop(await open())
+    const { userId } = await readyOrder(shop)
+    await addDevice(shop, userId, 'old phone')
+    await addDevice(shop, userId, 'new phone')
+    shop.clock.advance(10 * MINUTE)
+    await unclaimed(shop.context)
+    const { sent, senders } = recorder((device) => (device?.token === 'old phone' ? 'gone' : 'sent'))
+    await deliverNotices(shop.context, senders)
+    expect(sent).toHaveLength(2)
+    const left = await shop.context.db.kysely.selectFrom('push_configs').select('push_token').execute()
+    expect(left).toEqual([{ push_token: 'new phone' }])
+  })
+})

@@ -1,0 +1,176 @@
+import { createDecipheriv, createECDH, createVerify, generateKeyPairSync, hkdfSync } from 'node:crypto'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import webPush from 'web-push'
+import { fcmSender } from '../../../../cloud/people/notifications/fcm-sender.ts'
+import { originMatcher, webPushSender } from '../../../../cloud/people/notifications/web-push-sender.ts'
+
+interface Received {
+  path: string
+  headers: IncomingHttpHeaders
+  body: Buffer
+}
+
+const closers: (() => void)[] = []
+afterEach(() => {
+  for (const close of closers.splice(0)) close()
+})
+
+/** A push service: takes requests down, and answers with `status`. */
+async function pushService(status = 201) {
+  const received: Received[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      received.push({ path: request.url!, headers: request.headers, body: Buffer.concat(chunks) })
+      response.writeHead(status).end('{}')
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  closers.push(() => server.close())
+  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+const message = { title: 'Title', body: 'Body' }
+const about = { orderId: 7, kind: 'order_unclaimed' }
+const b64url = (text: string): Buffer => Buffer.from(text, 'base64url')
+const results = [
+  [200, 'sent'],
+  [404, 'gone'],
+  [410, 'gone'],
+  [429, 'later'],
+  [500, 'later'],
+  [503, 'later'],
+  [400, 'refused'],
+  [401, 'refused'],
+] as const
+
+/** A browser's subscription, and what reads its messages (RFC 8291). */
+function browser(endpoint: string) {
+  const ecdh = createECDH('prime256v1')
+  const publicKey = ecdh.generateKeys()
+  const auth = Buffer.alloc(16, 7)
+  const token = JSON.stringify({
+    endpoint,
+    keys: { p256dh: publicKey.toString('base64url'), auth: auth.toString('base64url') },
+  })
+  function read(body: Buffer): unknown {
+    const salt = body.subarray(0, 16)
+    const keyLength = body[20]!
+    const sender = body.subarray(21, 21 + keyLength)
+    const secret = ecdh.computeSecret(sender)
+    const info = Buffer.concat([Buffer.from('WebPush: info\0'), publicKey, sender])
+    const ikm = Buffer.from(hkdfSync('sha256', secret, auth, info, 32))
+    const key = Buffer.from(hkdfSync('sha256', ikm, salt, 'Content-Encoding: aes128gcm\0', 16))
+    const nonce = Buffer.from(hkdfSync('sha256', ikm, salt, 'Content-Encoding: nonce\0', 12))
+    const sealed = body.subarray(21 + keyLength)
+    const decipher = createDecipheriv('aes-128-gcm', key, nonce)
+    decipher.setAuthTag(sealed.subarray(-16))
+    const padded = Buffer.concat([decipher.update(sealed.subarray(0, -16)), decipher.final()])
+    return JSON.parse(padded.subarray(0, padded.lastIndexOf(2)).toString()) as unknown
+  }
+  return { token, read }
+}
+
+const vapid = webPush.generateVAPIDKeys()
+const webSender = (origins: readonly string[]) =>
+  webPushSender({ ...vapid, subject: 'mailto:hub@example.org', origins, ttlSeconds: 600 })
+
+test('Web Push: the browser alone can read the message, and its service knows who sends it', async () => {
+  const { received, url } = await pushService()
+  const { token, read } = browser(`${url}/push/abc`)
+  expect(await webSender([url]).send({ platform: 'web', token }, message, about)).toBe('sent')
+  const [request] = received
+  expect(request).toMatchObject({
+    path: '/push/abc',
+    headers: { ttl: '600', 'content-encoding': 'aes128gcm' },
+  })
+  expect(request!.body.toString('latin1')).not.toContain('Title')
+  expect(read(request!.body)).toEqual({ ...message, ...about })
+  const [, jwt, key] = /^vapid t=(.+), ?k=(.+)$/.exec(request!.headers.authorization!)!
+  expect(key).toBe(vapid.publicKey)
+  const claims = JSON.parse(b64url(jwt!.split('.')[1]!).toString()) as object
+  expect(claims).toMatchObject({ aud: url, sub: 'mailto:hub@example.org' })
+})
+
+test.each(results)('Web Push: an answer of %i is "%s"', async (status, result) => {
+  const { url } = await pushService(status)
+  const { token } = browser(`${url}/push/abc`)
+  expect(await webSender([url]).send({ platform: 'web', token }, message, about)).toBe(result)
+})
+
+test('Web Push: no address is called that is not of a push service, whatever a browser says', async () => {
+  const { received, url } = await pushService()
+  const sender = webSender(['https://*.push.example.org'])
+  const tokens = [
+    browser(`${url}/push`).token,
+    'no JSON',
+    '{}',
+    '{"endpoint":"file:///etc/passwd","keys":{}}',
+  ]
+  for (const token of tokens)
+    expect(await sender.send({ platform: 'web', token }, message, about)).toBe('gone')
+  const broken = JSON.stringify({ endpoint: `${url}/push`, keys: { p256dh: 'AAAA', auth: 'AAAA' } })
+  expect(await webSender([url]).send({ platform: 'web', token: broken }, message, about)).toBe('gone')
+  expect(received).toEqual([])
+})
+
+test('an origin is the whole host, or below a domain', () => {
+  const matches = originMatcher(['https://a.example.org', 'https://*.push.example.org'])
+  const verdicts = [
+    ['https://a.example.org/x', true],
+    ['https://b.push.example.org/x', true],
+    ['https://push.example.org/x', false],
+    ['https://evilpush.example.org/x', false],
+    ['http://a.example.org/x', false],
+    ['https://a.example.org.evil.org/x', false],
+    ['https://a.example.org:444/x', false],
+    ['https://a.example.org@evil.org/x', false],
+  ] as const
+  for (const [url, verdict] of verdicts) expect([url, matches(new URL(url))]).toEqual([url, verdict])
+})
+
+const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const account = {
+  project_id: 'larder-test',
+  client_email: 'larder@larder-test.example.org',
+  private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
+}
+
+test('FCM: a message for a device, with a token that the service account signed', async () => {
+  const { received, url } = await pushService(200)
+  const sender = fcmSender({ account, url, ttlSeconds: 600 })
+  expect(await sender.send({ platform: 'android', token: 'device' }, message, about)).toBe('sent')
+  const [request] = received
+  expect(request!.path).toBe('/v1/projects/larder-test/messages:send')
+  expect(JSON.parse(request!.body.toString())).toEqual({
+    message: {
+      token: 'device',
+      notification: message,
+      data: { order_id: '7', kind: 'order_unclaimed' },
+      android: { ttl: '600s' },
+    },
+  })
+  const [head, body, signature] = request!.headers.authorization!.replace('Bearer ', '').split('.')
+  const verify = createVerify('RSA-SHA256').update(`${head}.${body}`)
+  expect(verify.verify(publicKey, b64url(signature!))).toBe(true)
+  expect(JSON.parse(b64url(body!).toString())).toMatchObject({
+    iss: account.client_email,
+    scope: 'https://www.googleapis.com/auth/firebase.messaging',
+  })
+})
+
+test.each(results)('FCM: an answer of %i is "%s"', async (status, result) => {
+  const { url } = await pushService(status)
+  const sender = fcmSender({ account, url, ttlSeconds: 600 })
+  expect(await sender.send({ platform: 'ios', token: 'device' }, message, about)).toBe(result)
+})
+
+test('a service that cannot be reached is an error: nobody knows what it took', async () => {
+  const { url } = await pushService()
+  for (const close of closers.splice(0)) close()
+  const sender = fcmSender({ account, url, ttlSeconds: 600 })
+  await expect(sender.send({ platform: 'ios', token: 'device' }, message, about)).rejects.toThrow()
+})

@@ -1,0 +1,155 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
+import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
+import { errorOf } from '../../support/app.ts'
+import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { testMedia } from '../../support/media.ts'
+import { openShop } from '../../support/shop.ts'
+import { openService } from '../../../contract/service.ts'
+
+const user = '/users/user'
+
+async function ada(open: OpenDatabase) {
+  const service = await openService(open)
+  const { customer, shop } = service
+  await customer('ada', 'POST', `${user}/bootstrap`, {
+    first_name: 'Ada',
+    last_name: 'Lovelace',
+    phone_number: '+14155550100',
+    default_hub_id: 1,
+    device_uuid: 'phone',
+  })
+  await customer('ada', 'PATCH', `${user}/profile`, { date_of_birth: '1990-12-10', locale: 'en' })
+  await customer('ada', 'POST', `${user}/hub/1`)
+  const q = shop.context.db.kysely
+  return {
+    ...service,
+    q,
+    /** A cart with a unit of product 1; paid, if so wished. */
+    order: async (method?: string): Promise<number> => {
+      const { json } = await customer('ada', 'POST', '/users/1/orders?hub_id=1')
+      const { order_id } = json as { order_id: number }
+      await customer('ada', 'PUT', `/users/1/orders/${order_id}/order_item?hub_id=1`, {
+        product_id: 1,
+        quantity: 1,
+      })
+      if (method !== undefined)
+        await customer('ada', 'POST', '/users/payments/pay', { order_id, payment_method_id: method })
+      return order_id
+    },
+    remove: () => customer('ada', 'DELETE', user),
+    rows: () => q.selectFrom('users').selectAll().orderBy('id').execute(),
+  }
+}
+
+onEachDatabase('deleting a user', (open) => {
+  test('erases everything personal, keeps the books, and frees the identity', async () => {
+    const { customer, order, remove, rows, q, shop } = await ada(open)
+    await customer('ada', 'POST', `${user}/push-configs`, {
+      device_id: 'd',
+      push_token: 't',
+      platform: 'web',
+    })
+    const orderId = await order('pm_card_visa')
+    await shop.report({ kind: 'order.failed', order_id: orderId, bins: [], lines: [], reason: 'jam' })
+    await shop.commerce.sweep()
+    expect((await remove()).status).toBe(204)
+
+    const { id, created_at, updated_at, deleted_at, ...rest } = (await rows())[0]!
+    expect([id, created_at <= updated_at, deleted_at === updated_at]).toEqual([1, true, true])
+    for (const [column, value] of Object.entries(rest))
+      expect([column, column.startsWith('notify') || column === 'is_anonymous' ? 0 : null]).toEqual([
+        column,
+        value,
+      ])
+    expect(await q.selectFrom('push_configs').selectAll().execute()).toEqual([])
+    expect(await shop.order(orderId)).toMatchObject({ user_id: 1, payment_status: 'refunded' })
+    expect(await shop.payments(orderId)).toMatchObject([{ user_id: 1, status: 'completed' }])
+
+    expect((await customer('ada', 'GET', user)).status).toBe(404)
+    expect((await customer('ada', 'GET', `${user}/exists?phone_number=%2B14155550100`)).json).toEqual({
+      exists: false,
+      user_id: null,
+    })
+    const anew = await customer('ada', 'POST', `${user}/bootstrap`)
+    expect([anew.status, anew.json]).toEqual([201, expect.objectContaining({ user_id: 2, first_name: null })])
+    expect((await customer('ada', 'GET', '/users/1/orders')).status).toBe(403)
+    expect((await customer('ada', 'GET', '/users/2/orders')).json).toMatchObject({ items: [], total: 0 })
+  })
+
+  test('is refused while a paid order has not ended, and changes nothing then', async () => {
+    const { order, remove, rows, shop } = await ada(open)
+    const id = await order('pm_card_visa')
+    const before = await rows()
+    const stations = [
+      { kind: 'order.preparing', order_id: id, bins: [1] },
+      { kind: 'order.ready', order_id: id, bins: [1], lines: [] },
+      { kind: 'order.collecting', order_id: id },
+    ] as const
+    for (const next of [undefined, ...stations]) {
+      if (next) await shop.report(next as never)
+      const refused = await remove()
+      expect([refused.status, errorOf(refused).error]).toEqual([
+        409,
+        expect.objectContaining({ code: 'order_in_progress', details: { order_ids: [id] } }),
+      ])
+    }
+    expect(await rows()).toEqual(before)
+    await shop.report({ kind: 'order.completed', order_id: id })
+    expect((await remove()).status).toBe(204)
+  })
+
+  test('takes the cart along, and cancels a payment that is under way', async () => {
+    const { order, remove, q, shop } = await ada(open)
+    const cart = await order()
+    await order('pm_card_authenticationRequired')
+    expect((await shop.order(cart)).processing_status).toBe(S.PENDING_PAYMENT)
+    expect((await remove()).status).toBe(204)
+    expect((await shop.order(cart)).processing_status).toBe(S.EXPIRED)
+    expect(await q.selectFrom('sandbox_intents').select('status').execute()).toEqual([{ status: 'canceled' }])
+    expect(await shop.product(1)).toMatchObject({ reserved: 0 })
+  })
+
+  test('an answer kept for the old user is not given to the new one', async () => {
+    const { customer, remove, send, tokenOf } = await ada(open)
+    const ask = async (id: number) =>
+      send('POST', `/users/${id}/orders?hub_id=1`, {
+        Authorization: `Bearer ${await tokenOf('ada')}`,
+        'Idempotency-Key': 'the first',
+      })
+    expect((await ask(1)).json).toMatchObject({ user_id: 1 })
+    expect((await remove()).status).toBe(204)
+    await customer('ada', 'POST', `${user}/bootstrap`)
+    expect((await ask(2)).json).toMatchObject({ user_id: 2 })
+  })
+
+  test('waits for a processor that cannot be reached', async () => {
+    let isUp = true
+    const shop = await openShop(await open(), {
+      wrapProcessor: (sandbox) => ({
+        ...sandbox,
+        cancelIntent: (ref) =>
+          isUp ? sandbox.cancelIntent(ref) : Promise.reject(new ProcessorUnavailable()),
+      }),
+    })
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    await pay(shop.services, {
+      userId,
+      orderId,
+      method: 'pm_card_authenticationRequired',
+    })
+    const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
+    const caller = { kind: 'user', id: 'x', actor: 'x', identity: 'x', claims, userId } as const
+    const remove = () => deleteUser(shop.services, testMedia(shop.context), caller)
+    isUp = false
+    await expect(remove()).rejects.toMatchObject({ code: 'processor_unavailable' })
+    expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)
+    isUp = true
+    await remove()
+    const row = await shop.context.db.kysely.selectFrom('users').select('deleted_at').executeTakeFirst()
+    expect(row?.deleted_at).not.toBeNull()
+  })
+})

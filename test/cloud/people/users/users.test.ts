@@ -1,0 +1,167 @@
+import { expect, test } from 'vitest'
+import { errorOf, testApp } from '../../support/app.ts'
+
+const bootstrap = '/users/user/bootstrap'
+const guest = '/users/user/bootstrap/guest'
+
+test('an identity has one user, however often it asks and however many times at once', async () => {
+  const { call, issuer, context } = await testApp()
+  const token = await issuer.token()
+  const body = { email: 'ada@example.org', first_name: 'Ada', default_hub_id: 1 }
+  const answers = await Promise.all([1, 2, 3].map(() => call('POST', bootstrap, { token, body })))
+  for (const answer of answers) {
+    expect(answer.status).toBe(201)
+    expect(answer.json).toEqual({
+      user_id: 1,
+      identity_id: 'ada',
+      is_anonymous: false,
+      email: 'ada@example.org',
+      phone_number: null,
+      first_name: 'Ada',
+      last_name: null,
+      profile_image_url: null,
+      selected_hub_id: null,
+      default_hub_id: 1,
+      created_at: '2025-03-01T12:00:00.000Z',
+      updated_at: '2025-03-01T12:00:00.000Z',
+    })
+  }
+  expect(await context.db.kysely.selectFrom('users').selectAll().execute()).toHaveLength(1)
+})
+
+test('what the token verifies wins over what the body says', async () => {
+  const { call, issuer } = await testApp()
+  const body = { email: 'body@example.org', phone_number: '+14155550100' }
+  const verified = { email: 'token@example.org', email_verified: true, phone_number: '+14155550199' }
+  const one = await call('POST', bootstrap, { token: await issuer.token({ sub: 'one', ...verified }), body })
+  expect(one.json).toMatchObject({ email: 'token@example.org', phone_number: '+14155550199' })
+  const unverified = { email: 'token@example.org' }
+  const two = await call('POST', bootstrap, {
+    token: await issuer.token({ sub: 'two', ...unverified }),
+    body,
+  })
+  expect(two.json).toMatchObject({ email: 'body@example.org', phone_number: '+14155550100' })
+  const three = await call('POST', bootstrap, { token: await issuer.token({ sub: 'three', ...verified }) })
+  expect([three.status, three.json]).toEqual([201, expect.objectContaining({ email: 'token@example.org' })])
+})
+
+test('at least one contact is needed, and it must look like one', async () => {
+  const { call, issuer } = await testApp()
+  const token = await issuer.token()
+  const none = await call('POST', bootstrap, { token, body: { first_name: 'Ada' } })
+  expect([none.status, errorOf(none).detail]).toEqual([
+    422,
+    [expect.objectContaining({ loc: ['body'], type: 'value_error' })],
+  ])
+  for (const body of [{ phone_number: '4155550100' }, { email: 'ada' }, { email: 'a@b.co', first_name: ' ' }])
+    expect((await call('POST', bootstrap, { token, body })).status).toBe(422)
+  const hub = await call('POST', bootstrap, { token, body: { email: 'a@b.co', default_hub_id: 99 } })
+  expect([hub.status, errorOf(hub).error.code]).toEqual([404, 'hub_not_found'])
+})
+
+test('a guest is the user of an anonymous identity', async () => {
+  const { call, issuer } = await testApp()
+  const token = await issuer.token({ sub: 'guest-1', anonymous: true })
+  const first = await call('POST', guest, { token })
+  expect([first.status, first.json]).toEqual([
+    201,
+    expect.objectContaining({ is_anonymous: true, identity_id: 'guest-1' }),
+  ])
+  expect((await call('POST', guest, { token })).json).toEqual(first.json)
+  const named = await call('POST', guest, { token: await issuer.token() })
+  expect([named.status, errorOf(named).error.code]).toEqual([403, 'forbidden'])
+})
+
+test('an identity that is a guest no more keeps its user', async () => {
+  const { call, issuer, runtime } = await testApp()
+  await call('POST', guest, { token: await issuer.token({ anonymous: true }) })
+  runtime.advance(1000)
+  const { json } = await call('POST', bootstrap, {
+    token: await issuer.token({ email: 'ada@example.org', email_verified: true }),
+  })
+  expect(json).toMatchObject({
+    user_id: 1,
+    is_anonymous: false,
+    email: 'ada@example.org',
+    updated_at: '2025-03-01T12:00:01.000Z',
+  })
+})
+
+test('GET user shows the user with its hub, the selected before the default one', async () => {
+  const { call, issuer, context } = await testApp()
+  const token = await issuer.token()
+  const absent = await call('GET', '/users/user', { token })
+  expect([absent.status, errorOf(absent).error.code]).toEqual([404, 'user_not_found'])
+  await call('POST', bootstrap, { token, body: { email: 'ada@example.org' } })
+  expect((await call('GET', '/users/user', { token })).json).toMatchObject({ user_id: 1, hub: null })
+  await context.db.kysely.updateTable('users').set({ default_hub_id: 1 }).execute()
+  expect((await call('GET', '/users/user', { token })).json).toMatchObject({
+    hub: {
+      id: 1,
+      name: 'Hub 1',
+      street_address_1: '1 Main Street',
+      street_address_2: null,
+      city: 'Springfield',
+      state: 'IL',
+      hub_status: 'active',
+    },
+  })
+  await context.db.kysely.updateTable('users').set({ selected_hub_id: 2 }).execute()
+  expect((await call('GET', '/users/user', { token })).json).toMatchObject({ hub: { id: 2 } })
+})
+
+test('the deprecated creation says whether the user is new', async () => {
+  const { call, issuer } = await testApp()
+  const token = await issuer.token()
+  const body = { email: 'ada@example.org', first_name: 'Ada' }
+  const first = await call('POST', '/users/user', { token, body })
+  expect([first.status, first.json]).toEqual([
+    201,
+    expect.objectContaining({ user_id: 1, first_name: 'Ada' }),
+  ])
+  const second = await call('POST', '/users/user', { token, body: { ...body, first_name: 'Eve' } })
+  expect([second.status, second.json]).toEqual([200, first.json])
+  expect(
+    (await call('POST', '/users/user', { token: await issuer.token({ sub: 'x' }), body: {} })).status,
+  ).toBe(422)
+})
+
+test('a bootstrap notes the device that it comes from, and nothing else of a user who is there', async () => {
+  const { call, issuer, context } = await testApp()
+  const token = await issuer.token()
+  for (const device_uuid of ['phone', 'tablet', undefined])
+    await call('POST', bootstrap, {
+      token,
+      body: { email: 'ada@example.org', first_name: device_uuid, device_uuid },
+    })
+  expect(await context.db.kysely.selectFrom('users').select(['first_name', 'device_uuid']).execute()).toEqual(
+    [{ first_name: 'phone', device_uuid: 'tablet' }],
+  )
+})
+
+test('whether a user exists is asked by phone number or e-mail, in any spelling of it', async () => {
+  const { call, issuer } = await testApp()
+  const body = { email: 'Ada@Example.org', phone_number: '+14155550100' }
+  await call('POST', bootstrap, { token: await issuer.token(), body })
+  const ask = async (path: string, token?: string) =>
+    (await call('GET', `/users/user/exists${path}`, token === undefined ? {} : { token })).json
+  expect(await ask('/phone?phone_number=%2B14155550100')).toEqual({ exists: true })
+  expect(await ask('/phone?phone_number=+14155550100')).toEqual({ exists: true })
+  expect(await ask('/phone?phone_number=%2B14155550199')).toEqual({ exists: false })
+  expect(await ask('/email?email=ADA@example.ORG')).toEqual({ exists: true })
+  expect(await ask('/email?email=eve@example.org')).toEqual({ exists: false })
+  const stranger = await issuer.token({ sub: 'eve' })
+  expect(await ask('?phone_number=%2B14155550100', stranger)).toEqual({ exists: true, user_id: 1 })
+  expect(await ask('?phone_number=%2B14155550199', stranger)).toEqual({ exists: false, user_id: null })
+  for (const path of ['/phone?phone_number=4155550100', '/email?email=ada', '/phone', '/email'])
+    expect((await call('GET', `/users/user/exists${path}`)).status).toBe(422)
+})
+
+test('whoever asks without a credential is heard ten times a minute by address', async () => {
+  const { call, runtime } = await testApp()
+  const ask = async () => (await call('GET', '/users/user/exists/email?email=ada@example.org')).status
+  for (let count = 0; count < 10; count += 1) expect(await ask()).toBe(200)
+  expect(await ask()).toBe(429)
+  runtime.advance(60_000)
+  expect(await ask()).toBe(200)
+})

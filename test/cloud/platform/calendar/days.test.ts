@@ -1,0 +1,60 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { addDays, addMonths, monthsOf, weekdayOf, weekOf } from '../../../../cloud/platform/calendar/days.ts'
+import { periodBefore, periodOf, timeframes } from '../../../../cloud/commerce/analytics/periods.ts'
+
+const DAY = 86_400_000
+const day = fc
+  .integer({ min: Date.parse('1999-01-01') / DAY, max: Date.parse('2050-12-31') / DAY })
+  .map((number) => new Date(number * DAY).toISOString().slice(0, 10))
+
+test.each([
+  // 2020 and 2026 have an ISO week 53, which reaches into the next year.
+  ['2020-12-31', '2020-12-28', '2021-01-03'],
+  ['2021-01-03', '2020-12-28', '2021-01-03'],
+  ['2021-01-04', '2021-01-04', '2021-01-10'],
+  ['2027-01-01', '2026-12-28', '2027-01-03'],
+  ['2024-12-30', '2024-12-30', '2025-01-05'],
+  ['2024-02-29', '2024-02-26', '2024-03-03'],
+])('the week of %s is from %s to %s', (one, monday, sunday) => {
+  const week = weekOf(one)
+  expect([week[0], week[6], week.length]).toEqual([monday, sunday, 7])
+})
+
+test('a week has seven days in a row from Monday, and its day is one of them', () => {
+  fc.assert(
+    fc.property(day, (one) => {
+      const week = weekOf(one)
+      expect(week).toContain(one)
+      expect(week.map((each) => weekdayOf(each))).toEqual([0, 1, 2, 3, 4, 5, 6])
+      expect(week.map((_, index) => addDays(week[0]!, index))).toEqual(week)
+    }),
+  )
+})
+
+test.each([
+  ['2025-01', -1, '2024-12'],
+  ['2025-12', 1, '2026-01'],
+  ['2025-11', -23, '2023-12'],
+  ['2025-06', 0, '2025-06'],
+])('%s and %d months is %s', (month, count, expected) => {
+  expect(addMonths(month, count)).toBe(expected)
+})
+
+test('a year has twelve months', () => {
+  expect(monthsOf(2025)).toHaveLength(12)
+  expect([monthsOf(2025)[0], monthsOf(2025)[11]]).toEqual(['2025-01', '2025-12'])
+})
+
+describe.each(timeframes)('a %s period', (timeframe) => {
+  test('holds its day, and the one before it ends where it begins', () => {
+    fc.assert(
+      fc.property(day, (one) => {
+        const period = periodOf[timeframe](one)
+        expect(period.first <= one && one < period.next).toBe(true)
+        expect(periodBefore(timeframe, one).next).toBe(period.first)
+        expect(periodOf[timeframe](addDays(period.next, -1))).toEqual(period)
+      }),
+    )
+  })
+})

@@ -1,0 +1,130 @@
+import { expect, test } from 'vitest'
+import { mintApiKey, prefixOf } from '../../../../cloud/platform/credentials/api-key.ts'
+import { listApiKeys, revokeApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
+import { base62 } from '../../../../cloud/platform/credentials/base62.ts'
+import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
+import { systemRuntime } from '../../../../protocol/system-runtime.ts'
+import { errorOf, testApp } from '../../support/app.ts'
+
+const hubs = '/api/v1/owners/hubs'
+const health = (hub: number): string => `${hubs}/get_hub_health/?hub_id=${hub}`
+const HOUR = 3_600_000
+
+test('a key is lk_, eight public characters and 32 random bytes in base 62', () => {
+  const { key, prefix, digest } = mintApiKey(systemRuntime().random)
+  expect(key).toMatch(/^lk_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/)
+  expect(prefixOf(key)).toBe(prefix)
+  expect(digest).toMatch(/^[0-9a-f]{64}$/)
+  expect(base62(new Uint8Array(32).fill(255))).toHaveLength(43)
+  expect(base62(Uint8Array.of(61))).toBe('0z')
+})
+
+test('only its digest is stored', async () => {
+  const { context, key } = await testApp()
+  const issued = await key(['hubs:read'])
+  const rows = await context.db.kysely.selectFrom('api_keys').selectAll().execute()
+  expect(JSON.stringify(rows)).not.toContain(issued.slice(12))
+})
+
+test('a wrong, a revoked and an expired key are 401, each by its code', async () => {
+  const { call, key, context, runtime } = await testApp()
+  const good = await key(['hubs:read'])
+  const other = await key(['hubs:read'], { expiresAt: runtime.clock.now() + HOUR })
+  const codeOf = async (presented: string) => {
+    const answer = await call('GET', hubs, { key: presented })
+    return answer.status === 200 ? 200 : [answer.status, errorOf(answer).error.code]
+  }
+  expect(await codeOf(good)).toBe(200)
+  expect(await codeOf(other)).toBe(200)
+  const mixed = good.slice(0, 12) + other.slice(12)
+  for (const wrong of ['x', '', mixed, `${good}x`, good.slice(0, -1)])
+    expect(await codeOf(wrong)).toEqual([401, 'invalid_api_key'])
+  runtime.advance(HOUR)
+  expect(await codeOf(other)).toEqual([401, 'token_expired'])
+  expect(await revokeApiKey(context.db.kysely, runtime, prefixOf(good)!)).toBe(true)
+  expect(await codeOf(good)).toEqual([401, 'invalid_api_key'])
+  expect(await revokeApiKey(context.db.kysely, runtime, 'nokeyatall')).toBe(false)
+})
+
+test('last_used_at is touched at most hourly', async () => {
+  const { call, key, context, runtime } = await testApp()
+  const mine = await key(['hubs:read'])
+  const start = runtime.clock.now()
+  const lastUsed = async () => (await listApiKeys(context.db.kysely))[0]!.lastUsedAt
+  expect(await lastUsed()).toBeNull()
+  await call('GET', hubs, { key: mine })
+  expect(await lastUsed()).toBe(start)
+  runtime.advance(HOUR - 1)
+  await call('GET', hubs, { key: mine })
+  expect(await lastUsed()).toBe(start)
+  runtime.advance(1)
+  await call('GET', hubs, { key: mine })
+  expect(await lastUsed()).toBe(start + HOUR)
+})
+
+test('the scope is checked by name; write does not imply read', async () => {
+  const { call, key } = await testApp()
+  const answer = await call('GET', hubs, { key: await key(['hubs:write', 'orders:read']) })
+  expect([answer.status, errorOf(answer).error]).toEqual([
+    403,
+    expect.objectContaining({ code: 'scope_missing', details: { required_scope: 'hubs:read' } }),
+  ])
+})
+
+test('with both headers the API key decides, without fallback', async () => {
+  const { call, key, issuer, context, runtime } = await testApp()
+  await grantRole(context.db.kysely, runtime, { identity: 'ada', role: 'owner', hubs: '*' })
+  const token = await issuer.token()
+  expect((await call('GET', hubs, { token })).status).toBe(200)
+  expect((await call('GET', hubs, { token, key: 'lk_bad' })).status).toBe(401)
+  expect((await call('GET', hubs, { token, key: await key(['orders:read']) })).status).toBe(403)
+})
+
+test('a key limited to hubs is denied every other one, existing or not; one with all hubs does not find them', async () => {
+  const { call, key } = await testApp()
+  const limited = await key(['hubs:read'], { hubs: [1] })
+  const all = await key(['hubs:read'])
+  const codeOf = async (hub: number, presented: string) => {
+    const answer = await call('GET', health(hub), { key: presented })
+    return answer.status === 200 ? 200 : [answer.status, errorOf(answer).error.code]
+  }
+  expect(await codeOf(1, limited)).toBe(200)
+  expect(await codeOf(2, limited)).toEqual([403, 'hub_access_denied'])
+  expect(await codeOf(99, limited)).toEqual([403, 'hub_access_denied'])
+  expect(await codeOf(1, all)).toBe(200)
+  expect(await codeOf(2, all)).toEqual([404, 'hub_not_found'])
+  expect(await codeOf(99, all)).toEqual([404, 'hub_not_found'])
+  const strays = await key(['hubs:read'], { hubs: [1, 2], ownerId: 2 })
+  expect(await codeOf(1, strays)).toEqual([403, 'hub_access_denied'])
+})
+
+test('the list of hubs holds those that the credential reaches', async () => {
+  const { call, key, issuer, context, runtime } = await testApp()
+  const idsOf = async (options: { key: string } | { token: string }) => {
+    const { json } = await call('GET', hubs, options)
+    return (json as { id: number }[]).map(({ id }) => id)
+  }
+  expect(await idsOf({ key: await key(['hubs:read']) })).toEqual([1])
+  expect(await idsOf({ key: await key(['hubs:read'], { ownerId: 2, hubs: [2] }) })).toEqual([2])
+  expect(await idsOf({ key: await key(['hubs:read'], { hubs: [] }) })).toEqual([])
+  await grantRole(context.db.kysely, runtime, { identity: 'ada', role: 'technician', hubs: [2] })
+  expect(await idsOf({ token: await issuer.token() })).toEqual([2])
+})
+
+test('a role grants its scopes on its hubs, and only there', async () => {
+  const { call, issuer, context, runtime } = await testApp()
+  const q = context.db.kysely
+  await grantRole(q, runtime, { identity: 'tess', role: 'technician', hubs: [1] })
+  await grantRole(q, runtime, { identity: 'tess', role: 'analyst', hubs: [2] })
+  await grantRole(q, runtime, { identity: 'olga', role: 'owner', hubs: '*' })
+  const statusOf = async (sub: string, method: string, path: string) =>
+    (await call(method, path, { token: await issuer.token({ sub }) })).status
+  expect(await statusOf('tess', 'GET', health(1))).toBe(200)
+  expect(await statusOf('tess', 'GET', health(2))).toBe(200)
+  expect(await statusOf('tess', 'POST', '/api/v1/owners/orders/1/refund')).toBe(403)
+  const open = (hub: number) => `/api/v1/owners/controls/open_bin?bin=1&hub=${hub}`
+  expect(await statusOf('tess', 'POST', open(2))).toBe(403)
+  expect(await statusOf('olga', 'GET', health(2))).toBe(200)
+  expect(await statusOf('olga', 'GET', health(99))).toBe(404)
+  expect(await statusOf('nobody', 'GET', hubs)).toBe(403)
+})

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { ApiError } from '../../../../cloud/platform/api-error.ts'
+import { errorOf, testApp } from '../../support/app.ts'
+
+const REQUEST_ID = /^req_[0-9a-f]{24}$/
+
+test('every error has one shape, and its request id in a header too', async () => {
+  const { call } = await testApp()
+  const answer = await call('GET', '/no/such/thing')
+  expect(answer.status).toBe(404)
+  const error = errorOf(answer)
+  expect(error).toEqual({
+    error: { code: 'route_not_found', message: 'No such endpoint.' },
+    detail: 'No such endpoint.',
+    request_id: expect.stringMatching(REQUEST_ID) as string,
+  })
+  expect(answer.headers.get('X-Request-Id')).toBe(error.request_id)
+})
+
+test('a fault of ours says nothing of our insides', async () => {
+  const { call, key } = await testApp({
+    handlers: { 'owner.hubs.list': () => Promise.reject(new Error('secret in table hubs')) },
+  })
+  const answer = await call('GET', '/api/v1/owners/hubs', { key: await key(['hubs:read']) })
+  expect(answer.status).toBe(500)
+  expect(errorOf(answer).error.code).toBe('internal_error')
+  expect(JSON.stringify(answer.json)).not.toContain('secret')
+})
+
+test('an answer that is not as the contract says is a fault where answers are checked', async () => {
+  const { call, key } = await testApp({
+    handlers: { 'owner.hubs.list': () => Promise.resolve([{ id: 0 } as never]) },
+  })
+  const answer = await call('GET', '/api/v1/owners/hubs', { key: await key(['hubs:read']) })
+  expect(answer.status).toBe(500)
+})
+
+test('details go with the error, and hardware that did not answer is 504', async () => {
+  const reasons = ['offline', 'timeout']
+  const { call, key } = await testApp({
+    handlers: {
+      'owner.controls.open_bin': () =>
+        Promise.reject(new ApiError('hardware_error', undefined, { reason: reasons.shift() })),
+    },
+  })
+  const path = '/api/v1/owners/controls/open_bin?bin=1&hub=1'
+  const options = { key: await key(['controls:write']) }
+  const offline = await call('POST', path, options)
+  expect([offline.status, errorOf(offline).error.details]).toEqual([502, { reason: 'offline' }])
+  const silent = await call('POST', path, options)
+  expect([silent.status, errorOf(silent).error.details]).toEqual([504, { reason: 'timeout' }])
+})
+
+test('a known path with another method is 405 and says which it has', async () => {
+  const { call } = await testApp()
+  const allowed = 'GET, POST, DELETE'
+  for (const [path, methods] of [
+    ['/api/v1/owners/hubs', 'GET'],
+    ['/users/user', allowed],
+    ['/api/v1/users/user', allowed],
+    ['/api/v1/users/user/', allowed],
+  ] as const) {
+    const answer = await call('PATCH', path)
+    expect(answer.status).toBe(405)
+    expect(errorOf(answer).error.code).toBe('method_not_allowed')
+    expect(answer.headers.get('Allow')).toBe(methods)
+  }
+})
+
+test('a trailing slash is accepted and ignored, and consumer paths stand at / and /api/v1 alike', async () => {
+  const { call, key } = await testApp()
+  const options = { key: await key(['hubs:read']) }
+  for (const path of ['/api/v1/owners/hubs', '/api/v1/owners/hubs/'])
+    expect((await call('GET', path, options)).status).toBe(200)
+  for (const path of ['get_hub_health', 'get_hub_health/'])
+    expect((await call('GET', `/api/v1/owners/hubs/${path}?hub_id=1`, options)).status).toBe(200)
+  expect((await call('GET', '/owners/hubs', options)).status).toBe(404)
+  for (const path of ['/users/user', '/users/user/', '/api/v1/users/user', '/api/v1/users/user/'])
+    expect((await call('GET', path)).status).toBe(401)
+})
+
+test('401 names both schemes', async () => {
+  const { call } = await testApp()
+  const answer = await call('GET', '/api/v1/owners/hubs')
+  expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer realm="larder", APIKey')
+})

@@ -1,0 +1,169 @@
+import { expect, test } from 'vitest'
+import { ApiError } from '../../../../cloud/platform/api-error.ts'
+import { idempotently, purgeIdempotencyKeys } from '../../../../cloud/platform/http/idempotency.ts'
+import { silentLog } from '../../../../protocol/model/log.ts'
+import { virtualRuntime } from '../../../support/virtual-clock.ts'
+import { errorOf, testApp, type CallOptions } from '../../support/app.ts'
+import { onEachDatabase } from '../../support/database.ts'
+
+const refund = '/api/v1/owners/orders/7/refund'
+const HOUR = 3_600_000
+
+onEachDatabase('Idempotency-Key', (open) => {
+  async function setUp(answer: (count: number) => Promise<'refunded' | 'partially_refunded'>) {
+    let count = 0
+    const app = await testApp({
+      db: await open(),
+      handlers: {
+        'owner.orders.refund': async ({ params }) => {
+          count += 1
+          return { success: true, order_id: params.order_id, new_status: await answer(count) }
+        },
+      },
+    })
+    const key = await app.key(['orders:write'])
+    const send = (name: string, options: CallOptions & { path?: string } = {}) =>
+      app.call('POST', options.path ?? refund, {
+        key,
+        ...options,
+        headers: { 'Idempotency-Key': name },
+      })
+    return { ...app, send, runs: () => count }
+  }
+
+  test('a repetition gets the first answer and does nothing', async () => {
+    const { send, runs } = await setUp((count) =>
+      Promise.resolve(count === 1 ? 'refunded' : 'partially_refunded'),
+    )
+    const first = await send('a')
+    expect(first.headers.get('Idempotent-Replayed')).toBeNull()
+    const second = await send('a', { path: `${refund}/` })
+    expect(second.json).toEqual(first.json)
+    expect(second.headers.get('Idempotent-Replayed')).toBe('true')
+    expect(runs()).toBe(1)
+    expect((await send('b')).json).toMatchObject({ new_status: 'partially_refunded' })
+  })
+
+  test('another body, or another path, under the same key is refused', async () => {
+    const { send, runs } = await setUp(() => Promise.resolve('refunded'))
+    await send('a', { body: { amount: 1 } })
+    for (const options of [
+      { body: { amount: 2 } },
+      { path: refund.replace('7', '8'), body: { amount: 1 } },
+    ]) {
+      const other = await send('a', options)
+      expect([other.status, errorOf(other).error.code]).toEqual([422, 'idempotency_key_reused'])
+    }
+    expect(runs()).toBe(1)
+  })
+
+  test('keys of two callers have nothing to do with each other', async () => {
+    const { send, key, runs } = await setUp(() => Promise.resolve('refunded'))
+    await send('a')
+    await send('a', { key: await key(['orders:write']) })
+    expect(runs()).toBe(2)
+  })
+
+  test('a duplicate in flight is refused, and answered once the first is done', async () => {
+    let finish = (): void => {}
+    const { send, runs } = await setUp(async () => {
+      await new Promise<void>((resolve) => (finish = resolve))
+      return 'refunded'
+    })
+    const first = send('a')
+    await expect.poll(runs).toBe(1)
+    const duplicate = await send('a')
+    expect([duplicate.status, errorOf(duplicate).error.code]).toEqual([409, 'idempotency_key_in_use'])
+    finish()
+    expect((await first).status).toBe(200)
+    expect((await send('a')).headers.get('Idempotent-Replayed')).toBe('true')
+  })
+
+  test('a refusal is kept, a fault of ours is not', async () => {
+    const { send, runs } = await setUp((count) => {
+      if (count === 1) throw new ApiError('processor_unavailable')
+      if (count === 2) throw new Error('unexpected')
+      throw new ApiError('already_refunded')
+    })
+    expect((await send('a')).status).toBe(503)
+    expect((await send('a')).status).toBe(500)
+    expect((await send('a')).status).toBe(409)
+    const replay = await send('a')
+    expect([replay.status, errorOf(replay).error.code]).toEqual([409, 'already_refunded'])
+    expect(replay.headers.get('Idempotent-Replayed')).toBe('true')
+    expect(runs()).toBe(3)
+  })
+
+  test('what was refused before it began is not kept', async () => {
+    const { send, runs } = await setUp(() => Promise.resolve('refunded'))
+    expect((await send('a', { body: { amount: 0 } })).status).toBe(422)
+    expect((await send('a', { body: { amount: 1 } })).status).toBe(200)
+    expect(runs()).toBe(1)
+  })
+
+  test('a key is forgotten after 24 h, and one whose process died is free after a minute', async () => {
+    let dies = true
+    const { send, runs, runtime, context } = await setUp(async () => {
+      // The process that dies never comes back from here.
+      if (dies) await new Promise(() => {})
+      return 'refunded'
+    })
+    void send('a')
+    await expect.poll(runs).toBe(1)
+    dies = false
+    expect((await send('a')).status).toBe(409)
+    runtime.advance(60_000)
+    expect((await send('a')).status).toBe(200)
+    runtime.advance(23 * HOUR)
+    expect((await send('a')).headers.get('Idempotent-Replayed')).toBe('true')
+    runtime.advance(HOUR)
+    expect((await send('a')).headers.get('Idempotent-Replayed')).toBeNull()
+    expect(runs()).toBe(3)
+    runtime.advance(24 * HOUR)
+    await purgeIdempotencyKeys(context)
+    expect(await context.db.kysely.selectFrom('idempotency_keys').selectAll().execute()).toEqual([])
+  })
+
+  test('a request keeps its key however long it takes, unless another one has taken it', async () => {
+    const { clock } = virtualRuntime()
+    const db = await open()
+    const parts = { db, runtime: { ...virtualRuntime(), clock }, log: silentLog }
+    const request = { caller: 'key:1', key: 'a', fingerprint: 'f' }
+    const answer = { status: 200, headers: {}, body: 'first' }
+    const row = () =>
+      db.kysely.selectFrom('idempotency_keys').select('locked_until').executeTakeFirstOrThrow()
+    const ask = () => idempotently(parts, request, () => Promise.resolve({ ...answer, body: 'second' }))
+    let finish: (value: typeof answer) => void = () => {}
+    const end = new Promise<typeof answer>((resolve) => (finish = resolve))
+    const first = idempotently(parts, request, () => end)
+    const begun = clock.now()
+    await expect.poll(() => row().catch(() => null)).toEqual({ locked_until: begun + 60_000 })
+    for (let seconds = 15; seconds <= 300; seconds += 15) {
+      clock.advance(15_000)
+      await expect.poll(row).toEqual({ locked_until: begun + 60_000 + seconds * 1000 })
+      await expect(ask()).rejects.toMatchObject({ code: 'idempotency_key_in_use' })
+    }
+    const taken = { locked_until: clock.now() + 7 }
+    await db.kysely.updateTable('idempotency_keys').set(taken).execute()
+    clock.advance(15_000)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(await row()).toEqual(taken)
+    finish(answer)
+    expect((await first).body).toBe('first')
+    expect(await ask()).toMatchObject({ body: 'first' })
+    // Nothing is renewed any more.
+    const after = await row()
+    clock.advance(60_000)
+    expect(await row()).toEqual(after)
+  })
+
+  test('a key has 1 to 255 characters', async () => {
+    const { send } = await setUp(() => Promise.resolve('refunded'))
+    expect((await send('x'.repeat(255))).status).toBe(200)
+    const long = await send('x'.repeat(256))
+    expect(long.status).toBe(422)
+    expect(errorOf(long).detail).toMatchObject([
+      { loc: ['header', 'Idempotency-Key'], type: 'string_too_long' },
+    ])
+  })
+})

@@ -1,0 +1,198 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { errorOf, testApp, type TestApp } from '../../support/app.ts'
+
+const health = '/api/v1/owners/hubs/get_hub_health/'
+
+async function detailOf(app: TestApp, query: string) {
+  const answer = await app.call('GET', health + query, { key: await app.key(['hubs:read']) })
+  expect(answer.status).toBe(422)
+  expect(errorOf(answer).error.code).toBe('validation_error')
+  return errorOf(answer).detail
+}
+
+test('an integer in a query is a string of digits and nothing else', async () => {
+  const app = await testApp()
+  for (const value of ['', '1.5', '1e3', '-1', '+1', '0x1', ' 1', '1 ', 'one', 'null', '１'])
+    expect(await detailOf(app, `?hub_id=${encodeURIComponent(value)}`)).toEqual([
+      {
+        loc: ['query', 'hub_id'],
+        type: 'int_parsing',
+        msg: 'Input should be a valid integer, unable to parse string as an integer',
+        input: value,
+      },
+    ])
+})
+
+test('any text is either a string of digits or refused', async () => {
+  const app = await testApp()
+  const key = await app.key(['hubs:read'])
+  await fc.assert(
+    fc.asyncProperty(fc.string(), async (value) => {
+      app.runtime.advance(60_000)
+      const { status } = await app.call('GET', `${health}?hub_id=${encodeURIComponent(value)}`, { key })
+      expect(status).not.toBe(500)
+      if (!/^\d+$/.test(value)) expect(status).toBe(422)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('what is absent is missing, and what is too small or too large says by how much', async () => {
+  const app = await testApp()
+  expect(await detailOf(app, '')).toEqual([
+    { loc: ['query', 'hub_id'], type: 'missing', msg: 'Field required' },
+  ])
+  expect(await detailOf(app, '?hub_id=0')).toMatchObject([
+    { type: 'greater_than_equal', ctx: { ge: 1 }, input: 0 },
+  ])
+  expect(await detailOf(app, `?hub_id=${'9'.repeat(30)}`)).toMatchObject([{ type: 'less_than_equal' }])
+})
+
+test('a path parameter of the wrong type is 422, not 404', async () => {
+  const { call, issuer } = await testApp()
+  const answer = await call('GET', '/users/x/orders/1.0?hub_id=1', { token: await issuer.token() })
+  expect(answer.status).toBe(422)
+  expect(errorOf(answer).detail).toMatchObject([
+    { loc: ['path', 'user_id'], type: 'int_parsing' },
+    { loc: ['path', 'order_id'], type: 'int_parsing' },
+  ])
+})
+
+test('the specific code of a bad value is the error code, and the list stays', async () => {
+  const { call, key } = await testApp()
+  const write = await key(['orders:write'])
+  const path = '/api/v1/owners/orders/1/refund'
+  const amount = await call('POST', path, { key: write, body: { amount: 0 } })
+  expect([amount.status, errorOf(amount).error.code]).toEqual([422, 'invalid_amount'])
+  expect(errorOf(amount).detail).toMatchObject([{ loc: ['body', 'amount'], type: 'greater_than_equal' }])
+  const destination = await call('POST', path, { key: write, body: { destination: 'Elsewhere' } })
+  expect(errorOf(destination).error.code).toBe('invalid_destination')
+  expect(errorOf(destination).detail).toMatchObject([{ type: 'literal_error', input: 'Elsewhere' }])
+  const orders = '/api/v1/owners/hubs/all_orders_paginated/?hub_id=1'
+  const cursor = await call('GET', `${orders}&cursor=abc`, { key: await key(['orders:read']) })
+  expect([cursor.status, errorOf(cursor).error.code]).toEqual([400, 'invalid_cursor'])
+})
+
+test('malformed JSON is 400 invalid_json on owner paths and a 422 item elsewhere', async () => {
+  const { call, key, issuer } = await testApp()
+  const owner = await call('POST', '/api/v1/owners/orders/1/refund', {
+    key: await key(['orders:write']),
+    body: '{"amount": ',
+  })
+  expect([owner.status, errorOf(owner).error.code]).toEqual([400, 'invalid_json'])
+  const consumer = await call('POST', '/users/user/bootstrap', { token: await issuer.token(), body: '{]' })
+  expect([consumer.status, errorOf(consumer).error.code]).toEqual([422, 'validation_error'])
+  expect(errorOf(consumer).detail).toMatchObject([{ loc: ['body'], type: 'json_invalid' }])
+})
+
+test('an empty body is a missing one, or {} where the body is optional', async () => {
+  const { call, issuer } = await testApp()
+  const token = await issuer.token()
+  await call('POST', '/users/user/bootstrap', { token, body: { email: 'ada@example.org' } })
+  const answer = await call('POST', '/users/payments/pay', {
+    token,
+    headers: { 'Content-Type': 'application/json' },
+  })
+  expect(answer.status).toBe(422)
+  expect(errorOf(answer).detail).toEqual([{ loc: ['body'], type: 'missing', msg: 'Field required' }])
+  const optional = await call('POST', '/users/user/bootstrap', { token })
+  expect(optional.status).toBe(201)
+})
+
+test('a body that is not an object, or holds other types, is 422', async () => {
+  const { call, issuer } = await testApp()
+  const token = await issuer.token()
+  const detail = async (body: unknown) => {
+    const answer = await call('POST', '/users/payments/pay', { token, body: JSON.stringify(body) })
+    expect(answer.status).toBe(422)
+    return errorOf(answer).detail
+  }
+  for (const body of [[], 'text', 7, null]) expect(await detail(body)).toMatchObject([{ loc: ['body'] }])
+  expect(
+    await detail({ order_id: '1', payment_method_id: 5, save_payment_method: 'yes', expected_total: 1.5 }),
+  ).toMatchObject([
+    { loc: ['body', 'order_id'], type: 'int_parsing' },
+    { loc: ['body', 'payment_method_id'], type: 'string_type' },
+    { loc: ['body', 'save_payment_method'], type: 'bool_parsing' },
+    { loc: ['body', 'expected_total'], type: 'int_parsing' },
+  ])
+  expect(await detail({ order_id: 1, payment_method_id: '' })).toMatchObject([{ type: 'string_too_short' }])
+  expect(await detail({ order_id: 1, payment_method_id: 'x'.repeat(256) })).toMatchObject([
+    { type: 'string_too_long' },
+  ])
+  expect(await detail({ order_id: 1, payment_method_id: 'a\0b' })).toMatchObject([
+    { loc: ['body', 'payment_method_id'], type: 'value_error' },
+  ])
+})
+
+test('unknown keys are refused in PUT and ignored in POST', async () => {
+  const { call, issuer } = await testApp()
+  const token = await issuer.token()
+  const created = await call('POST', '/users/user/bootstrap', {
+    token,
+    body: { email: 'a@b.co', color: 'red' },
+  })
+  expect(created.status).toBe(201)
+  const put = await call('PUT', '/users/1/orders/1/order_item?hub_id=1', {
+    token,
+    body: { product_id: 1, quantity: 1, color: 'red' },
+  })
+  expect(put.status).toBe(422)
+  expect(errorOf(put).detail).toMatchObject([{ loc: ['body', 'color'], type: 'extra_forbidden' }])
+})
+
+test('text that is made to be slow to judge is judged at once', async () => {
+  const app = await testApp()
+  const token = await app.issuer.token({ sub: 'ada' })
+  // As long as a body may be; tried character by character again it takes minutes.
+  const email = `a@${'.'.repeat(500_000)} `
+  expect(await app.call('POST', '/users/user/bootstrap', { token, body: { email } })).toMatchObject({
+    status: 422,
+  })
+  expect((await app.call('GET', `/files/${'/'.repeat(500_000)}x`)).status).not.toBe(200)
+})
+
+test('of very much that is wrong the first hundred are told', async () => {
+  const app = await testApp()
+  const { status, json } = await app.call('PUT', '/api/v1/owners/product/1/update_price', {
+    key: await app.key(['inventory:write']),
+    body: Object.fromEntries(Array.from({ length: 80_000 }, (_, index) => [`k${index}`, 1])),
+  })
+  expect(status).toBe(422)
+  expect(json).toMatchObject({ detail: { length: 100 } })
+})
+
+test('a body of another type is 415, and one over 1 MiB is 413, said to be so or not', async () => {
+  const { app, call, issuer } = await testApp()
+  const token = await issuer.token()
+  const other = await call('POST', '/users/user/bootstrap', {
+    token,
+    body: 'email=a',
+    headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+  })
+  expect([other.status, errorOf(other).error.code]).toEqual([415, 'unsupported_media_type'])
+  const large = JSON.stringify({ email: 'x'.repeat(1024 * 1024) })
+  const said = await call('POST', '/users/user/bootstrap', {
+    token,
+    body: large,
+    headers: { 'Content-Length': String(large.length) },
+  })
+  expect([said.status, errorOf(said).error.code]).toEqual([413, 'payload_too_large'])
+  const chunk = new TextEncoder().encode('x'.repeat(300_000))
+  let sent = 0
+  const stream = new ReadableStream({
+    pull(controller) {
+      sent += 1
+      controller.enqueue(chunk)
+    },
+  })
+  const endless = await app.request('/users/user/bootstrap', {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: stream,
+    duplex: 'half',
+  })
+  expect(endless.status).toBe(413)
+  expect(sent).toBeLessThan(8)
+})

@@ -1,0 +1,219 @@
+import {
+  base64url,
+  decodeJwt,
+  decodeProtectedHeader,
+  exportSPKI,
+  generateKeyPair,
+  importJWK,
+  SignJWT,
+  type CryptoKey,
+  type JWK,
+} from 'jose'
+import { expect, test } from 'vitest'
+import { identityVerifier } from '../../../../cloud/platform/credentials/identity-token.ts'
+import { remoteKeys } from '../../../../cloud/platform/identity/remote-keys.ts'
+import { silentLog } from '../../../../protocol/model/log.ts'
+import { systemRuntime } from '../../../../protocol/system-runtime.ts'
+import { errorOf, testApp } from '../../support/app.ts'
+import { oidcIssuer, type OidcIssuer, type OidcIssuerOptions } from '../../support/oidc-issuer.ts'
+
+const MINUTE = 60_000
+
+/** The service with tokens of a real issuer, on a clock that can be set ahead and back. */
+async function serviceWith(options: OidcIssuerOptions = {}, beginDown = false) {
+  const oidc = await oidcIssuer(options)
+  if (beginDown) oidc.stop()
+  let ahead = 0
+  const { clock: real } = systemRuntime()
+  const clock = { ...real, now: () => real.now() + ahead, monotonic: () => real.monotonic() + ahead }
+  const verifyIdentity = identityVerifier({
+    issuer: oidc.issuer,
+    audience: 'larder',
+    keys: remoteKeys({ issuer: oidc.issuer, clock, log: silentLog }),
+    clock,
+  })
+  const { call } = await testApp({ verifyIdentity })
+  return {
+    oidc,
+    advance: (ms: number) => void (ahead += ms),
+    /** The status, or the error's code, with which a token is met. */
+    meet: async (token: string): Promise<number | string> => {
+      const answer = await call('POST', '/users/user/bootstrap', {
+        token,
+        body: { email: 'ada@example.org' },
+      })
+      return answer.status < 400 ? answer.status : errorOf(answer).error.code
+    },
+    call,
+  }
+}
+
+/** A token with a valid one's claims, signed by whatever key. */
+async function resigned(token: string, key: CryptoKey | Uint8Array, header: { alg: string; kid?: string }) {
+  return new SignJWT(decodeJwt(token))
+    .setProtectedHeader({ ...decodeProtectedHeader(token), ...header })
+    .sign(key)
+}
+
+test.each(['ES256', 'RS256'] as const)('a token of an outside issuer is taken (%s)', async (algorithm) => {
+  const claims = { phone_number: '+14155550100', email: 'Ada@Example.org', email_verified: true }
+  const { oidc, call } = await serviceWith({ algorithm, claims })
+  const { status, json } = await call('POST', '/users/user/bootstrap', { token: await oidc.token() })
+  expect([status, json]).toEqual([
+    201,
+    expect.objectContaining({
+      identity_id: 'shop-app',
+      phone_number: '+14155550100',
+      email: 'ada@example.org',
+      is_anonymous: false,
+    }),
+  ])
+})
+
+test('a phone number that the issuer has not verified is only what somebody says', async () => {
+  const claims = { phone_number: '+14155550100', phone_number_verified: false }
+  const { oidc, call } = await serviceWith({ claims })
+  const body = { phone_number: '+14155550199' }
+  const { json } = await call('POST', '/users/user/bootstrap', { token: await oidc.token(), body })
+  expect(json).toMatchObject({ phone_number: '+14155550199' })
+})
+
+test('its configuration and keys are fetched once for many tokens', async () => {
+  const { oidc, meet } = await serviceWith()
+  const tokens = await Promise.all([1, 2, 3, 4].map(() => oidc.token()))
+  expect(await Promise.all(tokens.map(meet))).toEqual([201, 201, 201, 201])
+  expect(oidc.asked).toEqual(['/.well-known/openid-configuration', '/jwks'])
+})
+
+test('a token of another issuer or for another audience is refused', async () => {
+  const { meet } = await serviceWith()
+  expect(await meet(await (await oidcIssuer()).token())).toBe('invalid_token')
+  const elsewhere = await serviceWith({ audience: 'somebody-else' })
+  expect(await elsewhere.meet(await elsewhere.oidc.token())).toBe('invalid_token')
+})
+
+test('a token without a signature, or with the public key as a secret, is refused', async () => {
+  const { oidc, meet } = await serviceWith()
+  const token = await oidc.token()
+  const payload = token.split('.')[1]!
+  for (const alg of ['none', 'NONE', 'None']) {
+    const header = base64url.encode(JSON.stringify({ ...decodeProtectedHeader(token), alg }))
+    expect(await meet(`${header}.${payload}.`)).toBe('invalid_token')
+  }
+  const published = (await (await fetch(`${oidc.issuer}/jwks`)).json()) as { keys: JWK[] }
+  const publicJwk = published.keys[0]!
+  const publicKey = (await importJWK(publicJwk, 'ES256', { extractable: true })) as CryptoKey
+  for (const text of [await exportSPKI(publicKey), JSON.stringify(publicJwk)]) {
+    const forged = await resigned(token, new TextEncoder().encode(text), { alg: 'HS256' })
+    expect(await meet(forged)).toBe('invalid_token')
+  }
+  expect(await meet(token)).toBe(201)
+})
+
+test('a token of an unknown key, or of another key under a known id, is refused', async () => {
+  const { oidc, meet } = await serviceWith()
+  const token = await oidc.token()
+  expect(await meet(token)).toBe(201)
+  const { privateKey } = await generateKeyPair('ES256')
+  expect(await meet(await resigned(token, privateKey, { alg: 'ES256' }))).toBe('invalid_token')
+  expect(await meet(await resigned(token, privateKey, { alg: 'ES256', kid: 'unknown' }))).toBe(
+    'invalid_token',
+  )
+})
+
+test('unknown key ids, however many, make the issuer be asked no more than once in half a minute', async () => {
+  const { oidc, meet, advance } = await serviceWith()
+  const token = await oidc.token()
+  await meet(token)
+  const { privateKey } = await generateKeyPair('ES256')
+  const flood = () =>
+    Promise.all(
+      Array.from({ length: 10 }, async (_, index) =>
+        meet(await resigned(token, privateKey, { alg: 'ES256', kid: `unknown-${index}` })),
+      ),
+    )
+  await flood()
+  const asked = oidc.asked.length
+  advance(31_000)
+  expect(new Set(await flood())).toEqual(new Set(['invalid_token']))
+  expect(oidc.asked.length - asked).toBe(2)
+})
+
+test('a token that has expired, or that is not valid yet, is refused', async () => {
+  const { oidc, meet, advance } = await serviceWith({ lifetimeSeconds: 60 })
+  const token = await oidc.token()
+  expect(await meet(token)).toBe(201)
+  advance(70_000)
+  expect(await meet(token)).toBe('token_expired')
+  advance(-140_000)
+  expect(await meet(token)).toBe('invalid_token')
+  const own = await importJWK(oidc.keys[0]!, 'ES256')
+  advance(70_000)
+  const later = new SignJWT({ ...decodeJwt(token), nbf: decodeJwt(token).iat! + 30 })
+  expect(
+    await meet(await later.setProtectedHeader(decodeProtectedHeader(token) as { alg: string }).sign(own)),
+  ).toBe('invalid_token')
+})
+
+test('keys are rotated without a restart: the new one is taken, and in time the old one is not', async () => {
+  const { oidc, meet, advance } = await serviceWith({ lifetimeSeconds: 3600 })
+  const old = await oidc.token()
+  expect(await meet(old)).toBe(201)
+  advance(MINUTE)
+  await oidc.rotate({ keepOld: true })
+  expect(await meet(await oidc.token())).toBe(201)
+  expect(await meet(old)).toBe(201)
+  await oidc.rotate()
+  advance(MINUTE)
+  expect(await meet(await oidc.token())).toBe(201)
+  expect(await meet(old)).toBe('invalid_token')
+})
+
+test('a key that was withdrawn is believed no longer than the keys are kept', async () => {
+  const { oidc, meet, advance } = await serviceWith({ lifetimeSeconds: 7200 })
+  const old = await oidc.token()
+  expect(await meet(old)).toBe(201)
+  await oidc.rotate()
+  advance(10 * MINUTE)
+  // The first token sets the fetching off and does not wait for it.
+  await meet(old)
+  await expect.poll(() => meet(old)).toBe('invalid_token')
+})
+
+test('an issuer that is down at the start is found when it is back', async () => {
+  const { oidc, meet, advance } = await serviceWith({}, true)
+  oidc.resume()
+  const token = await oidc.token()
+  oidc.stop()
+  expect(await meet(token)).toBe('identity_unavailable')
+  oidc.resume()
+  // Not asked again at once: a service full of customers would be a flood.
+  expect(await meet(token)).toBe('identity_unavailable')
+  advance(6000)
+  expect(await meet(token)).toBe(201)
+})
+
+test('while the issuer is down the keys that are known go on, however old', async () => {
+  const { oidc, meet, advance } = await serviceWith({ lifetimeSeconds: 86_400 })
+  const token = await oidc.token()
+  expect(await meet(token)).toBe(201)
+  oidc.stop()
+  for (let hours = 0; hours < 5; hours += 1) {
+    advance(60 * MINUTE)
+    expect(await meet(token)).toBe(201)
+  }
+  const { privateKey } = await generateKeyPair('ES256')
+  const unknown = await resigned(token, privateKey, { alg: 'ES256', kid: 'perhaps-a-new-one' })
+  expect(await meet(unknown)).toBe('identity_unavailable')
+  oidc.resume()
+  advance(MINUTE)
+  expect(await meet(unknown)).toBe('invalid_token')
+})
+
+test('a configuration that names another issuer is not believed', async () => {
+  const honest: OidcIssuer = await oidcIssuer()
+  const keys = remoteKeys({ issuer: `${honest.issuer}/`, clock: systemRuntime().clock, log: silentLog })
+  await expect(keys({ alg: 'ES256' }, { payload: '', signature: '' })).rejects.toMatchObject({
+    code: 'identity_unavailable',
+  })
+})

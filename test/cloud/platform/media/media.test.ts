@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest'
+import type { CloudContext } from '../../../../cloud/platform/context.ts'
+import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
+import type { Media } from '../../../../cloud/platform/media/media.ts'
+import type { MediaStore } from '../../../../cloud/platform/media/store.ts'
+import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { noCheckpoint, type Checkpoint } from '../../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../../protocol/model/log.ts'
+import { virtualRuntime } from '../../../support/virtual-clock.ts'
+import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { emptyFolder, filesIn, testMedia } from '../../support/media.ts'
+import { png } from '../../support/media-samples.ts'
+
+const DAY = 24 * 3_600_000
+const type = { kind: 'image', mimeType: 'image/png', extension: 'png' } as const
+
+async function archive(open: OpenDatabase, wrap: (store: MediaStore) => MediaStore = (store) => store) {
+  const db = await open()
+  const folder = emptyFolder()
+  const runtime = virtualRuntime(11)
+  const faults: unknown[] = []
+  const contextWith = (checkpoint: Checkpoint): CloudContext => ({
+    db,
+    runtime,
+    log: silentLog,
+    checkpoint,
+    settings: defaultSettings,
+    onFault: (error) => void faults.push(error),
+  })
+  const store = wrap(folderStore(folder))
+  const add = (media: Media) =>
+    media.store({
+      folder: 'profiles',
+      number: undefined,
+      type,
+      content: (async function* () {
+        yield png
+      })(),
+    })
+  return {
+    db,
+    folder,
+    clock: runtime.clock,
+    faults,
+    media: testMedia(contextWith(noCheckpoint), store),
+    /** The same, of a process that dies at a point. */
+    dyingAt: (point: string) =>
+      testMedia(
+        contextWith((passed) => {
+          if (passed === point) throw new Crash()
+        }),
+        store,
+      ),
+    add,
+    rows: async () =>
+      (await db.kysely.selectFrom('media').select('state').execute()).map(({ state }) => state),
+  }
+}
+
+class Crash extends Error {}
+
+onEachDatabase('media', (open) => {
+  test.each(['media.before-write', 'media.after-write'])(
+    'what a crash leaves (%s) is found by the sweep a day later, and not before',
+    async (point) => {
+      const { dyingAt, media, add, folder, clock, rows } = await archive(open)
+      await expect(add(dyingAt(point))).rejects.toThrow(Crash)
+      clock.advance(DAY - 1000)
+      await media.sweep()
+      expect(await rows()).toEqual(['pending'])
+      clock.advance(2000)
+      await media.sweep()
+      expect([await rows(), filesIn(folder)]).toEqual([[], []])
+    },
+  )
+
+  test.each(['media.before-remove', 'media.after-remove'])(
+    'a removal that a crash cut short (%s) is finished by the sweep at once',
+    async (point) => {
+      const { dyingAt, media, add, folder, rows, db, faults } = await archive(open)
+      const { key } = await add(media)
+      await db.transact((tx) => media.keep(tx, [key]))
+      await db.transact((tx) => dyingAt(point).remove(tx, key))
+      await expect.poll(() => faults.length).toBe(1)
+      expect(await rows()).toEqual(['removed'])
+      expect(await media.find(key)).toBeNull()
+      await media.sweep()
+      expect([await rows(), filesIn(folder)]).toEqual([[], []])
+    },
+  )
+
+  test('what is kept stays, whatever is released or swept', async () => {
+    const { media, add, folder, clock, rows, db } = await archive(open)
+    const { key } = await add(media)
+    await db.transact((tx) => media.keep(tx, [key]))
+    await media.release([key])
+    clock.advance(10 * DAY)
+    await media.sweep()
+    expect([await rows(), filesIn(folder)]).toEqual([['kept'], [key]])
+  })
+
+  test('a transaction that is rolled back keeps nothing and removes nothing', async () => {
+    const { media, add, folder, rows, db } = await archive(open)
+    const [kept, pending] = [await add(media), await add(media)]
+    await db.transact((tx) => media.keep(tx, [kept.key]))
+    const failing = db.transact(async (tx) => {
+      await media.keep(tx, [pending.key])
+      await media.remove(tx, kept.key)
+      throw new Error('no')
+    })
+    await expect(failing).rejects.toThrow('no')
+    expect((await rows()).sort()).toEqual(['kept', 'pending'])
+    expect(filesIn(folder)).toHaveLength(2)
+  })
+
+  test('what has been swept can no longer be kept: whoever would refer to it fails', async () => {
+    const { media, add, clock, db } = await archive(open)
+    const { key } = await add(media)
+    clock.advance(DAY + 1)
+    await media.sweep()
+    await expect(db.transact((tx) => media.keep(tx, [key]))).rejects.toThrow('no longer there')
+  })
+
+  test('a store that cannot remove now is asked again by the sweep; the file is gone for its users at once', async () => {
+    let isDown = true
+    const { media, add, folder, rows, db, faults } = await archive(open, (store) => ({
+      ...store,
+      remove: (key) => (isDown ? Promise.reject(new Error('the store is down')) : store.remove(key)),
+    }))
+    const { key } = await add(media)
+    await media.release([key])
+    expect([await rows(), faults.length]).toEqual([['removed'], 1])
+    await media.sweep()
+    expect(faults.length).toBe(2)
+    await expect(db.transact((tx) => media.keep(tx, [key]))).rejects.toThrow('no longer there')
+    isDown = false
+    await media.sweep()
+    expect([await rows(), filesIn(folder)]).toEqual([[], []])
+  })
+
+  test('numbers are each given once, by folder, also to requests at the same time', async () => {
+    const { media } = await archive(open)
+    const numbers = await Promise.all(Array.from({ length: 20 }, () => media.nextNumber('maintenance')))
+    expect([...numbers].sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
+    expect(await media.nextNumber('deals')).toBe(1)
+  })
+})

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import {
+  cloudHelp,
+  cloudSettings,
+  readCloudConfig,
+  stripeUrlOf,
+} from '../../../../cloud/platform/settings/config.ts'
+import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
+
+test('without any setting it is the whole service in one process', () => {
+  const result = readCloudConfig({})
+  expect(result).toMatchObject({
+    ok: true,
+    config: {
+      PORT: 8080,
+      MQTT_PORT: 18830,
+      HOST: '127.0.0.1',
+      PAYMENTS_URL: 'sandbox:',
+      MQTT_URL: undefined,
+      IDENTITY_ISSUER: undefined,
+      databaseUrl: expect.stringMatching(/^sqlite:\/.*\/data\/cloud\/larder\.sqlite$/) as string,
+      rules: defaultSettings,
+    },
+  })
+})
+
+test('the environment wins over the file, and empty variables count as not set', () => {
+  const file = { path: 'c.json', text: JSON.stringify({ PORT: 9000, HOST: '0.0.0.0', SWEEP_MS: 5 }) }
+  const result = readCloudConfig({ PORT: '9001', HOST: '' }, file)
+  expect(result).toMatchObject({ config: { PORT: 9001, HOST: '0.0.0.0', rules: { sweepMs: 5 } } })
+})
+
+test('everything that is wrong is named, with where it stands', () => {
+  const file = { path: 'c.json', text: JSON.stringify({ PROT: 1, MQTT_PORT: 'x' }) }
+  const result = readCloudConfig({ PORT: '70000', DATABASE_URL: 'mysql://x' }, file)
+  if (result.ok) throw new Error('taken')
+  expect(result.problems).toEqual([
+    'PROT (c.json): no such setting; --help lists them',
+    'DATABASE_URL (environment): must be sqlite:PATH or postgres://…',
+    'PORT (environment): must be between 0 and 65535',
+    expect.stringMatching(/^MQTT_PORT \(c\.json\): must be a whole number/) as string,
+  ])
+  for (const text of ['{', '[]', '"x"'])
+    expect(readCloudConfig({}, { path: 'c.json', text })).toMatchObject({
+      ok: false,
+      problems: [expect.stringMatching(/^c\.json: /)],
+    })
+})
+
+test('production refuses the sandbox and the embedded issuer, and wants the secret of file addresses', () => {
+  const missing = (env: Record<string, string>) => {
+    const result = readCloudConfig({ NODE_ENV: 'production', ...env })
+    return result.ok ? [] : result.problems.map((problem) => problem.split(':')[0])
+  }
+  expect(missing({})).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER', 'MEDIA_SECRET'])
+  expect(missing({ IDENTITY_ISSUER: 'https://id.example/' })).toEqual(['PAYMENTS_URL', 'MEDIA_SECRET'])
+})
+
+test('an environment that nobody knows is refused by its name, as it may be meant to be production', () => {
+  for (const NODE_ENV of ['Production', 'production ', 'prod', 'staging', 'live']) {
+    const result = readCloudConfig({ NODE_ENV })
+    const problems = result.ok ? [] : result.problems
+    expect(problems).toEqual([expect.stringMatching(/^NODE_ENV\b.*must be development, test or production/)])
+  }
+  for (const NODE_ENV of ['development', 'test']) expect(readCloudConfig({ NODE_ENV }).ok).toBe(true)
+})
+
+test('Stripe wants its key and the secret of its signatures, and then production has its card processor', () => {
+  const problems = (PAYMENTS_URL: string, env: Record<string, string> = {}) => {
+    const result = readCloudConfig({ PAYMENTS_URL, ...env })
+    return result.ok ? [] : result.problems.map((problem) => problem.split(':')[0]!.split(' ')[0])
+  }
+  const keys = { PAYMENTS_API_KEY: 'sk_live_1', PAYMENTS_WEBHOOK_SECRET: 'whsec_0123456789abcdef' }
+  expect(problems('stripe:')).toEqual(['PAYMENTS_API_KEY', 'PAYMENTS_WEBHOOK_SECRET'])
+  expect(problems('stripe:', keys)).toEqual([])
+  const production = {
+    NODE_ENV: 'production',
+    IDENTITY_ISSUER: 'https://id.example/',
+    MEDIA_SECRET: 'm'.repeat(32),
+  }
+  expect(problems('stripe:https://api.stripe.com', { ...keys, ...production })).toEqual([])
+  for (const wrong of ['stripe', 'stripe:api.stripe.com', 'stripe:https://api.stripe.com/v1', 'paypal:'])
+    expect(problems(wrong, keys)).toEqual(['PAYMENTS_URL'])
+  const result = readCloudConfig({ PAYMENTS_URL: 'stripe:', ...keys })
+  if (!result.ok) throw new Error('refused')
+  expect(stripeUrlOf(result.config)).toBe('https://api.stripe.com')
+  expect(JSON.stringify(result.config.shown)).not.toMatch(/sk_live_1|whsec_/)
+})
+
+test('--help lists every setting', () => {
+  for (const name of Object.keys(cloudSettings)) expect(cloudHelp()).toContain(`  ${name}\n`)
+})

@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest'
+import { isUniqueViolation } from '../../../../cloud/platform/store/database.ts'
+import { onEachDatabase } from '../../support/database.ts'
+
+onEachDatabase('the cloud store', (open) => {
+  test('effects run after the commit, in order, and not at all where the work was rolled back', async () => {
+    const seen: string[] = []
+    const db = await open({ checkpoint: (point) => void seen.push(point) })
+    await db.transact(async (tx) => {
+      tx.afterCommit(() => seen.push('first'))
+      await tx.q.insertInto('owners').values({ name: 'A' }).execute()
+      tx.afterCommit(() => seen.push('second'))
+    })
+    expect(seen).toEqual(['db.before-commit', 'db.after-commit', 'first', 'second'])
+    seen.length = 0
+    const refused = db.transact(async (tx) => {
+      tx.afterCommit(() => seen.push('never'))
+      await tx.q.insertInto('owners').values({ name: 'B' }).execute()
+      throw new Error('no')
+    })
+    await expect(refused).rejects.toThrow('no')
+    expect(seen).toEqual([])
+    expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([{ name: 'A' }])
+  })
+
+  test('a crash before the commit leaves nothing, one after it everything but the effects', async () => {
+    let dieAt = 'db.before-commit'
+    const db = await open({
+      checkpoint: (point) => {
+        if (point === dieAt) throw new Error('crash')
+      },
+    })
+    let effects = 0
+    const insert = (name: string) =>
+      db.transact(async (tx) => {
+        tx.afterCommit(() => (effects += 1))
+        await tx.q.insertInto('owners').values({ name }).execute()
+      })
+    await expect(insert('A')).rejects.toThrow('crash')
+    dieAt = 'db.after-commit'
+    await expect(insert('B')).rejects.toThrow('crash')
+    expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([{ name: 'B' }])
+    expect(effects).toBe(0)
+  })
+
+  test('what is derived comes last, once for each name, and not where its part was undone', async () => {
+    const seen: string[] = []
+    const db = await open({ checkpoint: (point) => void seen.push(point) })
+    await db.transact(async (tx) => {
+      const derive = (name: string) =>
+        tx.beforeCommit(name, async () => {
+          const rows = await tx.q.selectFrom('owners').select('name').orderBy('id').execute()
+          seen.push(`${name}: ${rows.map((row) => row.name).join()}`)
+        })
+      derive('sums')
+      await tx.q.insertInto('owners').values({ name: 'A' }).execute()
+      derive('sums')
+      const part = tx.savepoint(() => {
+        derive('of the part')
+        return Promise.reject(new Error('part'))
+      })
+      await expect(part).rejects.toThrow('part')
+      await tx.q.insertInto('owners').values({ name: 'B' }).execute()
+    })
+    expect(seen).toEqual(['sums: A,B', 'db.before-commit', 'db.after-commit'])
+    const refused = db.transact(async (tx) => {
+      await tx.q.insertInto('owners').values({ name: 'C' }).execute()
+      tx.beforeCommit('sums', () => Promise.reject(new Error('no')))
+    })
+    await expect(refused).rejects.toThrow('no')
+    expect(await db.kysely.selectFrom('owners').select('name').execute()).toHaveLength(2)
+  })
+
+  test('a savepoint undoes its part alone, with its effects', async () => {
+    const db = await open()
+    const effects: string[] = []
+    await db.transact(async (tx) => {
+      await tx.q.insertInto('owners').values({ name: 'A' }).execute()
+      tx.afterCommit(() => effects.push('A'))
+      const part = tx.savepoint(async () => {
+        await tx.q.insertInto('owners').values({ name: 'B' }).execute()
+        tx.afterCommit(() => effects.push('B'))
+        throw new Error('part')
+      })
+      await expect(part).rejects.toThrow('part')
+    })
+    expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([{ name: 'A' }])
+    expect(effects).toEqual(['A'])
+  })
+
+  test('two transactions that deadlock both succeed in the end', async () => {
+    const db = await open()
+    await db.kysely
+      .insertInto('owners')
+      .values([{ name: '1' }, { name: '2' }])
+      .execute()
+    const attempts = [0, 0]
+    // Each holds its first row before either asks for its second.
+    let arrived = 0
+    let release = (): void => {}
+    const bothArrived = new Promise<void>((resolve) => (release = resolve))
+    const swap = (first: number, second: number, index: number) =>
+      db.transact(async (tx) => {
+        attempts[index]! += 1
+        const rename = (id: number) =>
+          tx.q
+            .updateTable('owners')
+            .set((eb) => ({ name: eb('name', '||', String(index)) }))
+            .where('id', '=', id)
+            .execute()
+        await rename(first)
+        if (++arrived === 2) release()
+        if (db.kind === 'postgres') await bothArrived
+        await rename(second)
+      })
+    await Promise.all([swap(1, 2, 0), swap(2, 1, 1)])
+    const names = await db.kysely.selectFrom('owners').select('name').orderBy('id').execute()
+    expect(names.every(({ name }) => name.length === 3)).toBe(true)
+    expect(attempts[0]! + attempts[1]!).toBe(db.kind === 'postgres' ? 3 : 2)
+  })
+
+  test('64-bit integers and sums are plain numbers', async () => {
+    const db = await open()
+    await db.kysely.insertInto('owners').values({ name: 'A' }).execute()
+    const at = 1_790_000_000_123
+    await db.kysely
+      .insertInto('audit_log')
+      .values([
+        { at, actor: 'a', action: 'b', hub_id: null, object: '', result: '', detail: '' },
+        { at, actor: 'a', action: 'b', hub_id: null, object: '', result: '', detail: '' },
+      ])
+      .execute()
+    const row = await db.kysely
+      .selectFrom('audit_log')
+      .select((eb) => [eb.fn.sum('at').as('sum'), eb.fn.countAll().as('count'), eb.fn.max('at').as('max')])
+      .executeTakeFirstOrThrow()
+    expect(row).toEqual({ sum: 2 * at, count: 2, max: at })
+  })
+
+  test('a unique violation is known as one', async () => {
+    const db = await open()
+    const key = { credential: 'c', key: 'k', fingerprint: '', status: null, headers: null, body: null }
+    const insert = () =>
+      db.kysely
+        .insertInto('idempotency_keys')
+        .values({ ...key, locked_until: 0, created_at: 0 })
+        .execute()
+    await insert()
+    const error: unknown = await insert().catch((caught: unknown) => caught)
+    expect(isUniqueViolation(error)).toBe(true)
+    expect(isUniqueViolation(new Error('other'))).toBe(false)
+  })
+})

@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
+import { statement } from '../../../../cloud/platform/store/statement.ts'
+import { onEachDatabase } from '../../support/database.ts'
+
+const insert = statement((q, owner: { id: number; name: string }) =>
+  q.insertInto('owners').values({ id: owner.id, name: owner.name }),
+)
+const named = statement((q, { name, from }: { name: string; from: number }) =>
+  q
+    .selectFrom('owners')
+    .select(['id', 'name'])
+    .where('id', '>=', from)
+    .where((eb) => eb.or([eb('name', '=', name), eb('name', '=', 'always')]))
+    .orderBy('id'),
+)
+
+onEachDatabase('statements that are compiled once', (open) => {
+  let db: CloudDatabase
+  beforeEach(async () => {
+    db = await open()
+    await insert(db.kysely, { id: 1, name: 'one' })
+    await insert(db.kysely, { id: 2, name: "o'two" })
+    await insert(db.kysely, { id: 3, name: 'always' })
+  })
+
+  test('each run has its own values', async () => {
+    expect(await named(db.kysely, { name: 'one', from: 1 })).toEqual([
+      { id: 1, name: 'one' },
+      { id: 3, name: 'always' },
+    ])
+    expect(await named(db.kysely, { name: "o'two", from: 2 })).toEqual([
+      { id: 2, name: "o'two" },
+      { id: 3, name: 'always' },
+    ])
+    expect(await named(db.kysely, { name: 'one', from: 4 })).toEqual([])
+  })
+
+  test('it runs in the transaction that it is given, and is undone with it', async () => {
+    const failed = db.transact(async (tx) => {
+      await insert(tx.q, { id: 4, name: 'four' })
+      expect(await named(tx.q, { name: 'four', from: 4 })).toEqual([{ id: 4, name: 'four' }])
+      throw new Error('undone')
+    })
+    await expect(failed).rejects.toThrow('undone')
+    expect(await named(db.kysely, { name: 'four', from: 4 })).toEqual([])
+  })
+})
+
+test('in a file, what is read outside a transaction is what is committed, at once and without waiting for it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-statement-'))
+  const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
+  onTestFinished(async () => {
+    await db.close()
+    rmSync(folder, { recursive: true })
+  })
+  await db.migrate()
+  const byName = statement((q, { name }: { name: string }) =>
+    q.selectFrom('owners').select('name').where('name', '=', name),
+  )
+  await db.transact(async (tx) => {
+    await tx.q.insertInto('owners').values({ name: 'One' }).execute()
+    expect(await byName(tx.q, { name: 'One' })).toEqual([{ name: 'One' }])
+    // The connection that writes is taken: this would wait for ever on it.
+    expect(await byName(db.kysely, { name: 'One' })).toEqual([])
+  })
+  expect(await byName(db.kysely, { name: 'One' })).toEqual([{ name: 'One' }])
+})

@@ -1,0 +1,260 @@
+import { beforeEach, expect, test } from 'vitest'
+import type { Runtime } from '../../../../protocol/model/runtime.ts'
+import { uuidv7 } from '../../../../protocol/model/ids.ts'
+import { sweepOldRows } from '../../../../cloud/platform/work/retention.ts'
+import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
+import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
+import { stillRuntime } from '../../support/clock.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { OrderStatus } from '../../../../protocol/model/order-status.ts'
+import { openShop } from '../../support/shop.ts'
+import { seedHub } from '../../gateway/support/seed-hub.ts'
+
+const DAY = 24 * 3_600_000
+const OLD = 100 * DAY
+const ANCIENT = 400 * DAY
+const hex = (digit: string): string => digit.repeat(32)
+
+onEachDatabase('what has been kept for its time', (open) => {
+  let db: CloudDatabase
+  let runtime: Runtime
+  const ago = (ms: number): number => runtime.clock.now() - ms
+  const sweep = () => sweepOldRows({ db, runtime, settings: defaultSettings })
+
+  beforeEach(async () => {
+    db = await open()
+    const still = stillRuntime()
+    const after = (_: number, run: () => void) => {
+      setImmediate(run)
+      return () => {}
+    }
+    runtime = { ...still, clock: { ...still.clock, after } }
+    await seedHub(db, 1)
+  })
+
+  const temperature = (seq: number, at: number) => ({
+    hub_id: 1,
+    epoch: hex('a'),
+    seq,
+    fridge_number: 1,
+    celsius: 4,
+    at,
+  })
+  const command = (at: number, state: string) => ({
+    id: uuidv7({ ...runtime, clock: { ...runtime.clock, now: () => at } }),
+    hub_id: 1,
+    session: hex('5'),
+    body: '{}',
+    state,
+    reason: null,
+    data: null,
+    actor: 'key:test',
+    created_at: at,
+    finished_at: state === 'sent' ? null : at,
+  })
+  const alarm = (device: string, raised: 0 | 1, at: number) => ({
+    hub_id: 1,
+    code: 'fridge_warm',
+    device,
+    raised,
+    detail: '',
+    at,
+  })
+
+  test('telemetry goes, however much there is', async () => {
+    const rows = Array.from({ length: 1200 }, (_, seq) => temperature(seq, ago(OLD)))
+    for (let from = 0; from < rows.length; from += 300)
+      await db.kysely
+        .insertInto('telemetry')
+        .values(rows.slice(from, from + 300))
+        .execute()
+    await db.kysely
+      .insertInto('telemetry')
+      .values([temperature(9000, ago(DAY)), temperature(9001, ago(0))])
+      .execute()
+    expect(await sweep()).toEqual({ telemetry: 1200 })
+    const left = await db.kysely.selectFrom('telemetry').select('seq').orderBy('seq').execute()
+    expect(left.map(({ seq }) => seq)).toEqual([9000, 9001])
+    expect(await sweep()).toEqual({})
+  })
+
+  test('finished commands go; one whose outcome nobody has recorded stays', async () => {
+    const recent = command(ago(DAY), 'executed')
+    const open = command(ago(OLD), 'sent')
+    await db.kysely
+      .insertInto('commands')
+      .values([command(ago(OLD), 'executed'), command(ago(OLD), 'unknown'), open, recent])
+      .execute()
+    expect(await sweep()).toEqual({ commands: 2 })
+    const left = await db.kysely.selectFrom('commands').select('id').orderBy('created_at').execute()
+    expect(left.map(({ id }) => id)).toEqual([open.id, recent.id])
+  })
+
+  test('of each alarm the last word stays, however old', async () => {
+    await db.kysely
+      .insertInto('alarms')
+      .values([
+        alarm('fridge-1', 1, ago(ANCIENT)),
+        alarm('fridge-1', 0, ago(ANCIENT)),
+        alarm('fridge-2', 1, ago(ANCIENT)),
+        alarm('fridge-3', 1, ago(OLD)),
+        alarm('fridge-3', 0, ago(OLD)),
+      ])
+      .execute()
+    expect(await sweep()).toEqual({ alarms: 1 })
+    const left = await db.kysely.selectFrom('alarms').select(['device', 'raised']).orderBy('id').execute()
+    expect(left[0]).toEqual({ device: 'fridge-1', raised: 0 })
+    expect(left).toHaveLength(4)
+  })
+
+  test('dead letters and left epochs go after longer; the present epoch never', async () => {
+    const letter = { hub_id: 1, stream: 'ledger', epoch: hex('a'), body: '{}', error: 'no' }
+    await db.kysely
+      .insertInto('dead_letters')
+      .values([
+        { ...letter, seq: 1, at: ago(ANCIENT) },
+        { ...letter, seq: 2, at: ago(OLD) },
+      ])
+      .execute()
+    const stream = { hub_id: 1, stream: 'ledger', cursor: 5, tag: 1, created_at: ago(ANCIENT) }
+    await db.kysely
+      .insertInto('hub_streams')
+      .values([
+        { ...stream, epoch: hex('a'), is_current: 0 },
+        { ...stream, epoch: hex('b'), is_current: 1 },
+        { ...stream, epoch: hex('c'), is_current: 0, created_at: ago(OLD) },
+      ])
+      .execute()
+    expect(await sweep()).toEqual({ dead_letters: 1, hub_streams: 1 })
+    const epochs = await db.kysely.selectFrom('hub_streams').select('epoch').orderBy('epoch').execute()
+    expect(epochs.map(({ epoch }) => epoch)).toEqual([hex('b'), hex('c')])
+  })
+
+  test('events of the processor go; one that is still to be delivered, and the audit log, stay', async () => {
+    await db.kysely
+      .insertInto('processor_events')
+      .values([
+        { id: 'old', type: 't', received_at: ago(OLD) },
+        { id: 'new', type: 't', received_at: ago(DAY) },
+      ])
+      .execute()
+    const event = { body: '{}', attempts: 1, due_at: ago(OLD), created_at: ago(OLD) }
+    await db.kysely
+      .insertInto('sandbox_events')
+      .values([
+        { ...event, id: 'delivered', delivered_at: ago(OLD) },
+        { ...event, id: 'waiting', delivered_at: null },
+      ])
+      .execute()
+    const audit = {
+      at: ago(ANCIENT),
+      actor: 'a',
+      action: 'b',
+      hub_id: 1,
+      object: 'c',
+      result: 'd',
+      detail: '{}',
+    }
+    await db.kysely.insertInto('audit_log').values(audit).execute()
+    expect(await sweep()).toEqual({ processor_events: 1, sandbox_events: 1 })
+    expect(await db.kysely.selectFrom('audit_log').select('id').execute()).toHaveLength(1)
+  })
+})
+
+onEachDatabase('what customers and integrators were told', (open) => {
+  test('announcements that no order took up go; whatever an order took, or binds still, stays', async () => {
+    const shop = await openShop(await open())
+    const { kysely: q } = shop.context.db
+    const { id: orderId, user_id: userId } = await shop.paidOrder({ 1: 1 })
+    const now = shop.clock.now()
+    const { id: dealId } = await q
+      .insertInto('deals')
+      .values({
+        hub_id: 1,
+        name: 'Deal',
+        description: null,
+        display_text: null,
+        image_key: null,
+        priority: 0,
+        is_active: 1,
+        start_day: null,
+        end_day: null,
+        created_at: now,
+        updated_at: now,
+        deleted_at: null,
+      })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    const announced = (
+      order_id: number | null,
+      status: 'pending' | 'completed' | 'released',
+      at: number,
+    ) => ({
+      deal_id: dealId,
+      order_id,
+      user_id: userId,
+      device_uuid: null,
+      discount_amount: 10,
+      status,
+      redeemed_at: at,
+      expires_at: at,
+    })
+    await q
+      .insertInto('deal_redemptions')
+      .values([
+        announced(null, 'pending', now - OLD),
+        announced(null, 'released', now - OLD),
+        announced(null, 'pending', now - DAY),
+        announced(null, 'released', now - DAY),
+        announced(orderId, 'completed', now - OLD),
+        announced(orderId, 'released', now - OLD),
+      ])
+      .execute()
+    expect(await sweepOldRows(shop.context)).toEqual({ deal_redemptions: 2 })
+    const left = await q.selectFrom('deal_redemptions').select(['status', 'order_id']).orderBy('id').execute()
+    expect(left.map(({ status, order_id }) => [status, order_id])).toEqual([
+      ['pending', null],
+      ['released', null],
+      ['completed', orderId],
+      ['released', orderId],
+    ])
+  })
+
+  test('notices go once they are sent or given up, and their order has ended', async () => {
+    const shop = await openShop(await open())
+    const { kysely: q } = shop.context.db
+    const ended = await shop.paidOrder({ 1: 1 })
+    const active = await shop.paidOrder({ 1: 1 })
+    await q
+      .updateTable('orders')
+      .set({ processing_status: OrderStatus.COMPLETED })
+      .where('id', '=', ended.id)
+      .execute()
+    const now = shop.clock.now()
+    const notice = (order: typeof ended, push_config_id: number, state: string, at: number) => ({
+      user_id: order.user_id,
+      order_id: order.id,
+      kind: 'order_unclaimed',
+      push_config_id,
+      state,
+      attempts: 1,
+      due_at: at,
+      error: null,
+      created_at: at,
+      updated_at: at,
+    })
+    await q
+      .insertInto('notifications')
+      .values([
+        notice(ended, 1, 'sent', now - OLD),
+        notice(ended, 2, 'failed', now - OLD),
+        notice(ended, 3, 'pending', now - OLD),
+        notice(ended, 4, 'sent', now - DAY),
+        notice(active, 1, 'sent', now - OLD),
+      ])
+      .execute()
+    expect(await sweepOldRows(shop.context)).toEqual({ notifications: 2 })
+    const left = await q.selectFrom('notifications').select('push_config_id').orderBy('id').execute()
+    expect(left.map(({ push_config_id }) => push_config_id)).toEqual([3, 4, 1])
+  })
+})
