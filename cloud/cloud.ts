@@ -18,6 +18,7 @@ import { deliveryHandlers } from './operations/controls/open-delivery.ts'
 import type { VerifyIdentity } from './platform/credentials/identity-token.ts'
 import { credentialResolver } from './platform/credentials/resolve.ts'
 import { dealHandlers } from './commerce/deals/handlers.ts'
+import { hubDomain } from './hub-domain.ts'
 import { createGateway, type Gateway } from './gateway/gateway.ts'
 import { diagHandlers } from './operations/diag/handlers.ts'
 import type { ProcessFacts } from './operations/diag/system-info.ts'
@@ -42,9 +43,12 @@ import type { MediaStore } from './platform/media/store.ts'
 import { maintenanceHandlers } from './operations/maintenance/handlers.ts'
 import { startNotices, type Senders } from './people/notifications/deliver-notices.ts'
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './commerce/orders/handlers.ts'
-import { paymentHandlers, paymentMethodHandlers } from './commerce/payments/handlers.ts'
+import { cancellationHandlers } from './commerce/fulfilment/handlers.ts'
+import { refundHandlers } from './commerce/refunds/handlers.ts'
+import { paymentMethodHandlers } from './commerce/methods/handlers.ts'
+import { paymentHandlers } from './commerce/payments/handlers.ts'
 import type { CardProcessor } from './commerce/processors/processor.ts'
-import { sweepOldRows } from './platform/work/retention.ts'
+import { sweepOldRows } from './retention.ts'
 import { taskHandlers } from './operations/diag/task-handlers.ts'
 import { startWorker, type Worker } from './platform/work/workers.ts'
 import { accountHandlers, userHandlers } from './people/users/handlers.ts'
@@ -93,6 +97,7 @@ const PURGE_MS = 3_600_000
 export function createCloud(options: CloudOptions): Cloud {
   const { context, processor } = options
   const gateway = createGateway({
+    domain: hubDomain,
     context,
     openTransport: options.openTransport,
     processId: options.processId,
@@ -123,7 +128,8 @@ export function createCloud(options: CloudOptions): Cloud {
       ...rootHandlers(context, openApiDocument(options.baseUrl, served)),
       ...hubHandlers(context),
       ...inventoryHandlers(context, media),
-      ...ownerOrderHandlers(services, media),
+      ...ownerOrderHandlers(context, media),
+      ...refundHandlers(services),
       ...analyticsHandlers(context, media),
       ...dealHandlers(context, media),
       ...doorHandlers(services),
@@ -138,7 +144,8 @@ export function createCloud(options: CloudOptions): Cloud {
       ...accountHandlers(services, media),
       ...profileHandlers(context, media),
       ...productHandlers(context, media),
-      ...orderHandlers(services, media),
+      ...orderHandlers(context, media),
+      ...cancellationHandlers(services),
       ...transferHandlers(context, options.verifyIdentity, media),
       ...deliveryHandlers(services),
       ...paymentHandlers(services, options.webhookSecret),

@@ -37,6 +37,72 @@ test('imports run one way between the rooms', () => {
   expect(wrong).toEqual([])
 })
 
+/** Files by their path from the root, and what each imports. */
+const graph = new Map(
+  files.map(({ path }) => [relative(root, path), importsOf(path).map((target) => relative(root, target))]),
+)
+
+/** What a folder's children import of one another: files and folders alike, each named by its first step below it. */
+function between(folder: string): Map<string, Set<string>> {
+  const below = folder === '' ? '' : `${folder}/`
+  const childOf = (path: string) =>
+    path.startsWith(below) ? path.slice(below.length).split('/')[0]! : undefined
+  const arrows = new Map<string, Set<string>>()
+  for (const [path, targets] of graph) {
+    const from = childOf(path)
+    if (from === undefined) continue
+    const to = targets.flatMap((target) => childOf(target) ?? []).filter((child) => child !== from)
+    arrows.set(from, new Set([...(arrows.get(from) ?? []), ...to]))
+  }
+  return arrows
+}
+
+/** A circle among the nodes, or undefined. */
+function circle(arrows: Map<string, Set<string>>): string[] | undefined {
+  const done = new Set<string>()
+  function visit(node: string, trail: readonly string[]): string[] | undefined {
+    if (trail.includes(node)) return [...trail.slice(trail.indexOf(node)), node]
+    if (done.has(node)) return undefined
+    for (const next of arrows.get(node) ?? []) {
+      const found = visit(next, [...trail, node])
+      if (found) return found
+    }
+    done.add(node)
+    return undefined
+  }
+  for (const node of arrows.keys()) {
+    const found = visit(node, [])
+    if (found) return found
+  }
+  return undefined
+}
+
+const folders = new Set(
+  [...graph.keys()].flatMap((path) =>
+    path.split('/').map((_, depth, steps) => steps.slice(0, depth).join('/')),
+  ),
+)
+
+test('no circle between files, none between folders at any depth', () => {
+  const circles = [...folders].flatMap((folder) => {
+    const found = folder.startsWith('test') ? undefined : circle(between(folder))
+    return found ? [`${folder || '.'}: ${found.join(' → ')}`] : []
+  })
+  expect(circles).toEqual([])
+})
+
+test('imports run one way between the domains of the cloud', () => {
+  const order = ['platform', 'gateway', 'events', 'commerce', 'operations', 'people']
+  const rank = (path: string) => order.indexOf(path.split('/')[1]!)
+  const wrong = [...graph].flatMap(([path, targets]) =>
+    targets
+      .filter((target) => path.startsWith('cloud/') && target.startsWith('cloud/'))
+      .filter((target) => rank(path) >= 0 && (rank(target) < 0 || rank(target) > rank(path)))
+      .map((target) => `${path} imports ${target}`),
+  )
+  expect(wrong).toEqual([])
+})
+
 test('the programs are wired in main files alone: nothing else takes the system clock', () => {
   const entry = /(^|\/)([a-z-]*main|seed)\.ts$/
   const wrong = files

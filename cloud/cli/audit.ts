@@ -1,4 +1,5 @@
-import { required, UsageError, type CommandLine } from './command-line.ts'
+import { required, type CommandLine } from './command-line.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { listAudit, type AuditFilter } from '../platform/audit/list-audit.ts'
 

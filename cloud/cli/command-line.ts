@@ -5,12 +5,8 @@ import { helpText, readSettings, type SettingsOf } from '../../protocol/model/pr
 import { cloudSettings, databaseUrlOf, readConfigFile } from '../platform/settings/config.ts'
 import { storeSettings } from '../platform/settings/service-settings.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
 import type { HubSelection } from '../platform/credentials/api-keys.ts'
-
-/** What the operator did wrong, in words for the operator. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
 
 /** Options of a subcommand, as typed; all take a value. */
 export type Options = Readonly<Record<string, string | undefined>>

@@ -8,10 +8,10 @@ import {
   hubOf,
   readJsonFile,
   required,
-  UsageError,
   type CommandLine,
   type Options,
 } from './command-line.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
 import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.ts'
 import { builtOf, writeLayout, type Built } from '../commerce/catalogue/layout.ts'
 import type { Tx } from '../platform/store/database.ts'

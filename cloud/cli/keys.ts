@@ -9,15 +9,8 @@ import {
   rotateApiKey,
   type ApiKey,
 } from '../platform/credentials/api-keys.ts'
-import {
-  findOwner,
-  isoOrNull,
-  parseHubs,
-  required,
-  requireHubs,
-  UsageError,
-  type CommandLine,
-} from './command-line.ts'
+import { findOwner, isoOrNull, parseHubs, required, requireHubs, type CommandLine } from './command-line.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
 
 const act = { actor: 'command line', hubId: null, result: 'executed' }
 

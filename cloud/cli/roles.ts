@@ -1,7 +1,8 @@
 import { roleNames } from '../../protocol/model/scopes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
-import { isoOrNull, parseHubs, required, requireHubs, UsageError, type CommandLine } from './command-line.ts'
+import { isoOrNull, parseHubs, required, requireHubs, type CommandLine } from './command-line.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
 import { grantRole, listRoles, revokeRole, type Role } from '../platform/credentials/roles.ts'
 
 const act = { actor: 'command line', hubId: null, result: 'executed' }

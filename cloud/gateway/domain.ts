@@ -5,12 +5,7 @@ import type {
   SnapshotEntry,
   StockEntry,
 } from '../../protocol/mqtt/hub-entries.ts'
-import { applyOperationEntry } from '../commerce/catalogue/apply-operation.ts'
-import { applySnapshot, applyStockEntries } from '../commerce/catalogue/apply-stock.ts'
-import { pendingCounts } from '../commerce/catalogue/stock-counts.ts'
 import type { CloudContext } from '../platform/context.ts'
-import { applyOrderEntry } from '../commerce/fulfilment/apply-hub-entry.ts'
-import { snapshotOrders } from '../commerce/orders/snapshot-orders.ts'
 import type { Tx } from '../platform/store/database.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
@@ -34,14 +29,4 @@ export interface HubDomain {
   snapshotOrders(tx: Tx, hubId: number): Promise<Snapshot['orders']>
   /** The counts of stock that it is not known to have taken in, for the same. */
   pendingCounts(tx: Tx, hubId: number): Promise<StockCount[]>
-}
-
-/** The domain itself. */
-export const hubDomain: HubDomain = {
-  applyOrderEntry,
-  applyStockEntries,
-  applyOperationEntry,
-  applySnapshot,
-  snapshotOrders,
-  pendingCounts,
 }

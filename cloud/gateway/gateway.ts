@@ -15,7 +15,7 @@ import type { CloudContext } from '../platform/context.ts'
 import { createCommands } from './commands.ts'
 import type { Commands } from './command-outcome.ts'
 import { decode } from './decode.ts'
-import { hubDomain, type HubDomain } from './domain.ts'
+import type { HubDomain } from './domain.ts'
 import { defaultGatewaySettings, type GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import { HubClocks } from './hub-clocks.ts'
 import { HubLink } from './hub-link.ts'
@@ -29,7 +29,7 @@ export interface GatewayOptions {
   /** Names this life of this process in leases: unique to it. */
   processId: string
   /** What the hubs' entries mean; the real one by default. */
-  domain?: HubDomain
+  domain: HubDomain
   settings?: Partial<GatewaySettings>
 }
 
@@ -46,7 +46,7 @@ export interface Gateway {
 const Nudge = z.object({ hub_id: z.int() })
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { context, openTransport, processId, domain = hubDomain } = options
+  const { context, openTransport, processId, domain } = options
   const settings = { ...defaultGatewaySettings, ...options.settings }
   const { runtime, log, db } = context
   const clocks = new HubClocks(runtime.clock)

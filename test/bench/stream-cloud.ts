@@ -1,5 +1,6 @@
 import { digestOf } from '../../cloud/platform/credentials/api-key.ts'
 import { startEmbeddedBroker } from '../../cloud/gateway/broker-embedded.ts'
+import { hubDomain } from '../../cloud/hub-domain.ts'
 import { createGateway } from '../../cloud/gateway/gateway.ts'
 import { externalBroker } from '../../cloud/gateway/mqtt-transport.ts'
 import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
@@ -26,6 +27,7 @@ await db.kysely
   .execute()
 const broker = brokerUrl === undefined ? await startEmbeddedBroker({ db, log, port: 0 }) : undefined
 const gateway = createGateway({
+  domain: hubDomain,
   context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings },
   openTransport:
     broker?.openTransport ??

@@ -4,6 +4,7 @@ import { controlHandlers } from '../../cloud/operations/controls/handlers.ts'
 import { inventoryHandlers } from '../../cloud/commerce/catalogue/inventory-handlers.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { insertLayout } from '../../cloud/demo/hub-layout.ts'
+import { hubDomain } from '../../cloud/hub-domain.ts'
 import { createGateway } from '../../cloud/gateway/gateway.ts'
 import { doorHandlers } from '../../cloud/operations/doors/handlers.ts'
 import { hubHandlers } from '../../cloud/operations/hubs/handlers.ts'
@@ -64,7 +65,7 @@ export class Plant {
       onFault: (error) => scheduler.report(error, life),
     }
     const openTransport = network.transportFor('cloud', life)
-    const gateway = createGateway({ context, openTransport, processId: 'cloud-1' })
+    const gateway = createGateway({ domain: hubDomain, context, openTransport, processId: 'cloud-1' })
     const services = { context, processor: createSandbox({ db, runtime }), commands: gateway.commands }
     const app = await testApp({
       db,

@@ -1,6 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createCommerce } from '../../cloud/sweeps.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
+import { hubDomain } from '../../cloud/hub-domain.ts'
 import { createGateway } from '../../cloud/gateway/gateway.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/processors/processor.ts'
 import { startDelivery } from '../../cloud/commerce/processors/sandbox/deliver-events.ts'
@@ -120,6 +121,7 @@ export class CloudNode {
     )
     const processId = `cloud-${scheduler.time}`
     const gateway = createGateway({
+      domain: hubDomain,
       context,
       openTransport: network.transportFor('cloud', life),
       processId,

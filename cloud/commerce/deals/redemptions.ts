@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
 import type { CloudContext } from '../../platform/context.ts'
-import type { OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Application } from './engine/apply-deal.ts'
 import { isAnnouncedFor, notReleased, type Shopper } from './uses.ts'
@@ -12,7 +11,7 @@ type Applied = Pick<Application, 'saving'> & { deal: { id: number } }
 export async function redeem(
   tx: Tx,
   { runtime }: Clocked,
-  order: Pick<OrderRow, 'id' | 'user_id'>,
+  order: { id: number; user_id: number },
   applications: readonly Applied[],
 ): Promise<void> {
   const now = runtime.clock.now()

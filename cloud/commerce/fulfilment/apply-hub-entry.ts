@@ -3,9 +3,8 @@ import type { OrderCause } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { releaseRedemptions } from '../deals/redemptions.ts'
 import { earnPoints } from '../loyalty/points-ledger.ts'
-import { refundRest, refundUndelivered } from '../refunds/automatic-refunds.ts'
-import type { RefundRow } from '../orders/payment-status.ts'
-import type { NewRefund } from '../refunds/refund-rows.ts'
+import { refundUndelivered } from '../refunds/automatic-refunds.ts'
+import { cancelOrder } from '../refunds/cancel-order.ts'
 import { ApplyError } from '../../gateway/apply-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { measurePace } from '../orders/hub-pace.ts'
@@ -79,20 +78,6 @@ export async function applyOrderEntry(
 async function settleReady(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   await releasePromises(tx, order.id)
   await refundUndelivered(tx, context, order, 'short')
-}
-
-/** The order was cancelled before anything moved: its stock is free and all of its money goes back, by the refund returned. */
-export async function cancelOrder(
-  tx: Tx,
-  context: CloudContext,
-  order: OrderRow,
-  by: Pick<NewRefund, 'actor' | 'isInHand' | 'requestKey'> = {},
-): Promise<RefundRow | undefined> {
-  const step = await moveOrder(tx, context, order, 'cancelled')
-  if (step.kind !== 'moved') return undefined
-  await releaseRedemptions(tx, order.id)
-  await releasePromises(tx, order.id)
-  return refundRest(tx, context, order, by)
 }
 
 /** The order ended before READY: what is not known to have dropped goes back, stock and money. */

@@ -3,14 +3,14 @@ import { ApiError } from '../../platform/api-error.ts'
 import { executeRefund } from '../refunds/execute-refund.ts'
 import { livePayment } from '../payments/pay.ts'
 import { ProcessorUnavailable } from '../processors/processor.ts'
-import { cancelPayment, orUnavailable, submitPayment } from '../payments/settle-payment.ts'
+import { cancelPayment, submitPayment } from '../payments/settle-payment.ts'
+import { orUnavailable } from '../processors/reach.ts'
 import type { CommerceServices } from '../services.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
-import { cancelOrder } from './apply-hub-entry.ts'
-import type { CloudContext } from '../../platform/context.ts'
+import { cancelOrder } from '../refunds/cancel-order.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
-import { moveOrder } from '../orders/move-order.ts'
+import { removeCart } from '../orders/move-order.ts'
 import { lockOrder, lockOwnOrder, type OrderKey, type OrderRow } from '../orders/order-rows.ts'
 
 /** A payment whose outcome was unknown is asked for, then cancelled, then the order goes. */
@@ -71,21 +71,6 @@ async function discard(tx: Tx, { context }: CommerceServices, key: OrderKey): Pr
     case OrderStatus.EXPIRED:
       throw new ApiError('order_not_deletable')
   }
-}
-
-/** Removes a cart, under its lock. One that money was tried for stays on record. */
-export async function removeCart(
-  tx: Tx,
-  context: Pick<CloudContext, 'runtime'>,
-  order: OrderRow,
-): Promise<void> {
-  const payment = await tx.q
-    .selectFrom('payments')
-    .select('id')
-    .where('order_id', '=', order.id)
-    .executeTakeFirst()
-  if (payment) await moveOrder(tx, context, order, 'discarded')
-  else await tx.q.deleteFrom('orders').where('id', '=', order.id).execute()
 }
 
 async function cancelPaid(services: CommerceServices, order: OrderRow, actor: string): Promise<'cancelled'> {

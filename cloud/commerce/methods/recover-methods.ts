@@ -1,7 +1,7 @@
 import { ApiError } from '../../platform/api-error.ts'
 import type { MethodRow } from './method-rows.ts'
 import { ProcessorUnavailable } from '../processors/processor.ts'
-import { turn } from '../payments/recover-payments.ts'
+import { turn } from '../processors/reach.ts'
 import { carryOutRemoval } from './remove-method.ts'
 import { finishSaving } from './save-method.ts'
 import type { MoneyServices } from '../services.ts'

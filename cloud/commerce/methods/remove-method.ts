@@ -4,7 +4,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { customerRequest } from './customers.ts'
 import { insertRemoval, keepDefault, lockCustomer } from './method-rows.ts'
 import { ProcessorUnavailable } from '../processors/processor.ts'
-import { turn } from '../payments/recover-payments.ts'
+import { turn } from '../processors/reach.ts'
 import type { MoneyServices } from '../services.ts'
 
 export type RemovalRow = Selectable<Tables['processor_removals']>

@@ -12,10 +12,10 @@ import {
   viewMethod,
   type MethodRow,
 } from './method-rows.ts'
-import { refusal } from '../payments/payment-result.ts'
+import { refusal } from '../processors/reach.ts'
 import { MethodRefused, type MethodDetails } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { orUnavailable } from '../payments/settle-payment.ts'
+import { orUnavailable } from '../processors/reach.ts'
 
 export interface SaveRequest {
   userId: number

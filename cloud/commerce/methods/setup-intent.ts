@@ -3,7 +3,7 @@ import type { ClientSecret } from '../../../protocol/contract/order-objects.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { ensureCustomer } from './customers.ts'
 import type { MoneyServices } from '../services.ts'
-import { orUnavailable } from '../payments/settle-payment.ts'
+import { orUnavailable } from '../processors/reach.ts'
 
 /**
  * Lets a user enter a method in the processor's own form (C §4.4). An intent that is never used has no effect, so nothing

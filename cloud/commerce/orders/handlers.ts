@@ -1,19 +1,13 @@
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
-import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import type { VerifyIdentity } from '../../platform/credentials/identity-token.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { reachesHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { jsonWithImages, withImages } from '../../platform/http/image-url.ts'
 import type { Media } from '../../platform/media/media.ts'
-import { refundItem } from '../refunds/refund-item.ts'
-import { refundOrder } from '../refunds/refund-order.ts'
-import type { CommerceServices } from '../services.ts'
 import { createOrder, setItem } from './cart.ts'
 import { countItems } from './count-items.ts'
 import { checkoutObstacles } from './checkout.ts'
-import { deleteOrder } from '../fulfilment/delete-order.ts'
 import { orderHistory } from './history.ts'
 import { hubIntake } from './intake.ts'
 import { readOwnOrder, type OrderRow } from './order-rows.ts'
@@ -26,7 +20,7 @@ import { transferOrder } from './transfer-order.ts'
 
 /** C §4.2: what a customer does with orders. */
 export function orderHandlers(
-  services: CommerceServices,
+  context: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
 ): Handlers<
   | 'consumer.orders.create'
@@ -34,12 +28,10 @@ export function orderHandlers(
   | 'consumer.orders.count_items'
   | 'consumer.orders.reorder'
   | 'consumer.orders.get'
-  | 'consumer.orders.delete'
   | 'consumer.orders.set_item'
   | 'consumer.orders.checkout_available'
   | 'consumer.orders.queue_position'
 > {
-  const { context } = services
   const q = context.db.kysely
   const view = async (order: OrderRow) => withImages(addressOf, await viewOrder(q, context, order))
   return {
@@ -68,12 +60,6 @@ export function orderHandlers(
       return { ...(await view(order)), unavailable_items: unavailable }
     },
     'consumer.orders.get': async ({ params, query }) => view(await readOwnOrder(q, keyOf(params, query))),
-    async 'consumer.orders.delete'({ params, credential }) {
-      const outcome = await deleteOrder(services, keyOf(params), credential.actor)
-      const message =
-        outcome === 'deleted' ? 'The order was deleted.' : 'The order was cancelled and is refunded.'
-      return { success: true, order_id: params.order_id, message }
-    },
     async 'consumer.orders.set_item'({ params, query, body }) {
       const order = await setItem(context, keyOf(params, query), {
         productId: body.product_id,
@@ -127,58 +113,21 @@ export const transferHandlers = (
   },
 })
 
-/** O §4.3: what an owner does with them. */
-export function ownerOrderHandlers(
-  services: CommerceServices,
+/** O §4.3: the orders of a hub, as its owner lists them. */
+export const ownerOrderHandlers = (
+  { db }: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
-): Handlers<'owner.orders.list' | 'owner.orders.refund' | 'owner.orders.refund_item'> {
-  const { db } = services.context
-  /** `asked`: a key whose first answer was a 5xx may come again with something else to do. */
-  const requestOf = (
-    orderId: number,
-    credential: OwnerCredential,
-    key: string | undefined,
-    asked: readonly (number | null)[],
-  ) => ({
-    orderId,
-    mayTouch: async (hubId: number) => {
-      const hub = await db.kysely
-        .selectFrom('hubs')
-        .select(['id', 'owner_id'])
-        .where('id', '=', hubId)
-        .executeTakeFirstOrThrow()
-      return reachesHub(credential, hub)
-    },
-    actor: credential.actor,
-    requestKey: key === undefined ? undefined : `${credential.id} ${JSON.stringify(asked)} ${key}`,
-  })
-  return {
-    async 'owner.orders.list'({ query }) {
-      const page = await orderHistory(db.kysely, {
-        hubId: query.hub_id,
-        limit: query.limit,
-        cursor: query.cursor,
-        search: query.search,
-      })
-      return jsonWithImages(addressOf, page)
-    },
-    async 'owner.orders.refund'({ params, body, credential, idempotencyKey }) {
-      const newStatus = await refundOrder(services, {
-        ...requestOf(params.order_id, credential, idempotencyKey, [body.amount ?? null]),
-        amount: body.amount,
-      })
-      return { success: true, order_id: params.order_id, new_status: newStatus }
-    },
-    async 'owner.orders.refund_item'({ params, body, credential, idempotencyKey }) {
-      const { paymentStatus, amount, taxLeft } = await refundItem(services, {
-        ...requestOf(params.order_id, credential, idempotencyKey, [params.product_id, body.quantity]),
-        productId: params.product_id,
-        quantity: body.quantity,
-      })
-      return { success: true, new_status: paymentStatus, refunded_amount: amount, updated_tax: taxLeft }
-    },
-  }
-}
+): Handlers<'owner.orders.list'> => ({
+  async 'owner.orders.list'({ query }) {
+    const page = await orderHistory(db.kysely, {
+      hubId: query.hub_id,
+      limit: query.limit,
+      cursor: query.cursor,
+      search: query.search,
+    })
+    return jsonWithImages(addressOf, page)
+  },
+})
 
 const keyOf = (params: { user_id: number; order_id: number }, query?: { hub_id: number }) => ({
   userId: params.user_id,

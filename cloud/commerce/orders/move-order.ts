@@ -47,3 +47,18 @@ export async function releasePromises(tx: Tx, orderId: number): Promise<void> {
     promised.map(({ product_id, reserved }) => ({ productId: product_id, quantity: reserved })),
   )
 }
+
+/** Removes a cart, under its lock. One that money was tried for stays on record. */
+export async function removeCart(
+  tx: Tx,
+  context: Pick<CloudContext, 'runtime'>,
+  order: OrderRow,
+): Promise<void> {
+  const payment = await tx.q
+    .selectFrom('payments')
+    .select('id')
+    .where('order_id', '=', order.id)
+    .executeTakeFirst()
+  if (payment) await moveOrder(tx, context, order, 'discarded')
+  else await tx.q.deleteFrom('orders').where('id', '=', order.id).execute()
+}

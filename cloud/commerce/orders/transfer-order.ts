@@ -5,7 +5,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { isUniqueViolation, type Tx } from '../../platform/store/database.ts'
 import { addLines } from './add-lines.ts'
 import { activeOrder } from './cart.ts'
-import { removeCart } from '../fulfilment/delete-order.ts'
+import { removeCart } from './move-order.ts'
 import { moveOrder } from './move-order.ts'
 import { lockOrder, type OrderRow } from './order-rows.ts'
 

@@ -4,7 +4,8 @@ import { readOwnOrder } from '../orders/order-rows.ts'
 import { paymentResult } from './payment-result.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/recover-methods.ts'
-import { confirmPaymentIntent, orUnavailable, submitPayment } from './settle-payment.ts'
+import { confirmPaymentIntent, submitPayment } from './settle-payment.ts'
+import { orUnavailable } from '../processors/reach.ts'
 import type { MoneyServices } from '../services.ts'
 
 export interface ConfirmRequest {

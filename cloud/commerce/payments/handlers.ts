@@ -1,12 +1,8 @@
 import type { UserCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { confirmPayment } from './confirm-payment.ts'
-import { listMethods } from '../methods/method-rows.ts'
-import { pay } from './pay.ts'
-import { removeMethod } from '../methods/remove-method.ts'
-import { saveMethod } from '../methods/save-method.ts'
+import { pay, payFromWallet } from './pay.ts'
 import type { MoneyServices } from '../services.ts'
-import { createSetupIntent } from '../methods/setup-intent.ts'
 import { receiveWebhook, SIGNATURE_HEADER, STRIPE_SIGNATURE_HEADER } from './webhook.ts'
 
 type PayRoutes =
@@ -14,12 +10,8 @@ type PayRoutes =
   | 'consumer.payments.platform_a_pay'
   | 'consumer.payments.platform_b_pay'
   | 'consumer.payments.confirm'
+  | 'consumer.wallet.debit'
   | 'root.webhooks.payments'
-type MethodRoutes =
-  | 'consumer.payments.setup_intent'
-  | 'consumer.payments.save_method'
-  | 'consumer.payments.methods'
-  | 'consumer.payments.delete_method'
 
 interface WalletPayment {
   body: { order_id: number; wallet_token: string; expected_total?: number | undefined }
@@ -53,33 +45,17 @@ export function paymentHandlers(services: MoneyServices, webhookSecret: string):
         orderId: body.order_id,
         paymentId: body.payment_intent_id,
       }),
+    'consumer.wallet.debit': ({ body, credential }) =>
+      payFromWallet(services, {
+        userId: credential.userId,
+        orderId: body.order_id,
+        expectedTotal: body.expected_total,
+      }),
     async 'root.webhooks.payments'(input) {
       const signature = input.header(SIGNATURE_HEADER) ?? input.header(STRIPE_SIGNATURE_HEADER)
       const { context, processor } = services
       await receiveWebhook(context, webhookSecret, input.rawBody, signature, processor.readEvent)
       return { received: true }
-    },
-  }
-}
-
-/** C §4.4: saved payment methods. */
-export function paymentMethodHandlers(services: MoneyServices): Handlers<MethodRoutes> {
-  const { context, processor } = services
-  return {
-    'consumer.payments.setup_intent': ({ credential, idempotencyKey }) =>
-      createSetupIntent(services, credential.userId, idempotencyKey),
-    'consumer.payments.save_method': ({ body, credential }) =>
-      saveMethod(services, {
-        userId: credential.userId,
-        method: body.payment_method_id,
-        setDefault: body.set_default ?? false,
-      }),
-    'consumer.payments.methods': ({ credential }) =>
-      listMethods(context.db.kysely, credential.userId, processor.name),
-    async 'consumer.payments.delete_method'({ params, credential }) {
-      const { payment_method_id } = params
-      await removeMethod(services, { userId: credential.userId, method: payment_method_id })
-      return { payment_method_id, deleted: true }
     },
   }
 }

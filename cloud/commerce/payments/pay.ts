@@ -12,7 +12,8 @@ import { EXTERNAL, WALLET } from '../processors/payment-methods.ts'
 import { paymentResult } from './payment-result.ts'
 import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/recover-methods.ts'
-import { cancelPayment, orUnavailable, submitPayment } from './settle-payment.ts'
+import { cancelPayment, submitPayment } from './settle-payment.ts'
+import { orUnavailable } from '../processors/reach.ts'
 import type { MoneyServices } from '../services.ts'
 
 export interface WalletPayRequest {

@@ -4,7 +4,7 @@ import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
-import { METHOD_UNKNOWN } from '../processors/processor.ts'
+import { refusal } from '../processors/reach.ts'
 
 const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {
   pending: 'processing',
@@ -58,10 +58,3 @@ const detailsOf = (payment: PaymentRow): ErrorDetails => ({
   order_id: payment.order_id,
   payment_id: publicId(payment),
 })
-
-/** What a decline code means; null where the processor knows no such method. */
-export function refusal(declineCode: string | null, details?: ErrorDetails): ApiError {
-  if (declineCode === null || declineCode === METHOD_UNKNOWN)
-    return new ApiError('payment_method_not_found', undefined, details)
-  return new ApiError('card_declined', undefined, { decline_code: declineCode, ...details })
-}

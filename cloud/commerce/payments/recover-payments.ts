@@ -1,9 +1,8 @@
 import { sql } from 'kysely'
-import { isolated } from '../../platform/work/background.ts'
 import { replaceRefused } from '../refunds/automatic-refunds.ts'
 import { EXTERNAL } from '../processors/payment-methods.ts'
 import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
-import { ProcessorUnavailable } from '../processors/processor.ts'
+import { turn } from '../processors/reach.ts'
 import { cancelPayment, submitPayment } from './settle-payment.ts'
 import { executeRefund } from '../refunds/execute-refund.ts'
 import type { MoneyServices } from '../services.ts'
@@ -94,20 +93,4 @@ async function isIdle(
     .where('id', '=', payment.order_id)
     .executeTakeFirstOrThrow()
   return order.updated_at <= before
-}
-
-/** One that cannot be brought to its end does not keep the others from theirs. */
-export function turn(
-  { context }: MoneyServices,
-  during: string,
-  work: () => Promise<unknown>,
-): Promise<void> {
-  return isolated(context, during, async () => {
-    try {
-      await work()
-    } catch (error) {
-      if (!(error instanceof ProcessorUnavailable)) throw error
-      context.log.warn({ err: error, during }, 'the card processor cannot be reached')
-    }
-  })
 }

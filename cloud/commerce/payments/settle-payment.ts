@@ -1,8 +1,8 @@
 import type { PaymentMethodType } from '../../../protocol/contract/order-objects.ts'
-import { ApiError } from '../../platform/api-error.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
-import { ProcessorUnavailable, type CardProcessor, type Intent } from '../processors/processor.ts'
+import type { Intent } from '../processors/processor.ts'
+import { requireProcessor } from '../processors/reach.ts'
 import type { MoneyServices } from '../services.ts'
 
 /**
@@ -61,20 +61,4 @@ async function askProcessor(
   const intent = await ask()
   context.checkpoint('payment.after-processor')
   await context.db.transact((tx) => applyPaymentOutcome(tx, context, payment.id, intent))
-}
-
-/** Money that another processor took, before this one was configured, is out of reach. */
-export function requireProcessor({ name }: CardProcessor, processor: string): void {
-  if (processor !== name)
-    throw new ProcessorUnavailable(`this is money of the processor "${processor}", which is not configured`)
-}
-
-/** For requests: a processor out of reach is 503. What was begun is finished by the recovery (`recover-payments.ts`). */
-export async function orUnavailable<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (error) {
-    if (error instanceof ProcessorUnavailable) throw new ApiError('processor_unavailable')
-    throw error
-  }
 }

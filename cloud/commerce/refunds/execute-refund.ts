@@ -4,7 +4,7 @@ import type { RefundRow } from '../orders/payment-status.ts'
 import { ProcessorUnavailable, type ProcessorRefund } from '../processors/processor.ts'
 import { applyRefundOutcome } from './refund-rows.ts'
 import type { MoneyServices } from '../services.ts'
-import { requireProcessor } from '../payments/settle-payment.ts'
+import { requireProcessor } from '../processors/reach.ts'
 
 /**
  * Carries a recorded refund out: the processor is asked under the key of the row, as often as it takes, and what it says

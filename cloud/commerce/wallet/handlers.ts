@@ -1,5 +1,4 @@
 import type { Handlers } from '../../platform/http/handler.ts'
-import { payFromWallet } from '../payments/pay.ts'
 import type { MoneyServices } from '../services.ts'
 import { deposit } from './deposit.ts'
 import { walletBalance, walletTransactions } from './transactions.ts'
@@ -7,12 +6,7 @@ import { walletBalance, walletTransactions } from './transactions.ts'
 /** C §4.6. */
 export function walletHandlers(
   services: MoneyServices,
-): Handlers<
-  | 'consumer.wallet.balance'
-  | 'consumer.wallet.deposit'
-  | 'consumer.wallet.transactions'
-  | 'consumer.wallet.debit'
-> {
+): Handlers<'consumer.wallet.balance' | 'consumer.wallet.deposit' | 'consumer.wallet.transactions'> {
   const { context } = services
   const q = context.db.kysely
   return {
@@ -26,11 +20,5 @@ export function walletHandlers(
       }),
     'consumer.wallet.transactions': ({ query, credential }) =>
       walletTransactions(q, credential.userId, query),
-    'consumer.wallet.debit': ({ body, credential }) =>
-      payFromWallet(services, {
-        userId: credential.userId,
-        orderId: body.order_id,
-        expectedTotal: body.expected_total,
-      }),
   }
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { turn } from '../payments/recover-payments.ts'
+import { turn } from '../processors/reach.ts'
 import type { MoneyServices } from '../services.ts'
 import { abandonDeposit, submitDeposit } from './settle-deposit.ts'
 import type { WalletTransactionRow } from './wallet-ledger.ts'

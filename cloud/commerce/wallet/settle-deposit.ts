@@ -1,7 +1,7 @@
 import type { CloudContext } from '../../platform/context.ts'
 import type { Intent } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { requireProcessor } from '../payments/settle-payment.ts'
+import { requireProcessor } from '../processors/reach.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { moveBalance, type WalletTransactionRow } from './wallet-ledger.ts'
 

@@ -22,8 +22,8 @@ async function shopOverHttp(options: ShopOptions = {}) {
   let shop: Shop | undefined
   const context = { db, runtime: {}, settings: {} }
   const handlersOf = ({ services, context }: Shop) => ({
-    ...orderHandlers(services, testMedia(context)),
-    ...ownerOrderHandlers(services, testMedia(context)),
+    ...orderHandlers(context, testMedia(context)),
+    ...ownerOrderHandlers(context, testMedia(context)),
     ...paymentHandlers(services, SECRET),
     ...productHandlers(context, testMedia(context)),
   })

@@ -9,7 +9,6 @@ import { fileHandlers } from '../../../../cloud/platform/http/file-handlers.ts'
 import { imageUrl, jsonWithImages } from '../../../../cloud/platform/http/image-url.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
 import { orderHandlers, ownerOrderHandlers } from '../../../../cloud/commerce/orders/handlers.ts'
-import type { CommerceServices } from '../../../../cloud/commerce/services.ts'
 import { testApp } from '../../support/app.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { emptyFolder, filesIn, testMedia, testSigner } from '../../support/media.ts'
@@ -56,13 +55,12 @@ onEachDatabase('images of products', (open) => {
       db: await open(),
       mediaStore: store,
       handlersOf: (context, media) => {
-        const services = { context } as CommerceServices
         return {
           ...fileHandlers(context, media, testSigner(context)),
           ...productHandlers(context, media),
           ...inventoryHandlers(context, media),
-          ...orderHandlers(services, media),
-          ...ownerOrderHandlers(services, media),
+          ...orderHandlers(context, media),
+          ...ownerOrderHandlers(context, media),
           ...analyticsHandlers(context, media),
         }
       },

@@ -1,9 +1,9 @@
 import { sql, type RawBuilder } from 'kysely'
-import { sleep } from '../../../protocol/model/runtime.ts'
-import type { CloudContext } from '../context.ts'
-import { LAST_ACTIVE } from '../../commerce/orders/order-rows.ts'
-import type { Queries } from '../store/database.ts'
-import type { Tables } from '../store/schema.ts'
+import { sleep } from '../protocol/model/runtime.ts'
+import type { CloudContext } from './platform/context.ts'
+import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
+import type { Queries } from './platform/store/database.ts'
+import type { Tables } from './platform/store/schema.ts'
 
 /** So many rows at once, and a pause between: nobody has to wait for long. */
 const BATCH = 500

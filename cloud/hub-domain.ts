@@ -1,0 +1,16 @@
+import { applyOperationEntry } from './commerce/catalogue/apply-operation.ts'
+import { applySnapshot, applyStockEntries } from './commerce/catalogue/apply-stock.ts'
+import { pendingCounts } from './commerce/catalogue/stock-counts.ts'
+import { applyOrderEntry } from './commerce/fulfilment/apply-hub-entry.ts'
+import { snapshotOrders } from './commerce/orders/snapshot-orders.ts'
+import type { HubDomain } from './gateway/domain.ts'
+
+/** What hubs' entries mean to commerce: the gateway is given it, and knows no order. */
+export const hubDomain: HubDomain = {
+  applyOrderEntry,
+  applyStockEntries,
+  applyOperationEntry,
+  applySnapshot,
+  snapshotOrders,
+  pendingCounts,
+}
