@@ -227,9 +227,9 @@ function tail(path: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(-15).join('\n') : ''
 }
 
-/** The folder of package.json, above this file or what it was compiled to. */
+/** The repository's folder, above this file or what it was compiled to: only there is tsconfig.json. */
 function packageRoot(): string {
   let folder = import.meta.dirname
-  while (!existsSync(join(folder, 'package.json'))) folder = join(folder, '..')
+  while (!existsSync(join(folder, 'tsconfig.json'))) folder = join(folder, '..')
   return folder
 }

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The folder of package.json, above this file or what it was compiled to. */
+/** The repository's folder, above this file or what it was compiled to: only there is tsconfig.json. */
 export function packageRoot(): string {
   let folder = import.meta.dirname
-  while (!existsSync(join(folder, 'package.json'))) folder = join(folder, '..')
+  while (!existsSync(join(folder, 'tsconfig.json'))) folder = join(folder, '..')
   return folder
 }
 

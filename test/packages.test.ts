@@ -1,0 +1,100 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+const root = resolve(import.meta.dirname, '..')
+
+interface Manifest {
+  name: string
+  version: string
+  type: string
+  engines: { node: string }
+  workspaces?: string[]
+  dependencies?: Record<string, string>
+  devDependencies?: Record<string, string>
+}
+
+const manifest = (folder: string): Manifest =>
+  JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as Manifest
+
+const whole = manifest('.')
+const workspaces = ['protocol', 'edge', 'cloud', 'simulator', 'test']
+
+const declared = ({ dependencies, devDependencies }: Manifest): Record<string, string> => ({
+  ...dependencies,
+  ...devDependencies,
+})
+
+/** `kysely` of `kysely/helpers/sqlite`, `@hono/node-server` of itself. */
+const packageOf = (specifier: string): string =>
+  specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+
+/** The packages that a text imports, requires, or runs with `node --import`. */
+function packagesIn(text: string): string[] {
+  const patterns = [
+    /^\s*(?:import|export)\s(?:[^'"`;]*?\sfrom\s)?\s*'([^'.][^']*)'/gm,
+    /\b(?:import|require|createRequire\(import\.meta\.url\))\('([^'.][^']*)'\)/g,
+    /'--import', '([a-z][^']*)'/g,
+  ]
+  return patterns
+    .flatMap((pattern) => [...text.matchAll(pattern)])
+    .map((match) => match[1]!)
+    .filter((specifier) => !specifier.startsWith('node:'))
+    .map(packageOf)
+}
+
+function importedBy(workspace: string): Set<string> {
+  const sources = readdirSync(join(root, workspace), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts') && !path.includes('node_modules'))
+    .map((path) => readFileSync(join(root, workspace, path), 'utf8'))
+  return new Set(sources.flatMap(packagesIn))
+}
+
+test('the workspaces are the rooms', () => {
+  expect(whole.workspaces).toEqual(workspaces)
+})
+
+describe.each(workspaces)('%s', (workspace) => {
+  const own = manifest(workspace)
+
+  test('declares each package that it imports, and no other', () => {
+    expect(Object.keys(declared(own)).sort()).toEqual([...importedBy(workspace)].sort())
+  })
+
+  test('declares no package as one of development, the tests all of theirs', () => {
+    expect(Object.keys((workspace === 'test' ? own.dependencies : own.devDependencies) ?? {})).toEqual([])
+  })
+
+  test('has the version, the module type and the Node of the whole', () => {
+    const { version, type, engines } = whole
+    expect(own).toMatchObject({ name: `@larder/${workspace}`, version, type, engines })
+  })
+})
+
+test('a package that several workspaces use has one version', () => {
+  const versions = new Map<string, Set<string>>()
+  for (const own of workspaces.map(manifest))
+    for (const [name, range] of Object.entries(declared(own)))
+      versions.set(name, new Set([...(versions.get(name) ?? []), range]))
+  expect([...versions].filter(([, ranges]) => ranges.size > 1)).toEqual([])
+})
+
+test('types are declared by the whole, for packages that somebody uses', () => {
+  const used = new Set(workspaces.flatMap((workspace) => Object.keys(declared(manifest(workspace)))))
+  const typed = Object.keys(declared(whole))
+    .filter((name) => name.startsWith('@types/'))
+    .map((name) => name.slice('@types/'.length))
+  expect(typed.filter((name) => name !== 'node' && !used.has(name))).toEqual([])
+})
+
+test('the simulator alone, and its tests, need a pseudo-terminal', () => {
+  const users = workspaces.filter((workspace) => 'node-pty' in declared(manifest(workspace)))
+  expect(users).toEqual(['simulator', 'test'])
+})
+
+test('the lock file names no registry', () => {
+  expect(readFileSync(join(root, 'package-lock.json'), 'utf8')).not.toMatch(/"resolved": "[a-z+]+:/)
+})
