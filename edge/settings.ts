@@ -1,4 +1,4 @@
-import { defaultCoreSettings, type CoreSettings } from './fulfilment/core-settings.ts'
+import { defaultCoreSettings, type CoreSettings } from './core/settings.ts'
 import { defaultLinkSettings, type LinkSettings } from './hardware/link-settings.ts'
 import { defaultOutboxSettings, type OutboxSettings } from './journal/outbox.ts'
 import { defaultSyncSettings, type SyncSettings } from './sync/settings.ts'

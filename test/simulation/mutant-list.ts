@@ -28,12 +28,12 @@ export const mutants: readonly Mutant[] = [
     name: 'retry of an unknown operation',
     patches: [
       {
-        file: 'edge/fulfilment/verdict.ts',
+        file: 'edge/core/operations/verdict.ts',
         find: "failed: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),",
         replace: "failed: ({ drops }) => (drops > 0 ? 'done' : 'nothing'),",
       },
       {
-        file: 'edge/fulfilment/verdict.ts',
+        file: 'edge/core/operations/verdict.ts',
         find: "interrupted: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),",
         replace: "interrupted: ({ drops }) => (drops > 0 ? 'done' : 'nothing'),",
       },
@@ -53,7 +53,7 @@ export const mutants: readonly Mutant[] = [
     name: 'intent journaled after the write',
     patches: [
       {
-        file: 'edge/fulfilment/intend.ts',
+        file: 'edge/core/operations/intend.ts',
         find: 'store.afterCommit(() => send(context, request))',
         replace: 'send(context, request)',
       },

@@ -1,0 +1,85 @@
+import type { OrderPhase } from '../../journal/orders.ts'
+import { doorToClose, isBusy, isFaulty, type BinAction, type BinView } from './bin-view.ts'
+import { wait, type Step, type Wait } from '../step.ts'
+
+export interface BinTimes {
+  closeAfterEmptyMs: number
+  emptyDebounceMs: number
+}
+
+/** What a bin does by itself while no order fills it: it closes behind its customer, goes down, and is free again. */
+export function binStep(bin: BinView, openWhenReady: boolean, times: BinTimes): Step | Wait {
+  if (!bin.up || isBusy(bin)) return wait()
+  switch (situation(bin)) {
+    case 'free':
+      return healed(bin)
+    case 'filling':
+      return wait()
+    case 'waiting':
+      if (bin.door === 'open' && !bin.opened) return { kind: 'opened', bin: bin.number }
+      if (openWhenReady && !bin.opened && !isFaulty(bin)) return opened(bin)
+      return closeBehindCustomer(bin, times)
+    case 'leftover':
+      if (bin.door === 'open' && !bin.opened) return { kind: 'opened', bin: bin.number }
+      return bin.door === 'closed' ? clear(bin, times) : closeBehindCustomer(bin, times)
+  }
+}
+
+type Situation = 'free' | 'filling' | 'waiting' | 'leftover'
+
+const situations: Record<OrderPhase, Situation> = {
+  queued: 'filling',
+  inherited: 'filling',
+  preparing: 'filling',
+  ready: 'waiting',
+  collecting: 'waiting',
+  completed: 'leftover',
+  cancelled: 'leftover',
+  timed_out: 'leftover',
+  failed: 'leftover',
+  unclaimed: 'leftover',
+}
+
+const situation = (bin: BinView): Situation =>
+  bin.orderId === null ? 'free' : bin.phase === undefined ? 'leftover' : situations[bin.phase]
+
+function move(bin: BinView, action: BinAction): Step | Wait {
+  return bin.restMs > 0 ? wait(bin.restMs) : { kind: 'move', bin: bin.number, action }
+}
+
+/** Opens for a customer who need not ask; again where the door stuck on its way. */
+function opened(bin: BinView): Step | Wait {
+  const door = doorToClose(bin)
+  if (door.kind === 'moving') return wait()
+  return door.kind === 'unsure' ? wait(door.ms) : move(bin, 'open_door')
+}
+
+/**
+ * A free bin that stopped on its way is brought home, at growing intervals: a hub without hands would lose it for ever.
+ * A door that stands open somebody has opened.
+ */
+function healed(bin: BinView): Step | Wait {
+  if (bin.occupied !== false) return wait()
+  if (bin.door === 'unknown') {
+    const door = doorToClose(bin)
+    return door.kind === 'unsure' ? wait(door.ms) : move(bin, 'close_door')
+  }
+  return isFaulty(bin) && bin.door === 'closed' && bin.lift !== 'down' ? move(bin, 'lower_lift') : wait()
+}
+
+function closeBehindCustomer(bin: BinView, { closeAfterEmptyMs }: BinTimes): Step | Wait {
+  if (!bin.opened || bin.emptyForMs === undefined) return wait()
+  const door = doorToClose(bin)
+  if (door.kind === 'closed' || door.kind === 'moving') return wait()
+  const leftMs = Math.max(closeAfterEmptyMs - bin.emptyForMs, door.kind === 'unsure' ? door.ms : 0)
+  return leftMs > 0 ? wait(leftMs) : move(bin, 'close_door')
+}
+
+/** A bin whose order has ended: what fell into it must have been taken out through its door. */
+function clear(bin: BinView, { emptyDebounceMs }: BinTimes): Step | Wait {
+  if (bin.door !== 'closed' || bin.emptyForMs === undefined) return wait()
+  if (bin.filled > 0 && !bin.opened) return wait()
+  const leftMs = emptyDebounceMs - bin.emptyForMs
+  if (leftMs > 0) return wait(leftMs)
+  return bin.lift === 'down' ? { kind: 'release', bin: bin.number } : move(bin, 'lower_lift')
+}

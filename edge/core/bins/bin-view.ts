@@ -1,0 +1,84 @@
+import type { OrderPhase } from '../../journal/orders.ts'
+
+export type Door = 'closed' | 'open' | 'moving' | 'unknown'
+export type Lift = 'up' | 'down' | 'moving' | 'unknown'
+export type BinAction = 'open_door' | 'close_door' | 'raise_lift' | 'lower_lift'
+
+/** A delivery bin, as decisions see it: what its sensors say, what the journal remembers, what is under way. */
+export interface BinView {
+  number: number
+  /** Units that fit at once. */
+  capacity: number
+  enabled: boolean
+  /** Its controller is connected, its memory matched with the journal, and the bin has said where it stands. */
+  up: boolean
+  door: Door
+  lift: Lift
+  /** For how long its switches have not said where door and lift stand; undefined while they do. */
+  unsureForMs: number | undefined
+  occupied: boolean | undefined
+  /** For how long it has been empty without interruption; undefined while it is not known to be empty. */
+  emptyForMs: number | undefined
+  /** An operation of its door or lift has not ended. */
+  moving: boolean
+  /** A dispense into it has not ended. */
+  receiving: boolean
+  /** The order that holds it, and that order's phase. */
+  orderId: number | null
+  phase: OrderPhase | undefined
+  /** Its door was open since that order was ready. */
+  opened: boolean
+  failures: number
+  fault: string | null
+  /** How long it must rest before it moves again by itself, after a failure. */
+  restMs: number
+  /** Units of its order that were seen to fall into it. */
+  filled: number
+  /** Those, the doubtful ones and the one that is falling. */
+  taken: number
+}
+
+/** Switches bounce: until they have said nothing for this long, what they said last still holds. */
+const UNSURE_AFTER_MS = 500
+
+/**
+ * Where the bin's door stands, for whoever wants to close it. A door that stopped on its way says `unknown`; only closing
+ * it again tells more.
+ */
+export function doorToClose(
+  bin: BinView,
+): { kind: 'closed' | 'moving' | 'open' } | { kind: 'unsure'; ms: number } {
+  if (bin.door === 'closed' || bin.door === 'moving' || bin.door === 'open') return { kind: bin.door }
+  const ms = UNSURE_AFTER_MS - (bin.unsureForMs ?? 0)
+  return ms > 0 ? { kind: 'unsure', ms } : { kind: 'open' }
+}
+
+/** Nothing may move it: it moves, or something falls into it. */
+export const isBusy = (bin: Pick<BinView, 'moving' | 'receiving'>): boolean => bin.moving || bin.receiving
+
+/** Failures of one motion in a row that make a bin faulty. */
+export const FAULT_AFTER = 3
+
+export const isFaulty = (bin: Pick<BinView, 'failures'>): boolean => bin.failures >= FAULT_AFTER
+
+/** Whether a new order may have it: enabled, healthy, empty, closed, nobody's. */
+export const isAvailable = (bin: BinView): boolean =>
+  bin.orderId === null &&
+  bin.enabled &&
+  bin.up &&
+  !isFaulty(bin) &&
+  !isBusy(bin) &&
+  bin.door === 'closed' &&
+  bin.occupied === false
+
+/** Whether units may fall into it: they must not fall past an open door, nor onto a raised lift. */
+export const isPrepared = (bin: BinView): boolean =>
+  bin.up &&
+  !bin.moving &&
+  !isFaulty(bin) &&
+  bin.door === 'closed' &&
+  bin.lift === 'down' &&
+  bin.taken < bin.capacity
+
+/** Whether it may serve orders at all, now or when it is free again. */
+export const isServing = (bin: BinView): boolean => bin.enabled && !isFaulty(bin)

@@ -1,0 +1,141 @@
+import { CommandBody, type CommandReason } from '../../protocol/mqtt/command.ts'
+import type { CommandEnd, CommandRow } from '../journal/commands.ts'
+import type { OperationRow } from '../journal/operations.ts'
+import type { Context } from './context.ts'
+import { cyclesEnd } from './bins/cycles.ts'
+import { numberOf } from './layout.ts'
+import { goals } from './bins/motions.ts'
+
+/** Ends the operation's command, if it belongs to one and was the last that it waited for. */
+export function finishCommandOf(context: Context, operation: OperationRow): void {
+  const { journal } = context
+  if (operation.command_id === null) return
+  const command = journal.commands.find(operation.command_id)
+  if (!command || command.outcome !== null) return
+  const operations = journal.operations.ofCommand(command.id)
+  if (operations.some((each) => each.state === 'open')) return
+  const end = endOf(context, command, operations)
+  if (end) finishCommand(context, command, end)
+}
+
+/** Ends what an earlier life of the hub began and nothing will end any more; what its controllers know still will. */
+export function endInterrupted(context: Context): void {
+  const { journal } = context
+  for (const command of journal.commands.open())
+    if (journal.operations.ofCommand(command.id).length === 0)
+      finishCommand(context, command, { outcome: 'unknown', reason: 'interrupted', data: null })
+}
+
+/** Journals the outcome and reports it; whoever waits is told after the commit. */
+export function finishCommand(context: Context, command: CommandRow, end: CommandEnd): void {
+  const { journal, ledger, store, checkpoint, cycling } = context
+  journal.commands.finish(command.id, end)
+  cycling.delete(command.id)
+  // Before the ledger's announcement: somebody waits for the answer, and nobody for the entry.
+  store.afterCommit(() => {
+    checkpoint('core.before-reply')
+    answer(context, command.id, end)
+  })
+  if (command.is_local === 0) ledger.report({ kind: 'command.finished', command_id: command.id, ...end })
+}
+
+/** Tells everybody who waits for the command. */
+export function answer({ waiters }: Context, commandId: string, end: CommandEnd): void {
+  const waiting = waiters.get(commandId) ?? []
+  waiters.delete(commandId)
+  for (const { session, reply } of waiting) reply({ command_id: commandId, session, ...end })
+}
+
+/** How a command's operations end it; nothing where it goes on. */
+function endOf(
+  context: Context,
+  command: CommandRow,
+  operations: readonly OperationRow[],
+): CommandEnd | undefined {
+  const body = CommandBody.parse(JSON.parse(command.body))
+  if (body.name === 'open_delivery') return deliveryEnd(command, operations)
+  if (body.name === 'cycle_bin')
+    return cyclesEnd(context, { id: command.id, body, operations }, (last) => motionEnd(context, last))
+  const [operation] = operations
+  return operation ? motionEnd(context, operation) : { outcome: 'failed', reason: 'fault', data: null }
+}
+
+/** What became of one motion, in a command's words. */
+function motionEnd({ devices }: Context, operation: OperationRow): CommandEnd {
+  const { state, why, ms } = operation
+  const number = numberOf('bin', operation.device) ?? 0
+  if (operation.action === 'dispense') return { outcome: 'failed', reason: 'fault', data: null }
+  const goal = goals[operation.action]
+  const stands = devices.bin(number)
+  const position = 'door' in goal ? { door: stands.door } : { lift: stands.lift }
+  switch (state) {
+    case 'done':
+      return { outcome: 'executed', reason: null, data: { ...goal, duration_ms: ms } }
+    case 'failed':
+      return {
+        outcome: 'failed',
+        reason: failureReasons[why ?? ''] ?? 'fault',
+        data: { ...position, duration_ms: ms, fault: why },
+      }
+    case 'nothing':
+      return { outcome: 'refused', reason: refusalReasons[why ?? ''] ?? 'nack', data: null }
+    case 'open':
+    case 'unknown':
+    case 'settled':
+      return { outcome: 'unknown', reason: 'interrupted', data: position }
+  }
+}
+
+const failureReasons: Partial<Record<string, CommandReason>> = {
+  timeout: 'timeout',
+  interlock: 'interlock',
+  interrupted: 'interrupted',
+}
+const refusalReasons: Partial<Record<string, CommandReason>> = {
+  never: 'offline',
+  busy: 'interlock',
+  interlock: 'interlock',
+}
+
+/** Of several bins: executed when one opened at least; each tells for itself. */
+function deliveryEnd(command: CommandRow, operations: readonly OperationRow[]): CommandEnd {
+  const immediate = JSON.parse(command.data ?? '[]') as BinResult[]
+  const moved = operations.map((operation): BinResult => {
+    const bin_number = numberOf('bin', operation.device) ?? 0
+    if (operation.state === 'done') return { bin_number, success: true, error: null }
+    const { why } = operation
+    const reason =
+      operation.state === 'nothing'
+        ? (refusalReasons[why ?? ''] ?? 'nack')
+        : operation.state === 'failed'
+          ? (failureReasons[why ?? ''] ?? 'fault')
+          : 'unknown'
+    return { bin_number, success: false, error: reason }
+  })
+  return deliveryOutcome([...immediate, ...moved])
+}
+
+export interface BinResult {
+  bin_number: number
+  success: boolean
+  error: string | null
+}
+
+export function deliveryOutcome(unsorted: readonly BinResult[]): CommandEnd {
+  const results = unsorted.toSorted((a, b) => a.bin_number - b.bin_number)
+  if (results.some((result) => result.success))
+    return { outcome: 'executed', reason: null, data: { results } }
+  const error = results[0]?.error
+  const reason: CommandReason =
+    error === 'offline' ||
+    error === 'interlock' ||
+    error === 'timeout' ||
+    error === 'not_found' ||
+    error === 'nack'
+      ? error
+      : 'fault'
+  const tried = results.some((result) => !untried.has(result.error ?? ''))
+  return { outcome: tried ? 'failed' : 'refused', reason, data: { results } }
+}
+
+const untried = new Set(['offline', 'interlock', 'not_found', 'nack'])

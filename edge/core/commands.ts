@@ -1,0 +1,146 @@
+import { uuidv7 } from '../../protocol/model/ids.ts'
+import type { Command, CommandBody, CommandReason } from '../../protocol/mqtt/command.ts'
+import type { CommandEnd, CommandRow } from '../journal/commands.ts'
+import type { OrderPhase } from '../journal/orders.ts'
+import type { BinAction, BinView } from './bins/bin-view.ts'
+import { beginCycles } from './bins/cycles.ts'
+import { beginDoorCommand } from './doors/door-commands.ts'
+import { beginReconnect } from './reconnects.ts'
+import { deliveryOutcome, finishCommand, type BinResult } from './command-results.ts'
+import type { Context, Reply } from './context.ts'
+import { binHealth } from './health.ts'
+import { intend } from './operations/intend.ts'
+import { hindrance } from './bins/interlocks.ts'
+import { binDevice, fridgeDevice } from './layout.ts'
+import { cancelOrder } from './orders/orders.ts'
+import { viewBins } from './orders/view.ts'
+
+const actions = {
+  open_bin: 'open_door',
+  close_bin: 'close_door',
+  raise_bin: 'raise_lift',
+  lower_bin: 'lower_lift',
+} as const satisfies Partial<Record<CommandBody['name'], BinAction>>
+
+/** A command given at the hub itself. */
+export function operate(context: Context, body: CommandBody, reply: Reply): void {
+  take(context, { id: uuidv7(context.runtime), body, session: '', isLocal: true }, reply)
+}
+
+/** A command from the cloud that has passed the fence. */
+export function execute(context: Context, command: Command, reply: Reply): void {
+  const { command_id: id, body, session } = command
+  take(context, { id, body, session, isLocal: false }, reply)
+}
+
+interface Taken {
+  id: string
+  body: CommandBody
+  session: string
+  isLocal: boolean
+}
+
+function take(context: Context, { id, body, session, isLocal }: Taken, reply: Reply): void {
+  const { journal, waiters } = context
+  const known = journal.commands.find(id)
+  if (known && known.outcome !== null) {
+    // Answered from the journal: whatever it asked for is not done again.
+    reply({ command_id: id, session, outcome: known.outcome, reason: known.reason, data: dataOf(known) })
+    return
+  }
+  waiters.set(id, [...(waiters.get(id) ?? []), { session, reply }])
+  if (known) return
+  context.turn(() => {
+    const command: CommandRow = {
+      id,
+      body: JSON.stringify(body),
+      is_local: isLocal ? 1 : 0,
+      outcome: null,
+      reason: null,
+      data: null,
+    }
+    journal.commands.insert(command)
+    const end = begin(context, id, body)
+    if (end) finishCommand(context, command, end)
+  })
+}
+
+const dataOf = ({ data }: CommandRow): CommandEnd['data'] =>
+  data === null ? null : (JSON.parse(data) as Record<string, unknown>)
+
+const refused = (reason: CommandReason): CommandEnd => ({ outcome: 'refused', reason, data: null })
+
+const refusedFor = (reason: CommandReason | undefined): CommandEnd | undefined => reason && refused(reason)
+
+/** Begins the command; its end where there is nothing to wait for. */
+function begin(context: Context, id: string, body: CommandBody): CommandEnd | undefined {
+  switch (body.name) {
+    case 'open_bin':
+    case 'close_bin':
+    case 'raise_bin':
+    case 'lower_bin': {
+      const bin = viewBins(context).find((view) => view.number === body.bin)
+      if (!bin) return refused('not_found')
+      const reason = hindrance(actions[body.name], bin)
+      if (reason) return refused(reason)
+      intend(context, { device: binDevice(bin.number), action: actions[body.name], commandId: id })
+      return undefined
+    }
+    case 'get_bin_status': {
+      const bin = viewBins(context).find((view) => view.number === body.bin)
+      return bin ? { outcome: 'executed', reason: null, data: binHealth(context, bin) } : refused('not_found')
+    }
+    case 'open_delivery':
+      return openDelivery(context, id, body.order_id, body.bins)
+    case 'cycle_bin':
+      return refusedFor(beginCycles(context, id, body))
+    case 'open_fridge':
+    case 'close_fridge':
+    case 'open_main_door':
+      return refusedFor(beginDoorCommand(context, id, body))
+    case 'reconnect_bin':
+      return refusedFor(beginReconnect(context, id, binDevice(body.bin)))
+    case 'reconnect_fridge':
+      return refusedFor(beginReconnect(context, id, fridgeDevice(body.fridge)))
+    case 'cancel_order': {
+      const refusal = cancelOrder(context, body.order_id)
+      return refusal ? refused(refusal) : { outcome: 'executed', reason: null, data: null }
+    }
+  }
+}
+
+const deliverable: ReadonlySet<OrderPhase> = new Set(['ready', 'collecting'])
+
+/** Opens bins of an order for its customer. */
+function openDelivery(
+  context: Context,
+  id: string,
+  orderId: number,
+  numbers: readonly number[],
+): CommandEnd | undefined {
+  const order = context.journal.orders.find(orderId)
+  if (!order) return refused('not_found')
+  if (order.phase === 'queued' || order.phase === 'inherited' || order.phase === 'preparing')
+    return refused('interlock')
+  if (!deliverable.has(order.phase)) return refused('too_late')
+  const bins = viewBins(context)
+  const immediate: BinResult[] = []
+  let begun = 0
+  for (const number of new Set(numbers)) {
+    const result = deliverBin(bins.find((bin) => bin.number === number && bin.orderId === orderId))
+    if (result === 'move') {
+      intend(context, { device: binDevice(number), action: 'open_door', commandId: id })
+      begun++
+    } else immediate.push({ bin_number: number, ...result })
+  }
+  if (begun === 0) return deliveryOutcome(immediate)
+  context.journal.commands.setInterim(id, immediate)
+  return undefined
+}
+
+function deliverBin(bin: BinView | undefined): 'move' | Omit<BinResult, 'bin_number'> {
+  if (!bin) return { success: false, error: 'not_found' }
+  if (bin.up && bin.door === 'open' && !bin.moving) return { success: true, error: null }
+  const reason = hindrance('open_door', bin)
+  return reason ? { success: false, error: reason } : 'move'
+}

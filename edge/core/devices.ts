@@ -1,0 +1,113 @@
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { DeviceEvent } from '../hardware/controllers.ts'
+import type { Door, Lift } from './bins/bin-view.ts'
+import { numberOf, type Layout } from './layout.ts'
+
+export interface BinState {
+  door: Door
+  lift: Lift
+  occupied: boolean | undefined
+  /** It has said where it stands since its controller came up. */
+  told: boolean
+  /** On the monotonic clock: since when its switches have not said where door or lift stand. */
+  unsureSince: number | undefined
+  /** On the monotonic clock: since when it has been empty without interruption. */
+  emptySince: number | undefined
+}
+
+export interface FridgeState {
+  celsius: number | undefined
+  /** On the monotonic clock. */
+  warmSince: number | undefined
+  reportedAt: number | undefined
+}
+
+/** What the devices say of themselves, in memory only: controllers say it anew on every connection. */
+export interface Devices {
+  up(controller: string, memoryId: string): void
+  down(controller: string): void
+  isUp(controller: string): boolean
+  /** It has been up since this start of the hub. */
+  isMet(controller: string): boolean
+  /** Since when the controller has been away, on the monotonic clock. */
+  downSince(controller: string): number | undefined
+  memoryOf(controller: string): string | undefined
+  bin(number: number): BinState
+  fridge(number: number): FridgeState
+  note(event: DeviceEvent): void
+  /** Lets a device rest after a failure: doubling with each in a row. */
+  rest(device: string, firstMs: number, maxMs: number): void
+  endRest(device: string): void
+  restMs(device: string): number
+}
+
+export function createDevices(layout: Layout, clock: Clock): Devices {
+  const memories = new Map<string, string>()
+  const met = new Set<string>()
+  const downSince = new Map(layout.controllers.map((controller) => [controller, clock.monotonic()]))
+  const bins = new Map(layout.bins.map((bin) => [bin.number, unknownBin()]))
+  const fridges = new Map(layout.fridges.map((fridge) => [fridge.number, unknownFridge()]))
+  const rests = new Map<string, { until: number; failures: number }>()
+
+  function forget(controller: string): void {
+    for (const device of layout.devicesOf(controller)) {
+      const bin = bins.get(numberOf('bin', device) ?? 0)
+      if (bin) Object.assign(bin, unknownBin())
+      const fridge = fridges.get(numberOf('fridge', device) ?? 0)
+      if (fridge) fridge.celsius = undefined
+    }
+  }
+
+  return {
+    up(controller, memoryId) {
+      forget(controller)
+      memories.set(controller, memoryId)
+      met.add(controller)
+      downSince.delete(controller)
+    },
+    down(controller) {
+      forget(controller)
+      memories.delete(controller)
+      if (!downSince.has(controller)) downSince.set(controller, clock.monotonic())
+    },
+    isUp: (controller) => memories.has(controller),
+    isMet: (controller) => met.has(controller),
+    downSince: (controller) => downSince.get(controller),
+    memoryOf: (controller) => memories.get(controller),
+    bin: (number) => bins.get(number) ?? unknownBin(),
+    fridge: (number) => fridges.get(number) ?? unknownFridge(),
+    note({ device, door, lift, occupied, celsius }) {
+      const bin = bins.get(numberOf('bin', device) ?? 0)
+      if (bin) {
+        bin.door = door ?? bin.door
+        bin.lift = lift ?? bin.lift
+        bin.told ||= door !== undefined
+        const isUnsure = bin.door === 'unknown' || bin.lift === 'unknown'
+        bin.unsureSince = isUnsure ? (bin.unsureSince ?? clock.monotonic()) : undefined
+        if (occupied !== undefined) {
+          bin.emptySince = occupied ? undefined : (bin.emptySince ?? clock.monotonic())
+          bin.occupied = occupied
+        }
+      }
+      const fridge = fridges.get(numberOf('fridge', device) ?? 0)
+      if (fridge && celsius !== undefined) fridge.celsius = celsius
+    },
+    rest(device, firstMs, maxMs) {
+      const failures = (rests.get(device)?.failures ?? 0) + 1
+      const ms = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))
+      rests.set(device, { until: clock.monotonic() + ms, failures })
+    },
+    endRest: (device) => void rests.delete(device),
+    restMs: (device) => Math.max(0, (rests.get(device)?.until ?? 0) - clock.monotonic()),
+  }
+}
+
+const unknownBin = (): BinState => ({
+  door: 'unknown',
+  lift: 'unknown',
+  told: false,
+  unsureSince: undefined,
+  occupied: undefined,
+  emptySince: undefined,
+})
+const unknownFridge = (): FridgeState => ({ celsius: undefined, warmSince: undefined, reportedAt: undefined })

@@ -1,0 +1,84 @@
+import { fridgeDoor, fridgeSides, MAIN_DOOR } from '../../../protocol/model/hardware.ts'
+import type { CommandBody, CommandReason } from '../../../protocol/mqtt/command.ts'
+import type { CommandEnd } from '../../journal/commands.ts'
+import { finishCommand } from '../command-results.ts'
+import type { Context } from '../context.ts'
+import type { DoorStatus } from './doors.ts'
+import { cabinetDevice } from '../layout.ts'
+
+/** Commands on the doors whose locks are GPIO lines. */
+export type DoorCommand = Extract<CommandBody, { name: 'open_fridge' | 'close_fridge' | 'open_main_door' }>
+
+/**
+ * Begins a command on doors: its row is journaled in the turn under way, the lock is driven after the commit and not
+ * before (I1). Returns why there is nothing to drive. Whether it must not be driven now is judged after the commit: the
+ * same turn may have begun to dispense.
+ */
+export function beginDoorCommand(context: Context, id: string, body: DoorCommand): CommandReason | undefined {
+  const doors = doorsOf(context, body)
+  if (doors.length === 0) return 'not_found'
+  context.store.afterCommit(() => {
+    const end = carryOut(context, body, doors)
+    context.turn(() => {
+      const command = context.journal.commands.find(id)
+      if (command && command.outcome === null) finishCommand(context, command, end)
+    })
+  })
+  return undefined
+}
+
+function carryOut(context: Context, body: DoorCommand, doors: readonly string[]): CommandEnd {
+  const hindrance = hindranceOf(context, body)
+  if (hindrance) return { outcome: 'refused', reason: hindrance, data: null }
+  const driven = doors.map((door) => drive(context, body, door))
+  const data = { door: leastClosed(doors.map((door) => context.doors.status(door))) }
+  return driven.every(Boolean)
+    ? { outcome: 'executed', reason: null, data }
+    : { outcome: 'failed', reason: 'fault', data }
+}
+
+function drive({ doors, settings }: Context, body: DoorCommand, door: string): boolean {
+  switch (body.name) {
+    case 'open_main_door':
+      return doors.unlock(door, settings.mainUnlockMs)
+    case 'open_fridge':
+      return doors.unlock(door, settings.fridgeUnlockMs)
+    case 'close_fridge':
+      return doors.lock(door)
+  }
+}
+
+/** The doors that the command is about, of those that have a lock. */
+function doorsOf({ doors }: Context, body: DoorCommand): string[] {
+  const named =
+    body.name === 'open_main_door'
+      ? [MAIN_DOOR]
+      : body.name === 'open_fridge'
+        ? [fridgeDoor(body.fridge, body.side)]
+        : fridgeSides.map((side) => fridgeDoor(body.fridge, side))
+  return named.filter((door) => doors.hasLock(door))
+}
+
+function hindranceOf(context: Context, body: DoorCommand): CommandReason | undefined {
+  const { journal, layout, doors } = context
+  switch (body.name) {
+    case 'open_main_door':
+      // Whoever has ordered is alone with the goods.
+      return journal.orders.unfinished().length > 0 ? 'interlock' : undefined
+    case 'open_fridge': {
+      const cabinet = layout.fridgeDoors.find(({ fridge }) => fridge === body.fridge)?.[body.side]
+      const isDispensing =
+        cabinet !== undefined &&
+        journal.operations.open().some(({ device }) => device === cabinetDevice(cabinet))
+      return isDispensing ? 'interlock' : undefined
+    }
+    case 'close_fridge': {
+      // A bolt that is thrown beside an open door keeps it open.
+      const isOpen = fridgeSides.some((side) => doors.status(fridgeDoor(body.fridge, side)) === 'open')
+      return isOpen ? 'interlock' : undefined
+    }
+  }
+}
+
+const leastClosed = (statuses: readonly DoorStatus[]): DoorStatus =>
+  (['open', 'unlocked', 'unknown'] as const).find((status) => statuses.includes(status)) ?? 'locked'

@@ -1,0 +1,91 @@
+import type { Location } from '../../protocol/model/location.ts'
+import type { Context } from './context.ts'
+import type { FacingStock, LocalOutcome, LocalRefusal, OrderSummary, UnknownOperation } from './hub-core.ts'
+import { progressOf } from './ledger.ts'
+import { bookDrop, countFacing, restockFacing } from './stock.ts'
+import { isAt, placeOf } from './orders/view.ts'
+
+const no = (reason: LocalRefusal): LocalOutcome => ({ ok: false, reason })
+const MAX_UNITS = 1000
+
+/** A person says whether an operation of unknown outcome happened. */
+export function settleByPerson(context: Context, operationId: string, happened: boolean): LocalOutcome {
+  const { journal, ledger, cloud } = context
+  const operation = journal.operations.find(operationId)
+  if (!operation) return no('not_found')
+  if (operation.state !== 'unknown') return no('not_unknown')
+  context.turn(() => {
+    const dropped = happened && operation.action === 'dispense'
+    journal.operations.end(operationId, {
+      ...operation,
+      state: 'settled',
+      drops: dropped ? 1 : operation.drops,
+      ended_at: cloud.now(),
+    })
+    ledger.report({ kind: 'operation.settled', operation_id: operationId, by: 'person', happened })
+    // Its money has gone back, or will: it belongs to no order any more.
+    if (dropped) bookDrop(context, operation, 1, 0)
+  })
+  return { ok: true }
+}
+
+export function restockByPerson(context: Context, location: Location, units: number): LocalOutcome {
+  const facing = context.journal.stock.facing(location)
+  if (!facing) return no('not_found')
+  if (!Number.isInteger(units) || units < 1 || units > MAX_UNITS) return no('invalid')
+  context.turn(() => restockFacing(context, facing, units))
+  return { ok: true }
+}
+
+export function countByPerson(context: Context, location: Location, units: number): LocalOutcome {
+  const facing = context.journal.stock.facing(location)
+  if (!facing) return no('not_found')
+  if (!Number.isInteger(units) || units < 0 || units > MAX_UNITS) return no('invalid')
+  context.turn(() => countFacing(context, facing, units))
+  return { ok: true }
+}
+
+export function unknownOperations({ journal }: Context): UnknownOperation[] {
+  return journal.operations.unknown().map((operation) => ({
+    operation_id: operation.id,
+    device: operation.device,
+    action: operation.action,
+    location: placeOf(operation) ?? null,
+    product_id: operation.product_id,
+    order_id: operation.order_id,
+    line_id: operation.line_id,
+    at: operation.intent_at,
+  }))
+}
+
+const SHOWN_ORDERS = 50
+
+/** Unfinished orders and the last finished ones, newest first. */
+export function orderSummaries({ journal }: Context): OrderSummary[] {
+  return journal.orders.newest(SHOWN_ORDERS).map((order) => {
+    const progress = new Map(progressOf(journal, order.id).map((line) => [line.line_id, line]))
+    return {
+      order_id: order.id,
+      phase: order.phase,
+      bins: JSON.parse(order.bins) as number[],
+      lines: journal.orders.lines(order.id).map(({ line_id, product_id, quantity }) => ({
+        line_id,
+        product_id,
+        quantity,
+        dropped: progress.get(line_id)?.dropped ?? 0,
+        doubtful: progress.get(line_id)?.doubtful ?? 0,
+      })),
+    }
+  })
+}
+
+export function stockOf({ journal }: Context): FacingStock[] {
+  const unknown = journal.operations.unknown()
+  return journal.stock.facings().map(({ product_id, cabinet, shelf, row, is_primary, quantity }) => ({
+    product_id,
+    location: { cabinet, shelf, row },
+    primary: is_primary === 1,
+    quantity,
+    blocked: unknown.some((operation) => isAt(operation, { cabinet, shelf, row })),
+  }))
+}

@@ -1,0 +1,136 @@
+import { doorToClose, isAvailable, isBusy, isFaulty, isPrepared, type BinView } from '../bins/bin-view.ts'
+import type { OrderWorld } from './order-world.ts'
+import type { OrderView, UnitView } from './order-view.ts'
+import { firstOf, wait, type Step, type Wait } from '../step.ts'
+
+/** The next step of an order in PREPARING: bins down, units one by one, bins up. */
+export function prepareStep(order: OrderView, held: readonly BinView[], world: OrderWorld): Step | Wait {
+  const { now, times } = world
+  const running = order.units.some((unit) => unit.state === 'running')
+  const waiting = order.units.some((unit) => unit.state === 'waiting')
+  const leftMs = order.preparingAt + times.prepareTimeoutMs - now
+  if (leftMs < 0) return lateStep(order, held, world, -leftMs)
+  const step = waiting
+    ? firstOf(dispensing(order, held, world))
+    : running
+      ? wait()
+      : firstOf(finishing(order, held))
+  return step.kind === 'wait' ? firstOf([step, wait(leftMs + 1)]) : step
+}
+
+/** Past its deadline nothing more is dispensed: what has dropped is handed over; an order of which nothing has is ended. */
+function lateStep(
+  order: OrderView,
+  held: readonly BinView[],
+  { times, musterMs }: OrderWorld,
+  lateMs: number,
+): Step | Wait {
+  const graceMs = times.prepareGraceMs - lateMs
+  const waiting = order.units.find((unit) => unit.state === 'waiting')
+  const isRunning = order.units.some((unit) => unit.state === 'running')
+  // What is falling just now, or was when the hub stopped, is waited for: its result decides over money.
+  const runningMs = Math.max(graceMs, musterMs)
+  if (isRunning && runningMs > 0) return wait(runningMs + 1)
+  if (order.settlingMs > 0) return wait(order.settlingMs)
+  if (!order.units.some((unit) => unit.state === 'dropped'))
+    return { kind: 'end', orderId: order.id, phase: 'timed_out', reason: 'prepare_timeout' }
+  if (isRunning) return { kind: 'give_up', orderId: order.id }
+  if (waiting) return shortOf(order, waiting)
+  const step = firstOf(finishing(order, held))
+  if (step.kind !== 'wait') return step
+  // A lift that nobody can raise does not keep the order for ever: it is its customer's, with the door where it is.
+  const raisingMs = graceMs + times.prepareGraceMs
+  return raisingMs > 0 ? firstOf([step, wait(raisingMs + 1)]) : readyWith(order, filledOf(held))
+}
+
+function* dispensing(order: OrderView, held: readonly BinView[], world: OrderWorld): Generator<Step | Wait> {
+  const waiting = order.units.filter((unit) => unit.state === 'waiting')
+  for (const unit of waiting) if (unit.choice?.kind === 'short') yield shortOf(order, unit)
+  for (const bin of held)
+    if (isFaulty(bin) && bin.taken === 0 && !isBusy(bin)) yield { kind: 'release', bin: bin.number }
+  const useful = held.filter((bin) => !isFaulty(bin) && bin.taken < bin.capacity)
+  const space = useful.reduce((sum, bin) => sum + bin.capacity - bin.taken, 0)
+  if (space < waiting.length) {
+    const further = world.bins.find(isAvailable)
+    if (further) yield { kind: 'hold', orderId: order.id, bin: further.number }
+    // What lies in bins already is not kept waiting for a bin that may never come.
+    if (space === 0 && held.some((bin) => bin.taken > 0)) yield shortOf(order, waiting[0]!)
+  }
+  for (const bin of useful) yield lowered(bin)
+  const target = held.find(isPrepared)
+  for (const unit of waiting) {
+    if (unit.choice?.kind === 'wait') yield wait(unit.choice.ms)
+    if (unit.choice?.kind === 'dispense' && target)
+      yield {
+        kind: 'dispense',
+        orderId: order.id,
+        lineId: unit.lineId,
+        unit: unit.unit,
+        location: unit.choice.location,
+        bin: target.number,
+      }
+  }
+}
+
+const shortOf = (order: OrderView, unit: UnitView): Step => ({
+  kind: 'short',
+  orderId: order.id,
+  lineId: unit.lineId,
+  unit: unit.unit,
+})
+
+/** Brings a bin to where units may fall into it. */
+function lowered(bin: BinView): Step | Wait {
+  return bin.lift === 'down' && bin.door === 'closed' ? wait() : moved(bin, 'lower_lift')
+}
+
+/** Moves a bin's lift, with its door closed first: no lift motion with an open door. */
+function moved(bin: BinView, action: 'raise_lift' | 'lower_lift'): Step | Wait {
+  if (!bin.up || isBusy(bin)) return wait()
+  const door = doorToClose(bin)
+  switch (door.kind) {
+    case 'unsure':
+      return wait(door.ms)
+    case 'moving':
+      return wait()
+    case 'open':
+      return rested(bin, { kind: 'move', bin: bin.number, action: 'close_door' })
+    case 'closed':
+      return rested(bin, { kind: 'move', bin: bin.number, action })
+  }
+}
+
+const rested = (bin: BinView, step: Step): Step | Wait => (bin.restMs > 0 ? wait(bin.restMs) : step)
+
+/** Every unit has found its end: lift what there is, or give up. */
+function* finishing(order: OrderView, held: readonly BinView[]): Generator<Step | Wait> {
+  if (order.settlingMs > 0) {
+    yield wait(order.settlingMs)
+    return
+  }
+  if (!order.units.some((unit) => unit.state === 'dropped')) {
+    yield { kind: 'end', orderId: order.id, phase: 'failed', reason: 'nothing_dropped' }
+    return
+  }
+  const filled = filledOf(held)
+  for (const bin of held)
+    if (!filled.includes(bin) && !isBusy(bin)) yield { kind: 'release', bin: bin.number }
+  const low = filled.filter((bin) => !isRaised(bin))
+  if (low.length === 0) {
+    yield readyWith(order, filled)
+    return
+  }
+  for (const bin of low) yield moved(bin, 'raise_lift')
+}
+
+const filledOf = (held: readonly BinView[]): BinView[] =>
+  held.filter((bin) => bin.filled > 0 || (bin.taken > 0 && bin.occupied === true))
+
+const readyWith = (order: OrderView, filled: readonly BinView[]): Step => ({
+  kind: 'ready',
+  orderId: order.id,
+  bins: filled.map((bin) => bin.number),
+})
+
+/** A lift that will not go up does not keep its customer from the goods: the door opens all the same. */
+const isRaised = (bin: BinView): boolean => !isBusy(bin) && (bin.lift === 'up' || isFaulty(bin))

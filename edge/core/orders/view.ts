@@ -1,0 +1,213 @@
+import { fridgeDoor, fridgeSides } from '../../../protocol/model/hardware.ts'
+import type { OperationRow } from '../../journal/operations.ts'
+import type { OrderPhase, OrderRow, UnitRow } from '../../journal/orders.ts'
+import type { BinView } from '../bins/bin-view.ts'
+import type { Context } from '../context.ts'
+import { chooseFacing, type Attempt, type FacingChoice, type FacingView } from './facing-choice.ts'
+import { binDevice, cabinetDevice } from '../layout.ts'
+import type { OrderWorld } from './order-world.ts'
+import type { OrderView, UnitView } from './order-view.ts'
+
+/** Whether the device's controller is connected and may be given orders: its memory agrees with the journal. */
+export function isUsable(context: Context, device: string): boolean {
+  return isControllerUsable(context, context.layout.controllerOf(device) ?? '')
+}
+
+function isControllerUsable({ devices, journal }: Context, controller: string): boolean {
+  return devices.isUp(controller) && journal.adoptions.find(controller)?.adopted === 1
+}
+
+/**
+ * How long the hub still waits, after its start, for cabinets that it has not met. This store may be a copy, and the
+ * memory of one cabinet the only witness of what was dispensed since it was made: as long as one has not spoken, another
+ * must not dispense the same unit again.
+ */
+export function musterMs({ layout, devices, runtime, startedAt, settings }: Context): number {
+  const isComplete = layout.cabinets.every((cabinet) =>
+    devices.isMet(layout.controllerOf(cabinetDevice(cabinet)) ?? ''),
+  )
+  return isComplete ? 0 : Math.max(0, startedAt + settings.musterMs - runtime.clock.monotonic())
+}
+
+/** The bins as decisions see them. */
+export function viewBins(context: Context): BinView[] {
+  const { journal, layout, devices, runtime } = context
+  const disabled = journal.meta.config()?.disabled_bins ?? []
+  const open = journal.operations.open()
+  const controllerOf = (bin: number): string => layout.controllerOf(binDevice(bin)) ?? ''
+  const controllers = new Set(layout.bins.map((bin) => controllerOf(bin.number)))
+  const usable = [...controllers].filter((controller) => isControllerUsable(context, controller))
+  const since = (at: number | undefined) => (at === undefined ? undefined : runtime.clock.monotonic() - at)
+  return journal.bins.all().map((row) => {
+    const device = binDevice(row.number)
+    const state = devices.bin(row.number)
+    const order = row.order_id === null ? undefined : journal.orders.find(row.order_id)
+    const units = order ? journal.orders.units(order.id).filter((unit) => unit.bin === row.number) : []
+    return {
+      number: row.number,
+      capacity: layout.bins.find((bin) => bin.number === row.number)?.capacity ?? 1,
+      enabled: !disabled.includes(row.number),
+      up: usable.includes(controllerOf(row.number)) && state.told,
+      door: state.door,
+      lift: state.lift,
+      unsureForMs: since(state.unsureSince),
+      occupied: state.occupied,
+      emptyForMs: since(state.emptySince),
+      moving: open.some((operation) => operation.device === device),
+      receiving: open.some((operation) => operation.action === 'dispense' && operation.bin === row.number),
+      orderId: row.order_id,
+      phase: order?.phase,
+      opened: row.opened === 1,
+      failures: row.failures,
+      fault: row.fault,
+      restMs: devices.restMs(device),
+      filled: units.filter((unit) => unit.state === 'dropped').length,
+      taken: units.filter((unit) => ['dropped', 'doubtful', 'running'].includes(unit.state)).length,
+    }
+  })
+}
+
+/** Everything that decisions about orders look at. */
+export function viewOrders(context: Context, bins: readonly BinView[]): OrderWorld {
+  const { journal, cloud, settings, layout } = context
+  const config = journal.meta.config()
+  const open = journal.operations.open()
+  const unknown = journal.operations.unknown()
+  const accounted = layout.cabinets.every((cabinet) => {
+    const controller = layout.controllerOf(cabinetDevice(cabinet))
+    return controller !== undefined && journal.adoptions.find(controller)?.adopted === 1
+  })
+  return {
+    now: cloud.now(),
+    live: journal.meta.isLive(),
+    musterMs: musterMs(context),
+    bins,
+    orders: journal.orders.unfinished().map((order) => viewOrder(context, order, open, unknown, accounted)),
+    times: {
+      prepareTimeoutMs: config?.prepare_timeout_ms ?? Number.MAX_SAFE_INTEGER,
+      prepareGraceMs: settings.prepareGraceMs,
+      unclaimedTimeoutMs: config?.unclaimed_timeout_ms ?? Number.MAX_SAFE_INTEGER,
+      emptyDebounceMs: settings.emptyDebounceMs,
+    },
+  }
+}
+
+const choosing: ReadonlySet<OrderPhase> = new Set(['queued', 'preparing'])
+
+function viewOrder(
+  context: Context,
+  order: OrderRow,
+  open: readonly OperationRow[],
+  unknown: readonly OperationRow[],
+  accounted: boolean,
+): OrderView {
+  const { journal } = context
+  const productOf = new Map(journal.orders.lines(order.id).map((line) => [line.line_id, line.product_id]))
+  const facingsOf = new Map<number, FacingView[]>()
+  const viewUnit = (unit: UnitRow): UnitView => {
+    const product = productOf.get(unit.line_id)
+    let choice: FacingChoice | undefined
+    if (unit.state === 'waiting' && product !== undefined && choosing.has(order.phase)) {
+      if (!facingsOf.has(product)) facingsOf.set(product, viewFacings(context, product, open, unknown))
+      choice = chooseFacing(facingsOf.get(product)!, attemptsOf(context, unit))
+    }
+    return { lineId: unit.line_id, unit: unit.unit, state: unit.state, bin: unit.bin, choice }
+  }
+  return {
+    id: order.id,
+    phase: order.phase,
+    reservedBin: order.reserved_bin,
+    openWhenReady: order.open_when_ready === 1,
+    startBy: order.start_by,
+    preparingAt: order.preparing_at ?? 0,
+    readyAt: order.ready_at ?? 0,
+    collectingAt: order.collecting_at ?? 0,
+    units: journal.orders.units(order.id).map(viewUnit),
+    settlingMs: Math.max(
+      0,
+      ...unknown
+        .filter((operation) => operation.order_id === order.id)
+        .map((operation) => hangingMs(context, operation, operation.device)),
+    ),
+    accounted,
+  }
+}
+
+function viewFacings(
+  context: Context,
+  productId: number,
+  open: readonly OperationRow[],
+  unknown: readonly OperationRow[],
+): FacingView[] {
+  const isMustered = musterMs(context) === 0
+  const { disabled, open: opened } = fridgesOf(context)
+  return context.journal.stock.ofProduct(productId).map((facing) => {
+    const device = cabinetDevice(facing.cabinet)
+    return {
+      location: { cabinet: facing.cabinet, shelf: facing.shelf, row: facing.row },
+      primary: facing.is_primary === 1,
+      quantity: facing.quantity,
+      blocked: disabled.has(facing.cabinet) || unknown.some((operation) => isAt(operation, facing)),
+      up: isMustered && isUsable(context, device) && !opened.has(facing.cabinet),
+      busy: open.some((operation) => operation.device === device),
+      restMs: Math.max(
+        context.devices.restMs(device),
+        ...unknown.map((each) => hangingMs(context, each, device)),
+      ),
+    }
+  })
+}
+
+/** The cabinets within disabled fridges, and those before which a fridge's door is open, or could be opened now. */
+function fridgesOf({ journal, layout, doors }: Context): { disabled: Set<number>; open: Set<number> } {
+  const off = journal.meta.config()?.disabled_fridges ?? []
+  const isAjar = (door: string): boolean => ['open', 'unlocked'].includes(doors.status(door))
+  const disabled = new Set<number>()
+  const open = new Set<number>()
+  for (const behind of layout.fridgeDoors)
+    for (const side of fridgeSides) {
+      if (off.includes(behind.fridge)) disabled.add(behind[side])
+      if (isAjar(fridgeDoor(behind.fridge, side))) open.add(behind[side])
+    }
+  return { disabled, open }
+}
+
+/** How long a unit of the cabinet, of which nobody knows whether it fell, may still hang and fall. */
+function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: string): number {
+  if (unknown.device !== device || unknown.action !== 'dispense' || unknown.ended_at === null) return 0
+  return Math.min(settings.lateDropMs, unknown.ended_at + settings.lateDropMs - cloud.now())
+}
+
+/** Whether the operation dispensed from this place. */
+export const isAt = (
+  operation: Pick<OperationRow, 'device' | 'shelf' | 'row'>,
+  place: { cabinet: number; shelf: number; row: number },
+): boolean =>
+  operation.device === cabinetDevice(place.cabinet) &&
+  operation.shelf === place.shelf &&
+  operation.row === place.row
+
+/** Why a dispense came to nothing without having been tried: these do not count as tries. */
+export const NEVER_SENT = 'never'
+const refused = new Set(['busy', 'interlock'])
+
+function attemptsOf({ journal }: Context, unit: UnitRow): Attempt[] {
+  return journal.operations
+    .ofUnit(unit.order_id, unit.line_id, unit.unit)
+    .filter((operation) => operation.state === 'nothing' && operation.why !== NEVER_SENT)
+    .map((operation) => ({
+      location: {
+        cabinet: Number(operation.device.slice('cabinet-'.length)),
+        shelf: operation.shelf ?? 0,
+        row: operation.row ?? 0,
+      },
+      kind: refused.has(operation.why ?? '') ? 'refused' : 'nothing',
+    }))
+}
+
+/** The place that a dispensing operation dispensed from. */
+export function placeOf(operation: Pick<OperationRow, 'device' | 'shelf' | 'row'>) {
+  const cabinet = Number(/^cabinet-(\d)$/.exec(operation.device)?.[1])
+  if (!cabinet || operation.shelf === null || operation.row === null) return undefined
+  return { cabinet, shelf: operation.shelf, row: operation.row }
+}

@@ -1,0 +1,44 @@
+import type { Location } from '../../protocol/model/location.ts'
+import type { EndedPhase } from '../journal/orders.ts'
+import type { BinAction } from './bins/bin-view.ts'
+
+/** One thing for the hub to do next. The shell carries it out in one transaction, and asks again. */
+export type Step =
+  /** The order is begun, in these bins. */
+  | { kind: 'prepare'; orderId: number; bins: number[] }
+  /** A further bin for an order that is being prepared. */
+  | { kind: 'hold'; orderId: number; bin: number }
+  | { kind: 'release'; bin: number }
+  /** `commandId`: of the command that wants it, if one does. */
+  | { kind: 'move'; bin: number; action: BinAction; commandId?: string }
+  | { kind: 'dispense'; orderId: number; lineId: number; unit: number; location: Location; bin: number }
+  /** The unit will not be had. */
+  | { kind: 'short'; orderId: number; lineId: number; unit: number }
+  | { kind: 'ready'; orderId: number; bins: number[] }
+  /** The bin's door was seen open, and its order is (or was) the customer's. */
+  | { kind: 'opened'; bin: number }
+  | { kind: 'collecting'; orderId: number }
+  /** What still runs for the order is given up as unknown. */
+  | { kind: 'give_up'; orderId: number }
+  /** The order ends. What still runs for it is given up as unknown. */
+  | { kind: 'end'; orderId: number; phase: EndedPhase; reason: string | null }
+  /** What an inherited order's controllers remember is all that there will be. */
+  | { kind: 'inherit'; orderId: number }
+
+/** Nothing to do now; `ms`: until time alone may change that. */
+export interface Wait {
+  kind: 'wait'
+  ms: number | undefined
+}
+
+export const wait = (ms?: number): Wait => ({ kind: 'wait', ms })
+
+/** The first step of several decisions, or the shortest wait. */
+export function firstOf(decisions: Iterable<Step | Wait>): Step | Wait {
+  let shortest: number | undefined
+  for (const decision of decisions) {
+    if (decision.kind !== 'wait') return decision
+    if (decision.ms !== undefined) shortest = Math.min(shortest ?? decision.ms, decision.ms)
+  }
+  return wait(shortest)
+}

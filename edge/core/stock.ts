@@ -1,0 +1,200 @@
+import { uuidv7 } from '../../protocol/model/ids.ts'
+import type { Location } from '../../protocol/model/location.ts'
+import type { Facing, StockCount } from '../../protocol/mqtt/cloud-entries.ts'
+import { ApplyError } from '../journal/apply-error.ts'
+import type { OperationRow } from '../journal/operations.ts'
+import type { FacingRow } from '../journal/stock.ts'
+import { setAlarm } from './alarm-reports.ts'
+import type { Context } from './context.ts'
+import { cabinetDevice } from './layout.ts'
+import { placeOf } from './orders/view.ts'
+
+const locationOf = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, shelf, row })
+
+/**
+ * Books units that fell in an operation, and reports them. `delivered` of them belong to its order's line; others (a
+ * double drop, a unit whose money has gone back) belong to none.
+ */
+export function bookDrop(
+  { journal, ledger, cloud, log }: Context,
+  operation: OperationRow,
+  units: number,
+  delivered: 0 | 1,
+): void {
+  const location = placeOf(operation)
+  const facing = location && journal.stock.facing(location)
+  if (!location || !facing || (operation.product_id ?? facing.product_id) !== facing.product_id) {
+    log.error({ operation: operation.id }, 'a unit fell where the planogram has no such product: not booked')
+    return
+  }
+  const causeId = operation.drops === 0 ? operation.id : laterDropId(operation.id, operation.drops + units)
+  const after = journal.stock.change({
+    kind: 'dropped',
+    location,
+    delta: -units,
+    causeId,
+    at: cloud.now(),
+  })
+  ledger.report({
+    kind: 'stock.dropped',
+    product_id: facing.product_id,
+    location,
+    delta: -units,
+    quantity: after?.quantity ?? 0,
+    operation_id: causeId,
+    order_id: operation.order_id,
+    line_id: operation.line_id,
+    delivered,
+    bin: operation.bin,
+  })
+}
+
+/**
+ * Books are kept by cause, once for each: a further unit of an operation that is booked already is booked under an id of
+ * its own, made from the operation's (a UUIDv8) so that every life of the hub finds the same.
+ */
+export function laterDropId(operationId: string, drops: number): string {
+  const tail = (drops & 0xff).toString(16).padStart(2, '0')
+  return `${operationId.slice(0, 14)}8${operationId.slice(15, -2)}${tail}`
+}
+
+/** A count of a product, wherever it stands: its stock becomes the count and what has moved since (design §2). */
+export function applyCount(context: Context, count: StockCount): void {
+  const { journal } = context
+  if (journal.stock.hasCause(count.count_id)) return
+  const facings = journal.stock.ofProduct(count.product_id)
+  if (facings.length === 0)
+    throw new ApplyError(
+      'unknown_product',
+      `no facing holds product ${count.product_id}: its count cannot be applied`,
+    )
+  const before = sumOf(facings)
+  const target = Math.max(0, count.quantity + journal.stock.movedSince(count.product_id, count.counted_at))
+  const mine = (operation: OperationRow): boolean =>
+    operation.action === 'dispense' &&
+    operation.product_id === count.product_id &&
+    operation.intent_at <= count.counted_at
+  settleByCount(context, journal.operations.unknown().filter(mine), before - target)
+  for (const { facing, delta } of spread(facings, target - before))
+    bookCount(context, facing, delta, count.count_id)
+  for (const { cabinet } of facings) endDoubtOf(context, cabinet)
+}
+
+/** A count of one facing by a person at the hub. */
+export function countFacing(context: Context, facing: FacingRow, units: number): void {
+  const mine = (operation: OperationRow): boolean => {
+    const place = placeOf(operation)
+    return place?.cabinet === facing.cabinet && place.shelf === facing.shelf && place.row === facing.row
+  }
+  settleByCount(context, context.journal.operations.unknown().filter(mine), facing.quantity - units)
+  bookCount(context, facing, units - facing.quantity, uuidv7(context.runtime))
+  endDoubtOf(context, facing.cabinet)
+}
+
+/** Somebody has looked at the shelf: a unit that fell there by itself is no riddle any more. */
+function endDoubtOf(context: Context, cabinet: number): void {
+  setAlarm(context, 'unexpected_drop', cabinetDevice(cabinet), false, '')
+}
+
+export function restockFacing(
+  { journal, ledger, cloud, runtime }: Context,
+  facing: FacingRow,
+  units: number,
+) {
+  const restockId = uuidv7(runtime)
+  const location = locationOf(facing)
+  const after = journal.stock.change({
+    kind: 'restocked',
+    location,
+    delta: units,
+    causeId: restockId,
+    at: cloud.now(),
+  })
+  ledger.report({
+    kind: 'stock.restocked',
+    product_id: facing.product_id,
+    location,
+    delta: units,
+    quantity: after?.quantity ?? units,
+    restock_id: restockId,
+  })
+}
+
+function bookCount({ journal, ledger, cloud }: Context, facing: FacingRow, delta: number, countId: string) {
+  const location = locationOf(facing)
+  const after = journal.stock.change({ kind: 'counted', location, delta, causeId: countId, at: cloud.now() })
+  ledger.report({
+    kind: 'stock.counted',
+    product_id: facing.product_id,
+    location,
+    delta,
+    quantity: after?.quantity ?? 0,
+    count_id: countId,
+  })
+}
+
+/** A count says of doubtful units together how many left: that many of the oldest happened. Its delta books them. */
+function settleByCount(
+  { journal, ledger, cloud }: Context,
+  unknown: readonly OperationRow[],
+  missing: number,
+) {
+  for (const [index, operation] of unknown.entries()) {
+    const happened = index < missing
+    journal.operations.end(operation.id, {
+      ...operation,
+      state: 'settled',
+      drops: happened ? Math.max(1, operation.drops) : operation.drops,
+      ended_at: cloud.now(),
+    })
+    ledger.report({ kind: 'operation.settled', operation_id: operation.id, by: 'count', happened })
+  }
+}
+
+const sumOf = (facings: readonly FacingRow[]): number =>
+  facings.reduce((sum, facing) => sum + facing.quantity, 0)
+
+/** Spreads a change of a product over its facings: the primary one first, none below zero where others have units. */
+export function spread(facings: readonly FacingRow[], delta: number): { facing: FacingRow; delta: number }[] {
+  const [first, ...others] = facings
+  if (first === undefined) return []
+  const shares = new Map<FacingRow, number>([[first, delta]])
+  let missing = -Math.min(0, first.quantity + delta)
+  for (const other of others) {
+    const taken = Math.min(missing, Math.max(0, other.quantity))
+    if (taken === 0) continue
+    missing -= taken
+    shares.set(first, shares.get(first)! + taken)
+    shares.set(other, -taken)
+  }
+  return [...shares].map(([facing, share]) => ({ facing, delta: share }))
+}
+
+/**
+ * Takes up which product stands where. Units of a product whose facing went away move to its first remaining one; where
+ * there is none they are written off.
+ */
+export function applyPlanogram(context: Context, facings: readonly Facing[]): void {
+  const { journal } = context
+  const wanted = (old: FacingRow): boolean =>
+    facings.some(
+      (facing) =>
+        facing.product_id === old.product_id &&
+        facing.location.cabinet === old.cabinet &&
+        facing.location.shelf === old.shelf &&
+        facing.location.row === old.row,
+    )
+  const homeless = new Map<number, number>()
+  for (const old of journal.stock.facings()) {
+    if (wanted(old)) continue
+    if (old.quantity !== 0) bookCount(context, old, -old.quantity, uuidv7(context.runtime))
+    homeless.set(old.product_id, (homeless.get(old.product_id) ?? 0) + old.quantity)
+    journal.stock.removeFacing(locationOf(old))
+  }
+  for (const { location, product_id, primary } of facings)
+    journal.stock.putFacing(location, product_id, primary)
+  for (const [productId, units] of homeless) {
+    const home = journal.stock.ofProduct(productId)[0]
+    if (home && units !== 0) bookCount(context, home, units, uuidv7(context.runtime))
+  }
+}

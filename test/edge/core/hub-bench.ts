@@ -1,0 +1,343 @@
+import BetterSqlite3 from 'better-sqlite3'
+import { createCore } from '../../../edge/core/core.ts'
+import { defaultCoreSettings } from '../../../edge/core/settings.ts'
+import type { HubCore } from '../../../edge/core/hub-core.ts'
+import { createControllers } from '../../../edge/hardware/controllers.ts'
+import { defaultLinkSettings } from '../../../edge/hardware/link-settings.ts'
+import { createOutbox, type Outbox } from '../../../edge/journal/outbox.ts'
+import { openStore, type Store } from '../../../edge/journal/store.ts'
+import type { GpioLines } from '../../../protocol/model/gpio.ts'
+import { locationKey } from '../../../protocol/model/location.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import type { Clock } from '../../../protocol/model/runtime.ts'
+import type { CloudEntry, HubConfig, QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { CommandBody, CommandResult } from '../../../protocol/mqtt/command.ts'
+import { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import type { LinePort, OpenLinePort } from '../../../protocol/serial/line-port.ts'
+import type { FaultType } from '../../../simulator/faults/fault-types.ts'
+import type { Act } from '../../../simulator/physics/act.ts'
+import { createSimulatedHub, type SimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { memoryStorage } from '../../../simulator/storage/append-log.ts'
+import { seededChance } from '../../simulation/chance.ts'
+import { simulatedHardware, stockedFacings } from '../../simulation/hardware.ts'
+import { virtualClock, type VirtualClock } from '../../support/virtual-clock.ts'
+
+/** What a checkpoint throws to end a life. */
+export class Crash extends Error {}
+
+interface Life {
+  alive: boolean
+  ports: Set<LinePort>
+}
+
+export const SESSION = 'a'.repeat(32)
+export const config: HubConfig = {
+  accepting_orders: true,
+  disabled_bins: [],
+  disabled_fridges: [],
+  prepare_timeout_ms: 600_000,
+  unclaimed_timeout_ms: 3_600_000,
+}
+
+/** Ids of commands and counts in tests. */
+export const uuid = (number: number): string => `018f0000-0000-7000-8000-${String(number).padStart(12, '0')}`
+
+/**
+ * A hub's core on the simulated hardware, its journal in memory, the cloud played by the test. The hardware goes on while
+ * the hub is dead; a new life begins on the same journal.
+ */
+export class HubBench {
+  readonly clock: VirtualClock = virtualClock()
+  readonly room: SimulatedHub
+  journal: BetterSqlite3.Database
+  core!: HubCore
+  outbox!: Outbox
+  store!: Store
+  /** Called at every checkpoint; throws to crash. */
+  onCheckpoint: (point: string) => void = () => {}
+  /** Points passed in the present life. */
+  passed: string[] = []
+  inboxResets = 0
+  #life: Life | undefined
+  #chance = seededChance(7)
+  #commands = 0
+
+  constructor(seed = 1) {
+    this.#chance = seededChance(seed)
+    this.journal = new BetterSqlite3(':memory:')
+    this.room = createSimulatedHub({
+      hardware: simulatedHardware,
+      runtime: { clock: this.clock, random: seededChance(seed + 1000) },
+      storage: memoryStorage(),
+      log: silentLog,
+      loaded: stockedFacings.map(({ product_id, cabinet, shelf, row, units }) => ({
+        cabinet,
+        shelf,
+        row,
+        product_id,
+        units,
+      })),
+    })
+  }
+
+  /** A hub that has begun, holds the cloud's snapshot and knows its controllers. */
+  static ready(seed?: number): HubBench {
+    const bench = new HubBench(seed)
+    bench.begin()
+    bench.apply(bench.snapshot())
+    bench.run(2000)
+    return bench
+  }
+
+  begin(): void {
+    const life: Life = { alive: true, ports: new Set() }
+    this.#life = life
+    this.passed = []
+    const checkpoint = (point: string): void => {
+      if (!life.alive) throw new Crash(`${point} after death`)
+      this.passed.push(point)
+      this.onCheckpoint(point)
+    }
+    const runtime = { clock: this.#clockFor(life), random: this.#chance }
+    this.#attempt(() => {
+      this.store = openStore({ path: ':memory:', database: this.journal, checkpoint, log: silentLog })
+      this.outbox = createOutbox(this.store, runtime)
+      this.core = createCore({
+        runtime,
+        log: silentLog,
+        store: this.store,
+        outbox: this.outbox,
+        resetInbox: () => this.inboxResets++,
+        openControllers: (events) =>
+          createControllers(
+            {
+              hardware: simulatedHardware,
+              openPort: this.#portsFor(life),
+              runtime,
+              log: silentLog,
+              settings: defaultLinkSettings,
+            },
+            events,
+          ),
+        gpio: this.#gpioFor(life),
+        hardware: simulatedHardware,
+        settings: defaultCoreSettings,
+        checkpoint,
+      })
+      this.core.start()
+    })
+  }
+
+  get alive(): boolean {
+    return this.#life?.alive ?? false
+  }
+
+  /** Ends the life, as SIGKILL does. */
+  kill(): void {
+    const life = this.#life
+    if (!life) return
+    life.alive = false
+    for (const port of life.ports) port.close()
+    if (this.journal.inTransaction) this.journal.exec('ROLLBACK')
+  }
+
+  restart(): void {
+    this.kill()
+    this.begin()
+  }
+
+  /** A new life on another journal: a new one, or a copy that was made by `copy`. */
+  restartOn(copy?: Buffer): void {
+    this.kill()
+    this.journal = copy ? new BetterSqlite3(copy) : new BetterSqlite3(':memory:')
+    this.begin()
+  }
+
+  copy(): Buffer {
+    return this.journal.serialize()
+  }
+
+  /** Lets time pass; a crash ends the life and time goes on. */
+  run(ms: number): void {
+    this.runUntil(() => false, ms)
+  }
+
+  runUntil(done: () => boolean, ms = 600_000): boolean {
+    const end = this.clock.monotonic() + ms
+    while (this.clock.monotonic() < end && !done())
+      this.#attempt(() => void this.clock.runUntil(done, end - this.clock.monotonic()))
+    return done()
+  }
+
+  /** Calls into the hub; a crash ends the life. */
+  #attempt(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      if (!(error instanceof Crash)) throw error
+      this.kill()
+    }
+  }
+
+  apply(...entries: CloudEntry[]): void {
+    this.#attempt(() =>
+      this.store.transact(() => {
+        for (const entry of entries) this.core.applyCloudEntry(entry)
+      }),
+    )
+  }
+
+  command(body: CommandBody, id = uuid(++this.#commands)): { results: CommandResult[]; id: string } {
+    const results: CommandResult[] = []
+    const command = { command_id: id, session: SESSION, expires_monotonic: Infinity, body }
+    this.#attempt(() => this.core.execute(command, (result) => results.push(result)))
+    return { results, id }
+  }
+
+  fault(type: FaultType, target?: string, more: { for_ms?: number; probability?: number } = {}): string {
+    return this.room.faults.raise({ type, target, ...more }).id
+  }
+
+  /** What was reported in the ledger and not yet taken by the cloud. */
+  ledger(): HubEntry[] {
+    const { base } = this.outbox.position('ledger')
+    return this.outbox
+      .read('ledger', base + 1, 100_000)
+      .entries.map(({ body }) => HubEntry.parse(JSON.parse(body)))
+  }
+
+  kinds(): string[] {
+    return this.ledger().map((entry) => entry.kind)
+  }
+
+  entries<K extends HubEntry['kind']>(kind: K): Extract<HubEntry, { kind: K }>[] {
+    return this.ledger().filter((entry): entry is Extract<HubEntry, { kind: K }> => entry.kind === kind)
+  }
+
+  order(id: number, products: Record<number, number>, more: Partial<QueuedOrder> = {}): QueuedOrder {
+    return {
+      order_id: id,
+      lines: Object.entries(products).map(([product, quantity], index) => ({
+        line_id: id * 10 + index,
+        product_id: Number(product),
+        quantity,
+      })),
+      bin: null,
+      open_when_ready: false,
+      queued_at: this.core.cloudNow(),
+      start_by: this.core.cloudNow() + 600_000,
+      hub_epoch: this.outbox.position('ledger').epoch,
+      ...more,
+    }
+  }
+
+  queue(id: number, products: Record<number, number>, more: Partial<QueuedOrder> = {}): void {
+    this.apply({ kind: 'order.queued', order: this.order(id, products, more) })
+  }
+
+  snapshot(more: Partial<Extract<CloudEntry, { kind: 'snapshot' }>> = {}): CloudEntry {
+    return {
+      kind: 'snapshot',
+      config,
+      facings: stockedFacings.map(({ product_id, primary, cabinet, shelf, row }) => ({
+        product_id,
+        primary,
+        location: { cabinet, shelf, row },
+      })),
+      stock: stockedFacings.map(({ product_id, units, cabinet, shelf, row }) => ({
+        product_id,
+        location: { cabinet, shelf, row },
+        quantity: units,
+      })),
+      known_operations: [],
+      orders: [],
+      ...more,
+    }
+  }
+
+  phase(orderId: number): string | undefined {
+    return this.journal
+      .prepare<[number], string>('SELECT phase FROM orders WHERE id = ?')
+      .pluck()
+      .get(orderId)
+  }
+
+  /** Motions of devices (not what people did), in the order in which they happened. */
+  motions(): Act[] {
+    return this.room.actuations().filter((act) => act.operation_id !== undefined)
+  }
+
+  dispenses(): Act[] {
+    return this.motions().filter((act) => act.action === 'dispense')
+  }
+
+  /** Units on the shelf by the world's own state, by location. */
+  shelf(location: string): number {
+    return this.room.world.chronicle.state.rows.get(location)?.units ?? -1
+  }
+
+  /** The hub's stock, by location. */
+  stock(): Record<string, number> {
+    return Object.fromEntries(
+      this.core.stock().map((facing) => [locationKey(facing.location), facing.quantity]),
+    )
+  }
+
+  /** Facings whose stock at the hub is not what stands on the shelf. */
+  stockErrors(): string[] {
+    return Object.entries(this.stock())
+      .filter(([location, units]) => this.shelf(location) !== units)
+      .map(([location, units]) => `${location}: ${units} at the hub, ${this.shelf(location)} on the shelf`)
+  }
+
+  /** The customer: takes everything out of the bins that are open. */
+  takeAll(): void {
+    for (const [device, bin] of this.room.world.chronicle.state.bins)
+      if (bin.door === 'open' && bin.contents.length > 0)
+        this.room.act({ action: 'take_items', target: device })
+  }
+
+  #clockFor(life: Life): Clock {
+    const born = this.clock.monotonic()
+    return {
+      now: () => this.clock.now(),
+      monotonic: () => this.clock.monotonic() - born,
+      after: (delayMs, task) =>
+        this.clock.after(delayMs, () => {
+          if (life.alive) task()
+        }),
+    }
+  }
+
+  #portsFor(life: Life): OpenLinePort {
+    // Calls into the hub are tasks of their own: a crash there unwinds nothing of the room.
+    const inHub =
+      <Args extends unknown[]>(call: (...args: Args) => void) =>
+      (...args: Args): void =>
+        void this.clock.after(0, () => {
+          if (life.alive) call(...args)
+        })
+    return (options, handlers) => {
+      const port = this.room.openPort(options, {
+        onOpen: inHub(() => handlers.onOpen()),
+        onLine: inHub((line: string) => handlers.onLine(line)),
+        onClose: inHub((reason: string) => handlers.onClose(reason)),
+      })
+      life.ports.add(port)
+      return port
+    }
+  }
+
+  #gpioFor(life: Life): GpioLines {
+    const lines = this.room.gpio.asLines()
+    return {
+      read: (name) => lines.read(name),
+      write: (name, level) => lines.write(name, level),
+      watch: (name, listener) =>
+        lines.watch(name, () => {
+          if (life.alive) listener()
+        }),
+      close: () => lines.close(),
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { laterDropId, spread } from '../../../edge/core/stock.ts'
+import { ApplyError } from '../../../edge/journal/apply-error.ts'
+import type { FacingRow } from '../../../edge/journal/stock.ts'
+import { HubBench, uuid } from './hub-bench.ts'
+
+const count = (
+  bench: HubBench,
+  product: number,
+  quantity: number,
+  counted_at: number,
+  id = uuid(900),
+): void =>
+  bench.apply({
+    kind: 'stock.count',
+    count: { count_id: id, product_id: product, quantity, counted_at },
+  })
+const summed = (bench: HubBench): Record<string, number> =>
+  Object.fromEntries(
+    bench.journal
+      .prepare<[], { place: string; units: number }>(
+        "SELECT cabinet || '-' || shelf || '-' || row AS place, sum(delta) AS units FROM stock_ledger GROUP BY place",
+      )
+      .all()
+      .map((row) => [row.place, row.units]),
+  )
+
+test('a count is less what dropped since it was made', () => {
+  const bench = HubBench.ready()
+  const countedAt = bench.core.cloudNow()
+  bench.queue(1, { 4: 2 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  count(bench, 4, 11, countedAt)
+  expect(bench.stock()['2-1-2']).toBe(9)
+  expect(bench.entries('stock.counted')).toMatchObject([{ product_id: 4, delta: 5, quantity: 9 }])
+  expect(summed(bench)).toMatchObject(bench.stock())
+})
+
+test('a count that comes again changes nothing', () => {
+  const bench = HubBench.ready()
+  count(bench, 4, 11, bench.core.cloudNow())
+  count(bench, 4, 11, bench.core.cloudNow())
+  expect(bench.entries('stock.counted')).toHaveLength(1)
+})
+
+test('a count of a product without a facing is a dead letter', () => {
+  const bench = HubBench.ready()
+  expect(() => count(bench, 99, 1, 0)).toThrow(ApplyError)
+  expect(() => bench.apply({ kind: 'nonsense' } as never)).toThrow(ApplyError)
+})
+
+test('what a person restocks or counts at the hub is in the ledger', () => {
+  const bench = HubBench.ready()
+  const location = { cabinet: 2, shelf: 1, row: 2 }
+  expect(bench.core.restock(location, 3)).toEqual({ ok: true })
+  expect(bench.core.count(location, 5)).toEqual({ ok: true })
+  expect(bench.core.restock({ ...location, row: 9 }, 3)).toEqual({ ok: false, reason: 'not_found' })
+  expect(bench.core.restock(location, 0)).toEqual({ ok: false, reason: 'invalid' })
+  expect(bench.core.count(location, 0.5)).toEqual({ ok: false, reason: 'invalid' })
+  expect(bench.entries('stock.restocked')).toMatchObject([{ delta: 3, quantity: 9 }])
+  expect(bench.entries('stock.counted')).toMatchObject([{ delta: -4, quantity: 5 }])
+  expect(summed(bench)).toMatchObject(bench.stock())
+})
+
+test('a planogram moves what stood elsewhere, and forgets what stands nowhere', () => {
+  const bench = HubBench.ready()
+  const at = (cabinet: number, shelf: number, row: number) => ({ cabinet, shelf, row })
+  bench.apply({
+    kind: 'planogram',
+    facings: [
+      { product_id: 1, location: at(1, 1, 1), primary: true },
+      { product_id: 9, location: at(1, 1, 2), primary: true },
+      { product_id: 3, location: at(2, 2, 2), primary: true },
+    ],
+  })
+  expect(bench.stock()).toEqual({ '1-1-1': 6, '1-1-2': 0, '2-2-2': 6 })
+  const total = bench.entries('stock.counted').reduce((sum, entry) => sum + entry.delta, 0)
+  expect(total).toBe(12 - 34)
+})
+
+const facings = fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 5 }).map((quantities) =>
+  quantities.map((quantity, index): FacingRow => ({
+    cabinet: 1,
+    shelf: 1,
+    row: index + 1,
+    product_id: 1,
+    is_primary: index === 0 ? 1 : 0,
+    quantity,
+  })),
+)
+
+test('a change that is spread over facings sums to itself, and takes below zero only where nothing is left', () => {
+  fc.assert(
+    fc.property(facings, fc.integer({ min: -120, max: 60 }), (rows, delta) => {
+      const shares = spread(rows, delta)
+      expect(shares.reduce((sum, share) => sum + share.delta, 0)).toBe(delta)
+      const after = shares.map((share) => share.facing.quantity + share.delta)
+      const total = rows.reduce((sum, row) => sum + row.quantity, 0) + delta
+      if (total >= 0) expect(Math.min(...after)).toBeGreaterThanOrEqual(0)
+    }),
+  )
+})
+
+test('further drops of an operation have ids of their own, the same in every life', () => {
+  const id = '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012'
+  expect(laterDropId(id, 2)).toBe('018f3c2a-7b4e-8c1d-9a3b-5c6d7e8f9002')
+  expect(laterDropId(id, 2)).not.toBe(laterDropId(id, 3))
+})

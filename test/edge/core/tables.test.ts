@@ -1,0 +1,188 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { binStep } from '../../../edge/core/bins/bin-step.ts'
+import type { BinAction, BinView } from '../../../edge/core/bins/bin-view.ts'
+import { chooseFacing, type Attempt, type FacingView } from '../../../edge/core/orders/facing-choice.ts'
+import { hindrance } from '../../../edge/core/bins/interlocks.ts'
+import { judge } from '../../../edge/core/operations/verdict.ts'
+import type { OrderPhase } from '../../../edge/journal/orders.ts'
+import { actions, operationStates } from '../../../protocol/serial/frames.ts'
+
+const flag = fc.boolean()
+const phases = [
+  undefined,
+  'queued',
+  'inherited',
+  'preparing',
+  'ready',
+  'collecting',
+  'completed',
+  'cancelled',
+  'timed_out',
+  'failed',
+  'unclaimed',
+] as const satisfies (OrderPhase | undefined)[]
+
+const bin: fc.Arbitrary<BinView> = fc
+  .record({
+    enabled: flag,
+    up: flag,
+    door: fc.constantFrom('closed', 'open', 'moving', 'unknown'),
+    lift: fc.constantFrom('up', 'down', 'moving', 'unknown'),
+    unsureForMs: fc.option(fc.integer({ min: 0, max: 2000 }), { nil: undefined }),
+    occupied: fc.option(flag, { nil: undefined }),
+    emptyMs: fc.integer({ min: 0, max: 10_000 }),
+    moving: flag,
+    receiving: flag,
+    phase: fc.constantFrom(...phases),
+    opened: flag,
+    failures: fc.integer({ min: 0, max: 4 }),
+    restMs: fc.constantFrom(0, 500),
+    filled: fc.integer({ min: 0, max: 2 }),
+  })
+  .map(({ emptyMs, ...rest }) => ({
+    ...rest,
+    number: 1,
+    capacity: 4,
+    emptyForMs: rest.occupied === false ? emptyMs : undefined,
+    orderId: rest.phase === undefined ? null : 5,
+    fault: rest.failures > 0 ? 'raise_lift:jam' : null,
+    taken: rest.filled,
+  }))
+
+/** What each state of an operation means, for a dispense and for a motion: [moved, drops, same memory] → verdict. */
+const dispenseTable = {
+  running: () => 'open',
+  done: (_: boolean, drops: number) => (drops > 0 ? 'done' : 'unknown'),
+  failed: (moved: boolean, drops: number) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),
+  interrupted: (moved: boolean, drops: number) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),
+  forgotten: (_: boolean, drops: number) => (drops > 0 ? 'done' : 'unknown'),
+  none: (_moved: boolean, _drops: number, same: boolean) => (same ? 'nothing' : 'unknown'),
+} as const
+
+test('every outcome of a dispense is judged as the rules say', () => {
+  for (const state of operationStates)
+    for (const moved of [false, true])
+      for (const drops of [0, 1, 2])
+        for (const same of [false, true])
+          expect(judge('dispense', { state, moved, drops }, same), `${state} ${moved} ${drops} ${same}`).toBe(
+            dispenseTable[state](moved, drops, same),
+          )
+})
+
+test('only a proof makes nothing of an operation: moved=0, or “none” of the same memory', () => {
+  for (const action of actions)
+    for (const state of operationStates)
+      for (const moved of [false, true])
+        for (const drops of [0, 1])
+          for (const same of [false, true])
+            if (judge(action, { state, moved, drops }, same) === 'nothing')
+              expect((state === 'none' && same) || (action === 'dispense' && !moved)).toBe(true)
+})
+
+test('no command moves a bin that is away, busy or being filled; no lift moves unless its door is closed', () => {
+  fc.assert(
+    fc.property(
+      bin,
+      fc.constantFrom<BinAction>('open_door', 'close_door', 'raise_lift', 'lower_lift'),
+      (view, action) => {
+        const isLift = action === 'raise_lift' || action === 'lower_lift'
+        const isWaiting = view.phase === 'ready' || view.phase === 'collecting'
+        const expected = !view.up
+          ? 'offline'
+          : view.moving ||
+              view.receiving ||
+              view.phase === 'preparing' ||
+              (isLift && view.door !== 'closed') ||
+              (!isLift && view.lift === 'moving') ||
+              (action === 'lower_lift' && isWaiting)
+            ? 'interlock'
+            : undefined
+        expect(hindrance(action, view)).toBe(expected)
+      },
+    ),
+    { numRuns: 2000 },
+  )
+})
+
+const times = { closeAfterEmptyMs: 3000, emptyDebounceMs: 500 }
+
+test('whatever a bin does by itself keeps the interlocks, and opens for nobody but a ready order', () => {
+  fc.assert(
+    fc.property(bin, flag, (view, openWhenReady) => {
+      const step = binStep(view, openWhenReady, times)
+      if (step.kind === 'move') {
+        expect(view.up && !view.moving && !view.receiving && view.restMs === 0).toBe(true)
+        if (step.action === 'lower_lift' || step.action === 'raise_lift') expect(view.door).toBe('closed')
+        if (step.action === 'open_door')
+          expect(openWhenReady && !view.opened && ['ready', 'collecting'].includes(view.phase ?? '')).toBe(
+            true,
+          )
+        // A door closes by itself only over an empty bin.
+        if (step.action === 'close_door') expect(view.occupied).toBe(false)
+        expect(view.phase).not.toBe('preparing')
+      }
+      if (step.kind === 'release') {
+        expect(view.occupied).toBe(false)
+        expect(view.door).toBe('closed')
+        expect(view.filled === 0 || view.opened).toBe(true)
+      }
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+const facing = (index: number): fc.Arbitrary<FacingView> =>
+  fc.record({
+    location: fc.constant({ cabinet: (index % 3) + 1, shelf: 1, row: index + 1 }),
+    primary: fc.constant(index === 0),
+    quantity: fc.integer({ min: 0, max: 3 }),
+    blocked: flag,
+    up: flag,
+    busy: flag,
+    restMs: fc.constantFrom(0, 700),
+  })
+const facings: fc.Arbitrary<FacingView[]> = fc
+  .integer({ min: 0, max: 4 })
+  .chain((count) => fc.tuple(...Array.from({ length: count }, (_, index) => facing(index))))
+
+test('a unit comes from a facing that has it, whose outcome is known, and that has not failed it twice', () => {
+  fc.assert(
+    fc.property(
+      facings,
+      fc.array(fc.record({ at: fc.nat(3), kind: fc.constantFrom<Attempt['kind']>('nothing', 'refused') }), {
+        maxLength: 6,
+      }),
+      (views, tried) => {
+        const attempts = tried.flatMap(({ at, kind }): Attempt[] =>
+          views[at] ? [{ location: views[at].location, kind }] : [],
+        )
+        const choice = chooseFacing(views, attempts)
+        const tries = attempts.filter((attempt) => attempt.kind === 'nothing')
+        if (choice.kind !== 'dispense') return
+        const chosen = views.find((view) => view.location === choice.location)!
+        expect(chosen).toMatchObject({ blocked: false, up: true, busy: false, restMs: 0 })
+        expect(chosen.quantity).toBeGreaterThan(0)
+        const here = tries.filter((attempt) => attempt.location === chosen.location).length
+        expect(here === 0 || (here === 1 && tries.length === 1)).toBe(true)
+      },
+    ),
+    { numRuns: 5000 },
+  )
+})
+
+test('a unit ends: whatever provably fails, after finitely many tries it is short', () => {
+  fc.assert(
+    fc.property(facings, (views) => {
+      const attempts: Attempt[] = []
+      const ready = views.map((view) => ({ ...view, up: true, busy: false, restMs: 0 }))
+      for (let round = 0; round < 50; round++) {
+        const choice = chooseFacing(ready, attempts)
+        if (choice.kind === 'short') return
+        if (choice.kind === 'dispense')
+          attempts.push({ location: choice.location, kind: round % 2 ? 'nothing' : 'refused' })
+      }
+      expect.unreachable('it was tried for ever')
+    }),
+  )
+})
