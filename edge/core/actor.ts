@@ -6,7 +6,9 @@ import type { Context } from './context.ts'
 import { cyclesStep } from './bins/cycles.ts'
 import { ordersStep } from './orders/order-step.ts'
 import { firstOf, type Step, type Wait } from './step.ts'
-import { musterMs, viewBins, viewOrders } from './orders/view.ts'
+import { startUpGraceMs } from './controllers.ts'
+import { viewBins } from './bins/bin-view.ts'
+import { viewOrders } from './orders/view.ts'
 
 /** The hub's turns: each takes one event into the journal together with everything that follows from it. */
 export interface Turns {
@@ -42,7 +44,7 @@ export function createTurns(context: () => Context, afterTurn: () => void): Turn
     for (let count = 0; count < MAX_STEPS; count++) {
       const step = nextStep(context())
       if (step.kind === 'wait')
-        return shorter(shorter(step.ms, askOverdue(context())), musterMs(context()) || undefined)
+        return shorter(shorter(step.ms, askOverdue(context())), startUpGraceMs(context()) || undefined)
       carryOut(context(), step)
     }
     throw new Error('the hub does not come to rest')

@@ -1,12 +1,11 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
-import type { CommandResult } from '../../protocol/mqtt/command.ts'
+import type { CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { Controllers } from '../hardware/controllers.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { CloudClock } from './cloud-clock.ts'
 import type { CoreOptions } from './hub-core.ts'
-import type { CycleCommand } from './bins/cycles.ts'
 import type { Devices } from './devices.ts'
-import type { Doors } from './doors/doors.ts'
+import type { Doors } from '../hardware/doors.ts'
 import type { Layout } from './layout.ts'
 import type { Ledger } from './ledger.ts'
 
@@ -25,6 +24,8 @@ export interface Reconnecting {
   begunAt: number
   cancel: Cancel
 }
+
+export type CycleCommand = Extract<CommandBody, { name: 'cycle_bin' }>
 
 /** What the parts of the core share. */
 export interface Context extends Omit<CoreOptions, 'openControllers'> {

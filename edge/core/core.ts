@@ -11,7 +11,8 @@ import type { Context } from './context.ts'
 import type { CoreOptions, HubCore } from './hub-core.ts'
 import { applyDeviceEvent } from './device-events.ts'
 import { createDevices } from './devices.ts'
-import { createDoors } from './doors/doors.ts'
+import { Doors } from '../hardware/doors.ts'
+import { noteDoorMoved } from './doors/doors.ts'
 import { healthOf } from './health.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { createLayout } from './layout.ts'
@@ -49,12 +50,29 @@ export function createCore(options: CoreOptions): HubCore {
   const turns = createTurns(() => context, lookAtHealth)
   const { turn } = turns
   const controllerEvents = eventsOf(() => context)
-  const shared: Omit<Context, 'doors'> = {
+  const doors = new Doors(
+    {
+      gpio: options.gpio,
+      lines: hardware.gpio.lines.map((line) => line.name),
+      clock: runtime.clock,
+      settings: options.settings,
+      checkpoint: options.checkpoint,
+      log: options.log,
+    },
+    {
+      onMoved: (door, change) => turn(() => noteDoorMoved(context, door, change)),
+      onChange: lookAtHealth,
+      // What waits for the door to be locked goes on.
+      onRelocked: () => turn(() => {}),
+    },
+  )
+  const context: Context = {
     ...options,
     controllers: options.openControllers(controllerEvents),
     journal,
     layout,
     devices,
+    doors,
     cloud,
     ledger: createLedger(journal, outbox, cloud.now),
     knownMemories: new Map(journal.adoptions.all().map((known) => [known.id, known.memory_id])),
@@ -65,8 +83,6 @@ export function createCore(options: CoreOptions): HubCore {
     askAt: new Map(),
     turn,
   }
-  const doors = createDoors(shared, lookAtHealth)
-  const context: Context = { ...shared, doors }
   let lastHealth = ''
   let isDue = false
   let stopHousekeeping: Cancel | undefined

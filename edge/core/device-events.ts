@@ -1,5 +1,5 @@
 import type { DeviceEvent } from '../hardware/controllers.ts'
-import { setAlarm } from './alarm-reports.ts'
+import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
 import { numberOf } from './layout.ts'
 import { settleMotionBySensor } from './bins/motions.ts'

@@ -1,7 +1,9 @@
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { DeviceEvent } from '../hardware/controllers.ts'
-import type { Door, Lift } from './bins/bin-view.ts'
 import { numberOf, type Layout } from './layout.ts'
+
+export type Door = 'closed' | 'open' | 'moving' | 'unknown'
+export type Lift = 'up' | 'down' | 'moving' | 'unknown'
 
 export interface BinState {
   door: Door

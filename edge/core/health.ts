@@ -1,10 +1,10 @@
 import type { BinHealth, DeviceStatus, HubHealth } from '../../protocol/mqtt/session.ts'
 import type { z } from 'zod'
-import { isFaulty, type BinView } from './bins/bin-view.ts'
+import { isFaulty, viewBins, type BinView } from './bins/bin-view.ts'
 import type { Context } from './context.ts'
-import type { Doors } from './doors/doors.ts'
+import type { Doors } from '../hardware/doors.ts'
 import { binDevice } from './layout.ts'
-import { isUsable, viewBins } from './orders/view.ts'
+import { isUsable } from './controllers.ts'
 
 /** What the hub says of itself in its heartbeat. */
 export function healthOf(context: Context, doors: Doors): HubHealth {

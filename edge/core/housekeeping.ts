@@ -1,8 +1,8 @@
 import { every, type Cancel } from '../../protocol/model/runtime.ts'
 import { pruneJournal } from '../journal/journal.ts'
-import { setAlarm } from './alarm-reports.ts'
+import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
-import type { Doors } from './doors/doors.ts'
+import type { Doors } from '../hardware/doors.ts'
 
 const CLOCK_EVERY = 10
 const PRUNE_EVERY = 60

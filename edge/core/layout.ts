@@ -1,3 +1,4 @@
+import type { Location } from '../../protocol/model/location.ts'
 import { deviceId, type HardwareDescription } from '../../protocol/model/hardware.ts'
 
 /** What the hub consists of, looked up by number and name. */
@@ -44,3 +45,22 @@ export function createLayout(hardware: HardwareDescription): Layout {
       devices.filter((entry) => entry.controller === controller).map((entry) => entry.id),
   }
 }
+
+/** What an operation's row says of the place that it dispensed from; null for other motions. */
+interface DispensePlace {
+  device: string
+  shelf: number | null
+  row: number | null
+}
+
+/** The place that a dispensing operation dispensed from; undefined for other operations. */
+export function placeOf({ device, shelf, row }: DispensePlace): Location | undefined {
+  const cabinet = numberOf('cabinet', device)
+  return cabinet === undefined || shelf === null || row === null ? undefined : { cabinet, shelf, row }
+}
+
+/** Whether the operation dispensed from this place. */
+export const isAt = (operation: DispensePlace, place: Location): boolean =>
+  operation.device === cabinetDevice(place.cabinet) &&
+  operation.shelf === place.shelf &&
+  operation.row === place.row

@@ -1,3 +1,4 @@
+import type { Log } from '../../protocol/model/log.ts'
 import type { HubEntry, LineProgress, SnapshotEntry } from '../../protocol/mqtt/hub-entries.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { Outbox } from '../journal/outbox.ts'
@@ -53,4 +54,18 @@ export function progressOf({ orders }: Journal, orderId: number): LineProgress[]
       bins: [...new Set(fell.flatMap((unit) => unit.bin ?? []))].toSorted((a, b) => a - b),
     }
   })
+}
+
+/** Raises or lowers an alarm; it is reported when it changes, and not again after a restart. */
+export function setAlarm(
+  { journal, ledger, log }: { journal: Journal; ledger: Ledger; log: Log },
+  code: string,
+  device: string,
+  raised: boolean,
+  detail: string,
+): void {
+  if (!journal.alarms.set(code, device, raised)) return
+  if (raised) log.warn({ code, device, detail }, 'alarm')
+  else log.info({ code, device }, 'alarm over')
+  ledger.report({ kind: 'alarm', code, device, raised, detail })
 }

@@ -3,7 +3,7 @@ import type { Context } from './context.ts'
 import type { FacingStock, LocalOutcome, LocalRefusal, OrderSummary, UnknownOperation } from './hub-core.ts'
 import { progressOf } from './ledger.ts'
 import { bookDrop, countFacing, restockFacing } from './stock.ts'
-import { isAt, placeOf } from './orders/view.ts'
+import { isAt, placeOf } from './layout.ts'
 
 const no = (reason: LocalRefusal): LocalOutcome => ({ ok: false, reason })
 const MAX_UNITS = 1000

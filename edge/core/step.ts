@@ -1,6 +1,8 @@
+import type { Action } from '../../protocol/serial/frames.ts'
 import type { Location } from '../../protocol/model/location.ts'
 import type { EndedPhase } from '../journal/orders.ts'
-import type { BinAction } from './bins/bin-view.ts'
+
+export type BinAction = Exclude<Action, 'dispense'>
 
 /** One thing for the hub to do next. The shell carries it out in one transaction, and asks again. */
 export type Step =

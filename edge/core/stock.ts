@@ -4,10 +4,9 @@ import type { Facing, StockCount } from '../../protocol/mqtt/cloud-entries.ts'
 import { ApplyError } from '../journal/apply-error.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import type { FacingRow } from '../journal/stock.ts'
-import { setAlarm } from './alarm-reports.ts'
+import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
-import { cabinetDevice } from './layout.ts'
-import { placeOf } from './orders/view.ts'
+import { cabinetDevice, placeOf } from './layout.ts'
 
 const locationOf = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, shelf, row })
 

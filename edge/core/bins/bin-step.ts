@@ -1,6 +1,6 @@
 import type { OrderPhase } from '../../journal/orders.ts'
-import { doorToClose, isBusy, isFaulty, type BinAction, type BinView } from './bin-view.ts'
-import { wait, type Step, type Wait } from '../step.ts'
+import { doorToClose, isBusy, isFaulty, type BinView } from './bin-view.ts'
+import { wait, type BinAction, type Step, type Wait } from '../step.ts'
 
 export interface BinTimes {
   closeAfterEmptyMs: number

@@ -1,8 +1,8 @@
 import type { OrderPhase } from '../../journal/orders.ts'
-
-export type Door = 'closed' | 'open' | 'moving' | 'unknown'
-export type Lift = 'up' | 'down' | 'moving' | 'unknown'
-export type BinAction = 'open_door' | 'close_door' | 'raise_lift' | 'lower_lift'
+import type { Context } from '../context.ts'
+import { isControllerUsable } from '../controllers.ts'
+import type { Door, Lift } from '../devices.ts'
+import { binDevice } from '../layout.ts'
 
 /** A delivery bin, as decisions see it: what its sensors say, what the journal remembers, what is under way. */
 export interface BinView {
@@ -82,3 +82,41 @@ export const isPrepared = (bin: BinView): boolean =>
 
 /** Whether it may serve orders at all, now or when it is free again. */
 export const isServing = (bin: BinView): boolean => bin.enabled && !isFaulty(bin)
+
+/** The bins as decisions see them. */
+export function viewBins(context: Context): BinView[] {
+  const { journal, layout, devices, runtime } = context
+  const disabled = journal.meta.config()?.disabled_bins ?? []
+  const open = journal.operations.open()
+  const controllerOf = (bin: number): string => layout.controllerOf(binDevice(bin)) ?? ''
+  const controllers = new Set(layout.bins.map((bin) => controllerOf(bin.number)))
+  const usable = [...controllers].filter((controller) => isControllerUsable(context, controller))
+  const since = (at: number | undefined) => (at === undefined ? undefined : runtime.clock.monotonic() - at)
+  return journal.bins.all().map((row) => {
+    const device = binDevice(row.number)
+    const state = devices.bin(row.number)
+    const order = row.order_id === null ? undefined : journal.orders.find(row.order_id)
+    const units = order ? journal.orders.units(order.id).filter((unit) => unit.bin === row.number) : []
+    return {
+      number: row.number,
+      capacity: layout.bins.find((bin) => bin.number === row.number)?.capacity ?? 1,
+      enabled: !disabled.includes(row.number),
+      up: usable.includes(controllerOf(row.number)) && state.told,
+      door: state.door,
+      lift: state.lift,
+      unsureForMs: since(state.unsureSince),
+      occupied: state.occupied,
+      emptyForMs: since(state.emptySince),
+      moving: open.some((operation) => operation.device === device),
+      receiving: open.some((operation) => operation.action === 'dispense' && operation.bin === row.number),
+      orderId: row.order_id,
+      phase: order?.phase,
+      opened: row.opened === 1,
+      failures: row.failures,
+      fault: row.fault,
+      restMs: devices.restMs(device),
+      filled: units.filter((unit) => unit.state === 'dropped').length,
+      taken: units.filter((unit) => ['dropped', 'doubtful', 'running'].includes(unit.state)).length,
+    }
+  })
+}

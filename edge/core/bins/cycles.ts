@@ -1,13 +1,10 @@
-import type { CommandBody, CommandReason } from '../../../protocol/mqtt/command.ts'
+import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 import type { CommandEnd } from '../../journal/commands.ts'
 import type { OperationRow } from '../../journal/operations.ts'
-import type { BinAction } from './bin-view.ts'
-import type { Context } from '../context.ts'
+import { viewBins } from './bin-view.ts'
+import type { Context, CycleCommand } from '../context.ts'
 import { hindrance } from './interlocks.ts'
-import type { Step } from '../step.ts'
-import { viewBins } from '../orders/view.ts'
-
-export type CycleCommand = Extract<CommandBody, { name: 'cycle_bin' }>
+import type { BinAction, Step } from '../step.ts'
 
 /** Lets a bin's door be opened and closed again and again, from this turn on. Returns why it must not. */
 export function beginCycles(context: Context, id: string, body: CycleCommand): CommandReason | undefined {

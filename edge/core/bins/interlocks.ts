@@ -1,4 +1,5 @@
-import { isBusy, type BinAction, type BinView } from './bin-view.ts'
+import type { BinAction } from '../step.ts'
+import { isBusy, type BinView } from './bin-view.ts'
 
 /** Why a bin must not move now, by somebody's command. */
 export type Hindrance = 'offline' | 'interlock'

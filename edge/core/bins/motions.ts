@@ -1,7 +1,8 @@
 import type { Action } from '../../../protocol/serial/frames.ts'
 import type { OperationRow } from '../../journal/operations.ts'
-import { FAULT_AFTER, type Door, type Lift } from './bin-view.ts'
-import { setAlarm } from '../alarm-reports.ts'
+import type { Door, Lift } from '../devices.ts'
+import { FAULT_AFTER } from './bin-view.ts'
+import { setAlarm } from '../ledger.ts'
 import type { Context } from '../context.ts'
 import { numberOf } from '../layout.ts'
 

@@ -1,155 +1,96 @@
-import type { z } from 'zod'
-import type { Cancel } from '../../../protocol/model/runtime.ts'
-import type { DoorHealth } from '../../../protocol/mqtt/session.ts'
-import { setAlarm } from '../alarm-reports.ts'
+import { fridgeDoor, fridgeSides, MAIN_DOOR } from '../../../protocol/model/hardware.ts'
+import type { CommandBody, CommandReason } from '../../../protocol/mqtt/command.ts'
+import type { CommandEnd } from '../../journal/commands.ts'
+import { finishCommand } from '../command-results.ts'
 import type { Context } from '../context.ts'
+import type { DoorEvents, DoorStatus } from '../../hardware/doors.ts'
+import { cabinetDevice } from '../layout.ts'
+import { setAlarm } from '../ledger.ts'
 
-export type DoorStatus = z.infer<typeof DoorHealth>['status']
+/** Commands on the doors whose locks are GPIO lines. */
+export type DoorCommand = Extract<CommandBody, { name: 'open_fridge' | 'close_fridge' | 'open_main_door' }>
 
-/** The main door and the fridges' doors: their locks and sensors on GPIO lines. */
-export interface Doors {
-  /** Locks what is unlocked (nothing else is driven: a lock that is locked stays untouched), watches the sensors. */
-  start(): void
-  /** Locks everything again. */
-  stop(): void
-  /** Unlocks for a bounded time. False where there is no such lock, or it cannot be driven. */
-  unlock(door: string, forMs: number): boolean
-  /** Locks at once. False where there is no such lock, or it cannot be driven. */
-  lock(door: string): boolean
-  hasLock(door: string): boolean
-  /** `unknown` for a door that there is not. */
-  status(door: string): DoorStatus
-  health(): z.infer<typeof DoorHealth>[]
-  /** Reads every line again (an edge may have been missed), and locks what should be locked. */
-  reread(): void
-}
-
-interface Door {
-  name: string
-  lock: string | undefined
-  sensor: string | undefined
-  isOpen: boolean | undefined
-  relock: Cancel | undefined
-  settle: Cancel | undefined
-}
-
-const REREAD_MS = 1000
-
-export function createDoors(context: Omit<Context, 'doors'>, onChange: () => void): Doors {
-  const { gpio, hardware, runtime, settings, checkpoint, log } = context
-  let reading: Cancel | undefined
-  const doors = doorsOf(hardware.gpio.lines.map((line) => line.name))
-
-  /** False where it cannot be driven, or nobody knows whether it is locked. */
-  function lock(door: Door): boolean {
-    door.relock?.()
-    door.relock = undefined
-    const level = door.lock === undefined ? undefined : gpio.read(door.lock)
-    if (door.lock === undefined || level !== 1) return level === 0
-    checkpoint('core.before-lock')
-    const driven = gpio.write(door.lock, 0)
-    if (!driven) log.error({ door: door.name }, 'the door cannot be locked')
-    checkpoint('core.after-lock')
-    return driven
-  }
-
-  /** Edges merge and contacts bounce: what counts is the level once it has held. */
-  function onEdge(door: Door): void {
-    door.settle?.()
-    door.settle = runtime.clock.after(settings.doorDebounceMs, () => look(door))
-  }
-
-  function look(door: Door): void {
-    door.settle = undefined
-    if (door.sensor === undefined) return
-    const level = gpio.read(door.sensor)
-    const isOpen = level === undefined ? undefined : level === 1
-    if (isOpen === door.isOpen) return
-    const wasClosed = door.isOpen !== true
-    door.isOpen = isOpen
-    const isLocked = door.lock !== undefined && gpio.read(door.lock) === 0
+/**
+ * Begins a command on doors: its row is journaled in the turn under way, the lock is driven after the commit and not
+ * before (I1). Returns why there is nothing to drive. Whether it must not be driven now is judged after the commit: the
+ * same turn may have begun to dispense.
+ */
+export function beginDoorCommand(context: Context, id: string, body: DoorCommand): CommandReason | undefined {
+  const doors = doorsOf(context, body)
+  if (doors.length === 0) return 'not_found'
+  context.store.afterCommit(() => {
+    const end = carryOut(context, body, doors)
     context.turn(() => {
-      if (isOpen === true && wasClosed && isLocked)
-        setAlarm(context, 'door_forced', door.name, true, 'open while locked')
-      if (isOpen === false) setAlarm(context, 'door_forced', door.name, false, '')
+      const command = context.journal.commands.find(id)
+      if (command && command.outcome === null) finishCommand(context, command, end)
     })
-    onChange()
-  }
+  })
+  return undefined
+}
 
-  /** Lines may come later than the hub (a socket): what cannot be read yet is read again soon. */
-  function reread(): void {
-    reading?.()
-    reading = undefined
-    for (const door of doors) {
-      // Left unlocked by an earlier life, which nobody else would end (I7).
-      if (door.relock === undefined) lock(door)
-      look(door)
-    }
-    const isOdd = (door: Door): boolean =>
-      [door.lock, door.sensor].some((line) => line !== undefined && gpio.read(line) === undefined) ||
-      (door.relock === undefined && door.lock !== undefined && gpio.read(door.lock) === 1)
-    if (doors.some(isOdd)) reading = runtime.clock.after(REREAD_MS, reread)
-  }
+function carryOut(context: Context, body: DoorCommand, doors: readonly string[]): CommandEnd {
+  const hindrance = hindranceOf(context, body)
+  if (hindrance) return { outcome: 'refused', reason: hindrance, data: null }
+  const driven = doors.map((door) => drive(context, body, door))
+  const data = { door: leastClosed(doors.map((door) => context.doors.status(door))) }
+  return driven.every(Boolean)
+    ? { outcome: 'executed', reason: null, data }
+    : { outcome: 'failed', reason: 'fault', data }
+}
 
-  return {
-    start() {
-      for (const door of doors) if (door.sensor !== undefined) gpio.watch(door.sensor, () => onEdge(door))
-      reread()
-    },
-    stop() {
-      reading?.()
-      for (const door of doors) {
-        door.settle?.()
-        lock(door)
-      }
-    },
-    unlock(name, forMs) {
-      const door = doors.find((each) => each.name === name)
-      if (door?.lock === undefined) return false
-      checkpoint('core.before-unlock')
-      if (!gpio.write(door.lock, 1)) return false
-      checkpoint('core.after-unlock')
-      door.relock?.()
-      door.relock = runtime.clock.after(Math.min(forMs, settings.maxUnlockMs), () => {
-        lock(door)
-        onChange()
-        // What waits for the door to be locked goes on.
-        context.turn(() => {})
-      })
-      onChange()
-      return true
-    },
-    lock(name) {
-      const door = doors.find((each) => each.name === name)
-      if (!door || !lock(door)) return false
-      onChange()
-      return true
-    },
-    hasLock: (name) => doors.some((door) => door.name === name && door.lock !== undefined),
-    status(name) {
-      const door = doors.find((each) => each.name === name)
-      return door ? statusOf(door) : 'unknown'
-    },
-    health: () => doors.map((door) => ({ door: door.name, status: statusOf(door) })),
-    reread,
-  }
-
-  function statusOf(door: Door): DoorStatus {
-    if (door.isOpen === true) return 'open'
-    if (door.lock === undefined) return door.isOpen === undefined ? 'unknown' : 'locked'
-    const level = gpio.read(door.lock)
-    return level === undefined ? 'unknown' : level === 1 ? 'unlocked' : 'locked'
+function drive({ doors, settings }: Context, body: DoorCommand, door: string): boolean {
+  switch (body.name) {
+    case 'open_main_door':
+      return doors.unlock(door, settings.mainUnlockMs)
+    case 'open_fridge':
+      return doors.unlock(door, settings.fridgeUnlockMs)
+    case 'close_fridge':
+      return doors.lock(door)
   }
 }
 
-function doorsOf(lines: readonly string[]): Door[] {
-  const names = [...new Set(lines.map((line) => line.replace(/_(lock|door)$/, '')))]
-  return names.map((name) => ({
-    name,
-    lock: lines.find((line) => line === `${name}_lock`),
-    sensor: lines.find((line) => line === `${name}_door`),
-    isOpen: undefined,
-    relock: undefined,
-    settle: undefined,
-  }))
+/** The doors that the command is about, of those that have a lock. */
+function doorsOf({ doors }: Context, body: DoorCommand): string[] {
+  const named =
+    body.name === 'open_main_door'
+      ? [MAIN_DOOR]
+      : body.name === 'open_fridge'
+        ? [fridgeDoor(body.fridge, body.side)]
+        : fridgeSides.map((side) => fridgeDoor(body.fridge, side))
+  return named.filter((door) => doors.hasLock(door))
+}
+
+function hindranceOf(context: Context, body: DoorCommand): CommandReason | undefined {
+  const { journal, layout, doors } = context
+  switch (body.name) {
+    case 'open_main_door':
+      // Whoever has ordered is alone with the goods.
+      return journal.orders.unfinished().length > 0 ? 'interlock' : undefined
+    case 'open_fridge': {
+      const cabinet = layout.fridgeDoors.find(({ fridge }) => fridge === body.fridge)?.[body.side]
+      const isDispensing =
+        cabinet !== undefined &&
+        journal.operations.open().some(({ device }) => device === cabinetDevice(cabinet))
+      return isDispensing ? 'interlock' : undefined
+    }
+    case 'close_fridge': {
+      // A bolt that is thrown beside an open door keeps it open.
+      const isOpen = fridgeSides.some((side) => doors.status(fridgeDoor(body.fridge, side)) === 'open')
+      return isOpen ? 'interlock' : undefined
+    }
+  }
+}
+
+const leastClosed = (statuses: readonly DoorStatus[]): DoorStatus =>
+  (['open', 'unlocked', 'unknown'] as const).find((status) => statuses.includes(status)) ?? 'locked'
+
+/** Takes in that a door was seen to open or close. */
+export function noteDoorMoved(
+  context: Context,
+  door: string,
+  { isOpen, wasOpen, isLocked }: Parameters<DoorEvents['onMoved']>[1],
+): void {
+  if (isOpen === true && !wasOpen && isLocked)
+    setAlarm(context, 'door_forced', door, true, 'open while locked')
+  if (isOpen === false) setAlarm(context, 'door_forced', door, false, '')
 }

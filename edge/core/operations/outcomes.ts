@@ -6,8 +6,7 @@ import { finishCommandOf } from '../command-results.ts'
 import type { Context } from '../context.ts'
 import { noteMotionFailed, noteMotionSucceeded, settleMotionBySensor } from '../bins/motions.ts'
 import { bookDrop } from '../stock.ts'
-import { judge, type Verdict } from './verdict.ts'
-import { NEVER_SENT } from '../orders/view.ts'
+import { judge, NEVER_SENT, type Verdict } from './verdict.ts'
 
 /** Takes a controller's word on an operation into the books. Saying it again changes nothing. */
 export function applyOutcome(context: Context, operation: OperationRow, outcome: OperationOutcome): void {

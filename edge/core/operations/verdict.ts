@@ -38,3 +38,6 @@ export function judge(
 ): Verdict {
   return (action === 'dispense' ? dispense : motion)[outcome.state](outcome, sameMemory)
 }
+
+/** Why a dispense came to nothing without having been tried: these do not count as tries. */
+export const NEVER_SENT = 'never'

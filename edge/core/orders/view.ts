@@ -2,70 +2,13 @@ import { fridgeDoor, fridgeSides } from '../../../protocol/model/hardware.ts'
 import type { OperationRow } from '../../journal/operations.ts'
 import type { OrderPhase, OrderRow, UnitRow } from '../../journal/orders.ts'
 import type { BinView } from '../bins/bin-view.ts'
+import { isUsable, startUpGraceMs } from '../controllers.ts'
+import { NEVER_SENT } from '../operations/verdict.ts'
 import type { Context } from '../context.ts'
 import { chooseFacing, type Attempt, type FacingChoice, type FacingView } from './facing-choice.ts'
-import { binDevice, cabinetDevice } from '../layout.ts'
+import { cabinetDevice, isAt } from '../layout.ts'
 import type { OrderWorld } from './order-world.ts'
 import type { OrderView, UnitView } from './order-view.ts'
-
-/** Whether the device's controller is connected and may be given orders: its memory agrees with the journal. */
-export function isUsable(context: Context, device: string): boolean {
-  return isControllerUsable(context, context.layout.controllerOf(device) ?? '')
-}
-
-function isControllerUsable({ devices, journal }: Context, controller: string): boolean {
-  return devices.isUp(controller) && journal.adoptions.find(controller)?.adopted === 1
-}
-
-/**
- * How long the hub still waits, after its start, for cabinets that it has not met. This store may be a copy, and the
- * memory of one cabinet the only witness of what was dispensed since it was made: as long as one has not spoken, another
- * must not dispense the same unit again.
- */
-export function musterMs({ layout, devices, runtime, startedAt, settings }: Context): number {
-  const isComplete = layout.cabinets.every((cabinet) =>
-    devices.isMet(layout.controllerOf(cabinetDevice(cabinet)) ?? ''),
-  )
-  return isComplete ? 0 : Math.max(0, startedAt + settings.musterMs - runtime.clock.monotonic())
-}
-
-/** The bins as decisions see them. */
-export function viewBins(context: Context): BinView[] {
-  const { journal, layout, devices, runtime } = context
-  const disabled = journal.meta.config()?.disabled_bins ?? []
-  const open = journal.operations.open()
-  const controllerOf = (bin: number): string => layout.controllerOf(binDevice(bin)) ?? ''
-  const controllers = new Set(layout.bins.map((bin) => controllerOf(bin.number)))
-  const usable = [...controllers].filter((controller) => isControllerUsable(context, controller))
-  const since = (at: number | undefined) => (at === undefined ? undefined : runtime.clock.monotonic() - at)
-  return journal.bins.all().map((row) => {
-    const device = binDevice(row.number)
-    const state = devices.bin(row.number)
-    const order = row.order_id === null ? undefined : journal.orders.find(row.order_id)
-    const units = order ? journal.orders.units(order.id).filter((unit) => unit.bin === row.number) : []
-    return {
-      number: row.number,
-      capacity: layout.bins.find((bin) => bin.number === row.number)?.capacity ?? 1,
-      enabled: !disabled.includes(row.number),
-      up: usable.includes(controllerOf(row.number)) && state.told,
-      door: state.door,
-      lift: state.lift,
-      unsureForMs: since(state.unsureSince),
-      occupied: state.occupied,
-      emptyForMs: since(state.emptySince),
-      moving: open.some((operation) => operation.device === device),
-      receiving: open.some((operation) => operation.action === 'dispense' && operation.bin === row.number),
-      orderId: row.order_id,
-      phase: order?.phase,
-      opened: row.opened === 1,
-      failures: row.failures,
-      fault: row.fault,
-      restMs: devices.restMs(device),
-      filled: units.filter((unit) => unit.state === 'dropped').length,
-      taken: units.filter((unit) => ['dropped', 'doubtful', 'running'].includes(unit.state)).length,
-    }
-  })
-}
 
 /** Everything that decisions about orders look at. */
 export function viewOrders(context: Context, bins: readonly BinView[]): OrderWorld {
@@ -80,7 +23,7 @@ export function viewOrders(context: Context, bins: readonly BinView[]): OrderWor
   return {
     now: cloud.now(),
     live: journal.meta.isLive(),
-    musterMs: musterMs(context),
+    musterMs: startUpGraceMs(context),
     bins,
     orders: journal.orders.unfinished().map((order) => viewOrder(context, order, open, unknown, accounted)),
     times: {
@@ -139,7 +82,7 @@ function viewFacings(
   open: readonly OperationRow[],
   unknown: readonly OperationRow[],
 ): FacingView[] {
-  const isMustered = musterMs(context) === 0
+  const isMustered = startUpGraceMs(context) === 0
   const { disabled, open: opened } = fridgesOf(context)
   return context.journal.stock.ofProduct(productId).map((facing) => {
     const device = cabinetDevice(facing.cabinet)
@@ -178,17 +121,6 @@ function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: 
   return Math.min(settings.lateDropMs, unknown.ended_at + settings.lateDropMs - cloud.now())
 }
 
-/** Whether the operation dispensed from this place. */
-export const isAt = (
-  operation: Pick<OperationRow, 'device' | 'shelf' | 'row'>,
-  place: { cabinet: number; shelf: number; row: number },
-): boolean =>
-  operation.device === cabinetDevice(place.cabinet) &&
-  operation.shelf === place.shelf &&
-  operation.row === place.row
-
-/** Why a dispense came to nothing without having been tried: these do not count as tries. */
-export const NEVER_SENT = 'never'
 const refused = new Set(['busy', 'interlock'])
 
 function attemptsOf({ journal }: Context, unit: UnitRow): Attempt[] {
@@ -203,11 +135,4 @@ function attemptsOf({ journal }: Context, unit: UnitRow): Attempt[] {
       },
       kind: refused.has(operation.why ?? '') ? 'refused' : 'nothing',
     }))
-}
-
-/** The place that a dispensing operation dispensed from. */
-export function placeOf(operation: Pick<OperationRow, 'device' | 'shelf' | 'row'>) {
-  const cabinet = Number(/^cabinet-(\d)$/.exec(operation.device)?.[1])
-  if (!cabinet || operation.shelf === null || operation.row === null) return undefined
-  return { cabinet, shelf: operation.shelf, row: operation.row }
 }

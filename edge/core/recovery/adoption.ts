@@ -1,7 +1,7 @@
 import type { ControllerIdentity, StoredOperation } from '../../hardware/controllers.ts'
 import type { AdoptionRow } from '../../journal/adoptions.ts'
 import type { OperationRow } from '../../journal/operations.ts'
-import { setAlarm } from '../alarm-reports.ts'
+import { setAlarm } from '../ledger.ts'
 import type { Context } from '../context.ts'
 import { accountImported } from './inheritance.ts'
 import { judge } from '../operations/verdict.ts'

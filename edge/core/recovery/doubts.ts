@@ -2,8 +2,7 @@ import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { FacingRow } from '../../journal/stock.ts'
 import type { UnitRow } from '../../journal/orders.ts'
 import type { Context } from '../context.ts'
-import { cabinetDevice } from '../layout.ts'
-import { isAt } from '../orders/view.ts'
+import { cabinetDevice, isAt } from '../layout.ts'
 
 /**
  * Units of an inherited order that no memory accounts for. Where every memory reaches back far enough they provably never

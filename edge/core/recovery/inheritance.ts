@@ -8,7 +8,7 @@ import type { Context } from '../context.ts'
 import { progressOf } from '../ledger.ts'
 import { acceptOrder, isOwn } from '../orders/orders.ts'
 import { applyCount, applyPlanogram, bookDrop } from '../stock.ts'
-import { placeOf } from '../orders/view.ts'
+import { placeOf } from '../layout.ts'
 
 export type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
