@@ -24,7 +24,7 @@ import { addressReader, listen } from './platform/http/listen.ts'
 import { createEmbeddedIssuer } from './platform/identity/embedded-issuer.ts'
 import { remoteKeys } from './platform/identity/remote-keys.ts'
 import { keptSigningKey } from './platform/identity/signing-key.ts'
-import { keptMediaSecret } from './platform/media/kept-secret.ts'
+import { keptMediaSecret } from './platform/media/signed-address.ts'
 import { openMediaStore } from './platform/media/open-store.ts'
 import { readClientKey } from './operations/ssh/client-key.ts'
 import { createRemote } from './operations/ssh/remote.ts'
@@ -149,7 +149,7 @@ async function main(): Promise<void> {
       commandMs: config.rules.managementCommandMs,
       log,
     }),
-    senders: attempt(() => createSenders(config, log)),
+    senders: attempt(() => createSenders(config, { log, clock })),
     facts: {
       name: `cloud@${hostname()}`,
       pid: process.pid,

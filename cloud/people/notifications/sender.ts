@@ -1,14 +1,15 @@
 import type { Message } from './notice.ts'
 
-/** A device of a customer's. The token is what its platform's service knows it by. */
+/** A customer's device. Its platform's push service knows it by the token. */
 export interface Device {
   platform: 'ios' | 'android' | 'web'
   token: string
 }
 
 /**
- * What became of a message. `gone`: the device has unsubscribed, and is to be forgotten. `refused`: it will never be taken.
- * `later`: it was not taken, and may be sent again. An error thrown means that nobody knows.
+ * What the push service did with a message. `gone`: the device has unsubscribed and is to be deleted. `refused`: the service
+ * will never accept it. `later`: the service did not accept it now; send it again. A `send` that throws means that nobody
+ * knows.
  */
 export type SendResult = 'sent' | 'gone' | 'refused' | 'later'
 
@@ -17,7 +18,7 @@ export interface Sender {
   send(device: Device | null, message: Message, about: { orderId: number; kind: string }): Promise<SendResult>
 }
 
-/** How services of platforms answer, in one table: HTTP statuses have the same meaning with all of them. */
+/** What an HTTP status of a push service means; it is the same for all of them. */
 export function resultOf(status: number): SendResult {
   if (status >= 200 && status < 300) return 'sent'
   if (status === 404 || status === 410) return 'gone'

@@ -1,7 +1,8 @@
 import type { Log } from '../../../protocol/model/log.ts'
+import type { Clock } from '../../../protocol/model/runtime.ts'
 import type { Senders } from './deliver-notices.ts'
 import { fcmSender, readServiceAccount } from './fcm-sender.ts'
-import { logSender } from './log-sender.ts'
+import type { Sender } from './sender.ts'
 import { webPushSender } from './web-push-sender.ts'
 
 export interface SenderConfig {
@@ -13,11 +14,13 @@ export interface SenderConfig {
   WEB_PUSH_ORIGINS: readonly string[]
 }
 
-/** A notice is about the next minutes: after that it is no use. */
+/** A notice is about the next few minutes and useless after them. */
 const TTL_SECONDS = 600
 
-/** Notices go by the services that are configured, else to the log. Throws what an operator must mend. */
-export function createSenders(config: SenderConfig, log: Log): Senders {
+/**
+ * Sends notices by the push services that are configured, otherwise to the log. Throws where the configuration is wrong.
+ */
+export function createSenders(config: SenderConfig, { log, clock }: { log: Log; clock: Clock }): Senders {
   const toLog = logSender(log)
   const fcm =
     config.FCM_SERVICE_ACCOUNT === undefined
@@ -26,6 +29,7 @@ export function createSenders(config: SenderConfig, log: Log): Senders {
           account: readServiceAccount(config.FCM_SERVICE_ACCOUNT),
           url: config.FCM_URL,
           ttlSeconds: TTL_SECONDS,
+          clock,
         })
   return { ios: fcm, android: fcm, web: webSender(config) ?? toLog, none: toLog }
 }
@@ -43,3 +47,11 @@ function webSender(config: SenderConfig): ReturnType<typeof webPushSender> | und
     ttlSeconds: TTL_SECONDS,
   })
 }
+
+/** Writes notices to the log: for a service without push services, and for customers without devices. */
+export const logSender = (log: Log): Sender => ({
+  send(device, { title }, about) {
+    log.info({ ...about, platform: device?.platform ?? null, title }, 'notice')
+    return Promise.resolve('sent')
+  },
+})

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import webPush from 'web-push'
 import { fcmSender } from '../../../../cloud/people/notifications/fcm-sender.ts'
+import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { originMatcher, webPushSender } from '../../../../cloud/people/notifications/web-push-sender.ts'
 
 interface Received {
@@ -133,6 +134,7 @@ test('an origin is the whole host, or below a domain', () => {
 })
 
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const { clock } = virtualRuntime(1)
 const account = {
   project_id: 'larder-test',
   client_email: 'larder@larder-test.example.org',
@@ -141,7 +143,7 @@ const account = {
 
 test('FCM: a message for a device, with a token that the service account signed', async () => {
   const { received, url } = await pushService(200)
-  const sender = fcmSender({ account, url, ttlSeconds: 600 })
+  const sender = fcmSender({ account, url, ttlSeconds: 600, clock })
   expect(await sender.send({ platform: 'android', token: 'device' }, message, about)).toBe('sent')
   const [request] = received
   expect(request!.path).toBe('/v1/projects/larder-test/messages:send')
@@ -162,15 +164,39 @@ test('FCM: a message for a device, with a token that the service account signed'
   })
 })
 
+test('FCM: one token serves until five minutes before its hour is over', async () => {
+  const { received, url } = await pushService(200)
+  const virtual = virtualRuntime(1)
+  const keyed = { ...account, private_key_id: 'key-1' }
+  const sender = fcmSender({ account: keyed, url, ttlSeconds: 600, clock: virtual.clock })
+  const start = Math.floor(virtual.clock.now() / 1000)
+  const sendAt = async (seconds: number) => {
+    virtual.clock.advance((start + seconds) * 1000 - virtual.clock.now())
+    await sender.send({ platform: 'ios', token: 'device' }, message, about)
+    return received.at(-1)!.headers.authorization!
+  }
+  const first = await sendAt(1)
+  expect(await sendAt(3299)).toBe(first)
+  const second = await sendAt(3302)
+  expect(second).not.toBe(first)
+  const [head, body] = second
+    .replace('Bearer ', '')
+    .split('.')
+    .map((part) => b64url(part).toString())
+  expect(JSON.parse(head!)).toEqual({ alg: 'RS256', typ: 'JWT', kid: 'key-1' })
+  const { client_email: email } = account
+  expect(JSON.parse(body!)).toMatchObject({ iss: email, sub: email, iat: start + 3302, exp: start + 6902 })
+})
+
 test.each(results)('FCM: an answer of %i is "%s"', async (status, result) => {
   const { url } = await pushService(status)
-  const sender = fcmSender({ account, url, ttlSeconds: 600 })
+  const sender = fcmSender({ account, url, ttlSeconds: 600, clock })
   expect(await sender.send({ platform: 'ios', token: 'device' }, message, about)).toBe(result)
 })
 
 test('a service that cannot be reached is an error: nobody knows what it took', async () => {
   const { url } = await pushService()
   for (const close of closers.splice(0)) close()
-  const sender = fcmSender({ account, url, ttlSeconds: 600 })
+  const sender = fcmSender({ account, url, ttlSeconds: 600, clock })
   await expect(sender.send({ platform: 'ios', token: 'device' }, message, about)).rejects.toThrow()
 })
