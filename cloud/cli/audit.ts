@@ -1,7 +1,7 @@
 import { required, type CommandLine } from './command-line.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { listAudit, type AuditFilter } from '../platform/audit/list-audit.ts'
+import { listAudit, type AuditFilter } from '../platform/audit/audit.ts'
 
 const usage = `Usage:
   npm run audit -- list [--hub N] [--since TIME] [--until TIME] [--action NAME] [--actor NAME] [--object NAME] [--limit N]

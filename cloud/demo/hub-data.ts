@@ -1,5 +1,5 @@
 import { searchText } from '../commerce/catalogue/search-text.ts'
-import { digestOf } from '../platform/credentials/api-key.ts'
+import { digestOf } from '../platform/credentials/secrets.ts'
 import { upcCheckDigit } from '../../protocol/model/upc.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'

@@ -1,4 +1,4 @@
-import { digestOf } from '../../cloud/platform/credentials/api-key.ts'
+import { digestOf } from '../../cloud/platform/credentials/secrets.ts'
 import { startEmbeddedBroker } from '../../cloud/gateway/broker-embedded.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
 import { createGateway } from '../../cloud/gateway/gateway.ts'

@@ -1,6 +1,6 @@
 import { localDay } from '../../platform/calendar/zone.ts'
 import { weekdayOf } from '../../platform/calendar/days.ts'
-import { minuteOfDay } from '../../platform/calendar/time-of-day.ts'
+import { minuteOfDay } from '../../platform/calendar/zone.ts'
 import type { HubTime } from './engine/judge-deal.ts'
 
 /** The calendar and the clock of a hub at an instant. */

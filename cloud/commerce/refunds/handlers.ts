@@ -27,7 +27,7 @@ export function refundHandlers(
       return reachesHub(credential, hub)
     },
     actor: credential.actor,
-    requestKey: key === undefined ? undefined : `${credential.id} ${JSON.stringify(asked)} ${key}`,
+    requestKey: key === undefined ? undefined : `${credential.actor} ${JSON.stringify(asked)} ${key}`,
   })
   return {
     async 'owner.orders.refund'({ params, body, credential, idempotencyKey }) {

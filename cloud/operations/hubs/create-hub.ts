@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
-import { isZone } from '../../platform/calendar/zone-formats.ts'
-import { digestOf } from '../../platform/credentials/api-key.ts'
+import { isZone } from '../../platform/calendar/zone.ts'
+import { digestOf } from '../../platform/credentials/secrets.ts'
 import type { Tx } from '../../platform/store/database.ts'
 
 const text = z.string().trim().min(1).max(200)

@@ -54,10 +54,10 @@ async function activeOrders(q: Queries, userId: number): Promise<{ id: number }[
 const inProgress = (orderIds: number[]): ApiError =>
   new ApiError('order_in_progress', undefined, { order_ids: orderIds })
 
-async function erase(tx: Tx, { userId, id: credential }: UserCredential, now: number): Promise<void> {
+async function erase(tx: Tx, { userId, actor }: UserCredential, now: number): Promise<void> {
   await tx.q.deleteFrom('push_configs').where('user_id', '=', userId).execute()
   // Kept answers say who asked; and whoever bootstraps the identity anew must not be answered with them.
-  await tx.q.deleteFrom('idempotency_keys').where('credential', '=', credential).execute()
+  await tx.q.deleteFrom('idempotency_keys').where('credential', '=', actor).execute()
   await tx.q
     .updateTable('users')
     .set({

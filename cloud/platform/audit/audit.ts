@@ -1,9 +1,12 @@
+import { sql } from 'kysely'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { timestamp } from '../calendar/timestamps.ts'
 import type { Queries } from '../store/database.ts'
+import { prefixPattern } from '../store/like.ts'
 
 /** Something that somebody did to hardware, money or credentials. The log is append-only. */
 export interface AuditRecord {
-  /** `OwnerCredential.actor` and the like. */
+  /** Who did it: `OwnerCredential.actor` and the like. */
   actor: string
   /** For example `controls.open_bin`, `orders.refund`, `keys.create`. */
   action: string
@@ -19,7 +22,7 @@ export function appendAudit(q: Queries, runtime: Runtime, record: AuditRecord): 
   return appendAudits(q, runtime, [record])
 }
 
-/** Several at once, in their order. */
+/** Appends several records in the given order. */
 export async function appendAudits(
   q: Queries,
   { clock }: Pick<Runtime, 'clock'>,
@@ -41,4 +44,43 @@ export async function appendAudits(
       })),
     )
     .execute()
+}
+
+export interface AuditFilter {
+  hubId: number | undefined
+  /** Inclusive; milliseconds since the Unix epoch. */
+  since: number | undefined
+  /** Exclusive. */
+  until: number | undefined
+  /** A whole name, or the beginning of names up to a dot: `controls.`. */
+  action: string | undefined
+  actor: string | undefined
+  object: string | undefined
+  limit: number
+}
+
+/** The newest records that match the filter, oldest first. */
+export async function listAudit(q: Queries, filter: AuditFilter) {
+  const { hubId, since, until, action, actor, object, limit } = filter
+  let query = q.selectFrom('audit_log').selectAll().orderBy('id', 'desc').limit(limit)
+  if (hubId !== undefined) query = query.where('hub_id', '=', hubId)
+  if (since !== undefined) query = query.where('at', '>=', since)
+  if (until !== undefined) query = query.where('at', '<', until)
+  if (action !== undefined)
+    query = action.endsWith('.')
+      ? query.where(sql<boolean>`action like ${prefixPattern(action)} escape '!'`)
+      : query.where('action', '=', action)
+  if (actor !== undefined) query = query.where('actor', '=', actor)
+  if (object !== undefined) query = query.where('object', '=', object)
+  const rows = await query.execute()
+  return rows.toReversed().map((row) => ({
+    id: row.id,
+    at: timestamp(row.at),
+    actor: row.actor,
+    action: row.action,
+    hub_id: row.hub_id,
+    object: row.object,
+    result: row.result,
+    detail: JSON.parse(row.detail) as Record<string, unknown>,
+  }))
 }

@@ -1,11 +1,14 @@
+import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import { scopes, type Scope } from '../../../protocol/model/scopes.ts'
-import type { Runtime } from '../../../protocol/model/runtime.ts'
+import type { Random, Runtime } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import type { Queries } from '../store/database.ts'
+import type { Tables } from '../store/schema.ts'
 import { statement } from '../store/statement.ts'
-import { digestOf, isSameDigest, mintApiKey, prefixOf, type NewApiKey } from './api-key.ts'
+import { base62, digestOf, isSameDigest } from './secrets.ts'
 
+/** `last_used_at` is written at most this often (contract §3). */
 const TOUCH_MS = 3_600_000
 
 const StoredScopes = z.array(z.enum(scopes))
@@ -34,6 +37,26 @@ export interface ApiKeyRequest {
   expiresAt: number | null
 }
 
+/** `lk_`, a public prefix of 8 characters, `_`, and 32 random bytes in base 62 (contract §3). */
+const FORMAT = /^lk_([0-9A-Za-z]{8})_[0-9A-Za-z]{43}$/
+
+export interface NewApiKey {
+  /** Shown once, stored nowhere. */
+  key: string
+  prefix: string
+  digest: string
+}
+
+export function mintApiKey(random: Random): NewApiKey {
+  // 6 bytes need 9 digits; the first says little.
+  const prefix = base62(random.bytes(6)).slice(1)
+  const key = `lk_${prefix}_${base62(random.bytes(32))}`
+  return { key, prefix, digest: digestOf(key) }
+}
+
+/** The public prefix of what looks like an API key. */
+export const prefixOf = (key: string): string | undefined => FORMAT.exec(key)?.[1]
+
 /** Issues a key. What it may do never changes after this (contract §3). */
 export async function issueApiKey(q: Queries, runtime: Runtime, request: ApiKeyRequest): Promise<NewApiKey> {
   const minted = mintApiKey(runtime.random)
@@ -61,8 +84,8 @@ export async function listApiKeys(q: Queries): Promise<ApiKey[]> {
 }
 
 /**
- * Issues a successor that may do what a key may do, and lets the key end at `endsAt` where it would not end earlier: until
- * then both hold, so that callers change over without a gap.
+ * Issues a successor with the same rights. The old key ends at `endsAt`, or earlier where it would have ended earlier: until
+ * then both keys are valid, so that callers change over without a gap.
  */
 export async function rotateApiKey(
   q: Queries,
@@ -79,7 +102,7 @@ export async function rotateApiKey(
   return successor
 }
 
-/** Ends a key at once. False where there is no such key. */
+/** Ends a key at once. False if there is no such key. */
 export async function revokeApiKey(q: Queries, { clock }: Runtime, prefix: string): Promise<boolean> {
   const { numUpdatedRows } = await q
     .updateTable('api_keys')
@@ -107,17 +130,7 @@ export async function verifyApiKey(q: Queries, { clock }: Runtime, presented: st
   return fromRow(row)
 }
 
-function fromRow(row: {
-  prefix: string
-  name: string
-  owner_id: number
-  scopes: string
-  hubs: string
-  created_at: number
-  expires_at: number | null
-  revoked_at: number | null
-  last_used_at: number | null
-}): ApiKey {
+function fromRow(row: Selectable<Tables['api_keys']>): ApiKey {
   return {
     prefix: row.prefix,
     name: row.name,

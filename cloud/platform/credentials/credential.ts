@@ -1,9 +1,6 @@
-/**
- * Who is calling, as a route's handler gets to see it. `id` keys rate limits and idempotency; `actor` is what the audit
- * log says.
- */
+/** Who is calling, as a route's handler sees it. */
 interface Caller {
-  id: string
+  /** `key:PREFIX`, `identity:SUB`, `address:IP`: in the audit log, and the key of rate limits and idempotency. */
   actor: string
 }
 
@@ -20,11 +17,11 @@ export interface OwnerCredential extends Caller {
 
 /** What an identity token says of its subject. */
 export interface IdentityClaims {
-  /** Where the issuer has verified it. */
+  /** Null unless the issuer has verified it. */
   phoneNumber: string | null
-  /** In small letters. */
+  /** In lower case. */
   email: string | null
-  /** Whether `email` may be believed. */
+  /** Whether the issuer has verified `email`. */
   emailVerified: boolean
   anonymous: boolean
   role: string | null

@@ -32,8 +32,8 @@ const hubById = statement((q, hub: { id: number }) =>
 )
 
 /**
- * The hub that a request names, if the credential reaches it. Limited to certain hubs, it is denied every other one,
- * whether that exists or not; with all hubs of its owner, another owner's does not exist (contract §2).
+ * The hub that a request names. A credential that is limited to certain hubs gets `hub_access_denied` for every other id,
+ * whether that hub exists or not; one with all hubs of its owner gets `hub_not_found` (contract §2).
  */
 export async function requireHub(
   q: Queries,
@@ -44,7 +44,7 @@ export async function requireHub(
   return reached(credential, hub)
 }
 
-/** The same, where the hub itself is not needed. */
+/** The same check for a caller that does not need the hub itself. */
 export async function requireReach(q: Queries, credential: Scope, hubId: number): Promise<void> {
   const [hub] = await ownerOf(q, { id: hubId })
   reached(credential, hub)

@@ -15,12 +15,12 @@ export type VerifyIdentity = (token: string) => Promise<VerifiedIdentity>
 export interface IdentityTokenOptions {
   issuer: string
   audience: string
-  /** The issuer's keys. Where they cannot be had they throw `identity_unavailable`: that is no fault of the token's. */
+  /** The issuer's keys. Throws `identity_unavailable` while they cannot be fetched: the token is not at fault. */
   keys: JWTVerifyGetKey
   clock: Clock
 }
 
-/** How far the issuer's clock may be from ours. */
+/** By how much the issuer's clock may differ from ours. */
 const TOLERANCE_SECONDS = 5
 
 const Claims = z.object({

@@ -12,84 +12,38 @@ import type {
 import type { VerifyIdentity } from './identity-token.ts'
 import { hubsWithScope, listRoles } from './roles.ts'
 
-/** What a request brings along. */
+/** The credentials that a request carries. */
 export interface Presented {
   apiKey: string | undefined
   authorization: string | undefined
-  /** Where it comes from; it keys the limits of whoever shows no credential. */
+  /** Where the request comes from: the actor of a request without a credential. */
   address: string
 }
 
-/** A caller whose credential is genuine; whether it has the scope is asked only after this. */
+/** A caller whose credential is genuine, whether or not it has the route's scope. */
 export interface Authenticated {
   credential: OwnerCredential | IdentityCredential | DiagCredential | AnonymousCredential
-  /** The scope that it should have and has not. */
+  /** The route's scope, if the credential lacks it. */
   missingScope: Scope | null
 }
 
 export type ResolveCredential = (auth: Auth, presented: Presented) => Promise<Authenticated>
 
-/** Who is calling (contract §3). Throws the 401s; with both headers the API key decides, without fallback. */
+/** Who is calling (contract §3). Throws the 401s. With both headers the API key decides, without fallback. */
 export function credentialResolver(
   { db, runtime }: Pick<CloudContext, 'db' | 'runtime'>,
   verifyIdentity: VerifyIdentity,
 ): ResolveCredential {
   const q = db.kysely
 
-  async function bearer(presented: Presented): Promise<IdentityCredential> {
-    const { authorization } = presented
-    if (authorization === undefined) throw new ApiError('authentication_required')
-    const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
-    if (token === undefined) throw new ApiError('invalid_token')
-    const { identity, claims } = await verifyIdentity(token)
-    return { kind: 'identity', id: `identity:${identity}`, actor: `identity:${identity}`, identity, claims }
-  }
-
-  async function apiKey(
-    presented: string,
-    scope: Scope,
-  ): Promise<Authenticated & { credential: OwnerCredential }> {
-    const key = await verifyApiKey(q, runtime, presented)
-    const actor = `key:${key.prefix}`
-    return {
-      credential: {
-        kind: 'api',
-        id: actor,
-        actor,
-        ownerId: key.ownerId,
-        hubs: key.hubs,
-        keyPrefix: key.prefix,
-      },
-      missingScope: key.scopes.includes(scope) ? null : scope,
-    }
-  }
-
-  async function role(presented: Presented, scope: Scope): Promise<Authenticated> {
-    const { id, actor, identity } = await bearer(presented)
-    const hubs = hubsWithScope(await listRoles(q, identity), scope)
-    return {
-      credential: { kind: 'api', id, actor, ownerId: null, hubs: hubs ?? [], keyPrefix: null },
-      missingScope: hubs === null ? scope : null,
-    }
-  }
-
-  async function diag(presented: Presented, scope: Scope): Promise<Authenticated> {
-    if (presented.apiKey !== undefined) {
-      const { credential, missingScope } = await apiKey(presented.apiKey, scope)
-      return { credential: { kind: 'diag', id: credential.id, actor: credential.actor }, missingScope }
-    }
-    const { id, actor, claims } = await bearer(presented)
-    return { credential: { kind: 'diag', id, actor }, missingScope: claims.role === 'admin' ? null : scope }
-  }
-
   return async (auth, presented) => {
     switch (auth.kind) {
       case 'api':
         return presented.apiKey === undefined
-          ? role(presented, auth.scope)
-          : apiKey(presented.apiKey, auth.scope)
+          ? byRole(presented, auth.scope)
+          : byApiKey(presented.apiKey, auth.scope)
       case 'diag':
-        return diag(presented, auth.scope)
+        return byDiag(presented, auth.scope)
       case 'user':
       case 'identity':
         return { credential: await bearer(presented), missingScope: null }
@@ -101,9 +55,43 @@ export function credentialResolver(
         return anonymous(presented)
     }
   }
+
+  async function bearer({ authorization }: Presented): Promise<IdentityCredential> {
+    if (authorization === undefined) throw new ApiError('authentication_required')
+    const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
+    if (token === undefined) throw new ApiError('invalid_token')
+    const { identity, claims } = await verifyIdentity(token)
+    return { kind: 'identity', actor: `identity:${identity}`, identity, claims }
+  }
+
+  async function byApiKey(presented: string, scope: Scope): Promise<Authenticated> {
+    const { prefix, ownerId, hubs, scopes } = await verifyApiKey(q, runtime, presented)
+    return {
+      credential: { kind: 'api', actor: `key:${prefix}`, ownerId, hubs, keyPrefix: prefix },
+      missingScope: scopes.includes(scope) ? null : scope,
+    }
+  }
+
+  async function byRole(presented: Presented, scope: Scope): Promise<Authenticated> {
+    const { actor, identity } = await bearer(presented)
+    const hubs = hubsWithScope(await listRoles(q, identity), scope)
+    return {
+      credential: { kind: 'api', actor, ownerId: null, hubs: hubs ?? [], keyPrefix: null },
+      missingScope: hubs === null ? scope : null,
+    }
+  }
+
+  async function byDiag(presented: Presented, scope: Scope): Promise<Authenticated> {
+    if (presented.apiKey !== undefined) {
+      const { credential, missingScope } = await byApiKey(presented.apiKey, scope)
+      return { credential: { kind: 'diag', actor: credential.actor }, missingScope }
+    }
+    const { actor, claims } = await bearer(presented)
+    return { credential: { kind: 'diag', actor }, missingScope: claims.role === 'admin' ? null : scope }
+  }
 }
 
 const anonymous = ({ address }: Presented): Authenticated => ({
-  credential: { kind: 'none', id: `address:${address}`, actor: `address:${address}` },
+  credential: { kind: 'none', actor: `address:${address}` },
   missingScope: null,
 })

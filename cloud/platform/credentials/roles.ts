@@ -30,7 +30,7 @@ export async function grantRole(
   return id
 }
 
-/** Takes a role away. False where there is no such role. */
+/** Removes a role. False if there is no such role. */
 export async function revokeRole(q: Queries, id: number): Promise<boolean> {
   const { numDeletedRows } = await q.deleteFrom('roles').where('id', '=', id).executeTakeFirst()
   return numDeletedRows > 0n
@@ -56,7 +56,7 @@ export async function listRoles(q: Queries, identity?: string): Promise<Role[]> 
   })
 }
 
-/** On which hubs roles grant a scope; null where none does. */
+/** The hubs on which any of the roles grants a scope; null if none does. */
 export function hubsWithScope(roles: readonly Role[], scope: Scope): HubSelection | null {
   const granting = roles.filter(({ role }) => roleScopes[role].includes(scope))
   if (granting.length === 0) return null

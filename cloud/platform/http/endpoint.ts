@@ -51,7 +51,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
 
   return async (c: RequestContext): Promise<Response> => {
     const { credential, missingScope } = await authenticate(c)
-    const spender = limit.by === 'address' ? `address:${c.get('address')}` : credential.id
+    const spender = limit.by === 'address' ? `address:${c.get('address')}` : credential.actor
     if (missingScope !== null) {
       addHeaders(c, rateHeaders(clock, limit.requests, await limiter.used(spender, id)))
       throw new ApiError('scope_missing', undefined, { required_scope: missingScope })
@@ -92,7 +92,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
       const answer = key
         ? await idempotently(
             context,
-            { caller: caller.id, key, fingerprint: fingerprintOf(route.method, path, content) },
+            { caller: caller.actor, key, fingerprint: fingerprintOf(route.method, path, content) },
             () => answerOrError(input),
           )
         : await run(input)

@@ -22,7 +22,7 @@ export interface Answer {
 }
 
 export interface KeyedRequest {
-  /** `Credential.id`: keys of different callers have nothing to do with each other. */
+  /** `Credential.actor`: keys of different callers have nothing to do with each other. */
   caller: string
   key: string
   fingerprint: string

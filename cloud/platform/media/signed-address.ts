@@ -1,5 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { Clock } from '../../../protocol/model/runtime.ts'
+import { join } from 'node:path'
+import { randomHex } from '../../../protocol/model/ids.ts'
+import type { Clock, Random } from '../../../protocol/model/runtime.ts'
+import { keepFirst, readKept } from '../settings/kept-file.ts'
 
 /** Addresses under which files can be fetched for a while without any other credential. */
 export interface MediaSigner {
@@ -36,4 +39,10 @@ export function mediaSigner({ baseUrl, secret, lifetimeMs, clock }: SignerOption
       return until > clock.now() ? until : null
     },
   }
+}
+
+/** The secret of file addresses that is kept in a folder, made there at first. */
+export function keptMediaSecret(folder: string, random: Random): string {
+  const path = join(folder, 'media-secret')
+  return readKept(path) ?? keepFirst(path, randomHex(random, 32))
 }

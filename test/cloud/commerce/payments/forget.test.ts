@@ -18,7 +18,6 @@ const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous
 const erase = (shop: Shop, userId: number) =>
   deleteUser(shop.services, testMedia(shop.context), {
     kind: 'user',
-    id: 'x',
     actor: 'x',
     identity: 'x',
     claims,

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addDays } from '../../../../cloud/platform/calendar/days.ts'
 import { localDay, startOfDay } from '../../../../cloud/platform/calendar/zone.ts'
-import { isZone } from '../../../../cloud/platform/calendar/zone-formats.ts'
+import { isZone } from '../../../../cloud/platform/calendar/zone.ts'
 
 const HOUR = 3_600_000
 /** Zones that change their clocks by an hour, by half an hour, at midnight, not at all, or left out a day. */

@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest'
-import { mintApiKey, prefixOf } from '../../../../cloud/platform/credentials/api-key.ts'
-import { listApiKeys, revokeApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
-import { base62 } from '../../../../cloud/platform/credentials/base62.ts'
+import {
+  listApiKeys,
+  mintApiKey,
+  prefixOf,
+  revokeApiKey,
+} from '../../../../cloud/platform/credentials/api-keys.ts'
+import { base62 } from '../../../../cloud/platform/credentials/secrets.ts'
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { errorOf, testApp } from '../../support/app.ts'

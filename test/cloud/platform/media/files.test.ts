@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { selectBytes } from '../../../../cloud/platform/media/byte-range.ts'
+import { selectBytes } from '../../../../cloud/platform/http/file-handlers.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
 import { fileHandlers } from '../../../../cloud/platform/http/file-handlers.ts'
 import type { Media } from '../../../../cloud/platform/media/media.ts'

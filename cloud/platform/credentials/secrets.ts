@@ -1,0 +1,22 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+/** Bytes as one number in base 62, in as many digits as that many bytes can need: 43 for 32 bytes. */
+export function base62(bytes: Uint8Array): string {
+  const length = Math.ceil((bytes.length * 8) / Math.log2(62))
+  let value = bytes.reduce((number, byte) => number * 256n + BigInt(byte), 0n)
+  let text = ''
+  for (let index = 0; index < length; index += 1) {
+    text = DIGITS[Number(value % 62n)] + text
+    value /= 62n
+  }
+  return text
+}
+
+/** SHA-256, hexadecimal. Our secrets are so random that a slow digest would add nothing. */
+export const digestOf = (secret: string): string => createHash('sha256').update(secret).digest('hex')
+
+/** Compares in constant time. */
+export const isSameDigest = (left: string, right: string): boolean =>
+  left.length === right.length && timingSafeEqual(Buffer.from(left), Buffer.from(right))
