@@ -19,7 +19,7 @@ import type { VerifyIdentity } from './platform/credentials/identity-token.ts'
 import { credentialResolver } from './platform/credentials/resolve.ts'
 import { dealHandlers } from './commerce/deals/handlers.ts'
 import { hubDomain } from './hub-domain.ts'
-import { createGateway, type Gateway } from './gateway/gateway.ts'
+import { Gateway } from './gateway/gateway.ts'
 import { diagHandlers } from './operations/diag/handlers.ts'
 import type { ProcessFacts } from './operations/diag/system-info.ts'
 import type { GatewaySettings } from './platform/settings/gateway-settings.ts'
@@ -96,7 +96,7 @@ const PURGE_MS = 3_600_000
 /** The cloud service, put together; it does not listen (`main.ts` does). */
 export function createCloud(options: CloudOptions): Cloud {
   const { context, processor } = options
-  const gateway = createGateway({
+  const gateway = new Gateway({
     domain: hubDomain,
     context,
     openTransport: options.openTransport,

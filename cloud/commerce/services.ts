@@ -1,5 +1,5 @@
 import type { CloudContext } from '../platform/context.ts'
-import type { Commands } from '../gateway/command-outcome.ts'
+import type { Commands } from '../gateway/commands.ts'
 import type { CardProcessor } from './processors/processor.ts'
 
 /** What handling money needs beside the store. */

@@ -1,11 +1,10 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { Aedes, type AedesPublishPacket, type Client } from 'aedes'
 import type { Log } from '../../protocol/model/log.ts'
+import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
 import type { CloudDatabase } from '../platform/store/database.ts'
-import { hubOfUser, mayPublish, maySubscribe } from './broker-rights.ts'
-import { limitPackets } from './packet-limit.ts'
 
 export interface EmbeddedBrokerOptions {
   db: CloudDatabase
@@ -117,6 +116,16 @@ async function signIn(
   return matches && hub !== undefined && clientId === user ? hubId : undefined
 }
 
+/** The hub that a user name belongs to. */
+function hubOfUser(user: string): number | undefined {
+  const match = /^hub-([1-9]\d{0,9})$/.exec(user)
+  return match ? Number(match[1]) : undefined
+}
+
+/** What a hub may do (SPEC §2). Anything else, shared subscriptions included, is refused. */
+const mayPublish = (hubId: number, topic: string): boolean => parseUpTopic(topic)?.hubId === hubId
+const maySubscribe = (hubId: number, filter: string): boolean => filter === downFilter(hubId)
+
 function inProcessTransport(broker: Aedes): OpenTransport {
   return ({ subscribe }, handlers) => {
     let open = true
@@ -141,5 +150,63 @@ function inProcessTransport(broker: Aedes): OpenTransport {
         for (const topic of subscribe) broker.unsubscribe(topic, deliver, () => {})
       },
     }
+  }
+}
+
+/**
+ * Follows MQTT's fixed headers (3.1.1 §2.2) through a stream of bytes, to notice a packet that is too long when its header
+ * comes, before anybody collects its body.
+ */
+export class PacketSizes {
+  readonly #maxBytes: number
+  /** Bytes of the present packet's body that are still to come. */
+  #body = 0
+  /** The bytes of the remaining length that were read: -1 before the packet's first byte. */
+  #lengthBytes = -1
+  #length = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Takes the next bytes. False: a packet is longer than allowed, or its length is malformed. */
+  accept(chunk: Uint8Array): boolean {
+    let at = 0
+    while (at < chunk.length) {
+      if (this.#body > 0) {
+        const step = Math.min(this.#body, chunk.length - at)
+        this.#body -= step
+        at += step
+        continue
+      }
+      const byte = chunk[at++]!
+      if (this.#lengthBytes < 0) {
+        this.#lengthBytes = 0
+        this.#length = 0
+        continue
+      }
+      this.#length += (byte & 0x7f) * 128 ** this.#lengthBytes
+      this.#lengthBytes += 1
+      const isLast = byte < 0x80
+      if (this.#length > this.#maxBytes || (!isLast && this.#lengthBytes === 4)) return false
+      if (!isLast) continue
+      this.#body = this.#length
+      this.#lengthBytes = -1
+    }
+    return true
+  }
+}
+
+/**
+ * Ends a connection that sends a packet longer than `maxBytes`. It stands before the stream's buffer, so that the broker,
+ * which has no such limit, never sees those bytes.
+ */
+function limitPackets(socket: Socket, maxBytes: number): void {
+  const sizes = new PacketSizes(maxBytes)
+  const push = socket.push.bind(socket)
+  socket.push = (chunk: Uint8Array | null, encoding) => {
+    if (chunk === null || sizes.accept(chunk)) return push(chunk, encoding)
+    socket.destroy(new Error('MQTT packet is too long'))
+    return false
   }
 }

@@ -1,19 +1,17 @@
 import { sql } from 'kysely'
+import type { Clock, Runtime } from '../../protocol/model/runtime.ts'
 import { CommandBody, type CommandResult } from '../../protocol/mqtt/command.ts'
-import type { Clock } from '../../protocol/model/runtime.ts'
-import { appendAudits } from '../platform/audit/audit.ts'
+import { appendAudit, appendAudits, type AuditRecord } from '../platform/audit/audit.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { recordset } from '../platform/store/recordset.ts'
 import { statement } from '../platform/store/statement.ts'
-import { auditOf } from './command-audit.ts'
 
 /** How a command ended, as the result topic or the ledger says. */
 export type Finished = Pick<CommandResult, 'command_id' | 'outcome' | 'data'> & { reason: string | null }
 
-export interface NewCommand {
-  id: string
+/** What was asked of a hub, and by whom. */
+interface Asked {
   hubId: number
-  session: string
   body: CommandBody
   actor: string
 }
@@ -34,7 +32,11 @@ const insert = statement(
     }),
 )
 
-export async function insertSent(q: Queries, command: NewCommand, now: number): Promise<void> {
+export async function insertSent(
+  q: Queries,
+  command: Asked & { id: string; session: string },
+  now: number,
+): Promise<void> {
   await insert(q, { ...command, body: JSON.stringify(command.body), now })
 }
 
@@ -64,53 +66,31 @@ export async function recordFinished(
     where commands.id = r.id and commands.hub_id = ${hubId} and commands.state in ('sent', 'unknown')
     returning commands.id, commands.hub_id, commands.body, commands.actor, commands.state, commands.reason
   `.execute(tx.q)
-  await audit(tx, clock, rows)
+  await auditEnded(tx, clock, rows)
 }
 
-/** Nobody answered in time. */
-export async function recordSilence(tx: Tx, clock: Clock, commandId: string): Promise<void> {
+/**
+ * Closes commands without a result as `unknown`: one that nobody answered in time, or all that were sent before a time, by
+ * a process that died. A late result still replaces it. Returns how many.
+ */
+export async function closeUnanswered(
+  tx: Tx,
+  clock: Clock,
+  which: { id: string } | { sentBefore: number },
+): Promise<number> {
+  const reason = 'id' in which ? 'timeout' : 'interrupted'
   const rows = await tx.q
     .updateTable('commands')
-    .set({ state: 'unknown', reason: 'timeout', finished_at: clock.now() })
-    .where('id', '=', commandId)
+    .set({ state: 'unknown', reason, finished_at: clock.now() })
     .where('state', '=', 'sent')
-    .returning(ended)
+    .where((eb) => ('id' in which ? eb('id', '=', which.id) : eb('created_at', '<', which.sentBefore)))
+    .returning(['id', 'hub_id', 'body', 'actor', 'state', 'reason'])
     .execute()
-  await audit(tx, clock, rows)
-}
-
-/** Closes what a process that died left open. Returns how many. */
-export async function closeLost(tx: Tx, clock: Clock, sentBefore: number): Promise<number> {
-  const rows = await tx.q
-    .updateTable('commands')
-    .set({ state: 'unknown', reason: 'interrupted', finished_at: clock.now() })
-    .where('state', '=', 'sent')
-    .where('created_at', '<', sentBefore)
-    .returning(ended)
-    .execute()
-  await audit(tx, clock, rows)
+  await auditEnded(tx, clock, rows)
   return rows.length
 }
 
-const ended = ['id', 'hub_id', 'body', 'actor', 'state', 'reason'] as const
-type EndedRow = Record<'id' | 'body' | 'actor' | 'state', string> & { hub_id: number; reason: string | null }
-
-const audit = (tx: Tx, clock: Clock, rows: readonly EndedRow[]): Promise<void> =>
-  appendAudits(
-    tx.q,
-    { clock },
-    rows.map(({ id, hub_id, body, actor, state, reason }) =>
-      auditOf({
-        hubId: hub_id,
-        body: CommandBody.parse(JSON.parse(body)),
-        actor,
-        commandId: id,
-        result: state,
-        reason,
-      }),
-    ),
-  )
-
+/** How a command ended; `undefined` while it has not. */
 export async function readFinished(q: Queries, commandId: string): Promise<Finished | undefined> {
   const row = await q
     .selectFrom('commands')
@@ -125,4 +105,41 @@ export async function readFinished(q: Queries, commandId: string): Promise<Finis
     reason: row.reason,
     data: row.data === null ? null : (JSON.parse(row.data) as Record<string, unknown>),
   }
+}
+
+type EndedRow = Record<'id' | 'body' | 'actor' | 'state', string> & { hub_id: number; reason: string | null }
+
+const auditEnded = (tx: Tx, clock: Clock, rows: readonly EndedRow[]): Promise<void> =>
+  appendAudits(
+    tx.q,
+    { clock },
+    rows.map(({ id, hub_id: hubId, body, actor, state, reason }) =>
+      auditOf({ hubId, body: CommandBody.parse(JSON.parse(body)), actor }, state, {
+        command_id: id,
+        ...(reason !== null && { reason }),
+      }),
+    ),
+  )
+
+/** The audit log has a command too that was not sent, as its hub is not there. */
+export const auditUnsent = (q: Queries, runtime: Runtime, asked: Asked): Promise<void> =>
+  appendAudit(q, runtime, auditOf(asked, 'offline', {}))
+
+const auditOf = (
+  { hubId, body, actor }: Asked,
+  result: string,
+  detail: Record<string, unknown>,
+): AuditRecord => ({ actor, action: actionOf(body), hubId, object: objectOf(body), result, detail })
+
+/** As the route that asks for it is called. */
+function actionOf(body: CommandBody): string {
+  if (body.name === 'open_main_door') return 'hubs.request_door_open'
+  return body.name === 'open_fridge' ? `controls.open_fridge_${body.side}` : `controls.${body.name}`
+}
+
+function objectOf(body: CommandBody): string {
+  if ('bin' in body) return `bin-${body.bin}`
+  if ('fridge' in body) return `fridge-${body.fridge}`
+  if ('order_id' in body) return `order-${body.order_id}`
+  return (body.name satisfies 'open_main_door') && 'main-door'
 }

@@ -1,22 +1,51 @@
-import type { Cancel } from '../../protocol/model/runtime.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
-import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
-import { appendAudit } from '../platform/audit/audit.ts'
-import { background, everyInBackground } from '../platform/work/background.ts'
+import type { Cancel } from '../../protocol/model/runtime.ts'
+import type { Command, CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { CloudContext } from '../platform/context.ts'
+import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import { statement } from '../platform/store/statement.ts'
-import { auditOf } from './command-audit.ts'
-import type { CommandOutcome, Commands } from './command-outcome.ts'
+import { background, everyInBackground } from '../platform/work/background.ts'
 import {
-  closeLost,
+  auditUnsent,
+  closeUnanswered,
   insertSent,
   readFinished,
   recordFinished,
-  recordSilence,
   type Finished,
 } from './command-store.ts'
-import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
-import type { HubClocks } from './hub-clocks.ts'
+import type { HubClocks } from './hub-state.ts'
+
+export interface CommandRequest {
+  hubId: number
+  body: CommandBody
+  /** Who asked, as the audit log says it. */
+  actor: string
+  /** How long to wait for the answer; `CloudSettings.commandTimeoutMs` by default. */
+  timeoutMs?: number
+}
+
+/**
+ * What became of a command, as far as is known when its time is up.
+ * - `executed`: done; `data` as `CommandResult.data` says.
+ * - `refused`: nothing moved. `failed`: tried, see `reason` (`CommandReason`).
+ * - `offline`: nothing was sent, and nothing will be (I2).
+ * - `timeout`: no answer came; it may or may not have happened. A late result still updates the command's row.
+ */
+export type CommandOutcome =
+  | { kind: 'executed'; commandId: string; data: Record<string, unknown>; durationMs: number }
+  | {
+      kind: 'refused' | 'failed'
+      commandId: string
+      reason: string
+      data: Record<string, unknown> | null
+    }
+  | { kind: 'offline' }
+  | { kind: 'timeout'; commandId: string }
+
+/** Sends commands to hubs; never queues one. Each is in the audit log with what came of it. */
+export interface Commands {
+  send(request: CommandRequest): Promise<CommandOutcome>
+}
 
 export interface CommandPorts {
   context: CloudContext
@@ -27,23 +56,14 @@ export interface CommandPorts {
   hail: (hubId: number) => void
 }
 
-export interface CommandDesk extends Commands {
-  start(): void
-  stop(): Promise<void>
-  /** A result came on its topic. */
-  onResult(hubId: number, result: CommandResult, isHeld: boolean): void
-  /** A result came in the ledger, and is committed. */
-  onFinished(commandId: string): void
-}
-
 interface Waiter {
   hubId: number
-  /** Without a result: what became of it is to be read. */
-  settle(result?: Finished): void
+  /** Without a result: what became of the command is to be read. */
+  resolve(result?: Finished): void
 }
 
 /** How often rows are looked for that a dead process left open. */
-const CLOSE_LOST_MS = 60_000
+const SWEEP_MS = 60_000
 
 const connectedSession = statement((q, at: { hubId: number; heardSince: number }) =>
   q
@@ -57,120 +77,139 @@ const connectedSession = statement((q, at: { hubId: number; heardSince: number }
 /**
  * Commands to hubs (SPEC §6): the row is committed before the message goes out. The answer comes by the result topic or
  * by the ledger, whichever is first. A hub that answers has the outcome in its journal and its outbox: whoever waits is
- * told at once, and the row follows with the ledger, or soon without it.
+ * answered at once, and the row follows with the ledger, or soon without it.
+ *
+ * What a process that died left open is closed by a sweep over its rows, not by a row of due work for each (design §9):
+ * that would be a second insert and a delete on the path of every command, whose caller waits at a door, for what happens
+ * once in a process's life. The sweep is one update by an index, without a limit.
  */
-export function createCommands(ports: CommandPorts): CommandDesk {
-  const { context, settings, clocks } = ports
-  const { db, runtime, checkpoint } = context
-  const { clock } = runtime
-  const waiters = new Map<string, Waiter>()
-  /** Told already, and not recorded yet. */
-  const told = new Map<string, { hubId: number; result: Finished }>()
-  let cancelRecord: Cancel | undefined
-  let cancelSweep: Cancel | undefined
+export class CommandSender implements Commands {
+  readonly #ports: CommandPorts
+  readonly #waiters = new Map<string, Waiter>()
+  /** Results that whoever waited has, and that the store does not have yet. */
+  readonly #unrecorded = new Map<string, { hubId: number; result: Finished }>()
+  #cancelRecord: Cancel | undefined
+  #cancelSweep: Cancel = () => {}
+
+  constructor(ports: CommandPorts) {
+    this.#ports = ports
+  }
+
+  start(): void {
+    const { context } = this.#ports
+    this.#cancelSweep = everyInBackground(context, SWEEP_MS, 'close lost commands', () => this.#closeLost())
+  }
+
+  async stop(): Promise<void> {
+    this.#cancelSweep()
+    await this.#recordResults()
+  }
+
+  async send(request: CommandRequest): Promise<CommandOutcome> {
+    const { context, settings, publish } = this.#ports
+    const { db, runtime, checkpoint } = context
+    const { hubId, body, actor, timeoutMs = context.settings.commandTimeoutMs } = request
+    const begunAt = runtime.clock.monotonic()
+    const reached = await this.#reach(hubId)
+    if (!reached) {
+      await auditUnsent(db.kysely, runtime, request)
+      return { kind: 'offline' }
+    }
+    const id = uuidv7(runtime)
+    const { session, hubNow } = reached
+    await db.transact((tx) => insertSent(tx.q, { id, hubId, session, body, actor }, runtime.clock.now()))
+    checkpoint('commands.recorded')
+    const ttlMs = Math.min(settings.commandTtlMs, timeoutMs)
+    const answer = this.#answerTo(id, hubId, timeoutMs)
+    if (!publish(hubId, { command_id: id, session, expires_monotonic: hubNow + ttlMs, body })) {
+      this.#waiters.get(id)?.resolve()
+      const nothing = { command_id: id, outcome: 'refused', reason: 'offline', data: null } as const
+      await db.transact((tx) => recordFinished(tx, runtime.clock, hubId, [nothing]))
+      return { kind: 'offline' }
+    }
+    checkpoint('commands.published')
+    const finished = (await answer) ?? (await readFinished(db.kysely, id)) ?? (await this.#giveUp(id))
+    return outcomeOf(id, finished, runtime.clock.monotonic() - begunAt)
+  }
+
+  /** A result came on its topic. `isHeld`: this process holds the hub. */
+  onResult(hubId: number, result: CommandResult, isHeld: boolean): void {
+    const { context, settings } = this.#ports
+    const waiter = this.#waiters.get(result.command_id)
+    const isWaitedFor = waiter?.hubId === hubId
+    if (!isHeld && !isWaitedFor) return
+    if (isWaitedFor) waiter.resolve(result)
+    this.#unrecorded.set(result.command_id, { hubId, result })
+    this.#cancelRecord ??= context.runtime.clock.after(settings.recordResultsMs, () =>
+      background(context, 'results of commands', () => this.#recordResults()),
+    )
+  }
+
+  /** A result came in the ledger, and is committed. */
+  onFinished(commandId: string): void {
+    this.#unrecorded.delete(commandId)
+    this.#waiters.get(commandId)?.resolve()
+  }
 
   /** The session to address and the hub's clock in it, for a hub that is there; asks the hub where it has to. */
-  async function reach(hubId: number): Promise<{ session: string; hubNow: number } | undefined> {
-    const session = await sessionOf(hubId)
+  async #reach(hubId: number): Promise<{ session: string; hubNow: number } | undefined> {
+    const { clocks, settings, hail } = this.#ports
+    const session = await this.#sessionOf(hubId)
     if (session === undefined) return undefined
     const hubNow = clocks.now(hubId, session)
     if (hubNow !== undefined) return { session, hubNow }
-    ports.hail(hubId)
+    hail(hubId)
     await clocks.next(hubId, settings.hailTimeoutMs)
-    const renewed = await sessionOf(hubId)
+    const renewed = await this.#sessionOf(hubId)
     const heard = renewed === undefined ? undefined : clocks.now(hubId, renewed)
     return renewed === undefined || heard === undefined ? undefined : { session: renewed, hubNow: heard }
   }
 
-  async function sessionOf(hubId: number): Promise<string | undefined> {
-    const heardSince = clock.now() - context.settings.onlineWithinMs
+  async #sessionOf(hubId: number): Promise<string | undefined> {
+    const { db, runtime, settings } = this.#ports.context
+    const heardSince = runtime.clock.now() - settings.onlineWithinMs
     const [row] = await connectedSession(db.kysely, { hubId, heardSince })
     return row?.session
   }
 
   /** Resolves when the command is finished, with its result where that is at hand; or after `timeoutMs`. */
-  function answered(commandId: string, hubId: number, timeoutMs: number): Promise<Finished | undefined> {
-    return new Promise((resolve) => {
-      const settle = (result?: Finished): void => {
-        waiters.delete(commandId)
+  #answerTo(commandId: string, hubId: number, timeoutMs: number): Promise<Finished | undefined> {
+    return new Promise((done) => {
+      const resolve = (result?: Finished): void => {
+        this.#waiters.delete(commandId)
         cancel()
-        resolve(result)
+        done(result)
       }
-      const cancel = clock.after(timeoutMs, settle)
-      waiters.set(commandId, { hubId, settle })
+      const cancel = this.#ports.context.runtime.clock.after(timeoutMs, resolve)
+      this.#waiters.set(commandId, { hubId, resolve })
     })
   }
 
-  const send: Commands['send'] = async (request) => {
-    const { hubId, body, actor, timeoutMs = context.settings.commandTimeoutMs } = request
-    const begunAt = clock.monotonic()
-    const reached = await reach(hubId)
-    if (!reached) {
-      await appendAudit(db.kysely, runtime, auditOf({ hubId, body, actor, result: 'offline', reason: null }))
-      return { kind: 'offline' }
-    }
-    const id = uuidv7(runtime)
-    const { session, hubNow } = reached
-    await db.transact((tx) => insertSent(tx.q, { id, hubId, session, body, actor }, clock.now()))
-    checkpoint('commands.recorded')
-    const ttlMs = Math.min(settings.commandTtlMs, timeoutMs)
-    const command = { command_id: id, session, expires_monotonic: hubNow + ttlMs, body }
-    const answer = answered(id, hubId, timeoutMs)
-    if (!ports.publish(hubId, command)) {
-      waiters.get(id)?.settle()
-      const nothing = { command_id: id, outcome: 'refused', reason: 'offline', data: null } as const
-      await db.transact((tx) => recordFinished(tx, clock, hubId, [nothing]))
-      return { kind: 'offline' }
-    }
-    checkpoint('commands.published')
-    const finished = (await answer) ?? (await readFinished(db.kysely, id)) ?? (await giveUp(id))
-    return outcomeOf(id, finished, clock.monotonic() - begunAt)
-  }
-
-  async function giveUp(id: string): Promise<Finished | undefined> {
-    await db.transact((tx) => recordSilence(tx, clock, id))
+  async #giveUp(id: string): Promise<Finished | undefined> {
+    const { db, runtime } = this.#ports.context
+    await db.transact((tx) => closeUnanswered(tx, runtime.clock, { id }))
     return readFinished(db.kysely, id)
   }
 
-  /** Records what no ledger has recorded by now: it is late, or the hub's fence refused, of which no ledger tells. */
-  async function recordTold(): Promise<void> {
-    cancelRecord?.()
-    cancelRecord = undefined
-    const results = [...told.values()]
-    told.clear()
+  /** Records what no ledger has recorded by now: it is late, or the hub's fence refused, of which no ledger speaks. */
+  async #recordResults(): Promise<void> {
+    const { db, runtime, checkpoint } = this.#ports.context
+    this.#cancelRecord?.()
+    this.#cancelRecord = undefined
+    const results = [...this.#unrecorded.values()]
+    this.#unrecorded.clear()
     for (const { hubId, result } of results) {
-      await db.transact((tx) => recordFinished(tx, clock, hubId, [result]))
+      await db.transact((tx) => recordFinished(tx, runtime.clock, hubId, [result]))
       checkpoint('commands.finished')
     }
   }
 
-  return {
-    send,
-    onResult(hubId, result, isHeld) {
-      const waiter = waiters.get(result.command_id)
-      const isWaitedFor = waiter?.hubId === hubId
-      if (!isHeld && !isWaitedFor) return
-      if (isWaitedFor) waiter.settle(result)
-      told.set(result.command_id, { hubId, result })
-      cancelRecord ??= clock.after(settings.recordResultsMs, () =>
-        background(context, 'results of commands', recordTold),
-      )
-    },
-    onFinished(commandId) {
-      told.delete(commandId)
-      waiters.get(commandId)?.settle()
-    },
-    start() {
-      cancelSweep = everyInBackground(context, CLOSE_LOST_MS, 'close lost commands', async () => {
-        const sentBefore = clock.now() - settings.lostCommandMs
-        const count = await db.transact((tx) => closeLost(tx, clock, sentBefore))
-        if (count > 0) context.log.warn({ count }, 'commands of a process that died: outcome unknown')
-      })
-    },
-    async stop() {
-      cancelSweep?.()
-      await recordTold()
-    },
+  async #closeLost(): Promise<void> {
+    const { context, settings } = this.#ports
+    const { db, runtime, log } = context
+    const sentBefore = runtime.clock.now() - settings.lostCommandMs
+    const count = await db.transact((tx) => closeUnanswered(tx, runtime.clock, { sentBefore }))
+    if (count > 0) log.warn({ count }, 'commands of a process that died: outcome unknown')
   }
 }
 

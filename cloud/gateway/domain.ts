@@ -30,3 +30,11 @@ export interface HubDomain {
   /** The counts of stock that it is not known to have taken in, for the same. */
   pendingCounts(tx: Tx, hubId: number): Promise<StockCount[]>
 }
+
+/**
+ * An entry of a hub's stream that cannot be applied, now or ever: it becomes a dead letter and the cursor moves on (I8).
+ * Any other error undoes the batch, and its entries come again.
+ */
+export class ApplyError extends Error {
+  override readonly name = 'ApplyError'
+}

@@ -1,189 +1,217 @@
 import { z } from 'zod'
 import { backoffMs } from '../../protocol/model/backoff.ts'
 import type { Cancel } from '../../protocol/model/runtime.ts'
-import { CommandResult } from '../../protocol/mqtt/command.ts'
-import {
-  downTopic,
-  nudgeTopic,
-  parseUpTopic,
-  upFilter,
-  type DownChannel,
-} from '../../protocol/mqtt/topics.ts'
+import { downTopic, nudgeTopic, parseUpTopic, upFilter } from '../../protocol/mqtt/topics.ts'
 import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
-import { background, everyInBackground } from '../platform/work/background.ts'
 import type { CloudContext } from '../platform/context.ts'
-import { createCommands } from './commands.ts'
-import type { Commands } from './command-outcome.ts'
-import { decode } from './decode.ts'
-import type { HubDomain } from './domain.ts'
 import { defaultGatewaySettings, type GatewaySettings } from '../platform/settings/gateway-settings.ts'
-import { HubClocks } from './hub-clocks.ts'
-import { HubLink } from './hub-link.ts'
-import { heldHubs } from './leases.ts'
-import { waitingHubs } from './outbox-store.ts'
-import { createPeers } from './peers.ts'
+import { background, everyInBackground } from '../platform/work/background.ts'
+import { CommandSender, type Commands } from './commands.ts'
+import type { HubDomain } from './domain.ts'
+import { HubLink, upSchemas, type HubMessage } from './hub-link.ts'
+import { HubClocks } from './hub-state.ts'
+import { heldHubs, Peers } from './leases.ts'
+import { waitingHubs } from './outbox.ts'
 
 export interface GatewayOptions {
   context: CloudContext
   openTransport: OpenTransport
   /** Names this life of this process in leases: unique to it. */
   processId: string
-  /** What the hubs' entries mean; the real one by default. */
+  /** What the hubs' entries mean. */
   domain: HubDomain
   settings?: Partial<GatewaySettings>
 }
 
-/** The hubs, over MQTT (protocol/mqtt/SPEC.md). */
-export interface Gateway {
-  start(): void
-  /** Stops in good order: other processes may take the hubs over at once. */
-  stop(): Promise<void>
-  commands: Commands
-  /** Whether the broker is connected. */
-  isConnected(): boolean
-}
+/** The connection to the broker. After each end a new one is opened, after a back-off. */
+type Connection =
+  | { kind: 'closed' }
+  | { kind: 'opening'; transport: MqttTransport }
+  | { kind: 'open'; transport: MqttTransport }
 
 const Nudge = z.object({ hub_id: z.int() })
 
-export function createGateway(options: GatewayOptions): Gateway {
-  const { context, openTransport, processId, domain } = options
-  const settings = { ...defaultGatewaySettings, ...options.settings }
-  const { runtime, log, db } = context
-  const clocks = new HubClocks(runtime.clock)
-  const links = new Map<number, HubLink>()
-  let transport: MqttTransport | undefined
-  let running = false
-  let connected = false
-  let attempt = 0
-  let cancels: Cancel[] = []
-  let cancelReconnect: Cancel = () => {}
+/** The hubs, over MQTT (protocol/mqtt/SPEC.md). */
+export class Gateway {
+  readonly #options: GatewayOptions
+  readonly #context: CloudContext
+  readonly #settings: GatewaySettings
+  readonly #clocks: HubClocks
+  readonly #peers: Peers
+  readonly #commands: CommandSender
+  readonly #links = new Map<number, HubLink>()
+  #connection: Connection = { kind: 'closed' }
+  #isRunning = false
+  /** Connections that have failed in a row. */
+  #attempt = 0
+  #cancels: Cancel[] = []
+  #cancelReconnect: Cancel = () => {}
 
-  const commands = createCommands({
-    context,
-    settings,
-    clocks,
-    hail: (hubId) => linkOf(hubId).hail(),
-    publish: (hubId, command) => {
-      if (!connected) return false
-      publish(hubId, 'command', command)
-      return true
-    },
-  })
-
-  const peers = createPeers({
-    context,
-    processId,
-    answerMs: settings.answerMs,
-    publish: (topic, payload) => {
-      if (connected) void transport?.publish(topic, payload)
-    },
-    onReleased(hubIds) {
-      for (const link of links.values()) link.othersGone()
-      // A hub that says hello finds its new holder at once, not with its next heartbeat.
-      for (const hubId of hubIds) linkOf(hubId).hail()
-    },
-  })
-
-  function publish(hubId: number, channel: DownChannel, message: object): void {
-    // Whether the broker took it proves nothing (SPEC §1): the outcome is of no interest.
-    if (connected) void transport?.publish(downTopic(hubId, channel), JSON.stringify(message))
-  }
-
-  function linkOf(hubId: number): HubLink {
-    const known = links.get(hubId)
-    if (known) return known
-    const link = new HubLink(hubId, {
+  constructor(options: GatewayOptions) {
+    const { context, processId } = options
+    this.#options = options
+    this.#context = context
+    this.#settings = { ...defaultGatewaySettings, ...options.settings }
+    this.#clocks = new HubClocks(context.runtime.clock)
+    this.#commands = new CommandSender({
       context,
-      settings,
-      domain,
-      processId,
-      clocks,
-      publish,
-      onCommandFinished: (commandId) => commands.onFinished(commandId),
+      settings: this.#settings,
+      clocks: this.#clocks,
+      hail: (hubId) => this.#linkOf(hubId).hail(),
+      publish: (hubId, command) => this.#publish(downTopic(hubId, 'command'), command),
     })
-    links.set(hubId, link)
-    return link
+    this.#peers = new Peers({
+      context,
+      processId,
+      answerMs: this.#settings.answerMs,
+      publish: (topic, message) => this.#publish(topic, message),
+      onReleased: (hubIds) => this.#onReleased(hubIds),
+    })
   }
 
-  function onMessage(topic: string, payload: string): void {
-    if (!running) return
+  get commands(): Commands {
+    return this.#commands
+  }
+
+  /** Whether the broker is connected. */
+  isConnected(): boolean {
+    return this.#connection.kind === 'open'
+  }
+
+  start(): void {
+    const { db } = this.#context
+    this.#isRunning = true
+    this.#commands.start()
+    this.#connect()
+    this.#cancels = [
+      db.onWake((hubId) => this.#onOutboxGrown(hubId)),
+      // No queue of due work (design §9): entries are sent when their hub is there; this makes up for lost nudges.
+      everyInBackground(this.#context, this.#settings.pollMs, 'look into the outboxes', async () => {
+        for (const hubId of await waitingHubs(db.kysely)) this.#links.get(hubId)?.look()
+      }),
+    ]
+  }
+
+  /** Stops in good order: other processes may take the hubs over at once. */
+  async stop(): Promise<void> {
+    this.#isRunning = false
+    for (const cancel of this.#cancels) cancel()
+    await this.#commands.stop()
+    await Promise.all([...this.#links.values()].map((link) => link.end()))
+    await this.#peers.leave()
+    this.#cancelReconnect()
+    if (this.#connection.kind !== 'closed') this.#connection.transport.close()
+    this.#connection = { kind: 'closed' }
+  }
+
+  #connect(): void {
+    const { openTransport } = this.#options
+    const transport = openTransport(
+      {
+        subscribe: [upFilter, nudgeTopic, ...this.#peers.topics],
+        will: { ...this.#peers.will, retain: false },
+      },
+      {
+        onConnect: () => {
+          this.#connection = { kind: 'open', transport }
+          this.#onConnect()
+        },
+        onDisconnect: (reason) => this.#onDisconnect(reason),
+        onMessage: (topic, payload) => this.#onMessage(topic, payload),
+      },
+    )
+    this.#connection = { kind: 'opening', transport }
+  }
+
+  #onConnect(): void {
+    this.#context.log.info({}, 'connected to the broker')
+    this.#attempt = 0
+    background(this.#context, 'broker found', () => this.#resumeLinks())
+    this.#peers.connected()
+  }
+
+  #onDisconnect(reason: string): void {
+    const { log, runtime } = this.#context
+    const wasOpen = this.isConnected()
+    this.#connection = { kind: 'closed' }
+    const delayMs = backoffMs(this.#attempt++, this.#settings.backoff, runtime.random)
+    log.warn({ reason, delayMs }, 'no connection to the broker')
+    this.#cancelReconnect = runtime.clock.after(delayMs, () => this.#connect())
+    if (!wasOpen) return
+    this.#peers.disconnected()
+    for (const link of this.#links.values()) link.disconnected()
+  }
+
+  async #resumeLinks(): Promise<void> {
+    const { db, runtime } = this.#context
+    const held = await heldHubs(db.kysely, this.#options.processId, runtime.clock.now())
+    for (const [hubId, link] of this.#links) link.reconnected(held.has(hubId))
+  }
+
+  #onMessage(topic: string, payload: string): void {
+    if (!this.#isRunning) return
+    const message = parseJson(payload)
+    if (this.#peers.topics.includes(topic)) return this.#peers.receive(topic, message)
     if (topic === nudgeTopic) {
-      const nudge = decode(Nudge, payload)
-      if (nudge) links.get(nudge.hub_id)?.look()
+      const hubId = Nudge.safeParse(message).data?.hub_id
+      if (hubId !== undefined) this.#links.get(hubId)?.look()
       return
     }
-    if (peers.receive(topic, payload)) return
     const address = parseUpTopic(topic)
     if (!address) return
     const { hubId, channel } = address
-    if (channel !== 'result') return linkOf(hubId).receive(channel, payload)
-    const result = decode(CommandResult, payload)
-    if (!result) return log.warn({ hubId }, 'result of a hub does not fit its schema')
-    commands.onResult(hubId, result, links.get(hubId)?.isHeld ?? false)
+    const { data: body } = upSchemas[channel].safeParse(message)
+    // SPEC §1: logged and ignored.
+    if (!body) return this.#context.log.warn({ hubId, channel }, 'message of a hub does not fit its schema')
+    this.#receive(hubId, { channel, body } as HubMessage)
   }
 
-  async function resume(): Promise<void> {
-    const held = await heldHubs(db.kysely, processId, runtime.clock.now())
-    for (const [hubId, link] of links) link.reconnected(held.has(hubId))
-  }
-
-  function connect(): void {
-    const will = { ...peers.will, retain: false }
-    transport = openTransport(
-      { subscribe: [upFilter, nudgeTopic, ...peers.topics], will },
-      {
-        onConnect() {
-          log.info({}, 'connected to the broker')
-          connected = true
-          attempt = 0
-          background(context, 'broker found', resume)
-          peers.connected()
-        },
-        onDisconnect(reason) {
-          transport = undefined
-          const delayMs = backoffMs(attempt++, settings.backoff, runtime.random)
-          log.warn({ reason, delayMs }, 'no connection to the broker')
-          cancelReconnect = runtime.clock.after(delayMs, connect)
-          if (!connected) return
-          connected = false
-          peers.disconnected()
-          for (const link of links.values()) link.disconnected()
-        },
-        onMessage,
-      },
-    )
+  #receive(hubId: number, message: HubMessage): void {
+    if (message.channel !== 'result') return this.#linkOf(hubId).receive(message)
+    this.#commands.onResult(hubId, message.body, this.#links.get(hubId)?.isHeld ?? false)
   }
 
   /** An outbox has grown by a transaction of this process: its holder is to look. */
-  function onWake(hubId: number): void {
-    const link = links.get(hubId)
+  #onOutboxGrown(hubId: number): void {
+    const link = this.#links.get(hubId)
     if (link?.isHeld) link.look()
-    else if (connected) void transport?.publish(nudgeTopic, JSON.stringify({ hub_id: hubId }))
+    else this.#publish(nudgeTopic, { hub_id: hubId })
   }
 
-  return {
-    commands,
-    isConnected: () => connected,
-    start() {
-      running = true
-      commands.start()
-      connect()
-      cancels = [
-        db.onWake(onWake),
-        everyInBackground(context, settings.pollMs, 'look into the outboxes', async () => {
-          for (const hubId of await waitingHubs(db.kysely)) links.get(hubId)?.look()
-        }),
-      ]
-    },
-    async stop() {
-      running = false
-      for (const cancel of cancels) cancel()
-      await commands.stop()
-      await Promise.all([...links.values()].map((link) => link.end()))
-      await peers.leave()
-      connected = false
-      cancelReconnect()
-      transport?.close()
-    },
+  #onReleased(hubIds: readonly number[]): void {
+    for (const link of this.#links.values()) link.othersGone()
+    // A hub that says hello finds its new holder at once, not with its next heartbeat.
+    for (const hubId of hubIds) this.#linkOf(hubId).hail()
+  }
+
+  /** False where the broker is not connected. Whether it took the message proves nothing (SPEC §1), and is not asked. */
+  #publish(topic: string, message: object): boolean {
+    if (this.#connection.kind !== 'open') return false
+    void this.#connection.transport.publish(topic, JSON.stringify(message))
+    return true
+  }
+
+  #linkOf(hubId: number): HubLink {
+    const known = this.#links.get(hubId)
+    if (known) return known
+    const link = new HubLink(hubId, {
+      context: this.#context,
+      settings: this.#settings,
+      domain: this.#options.domain,
+      processId: this.#options.processId,
+      clocks: this.#clocks,
+      publish: (channel, message) => this.#publish(downTopic(hubId, channel), message),
+      onCommandFinished: (commandId) => this.#commands.onFinished(commandId),
+    })
+    this.#links.set(hubId, link)
+    return link
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
   }
 }

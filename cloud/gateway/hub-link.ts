@@ -1,20 +1,37 @@
 import type { z } from 'zod'
+import { CommandResult } from '../../protocol/mqtt/command.ts'
 import { Ack, Batch } from '../../protocol/mqtt/entries.ts'
-import { Heartbeat, Hello, Presence, type Hail, type Welcome } from '../../protocol/mqtt/session.ts'
+import { Heartbeat, Hello, Presence, type Hail } from '../../protocol/mqtt/session.ts'
 import type { DownChannel, UpChannel } from '../../protocol/mqtt/topics.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
-import { background } from '../platform/work/background.ts'
 import type { CloudContext } from '../platform/context.ts'
-import { isRetryable } from '../platform/store/database.ts'
-import { decode } from './decode.ts'
-import type { HubDomain } from './domain.ts'
 import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
-import { greet } from './hello.ts'
-import type { HubClocks } from './hub-clocks.ts'
-import { isStoreFailure } from './dead-letters.ts'
+import { isRetryable } from '../platform/store/database.ts'
+import { background } from '../platform/work/background.ts'
+import type { HubDomain } from './domain.ts'
+import { answerHello } from './hello.ts'
+import type { HubClocks } from './hub-state.ts'
 import { markDisconnected, renew, type LeaseHolder } from './leases.ts'
-import { OutboxPump } from './outbox-pump.ts'
-import { receiveBatch, type UpStream } from './receiver.ts'
+import { OutboxSender } from './outbox-sender.ts'
+import { isStoreFailure, receiveBatch, type UpStream } from './receiver.ts'
+
+/** What a hub sends, by its channel. */
+export const upSchemas = {
+  presence: Presence,
+  hello: Hello,
+  heartbeat: Heartbeat,
+  entries: Batch,
+  telemetry: Batch,
+  ack: Ack,
+  result: CommandResult,
+} satisfies Record<UpChannel, z.ZodType>
+
+export type HubMessage = {
+  [Channel in UpChannel]: { channel: Channel; body: z.infer<(typeof upSchemas)[Channel]> }
+}[UpChannel]
+
+/** What `HubLink` receives; results of commands go to `CommandSender`. */
+export type LinkMessage = Exclude<HubMessage, { channel: 'result' }>
 
 export interface HubLinkPorts {
   context: CloudContext
@@ -22,38 +39,49 @@ export interface HubLinkPorts {
   domain: HubDomain
   processId: string
   clocks: HubClocks
-  publish: (hubId: number, channel: DownChannel, message: object) => void
+  publish: (channel: DownChannel, message: object) => void
   onCommandFinished: (commandId: string) => void
 }
 
-/** What `HubLink` receives; results of commands go to `Commands`. */
-export type LinkChannel = Exclude<UpChannel, 'result'>
+/** Who speaks to the hub, as far as this process knows. Times are on the wall clock, as in the database. */
+type Hold =
+  /** Nobody: the next hello or heartbeat that this process hears may bring it the lease. */
+  | { kind: 'unheld' }
+  /** Another process, at least until then: asking again before is of no use. */
+  | { kind: 'elsewhere'; until: number }
+  /** This process, until then unless the lease is renewed. The sender is disconnected while the hub or the broker is. */
+  | { kind: 'held'; until: number; sender: OutboxSender }
 
-/** After so many failures in a row of a kind that nobody foresaw, a batch is taken entry by entry (`apply-entries.ts`). */
-const PATIENCE = 2
-/** Sessions that came before the present one: what of them is still on its way is late. */
+/** The sessions of a hub that this process knows of. */
+export interface Sessions {
+  current: string | null
+  /** The monotonic clock of the hub in the session's latest hello; -Infinity where another process answered it. */
+  helloAt: number
+  /** Those that came before: what of them is still on its way is late. */
+  former: readonly string[]
+}
+
+/** So many former sessions are remembered. */
 const FORMER_SESSIONS = 8
+/** After so many failures in a row of a kind that nobody foresaw, a batch is taken entry by entry (`receiver.ts`). */
+const PATIENCE = 2
 
 /**
  * One hub, as one cloud process sees it. While the process holds the hub's lease (SPEC §7) it answers the hub's hellos,
  * applies its streams and sends its outbox; otherwise it only listens for the moment at which the holder falls silent.
- * Messages are handled one after another.
+ * An actor: what happens to it goes through its mailbox, one after another.
  */
 export class HubLink {
   readonly #ports: HubLinkPorts
   readonly #holder: LeaseHolder
-  readonly #pump: OutboxPump
-  readonly #former: string[] = []
-  #tail: Promise<unknown> = Promise.resolve()
-  #hasEnded = false
-  /** Before this the lease is ours, on the wall clock as in the database. */
-  #heldUntil = -Infinity
-  /** Before this another process holds the hub, and asking again is of no use. */
-  #othersUntil = -Infinity
-  #session: string | undefined
-  #helloMonotonic = -Infinity
+  #hold: Hold = { kind: 'unheld' }
+  #sessions: Sessions = { current: null, helloAt: -Infinity, former: [] }
   #lastHailAt = -Infinity
+  /** Failures in a row to apply a batch, but for those of the store. */
   #failures = 0
+  /** The work that came last; settles when all before it has. */
+  #mailbox: Promise<unknown> = Promise.resolve()
+  #hasEnded = false
 
   readonly hubId: number
 
@@ -61,65 +89,41 @@ export class HubLink {
     this.hubId = hubId
     this.#ports = ports
     this.#holder = { processId: ports.processId, leaseMs: ports.settings.leaseMs }
-    this.#pump = new OutboxPump({
-      context: ports.context,
-      settings: ports.settings,
-      hubId,
-      publish: (batch) => ports.publish(hubId, 'entries', batch),
-      turn: (during, work) => this.#turn(during, () => this.#whileHeld(work)),
-      onFork: () => this.hail(),
-    })
   }
 
   get isHeld(): boolean {
-    return this.#ports.context.runtime.clock.now() < this.#heldUntil
+    return this.#held() !== undefined
   }
 
-  /** A message of the hub. What does not fit its schema is logged and ignored (SPEC §1). */
-  receive(channel: LinkChannel, payload: string): void {
-    switch (channel) {
-      case 'hello':
-        return this.#take(channel, Hello, payload, (hello) => {
-          this.#hear(hello.session, hello.clock.monotonic)
-          return () => this.#onHello(hello)
-        })
-      case 'heartbeat':
-        return this.#take(channel, Heartbeat, payload, (heartbeat) => {
-          this.#hear(heartbeat.session, heartbeat.monotonic)
-          return () => this.#onHeartbeat(heartbeat)
-        })
-      case 'presence':
-        return this.#take(channel, Presence, payload, (presence) => () => this.#onPresence(presence))
-      case 'entries':
-        return this.#take(channel, Batch, payload, (batch) => () => this.#onBatch('ledger', batch))
-      case 'telemetry':
-        return this.#take(channel, Batch, payload, (batch) => () => this.#onBatch('telemetry', batch))
-      case 'ack':
-        return this.#take(channel, Ack, payload, (ack) => () => this.#whileHeld(() => this.#pump.acked(ack)))
-    }
+  receive(message: LinkMessage): void {
+    const { channel, body } = message
+    // Read as the message arrives: waiting in the mailbox would make the hub's clock seem to be behind.
+    if (channel === 'hello') this.#hear(body.session, body.clock.monotonic)
+    if (channel === 'heartbeat') this.#hear(body.session, body.monotonic)
+    this.#post(channel, () => this.#handle(message))
   }
 
   /** The hub's outbox may have grown. */
   look(): void {
-    if (this.isHeld) this.#turn('outbox', () => this.#pump.look())
+    if (this.isHeld) this.#post('outbox', () => this.#whileHeld((sender) => sender.look()))
   }
 
   /** This process has lost the broker. */
   disconnected(): void {
-    this.#turn('broker lost', () => this.#pump.disconnect())
+    this.#post('broker lost', () => this.#whileHeld((sender) => sender.disconnect()))
   }
 
   /** This process has found the broker again; others may have taken the hub meanwhile. */
   reconnected(isStillHeld: boolean): void {
-    this.#turn('broker found', async () => {
-      if (isStillHeld) return this.#whileHeld(() => this.#pump.resume())
-      this.stop()
+    this.#post('broker found', async () => {
+      if (isStillHeld) await this.#whileHeld((sender) => sender.resume())
+      else this.#release({ kind: 'unheld' })
     })
   }
 
   /** The process that held the hub may be dead. */
   othersGone(): void {
-    this.#othersUntil = -Infinity
+    if (this.#hold.kind === 'elsewhere') this.#hold = { kind: 'unheld' }
   }
 
   /** Asks the hub to say hello again. */
@@ -127,119 +131,95 @@ export class HubLink {
     const now = this.#ports.context.runtime.clock.monotonic()
     if (now - this.#lastHailAt < this.#ports.settings.hailEveryMs) return
     this.#lastHailAt = now
-    const hail: Hail = { session: this.#session ?? null }
-    this.#ports.publish(this.hubId, 'hail', hail)
+    const hail: Hail = { session: this.#sessions.current }
+    this.#ports.publish('hail', hail)
   }
 
-  stop(): void {
-    this.#heldUntil = -Infinity
-    this.#pump.stop()
-  }
-
-  /** Takes no more messages; resolves when what was under way has had its turn. */
+  /** Takes no more messages; resolves when what was under way is done. */
   async end(): Promise<void> {
     this.#hasEnded = true
-    this.stop()
-    await this.#tail
-    this.stop()
+    this.#release({ kind: 'unheld' })
+    await this.#mailbox
+    // A hello that was under way may have taken the hub.
+    this.#release({ kind: 'unheld' })
   }
 
-  #take<S extends z.ZodType>(
-    channel: LinkChannel,
-    schema: S,
-    payload: string,
-    /** What is noted at once, and what has its turn. */
-    handle: (message: z.infer<S>) => () => Promise<void>,
-  ): void {
-    const message = decode(schema, payload)
-    if (message !== undefined) this.#turn(channel, handle(message))
-    else
-      this.#ports.context.log.warn({ hubId: this.hubId, channel }, 'message of a hub does not fit its schema')
-  }
-
-  #turn(during: string, work: () => Promise<void>): void {
+  #post(during: string, work: () => Promise<void>): void {
     if (this.#hasEnded) return
-    const turn = this.#tail.then(work)
-    // The next turn begins whatever became of this one, whose error goes to `background`.
-    this.#tail = turn.catch(() => {})
-    background(this.#ports.context, `hub ${this.hubId}: ${during}`, () => turn)
+    const done = this.#mailbox.then(work)
+    // The next begins whatever became of this one, whose error goes to `background`.
+    this.#mailbox = done.catch(() => {})
+    background(this.#ports.context, `hub ${this.hubId}: ${during}`, () => done)
   }
 
-  async #whileHeld(work: () => Promise<void>): Promise<void> {
-    if (this.isHeld) return work()
-    this.#pump.stop()
-  }
-
-  /** The hub's clock is read as its message arrives: waiting for its turn would make it seem to be behind. */
-  #hear(session: string, monotonic: number): void {
-    if (!this.#former.includes(session)) this.#ports.clocks.heard(this.hubId, session, monotonic)
+  #handle(message: LinkMessage): Promise<void> {
+    switch (message.channel) {
+      case 'hello':
+        return this.#onHello(message.body)
+      case 'heartbeat':
+        return this.#onHeartbeat(message.body)
+      case 'presence':
+        return this.#whileHeld((sender) => this.#onPresence(message.body, sender))
+      case 'entries':
+        return this.#whileHeld(() => this.#onBatch('ledger', message.body))
+      case 'telemetry':
+        return this.#whileHeld(() => this.#onBatch('telemetry', message.body))
+      case 'ack':
+        return this.#whileHeld((sender) => sender.acked(message.body))
+    }
   }
 
   async #onHello(hello: Hello): Promise<void> {
-    const { context } = this.#ports
+    const { context, publish } = this.#ports
     if (!isSpoken(hello.protocol)) {
       context.log.warn({ hubId: this.hubId, protocol: hello.protocol }, 'hub speaks another protocol version')
       return
     }
-    const again = hello.session === this.#session
-    if (again ? hello.clock.monotonic <= this.#helloMonotonic : this.#former.includes(hello.session)) return
-    const welcome = await greet({ ...this.#ports, holder: this.#holder }, this.hubId, hello)
+    if (isLate(this.#sessions, hello.session, hello.clock.monotonic)) return
+    const welcome = await answerHello({ ...this.#ports, holder: this.#holder }, this.hubId, hello)
     if (!welcome) return
     context.checkpoint('gateway.hello-committed')
-    this.#hold()
-    this.#enterSession(hello.session, hello.clock.monotonic)
-    this.#ports.publish(this.hubId, 'welcome', welcome)
-    await this.#pump.connect(welcome.outbox, cursorOf(welcome, hello))
-  }
-
-  #enterSession(session: string, monotonic: number): void {
-    if (this.#session !== undefined && this.#session !== session) {
-      this.#former.push(this.#session)
-      if (this.#former.length > FORMER_SESSIONS) this.#former.shift()
-    }
-    this.#session = session
-    this.#helloMonotonic = monotonic
-  }
-
-  #hold(): void {
-    const { context, settings } = this.#ports
-    this.#heldUntil = context.runtime.clock.now() + settings.leaseMs
-    this.#othersUntil = -Infinity
+    const sender = this.#take()
+    this.#sessions = entered(this.#sessions, hello.session, hello.clock.monotonic)
+    publish('welcome', welcome)
+    const isFollowed = hello.inbox.epoch === welcome.outbox.epoch
+    await sender.connect(welcome.outbox, isFollowed ? hello.inbox.cursor : 0)
   }
 
   async #onHeartbeat({ session, health }: Heartbeat): Promise<void> {
     const { context } = this.#ports
-    if (this.#former.includes(session)) return
     const now = context.runtime.clock.now()
-    if (now < this.#othersUntil) return
-    const wasHeld = this.isHeld
+    if (this.#sessions.former.includes(session)) return
+    if (this.#hold.kind === 'elsewhere' && now < this.#hold.until) return
     const news = { session, health: JSON.stringify(health) }
     const renewal = await context.db.transact((tx) => renew(tx.q, this.#holder, this.hubId, news, now))
-    if (renewal.kind === 'held') {
-      this.#hold()
-      if (this.#session !== session) this.#enterSession(session, -Infinity)
-      if (!wasHeld || !this.#pump.isConnected) await this.#pump.resume()
-      return
+    switch (renewal.kind) {
+      case 'held': {
+        const sender = this.#take()
+        if (this.#sessions.current !== session) this.#sessions = entered(this.#sessions, session, -Infinity)
+        if (!sender.isConnected) await sender.resume()
+        return
+      }
+      case 'other':
+        return this.#release({ kind: 'elsewhere', until: renewal.until })
+      case 'unknown-session':
+        this.#release({ kind: 'unheld' })
+        return this.hail()
     }
-    this.#heldUntil = -Infinity
-    this.#pump.stop()
-    if (renewal.kind === 'other') this.#othersUntil = renewal.until
-    else this.hail()
   }
 
-  async #onPresence({ session, online }: Presence): Promise<void> {
-    if (online || !this.isHeld || session !== this.#session) return
+  async #onPresence({ session, online }: Presence, sender: OutboxSender): Promise<void> {
+    if (online || session !== this.#sessions.current) return
     await markDisconnected(this.#ports.context.db.kysely, this.hubId, session)
-    await this.#pump.disconnect()
+    sender.disconnect()
   }
 
   async #onBatch(stream: UpStream, batch: Batch): Promise<void> {
-    if (!this.isHeld) return
     const { context, publish } = this.#ports
     const received = await this.#apply(stream, batch)
     if (received === 'foreign') return this.hail()
     context.checkpoint('gateway.batch-applied')
-    publish(this.hubId, 'ack', received)
+    publish('ack', received)
     context.checkpoint('gateway.batch-acknowledged')
   }
 
@@ -254,8 +234,58 @@ export class HubLink {
       throw error
     }
   }
+
+  #hear(session: string, monotonic: number): void {
+    if (!this.#sessions.former.includes(session)) this.#ports.clocks.heard(this.hubId, session, monotonic)
+  }
+
+  /** The hold while its lease lasts. */
+  #held(): Extract<Hold, { kind: 'held' }> | undefined {
+    const hold = this.#hold
+    return hold.kind === 'held' && this.#ports.context.runtime.clock.now() < hold.until ? hold : undefined
+  }
+
+  async #whileHeld(work: (sender: OutboxSender) => Promise<void> | void): Promise<void> {
+    const held = this.#held()
+    if (held) return work(held.sender)
+    if (this.#hold.kind === 'held') this.#release({ kind: 'unheld' })
+  }
+
+  /** The lease is this process's, from now on. */
+  #take(): OutboxSender {
+    const { context, settings } = this.#ports
+    if (!this.#held()) this.#release({ kind: 'unheld' })
+    const sender = this.#hold.kind === 'held' ? this.#hold.sender : this.#newSender()
+    this.#hold = { kind: 'held', until: context.runtime.clock.now() + settings.leaseMs, sender }
+    return sender
+  }
+
+  /** The lease is this process's no longer. */
+  #release(hold: Exclude<Hold, { kind: 'held' }>): void {
+    if (this.#hold.kind === 'held') this.#hold.sender.disconnect()
+    this.#hold = hold
+  }
+
+  #newSender(): OutboxSender {
+    const { context, settings, publish } = this.#ports
+    return new OutboxSender({
+      context,
+      settings,
+      hubId: this.hubId,
+      publish: (batch) => publish('entries', batch),
+      timedOut: () => this.#post('resend', () => this.#whileHeld((held) => held.onTimeout())),
+      onFork: () => this.hail(),
+    })
+  }
 }
 
-/** Where the hub's inbox stands in the outbox that it was welcomed to. */
-const cursorOf = (welcome: Welcome, hello: Hello): number =>
-  hello.inbox.epoch === welcome.outbox.epoch ? hello.inbox.cursor : 0
+/** Whether a hello comes too late: a later one of its session, or a later session, has been answered. */
+export function isLate({ current, helloAt, former }: Sessions, session: string, monotonic: number): boolean {
+  return session === current ? monotonic <= helloAt : former.includes(session)
+}
+
+/** The sessions after a hello of `session`; after a heartbeat of one that another process has welcomed. */
+export function entered({ current, former }: Sessions, session: string, helloAt: number): Sessions {
+  const isNew = current !== null && current !== session
+  return { current: session, helloAt, former: isNew ? [...former, current].slice(-FORMER_SESSIONS) : former }
+}

@@ -1,3 +1,4 @@
+import type { Clock } from '../../protocol/model/runtime.ts'
 import { HubHealth } from '../../protocol/mqtt/session.ts'
 import { defaultSettings } from '../platform/settings/settings.ts'
 import type { Queries } from '../platform/store/database.ts'
@@ -20,41 +21,7 @@ export interface HubState {
   ledgerEpoch: string | null
 }
 
-const UNHEARD: HubState = {
-  online: false,
-  connected: false,
-  acceptingOrders: false,
-  health: null,
-  healthAt: null,
-  lastHeardAt: null,
-  software: null,
-  ledgerEpoch: null,
-}
-
-/** What the cloud knows of one hub at `now`. A hub that does not exist is one that was never heard. */
-export async function hubState(
-  q: Queries,
-  hubId: number,
-  now: number,
-  onlineWithinMs: number = defaultSettings.onlineWithinMs,
-): Promise<HubState> {
-  const [row] = await rowOf(q, { hubId })
-  return row ? stateOf(row, now, onlineWithinMs) : UNHEARD
-}
-
-/** The same for several hubs, with one query. */
-export async function hubStates(
-  q: Queries,
-  hubIds: readonly number[],
-  now: number,
-  onlineWithinMs: number = defaultSettings.onlineWithinMs,
-): Promise<Map<number, HubState>> {
-  if (hubIds.length === 0) return new Map()
-  const rows = await selectRows(q).where('hubs.id', 'in', hubIds).execute()
-  return new Map(rows.map((row) => [row.id, stateOf(row, now, onlineWithinMs)]))
-}
-
-const selectRows = (q: Queries) =>
+const hubRow = statement((q, hub: { hubId: number }) =>
   q
     .selectFrom('hubs')
     .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
@@ -65,7 +32,6 @@ const selectRows = (q: Queries) =>
         .on('hub_streams.is_current', '=', 1),
     )
     .select([
-      'hubs.id',
       'hubs.hub_status',
       'hubs.accepting_orders',
       'hub_sessions.last_heard_at',
@@ -75,23 +41,75 @@ const selectRows = (q: Queries) =>
       'hub_sessions.software',
       'hub_streams.epoch',
     ])
+    .where('hubs.id', '=', hub.hubId),
+)
 
-type HubRow = Awaited<ReturnType<ReturnType<typeof selectRows>['execute']>>[number]
-
-const rowOf = statement((q, hub: { hubId: number }) => selectRows(q).where('hubs.id', '=', hub.hubId))
-
-function stateOf(row: HubRow, now: number, onlineWithinMs: number): HubState {
-  const online = row.last_heard_at !== null && now - row.last_heard_at <= onlineWithinMs
-  const health = row.health === null ? null : HubHealth.parse(JSON.parse(row.health))
-  const wanted = row.hub_status === 'active' && row.accepting_orders === 1
+/** What the cloud knows of a hub at `now`. A hub that does not exist is one that was never heard. */
+export async function hubState(
+  q: Queries,
+  hubId: number,
+  now: number,
+  onlineWithinMs: number = defaultSettings.onlineWithinMs,
+): Promise<HubState> {
+  const [row] = await hubRow(q, { hubId })
+  const lastHeardAt = row?.last_heard_at ?? null
+  const online = lastHeardAt !== null && now - lastHeardAt <= onlineWithinMs
+  const health = row?.health ? HubHealth.parse(JSON.parse(row.health)) : null
+  const isWanted = row?.hub_status === 'active' && row.accepting_orders === 1
   return {
     online,
-    connected: online && row.is_connected === 1,
-    acceptingOrders: wanted && online && health !== null && health.accepting_orders,
+    connected: online && row?.is_connected === 1,
+    acceptingOrders: isWanted && online && health !== null && health.accepting_orders,
     health,
-    healthAt: row.health_at,
-    lastHeardAt: row.last_heard_at,
-    software: row.software,
-    ledgerEpoch: row.epoch,
+    healthAt: row?.health_at ?? null,
+    lastHeardAt,
+    software: row?.software ?? null,
+    ledgerEpoch: row?.epoch ?? null,
+  }
+}
+
+/** A longer memory would let the drift between two clocks count for more than the delays that it evens out. */
+const SAMPLES = 4
+
+/** What this process knows of the hubs' monotonic clocks, from hellos and heartbeats. */
+export class HubClocks {
+  readonly #clock: Clock
+  /** Samples: the hub's clock less ours at a message's arrival, never more than the true difference (SPEC §6). */
+  readonly #hubs = new Map<number, { session: string; aheadMs: number[] }>()
+  readonly #waiting = new Map<number, Set<() => void>>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** A message of `session` has said what the hub's clock was. */
+  heard(hubId: number, session: string, hubMonotonic: number): void {
+    const known = this.#hubs.get(hubId)
+    const earlier = known?.session === session ? known.aheadMs.slice(1 - SAMPLES) : []
+    this.#hubs.set(hubId, { session, aheadMs: [...earlier, hubMonotonic - this.#clock.monotonic()] })
+    for (const resolve of this.#waiting.get(hubId) ?? []) resolve()
+  }
+
+  /** The hub's monotonic clock now, or a little earlier; `undefined` where this process has not heard that session. */
+  now(hubId: number, session: string): number | undefined {
+    const known = this.#hubs.get(hubId)
+    if (known?.session !== session) return undefined
+    return this.#clock.monotonic() + Math.max(...known.aheadMs)
+  }
+
+  /** Resolves when the hub is heard next, or after `timeoutMs`. */
+  async next(hubId: number, timeoutMs: number): Promise<void> {
+    const waiting = this.#waiting.get(hubId) ?? new Set()
+    this.#waiting.set(hubId, waiting)
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        cancel()
+        waiting.delete(done)
+        if (waiting.size === 0 && this.#waiting.get(hubId) === waiting) this.#waiting.delete(hubId)
+        resolve()
+      }
+      const cancel = this.#clock.after(timeoutMs, done)
+      waiting.add(done)
+    })
   }
 }

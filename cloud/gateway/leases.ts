@@ -1,5 +1,10 @@
+import { z } from 'zod'
+import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { Hello } from '../../protocol/mqtt/session.ts'
+import { callTopic, goneTopic, hereTopic } from '../../protocol/mqtt/topics.ts'
+import type { CloudContext } from '../platform/context.ts'
 import type { Queries } from '../platform/store/database.ts'
+import { background } from '../platform/work/background.ts'
 
 /**
  * Who speaks to a hub (SPEC §7): one process at a time, by a lease in `hub_sessions`. Leases spread the work and carry no
@@ -157,4 +162,93 @@ export async function releaseLeases(
     .returning('hub_id')
     .execute()
   return rows.map((row) => row.hub_id)
+}
+
+export interface PeersOptions {
+  context: CloudContext
+  processId: string
+  /** How long a process that is asked may take to answer. */
+  answerMs: number
+  /** Publishes, where the broker is connected. */
+  publish: (topic: string, message: object) => void
+  /** The leases of these hubs were ended: they are anybody's. None where another process has ended them. */
+  onReleased: (hubIds: readonly number[]) => void
+}
+
+const ProcessName = z.object({ process_id: z.string() })
+
+/** The other cloud processes (SPEC §7): which of them have gone, and with them their leases. */
+export class Peers {
+  readonly topics: readonly string[] = [goneTopic, callTopic, hereTopic]
+  readonly #options: PeersOptions
+  readonly #own: z.infer<typeof ProcessName>
+  /** Those that have answered since the last call. */
+  readonly #alive = new Set<string>()
+  #cancelCall: Cancel = () => {}
+
+  constructor(options: PeersOptions) {
+    this.#options = options
+    this.#own = { process_id: options.processId }
+  }
+
+  get will(): { topic: string; payload: string } {
+    return { topic: goneTopic, payload: JSON.stringify(this.#own) }
+  }
+
+  /** The broker was found: whoever holds a hub is asked whether it lives. Its will may have gone unheard. */
+  connected(): void {
+    background(this.#options.context, 'call of the other processes', () => this.#callAll())
+  }
+
+  disconnected(): void {
+    this.#cancelCall()
+  }
+
+  /** Takes a message on one of `topics`. */
+  receive(topic: string, message: unknown): void {
+    const { context, processId, publish } = this.#options
+    const other = ProcessName.safeParse(message).data?.process_id
+    if (other === undefined) return
+    if (topic === hereTopic) this.#alive.add(other)
+    if (topic === callTopic && other === processId) publish(hereTopic, this.#own)
+    // Where that one only lost its connection, it will find out when it is back.
+    if (topic === goneTopic && other !== processId)
+      background(context, 'leases of a process that is gone', () => this.#release(other))
+  }
+
+  /** Leaves this process's own hubs to the others. */
+  async leave(): Promise<void> {
+    const { context, processId, publish } = this.#options
+    this.#cancelCall()
+    await releaseLeases(context.db.kysely, processId, context.runtime.clock.now())
+    publish(goneTopic, this.#own)
+  }
+
+  async #callAll(): Promise<void> {
+    const { context, processId, answerMs, publish } = this.#options
+    const { clock } = context.runtime
+    const holders = await otherHolders(context.db.kysely, processId, clock.now())
+    if (holders.length === 0) return
+    this.#alive.clear()
+    for (const holder of holders) publish(callTopic, { process_id: holder.processId })
+    this.#cancelCall()
+    this.#cancelCall = clock.after(answerMs, () =>
+      background(context, 'processes that do not answer', () => this.#releaseSilent(holders)),
+    )
+  }
+
+  /** Ends the leases of those that do not answer. One that lives all the same does no harm (SPEC §7). */
+  async #releaseSilent(holders: readonly { processId: string; until: number }[]): Promise<void> {
+    for (const { processId, until } of holders)
+      if (!this.#alive.has(processId)) {
+        this.#options.context.log.warn({ processId }, 'a process that held hubs does not answer')
+        // What it has renewed meanwhile proves that it lives.
+        await this.#release(processId, until)
+      }
+  }
+
+  async #release(processId: string, through?: number): Promise<void> {
+    const { context, onReleased } = this.#options
+    onReleased(await releaseLeases(context.db.kysely, processId, context.runtime.clock.now(), through))
+  }
 }

@@ -1,18 +1,74 @@
 import { createHash } from 'node:crypto'
+import { randomHex } from '../../protocol/model/ids.ts'
+import { holdsWithin, type Random } from '../../protocol/model/runtime.ts'
 import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
+import type { ReceiverPosition, SenderPosition } from '../../protocol/mqtt/session.ts'
+import { isOurs } from '../../protocol/stream/sender.ts'
+import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 
+/** Where an entry stands in a hub's outbox. */
+export interface OutboxPlace {
+  epoch: string
+  seq: number
+}
+
 /** The outbox of a hub that has never said hello: what it must know will be in its first snapshot. */
-export const NO_EPOCH = '0'.repeat(32)
+const NO_EPOCH = '0'.repeat(32)
 
 /**
  * Adds an entry to a hub's outbox stream, in the caller's transaction, with the rows that it reports (design §4). The
  * hub's outbox row stays locked to the end of the transaction, so that sequence numbers have no gaps and a snapshot
- * (`adopt-outbox.ts`) is made either before the transaction or after it. Returns where the entry stands; null for a hub
+ * (`reconcileOutbox`) is made either before the transaction or after it. Returns where the entry stands; null for a hub
  * that has never said hello.
  */
 export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise<OutboxPlace | null> {
-  const outbox = await tx.q
+  const outbox = await lockOutbox(tx, hubId, 1)
+  const { epoch, last: seq } = outbox
+  if (epoch === NO_EPOCH) return null
+  const previousTag = await tagAt(tx.q, hubId, outbox, seq - 1)
+  if (previousTag === undefined) throw new Error(`the outbox of hub ${hubId} lacks entry ${seq - 1}`)
+  await insertEntry(tx, hubId, { epoch, seq }, previousTag, entry)
+  tx.wake(hubId)
+  return { epoch, seq }
+}
+
+export interface OutboxReconciliation {
+  /** The hub has said hello before in this session. */
+  isRepeated: boolean
+  random: Random
+  /** Makes the snapshot that begins an epoch, from what the transaction sees. */
+  snapshot: () => Promise<CloudEntry>
+}
+
+/**
+ * Decides at hello whether the outbox goes on where the hub's inbox stands, or begins a new epoch with a snapshot
+ * (SPEC §4). The outbox row is locked first: whatever commits later is queued behind the snapshot.
+ */
+export async function reconcileOutbox(
+  tx: Tx,
+  hubId: number,
+  theirs: ReceiverPosition,
+  { isRepeated, random, snapshot }: OutboxReconciliation,
+): Promise<SenderPosition> {
+  const ours = await lockOutbox(tx, hubId, 0)
+  // A repeated hello may have been overtaken by an acknowledgement of its own session.
+  const isBehind = theirs.cursor < ours.base && !isRepeated
+  if (!isBehind && (await isOurHistory(tx.q, hubId, theirs))) return ours
+  const fresh = { epoch: randomHex(random, 16), base: 0, baseTag: 0, last: 1 }
+  await tx.q.deleteFrom('hub_outbox_entries').where('hub_id', '=', hubId).execute()
+  await insertEntry(tx, hubId, { epoch: fresh.epoch, seq: 1 }, 0, await snapshot())
+  await tx.q
+    .updateTable('hub_outboxes')
+    .set({ epoch: fresh.epoch, base: 0, base_tag: 0, last: 1 })
+    .where('hub_id', '=', hubId)
+    .execute()
+  return fresh
+}
+
+/** Locks a hub's outbox, which it creates where there is none, and gives out the next `added` numbers of its epoch. */
+async function lockOutbox(tx: Tx, hubId: number, added: 0 | 1): Promise<SenderPosition> {
+  const row = await tx.q
     .insertInto('hub_outboxes')
     .values({ hub_id: hubId, epoch: NO_EPOCH, base: 0, base_tag: 0, last: 0 })
     .onConflict((conflict) =>
@@ -21,45 +77,26 @@ export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise
           .case()
           .when('hub_outboxes.epoch', '=', NO_EPOCH)
           .then(eb.ref('hub_outboxes.last'))
-          .else(eb('hub_outboxes.last', '+', 1))
+          .else(eb('hub_outboxes.last', '+', added))
           .end(),
       })),
     )
-    .returning(['epoch', 'base', 'base_tag', 'last'])
+    .returning(['epoch', 'base', 'base_tag as baseTag', 'last'])
     .executeTakeFirstOrThrow()
-  if (outbox.epoch === NO_EPOCH) return null
-  const { epoch, base, base_tag: baseTag, last: seq } = outbox
-  const previousTag = seq - 1 === base ? baseTag : await tagAt(tx.q, hubId, epoch, seq - 1)
-  await insertEntry(tx, { hubId, epoch, seq, previousTag }, entry)
-  tx.wake(hubId)
-  return { epoch, seq }
+  return row
 }
 
-/** Where an entry stands in a hub's outbox. */
-export interface OutboxPlace {
-  epoch: string
-  seq: number
-}
-
-export interface EntryPlace {
-  hubId: number
-  epoch: string
-  seq: number
-  previousTag: number
-}
-
-/** Writes one entry at its place in the stream. */
-export async function insertEntry(tx: Tx, place: EntryPlace, entry: CloudEntry): Promise<void> {
+async function insertEntry(
+  tx: Tx,
+  hubId: number,
+  place: OutboxPlace,
+  previousTag: number,
+  entry: CloudEntry,
+): Promise<void> {
   const body = JSON.stringify(entry)
   await tx.q
     .insertInto('hub_outbox_entries')
-    .values({
-      hub_id: place.hubId,
-      epoch: place.epoch,
-      seq: place.seq,
-      tag: chainTag(place.previousTag, body),
-      body,
-    })
+    .values({ hub_id: hubId, ...place, tag: chainTag(previousTag, body), body })
     .execute()
 }
 
@@ -67,17 +104,124 @@ export async function insertEntry(tx: Tx, place: EntryPlace, entry: CloudEntry):
  * The tag of an entry: a digest of its body and of the tag before it, so that two histories that differ anywhere have
  * different tags from there on (`protocol/stream/receiver.ts` on forks).
  */
-export function chainTag(previousTag: number, body: string): number {
+function chainTag(previousTag: number, body: string): number {
   return createHash('sha256').update(`${previousTag}:${body}`).digest().readUInt32BE(0)
 }
 
-async function tagAt(q: Queries, hubId: number, epoch: string, seq: number): Promise<number> {
-  const { tag } = await q
+/** The tag of the entry at `seq`, where it is at the base or still stored. */
+async function tagAt(
+  q: Queries,
+  hubId: number,
+  { epoch, base, baseTag }: SenderPosition,
+  seq: number,
+): Promise<number | undefined> {
+  if (seq === base) return baseTag
+  const row = await q
     .selectFrom('hub_outbox_entries')
     .select('tag')
     .where('hub_id', '=', hubId)
     .where('epoch', '=', epoch)
     .where('seq', '=', seq)
-    .executeTakeFirstOrThrow()
-  return tag
+    .executeTakeFirst()
+  return row?.tag
+}
+
+/** Where a hub's outbox stands; `undefined` before its first hello. */
+export async function readPosition(q: Queries, hubId: number): Promise<SenderPosition | undefined> {
+  return q
+    .selectFrom('hub_outboxes')
+    .select(['epoch', 'base', 'base_tag as baseTag', 'last'])
+    .where('hub_id', '=', hubId)
+    .where('epoch', '!=', NO_EPOCH)
+    .executeTakeFirst()
+}
+
+/** The hubs whose outboxes hold something that is not acknowledged. */
+export async function waitingHubs(q: Queries): Promise<number[]> {
+  const rows = await q.selectFrom('hub_outboxes').select('hub_id').whereRef('base', '<', 'last').execute()
+  return rows.map((row) => row.hub_id)
+}
+
+/** Whether a position that a hub's inbox names lies in this outbox's history, as far as tags can tell (`isOurs`). */
+export async function isOurHistory(q: Queries, hubId: number, theirs: ReceiverPosition): Promise<boolean> {
+  const ours = await readPosition(q, hubId)
+  if (ours?.epoch !== theirs.epoch) return false
+  const tag = await tagAt(q, hubId, ours, theirs.cursor)
+  return isOurs(theirs, ours, () => tag)
+}
+
+export interface OutboxEntries {
+  base: number
+  entries: { seq: number; tag: number; body: string }[]
+  /** The tag of the entry before the first; `undefined` where the entries asked for are gone. */
+  previousTag: number | undefined
+}
+
+/** Reads up to `count` entries from `first` on, without gaps, and the tag before them. */
+export async function readEntries(
+  q: Queries,
+  hubId: number,
+  epoch: string,
+  first: number,
+  count: number,
+): Promise<OutboxEntries> {
+  const rows = await q
+    .selectFrom('hub_outbox_entries')
+    .select(['seq', 'tag', 'body'])
+    .where('hub_id', '=', hubId)
+    .where('epoch', '=', epoch)
+    .where('seq', '>=', first - 1)
+    .where('seq', '<', first + count)
+    .orderBy('seq')
+    .execute()
+  const position = await readPosition(q, hubId)
+  const gone: OutboxEntries = { base: position?.base ?? 0, entries: [], previousTag: undefined }
+  if (position?.epoch !== epoch) return gone
+  const before = rows[0]?.seq === first - 1 ? rows.shift() : undefined
+  const previousTag = before?.tag ?? (position.base === first - 1 ? position.baseTag : undefined)
+  if (rows[0]?.seq !== first || previousTag === undefined) return gone
+  return { base: position.base, entries: rows, previousTag }
+}
+
+/** The hub has committed everything through `through`: moves the base there and deletes the entries (I4). */
+export async function forgetEntries(tx: Tx, hubId: number, epoch: string, through: number): Promise<void> {
+  const entry = await tx.q
+    .selectFrom('hub_outbox_entries')
+    .select('tag')
+    .where('hub_id', '=', hubId)
+    .where('epoch', '=', epoch)
+    .where('seq', '=', through)
+    .executeTakeFirst()
+  // Gone already: another process heard the same acknowledgement.
+  if (!entry) return
+  await tx.q
+    .updateTable('hub_outboxes')
+    .set({ base: through, base_tag: entry.tag })
+    .where('hub_id', '=', hubId)
+    .where('epoch', '=', epoch)
+    .where('base', '<', through)
+    .execute()
+  await tx.q
+    .deleteFrom('hub_outbox_entries')
+    .where('hub_id', '=', hubId)
+    .where('epoch', '=', epoch)
+    .where('seq', '<=', through)
+    .execute()
+}
+
+/**
+ * Waits until a hub has committed an entry of its outbox. False where that takes longer than `timeoutMs`. Under a newer
+ * epoch what the entry said is in the snapshot that begins it. Looks into the database, as the acknowledgement may come to
+ * another process.
+ */
+export async function awaitDelivery(
+  { db, runtime }: CloudContext,
+  hubId: number,
+  { epoch, seq }: OutboxPlace,
+  timeoutMs: number,
+): Promise<boolean> {
+  return holdsWithin(runtime.clock, timeoutMs, async () => {
+    const position = await readPosition(db.kysely, hubId)
+    return position !== undefined && position.base >= (position.epoch === epoch ? seq : 1)
+  })
 }

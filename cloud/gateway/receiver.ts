@@ -1,17 +1,40 @@
 import type { Ack, Batch } from '../../protocol/mqtt/entries.ts'
-import { TelemetryEntry } from '../../protocol/mqtt/hub-entries.ts'
+import {
+  HubEntry,
+  TelemetryEntry,
+  type AlarmEntry,
+  type CommandEntry,
+  type StockEntry,
+} from '../../protocol/mqtt/hub-entries.ts'
 import { judgeBatch, type ReceiverState, type Verdict } from '../../protocol/stream/receiver.ts'
+import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
-import { applyHubEntries, type Application, type RawEntry } from './apply-entries.ts'
-import { buryEntry } from './dead-letters.ts'
+import { recordFinished } from './command-store.ts'
+import { ApplyError, type HubDomain } from './domain.ts'
 
 export type UpStream = 'ledger' | 'telemetry'
 
-export type Receiving = Omit<Application, 'epoch'>
+/** What a hub's entries are applied with. */
+export interface Receiving {
+  context: CloudContext
+  domain: HubDomain
+  hubId: number
+  /** Called after the commit for each command that the entries reported as finished. */
+  onCommandFinished: (commandId: string) => void
+}
+
+/** An entry as it came, not yet judged. */
+interface RawEntry {
+  stream: UpStream
+  epoch: string
+  seq: number
+  body: unknown
+}
 
 /**
  * Receives one batch of a hub's stream: judged and applied in one transaction, with the cursor's row locked (SPEC §5).
  * Returns the acknowledgement, to be sent now that it is committed, or `foreign` where the epoch is not the agreed one.
+ * `careful` as in `applyLedger`.
  */
 export async function receiveBatch(
   receiving: Receiving,
@@ -26,12 +49,12 @@ export async function receiveBatch(
     const verdict = judgeBatch(state, { ...batch, tags }, { lossy: stream === 'telemetry' })
     if (verdict.kind === 'foreign') return verdict.kind
     if (verdict.kind === 'apply') {
+      const { epoch, first } = batch
       const entries = batch.entries
-        .map(({ body }, index): RawEntry => ({ seq: batch.first + index, body }))
+        .map(({ body }, index): RawEntry => ({ stream, epoch, seq: first + index, body }))
         .slice(verdict.skip)
-      if (stream === 'ledger')
-        await applyHubEntries(tx, { ...receiving, epoch: batch.epoch }, entries, careful)
-      else await applyTelemetry(tx, receiving, batch.epoch, entries)
+      if (stream === 'ledger') await applyLedger(tx, receiving, entries, careful)
+      else await applyTelemetry(tx, receiving, entries)
       await moveCursor(tx, hubId, stream, verdict.next)
     }
     return acknowledgement(stream, state, verdict)
@@ -71,21 +94,124 @@ async function moveCursor(tx: Tx, hubId: number, stream: UpStream, next: Receive
     .execute()
 }
 
-async function applyTelemetry(
+/**
+ * Applies entries of the ledger in their order. First all of them at once, stock in bulk. Where one cannot be applied, all
+ * is undone and they are taken one by one, each under a savepoint, so that the bad one alone becomes a dead letter (I8).
+ * `careful` begins so: for a batch that failed before for a reason that is not plainly an entry's fault nor the store's.
+ */
+async function applyLedger(
   tx: Tx,
-  { context, hubId }: Receiving,
-  epoch: string,
+  receiving: Receiving,
   entries: readonly RawEntry[],
+  careful: boolean,
 ): Promise<void> {
+  if (!careful)
+    try {
+      await tx.savepoint(() => applyInOrder(tx, receiving, entries))
+      return
+    } catch (error) {
+      if (!isEntryFault(error)) throw error
+    }
+  for (const entry of entries)
+    try {
+      await tx.savepoint(() => applyInOrder(tx, receiving, [entry]))
+    } catch (error) {
+      if (!isEntryFault(error) && (!careful || isStoreFailure(error))) throw error
+      await keepDeadLetter(tx, receiving, entry, error)
+    }
+}
+
+async function applyInOrder(tx: Tx, receiving: Receiving, entries: readonly RawEntry[]): Promise<void> {
+  const { domain, context, hubId } = receiving
+  let stock: StockEntry[] = []
+  // These touch nothing that the others touch: they need not divide a run of stock, nor keep their place.
+  const commands: CommandEntry[] = []
+  const alarms: AlarmEntry[] = []
+  const applyStock = async (): Promise<void> => {
+    if (stock.length > 0) await domain.applyStockEntries(tx, context, hubId, stock)
+    stock = []
+  }
+  for (const raw of entries) {
+    const { data: entry, error } = HubEntry.safeParse(raw.body)
+    switch (entry?.kind) {
+      case undefined:
+        await keepDeadLetter(tx, receiving, raw, error)
+        break
+      case 'stock.dropped':
+      case 'stock.counted':
+      case 'stock.restocked':
+        stock.push(entry)
+        break
+      case 'command.finished':
+        commands.push(entry)
+        break
+      case 'alarm':
+        alarms.push(entry)
+        break
+      case 'operation.unknown':
+      case 'operation.settled':
+        await applyStock()
+        await domain.applyOperationEntry(tx, context, hubId, entry)
+        break
+      case 'snapshot':
+        await applyStock()
+        await domain.applySnapshot(tx, context, hubId, entry)
+        break
+      case 'order.preparing':
+      case 'order.ready':
+      case 'order.collecting':
+      case 'order.completed':
+      case 'order.cancelled':
+      case 'order.timed_out':
+      case 'order.failed':
+      case 'order.unclaimed':
+        await applyStock()
+        await domain.applyOrderEntry(tx, context, hubId, entry)
+    }
+  }
+  await applyStock()
+  await finishCommands(tx, receiving, commands)
+  await recordAlarms(tx, hubId, alarms)
+}
+
+async function finishCommands(
+  tx: Tx,
+  { context, hubId, onCommandFinished }: Receiving,
+  entries: readonly CommandEntry[],
+): Promise<void> {
+  if (entries.length === 0) return
+  await recordFinished(tx, context.runtime.clock, hubId, entries)
+  tx.afterCommit(() => {
+    for (const entry of entries) onCommandFinished(entry.command_id)
+  })
+}
+
+async function recordAlarms(tx: Tx, hubId: number, alarms: readonly AlarmEntry[]): Promise<void> {
+  if (alarms.length === 0) return
+  await tx.q
+    .insertInto('alarms')
+    .values(
+      alarms.map(({ code, device, raised, detail, at }) => ({
+        hub_id: hubId,
+        code,
+        device,
+        raised: raised ? 1 : 0,
+        detail,
+        at: Math.round(at),
+      })),
+    )
+    .execute()
+}
+
+async function applyTelemetry(tx: Tx, receiving: Receiving, entries: readonly RawEntry[]): Promise<void> {
   const rows = []
-  for (const { seq, body } of entries) {
-    const result = TelemetryEntry.safeParse(body)
-    if (result.success) {
-      const { fridge_number, celsius, at } = result.data
-      rows.push({ hub_id: hubId, epoch, seq, fridge_number, celsius, at: Math.round(at) })
-    } else {
-      const letter = { hubId, stream: 'telemetry', epoch, seq, body, error: result.error } as const
-      await buryEntry(tx.q, letter, context.runtime.clock.now())
+  for (const raw of entries) {
+    const { data, error } = TelemetryEntry.safeParse(raw.body)
+    if (!data) await keepDeadLetter(tx, receiving, raw, error)
+    else {
+      const { fridge_number, celsius, at } = data
+      const { epoch, seq } = raw
+      rows.push({ hub_id: receiving.hubId, epoch, seq, fridge_number, celsius, at: Math.round(at) })
     }
   }
   // A cursor that was set back to the sender's base (SPEC §4) may meet rows that are here already.
@@ -95,4 +221,48 @@ async function applyTelemetry(
       .values(rows)
       .onConflict((conflict) => conflict.doNothing())
       .execute()
+}
+
+/** Keeps an entry that cannot be applied, for a person or a later version (I8). */
+async function keepDeadLetter(
+  tx: Tx,
+  { context, hubId }: Receiving,
+  { stream, epoch, seq, body }: RawEntry,
+  error: unknown,
+): Promise<void> {
+  await tx.q
+    .insertInto('dead_letters')
+    .values({
+      hub_id: hubId,
+      stream,
+      epoch,
+      seq,
+      body: JSON.stringify(body ?? null),
+      error: error instanceof Error ? error.message : String(error),
+      at: context.runtime.clock.now(),
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  context.log.warn({ hubId, stream, epoch, seq, err: error }, 'entry of a hub cannot be applied: dead letter')
+}
+
+/**
+ * Whether an error is the entry's own: it was refused by name, or the database refuses its values (SQLite's constraints;
+ * PostgreSQL's classes 22, data, and 23, integrity).
+ */
+function isEntryFault(error: unknown): boolean {
+  return error instanceof ApplyError || /^(SQLITE_CONSTRAINT|22|23)/.test(codeOf(error))
+}
+
+/**
+ * Whether an error is the store's or the network's: the same entry may well be applied later. Whatever carries a code of
+ * a database or of the system counts; a defect in our own code carries none.
+ */
+export function isStoreFailure(error: unknown): boolean {
+  return codeOf(error) !== '' && !isEntryFault(error)
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : ''
 }

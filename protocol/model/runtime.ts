@@ -52,3 +52,21 @@ export function every(clock: Clock, periodMs: number, task: () => void): Cancel 
 export function sleep(clock: Clock, delayMs: number): Promise<void> {
   return new Promise((resolve) => clock.after(delayMs, resolve))
 }
+
+const FIRST_LOOK_MS = 10
+const LOOK_MS = 250
+
+/** Looks again and again, less and less often, until something holds; false where it does not within `timeoutMs`. */
+export async function holdsWithin(
+  clock: Clock,
+  timeoutMs: number,
+  holds: () => Promise<boolean>,
+): Promise<boolean> {
+  const deadline = clock.monotonic() + timeoutMs
+  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(LOOK_MS, pauseMs * 2)) {
+    if (await holds()) return true
+    const leftMs = deadline - clock.monotonic()
+    if (leftMs <= 0) return false
+    await sleep(clock, Math.min(pauseMs, leftMs))
+  }
+}

@@ -4,7 +4,7 @@
  * - appends an entry in the transaction of the row that it reports, then dispatches `appended`;
  * - carries out the effects in their order;
  * - arms one timer on `arm`, replacing an earlier one, and dispatches `timeout` when it fires;
- * - on `fork` mints a new epoch, and starts again from `initialSender`.
+ * - on `fork` mints a new epoch, and starts again from `initialSender`; so too when its connection has ended.
  */
 
 export interface SenderLimits {
@@ -44,7 +44,6 @@ export type SenderEvent =
    * base that its hello named; for the cloud its base at the first hello of a session, 0 at a repeated one.
    */
   | { type: 'connected'; cursor: number; ours: boolean; atLeast: number }
-  | { type: 'disconnected' }
   | { type: 'appended'; last: number }
   /** A lossy stream has overwritten its entries through here. */
   | { type: 'overwritten'; through: number }
@@ -95,11 +94,6 @@ export function stepSender(state: SenderState, event: SenderEvent, limits: Sende
         limits,
       )
     }
-    case 'disconnected':
-      return {
-        state: { ...initialSender(state), sent: state.base },
-        effects: [{ type: 'disarm' }],
-      }
     case 'appended':
       return pump({ ...state, last: Math.max(state.last, event.last) }, [], limits)
     case 'overwritten': {

@@ -1,8 +1,8 @@
 import { digestOf } from '../../cloud/platform/credentials/secrets.ts'
 import { startEmbeddedBroker } from '../../cloud/gateway/broker-embedded.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
-import { createGateway } from '../../cloud/gateway/gateway.ts'
-import { externalBroker } from '../../cloud/gateway/mqtt-transport.ts'
+import { Gateway } from '../../cloud/gateway/gateway.ts'
+import { externalBroker } from '../../cloud/gateway/broker-external.ts'
 import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
@@ -26,7 +26,7 @@ await db.kysely
   .set({ mqtt_password_digest: digestOf(password!) })
   .execute()
 const broker = brokerUrl === undefined ? await startEmbeddedBroker({ db, log, port: 0 }) : undefined
-const gateway = createGateway({
+const gateway = new Gateway({
   domain: hubDomain,
   context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings },
   openTransport:

@@ -5,7 +5,7 @@ import { inventoryHandlers } from '../../cloud/commerce/catalogue/inventory-hand
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { insertLayout } from '../../cloud/demo/hub-layout.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
-import { createGateway } from '../../cloud/gateway/gateway.ts'
+import { Gateway } from '../../cloud/gateway/gateway.ts'
 import { doorHandlers } from '../../cloud/operations/doors/handlers.ts'
 import { hubHandlers } from '../../cloud/operations/hubs/handlers.ts'
 import { createOrder, setItem } from '../../cloud/commerce/orders/cart.ts'
@@ -65,7 +65,7 @@ export class Plant {
       onFault: (error) => scheduler.report(error, life),
     }
     const openTransport = network.transportFor('cloud', life)
-    const gateway = createGateway({ domain: hubDomain, context, openTransport, processId: 'cloud-1' })
+    const gateway = new Gateway({ domain: hubDomain, context, openTransport, processId: 'cloud-1' })
     const services = { context, processor: createSandbox({ db, runtime }), commands: gateway.commands }
     const app = await testApp({
       db,

@@ -2,7 +2,7 @@ import type BetterSqlite3 from 'better-sqlite3'
 import { createCommerce } from '../../cloud/sweeps.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
-import { createGateway } from '../../cloud/gateway/gateway.ts'
+import { Gateway } from '../../cloud/gateway/gateway.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/processors/processor.ts'
 import { startDelivery } from '../../cloud/commerce/processors/sandbox/deliver-events.ts'
 import { createSandbox } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
@@ -120,7 +120,7 @@ export class CloudNode {
       life,
     )
     const processId = `cloud-${scheduler.time}`
-    const gateway = createGateway({
+    const gateway = new Gateway({
       domain: hubDomain,
       context,
       openTransport: network.transportFor('cloud', life),

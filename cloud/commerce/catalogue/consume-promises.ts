@@ -1,4 +1,4 @@
-import { ApplyError } from '../../gateway/apply-error.ts'
+import { ApplyError } from '../../gateway/domain.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { unreserve } from './availability.ts'
 

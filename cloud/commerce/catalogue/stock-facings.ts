@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { locationKey } from '../../../protocol/model/location.ts'
-import { ApplyError } from '../../gateway/apply-error.ts'
+import { ApplyError } from '../../gateway/domain.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 

@@ -1,6 +1,6 @@
 import type { CommandBody } from '../../../protocol/mqtt/command.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { CommandOutcome, CommandRequest, Commands } from '../../gateway/command-outcome.ts'
+import type { CommandOutcome, CommandRequest, Commands } from '../../gateway/commands.ts'
 
 export interface ControlServices {
   context: CloudContext

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { HubHealth } from '../../../protocol/mqtt/session.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { awaitDelivery, awaitTruth } from '../../gateway/delivery.ts'
+import { holdsWithin } from '../../../protocol/model/runtime.ts'
 import { hubState } from '../../gateway/hub-state.ts'
-import { enqueue, type OutboxPlace } from '../../gateway/outbox.ts'
+import { awaitDelivery, enqueue, type OutboxPlace } from '../../gateway/outbox.ts'
 import { readHubConfig } from '../../gateway/snapshot.ts'
 import { closeCabinets } from '../../commerce/catalogue/layout.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -57,7 +57,7 @@ export async function configure(context: CloudContext, request: ConfigurationReq
   if (!(await awaitDelivery(context, hubId, place, settings.commandTimeoutMs)))
     return { after, applied: false }
   await appendAudit(db.kysely, runtime, { ...audited, result: 'executed', detail: detailOf(after) })
-  await awaitTruth(context, REPORT_MS, async () => {
+  await holdsWithin(runtime.clock, REPORT_MS, async () => {
     const { health } = await readState()
     return health !== null && isShown(health, after)
   })

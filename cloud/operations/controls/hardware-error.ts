@@ -1,4 +1,4 @@
-import type { CommandOutcome } from '../../gateway/command-outcome.ts'
+import type { CommandOutcome } from '../../gateway/commands.ts'
 import { ApiError } from '../../platform/api-error.ts'
 
 /** `details.reason` of `hardware_error` (contract §2). */

@@ -4,7 +4,7 @@ import type { ManagementAnswer } from '../../../protocol/management/answer.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { setDesired, withNumber } from '../controls/configuration.ts'
-import { awaitTruth } from '../../gateway/delivery.ts'
+import { holdsWithin } from '../../../protocol/model/runtime.ts'
 import { hubState } from '../../gateway/hub-state.ts'
 import { readAddress } from './addresses.ts'
 import type { Remote, RemoteOutcome } from './remote.ts'
@@ -63,7 +63,7 @@ export async function changeBin(
   })
   checkpoint('management.settled')
   if (result.ok && state.connected)
-    await awaitTruth(context, REPORT_MS, async () => {
+    await holdsWithin(runtime.clock, REPORT_MS, async () => {
       const { health, healthAt } = await hubState(
         db.kysely,
         hubId,

@@ -7,7 +7,7 @@ import { downFilter, downTopic, upFilter, upTopic } from '../../../protocol/mqtt
 import type { MqttTransport } from '../../../protocol/mqtt/transport.ts'
 import { digestOf } from '../../../cloud/platform/credentials/secrets.ts'
 import { startEmbeddedBroker, type EmbeddedBroker } from '../../../cloud/gateway/broker-embedded.ts'
-import { externalBroker } from '../../../cloud/gateway/mqtt-transport.ts'
+import { externalBroker } from '../../../cloud/gateway/broker-external.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { emptySqlite } from '../support/database.ts'
 import { seedHub } from './support/seed-hub.ts'

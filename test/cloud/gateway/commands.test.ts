@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CommandOutcome } from '../../../cloud/gateway/command-outcome.ts'
+import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
 import { crashAt, World, type CloudProcess } from './support/world.ts'
 
 const body = { name: 'open_bin', bin: 2 } as const

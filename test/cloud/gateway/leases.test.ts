@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CommandOutcome } from '../../../cloud/gateway/command-outcome.ts'
+import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { World, type CloudProcess } from './support/world.ts'
 

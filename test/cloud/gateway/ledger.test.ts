@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ApplyError } from '../../../cloud/gateway/apply-error.ts'
+import { ApplyError } from '../../../cloud/gateway/domain.ts'
 import { crashAt, World, type CloudProcess } from './support/world.ts'
 
 const completed = (order_id: number) => ({ kind: 'order.completed', order_id, at: 1 })

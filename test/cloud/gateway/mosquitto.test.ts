@@ -5,8 +5,8 @@ import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { upFilter, upTopic, downTopic } from '../../../protocol/mqtt/topics.ts'
 import type { MqttTransport } from '../../../protocol/mqtt/transport.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
-import { createGateway, type Gateway } from '../../../cloud/gateway/gateway.ts'
-import { externalBroker } from '../../../cloud/gateway/mqtt-transport.ts'
+import { Gateway } from '../../../cloud/gateway/gateway.ts'
+import { externalBroker } from '../../../cloud/gateway/broker-external.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
@@ -26,7 +26,7 @@ async function cloudAt(broker: Mosquitto): Promise<{ gateway: Gateway; context: 
   await seedHub(db, 1)
   const runtime = systemRuntime()
   const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
-  const gateway = createGateway({
+  const gateway = new Gateway({
     context,
     openTransport: externalBroker({ url: broker.url('larder-cloud'), clientId: 'cloud-1', clock }),
     processId: 'one',

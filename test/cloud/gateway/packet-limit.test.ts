@@ -1,7 +1,7 @@
 import { array, assert, integer, nat, property } from 'fast-check'
 import { generate } from 'mqtt-packet'
 import { expect, test } from 'vitest'
-import { PacketSizes } from '../../../cloud/gateway/packet-limit.ts'
+import { PacketSizes } from '../../../cloud/gateway/broker-embedded.ts'
 
 const publish = (length: number): Buffer =>
   generate({

@@ -4,18 +4,18 @@ import { silentLog } from '../../../protocol/model/log.ts'
 import type { Hello } from '../../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { insertSent, recordFinished } from '../../../cloud/gateway/command-store.ts'
-import { greet } from '../../../cloud/gateway/hello.ts'
-import { hubState, hubStates } from '../../../cloud/gateway/hub-state.ts'
+import { answerHello } from '../../../cloud/gateway/hello.ts'
+import { hubState } from '../../../cloud/gateway/hub-state.ts'
 import { renew } from '../../../cloud/gateway/leases.ts'
 import {
+  enqueue,
   forgetEntries,
   isOurHistory,
   readEntries,
   readPosition,
-} from '../../../cloud/gateway/outbox-store.ts'
-import { enqueue } from '../../../cloud/gateway/outbox.ts'
+} from '../../../cloud/gateway/outbox.ts'
 import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
-import { ApplyError } from '../../../cloud/gateway/apply-error.ts'
+import { ApplyError } from '../../../cloud/gateway/domain.ts'
 import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
 import { stillRuntime, type StillRuntime } from '../support/clock.ts'
 import { onEachDatabase } from '../support/database.ts'
@@ -66,14 +66,14 @@ onEachDatabase('the gateway’s store', (open) => {
 
   describe('leases', () => {
     test('of processes that answer one hello at once exactly one takes the hub', async () => {
-      const answers = await Promise.all(['a', 'b', 'c', 'd'].map((name) => greet(as(name), 1, hello())))
+      const answers = await Promise.all(['a', 'b', 'c', 'd'].map((name) => answerHello(as(name), 1, hello())))
       expect(answers.filter((welcome) => welcome !== undefined)).toHaveLength(1)
       const epochs = await context.db.kysely.selectFrom('hub_streams').selectAll().execute()
       expect(epochs).toHaveLength(2)
     })
 
     test('a lease moves only when it has run out, and to one process', async () => {
-      await greet(as('a'), 1, hello())
+      await answerHello(as('a'), 1, hello())
       const news = { session: hex('5'), health: JSON.stringify(healthy) }
       const ask = (processId: string) =>
         renew(context.db.kysely, { processId, leaseMs: LEASE_MS }, 1, news, runtime.clock.now())
@@ -93,7 +93,7 @@ onEachDatabase('the gateway’s store', (open) => {
     const epoch = async () => (await readPosition(context.db.kysely, 1))!.epoch
 
     test('transactions at once leave no gap and no doubled number', async () => {
-      await greet(as('a'), 1, hello())
+      await answerHello(as('a'), 1, hello())
       await Promise.all(
         Array.from({ length: 20 }, (_, index) => context.db.transact((tx) => enqueue(tx, 1, cancel(index)))),
       )
@@ -112,7 +112,7 @@ onEachDatabase('the gateway’s store', (open) => {
       }
       await context.db.transact((tx) => enqueue(tx, 1, cancel(0)))
       await Promise.all([
-        greet({ ...as('a'), domain }, 1, hello()),
+        answerHello({ ...as('a'), domain }, 1, hello()),
         ...[1, 2, 3].map((id) =>
           context.db.transact(async (tx) => {
             await enqueue(tx, 1, cancel(id))
@@ -129,7 +129,7 @@ onEachDatabase('the gateway’s store', (open) => {
     })
 
     test('forgetting moves the base, keeps its tag, and never goes back', async () => {
-      await greet(as('a'), 1, hello())
+      await answerHello(as('a'), 1, hello())
       for (const id of [1, 2, 3]) await context.db.transact((tx) => enqueue(tx, 1, cancel(id)))
       const all = await entries()
       const at = await epoch()
@@ -156,7 +156,7 @@ onEachDatabase('the gateway’s store', (open) => {
     }
 
     test('I4: one batch that several processes apply at once is applied once', async () => {
-      await greet(as('a'), 1, hello())
+      await answerHello(as('a'), 1, hello())
       const acks = await Promise.all(
         [1, 2, 3, 4].map(() => receiveBatch(receiving(), 'ledger', batch(1, 'one', 'two'), false)),
       )
@@ -174,7 +174,7 @@ onEachDatabase('the gateway’s store', (open) => {
     })
 
     test('I8: what the database refuses is a dead letter; the rest is applied', async () => {
-      await greet(as('a'), 1, hello())
+      await answerHello(as('a'), 1, hello())
       const odd = { ...batch(1, 'one', 'x', 'three') }
       // Text that PostgreSQL cannot hold, SQLite can.
       odd.entries[1]!.body.code = '\u0000'
@@ -185,7 +185,7 @@ onEachDatabase('the gateway’s store', (open) => {
     })
 
     test('I8: an entry that is refused in mid-statement leaves nothing of itself', async () => {
-      await greet(as('a'), 1, hello())
+      await answerHello(as('a'), 1, hello())
       const domain = {
         ...inertDomain,
         applyOrderEntry: async (tx: Parameters<typeof inertDomain.applyOrderEntry>[0]) => {
@@ -216,10 +216,10 @@ onEachDatabase('the gateway’s store', (open) => {
         oldest: 1,
         entries: [{ tag: 1, body: reading }],
       }
-      await greet(as('a'), 1, hello())
+      await answerHello(as('a'), 1, hello())
       await receiveBatch(receiving(), 'telemetry', readings, false)
       // Its store is a copy from before the reading.
-      await greet(as('a'), 1, hello({ session: hex('6') }))
+      await answerHello(as('a'), 1, hello({ session: hex('6') }))
       await receiveBatch(receiving(), 'telemetry', readings, false)
       const rows = await context.db.kysely.selectFrom('telemetry').select(['seq', 'celsius', 'at']).execute()
       expect(rows).toEqual([{ seq: 1, celsius: 4.25, at: 2 }])
@@ -266,19 +266,16 @@ onEachDatabase('the gateway’s store', (open) => {
     ])
   })
 
-  test('the state of several hubs takes one look', async () => {
-    await greet(as('a'), 1, hello())
-    const states = await hubStates(context.db.kysely, [1, 2, 99], runtime.clock.now())
-    expect([...states.keys()]).toEqual([1, 2])
-    expect(states.get(1)).toMatchObject({
+  test('the state of a hub is what its hello said; one that was never heard, or is none, has nothing', async () => {
+    await answerHello(as('a'), 1, hello())
+    const stateOf = (hubId: number) => hubState(context.db.kysely, hubId, runtime.clock.now())
+    expect(await stateOf(1)).toMatchObject({
       online: true,
       ledgerEpoch: hex('a'),
       software: 'test',
       health: null,
     })
-    expect(states.get(2)).toMatchObject({ online: false, ledgerEpoch: null })
-    for (const [hubId, state] of states)
-      expect(await hubState(context.db.kysely, hubId, runtime.clock.now())).toEqual(state)
-    expect(await hubState(context.db.kysely, 99, runtime.clock.now())).toMatchObject({ lastHeardAt: null })
+    expect(await stateOf(2)).toMatchObject({ online: false, ledgerEpoch: null })
+    expect(await stateOf(99)).toMatchObject({ online: false, lastHeardAt: null })
   })
 })

@@ -1,4 +1,4 @@
-import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/command-outcome.ts'
+import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/commands.ts'
 import { CloudEntry, type QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEvidence, Motion, WorldEvidence } from '../../invariants/evidence.ts'
 import type { Report, Shop } from './shop.ts'

@@ -7,7 +7,7 @@ import { applyOperationEntry } from '../../../cloud/commerce/catalogue/apply-ope
 import { applySnapshot, applyStockEntries } from '../../../cloud/commerce/catalogue/apply-stock.ts'
 import { createCommerce, type Commerce } from '../../../cloud/sweeps.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
-import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/command-outcome.ts'
+import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/commands.ts'
 import { applyOrderEntry } from '../../../cloud/commerce/fulfilment/apply-hub-entry.ts'
 import { createOrder, setItem } from '../../../cloud/commerce/orders/cart.ts'
 import type { ItemRow, OrderRow } from '../../../cloud/commerce/orders/order-rows.ts'

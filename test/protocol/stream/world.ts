@@ -124,15 +124,14 @@ export class World {
         return this.#step({ type: 'timeout' })
       case 'connect':
         this.#session++
-        this.#step({ type: 'disconnected' })
+        this.#disconnect()
         return this.#sayHello()
       case 'hello':
         return this.#sayHello()
       case 'disconnect':
-        return this.#step({ type: 'disconnected' })
+        return this.#disconnect()
       case 'restart':
-        this.#armedMs = null
-        this.#state = initialSender(this.#position())
+        this.#disconnect()
         this.#session++
         return this.#sayHello()
       case 'backup':
@@ -166,6 +165,12 @@ export class World {
   /** The receiver's store is replaced by a copy that had applied only `cursor` entries. */
   receiverLoses(cursor: number): void {
     this.#receiver = { ...this.#receiver, cursor, tag: 1000 + cursor - 1 }
+  }
+
+  /** Of a sender whose connection has ended nothing stays but its store. */
+  #disconnect(): void {
+    this.#armedMs = null
+    this.#state = initialSender(this.#position())
   }
 
   #last(): number {

@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import type { HubDomain } from '../../../../cloud/gateway/domain.ts'
-import { createGateway, type Gateway } from '../../../../cloud/gateway/gateway.ts'
+import { Gateway } from '../../../../cloud/gateway/gateway.ts'
 import type { GatewaySettings } from '../../../../cloud/platform/settings/gateway-settings.ts'
 import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
@@ -72,7 +72,7 @@ export class World {
         else faults.push(error)
       },
     }
-    const gateway = createGateway({
+    const gateway = new Gateway({
       context,
       openTransport: this.network.transportFor(name, life),
       processId: options.processId ?? name,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/command-outcome.ts'
+import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/commands.ts'
 import { controlHandlers } from '../../../../cloud/operations/controls/handlers.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'

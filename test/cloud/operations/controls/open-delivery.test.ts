@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { deliveryHandlers } from '../../../../cloud/operations/controls/open-delivery.ts'
-import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/command-outcome.ts'
+import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/commands.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { testApp, type CallAnswer, type TestApp } from '../../support/app.ts'
 import { emptySqlite } from '../../support/database.ts'

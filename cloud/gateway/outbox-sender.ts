@@ -10,34 +10,38 @@ import {
 } from '../../protocol/stream/sender.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
-import { forgetEntries, isOurHistory, readEntries, readPosition } from './outbox-store.ts'
+import { forgetEntries, isOurHistory, readEntries, readPosition } from './outbox.ts'
 
-export interface PumpPorts {
+export interface OutboxSenderPorts {
   context: CloudContext
   settings: GatewaySettings
   hubId: number
   publish: (batch: Batch) => void
-  /** Runs a turn of this hub, after those before it. */
-  turn: (during: string, work: () => Promise<void>) => void
-  /** The hub's inbox and this outbox have different histories: only the hub's next hello can settle it. */
+  /** The timer has fired: `onTimeout` is to be called in the hub's mailbox. */
+  timedOut: () => void
+  /** The hub's inbox and this outbox have different histories: only the hub's next hello reconciles them. */
   onFork: () => void
 }
 
 /** Sends a hub's outbox while this process holds the hub: the pure sender of `protocol/stream`, over the database. */
-export class OutboxPump {
-  readonly #ports: PumpPorts
+export class OutboxSender {
+  readonly #ports: OutboxSenderPorts
+  /** None while there is no connection to send on. */
   #state: SenderState | undefined
   #cancelTimer: Cancel = () => {}
 
-  constructor(ports: PumpPorts) {
+  constructor(ports: OutboxSenderPorts) {
     this.#ports = ports
   }
 
-  /** The hub's receiver stands at `cursor` of the epoch. */
+  get isConnected(): boolean {
+    return this.#state !== undefined
+  }
+
+  /** The hub's receiver stands at `cursor` of the epoch, which is of our history: its hello was judged by that. */
   async connect(position: SenderPosition, cursor: number): Promise<void> {
-    this.#cancelTimer()
+    this.disconnect()
     this.#state = initialSender(position)
-    // Whether the hub's position is of our history was judged with its hello (`adopt-outbox.ts`).
     await this.#dispatch({ type: 'connected', cursor, ours: true, atLeast: 0 })
   }
 
@@ -48,25 +52,24 @@ export class OutboxPump {
     if (position) await this.connect(position, position.base)
   }
 
-  async disconnect(): Promise<void> {
-    await this.#dispatch({ type: 'disconnected' })
-  }
-
-  get isConnected(): boolean {
-    return this.#state?.connected ?? false
+  /** Sends nothing any more, and takes no acknowledgement, before `connect` or `resume`. */
+  disconnect(): void {
+    this.#cancelTimer()
+    this.#state = undefined
   }
 
   /** The outbox may have grown. */
   async look(): Promise<void> {
-    if (!this.#state?.connected) return
+    if (!this.#state) return
     const { context, hubId } = this.#ports
     const position = await readPosition(context.db.kysely, hubId)
-    if (position?.epoch !== this.#state.epoch) return this.resume()
+    if (!position || !this.#state) return
+    if (position.epoch !== this.#state.epoch) return this.connect(position, position.base)
     if (position.last > this.#state.last) await this.#dispatch({ type: 'appended', last: position.last })
   }
 
   async acked(ack: Ack): Promise<void> {
-    if (!this.#state?.connected || ack.epoch !== this.#state.epoch) return
+    if (ack.epoch !== this.#state?.epoch) return
     // Another process may have appended what is acknowledged before this one has looked.
     if (ack.cursor > this.#state.last) await this.look()
     const { context, hubId } = this.#ports
@@ -74,39 +77,33 @@ export class OutboxPump {
     await this.#dispatch({ type: 'acked', ...ack, ours })
   }
 
-  /** Ends all of it: the hub is held no longer. */
-  stop(): void {
-    this.#cancelTimer()
-    this.#state = undefined
+  async onTimeout(): Promise<void> {
+    await this.#dispatch({ type: 'timeout' })
   }
 
   async #dispatch(event: SenderEvent): Promise<void> {
     if (!this.#state) return
     const { state, effects } = stepSender(this.#state, event, this.#ports.settings.sender)
     this.#state = state
-    for (const effect of effects) await this.#carryOut(effect, state.epoch)
+    for (const effect of effects) if (this.#state) await this.#carryOut(effect, state.epoch)
   }
 
   async #carryOut(effect: SenderEffect, epoch: string): Promise<void> {
-    const { context, hubId } = this.#ports
+    const { context, hubId, timedOut, onFork } = this.#ports
     switch (effect.type) {
       case 'send':
         return this.#send(epoch, effect.first, effect.count)
       case 'forget':
-        await context.db.transact((tx) => forgetEntries(tx, hubId, epoch, effect.through))
-        return
+        return context.db.transact((tx) => forgetEntries(tx, hubId, epoch, effect.through))
       case 'arm':
         this.#cancelTimer()
-        this.#cancelTimer = context.runtime.clock.after(effect.afterMs, () =>
-          this.#ports.turn('resend', () => this.#dispatch({ type: 'timeout' })),
-        )
+        this.#cancelTimer = context.runtime.clock.after(effect.afterMs, timedOut)
         return
       case 'disarm':
-        this.#cancelTimer()
-        return
+        return this.#cancelTimer()
       case 'fork':
-        this.#ports.onFork()
-        return
+        this.disconnect()
+        return onFork()
     }
   }
 
@@ -115,8 +112,8 @@ export class OutboxPump {
     const { base, entries, previousTag } = await readEntries(context.db.kysely, hubId, epoch, first, count)
     // Acknowledged meanwhile by way of another process: the next look or acknowledgement goes on from there.
     if (previousTag === undefined) return
+    let before = previousTag
     for (const batch of split(entries, settings.batchBytes)) {
-      const before = batch[0]!.seq === first ? previousTag : entries[batch[0]!.seq - first - 1]!.tag
       publish({
         epoch,
         first: batch[0]!.seq,
@@ -124,6 +121,7 @@ export class OutboxPump {
         oldest: base + 1,
         entries: batch.map(({ tag, body }) => ({ tag, body: JSON.parse(body) as unknown })),
       })
+      before = batch.at(-1)!.tag
     }
   }
 }
