@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import type { DemoRouteId } from '../protocol/contract/routes.ts'
 import { routes } from '../protocol/contract/routes.ts'
-import { demoRoutes } from '../protocol/contract/demo-routes.ts'
+import { demoRoutes } from '../protocol/contract/root-routes.ts'
 import type { Cancel } from '../protocol/model/runtime.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { analyticsHandlers } from './commerce/analytics/handlers.ts'

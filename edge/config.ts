@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { parseGpioAddress, type GpioAddress } from '../protocol/gpio/address.ts'
+import { parseGpioAddress, type GpioAddress } from '../protocol/gpio/socket.ts'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
 import {
   helpText,

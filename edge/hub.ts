@@ -1,6 +1,5 @@
 import type { Checkpoint } from '../protocol/model/checkpoint.ts'
-import type { GpioLines } from '../protocol/model/gpio.ts'
-import type { HardwareDescription } from '../protocol/model/hardware.ts'
+import type { GpioLines, HardwareDescription } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'

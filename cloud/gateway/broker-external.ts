@@ -2,8 +2,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { MqttClient } from 'mqtt'
 import type { Clock } from '../../protocol/model/runtime.ts'
-import { clientTransport } from '../../protocol/mqtt/client-transport.ts'
-import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
+import { clientTransport, type OpenTransport } from '../../protocol/mqtt/transport.ts'
 
 export interface BrokerAddress {
   /** `mqtt://user:password@host:port` or `mqtts://…`; the user needs the cloud's rights of SPEC §2. */

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { backoffMs } from '../../protocol/model/backoff.ts'
-import type { Cancel } from '../../protocol/model/runtime.ts'
+import { backoffMs, type Cancel } from '../../protocol/model/runtime.ts'
 import { downTopic, nudgeTopic, parseUpTopic, upFilter } from '../../protocol/mqtt/topics.ts'
 import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { CloudContext } from '../platform/context.ts'

@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { CommandResult } from '../../protocol/mqtt/command.ts'
-import { Ack, Batch } from '../../protocol/mqtt/entries.ts'
-import { Heartbeat, Hello, Presence, type Hail } from '../../protocol/mqtt/session.ts'
+import { Ack, Batch, Heartbeat, Hello, Presence, type Hail } from '../../protocol/mqtt/session.ts'
 import type { DownChannel, UpChannel } from '../../protocol/mqtt/topics.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudContext } from '../platform/context.ts'

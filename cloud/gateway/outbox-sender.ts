@@ -1,6 +1,5 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
-import type { Ack, Batch } from '../../protocol/mqtt/entries.ts'
-import type { SenderPosition } from '../../protocol/mqtt/session.ts'
+import type { Ack, Batch, SenderPosition } from '../../protocol/mqtt/session.ts'
 import {
   initialSender,
   stepSender,

@@ -1,4 +1,4 @@
-import type { Ack, Batch } from '../../protocol/mqtt/entries.ts'
+import type { Ack, Batch } from '../../protocol/mqtt/session.ts'
 import {
   HubEntry,
   TelemetryEntry,

@@ -1,4 +1,4 @@
-import type { ValidationItem } from '../../protocol/contract/error-body.ts'
+import type { ValidationItem } from '../../protocol/contract/errors.ts'
 import { errorCodes, errorStatus } from '../../protocol/model/error-codes.ts'
 import type { ErrorCode } from '../../protocol/model/error-codes.ts'
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
-import type { GpioLines } from '../../protocol/model/gpio.ts'
+import type { GpioLines } from '../../protocol/model/hardware.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { DoorHealth } from '../../protocol/mqtt/session.ts'

@@ -1,5 +1,4 @@
-import type { GpioLines } from '../../protocol/model/gpio.ts'
-import type { GpioLine } from '../../protocol/model/hardware.ts'
+import type { GpioLines, GpioLine } from '../../protocol/model/hardware.ts'
 import type { Log } from '../../protocol/model/log.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { GpioLines } from '../../protocol/model/gpio.ts'
+import type { GpioLines } from '../../protocol/model/hardware.ts'
 
 /** A hub without GPIO: nothing can be read, nothing is driven. */
 export const noGpio: GpioLines = {

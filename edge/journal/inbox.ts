@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { Batch } from '../../protocol/mqtt/entries.ts'
-import type { ReceiverPosition } from '../../protocol/mqtt/session.ts'
+import type { Batch, ReceiverPosition } from '../../protocol/mqtt/session.ts'
 import { judgeBatch, judgeEpoch } from '../../protocol/stream/receiver.ts'
 import type { Verdict } from '../../protocol/stream/receiver.ts'
 import type { Log } from '../../protocol/model/log.ts'

@@ -1,6 +1,6 @@
 import { createPublicKey, timingSafeEqual } from 'node:crypto'
 import ssh2, { type ParsedKey } from 'ssh2'
-import { fingerprintOf } from '../../protocol/management/fingerprint.ts'
+import { fingerprintOf } from '../../protocol/management/ssh.ts'
 
 /** A public key that may log in. */
 export interface AuthorizedKey {

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import ssh2 from 'ssh2'
-import { fingerprintOf } from '../../protocol/management/fingerprint.ts'
+import { fingerprintOf } from '../../protocol/management/ssh.ts'
 import { newKey } from '../../protocol/management/new-key.ts'
 
 export interface HostKey {

@@ -1,4 +1,4 @@
-import type { ServiceAction, ServiceState } from '../../protocol/management/answer.ts'
+import type { ServiceAction, ServiceState } from '../../protocol/management/command.ts'
 
 /**
  * What runs the hub's service: systemd on a board, the demo's supervisor in the demo. Each call ends within its time, and

@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net'
 import ssh2 from 'ssh2'
-import { sshAlgorithms } from '../../protocol/management/algorithms.ts'
+import { sshAlgorithms } from '../../protocol/management/ssh.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { AuthorizedKey } from './authorized-keys.ts'

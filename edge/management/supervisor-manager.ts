@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { z } from 'zod'
-import type { ServiceAction } from '../../protocol/management/answer.ts'
+import type { ServiceAction } from '../../protocol/management/command.ts'
 import {
   ActionOutcome,
   ProgramState,

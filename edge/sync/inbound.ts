@@ -1,8 +1,7 @@
 import type { z } from 'zod'
 import type { Log } from '../../protocol/model/log.ts'
 import { Command } from '../../protocol/mqtt/command.ts'
-import { Ack, Batch } from '../../protocol/mqtt/entries.ts'
-import { Hail, Welcome } from '../../protocol/mqtt/session.ts'
+import { Ack, Batch, Hail, Welcome } from '../../protocol/mqtt/session.ts'
 import { parseDownTopic } from '../../protocol/mqtt/topics.ts'
 import type { DownChannel } from '../../protocol/mqtt/topics.ts'
 

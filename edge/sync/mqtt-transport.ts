@@ -4,8 +4,7 @@ import { connect as connectTls } from 'node:tls'
 import { MqttClient } from 'mqtt'
 import { writeToStream } from 'mqtt-packet'
 import type { Clock } from '../../protocol/model/runtime.ts'
-import { clientTransport } from '../../protocol/mqtt/client-transport.ts'
-import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
+import { clientTransport, type OpenTransport } from '../../protocol/mqtt/transport.ts'
 
 export interface MqttOptions {
   /** `mqtt://host:port` or `mqtts://host:port`. */

@@ -1,4 +1,4 @@
-import type { BackoffOptions } from '../../protocol/model/backoff.ts'
+import type { BackoffOptions } from '../../protocol/model/runtime.ts'
 import type { SenderLimits } from '../../protocol/stream/sender.ts'
 
 /** Times in milliseconds; SPEC §3, §5, §8. */

@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Log } from '../../protocol/model/log.ts'
-import type { Ack, Batch } from '../../protocol/mqtt/entries.ts'
+import type { Ack, Batch } from '../../protocol/mqtt/session.ts'
 import type { Inbox } from '../journal/inbox.ts'
 
 export interface StreamReceiverOptions {

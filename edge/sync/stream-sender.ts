@@ -1,7 +1,6 @@
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
-import type { Ack } from '../../protocol/mqtt/entries.ts'
-import type { ReceiverPosition, SenderPosition } from '../../protocol/mqtt/session.ts'
+import type { Ack, ReceiverPosition, SenderPosition } from '../../protocol/mqtt/session.ts'
 import { initialSender, isOurs, stepSender } from '../../protocol/stream/sender.ts'
 import type { SenderEvent, SenderLimits } from '../../protocol/stream/sender.ts'
 import type { Outbox, OutboxStream } from '../journal/outbox.ts'

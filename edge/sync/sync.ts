@@ -1,5 +1,4 @@
-import { backoffMs } from '../../protocol/model/backoff.ts'
-import type { Cancel } from '../../protocol/model/runtime.ts'
+import { backoffMs, type Cancel } from '../../protocol/model/runtime.ts'
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { openSession } from './session.ts'
 import type { Session, SessionPhase } from './session.ts'

@@ -1,15 +1,81 @@
 import { z } from 'zod'
-import { Cents, Id } from './fields.ts'
-import { ClientSecret, PaymentMethod, PaymentResult } from './order-objects.ts'
+import { BinNumber, Cents, Id, PaymentStatus, ProcessingStatus, Timestamp } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-const common = { interface: 'consumer', auth: { kind: 'user' }, tag: 'Payments' } as const
-const posted = { ...common, method: 'POST', idempotent: true } as const
+/** `status` in the words of Stripe's PaymentIntent. */
+export const PaymentIntentStatus = z.enum([
+  'requires_payment_method',
+  'requires_confirmation',
+  'requires_action',
+  'processing',
+  'requires_capture',
+  'canceled',
+  'succeeded',
+])
+
+export const PaymentResult = z
+  .object({
+    order_id: Id,
+    /** The processor's payment intent id, or `pay_<id>` where no processor has one. `confirm-payment` takes it. */
+    payment_id: z.string(),
+    status: PaymentIntentStatus,
+    payment_status: PaymentStatus,
+    processing_status: ProcessingStatus,
+    amount: Cents,
+    client_secret: z.string().nullable(),
+    next_action: z
+      .discriminatedUnion('type', [
+        z.object({ type: z.literal('integrator_confirmation'), hub_id: Id, bin_number: BinNumber }),
+        /** The card's issuer wants its holder: complete it in the processor's form, then call `confirm-payment`. */
+        z.object({ type: z.literal('authenticate'), payment_intent_id: z.string() }),
+      ])
+      .nullable(),
+    decline_code: z.string().nullable(),
+  })
+  .meta({ id: 'PaymentResult' })
+export type PaymentResult = z.infer<typeof PaymentResult>
+
+/** What a saved way to pay is: a card, or a card in one of the two mobile wallets (C §4.4). */
+export const PaymentMethodType = z.enum(['card', 'platform_a', 'platform_b'])
+export type PaymentMethodType = z.infer<typeof PaymentMethodType>
+
+/** Contract §9. `brand` in the processor's words (`visa`, `mastercard`, …). */
+export const PaymentMethod = z
+  .object({
+    payment_method_id: z.string(),
+    type: PaymentMethodType,
+    brand: z.string(),
+    last4: z.string(),
+    exp_month: z.int(),
+    exp_year: z.int(),
+    is_default: z.boolean(),
+    created_at: Timestamp,
+  })
+  .meta({ id: 'PaymentMethod' })
+export type PaymentMethod = z.infer<typeof PaymentMethod>
+
+/** Contract §9: with it the processor's own form takes a card, which is then saved. `status` in the words of Stripe's SetupIntent. */
+export const ClientSecret = z
+  .object({
+    setup_intent_id: z.string(),
+    client_secret: z.string(),
+    status: z.enum([
+      'requires_payment_method',
+      'requires_confirmation',
+      'requires_action',
+      'processing',
+      'canceled',
+      'succeeded',
+    ]),
+  })
+  .meta({ id: 'ClientSecret' })
+export type ClientSecret = z.infer<typeof ClientSecret>
 
 /** A method's id at the processor. */
 const MethodId = z.string().min(1).max(255)
 
-const ofPaying = [
+/** Why an order cannot be paid, by whatever means. */
+export const payingErrors = [
   'order_not_found',
   'order_already_paid',
   'order_not_editable',
@@ -18,7 +84,6 @@ const ofPaying = [
   'insufficient_stock',
   'hub_not_accepting_orders',
   'no_bin_available',
-  'payment_method_not_found',
   'card_declined',
   'payment_failed',
   'processor_unavailable',
@@ -50,7 +115,7 @@ const paid = {
 /** The same for both mobile wallets. */
 const walletPay = (platform: 'A' | 'B') =>
   ({
-    ...posted,
+    idempotent: true,
     rate: 'payment',
     body: z.object({
       order_id: Id,
@@ -60,7 +125,7 @@ const walletPay = (platform: 'A' | 'B') =>
       expected_total: Cents.optional(),
     }),
     response: PaymentResult,
-    errors: ofPaying,
+    errors: [...payingErrors, 'payment_method_not_found'],
     summary: `Pay an order with a mobile wallet of platform ${platform}`,
     description:
       'The sandbox takes the names of its cards as `pm_card_…` and as `tok_…` (`tok_visa` pays, `tok_chargeDeclined` is declined, `tok_authenticationRequired` wants its holder; others of the kind are not found), and any other text for the token of a wallet that pays.',
@@ -68,96 +133,90 @@ const walletPay = (platform: 'A' | 'B') =>
   }) as const
 
 /** C §4.4, contract §10. */
-export const consumerPaymentRoutes = defineRoutes({
-  'consumer.payments.setup_intent': {
-    ...posted,
-    path: '/users/payments/setup-intent',
-    rate: 'standard',
-    response: ClientSecret,
-    errors: ['processor_unavailable'],
-    summary: "Begin to save a payment method in the processor's own form",
-    description:
-      'The form, opened with the client secret, yields the id of a payment method, which save-payment-method then saves.',
-    examples: {
-      response: {
-        setup_intent_id: 'seti_1',
-        client_secret: 'seti_1_secret',
-        status: 'requires_payment_method',
+export const consumerPaymentRoutes = defineRoutes(
+  { interface: 'consumer', auth: { kind: 'user' }, rate: 'standard', tag: 'Payments' },
+  {
+    'consumer.payments.setup_intent': {
+      at: 'POST /users/payments/setup-intent',
+      idempotent: true,
+      response: ClientSecret,
+      errors: ['processor_unavailable'],
+      summary: "Begin to save a payment method in the processor's own form",
+      description:
+        'The form, opened with the client secret, yields the id of a payment method, which save-payment-method then saves.',
+      examples: {
+        response: {
+          setup_intent_id: 'seti_1',
+          client_secret: 'seti_1_secret',
+          status: 'requires_payment_method',
+        },
       },
     },
+    'consumer.payments.save_method': {
+      at: 'POST /users/payments/save-payment-method',
+      idempotent: true,
+      body: z.object({ payment_method_id: MethodId, set_default: z.boolean().optional() }),
+      response: PaymentMethod,
+      errors: ['payment_method_not_found', 'card_declined', 'processor_unavailable'],
+      summary: 'Save a payment method',
+      description:
+        'The first one that is saved is the default. One that is saved already is answered as it is. 50 can be saved.',
+      examples: { body: { payment_method_id: 'pm_card_visa', set_default: true }, response: visa },
+    },
+    'consumer.payments.methods': {
+      at: 'GET /users/payments/methods',
+      response: z.array(PaymentMethod),
+      summary: 'Saved payment methods, the default first, then the newest',
+      examples: { response: [visa] },
+    },
+    'consumer.payments.delete_method': {
+      at: 'DELETE /users/payments/methods/{payment_method_id}',
+      params: z.object({ payment_method_id: MethodId }),
+      response: z.object({ payment_method_id: z.string(), deleted: z.literal(true) }),
+      errors: ['payment_method_not_found'],
+      summary: 'Remove a saved payment method',
+      description: 'Where it was the default, the newest of those that are left is.',
+      examples: { response: { payment_method_id: 'pm_card_visa', deleted: true } },
+    },
+    'consumer.payments.pay': {
+      at: 'POST /users/payments/pay',
+      idempotent: true,
+      rate: 'payment',
+      body: z.object({
+        order_id: Id,
+        /** A saved one, or any of the processor's; `external` claims the order for an integrator's payment (contract §5). */
+        payment_method_id: MethodId,
+        /** The method is saved once it has paid. */
+        save_payment_method: z.boolean().optional(),
+        /** Cents that the customer was shown; another total is answered with `total_changed`. */
+        expected_total: Cents.optional(),
+      }),
+      response: PaymentResult,
+      errors: [...payingErrors, 'payment_method_not_found'],
+      summary: 'Pay an order by card; the amount is the server’s',
+      examples: { body: { order_id: 1, payment_method_id: 'pm_card_visa' }, response: paid },
+    },
+    'consumer.payments.platform_a_pay': { ...walletPay('A'), at: 'POST /users/payments/platform-a-pay' },
+    'consumer.payments.platform_b_pay': { ...walletPay('B'), at: 'POST /users/payments/platform-b-pay' },
+    'consumer.payments.confirm': {
+      at: 'POST /users/payments/confirm-payment',
+      idempotent: true,
+      body: z.object({
+        order_id: Id,
+        /** `payment_id` of the payment's result. */
+        payment_intent_id: z.string().min(1).max(255),
+      }),
+      response: PaymentResult,
+      errors: [
+        'order_not_found',
+        'not_found',
+        'order_state_conflict',
+        'card_declined',
+        'payment_failed',
+        'processor_unavailable',
+      ],
+      summary: 'Complete a payment that required an action of the customer',
+      examples: { body: { order_id: 1, payment_intent_id: 'pi_1' } },
+    },
   },
-  'consumer.payments.save_method': {
-    ...posted,
-    path: '/users/payments/save-payment-method',
-    rate: 'standard',
-    body: z.object({ payment_method_id: MethodId, set_default: z.boolean().optional() }),
-    response: PaymentMethod,
-    errors: ['payment_method_not_found', 'card_declined', 'processor_unavailable'],
-    summary: 'Save a payment method',
-    description:
-      'The first one that is saved is the default. One that is saved already is answered as it is. 50 can be saved.',
-    examples: { body: { payment_method_id: 'pm_card_visa', set_default: true }, response: visa },
-  },
-  'consumer.payments.methods': {
-    ...common,
-    method: 'GET',
-    path: '/users/payments/methods',
-    rate: 'standard',
-    response: z.array(PaymentMethod),
-    summary: 'Saved payment methods, the default first, then the newest',
-    examples: { response: [visa] },
-  },
-  'consumer.payments.delete_method': {
-    ...common,
-    method: 'DELETE',
-    path: '/users/payments/methods/{payment_method_id}',
-    rate: 'standard',
-    params: z.object({ payment_method_id: MethodId }),
-    response: z.object({ payment_method_id: z.string(), deleted: z.literal(true) }),
-    errors: ['payment_method_not_found'],
-    summary: 'Remove a saved payment method',
-    description: 'Where it was the default, the newest of those that are left is.',
-    examples: { response: { payment_method_id: 'pm_card_visa', deleted: true } },
-  },
-  'consumer.payments.pay': {
-    ...posted,
-    path: '/users/payments/pay',
-    rate: 'payment',
-    body: z.object({
-      order_id: Id,
-      /** A saved one, or any of the processor's; `external` claims the order for an integrator's payment (contract §5). */
-      payment_method_id: MethodId,
-      /** The method is saved once it has paid. */
-      save_payment_method: z.boolean().optional(),
-      /** Cents that the customer was shown; another total is answered with `total_changed`. */
-      expected_total: Cents.optional(),
-    }),
-    response: PaymentResult,
-    errors: ofPaying,
-    summary: 'Pay an order by card; the amount is the server’s',
-    examples: { body: { order_id: 1, payment_method_id: 'pm_card_visa' }, response: paid },
-  },
-  'consumer.payments.platform_a_pay': { ...walletPay('A'), path: '/users/payments/platform-a-pay' },
-  'consumer.payments.platform_b_pay': { ...walletPay('B'), path: '/users/payments/platform-b-pay' },
-  'consumer.payments.confirm': {
-    ...posted,
-    path: '/users/payments/confirm-payment',
-    rate: 'standard',
-    body: z.object({
-      order_id: Id,
-      /** `payment_id` of the payment's result. */
-      payment_intent_id: z.string().min(1).max(255),
-    }),
-    response: PaymentResult,
-    errors: [
-      'order_not_found',
-      'not_found',
-      'order_state_conflict',
-      'card_declined',
-      'payment_failed',
-      'processor_unavailable',
-    ],
-    summary: 'Complete a payment that required an action of the customer',
-    examples: { body: { order_id: 1, payment_intent_id: 'pi_1' } },
-  },
-})
+)

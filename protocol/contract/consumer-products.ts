@@ -26,40 +26,33 @@ export const Product = z
   .meta({ id: 'Product' })
 export type Product = z.infer<typeof Product>
 
-const common = {
-  method: 'GET',
-  interface: 'consumer',
-  auth: { kind: 'optional-identity' },
-  rate: 'standard',
-  tag: 'Products',
-} as const
-
 /** C §4.7. */
-export const consumerProductRoutes = defineRoutes({
-  'consumer.products.list': {
-    ...common,
-    path: '/hubs/{hub_id}/products',
-    params: z.object({ hub_id: Id }),
-    query: z.object({
-      subcategory_id: Id.optional(),
-      category_id: Id.optional(),
-      /** Words of the name, in whole or in part, in any case. */
-      product_name: z.string().max(200).optional(),
-      page: z.int().min(1).max(1_000_000).default(1),
-      size: z.int().min(1).max(100).default(50),
-    }),
-    response: z.array(Product),
-    errors: ['hub_not_found'],
-    summary: 'Search the products of a hub',
-    description:
-      'The header `X-Total-Count` says how many there are in all, `Link` where the other pages are.',
+export const consumerProductRoutes = defineRoutes(
+  { interface: 'consumer', auth: { kind: 'optional-identity' }, rate: 'standard', tag: 'Products' },
+  {
+    'consumer.products.list': {
+      at: 'GET /hubs/{hub_id}/products',
+      params: z.object({ hub_id: Id }),
+      query: z.object({
+        subcategory_id: Id.optional(),
+        category_id: Id.optional(),
+        /** Words of the name, in whole or in part, in any case. */
+        product_name: z.string().max(200).optional(),
+        page: z.int().min(1).max(1_000_000).default(1),
+        size: z.int().min(1).max(100).default(50),
+      }),
+      response: z.array(Product),
+      errors: ['hub_not_found'],
+      summary: 'Search the products of a hub',
+      description:
+        'The header `X-Total-Count` says how many there are in all, `Link` where the other pages are.',
+    },
+    'consumer.products.get': {
+      at: 'GET /hubs/{hub_id}/products/{product_id}',
+      params: z.object({ hub_id: Id, product_id: Id }),
+      response: Product,
+      errors: ['hub_not_found', 'product_not_found'],
+      summary: 'Read a product of a hub',
+    },
   },
-  'consumer.products.get': {
-    ...common,
-    path: '/hubs/{hub_id}/products/{product_id}',
-    params: z.object({ hub_id: Id, product_id: Id }),
-    response: Product,
-    errors: ['hub_not_found', 'product_not_found'],
-    summary: 'Read a product of a hub',
-  },
-})
+)

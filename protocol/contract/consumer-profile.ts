@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Email, Id, PersonName, PhoneNumber, Timestamp } from './fields.ts'
 import { picture } from './form.ts'
-import { HubSummary } from './hub-objects.ts'
+import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
 /** Contract §9. What the contract marks with `?` is always present here, and null where there is nothing to say. */
@@ -86,15 +86,7 @@ const ProfilePatch = z
 export type ProfilePatch = z.infer<typeof ProfilePatch>
 
 const DeviceId = z.string().min(1).max(255)
-const common = {
-  interface: 'consumer',
-  auth: { kind: 'user' },
-  rate: 'standard',
-  tag: 'Profile',
-} as const
 const patch = {
-  ...common,
-  method: 'PATCH',
   body: ProfilePatch,
   response: Profile,
   summary: 'Change the profile: what is absent is kept, null clears',
@@ -102,86 +94,73 @@ const patch = {
 } as const
 
 /** C §4.3: what a user says of itself, where it shops, and the devices that it is told on. */
-export const consumerProfileRoutes = defineRoutes({
-  'consumer.profile.get': {
-    ...common,
-    method: 'GET',
-    path: '/users/user/profile',
-    response: Profile,
-    summary: 'Read the profile',
+export const consumerProfileRoutes = defineRoutes(
+  { interface: 'consumer', auth: { kind: 'user' }, rate: 'standard', tag: 'Profile' },
+  {
+    'consumer.profile.get': {
+      at: 'GET /users/user/profile',
+      response: Profile,
+      summary: 'Read the profile',
+    },
+    'consumer.profile.update': { ...patch, at: 'PATCH /users/user/profile' },
+    'consumer.profile.patch': { ...patch, at: 'PATCH /users/user/me/profile' },
+    'consumer.profile.set_image': {
+      at: 'PATCH /users/user/profile/image',
+      form: { fields: z.object({}), files: { file: picture }, folder: 'profiles' },
+      response: ProfileImage,
+      summary: 'Set the profile image',
+      description:
+        'It is png, jpeg, webp or gif by its content, has at most 5 MiB, and takes the place of the one before.',
+    },
+    'consumer.profile.delete_image': {
+      at: 'DELETE /users/user/profile/image',
+      status: 204,
+      response: z.undefined(),
+      summary: 'Remove the profile image, if there is one',
+    },
+    'consumer.profile.select_hub': {
+      at: 'POST /users/user/hub/{hub_id}',
+      params: z.object({ hub_id: Id }),
+      response: CurrentHub,
+      errors: ['hub_not_found'],
+      summary: 'Select a hub',
+    },
+    'consumer.profile.unselect_hub': {
+      at: 'DELETE /users/user/hub/{hub_id}',
+      params: z.object({ hub_id: Id }),
+      status: 204,
+      response: z.undefined(),
+      errors: ['hub_not_found'],
+      summary: 'Select the hub no more; without effect on another selection',
+    },
+    'consumer.profile.default_hub': {
+      at: 'POST /users/user/default-hub',
+      body: z.object({ hub_id: Id.nullable() }),
+      response: CurrentHub,
+      errors: ['hub_not_found'],
+      summary: 'Set the default hub; null clears it',
+      examples: { body: { hub_id: 1 } },
+    },
+    'consumer.profile.register_push': {
+      at: 'POST /users/user/push-configs',
+      body: z.object({
+        device_id: DeviceId,
+        push_token: z.string().min(1).max(4096),
+        platform: z.enum(['ios', 'android', 'web']),
+        app_version: z.string().min(1).max(64).nullish(),
+        locale: Locale.nullish(),
+      }),
+      response: PushConfig,
+      summary: 'Register a device for push messages, or register it anew',
+      description:
+        'A device is told of one user at a time: its token is taken from any other. Of more than 20 devices the one longest unheard goes.',
+      examples: { body: { device_id: 'phone-1', push_token: 'c2VjcmV0', platform: 'ios' } },
+    },
+    'consumer.profile.unregister_push': {
+      at: 'DELETE /users/user/push-configs',
+      query: z.object({ device_id: DeviceId }),
+      response: z.object({ deleted: z.boolean() }),
+      summary: 'Send no more push messages to a device',
+    },
   },
-  'consumer.profile.update': { ...patch, path: '/users/user/profile' },
-  'consumer.profile.patch': { ...patch, path: '/users/user/me/profile' },
-  'consumer.profile.set_image': {
-    ...common,
-    method: 'PATCH',
-    path: '/users/user/profile/image',
-    form: { fields: z.object({}), files: { file: picture }, folder: 'profiles' },
-    response: ProfileImage,
-    summary: 'Set the profile image',
-    description:
-      'It is png, jpeg, webp or gif by its content, has at most 5 MiB, and takes the place of the one before.',
-  },
-  'consumer.profile.delete_image': {
-    ...common,
-    method: 'DELETE',
-    path: '/users/user/profile/image',
-    status: 204,
-    response: z.undefined(),
-    summary: 'Remove the profile image, if there is one',
-  },
-  'consumer.profile.select_hub': {
-    ...common,
-    method: 'POST',
-    path: '/users/user/hub/{hub_id}',
-    params: z.object({ hub_id: Id }),
-    response: CurrentHub,
-    errors: ['hub_not_found'],
-    summary: 'Select a hub',
-  },
-  'consumer.profile.unselect_hub': {
-    ...common,
-    method: 'DELETE',
-    path: '/users/user/hub/{hub_id}',
-    params: z.object({ hub_id: Id }),
-    status: 204,
-    response: z.undefined(),
-    errors: ['hub_not_found'],
-    summary: 'Select the hub no more; without effect on another selection',
-  },
-  'consumer.profile.default_hub': {
-    ...common,
-    method: 'POST',
-    path: '/users/user/default-hub',
-    body: z.object({ hub_id: Id.nullable() }),
-    response: CurrentHub,
-    errors: ['hub_not_found'],
-    summary: 'Set the default hub; null clears it',
-    examples: { body: { hub_id: 1 } },
-  },
-  'consumer.profile.register_push': {
-    ...common,
-    method: 'POST',
-    path: '/users/user/push-configs',
-    body: z.object({
-      device_id: DeviceId,
-      push_token: z.string().min(1).max(4096),
-      platform: z.enum(['ios', 'android', 'web']),
-      app_version: z.string().min(1).max(64).nullish(),
-      locale: Locale.nullish(),
-    }),
-    response: PushConfig,
-    summary: 'Register a device for push messages, or register it anew',
-    description:
-      'A device is told of one user at a time: its token is taken from any other. Of more than 20 devices the one longest unheard goes.',
-    examples: { body: { device_id: 'phone-1', push_token: 'c2VjcmV0', platform: 'ios' } },
-  },
-  'consumer.profile.unregister_push': {
-    ...common,
-    method: 'DELETE',
-    path: '/users/user/push-configs',
-    query: z.object({ device_id: DeviceId }),
-    response: z.object({ deleted: z.boolean() }),
-    summary: 'Send no more push messages to a device',
-  },
-})
+)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Email, Id, PersonName, PhoneNumber, Timestamp } from './fields.ts'
-import { HubSummary } from './hub-objects.ts'
+import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
 /** Contract §9. What the contract marks with `?` is always present here, and null where there is nothing to say. */
@@ -35,7 +35,6 @@ const PhoneQuery = z.object({
     .regex(/^\+[1-9]\d{6,14}$/),
 })
 
-const common = { interface: 'consumer', rate: 'standard', tag: 'Users' } as const
 const contacts = {
   phone_number: PhoneNumber.optional(),
   email: Email.optional(),
@@ -46,118 +45,98 @@ const byWhomever =
   'At least one contact is needed, in the body or in the token. What the token verifies wins over what the body says.'
 
 /** C §4.3: accounts. */
-export const consumerUserRoutes = defineRoutes({
-  'consumer.users.get': {
-    ...common,
-    method: 'GET',
-    path: '/users/user',
-    auth: { kind: 'user' },
-    response: UserWithHub,
-    summary: 'The user, with the hub selected (or the default hub)',
-  },
-  'consumer.users.create': {
-    ...common,
-    method: 'POST',
-    path: '/users/user',
-    auth: { kind: 'identity' },
-    body: z.object(contacts),
-    bodyOptional: true,
-    status: 201,
-    alsoStatus: 200,
-    response: User,
-    deprecated: true,
-    summary: 'Create the user of an identity; use bootstrap instead',
-    description: `${byWhomever} 200: there was one already.`,
-    examples: { body: { email: 'ada@example.org', first_name: 'Ada' } },
-  },
-  'consumer.users.delete': {
-    ...common,
-    method: 'DELETE',
-    path: '/users/user',
-    auth: { kind: 'user' },
-    status: 204,
-    response: z.undefined(),
-    errors: ['order_in_progress', 'processor_unavailable'],
-    summary: 'Delete the user',
-    description:
-      'Erases everything personal and frees the identity, which can be bootstrapped anew. Carts go, and a payment that is under way is cancelled; a paid order must have ended first. The books stay: orders, payments and the wallet of a user without a name. Spend what the wallet holds before.',
-  },
-  'consumer.users.bootstrap': {
-    ...common,
-    method: 'POST',
-    path: '/users/user/bootstrap',
-    auth: { kind: 'identity' },
-    body: z.object({
-      ...contacts,
-      default_hub_id: Id.optional(),
-      device_uuid: z.string().min(1).max(255).optional(),
-    }),
-    bodyOptional: true,
-    status: 201,
-    response: User,
-    errors: ['hub_not_found'],
-    summary: 'Create the user of an identity, or return the existing one',
-    description: byWhomever,
-    examples: { body: { email: 'ada@example.org', first_name: 'Ada' } },
-  },
-  'consumer.users.bootstrap_guest': {
-    ...common,
-    method: 'POST',
-    path: '/users/user/bootstrap/guest',
-    auth: { kind: 'identity' },
-    status: 201,
-    response: User,
-    errors: ['forbidden'],
-    summary: 'Create the guest user of an anonymous identity, or return the existing one',
-  },
-  'consumer.users.exists': {
-    ...common,
-    method: 'GET',
-    path: '/users/user/exists',
-    auth: { kind: 'identity' },
-    query: PhoneQuery,
-    response: z.object({ exists: z.boolean(), user_id: Id.nullable() }).meta({ id: 'UserExistsWithId' }),
-    summary: 'Whether a user has a phone number, and which',
-  },
-  'consumer.users.phone_exists': {
-    ...common,
-    method: 'GET',
-    path: '/users/user/exists/phone',
-    auth: { kind: 'none' },
-    rate: 'lookup',
-    query: PhoneQuery,
-    response: UserExists,
-    summary: 'Whether a user has a phone number',
-  },
-  'consumer.users.email_exists': {
-    ...common,
-    method: 'GET',
-    path: '/users/user/exists/email',
-    auth: { kind: 'none' },
-    rate: 'lookup',
-    query: z.object({ email: Email }),
-    response: UserExists,
-    summary: 'Whether a user has an e-mail address',
-  },
-  'consumer.users.set_identity': {
-    ...common,
-    method: 'PUT',
-    path: '/users/user/identity-id',
-    auth: { kind: 'identity' },
-    body: z
-      .strictObject({
-        phone_number: PhoneNumber.optional(),
-        email: Email.optional(),
-        identity_token: z.string().min(1).max(16_384),
-      })
-      .refine(({ phone_number, email }) => (phone_number === undefined) !== (email === undefined), {
-        message: 'exactly one of phone_number and email is required',
+export const consumerUserRoutes = defineRoutes(
+  { interface: 'consumer', auth: { kind: 'identity' }, rate: 'standard', tag: 'Users' },
+  {
+    'consumer.users.get': {
+      at: 'GET /users/user',
+      auth: { kind: 'user' },
+      response: UserWithHub,
+      summary: 'The user, with the hub selected (or the default hub)',
+    },
+    'consumer.users.create': {
+      at: 'POST /users/user',
+      body: z.object(contacts),
+      bodyOptional: true,
+      status: 201,
+      alsoStatus: 200,
+      response: User,
+      deprecated: true,
+      summary: 'Create the user of an identity; use bootstrap instead',
+      description: `${byWhomever} 200: there was one already.`,
+      examples: { body: { email: 'ada@example.org', first_name: 'Ada' } },
+    },
+    'consumer.users.delete': {
+      at: 'DELETE /users/user',
+      auth: { kind: 'user' },
+      status: 204,
+      response: z.undefined(),
+      errors: ['order_in_progress', 'processor_unavailable'],
+      summary: 'Delete the user',
+      description:
+        'Erases everything personal and frees the identity, which can be bootstrapped anew. Carts go, and a payment that is under way is cancelled; a paid order must have ended first. The books stay: orders, payments and the wallet of a user without a name. Spend what the wallet holds before.',
+    },
+    'consumer.users.bootstrap': {
+      at: 'POST /users/user/bootstrap',
+      body: z.object({
+        ...contacts,
+        default_hub_id: Id.optional(),
+        device_uuid: z.string().min(1).max(255).optional(),
       }),
-    response: z.object({ message: z.string() }),
-    errors: ['forbidden', 'user_not_found'],
-    summary: "Make another identity the user's",
-    description:
-      'The user is named by a contact and must be the caller; `identity_token` proves the new identity, by which alone the user is reached from then on. `forbidden` too where that identity is a guest or has a user of its own.',
-    examples: { body: { email: 'ada@example.org', identity_token: 'eyJhbGciOiJFUzI1NiJ9…' } },
+      bodyOptional: true,
+      status: 201,
+      response: User,
+      errors: ['hub_not_found'],
+      summary: 'Create the user of an identity, or return the existing one',
+      description: byWhomever,
+      examples: { body: { email: 'ada@example.org', first_name: 'Ada' } },
+    },
+    'consumer.users.bootstrap_guest': {
+      at: 'POST /users/user/bootstrap/guest',
+      status: 201,
+      response: User,
+      errors: ['forbidden'],
+      summary: 'Create the guest user of an anonymous identity, or return the existing one',
+    },
+    'consumer.users.exists': {
+      at: 'GET /users/user/exists',
+      query: PhoneQuery,
+      response: z.object({ exists: z.boolean(), user_id: Id.nullable() }).meta({ id: 'UserExistsWithId' }),
+      summary: 'Whether a user has a phone number, and which',
+    },
+    'consumer.users.phone_exists': {
+      at: 'GET /users/user/exists/phone',
+      auth: { kind: 'none' },
+      rate: 'lookup',
+      query: PhoneQuery,
+      response: UserExists,
+      summary: 'Whether a user has a phone number',
+    },
+    'consumer.users.email_exists': {
+      at: 'GET /users/user/exists/email',
+      auth: { kind: 'none' },
+      rate: 'lookup',
+      query: z.object({ email: Email }),
+      response: UserExists,
+      summary: 'Whether a user has an e-mail address',
+    },
+    'consumer.users.set_identity': {
+      at: 'PUT /users/user/identity-id',
+      body: z
+        .strictObject({
+          phone_number: PhoneNumber.optional(),
+          email: Email.optional(),
+          identity_token: z.string().min(1).max(16_384),
+        })
+        .refine(({ phone_number, email }) => (phone_number === undefined) !== (email === undefined), {
+          message: 'exactly one of phone_number and email is required',
+        }),
+      response: z.object({ message: z.string() }),
+      errors: ['forbidden', 'user_not_found'],
+      summary: "Make another identity the user's",
+      description:
+        'The user is named by a contact and must be the caller; `identity_token` proves the new identity, by which alone the user is reached from then on. `forbidden` too where that identity is a guest or has a user of its own.',
+      examples: { body: { email: 'ada@example.org', identity_token: 'eyJhbGciOiJFUzI1NiJ9…' } },
+    },
   },
-})
+)

@@ -89,18 +89,8 @@ export type LogEntry = z.infer<typeof LogEntry>
 
 /** Below the log folder. */
 const LogPath = z.string().min(1).max(1000)
-const reading = {
-  method: 'GET',
-  interface: 'diag',
-  auth: { kind: 'diag', scope: 'diag:read' },
-  rate: 'standard',
-  tag: 'Diagnostics',
-} as const
 const trigger = {
-  method: 'GET',
-  interface: 'diag',
   auth: { kind: 'diag', scope: 'diag:write' },
-  rate: 'standard',
   response: TaskResult,
   tag: 'Background tasks',
   description:
@@ -108,100 +98,97 @@ const trigger = {
 } as const
 
 /** C §4.1, contract §11. */
-export const diagRoutes = defineRoutes({
-  'diag.sysinfo': {
-    ...reading,
-    path: '/diag/sysinfo',
-    query: z.object({ with_settings: z.boolean().default(false) }),
-    response: SystemInfo,
-    summary: 'The service, its machine, its database and its hubs',
+export const diagRoutes = defineRoutes(
+  { interface: 'diag', auth: { kind: 'diag', scope: 'diag:read' }, rate: 'standard', tag: 'Diagnostics' },
+  {
+    'diag.sysinfo': {
+      at: 'GET /diag/sysinfo',
+      query: z.object({ with_settings: z.boolean().default(false) }),
+      response: SystemInfo,
+      summary: 'The service, its machine, its database and its hubs',
+    },
+    'diag.worker': {
+      at: 'GET /diag/worker',
+      query: z.object({ with_tasks: z.boolean().default(false) }),
+      response: WorkerStatus,
+      summary: 'The processes of the service, and what they do in the background',
+    },
+    'diag.logs.list': {
+      at: 'GET /diag/logs/list',
+      query: z.object({
+        path: LogPath.default('.'),
+        order: z.enum(['date', 'name', 'size']).default('date'),
+        reverse: z.boolean().default(true),
+      }),
+      response: z.array(LogEntry),
+      errors: ['not_found'],
+      summary: 'The log files of this process',
+    },
+    'diag.logs.view': {
+      at: 'GET /diag/logs/view',
+      query: z.object({
+        /** The last so many; 0 is all, up to 1 MiB. */
+        lines: z.int().min(0).max(100_000).default(0),
+        /** Default: the one written last. */
+        file: LogPath.optional(),
+      }),
+      response: z.object({
+        file: z.string(),
+        lines: z.array(z.string()),
+        /** The file has more before the first of them. */
+        truncated: z.boolean(),
+      }),
+      errors: ['not_found'],
+      summary: 'The end of a log file',
+    },
+    'diag.logs.stream': {
+      at: 'GET /diag/logs/stream',
+      query: z.object({ file: LogPath.optional() }),
+      response: z.instanceof(ReadableStream<Uint8Array>),
+      produces: 'text/event-stream',
+      errors: ['not_found'],
+      summary: 'What is being written to a log file, as server-sent events',
+      description: 'Each event is a line. A comment every 15 s keeps the connection alive.',
+    },
+    'diag.logs.monitor': {
+      at: 'GET /diag/logs/monitor',
+      response: z.string(),
+      produces: 'text/html',
+      summary: 'A page that shows the stream',
+    },
+    'diag.tasks.bestsellers': {
+      at: 'GET /diag/bg_tasks/bestsellers',
+      ...trigger,
+      query: z.object({ sync_mode: z.boolean().default(false) }),
+      alsoStatus: 202,
+      summary: 'Mark the products that sell best',
+      description:
+        'With `sync_mode` the answer (200) waits for the end; without, it comes at once (202). A task runs once at a time, over all processes.',
+    },
+    'diag.tasks.update_timed_out_orders': {
+      at: 'GET /diag/bg_tasks/update-timed-out-orders',
+      ...trigger,
+      summary: 'End orders whose preparation has taken too long',
+    },
+    'diag.tasks.delete_expired_orders': {
+      at: 'GET /diag/bg_tasks/delete_expired_orders',
+      ...trigger,
+      summary: 'Expire carts that were left alone, and delete those that expired long ago',
+    },
+    'diag.tasks.notify_about_expiring_orders': {
+      at: 'GET /diag/bg_tasks/notify-about-expiring-orders',
+      ...trigger,
+      summary: 'Tell customers whose cart is about to expire, once',
+    },
+    'diag.tasks.update_unclaimed_orders_to_failed': {
+      at: 'GET /diag/bg_tasks/update-unclaimed-orders-to-failed',
+      ...trigger,
+      summary: 'End orders that nobody has taken',
+    },
+    'diag.tasks.notify_about_unclaimed_orders': {
+      at: 'GET /diag/bg_tasks/notify-about-unclaimed-orders',
+      ...trigger,
+      summary: 'Tell customers whose order waits in its bin, once',
+    },
   },
-  'diag.worker': {
-    ...reading,
-    path: '/diag/worker',
-    query: z.object({ with_tasks: z.boolean().default(false) }),
-    response: WorkerStatus,
-    summary: 'The processes of the service, and what they do in the background',
-  },
-  'diag.logs.list': {
-    ...reading,
-    path: '/diag/logs/list',
-    query: z.object({
-      path: LogPath.default('.'),
-      order: z.enum(['date', 'name', 'size']).default('date'),
-      reverse: z.boolean().default(true),
-    }),
-    response: z.array(LogEntry),
-    errors: ['not_found'],
-    summary: 'The log files of this process',
-  },
-  'diag.logs.view': {
-    ...reading,
-    path: '/diag/logs/view',
-    query: z.object({
-      /** The last so many; 0 is all, up to 1 MiB. */
-      lines: z.int().min(0).max(100_000).default(0),
-      /** Default: the one written last. */
-      file: LogPath.optional(),
-    }),
-    response: z.object({
-      file: z.string(),
-      lines: z.array(z.string()),
-      /** The file has more before the first of them. */
-      truncated: z.boolean(),
-    }),
-    errors: ['not_found'],
-    summary: 'The end of a log file',
-  },
-  'diag.logs.stream': {
-    ...reading,
-    path: '/diag/logs/stream',
-    query: z.object({ file: LogPath.optional() }),
-    response: z.instanceof(ReadableStream<Uint8Array>),
-    produces: 'text/event-stream',
-    errors: ['not_found'],
-    summary: 'What is being written to a log file, as server-sent events',
-    description: 'Each event is a line. A comment every 15 s keeps the connection alive.',
-  },
-  'diag.logs.monitor': {
-    ...reading,
-    path: '/diag/logs/monitor',
-    response: z.string(),
-    produces: 'text/html',
-    summary: 'A page that shows the stream',
-  },
-  'diag.tasks.bestsellers': {
-    ...trigger,
-    path: '/diag/bg_tasks/bestsellers',
-    query: z.object({ sync_mode: z.boolean().default(false) }),
-    alsoStatus: 202,
-    summary: 'Mark the products that sell best',
-    description:
-      'With `sync_mode` the answer (200) waits for the end; without, it comes at once (202). A task runs once at a time, over all processes.',
-  },
-  'diag.tasks.update_timed_out_orders': {
-    ...trigger,
-    path: '/diag/bg_tasks/update-timed-out-orders',
-    summary: 'End orders whose preparation has taken too long',
-  },
-  'diag.tasks.delete_expired_orders': {
-    ...trigger,
-    path: '/diag/bg_tasks/delete_expired_orders',
-    summary: 'Expire carts that were left alone, and delete those that expired long ago',
-  },
-  'diag.tasks.notify_about_expiring_orders': {
-    ...trigger,
-    path: '/diag/bg_tasks/notify-about-expiring-orders',
-    summary: 'Tell customers whose cart is about to expire, once',
-  },
-  'diag.tasks.update_unclaimed_orders_to_failed': {
-    ...trigger,
-    path: '/diag/bg_tasks/update-unclaimed-orders-to-failed',
-    summary: 'End orders that nobody has taken',
-  },
-  'diag.tasks.notify_about_unclaimed_orders': {
-    ...trigger,
-    path: '/diag/bg_tasks/notify-about-unclaimed-orders',
-    summary: 'Tell customers whose order waits in its bin, once',
-  },
-})
+)

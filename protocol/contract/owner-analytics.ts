@@ -38,24 +38,22 @@ export const SalesOverview = z
   .meta({ id: 'SalesOverview' })
 export type SalesOverview = z.infer<typeof SalesOverview>
 
-const common = {
-  method: 'GET',
+const shared = {
   interface: 'owner',
   auth: { kind: 'api', scope: 'analytics:read' },
   rate: 'standard',
   hub: 'hub_id',
   tag: 'Analytics',
 } as const
-const ofHub = { ...common, query: z.object({ hub_id: Id }) } as const
+const query = z.object({ hub_id: Id })
 
 const counted =
   'Paid orders count on the day of their payment in the hub’s time zone. Revenue is their discounted line totals without tax, less refunds; units and cost leave refunded units out. A refund counts against the day of its sale.'
 
 /** O §4.4. */
-export const ownerAnalyticsRoutes = defineRoutes({
+export const ownerAnalyticsRoutes = defineRoutes(shared, {
   'owner.analytics.gross_revenue': {
-    ...common,
-    path: '/owners/gross_revenue/',
+    at: 'GET /owners/gross_revenue/',
     rate: 'low',
     query: z.object({ hub_id: Id, timeframe: z.enum(['daily', 'weekly', 'monthly']).optional() }),
     response: z.object({ gross_revenue: Cents }),
@@ -64,29 +62,29 @@ export const ownerAnalyticsRoutes = defineRoutes({
     examples: { response: { gross_revenue: 128_450 } },
   },
   'owner.analytics.total_orders': {
-    ...ofHub,
-    path: '/owners/total_orders/',
+    at: 'GET /owners/total_orders/',
+    query,
     response: z.object({ total_orders: Count }),
     summary: 'How many orders were paid, whatever was refunded later',
     examples: { response: { total_orders: 412 } },
   },
   'owner.analytics.total_products': {
-    ...ofHub,
-    path: '/owners/total_products/',
+    at: 'GET /owners/total_products/',
+    query,
     response: z.object({ total_products: Count }),
     summary: 'How many different products the hub sells',
     examples: { response: { total_products: 64 } },
   },
   'owner.analytics.total_customers': {
-    ...ofHub,
-    path: '/owners/total_customers/',
+    at: 'GET /owners/total_customers/',
+    query,
     response: z.object({ total_customers: Count }),
     summary: 'How many different customers have paid for an order',
     examples: { response: { total_customers: 117 } },
   },
   'owner.analytics.top_products': {
-    ...ofHub,
-    path: '/owners/top_products/',
+    at: 'GET /owners/top_products/',
+    query,
     response: z.array(z.tuple([z.string(), Count, z.string()])),
     summary: 'The products that sold most: name, units, image',
     description:
@@ -94,8 +92,7 @@ export const ownerAnalyticsRoutes = defineRoutes({
     examples: { response: [['Orange Juice', 212, '/images/orange-juice.webp']] },
   },
   'owner.analytics.top_categories': {
-    ...common,
-    path: '/owners/hubs/{hub_id}/top-categories',
+    at: 'GET /owners/hubs/{hub_id}/top-categories',
     params: z.object({ hub_id: Id }),
     response: z.array(z.object({ name: z.string(), revenue_cents: Cents, units_sold: Count })),
     summary: 'The categories by items sold, of all time',
@@ -103,16 +100,16 @@ export const ownerAnalyticsRoutes = defineRoutes({
     examples: { response: [{ name: 'Drinks', revenue_cents: 98_120, units_sold: 391 }] },
   },
   'owner.analytics.weekly_sales': {
-    ...ofHub,
-    path: '/owners/weekly_sales_breakdown/',
+    at: 'GET /owners/weekly_sales_breakdown/',
+    query,
     response: z.array(z.tuple([z.string(), Cents])),
     summary: 'Revenue of each day of the current week, Monday to Sunday',
     description: counted,
     examples: { response: [['Monday', 10_450]] },
   },
   'owner.analytics.earnings': {
-    ...ofHub,
-    path: '/owners/earnings-and-profits-ytd/',
+    at: 'GET /owners/earnings-and-profits-ytd/',
+    query,
     response: z.object({
       monthly_data: z.array(
         z.object({ month: Month, total_earnings: Cents, total_cost: Cents, total_profit: Cents }),
@@ -125,16 +122,16 @@ export const ownerAnalyticsRoutes = defineRoutes({
     description: `${counted} Cost is the purchase price at the sale.`,
   },
   'owner.analytics.customer_growth': {
-    ...ofHub,
-    path: '/owners/customer-growth/',
+    at: 'GET /owners/customer-growth/',
+    query,
     response: z.object({
       customer_growth: z.array(z.object({ month: Month, unique_customers: Count })),
     }),
     summary: 'How many different customers bought in each month of the current year to date',
   },
   'owner.analytics.monthly_comparison': {
-    ...ofHub,
-    path: '/owners/monthly_sales_comparison/',
+    at: 'GET /owners/monthly_sales_comparison/',
+    query,
     response: z.object({
       current_year: z.array(Cents).length(12),
       previous_year: z.array(Cents).length(12),
@@ -143,23 +140,22 @@ export const ownerAnalyticsRoutes = defineRoutes({
     description: counted,
   },
   'owner.analytics.overview': {
-    ...ofHub,
-    path: '/owners/get_sales_overview/',
+    at: 'GET /owners/get_sales_overview/',
+    query,
     response: SalesOverview,
     summary: 'Sales of the current day, ISO week, month and year to date beside the whole period before',
     description: `${counted} \`period_start\` and \`period_end\` bound the calendar period; the figures are those so far.`,
   },
   'owner.analytics.net_profit': {
-    ...ofHub,
-    path: '/owners/monthly_net_profit_breakdown/',
+    at: 'GET /owners/monthly_net_profit_breakdown/',
+    query,
     response: z.object({ gross_revenue: Cents, cost_of_goods: Cents, net_profit: Cents }),
     summary: 'Revenue, cost of goods and profit of the current month to date',
     description: `${counted} Cost is the purchase price at the sale.`,
     examples: { response: { gross_revenue: 41_200, cost_of_goods: 22_050, net_profit: 19_150 } },
   },
   'owner.analytics.product_months': {
-    ...common,
-    path: '/owners/monthly_sales_breakdown_for_product/',
+    at: 'GET /owners/monthly_sales_breakdown_for_product/',
     query: z.object({ hub_id: Id, product_upc: z.string().min(1).max(50) }),
     response: z.object({
       product_upc: z.string(),

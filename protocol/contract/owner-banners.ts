@@ -25,28 +25,26 @@ const bannerForm = {
   folder: 'banners',
 } as const satisfies Form
 
-const common = { interface: 'owner', hub: 'hub_id', tag: 'Banners' } as const
-const query = z.object({ hub_id: Id })
+const shared = {
+  interface: 'owner',
+  auth: { kind: 'api', scope: 'promotions:write' },
+  rate: 'low',
+  query: z.object({ hub_id: Id }),
+  hub: 'hub_id',
+  tag: 'Banners',
+} as const
 
 /** O §4.7. */
-export const ownerBannerRoutes = defineRoutes({
+export const ownerBannerRoutes = defineRoutes(shared, {
   'owner.banners.list': {
-    ...common,
-    method: 'GET',
-    path: '/owners/owner/banners',
+    at: 'GET /owners/owner/banners',
     auth: { kind: 'api', scope: 'promotions:read' },
     rate: 'standard',
-    query,
     response: z.array(Banner),
     summary: "A hub's banners, by display position",
   },
   'owner.banners.create': {
-    ...common,
-    method: 'POST',
-    path: '/owners/owner/banners',
-    auth: { kind: 'api', scope: 'promotions:write' },
-    rate: 'low',
-    query,
+    at: 'POST /owners/owner/banners',
     form: bannerForm,
     response: Banner,
     summary: 'Add a banner',
@@ -55,13 +53,8 @@ export const ownerBannerRoutes = defineRoutes({
     examples: { body: { name: 'Spring', order_by: 1 } },
   },
   'owner.banners.delete': {
-    ...common,
-    method: 'DELETE',
-    path: '/owners/owner/banners/{banner_id}',
-    auth: { kind: 'api', scope: 'promotions:write' },
-    rate: 'low',
+    at: 'DELETE /owners/owner/banners/{banner_id}',
     params: z.object({ banner_id: Id }),
-    query,
     response: z.object({ success: z.boolean(), message: z.string() }),
     errors: ['banner_not_found'],
     summary: 'Remove a banner and its image',

@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { ServiceAction } from '../management/command.ts'
 import type { ErrorCode } from '../model/error-codes.ts'
+import { DeviceStatus } from '../mqtt/session.ts'
 import { BinNumber, Id, Timestamp } from './fields.ts'
-import { DeviceStatus } from './hub-objects.ts'
-import { defineRoutes } from './route.ts'
+import { defineRoutes, type RouteEntry } from './route.ts'
 
 /** O §4.6, standard response. */
 const controlResult = <T extends z.ZodType>(data: T) =>
@@ -45,17 +46,11 @@ const control = <Q extends z.ZodObject, T extends z.ZodType, const E extends rea
   texts: { summary: string; description: string; example: unknown },
 ) =>
   ({
-    method: 'POST',
-    path: `/owners/controls/${name}`,
-    interface: 'owner',
-    auth: { kind: 'api', scope: 'controls:write' },
-    rate: 'standard',
+    at: `POST /owners/controls/${name}`,
     query,
-    hub: 'hub',
     response: controlResult(data),
     errors,
     idempotent: true,
-    tag: 'Controls',
     summary: texts.summary,
     description: texts.description,
     examples: example(texts.example),
@@ -89,8 +84,96 @@ const openFridge = (side: string) =>
     example: doorExample('unlocked'),
   })
 
+/** O §4.6: the range of the bin is not stated; a bin that the hub does not have is a `validation_error`. */
+const anyBin = z.object({ bin: z.int().min(0), hub: Id })
+
+const Done = z.object({
+  status: z.literal('ok'),
+  result: z.object({
+    success: z.literal(true),
+    hub_id: z.int(),
+    bin_number: z.int(),
+    /** The bin's number where it was enabled, null where it was disabled. */
+    enabled_bin: z.int().nullable(),
+    /** Every bin that the hub's stored configuration disables now. */
+    disabled_bins: z.array(z.int()),
+    stop_result: ServiceAction.nullable(),
+    start_result: ServiceAction.nullable(),
+  }),
+})
+
+const Failed = z.object({
+  status: z.literal('error'),
+  result: z.object({
+    success: z.literal(false),
+    error: z.string(),
+    error_type: z.enum([
+      'validation_error',
+      'connection_error',
+      'authentication_error',
+      'timeout',
+      'command_failed',
+    ]),
+    /** As sent; null where it was missing or no integer. */
+    hub_id: z.int().nullable(),
+    bin_number: z.int().nullable(),
+  }),
+})
+export type SshFailure = z.infer<typeof Failed>
+
+export const sshFailure = (
+  error_type: SshFailure['result']['error_type'],
+  error: string,
+  place: { hub_id: number | null; bin_number: number | null },
+): SshFailure => ({ status: 'error', result: { success: false, error, error_type, ...place } })
+
+const integerOf = (text: string | undefined): number | null => {
+  const value = /^\d+$/.test(text ?? '') ? Number(text) : NaN
+  return Number.isSafeInteger(value) ? value : null
+}
+
+const overSsh = (name: 'enable_bin_ssh' | 'disable_bin_ssh', summary: string, enabled: boolean) =>
+  ({
+    at: `POST /owners/controls/${name}`,
+    query: anyBin,
+    response: z.discriminatedUnion('status', [Done, Failed]),
+    /** O §4.6: 200 in both outcomes. */
+    invalidBody: (given, message) =>
+      sshFailure('validation_error', message, {
+        hub_id: integerOf(given['hub']),
+        bin_number: integerOf(given['bin']),
+      }),
+    idempotent: true,
+    summary,
+    description:
+      "Works while the hub's service hangs or its MQTT is cut: the management service on the hub, reached by SSH, stores the change and restarts the hub's service, by force where it does not end by itself. Takes as long as that does (seconds). Status 200 in both outcomes: `status` says which. `error_type`: `validation_error` (no such bin at the hub, or invalid parameters), `connection_error`, `authentication_error` (the hub refuses the cloud's key, or its host key is not the pinned one), `timeout` (nobody knows yet whether it was done), `command_failed`. `enabled_bin` is null where the bin was disabled.",
+    examples: {
+      response: {
+        status: 'ok',
+        result: {
+          success: true,
+          hub_id: 1,
+          bin_number: 2,
+          enabled_bin: enabled ? 2 : null,
+          disabled_bins: enabled ? [] : [2],
+          stop_result: { exit_code: 0, duration_ms: 140, output: 'the edge ended' },
+          start_result: { exit_code: 0, duration_ms: 820, output: 'the edge runs as process 4711' },
+        },
+      },
+    },
+  }) as const satisfies RouteEntry
+
+/** Both ways to a hub's bins, over MQTT and over SSH. */
+const shared = {
+  interface: 'owner',
+  auth: { kind: 'api', scope: 'controls:write' },
+  rate: 'standard',
+  hub: 'hub',
+  tag: 'Controls',
+} as const
+
 /** O §4.6, contract §6. */
-export const ownerControlRoutes = defineRoutes({
+export const ownerControlRoutes = defineRoutes(shared, {
   'owner.controls.open_bin': control('open_bin', bin, z.union([confirmed, doorMoved]), ofBin, {
     summary: "Open a bin's door; for a bin reserved for an integrator's order, confirm its payment",
     description: `${neverQueued} On a bin that \`pay\` with \`external\` has reserved, the call records the payment, queues the order and answers with \`status_code\` 202; the bin opens by itself when the order is ready.`,
@@ -127,13 +210,9 @@ export const ownerControlRoutes = defineRoutes({
     true,
   ),
   'owner.controls.get_bin_status': {
-    method: 'GET',
-    path: '/owners/controls/get_bin_status',
-    interface: 'owner',
+    at: 'GET /owners/controls/get_bin_status',
     auth: { kind: 'api', scope: 'controls:read' },
-    rate: 'standard',
     query: bin,
-    hub: 'hub',
     response: controlResult(
       z.object({
         bin_number: z.int(),
@@ -147,7 +226,6 @@ export const ownerControlRoutes = defineRoutes({
       }),
     ),
     errors: ofBin,
-    tag: 'Controls',
     summary: "Read a bin's status",
     description: 'Of an offline hub what it last reported, with status `offline`.',
     examples: example({
@@ -196,4 +274,6 @@ export const ownerControlRoutes = defineRoutes({
     description: desired,
     example: { accepting_orders: true },
   }),
+  'owner.controls.enable_bin_ssh': overSsh('enable_bin_ssh', 'Enable a bin over SSH', true),
+  'owner.controls.disable_bin_ssh': overSsh('disable_bin_ssh', 'Disable a bin over SSH (maintenance)', false),
 })

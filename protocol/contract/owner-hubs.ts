@@ -1,7 +1,21 @@
 import { z } from 'zod'
+import { DeviceStatus } from '../mqtt/session.ts'
 import { Id, Timestamp } from './fields.ts'
-import { DeviceStatus, HubSummary } from './hub-objects.ts'
 import { defineRoutes } from './route.ts'
+
+/** O §2, hub summary; the status words are contract §6's. */
+export const HubSummary = z
+  .object({
+    id: Id,
+    name: z.string(),
+    street_address_1: z.string(),
+    street_address_2: z.string().nullable(),
+    city: z.string(),
+    state: z.string(),
+    hub_status: z.enum(['active', 'paused', 'maintenance', 'inactive']),
+  })
+  .meta({ id: 'HubSummary' })
+export type HubSummary = z.infer<typeof HubSummary>
 
 /** O §2, hub health. A hub that was never heard has no heartbeat, and no temperature is known before it is read. */
 export const HubHealthReport = z
@@ -34,134 +48,113 @@ export const HubInfo = HubSummary.extend({
   timezone: z.string(),
 }).meta({ id: 'HubInfo' })
 
-const ofHub = {
-  method: 'GET',
-  interface: 'owner',
-  auth: { kind: 'api', scope: 'hubs:read' },
-  rate: 'standard',
-  query: z.object({ hub_id: Id }),
-  hub: 'hub_id',
-  tag: 'Hubs',
-} as const
+const ofHub = { query: z.object({ hub_id: Id }), hub: 'hub_id' } as const
 
 /** O §4.1. */
-export const ownerHubRoutes = defineRoutes({
-  'owner.hubs.list': {
-    method: 'GET',
-    path: '/owners/hubs',
-    interface: 'owner',
-    auth: { kind: 'api', scope: 'hubs:read' },
-    rate: 'low',
-    response: z.array(HubSummary),
-    tag: 'Hubs',
-    summary: 'List the hubs to which the credential has access',
-  },
-  'owner.hubs.ids': {
-    method: 'GET',
-    path: '/owners/hub_ids',
-    interface: 'owner',
-    auth: { kind: 'api', scope: 'hubs:read' },
-    rate: 'standard',
-    response: z.array(Id),
-    tag: 'Hubs',
-    summary: 'List the ids of the hubs to which the credential has access',
-    examples: { response: [1, 2] },
-  },
-  'owner.hubs.info': {
-    ...ofHub,
-    path: '/owners/hubs/get_hub_info/',
-    response: HubInfo,
-    summary: 'A hub with its place and its time zone',
-    examples: {
-      response: {
-        success: true,
-        id: 1,
-        name: 'Central Station',
-        street_address_1: '1 Station Square',
-        street_address_2: null,
-        city: 'Springfield',
-        state: 'IL',
-        hub_status: 'active',
-        postal_code: '62701',
-        geojson_location: { type: 'Point', coordinates: [-89.6501, 39.7817] },
-        timezone: 'America/Chicago',
+export const ownerHubRoutes = defineRoutes(
+  { interface: 'owner', auth: { kind: 'api', scope: 'hubs:read' }, rate: 'standard', tag: 'Hubs' },
+  {
+    'owner.hubs.list': {
+      at: 'GET /owners/hubs',
+      rate: 'low',
+      response: z.array(HubSummary),
+      summary: 'List the hubs to which the credential has access',
+    },
+    'owner.hubs.ids': {
+      at: 'GET /owners/hub_ids',
+      response: z.array(Id),
+      summary: 'List the ids of the hubs to which the credential has access',
+      examples: { response: [1, 2] },
+    },
+    'owner.hubs.info': {
+      at: 'GET /owners/hubs/get_hub_info/',
+      ...ofHub,
+      response: HubInfo,
+      summary: 'A hub with its place and its time zone',
+      examples: {
+        response: {
+          success: true,
+          id: 1,
+          name: 'Central Station',
+          street_address_1: '1 Station Square',
+          street_address_2: null,
+          city: 'Springfield',
+          state: 'IL',
+          hub_status: 'active',
+          postal_code: '62701',
+          geojson_location: { type: 'Point', coordinates: [-89.6501, 39.7817] },
+          timezone: 'America/Chicago',
+        },
       },
     },
-  },
-  'owner.hubs.layout': {
-    ...ofHub,
-    path: '/owners/hubs/hub_layout/',
-    response: z.object({
-      layout: z.record(
-        z.string(),
-        z.object({ shelves: z.array(z.object({ shelf_number: z.int(), total_rows: z.int() })) }),
-      ),
-    }),
-    summary: "The shelves of a hub's cabinets, and their rows; by cabinet number",
-    examples: { response: { layout: { 1: { shelves: [{ shelf_number: 1, total_rows: 6 }] } } } },
-  },
-  'owner.hubs.door_status': {
-    ...ofHub,
-    path: '/owners/get_door_status/',
-    response: z.object({
-      door_status: z.array(
-        z.object({ door: z.string(), status: z.enum(['locked', 'unlocked', 'open', 'unknown']) }),
-      ),
-      order_status: z.object({ has_pending_orders: z.boolean() }),
-    }),
-    summary: 'The main door and the doors of the fridges, and whether an order is in progress',
-    description:
-      'Doors are `main` and `fridge_<n>_left`, `_middle`, `_right`. Of an offline hub they are `unknown`.',
-    examples: {
-      response: {
-        door_status: [
-          { door: 'main', status: 'locked' },
-          { door: 'fridge_1_left', status: 'locked' },
-        ],
-        order_status: { has_pending_orders: false },
+    'owner.hubs.layout': {
+      at: 'GET /owners/hubs/hub_layout/',
+      ...ofHub,
+      response: z.object({
+        layout: z.record(
+          z.string(),
+          z.object({ shelves: z.array(z.object({ shelf_number: z.int(), total_rows: z.int() })) }),
+        ),
+      }),
+      summary: "The shelves of a hub's cabinets, and their rows; by cabinet number",
+      examples: { response: { layout: { 1: { shelves: [{ shelf_number: 1, total_rows: 6 }] } } } },
+    },
+    'owner.hubs.door_status': {
+      at: 'GET /owners/get_door_status/',
+      ...ofHub,
+      response: z.object({
+        door_status: z.array(
+          z.object({ door: z.string(), status: z.enum(['locked', 'unlocked', 'open', 'unknown']) }),
+        ),
+        order_status: z.object({ has_pending_orders: z.boolean() }),
+      }),
+      summary: 'The main door and the doors of the fridges, and whether an order is in progress',
+      description:
+        'Doors are `main` and `fridge_<n>_left`, `_middle`, `_right`. Of an offline hub they are `unknown`.',
+      examples: {
+        response: {
+          door_status: [
+            { door: 'main', status: 'locked' },
+            { door: 'fridge_1_left', status: 'locked' },
+          ],
+          order_status: { has_pending_orders: false },
+        },
       },
     },
-  },
-  'owner.hubs.request_door_open': {
-    ...ofHub,
-    method: 'POST',
-    path: '/owners/request_door_open/',
-    auth: { kind: 'api', scope: 'hubs:write' },
-    response: z.object({ success: z.literal(true), data: z.null(), message: z.string() }),
-    errors: ['order_in_progress', 'hardware_error'],
-    idempotent: true,
-    summary: "Unlock a hub's main door",
-    description:
-      'It locks again by itself. An offline hub is answered at once with `hardware_error` (502, `details.reason` `offline`); one that stays silent with 504, `details.command_id` and outcome `unknown`. Nothing is queued.',
-    examples: {
-      response: {
-        success: true,
-        data: null,
-        message: 'The main door is unlocked. It locks again by itself.',
+    'owner.hubs.request_door_open': {
+      at: 'POST /owners/request_door_open/',
+      ...ofHub,
+      auth: { kind: 'api', scope: 'hubs:write' },
+      response: z.object({ success: z.literal(true), data: z.null(), message: z.string() }),
+      errors: ['order_in_progress', 'hardware_error'],
+      idempotent: true,
+      summary: "Unlock a hub's main door",
+      description:
+        'It locks again by itself. An offline hub is answered at once with `hardware_error` (502, `details.reason` `offline`); one that stays silent with 504, `details.command_id` and outcome `unknown`. Nothing is queued.',
+      examples: {
+        response: {
+          success: true,
+          data: null,
+          message: 'The main door is unlocked. It locks again by itself.',
+        },
       },
     },
+    'owner.hubs.fridge_map': {
+      at: 'GET /owners/fridge_door_cabinet_map/',
+      ...ofHub,
+      response: z.object({
+        data: z.record(z.string(), z.object({ left: z.int(), middle: z.int(), right: z.int() })),
+      }),
+      summary: "The cabinets on which the doors of a hub's fridges give; by fridge number",
+      examples: { response: { data: { 1: { left: 1, middle: 2, right: 3 } } } },
+    },
+    'owner.hubs.health': {
+      at: 'GET /owners/hubs/get_hub_health/',
+      ...ofHub,
+      response: HubHealthReport,
+      summary: "A hub's health: bins, fridges, main door, network",
+      description:
+        '`online` means that the hub was heard of within 90 s. Of an offline hub the devices are `offline`, and the temperatures are the last ones known.',
+    },
   },
-  'owner.hubs.fridge_map': {
-    ...ofHub,
-    path: '/owners/fridge_door_cabinet_map/',
-    response: z.object({
-      data: z.record(z.string(), z.object({ left: z.int(), middle: z.int(), right: z.int() })),
-    }),
-    summary: "The cabinets on which the doors of a hub's fridges give; by fridge number",
-    examples: { response: { data: { 1: { left: 1, middle: 2, right: 3 } } } },
-  },
-  'owner.hubs.health': {
-    method: 'GET',
-    path: '/owners/hubs/get_hub_health/',
-    interface: 'owner',
-    auth: { kind: 'api', scope: 'hubs:read' },
-    rate: 'standard',
-    query: z.object({ hub_id: Id }),
-    hub: 'hub_id',
-    response: HubHealthReport,
-    tag: 'Hubs',
-    summary: "A hub's health: bins, fridges, main door, network",
-    description:
-      '`online` means that the hub was heard of within 90 s. Of an offline hub the devices are `offline`, and the temperatures are the last ones known.',
-  },
-})
+)

@@ -47,103 +47,93 @@ const full = {
 }
 const { cabinet: _cabinet, shelf: _shelf, row: _row, ...found } = full
 
-const update = {
-  method: 'PUT',
-  interface: 'owner',
-  auth: { kind: 'api', scope: 'inventory:write' },
-  rate: 'low',
-  params: z.object({ product_id: Id }),
-  tag: 'Inventory',
-} as const
+const params = z.object({ product_id: Id })
 
 /** O §4.2. */
-export const ownerInventoryRoutes = defineRoutes({
-  'owner.inventory.list': {
-    method: 'GET',
-    path: '/owners/hub_inventory/',
-    interface: 'owner',
-    auth: { kind: 'api', scope: 'inventory:read' },
-    rate: 'standard',
-    query: z.object({ hub_id: Id }),
-    hub: 'hub_id',
-    response: z.array(InventoryProduct),
-    tag: 'Inventory',
-    summary: "A hub's products with stock and prices",
-    examples: { response: [product] },
-  },
-  'owner.inventory.lookup': {
-    method: 'GET',
-    path: '/owners/hubs/product/',
-    interface: 'owner',
-    auth: { kind: 'api', scope: 'inventory:read' },
-    rate: 'standard',
-    query: z.object({
-      hub_id: Id,
-      cabinet: z.int().min(1).max(4),
-      shelf: z.int().min(1),
-      row: z.int().min(1),
-    }),
-    hub: 'hub_id',
-    response: OwnerProduct.omit({ cabinet: true, shelf: true, row: true }),
-    errors: ['product_not_found'],
-    badValues: {
-      'query.cabinet': 'invalid_location',
-      'query.shelf': 'invalid_location',
-      'query.row': 'invalid_location',
+export const ownerInventoryRoutes = defineRoutes(
+  { interface: 'owner', auth: { kind: 'api', scope: 'inventory:write' }, rate: 'low', tag: 'Inventory' },
+  {
+    'owner.inventory.list': {
+      at: 'GET /owners/hub_inventory/',
+      auth: { kind: 'api', scope: 'inventory:read' },
+      rate: 'standard',
+      query: z.object({ hub_id: Id }),
+      hub: 'hub_id',
+      response: z.array(InventoryProduct),
+      summary: "A hub's products with stock and prices",
+      examples: { response: [product] },
     },
-    tag: 'Inventory',
-    summary: 'The product that has a place in a hub',
-    description:
-      '`invalid_location` for a place that the hub does not have, `product_not_found` for one that nothing has.',
-    examples: { response: found },
-  },
-  'owner.inventory.update_quantity': {
-    ...update,
-    path: '/owners/hubs/product/{product_id}/update_quantity',
-    body: z.strictObject({ quantity: z.int().min(0).max(MAX_UNITS) }),
-    response: z.object({ data: OwnerProduct }),
-    errors: ['product_not_found'],
-    badValues: { 'body.quantity': 'invalid_quantity' },
-    summary: "Count a product's stock",
-    description:
-      'A count, not an overwrite: it is shown at once and travels to the hub, which sets its stock to the count less what it dropped after it was typed.',
-    examples: { body: { quantity: 12 }, response: { data: full } },
-  },
-  'owner.inventory.update_price': {
-    ...update,
-    path: '/owners/product/{product_id}/update_price',
-    body: z.strictObject({ price: z.int().min(1).max(MAX_CENTS) }),
-    response: z.object({ data: OwnerProduct }),
-    errors: ['product_not_found'],
-    badValues: { 'body.price': 'invalid_price' },
-    summary: "Set a product's price",
-    description:
-      'Sets `original_price`; `discounted_price` follows by the markdown that the product has. Orders that are being paid keep their prices.',
-    examples: { body: { price: 199 }, response: { data: full } },
-  },
-  'owner.inventory.update_purchase_price': {
-    ...update,
-    path: '/owners/product/{product_id}/update_purchase_price',
-    body: z.strictObject({ purchase_price: z.int().min(0).max(MAX_CENTS) }),
-    response: z.object({ data: OwnerProduct }),
-    errors: ['product_not_found'],
-    badValues: { 'body.purchase_price': 'invalid_purchase_price' },
-    summary: "Set a product's wholesale cost",
-    examples: { body: { purchase_price: 85 }, response: { data: full } },
-  },
-  'owner.inventory.update_upc': {
-    ...update,
-    path: '/owners/product/{product_id}/update_upc',
-    body: z.strictObject({
-      upc: z.string().max(12).refine(isUpc, 'a UPC has 12 digits, of which the last checks the others'),
-    }),
-    response: z.object({ success: z.literal(true), data: z.object({ id: Id, upc: z.string() }) }),
-    errors: ['product_not_found', 'duplicate_upc'],
-    badValues: { 'body.upc': 'invalid_upc' },
-    summary: "Set a product's barcode",
-    examples: {
-      body: { upc: '036000291452' },
-      response: { success: true, data: { id: 17, upc: '036000291452' } },
+    'owner.inventory.lookup': {
+      at: 'GET /owners/hubs/product/',
+      auth: { kind: 'api', scope: 'inventory:read' },
+      rate: 'standard',
+      query: z.object({
+        hub_id: Id,
+        cabinet: z.int().min(1).max(4),
+        shelf: z.int().min(1),
+        row: z.int().min(1),
+      }),
+      hub: 'hub_id',
+      response: OwnerProduct.omit({ cabinet: true, shelf: true, row: true }),
+      errors: ['product_not_found'],
+      badValues: {
+        'query.cabinet': 'invalid_location',
+        'query.shelf': 'invalid_location',
+        'query.row': 'invalid_location',
+      },
+      summary: 'The product that has a place in a hub',
+      description:
+        '`invalid_location` for a place that the hub does not have, `product_not_found` for one that nothing has.',
+      examples: { response: found },
+    },
+    'owner.inventory.update_quantity': {
+      at: 'PUT /owners/hubs/product/{product_id}/update_quantity',
+      params,
+      body: z.strictObject({ quantity: z.int().min(0).max(MAX_UNITS) }),
+      response: z.object({ data: OwnerProduct }),
+      errors: ['product_not_found'],
+      badValues: { 'body.quantity': 'invalid_quantity' },
+      summary: "Count a product's stock",
+      description:
+        'A count, not an overwrite: it is shown at once and travels to the hub, which sets its stock to the count less what it dropped after it was typed.',
+      examples: { body: { quantity: 12 }, response: { data: full } },
+    },
+    'owner.inventory.update_price': {
+      at: 'PUT /owners/product/{product_id}/update_price',
+      params,
+      body: z.strictObject({ price: z.int().min(1).max(MAX_CENTS) }),
+      response: z.object({ data: OwnerProduct }),
+      errors: ['product_not_found'],
+      badValues: { 'body.price': 'invalid_price' },
+      summary: "Set a product's price",
+      description:
+        'Sets `original_price`; `discounted_price` follows by the markdown that the product has. Orders that are being paid keep their prices.',
+      examples: { body: { price: 199 }, response: { data: full } },
+    },
+    'owner.inventory.update_purchase_price': {
+      at: 'PUT /owners/product/{product_id}/update_purchase_price',
+      params,
+      body: z.strictObject({ purchase_price: z.int().min(0).max(MAX_CENTS) }),
+      response: z.object({ data: OwnerProduct }),
+      errors: ['product_not_found'],
+      badValues: { 'body.purchase_price': 'invalid_purchase_price' },
+      summary: "Set a product's wholesale cost",
+      examples: { body: { purchase_price: 85 }, response: { data: full } },
+    },
+    'owner.inventory.update_upc': {
+      at: 'PUT /owners/product/{product_id}/update_upc',
+      params,
+      body: z.strictObject({
+        upc: z.string().max(12).refine(isUpc, 'a UPC has 12 digits, of which the last checks the others'),
+      }),
+      response: z.object({ success: z.literal(true), data: z.object({ id: Id, upc: z.string() }) }),
+      errors: ['product_not_found', 'duplicate_upc'],
+      badValues: { 'body.upc': 'invalid_upc' },
+      summary: "Set a product's barcode",
+      examples: {
+        body: { upc: '036000291452' },
+        response: { success: true, data: { id: 17, upc: '036000291452' } },
+      },
     },
   },
-})
+)

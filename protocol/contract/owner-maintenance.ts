@@ -62,78 +62,76 @@ const reportForm = {
   numbered: true,
 } as const satisfies Form
 
-const common = { interface: 'owner', rate: 'standard', tag: 'Maintenance' } as const
-
 /** O §4.5. Without access to the hub the code is `unauthorized` here. */
-export const ownerMaintenanceRoutes = defineRoutes({
-  'owner.maintenance.create': {
-    ...common,
-    method: 'POST',
-    path: '/owners/maintenance/reports',
-    auth: { kind: 'api', scope: 'maintenance:write' },
-    form: reportForm,
-    response: z.object({
-      success: z.boolean(),
-      message: z.string(),
-      report: MaintenanceReport.pick({
-        id: true,
-        hub_id: true,
-        service_type: true,
-        created_at: true,
-        media_assets: true,
+export const ownerMaintenanceRoutes = defineRoutes(
+  {
+    interface: 'owner',
+    auth: { kind: 'api', scope: 'maintenance:read' },
+    rate: 'standard',
+    tag: 'Maintenance',
+  },
+  {
+    'owner.maintenance.create': {
+      at: 'POST /owners/maintenance/reports',
+      auth: { kind: 'api', scope: 'maintenance:write' },
+      form: reportForm,
+      response: z.object({
+        success: z.boolean(),
+        message: z.string(),
+        report: MaintenanceReport.pick({
+          id: true,
+          hub_id: true,
+          service_type: true,
+          created_at: true,
+          media_assets: true,
+        }),
       }),
-    }),
-    errors: ['unauthorized'],
-    badValues: { 'body.formData': 'invalid_json', 'body.formData.hubId': 'hub_id_required' },
-    summary: 'File a maintenance report, with images and videos',
-    description:
-      'A multipart form. Files are judged by their content: png, jpeg, webp, gif up to 20 MiB each; mp4, mov, webm up to 100 MiB each; at most ten, and 200 MiB together. Either all of it is kept or nothing.',
-    examples: {
-      body: {
-        formData: {
-          hubId: 1,
-          name: 'Lift of bin 2',
-          submittedBy: 'tech-17',
-          serviceType: 'Corrective',
-          serviceStartTime: '2026-03-01T09:00:00Z',
-          timestamp: '2026-03-01T10:30:00Z',
-          componentsServiced: ['lift', 'door'],
+      errors: ['unauthorized'],
+      badValues: { 'body.formData': 'invalid_json', 'body.formData.hubId': 'hub_id_required' },
+      summary: 'File a maintenance report, with images and videos',
+      description:
+        'A multipart form. Files are judged by their content: png, jpeg, webp, gif up to 20 MiB each; mp4, mov, webm up to 100 MiB each; at most ten, and 200 MiB together. Either all of it is kept or nothing.',
+      examples: {
+        body: {
+          formData: {
+            hubId: 1,
+            name: 'Lift of bin 2',
+            submittedBy: 'tech-17',
+            serviceType: 'Corrective',
+            serviceStartTime: '2026-03-01T09:00:00Z',
+            timestamp: '2026-03-01T10:30:00Z',
+            componentsServiced: ['lift', 'door'],
+          },
         },
       },
     },
+    'owner.maintenance.list': {
+      at: 'GET /owners/maintenance/reports',
+      query: z.object({
+        /** A hub's id; where it is absent or empty, all hubs that the credential reaches. */
+        hub_id: z
+          .string()
+          .regex(/^\d{0,15}$/)
+          .nullable()
+          .default(null),
+        page: z.int().min(1).default(1),
+        per_page: z.int().min(1).max(100).default(20),
+      }),
+      response: z.object({
+        logs: z.array(MaintenanceReport),
+        total: z.int(),
+        page: z.int(),
+        per_page: z.int(),
+      }),
+      errors: ['unauthorized'],
+      summary: 'Maintenance reports, newest first',
+    },
+    'owner.maintenance.get': {
+      at: 'GET /owners/maintenance/reports/{log_id}',
+      params: z.object({ log_id: Id }),
+      response: MaintenanceReport,
+      errors: ['not_found', 'unauthorized'],
+      summary: 'One maintenance report',
+    },
   },
-  'owner.maintenance.list': {
-    ...common,
-    method: 'GET',
-    path: '/owners/maintenance/reports',
-    auth: { kind: 'api', scope: 'maintenance:read' },
-    query: z.object({
-      /** A hub's id; where it is absent or empty, all hubs that the credential reaches. */
-      hub_id: z
-        .string()
-        .regex(/^\d{0,15}$/)
-        .nullable()
-        .default(null),
-      page: z.int().min(1).default(1),
-      per_page: z.int().min(1).max(100).default(20),
-    }),
-    response: z.object({
-      logs: z.array(MaintenanceReport),
-      total: z.int(),
-      page: z.int(),
-      per_page: z.int(),
-    }),
-    errors: ['unauthorized'],
-    summary: 'Maintenance reports, newest first',
-  },
-  'owner.maintenance.get': {
-    ...common,
-    method: 'GET',
-    path: '/owners/maintenance/reports/{log_id}',
-    auth: { kind: 'api', scope: 'maintenance:read' },
-    params: z.object({ log_id: Id }),
-    response: MaintenanceReport,
-    errors: ['not_found', 'unauthorized'],
-    summary: 'One maintenance report',
-  },
-})
+)

@@ -3,55 +3,100 @@ import { Timestamp } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** Contract §1, §11, §12. */
-export const rootRoutes = defineRoutes({
-  'root.index': {
-    method: 'GET',
-    path: '/',
-    interface: 'consumer',
-    auth: { kind: 'none' },
-    rate: 'open',
-    response: z.object({
-      service: z.string(),
-      version: z.string(),
-      status: z.literal('ok'),
-      time: Timestamp,
-    }),
-    tag: 'Service',
-    summary: 'Name, version and time of the service',
+export const rootRoutes = defineRoutes(
+  { interface: 'root', auth: { kind: 'none' }, rate: 'open', tag: 'Service' },
+  {
+    'root.index': {
+      at: 'GET /',
+      interface: 'consumer',
+      response: z.object({
+        service: z.string(),
+        version: z.string(),
+        status: z.literal('ok'),
+        time: Timestamp,
+      }),
+      summary: 'Name, version and time of the service',
+    },
+    'root.openapi': {
+      at: 'GET /openapi.json',
+      response: z.record(z.string(), z.unknown()),
+      summary: 'This interface as an OpenAPI 3.1 document',
+    },
+    'root.docs': {
+      at: 'GET /docs',
+      response: z.string(),
+      produces: 'text/html',
+      summary: 'This interface as a page to read',
+    },
+    'root.webhooks.payments': {
+      at: 'POST /webhooks/payments',
+      rate: 'unlimited',
+      rawBody: true,
+      response: z.object({ received: z.literal(true) }),
+      errors: ['invalid_signature', 'invalid_json'],
+      tag: 'Payments',
+      summary: "The card processor's events",
+      description:
+        'Signed: header `Payment-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`, within 300 s; the header may as well be called `Stripe-Signature`. An event is applied once, by its id; a repeated one is answered as the first. Calls are not limited, and answers say nothing of a limit.',
+    },
   },
-  'root.openapi': {
-    method: 'GET',
-    path: '/openapi.json',
-    interface: 'root',
-    auth: { kind: 'none' },
-    rate: 'open',
-    response: z.record(z.string(), z.unknown()),
-    tag: 'Service',
-    summary: 'This interface as an OpenAPI 3.1 document',
+)
+
+/** Contract §4. */
+export const fileRoutes = defineRoutes(
+  { interface: 'root', auth: { kind: 'none' }, tag: 'Service' },
+  {
+    'root.files': {
+      at: 'GET /files/{path}',
+      openEnded: true,
+      // Whoever has an address was given it; a page full of images is no abuse.
+      rate: 'unlimited',
+      params: z.object({ path: z.string() }),
+      query: z.object({
+        /** Seconds since the Unix epoch. */
+        expires: z.string().optional(),
+        signature: z.string().optional(),
+      }),
+      response: z.instanceof(ReadableStream).nullable(),
+      produces: 'application/octet-stream',
+      errors: ['forbidden', 'not_found', 'range_not_satisfiable'],
+      summary: 'An image or video, from its signed address',
+      description:
+        'The address comes with the object that the file belongs to, and expires. Takes `Range` (one range), `If-Range` and `If-None-Match`. Calls are not limited, and answers say nothing of a limit.',
+    },
   },
-  'root.docs': {
-    method: 'GET',
-    path: '/docs',
-    interface: 'root',
-    auth: { kind: 'none' },
-    rate: 'open',
-    response: z.string(),
-    produces: 'text/html',
-    tag: 'Service',
-    summary: 'This interface as a page to read',
+)
+
+/** The embedded identity issuer (contract §13). Served only where no other issuer is configured, never in production. */
+export const demoRoutes = defineRoutes(
+  { interface: 'root', auth: { kind: 'none' }, rate: 'unlimited', tag: 'Identity' },
+  {
+    'demo.identity.token': {
+      at: 'POST /demo/identity/token',
+      body: z.object({
+        sub: z.string().min(1).max(255),
+        phone_number: z.string().optional(),
+        email: z.string().optional(),
+        anonymous: z.boolean().optional(),
+        role: z.string().max(64).optional(),
+      }),
+      response: z.object({
+        access_token: z.string(),
+        token_type: z.literal('Bearer'),
+        expires_in: z.int(),
+      }),
+      summary: 'Issue an identity token for any subject',
+      examples: { body: { sub: 'ada', email: 'ada@example.org' } },
+    },
+    'demo.identity.keys': {
+      at: 'GET /.well-known/jwks.json',
+      response: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
+      summary: "The issuer's public keys",
+    },
+    'demo.identity.configuration': {
+      at: 'GET /.well-known/openid-configuration',
+      response: z.record(z.string(), z.unknown()),
+      summary: 'OpenID discovery',
+    },
   },
-  'root.webhooks.payments': {
-    method: 'POST',
-    path: '/webhooks/payments',
-    interface: 'root',
-    auth: { kind: 'none' },
-    rate: 'unlimited',
-    rawBody: true,
-    response: z.object({ received: z.literal(true) }),
-    errors: ['invalid_signature', 'invalid_json'],
-    tag: 'Payments',
-    summary: "The card processor's events",
-    description:
-      'Signed: header `Payment-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`, within 300 s; the header may as well be called `Stripe-Signature`. An event is applied once, by its id; a repeated one is answered as the first. Calls are not limited, and answers say nothing of a limit.',
-  },
-})
+)

@@ -94,8 +94,32 @@ export const rateClasses = {
 } as const satisfies Record<string, { requests: number; by: 'credential' | 'address' }>
 export type RateClass = keyof typeof rateClasses
 
-/** Keeps the exact type of each route, so that its handler's types follow from it. */
-export const defineRoutes = <const T extends Record<string, Route>>(table: T): T => table
+/** A route as its table writes it: method and path stand in one text, and what the whole table shares stands beside it. */
+export type RouteEntry = Partial<Omit<Route, 'method' | 'path'>> & { at: `${Route['method']} /${string}` }
+
+/** The table's shared fields, with the entry's own above them. */
+type RouteOf<Shared, Entry> = {
+  [Key in Exclude<keyof Shared | keyof Entry, 'at'>]: Key extends keyof Entry
+    ? Entry[Key]
+    : Key extends keyof Shared
+      ? Shared[Key]
+      : never
+} & Pick<Route, 'method' | 'path'>
+
+/**
+ * A table of routes. Keeps the exact type of each, so that its handler's types follow from it; that each is whole is
+ * checked where all tables come together (`routes.ts`).
+ */
+export function defineRoutes<
+  const Shared extends Partial<Route>,
+  const Table extends Record<string, RouteEntry>,
+>(shared: Shared, table: Table): { [Id in keyof Table]: RouteOf<Shared, Table[Id]> } {
+  const routes = Object.entries(table).map(([id, { at, ...own }]) => {
+    const [method, path] = at.split(' ')
+    return [id, { ...shared, ...own, method, path }]
+  })
+  return Object.fromEntries(routes) as { [Id in keyof Table]: RouteOf<Shared, Table[Id]> }
+}
 
 /** The paths at which a route is served, as documented (contract §1). */
 export function mountsOf(route: Pick<Route, 'interface' | 'path'>): string[] {

@@ -1,4 +1,3 @@
-import { consumerLoyaltyRoutes } from './consumer-loyalty.ts'
 import { consumerOrderRoutes } from './consumer-orders.ts'
 import { consumerPaymentRoutes } from './consumer-payments.ts'
 import { consumerProductRoutes } from './consumer-products.ts'
@@ -6,18 +5,16 @@ import { consumerProfileRoutes } from './consumer-profile.ts'
 import { consumerUserRoutes } from './consumer-users.ts'
 import { consumerWalletRoutes } from './consumer-wallet.ts'
 import { dealRoutes } from './deals.ts'
-import { demoRoutes } from './demo-routes.ts'
 import { diagRoutes } from './diag.ts'
-import { fileRoutes } from './file-routes.ts'
 import { ownerAnalyticsRoutes } from './owner-analytics.ts'
 import { ownerBannerRoutes } from './owner-banners.ts'
 import { ownerControlRoutes } from './owner-controls.ts'
 import { ownerHubRoutes } from './owner-hubs.ts'
 import { ownerInventoryRoutes } from './owner-inventory.ts'
-import { ownerManagementRoutes } from './owner-management.ts'
 import { ownerMaintenanceRoutes } from './owner-maintenance.ts'
 import { ownerOrderRoutes } from './owner-orders.ts'
-import { rootRoutes } from './root-routes.ts'
+import { demoRoutes, fileRoutes, rootRoutes } from './root-routes.ts'
+import type { Route } from './route.ts'
 
 /** Every route of the service. */
 export const routes = {
@@ -26,7 +23,6 @@ export const routes = {
   ...ownerOrderRoutes,
   ...ownerAnalyticsRoutes,
   ...ownerControlRoutes,
-  ...ownerManagementRoutes,
   ...ownerMaintenanceRoutes,
   ...ownerBannerRoutes,
   ...dealRoutes,
@@ -36,12 +32,11 @@ export const routes = {
   ...consumerOrderRoutes,
   ...consumerPaymentRoutes,
   ...consumerWalletRoutes,
-  ...consumerLoyaltyRoutes,
   ...fileRoutes,
   ...diagRoutes,
   ...rootRoutes,
   ...demoRoutes,
-}
+} satisfies Record<string, Route>
 export type Routes = typeof routes
 export type RouteId = keyof Routes
 /** The routes that are always served, and those that only a demo serves. */

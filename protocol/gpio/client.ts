@@ -1,7 +1,6 @@
-import { backoffMs } from '../model/backoff.ts'
-import type { GpioLines, Level } from '../model/gpio.ts'
+import { backoffMs, type Cancel, type Runtime } from '../model/runtime.ts'
+import type { GpioLines, Level } from '../model/hardware.ts'
 import type { Log } from '../model/log.ts'
-import type { Cancel, Runtime } from '../model/runtime.ts'
 import type { LinePort, LinePortHandlers } from '../serial/line-port.ts'
 import {
   GpioChipMessage,

@@ -1,3 +1,5 @@
+import type { Clock } from '../model/runtime.ts'
+
 /**
  * One connection to a broker. Like a serial port it is used once: after `onDisconnect` it is dead, and its owner opens a
  * new one (with a new session in its will) after a back-off.
@@ -26,3 +28,153 @@ export interface TransportOptions {
 
 /** Handlers are never called before it returns. */
 export type OpenTransport = (options: TransportOptions, handlers: TransportHandlers) => MqttTransport
+
+/** What is used of a client of mqtt.js; named here so that the protocol itself opens nothing. */
+export interface ClientLike {
+  on(event: 'connect' | 'close', listener: () => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+  subscribe(
+    filters: string[],
+    options: { qos: 1 },
+    done: (error: Error | null, granted?: { qos: number }[]) => void,
+  ): unknown
+  publish(
+    topic: string,
+    payload: string,
+    options: { qos: 1; retain: boolean },
+    done: (error?: Error) => void,
+  ): unknown
+  handleMessage(packet: { topic: string; payload: string | Buffer }, done: () => void): void
+  end(force: boolean, done?: () => void): unknown
+}
+
+/** What such a client is told: MQTT 3.1.1, clean sessions, no connection but the one. */
+export interface ClientOptions {
+  protocolVersion: 4
+  clean: true
+  reconnectPeriod: 0
+  resubscribe: false
+  clientId: string
+  username?: string
+  password?: string
+  keepalive: number
+  connectTimeout: number
+  will?: { topic: string; payload: Buffer; qos: 1; retain: boolean }
+}
+
+export interface ClientTransportOptions {
+  clock: Clock
+  /** Unique: the broker ends an older connection with the same id. */
+  clientId: string
+  username?: string | undefined
+  password?: string | undefined
+  keepaliveSeconds?: number | undefined
+  connectTimeoutMs?: number | undefined
+  /** Bytes that may await the broker's PUBACK; beyond them the connection is given up. */
+  maxPendingBytes?: number | undefined
+}
+
+/** Bytes of one message around its payload, for the bound on what is pending. */
+const OVERHEAD = 100
+/** How long a clean end waits for what is still on its way. */
+const CLOSE_MS = 2000
+/** What a broker grants in place of a subscription that it refuses. */
+const REFUSED = 128
+
+/**
+ * Connections by mqtt.js, one client for each: QoS 1, clean sessions. Nothing is queued for a later connection (facts,
+ * MQTT): outboxes do that. The PUBACK of a message goes out after its handler has returned.
+ */
+export function clientTransport(
+  settings: ClientTransportOptions,
+  openClient: (options: ClientOptions) => ClientLike,
+): OpenTransport {
+  const { clock, maxPendingBytes = 32 * 1024 * 1024 } = settings
+  return (options, handlers): MqttTransport => {
+    const client = openClient(clientOptions(settings, options))
+    const pending = new Set<(accepted: boolean) => void>()
+    let pendingBytes = 0
+    /** Before its subscriptions are granted nothing goes out: mqtt.js would keep it. */
+    let ready = false
+    let ended = false
+    let reason = 'closed'
+
+    function abandonPending(): void {
+      for (const resolve of pending) resolve(false)
+      pending.clear()
+    }
+
+    function fail(why: string): void {
+      if (ended) return
+      ended = true
+      abandonPending()
+      client.end(true)
+      handlers.onDisconnect(why)
+    }
+
+    // A connection that fails says why first, and that it is closed then.
+    client.on('error', (error) => {
+      reason = error.message
+    })
+    client.on('close', () => fail(reason))
+    client.on('connect', () => {
+      client.subscribe([...options.subscribe], { qos: 1 }, (error, granted) => {
+        if (ended) return
+        if (error ?? granted?.some(({ qos }) => qos === REFUSED))
+          return fail(error?.message ?? 'a subscription was refused')
+        ready = true
+        handlers.onConnect()
+      })
+    })
+    client.handleMessage = (packet, done) => {
+      if (!ended) handlers.onMessage(packet.topic, packet.payload.toString())
+      done()
+    }
+
+    return {
+      publish(topic, payload, { retain = false } = {}) {
+        if (ended || !ready) return Promise.resolve(false)
+        const bytes = Buffer.byteLength(payload) + OVERHEAD
+        if (pendingBytes + bytes > maxPendingBytes) {
+          // Told after this call has returned, as any other end of the connection is.
+          queueMicrotask(() => fail('the broker takes nothing any more'))
+          return Promise.resolve(false)
+        }
+        return new Promise((resolve) => {
+          pendingBytes += bytes
+          pending.add(resolve)
+          client.publish(topic, payload, { qos: 1, retain }, (error) => {
+            pendingBytes -= bytes
+            pending.delete(resolve)
+            resolve(!error)
+          })
+        })
+      },
+      close() {
+        if (ended) return
+        ended = true
+        const cancel = clock.after(CLOSE_MS, () => client.end(true, abandonPending))
+        client.end(false, () => {
+          cancel()
+          abandonPending()
+        })
+      },
+    }
+  }
+}
+
+function clientOptions(settings: ClientTransportOptions, { will }: TransportOptions): ClientOptions {
+  const { clientId, username, password, keepaliveSeconds = 30, connectTimeoutMs = 10_000 } = settings
+  return {
+    protocolVersion: 4,
+    clean: true,
+    reconnectPeriod: 0,
+    resubscribe: false,
+    clientId,
+    ...(username && { username }),
+    ...(password && { password }),
+    keepalive: keepaliveSeconds,
+    connectTimeout: connectTimeoutMs,
+    ...(will && { will: { ...will, payload: Buffer.from(will.payload), qos: 1 as const } }),
+  }
+}

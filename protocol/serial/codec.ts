@@ -1,5 +1,4 @@
-import { crc16 } from './crc16.ts'
-import { frameSchemas, MAX_LINE_BYTES, type Frame, type FrameType } from './frames.ts'
+import { type Frame, frameSchemas, type FrameType, MAX_LINE_BYTES } from './frames.ts'
 
 export type DecodeError = 'too_long' | 'malformed' | 'crc' | 'unknown_type' | 'bad_field'
 /** `seq` is known where the CRC was right: such a frame can be answered with NAK. */
@@ -53,3 +52,14 @@ export function decodeFrame(line: string): Decoded {
 export const opOfUuid = (uuid: string): string => uuid.replaceAll('-', '')
 export const uuidOfOp = (op: string): string =>
   [op.slice(0, 8), op.slice(8, 12), op.slice(12, 16), op.slice(16, 20), op.slice(20)].join('-')
+
+/** CRC-16/CCITT-FALSE (polynomial 0x1021, initial value 0xFFFF, no reflection) of an ASCII text. SPEC §2. */
+export function crc16(text: string): number {
+  let crc = 0xffff
+  for (let index = 0; index < text.length; index++) {
+    crc ^= (text.charCodeAt(index) & 0xff) << 8
+    for (let bit = 0; bit < 8; bit++)
+      crc = crc & 0x8000 ? ((crc << 1) ^ 0x1021) & 0xffff : (crc << 1) & 0xffff
+  }
+  return crc
+}

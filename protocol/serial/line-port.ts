@@ -23,3 +23,25 @@ export type OpenLinePort = (
   options: { path: string; baudRate: number },
   handlers: LinePortHandlers,
 ) => LinePort
+
+/**
+ * Cuts a stream of text into lines. A line of more than `maxLength` characters comes at once, cut to one character more
+ * than that, so that its reader refuses it; the rest of it is dropped. No more than one line is ever kept.
+ */
+export function createLineSplitter(
+  maxLength: number,
+  onLine: (line: string) => void,
+): (chunk: string) => void {
+  let pending = ''
+  let isDropping = false
+  return (chunk) => {
+    const pieces = chunk.split('\n')
+    for (const [index, piece] of pieces.entries()) {
+      if (!isDropping) pending += piece.slice(0, maxLength + 1 - pending.length)
+      const hasEnded = index < pieces.length - 1
+      if (!isDropping && (hasEnded || pending.length > maxLength)) onLine(pending)
+      isDropping = !hasEnded && pending.length > maxLength
+      if (hasEnded) pending = ''
+    }
+  }
+}

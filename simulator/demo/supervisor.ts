@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
-import { backoffMs } from '../../protocol/model/backoff.ts'
-import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
+import { backoffMs, type Cancel, type Runtime } from '../../protocol/model/runtime.ts'
 import { dyingWithParent } from '../mounts/gpio/dying-with-parent.ts'
 
 export interface Program<Name extends string> {

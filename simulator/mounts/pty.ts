@@ -3,9 +3,8 @@ import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { ReadStream } from 'node:tty'
 import type { Log } from '../../protocol/model/log.ts'
-import { createLineSplitter } from './line-splitter.ts'
 import type { Mount } from './tcp.ts'
-import type { Wire } from './wire.ts'
+import { linesFrom, type Wire } from './wire.ts'
 
 interface NodePty {
   /** Undocumented in node-pty's types: a pseudo-terminal without a program. Both descriptors do not block. */
@@ -27,10 +26,7 @@ export function mountPty(wire: Wire, link: string, log: Log): Mount & { path: st
     log.warn({ controller: wire.controllerId, error: error.message }, 'pseudo-terminal failed')
   stream.on('error', fail)
   ours.on('error', fail)
-  stream.on(
-    'data',
-    createLineSplitter((line) => wire.toController(line)),
-  )
+  linesFrom(stream, wire)
   const release = wire.onLine((line) => transmit(master, `${line}\n`, fail))
   linkTo(pty, link)
   return {

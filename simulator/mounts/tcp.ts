@@ -1,7 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Log } from '../../protocol/model/log.ts'
-import { createLineSplitter } from './line-splitter.ts'
-import type { Wire } from './wire.ts'
+import { linesFrom, type Wire } from './wire.ts'
 
 export interface Mount {
   close(): Promise<void>
@@ -25,8 +24,7 @@ export async function mountTcp(
     current?.destroy()
     current = socket
     socket.setNoDelay(true)
-    const split = createLineSplitter((line) => wire.toController(line))
-    socket.on('data', split)
+    linesFrom(socket, wire)
     socket.on('error', (error) =>
       log.debug({ controller: wire.controllerId, error: error.message }, 'TCP line broke'),
     )

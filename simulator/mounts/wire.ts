@@ -1,3 +1,6 @@
+import type { Readable } from 'node:stream'
+import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
+import { createLineSplitter } from '../../protocol/serial/line-port.ts'
 import type { Controller } from '../firmware/controller.ts'
 import type { LineFilter } from '../faults/line-faults.ts'
 
@@ -41,4 +44,13 @@ export function createWire(
       for (const leaving of filters.toHub(line)) for (const listener of listeners) listener(leaving)
     },
   }
+}
+
+/** Passes on the host's lines from a stream of bytes. One byte beyond the cap is for a carriage return (SPEC §1). */
+export function linesFrom(stream: Readable, wire: Wire): void {
+  stream.setEncoding('latin1')
+  stream.on(
+    'data',
+    createLineSplitter(MAX_LINE_BYTES + 1, (line) => wire.toController(line)),
+  )
 }

@@ -1,5 +1,4 @@
-import type { GpioLines, Level } from '../../protocol/model/gpio.ts'
-import type { GpioLine } from '../../protocol/model/hardware.ts'
+import type { GpioLines, Level, GpioLine } from '../../protocol/model/hardware.ts'
 
 /** Who moved a line: the hub drives outputs; the world moves sensors, and takes outputs' power away. */
 export type GpioCause = 'hub' | 'world'

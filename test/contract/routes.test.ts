@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { describe, expect, test } from 'vitest'
-import { errorsOf } from '../../protocol/contract/errors-of.ts'
+import { errorsOf } from '../../protocol/contract/errors.ts'
 import { mountsOf, type Route } from '../../protocol/contract/route.ts'
 import { routes, type RouteId } from '../../protocol/contract/routes.ts'
 import { scopes, type Scope } from '../../protocol/model/scopes.ts'

@@ -1,4 +1,4 @@
-import { Order } from '../../protocol/contract/order-objects.ts'
+import { Order } from '../../protocol/contract/consumer-orders.ts'
 import { OrderStatus, orderStatusName } from '../../protocol/model/order-status.ts'
 import type { Evidence, Violation } from './evidence.ts'
 

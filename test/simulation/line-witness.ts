@@ -1,6 +1,5 @@
-import { Batch } from '../../protocol/mqtt/entries.ts'
+import { Batch, Hello } from '../../protocol/mqtt/session.ts'
 import { Command } from '../../protocol/mqtt/command.ts'
-import { Hello } from '../../protocol/mqtt/session.ts'
 import { downTopic, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'

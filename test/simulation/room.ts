@@ -1,4 +1,4 @@
-import type { GpioLines } from '../../protocol/model/gpio.ts'
+import type { GpioLines } from '../../protocol/model/hardware.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
 import { decodeFrame, uuidOfOp } from '../../protocol/serial/codec.ts'

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { SerialPort } from 'serialport'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { decodeFrame, encodeFrame } from '../../protocol/serial/codec.ts'
-import { createLineSplitter } from '../../simulator/mounts/line-splitter.ts'
+import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
+import { createLineSplitter } from '../../protocol/serial/line-port.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 let folder: string
@@ -66,13 +67,11 @@ async function openDoor(op: string): Promise<void> {
   const port = new SerialPort({ path: join(folder, 'ports', 'bins'), baudRate: 115_200, autoOpen: false })
   await new Promise<void>((resolve, reject) => port.open((error) => (error ? reject(error) : resolve())))
   const acknowledged = new Promise<void>((resolve) => {
-    port.on(
-      'data',
-      createLineSplitter((line) => {
-        const decoded = decodeFrame(line)
-        if (decoded.ok && decoded.frame.type === 'ACK' && decoded.frame.s === 2) resolve()
-      }),
-    )
+    const split = createLineSplitter(MAX_LINE_BYTES, (line) => {
+      const decoded = decodeFrame(line)
+      if (decoded.ok && decoded.frame.type === 'ACK' && decoded.frame.s === 2) resolve()
+    })
+    port.on('data', (bytes: Buffer) => split(bytes.toString('latin1')))
   })
   const command = { type: 'CMD', host: 'abcd0001', op, dev: 'bin-1', act: 'open_door', max: 9000 } as const
   port.write(`${encodeFrame({ seq: 1, type: 'HELLO', proto: 1, host: 'abcd0001' })}\n`)

@@ -1,5 +1,5 @@
 import type { NewReward, NewTrigger } from '../../../protocol/contract/deal-objects.ts'
-import type { ValidationItem } from '../../../protocol/contract/error-body.ts'
+import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Queries } from '../../platform/store/database.ts'
 

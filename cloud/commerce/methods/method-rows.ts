@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import type { PaymentMethod } from '../../../protocol/contract/order-objects.ts'
+import type { PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'

@@ -1,4 +1,4 @@
-import type { PaymentMethod } from '../../../protocol/contract/order-objects.ts'
+import type { PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { ensureCustomer, type Customer } from './customers.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ClientSecret } from '../../../protocol/contract/order-objects.ts'
+import type { ClientSecret } from '../../../protocol/contract/consumer-payments.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { ensureCustomer } from './customers.ts'
 import type { MoneyServices } from '../services.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { OrderSort } from '../../../protocol/contract/consumer-orders.ts'
-import type { Order } from '../../../protocol/contract/order-objects.ts'
+import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import { OrderStatus, type OrderStatusName } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'

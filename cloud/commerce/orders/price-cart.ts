@@ -1,4 +1,4 @@
-import type { Order } from '../../../protocol/contract/order-objects.ts'
+import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import { discountedPrice } from '../catalogue/price.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { holdOffer, offerDeals, planOf, type CartAtHub } from '../deals/offer.ts'

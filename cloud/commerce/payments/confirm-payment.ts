@@ -1,4 +1,4 @@
-import type { PaymentResult } from '../../../protocol/contract/order-objects.ts'
+import type { PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { readOwnOrder } from '../orders/order-rows.ts'
 import { paymentResult } from './payment-result.ts'

@@ -1,4 +1,4 @@
-import type { PaymentMethodType, PaymentResult } from '../../../protocol/contract/order-objects.ts'
+import type { PaymentMethodType, PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { PaymentIntentStatus, PaymentResult } from '../../../protocol/contract/order-objects.ts'
+import type { PaymentIntentStatus, PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { OrderRow } from '../orders/order-rows.ts'
 import type { Queries } from '../../platform/store/database.ts'

@@ -1,4 +1,4 @@
-import type { ClientSecret, PaymentMethodType } from '../../../protocol/contract/order-objects.ts'
+import type { ClientSecret, PaymentMethodType } from '../../../protocol/contract/consumer-payments.ts'
 
 /**
  * A card processor, as the service needs it: payment intents, refunds, customers and their saved methods, each made under

@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import { HubSummary } from '../../../protocol/contract/hub-objects.ts'
+import { HubSummary } from '../../../protocol/contract/owner-hubs.ts'
 import type { z } from 'zod'
 import type { HubHealthReport, HubInfo } from '../../../protocol/contract/owner-hubs.ts'
 import type { HubState } from '../../gateway/hub-state.ts'

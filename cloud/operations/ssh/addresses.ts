@@ -1,5 +1,5 @@
 import ssh2 from 'ssh2'
-import { FINGERPRINT, fingerprintOf } from '../../../protocol/management/fingerprint.ts'
+import { FINGERPRINT, fingerprintOf } from '../../../protocol/management/ssh.ts'
 import type { Queries } from '../../platform/store/database.ts'
 
 /** Where a hub's management service is, and by which key it is known. An operator sets it; it is never learned. */

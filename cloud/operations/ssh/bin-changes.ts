@@ -1,6 +1,5 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
-import type { ManagementCommand } from '../../../protocol/management/command.ts'
-import type { ManagementAnswer } from '../../../protocol/management/answer.ts'
+import type { ManagementCommand, ManagementAnswer } from '../../../protocol/management/command.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { setDesired, withNumber } from '../controls/configuration.ts'

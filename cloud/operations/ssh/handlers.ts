@@ -1,4 +1,4 @@
-import { sshFailure } from '../../../protocol/contract/owner-management.ts'
+import { sshFailure } from '../../../protocol/contract/owner-controls.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { changeBin, type ManagementServices } from './bin-changes.ts'

@@ -1,7 +1,6 @@
 import ssh2 from 'ssh2'
-import { sshAlgorithms } from '../../../protocol/management/algorithms.ts'
+import { sshAlgorithms, fingerprintOf } from '../../../protocol/management/ssh.ts'
 import { MANAGEMENT_USER } from '../../../protocol/management/command.ts'
-import { fingerprintOf } from '../../../protocol/management/fingerprint.ts'
 import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../../protocol/model/runtime.ts'
 import type { ManagementAddress } from './addresses.ts'

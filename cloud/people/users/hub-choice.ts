@@ -1,5 +1,5 @@
 import type { CurrentHub } from '../../../protocol/contract/consumer-profile.ts'
-import type { HubSummary } from '../../../protocol/contract/hub-objects.ts'
+import type { HubSummary } from '../../../protocol/contract/owner-hubs.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { summarizeHub } from '../../operations/hubs/hub-view.ts'
 import type { Queries } from '../../platform/store/database.ts'

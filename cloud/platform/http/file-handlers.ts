@@ -1,4 +1,4 @@
-import type { fileRoutes } from '../../../protocol/contract/file-routes.ts'
+import type { fileRoutes } from '../../../protocol/contract/root-routes.ts'
 import type { CloudContext } from '../context.ts'
 import { ApiError } from '../api-error.ts'
 import { reply, type Handlers } from './handler.ts'

@@ -1,4 +1,4 @@
-import type { Order } from '../../../protocol/contract/order-objects.ts'
+import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import { JsonText } from './handler.ts'
 
 /** Where a file of the media store can be fetched for a while. */

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { ErrorBody } from '../../../protocol/contract/error-body.ts'
-import { errorsOf } from '../../../protocol/contract/errors-of.ts'
+import { ErrorBody } from '../../../protocol/contract/errors.ts'
+import { errorsOf } from '../../../protocol/contract/errors.ts'
 import { rateClasses, type Auth, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { errorCodes, errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'

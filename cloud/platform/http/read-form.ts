@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
-import type { ValidationItem } from '../../../protocol/contract/error-body.ts'
+import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import {
   FORM_TEXT_BYTES,
   KIB,

@@ -1,4 +1,4 @@
-import type { ErrorBody } from '../../../protocol/contract/error-body.ts'
+import type { ErrorBody } from '../../../protocol/contract/errors.ts'
 import { errorCodes } from '../../../protocol/model/error-codes.ts'
 import { ApiError } from '../api-error.ts'
 

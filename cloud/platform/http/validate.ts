@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { isJsonField, type Form } from '../../../protocol/contract/form.ts'
 import type { Route } from '../../../protocol/contract/route.ts'
-import type { ValidationItem } from '../../../protocol/contract/error-body.ts'
+import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import { errorCodes } from '../../../protocol/model/error-codes.ts'
 import { ApiError } from '../api-error.ts'
 import { decodeJson } from './read-body.ts'

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { ValidationItem } from '../../../protocol/contract/error-body.ts'
+import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 
 export type Place = 'query' | 'path' | 'body' | 'header'
 type Issue = z.core.$ZodIssue

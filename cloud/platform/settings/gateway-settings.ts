@@ -1,4 +1,4 @@
-import type { BackoffOptions } from '../../../protocol/model/backoff.ts'
+import type { BackoffOptions } from '../../../protocol/model/runtime.ts'
 import type { SenderLimits } from '../../../protocol/stream/sender.ts'
 
 /** Settings of the gateway (SPEC §7, §8). Durations are milliseconds. */

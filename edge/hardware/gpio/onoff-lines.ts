@@ -1,11 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Gpio } from 'onoff'
-import { backoffMs } from '../../../protocol/model/backoff.ts'
-import type { GpioLines, Level } from '../../../protocol/model/gpio.ts'
-import type { GpioLine, HardwareDescription } from '../../../protocol/model/hardware.ts'
+import { backoffMs, type Cancel, type Runtime } from '../../../protocol/model/runtime.ts'
+import type { GpioLines, Level, GpioLine, HardwareDescription } from '../../../protocol/model/hardware.ts'
 import type { Log } from '../../../protocol/model/log.ts'
-import type { Cancel, Runtime } from '../../../protocol/model/runtime.ts'
 
 const SYSFS = '/sys/class/gpio'
 

@@ -1,8 +1,7 @@
 import { connect } from 'node:net'
-import type { GpioAddress } from '../../../protocol/gpio/address.ts'
+import { type GpioAddress, socketLinePort } from '../../../protocol/gpio/socket.ts'
 import { createGpioClient } from '../../../protocol/gpio/client.ts'
-import { socketLinePort } from '../../../protocol/gpio/socket-port.ts'
-import type { GpioLines } from '../../../protocol/model/gpio.ts'
+import type { GpioLines } from '../../../protocol/model/hardware.ts'
 import type { Log } from '../../../protocol/model/log.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 

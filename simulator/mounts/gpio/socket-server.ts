@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { rmSync } from 'node:fs'
-import { formatGpioAddress, type GpioAddress } from '../../../protocol/gpio/address.ts'
+import { formatGpioAddress, type GpioAddress, socketLinePort } from '../../../protocol/gpio/socket.ts'
 import {
   GPIO_ALIVE_MS,
   GPIO_PROTOCOL_VERSION,
@@ -8,7 +8,6 @@ import {
   parseGpioMessage,
   type GpioChipMessage,
 } from '../../../protocol/gpio/messages.ts'
-import { socketLinePort } from '../../../protocol/gpio/socket-port.ts'
 import type { Log } from '../../../protocol/model/log.ts'
 import { every, type Clock } from '../../../protocol/model/runtime.ts'
 import type { LinePort } from '../../../protocol/serial/line-port.ts'

@@ -1,4 +1,4 @@
-import { parseGpioAddress, type GpioAddress } from '../../../protocol/gpio/address.ts'
+import { parseGpioAddress, type GpioAddress } from '../../../protocol/gpio/socket.ts'
 
 export interface SysfsOptions {
   socket: GpioAddress

@@ -1,4 +1,4 @@
-import { ErrorBody } from '../../../protocol/contract/error-body.ts'
+import { ErrorBody } from '../../../protocol/contract/errors.ts'
 import { routes, type RouteId, type ServiceRouteId } from '../../../protocol/contract/routes.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { demoRoutes } from '../../../protocol/contract/demo-routes.ts'
+import { demoRoutes } from '../../../protocol/contract/root-routes.ts'
 import type { Route } from '../../../protocol/contract/route.ts'
 import { routes } from '../../../protocol/contract/routes.ts'
 import { walks } from './all-cases.ts'

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import type { ErrorBody } from '../../../protocol/contract/error-body.ts'
-import { errorsOf } from '../../../protocol/contract/errors-of.ts'
+import type { ErrorBody } from '../../../protocol/contract/errors.ts'
+import { errorsOf } from '../../../protocol/contract/errors.ts'
 import { mountsOf, rateClasses, type Route } from '../../../protocol/contract/route.ts'
 import { routes, type RouteId } from '../../../protocol/contract/routes.ts'
 import { errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'

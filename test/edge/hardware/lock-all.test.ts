@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { lockAll } from '../../../edge/hardware/lock-all.ts'
-import type { GpioLines, Level } from '../../../protocol/model/gpio.ts'
+import type { GpioLines, Level } from '../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { simulatedHardware } from '../../simulation/hardware.ts'
 

@@ -1,5 +1,4 @@
-import { decodeFrame, encodeFrame } from '../../../protocol/serial/codec.ts'
-import { crc16 } from '../../../protocol/serial/crc16.ts'
+import { decodeFrame, encodeFrame, crc16 } from '../../../protocol/serial/codec.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import type { Frame, FrameBody, FrameOf } from '../../../protocol/serial/frames.ts'
 

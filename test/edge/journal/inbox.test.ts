@@ -4,7 +4,7 @@ import { ApplyError } from '../../../edge/journal/apply-error.ts'
 import { createInbox } from '../../../edge/journal/inbox.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
-import type { Batch } from '../../../protocol/mqtt/entries.ts'
+import type { Batch } from '../../../protocol/mqtt/session.ts'
 import { virtualRuntime } from '../../support/virtual-clock.ts'
 
 const EPOCH = 'a'.repeat(32)

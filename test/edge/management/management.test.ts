@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { createManagement, type Management } from '../../../edge/management/management.ts'
 import type { ServiceManager } from '../../../edge/management/service-manager.ts'
 import { StoreError } from '../../../edge/management/stored-config.ts'
-import type { ServiceAction } from '../../../protocol/management/answer.ts'
+import type { ServiceAction } from '../../../protocol/management/command.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { virtualRuntime } from '../../support/virtual-clock.ts'
 

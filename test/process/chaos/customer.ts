@@ -1,4 +1,5 @@
-import type { Order, PaymentResult } from '../../../protocol/contract/order-objects.ts'
+import type { PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
+import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { ApiRequest, Client } from './client.ts'
 import type { Plant } from './plant.ts'
 import type { Room } from './room.ts'

@@ -1,5 +1,6 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import type { Order, PaymentResult } from '../../../protocol/contract/order-objects.ts'
+import type { PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
+import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import { sleep, type Clock } from '../../../protocol/model/runtime.ts'
 import type { Chance } from '../../simulation/chance.ts'
 import type { ApiAnswer, ApiRequest, Client } from './client.ts'

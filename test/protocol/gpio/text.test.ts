@@ -1,7 +1,30 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { formatGpioAddress, parseGpioAddress } from '../../../protocol/gpio/address.ts'
-import { createLineSplitter } from '../../../protocol/gpio/line-splitter.ts'
+import { GPIO_MAX_LINE } from '../../../protocol/gpio/messages.ts'
+import {
+  formatGpioAddress,
+  parseGpioAddress,
+  socketLinePort,
+  type StreamSocket,
+} from '../../../protocol/gpio/socket.ts'
+
+/** A socket that a test speaks for, and what its port has said. */
+function connection() {
+  const listeners = new Map<string, (chunk: string) => void>()
+  const said: string[] = []
+  const socket: StreamSocket = {
+    setEncoding: () => {},
+    on: (event: string, listener: (chunk: never) => void) => listeners.set(event, listener as () => void),
+    write: () => true,
+    destroy: () => listeners.get('close')!(''),
+  }
+  socketLinePort(socket, {
+    onOpen() {},
+    onLine: (line) => said.push(line),
+    onClose: (reason) => said.push(`closed: ${reason}`),
+  })
+  return { said, receive: (chunk: string) => listeners.get('data')!(chunk) }
+}
 
 test('lines come out whole however the stream was cut', () => {
   fc.assert(
@@ -10,26 +33,34 @@ test('lines come out whole however the stream was cut', () => {
       fc.array(fc.nat(20), { minLength: 1 }),
       (lines, cuts) => {
         const text = lines.map((line) => `${line}\n`).join('')
-        const split = createLineSplitter(1000)
-        const got: string[] = []
+        const { said, receive } = connection()
         for (let at = 0, index = 0; at < text.length; index++) {
           const size = cuts[index % cuts.length]! + 1
-          got.push(...split(text.slice(at, at + size))!)
+          receive(text.slice(at, at + size))
           at += size
         }
-        expect(got).toEqual(lines)
+        expect(said).toEqual(lines)
       },
     ),
   )
 })
 
-test('a line beyond the cap ends the stream, finished or not', () => {
-  expect(createLineSplitter(3)('abcd')).toBeUndefined()
-  expect(createLineSplitter(3)('abcd\n')).toBeUndefined()
-  const split = createLineSplitter(3)
-  expect(split('ab')).toEqual([])
-  expect(split('cd')).toBeUndefined()
-  expect(createLineSplitter(3)('abc\n')).toEqual(['abc'])
+test('a line beyond the cap ends the connection, finished or not, and nothing comes after it', () => {
+  const long = 'x'.repeat(GPIO_MAX_LINE + 1)
+  for (const text of [long, `${long}\n`, `${long}\nmore\n`]) {
+    const { said, receive } = connection()
+    receive(text)
+    receive('more\n')
+    expect(said).toEqual(['closed: a line was too long'])
+  }
+  const { said, receive } = connection()
+  receive(long.slice(2))
+  expect(said).toEqual([])
+  receive('xx')
+  expect(said).toEqual(['closed: a line was too long'])
+  const whole = connection()
+  whole.receive(`${long.slice(1)}\n`)
+  expect(whole.said).toEqual([long.slice(1)])
 })
 
 test('an address survives its text form, and other text is none', () => {

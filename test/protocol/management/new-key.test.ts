@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import ssh2 from 'ssh2'
 import { expect, test } from 'vitest'
-import { FINGERPRINT, fingerprintOf } from '../../../protocol/management/fingerprint.ts'
+import { FINGERPRINT, fingerprintOf } from '../../../protocol/management/ssh.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
 
 test('every new key can be read again, signs, and its halves belong together', () => {

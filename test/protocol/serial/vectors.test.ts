@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { decodeFrame, encodeFrame } from '../../../protocol/serial/codec.ts'
-import { crc16 } from '../../../protocol/serial/crc16.ts'
+import { decodeFrame, encodeFrame, crc16 } from '../../../protocol/serial/codec.ts'
 import { acknowledged, frameSchemas, MAX_LINE_BYTES, type Frame } from '../../../protocol/serial/frames.ts'
 
 interface Vectors {

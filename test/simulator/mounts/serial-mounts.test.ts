@@ -7,8 +7,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { decodeFrame, encodeFrame } from '../../../protocol/serial/codec.ts'
 import type { Frame } from '../../../protocol/serial/frames.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
+import { MAX_LINE_BYTES } from '../../../protocol/serial/frames.ts'
+import { createLineSplitter } from '../../../protocol/serial/line-port.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { createLineSplitter } from '../../../simulator/mounts/line-splitter.ts'
 import { mountPty } from '../../../simulator/mounts/pty.ts'
 import { mountTcp, tcpAddress, type Mount } from '../../../simulator/mounts/tcp.ts'
 import { createSimulatedHub, type SimulatedHub } from '../../../simulator/simulated-hub.ts'
@@ -42,12 +43,13 @@ const wire = () => hub.wires[0]!
 class Connection {
   #frames: Frame[] = []
   #waiting: (() => void)[] = []
-  readonly take = createLineSplitter((line) => {
+  readonly #split = createLineSplitter(MAX_LINE_BYTES, (line) => {
     const decoded = decodeFrame(line)
     if (!decoded.ok) return
     this.#frames.push(decoded.frame)
     for (const wake of this.#waiting.splice(0)) wake()
   })
+  readonly take = (bytes: Buffer): void => this.#split(bytes.toString('latin1'))
 
   /** The first frame that fits; earlier ones are dropped. */
   async next(fits: (frame: Frame) => boolean): Promise<Frame> {

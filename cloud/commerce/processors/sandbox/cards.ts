@@ -1,4 +1,4 @@
-import type { PaymentMethodType } from '../../../../protocol/contract/order-objects.ts'
+import type { PaymentMethodType } from '../../../../protocol/contract/consumer-payments.ts'
 import type { IntentStatus } from '../processor.ts'
 
 interface Card {

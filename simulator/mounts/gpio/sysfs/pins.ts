@@ -1,5 +1,4 @@
-import type { Level } from '../../../../protocol/model/gpio.ts'
-import type { GpioLine } from '../../../../protocol/model/hardware.ts'
+import type { Level, GpioLine } from '../../../../protocol/model/hardware.ts'
 import { Errno } from '../fuse/opcodes.ts'
 
 export const edges = ['none', 'rising', 'falling', 'both'] as const

@@ -134,7 +134,7 @@ describe('sent, and nobody knows what became of it', () => {
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as { port: number }
-    const { fingerprintOf } = await import('../../../../protocol/management/fingerprint.ts')
+    const { fingerprintOf } = await import('../../../../protocol/management/ssh.ts')
     const address = { host: '127.0.0.1', port, hostKey: fingerprintOf(key.getPublicSSH()) }
     expect(await run({ address })).toMatchObject(failed('connection_error', true))
     server.close()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Level } from '../../../../../protocol/model/gpio.ts'
+import type { Level } from '../../../../../protocol/model/hardware.ts'
 import { Errno } from '../../../../../simulator/mounts/gpio/fuse/opcodes.ts'
 import { createPins } from '../../../../../simulator/mounts/gpio/sysfs/pins.ts'
 import { chipLabel, chipLines } from '../mounted.ts'

@@ -2,15 +2,15 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decodeFrame, encodeFrame } from '../../../protocol/serial/codec.ts'
 import { MAX_LINE_BYTES } from '../../../protocol/serial/frames.ts'
-import { createLineSplitter } from '../../../simulator/mounts/line-splitter.ts'
+import { createLineSplitter } from '../../../protocol/serial/line-port.ts'
 
 function split(text: string, cuts: readonly number[]): string[] {
   const lines: string[] = []
-  const take = createLineSplitter((line) => lines.push(line))
+  const take = createLineSplitter(MAX_LINE_BYTES + 1, (line) => lines.push(line))
   const bytes = Buffer.from(text, 'latin1')
   const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((a, b) => a - b)
   for (const [index, end] of [...places, bytes.length].entries())
-    take(bytes.subarray(places[index - 1] ?? 0, end))
+    take(bytes.subarray(places[index - 1] ?? 0, end).toString('latin1'))
   return lines
 }
 
@@ -37,4 +37,16 @@ test('a line over the cap is cut, so that the codec refuses it, and the next one
 test('a line of the greatest length with a carriage return is whole', () => {
   const line = 'y'.repeat(MAX_LINE_BYTES)
   expect(split(`${line}\r\n`, [100])).toEqual([`${line}\r`])
+})
+
+test('a line over the cap comes at once, before it ends, and only once', () => {
+  const lines: string[] = []
+  const take = createLineSplitter(3, (line) => lines.push(line))
+  take('ab')
+  expect(lines).toEqual([])
+  take('cd')
+  expect(lines).toEqual(['abcd'])
+  take('efgh')
+  take('i\njk\nabc\n')
+  expect(lines).toEqual(['abcd', 'jk', 'abc'])
 })

@@ -1,6 +1,23 @@
-import type { LinePort, LinePortHandlers } from '../serial/line-port.ts'
-import { createLineSplitter } from './line-splitter.ts'
+import { createLineSplitter, type LinePort, type LinePortHandlers } from '../serial/line-port.ts'
 import { GPIO_MAX_LINE } from './messages.ts'
+
+/** Where a GPIO socket is: `unix:/run/larder/gpio.sock` or `tcp:127.0.0.1:18990`. */
+export type GpioAddress = { path: string } | { host: string; port: number }
+
+/** Reads an address in its text form; `undefined` for anything else. */
+export function parseGpioAddress(text: string): GpioAddress | undefined {
+  if (text.startsWith('unix:')) {
+    const path = text.slice('unix:'.length)
+    return path === '' ? undefined : { path }
+  }
+  const match = /^tcp:(.+):(\d{1,5})$/.exec(text)
+  const port = Number(match?.[2])
+  return match && port <= 65_535 ? { host: match[1]!, port } : undefined
+}
+
+export function formatGpioAddress(address: GpioAddress): string {
+  return 'path' in address ? `unix:${address.path}` : `tcp:${address.host}:${address.port}`
+}
 
 /** What is used of a `net.Socket`; named here so that the protocol itself opens nothing. */
 export interface StreamSocket {
@@ -14,8 +31,8 @@ export interface StreamSocket {
 
 /** A connected or connecting socket as a port of lines: used once, as every `LinePort`. */
 export function socketLinePort(socket: StreamSocket, handlers: LinePortHandlers): LinePort {
-  const split = createLineSplitter(GPIO_MAX_LINE)
   let open = true
+  let isBroken = false
   let reason = 'the other end closed'
 
   socket.setEncoding('utf8')
@@ -28,15 +45,16 @@ export function socketLinePort(socket: StreamSocket, handlers: LinePortHandlers)
     open = false
     handlers.onClose(reason)
   })
-  socket.on('data', (chunk) => {
-    const lines = split(chunk)
-    if (lines === undefined) {
+  socket.on(
+    'data',
+    createLineSplitter(GPIO_MAX_LINE, (line) => {
+      if (!open || isBroken) return
+      if (line.length <= GPIO_MAX_LINE) return handlers.onLine(line)
+      isBroken = true
       reason = 'a line was too long'
       socket.destroy()
-      return
-    }
-    for (const line of lines) if (open) handlers.onLine(line)
-  })
+    }),
+  )
 
   return {
     write(line) {

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 /** What both ends of the management channel speak (SPEC.md): no SHA-1, no CBC, no compression. */
 export const sshAlgorithms = {
   kex: [
@@ -11,3 +13,9 @@ export const sshAlgorithms = {
   hmac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com', 'hmac-sha2-256', 'hmac-sha2-512'],
   compress: ['none'],
 } as const
+
+/** Of a public key in SSH's wire format, as `ssh-keygen -lf` prints it: `SHA256:…`. The cloud pins hubs by it. */
+export const fingerprintOf = (publicKey: Uint8Array): string =>
+  `SHA256:${createHash('sha256').update(publicKey).digest('base64').replace(/=+$/, '')}`
+
+export const FINGERPRINT = /^SHA256:[A-Za-z0-9+/]{43}$/
