@@ -1,5 +1,13 @@
 import type { ServerChannel, Session } from 'ssh2'
-import { exitCodeOf, REFUSED, type ManagementAnswer, COMMAND_USAGE, MAX_COMMAND_LENGTH, parseCommand, type ManagementCommand } from '../../protocol/management/command.ts'
+import {
+  exitCodeOf,
+  REFUSED,
+  type ManagementAnswer,
+  COMMAND_USAGE,
+  MAX_COMMAND_LENGTH,
+  parseCommand,
+  type ManagementCommand,
+} from '../../protocol/management/command.ts'
 import type { Log } from '../../protocol/model/log.ts'
 
 export type Execute = (command: ManagementCommand, isWaiting: () => boolean) => Promise<ManagementAnswer>

@@ -1,4 +1,9 @@
-import { exitCodeOf, ManagementAnswer, formatCommand, type ManagementCommand } from '../../../protocol/management/command.ts'
+import {
+  exitCodeOf,
+  ManagementAnswer,
+  formatCommand,
+  type ManagementCommand,
+} from '../../../protocol/management/command.ts'
 import type { Log } from '../../../protocol/model/log.ts'
 import type { ManagementAddress } from './addresses.ts'
 import type { ExecFailure, ExecOutcome, ExecRequest } from './ssh-exec.ts'

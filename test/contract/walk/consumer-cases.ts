@@ -140,9 +140,9 @@ export const consumerPaymentCases = {
       card_declined: (world) => toPay(world, 'pm_card_chargeDeclined'),
     },
     elsewhere: {
-      order_state_conflict: 'test/cloud/payments/money.test.ts',
-      payment_failed: 'test/cloud/payments/stripe/stripe.test.ts',
-      processor_unavailable: 'test/cloud/payments/money.test.ts',
+      order_state_conflict: 'test/cloud/commerce/payments/money.test.ts',
+      payment_failed: 'test/cloud/commerce/processors/stripe/stripe.test.ts',
+      processor_unavailable: 'test/cloud/commerce/payments/money.test.ts',
     },
   },
 } satisfies Record<string, RouteCases>

@@ -28,9 +28,9 @@ export const deliveryCases = {
       },
     },
     elsewhere: {
-      hardware_error: 'test/cloud/orders/cart.test.ts',
-      order_state_conflict: 'test/cloud/orders/cart.test.ts',
-      processor_unavailable: 'test/cloud/orders/cart.test.ts',
+      hardware_error: 'test/cloud/commerce/orders/cart.test.ts',
+      order_state_conflict: 'test/cloud/commerce/orders/cart.test.ts',
+      processor_unavailable: 'test/cloud/commerce/orders/cart.test.ts',
     },
   },
   'consumer.orders.open_delivery': {
@@ -48,6 +48,6 @@ export const deliveryCases = {
         return { ...call, query: { ...call.query, bin_num: 3 } }
       },
     },
-    elsewhere: { hardware_error: 'test/cloud/controls/open-delivery.test.ts' },
+    elsewhere: { hardware_error: 'test/cloud/operations/controls/open-delivery.test.ts' },
   },
 } satisfies Record<string, RouteCases>

@@ -105,7 +105,7 @@ export const hubCases = {
   'owner.controls.get_bin_status': {
     success: control({ bin: 1 }, true),
     errors: { bin_not_found: withoutBins({ bin: 1 }) },
-    elsewhere: { hardware_error: 'test/cloud/controls/controls.test.ts' },
+    elsewhere: { hardware_error: 'test/cloud/operations/controls/controls.test.ts' },
   },
   'owner.controls.enable_bin': ofBin,
   'owner.controls.disable_bin': ofBin,

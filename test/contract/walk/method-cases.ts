@@ -51,7 +51,7 @@ export const paymentMethodCases = {
       await world.user('ada')
       return { as: ada }
     },
-    elsewhere: { processor_unavailable: 'test/cloud/payments/methods.test.ts' },
+    elsewhere: { processor_unavailable: 'test/cloud/commerce/payments/methods.test.ts' },
   },
   'consumer.payments.save_method': {
     success: toSave('pm_card_mastercard'),
@@ -59,7 +59,7 @@ export const paymentMethodCases = {
       payment_method_not_found: toSave('pm_card_unknown'),
       card_declined: toSave('pm_card_chargeDeclined'),
     },
-    elsewhere: { processor_unavailable: 'test/cloud/payments/methods.test.ts' },
+    elsewhere: { processor_unavailable: 'test/cloud/commerce/payments/methods.test.ts' },
   },
   'consumer.payments.methods': { success: (world) => saved(world) },
   'consumer.payments.delete_method': {

@@ -56,8 +56,8 @@ export const walletCases = {
       card_declined: (world) => toDeposit(world, 'pm_card_chargeDeclined'),
     },
     elsewhere: {
-      payment_failed: 'test/cloud/payments/stripe/stripe.test.ts',
-      processor_unavailable: 'test/cloud/wallet/deposit.test.ts',
+      payment_failed: 'test/cloud/commerce/processors/stripe/stripe.test.ts',
+      processor_unavailable: 'test/cloud/commerce/wallet/deposit.test.ts',
     },
   },
   'consumer.wallet.debit': {
@@ -100,10 +100,10 @@ export const walletCases = {
       insufficient_funds: async (world) => ({ as: ada, body: { order_id: await cart(world) } }),
     },
     elsewhere: {
-      order_state_conflict: 'test/cloud/payments/money.test.ts',
-      card_declined: 'test/cloud/wallet/debit.test.ts',
-      payment_failed: 'test/cloud/payments/stripe/stripe.test.ts',
-      processor_unavailable: 'test/cloud/wallet/debit.test.ts',
+      order_state_conflict: 'test/cloud/commerce/payments/money.test.ts',
+      card_declined: 'test/cloud/commerce/wallet/debit.test.ts',
+      payment_failed: 'test/cloud/commerce/processors/stripe/stripe.test.ts',
+      processor_unavailable: 'test/cloud/commerce/wallet/debit.test.ts',
     },
   },
 } satisfies Record<string, RouteCases>
@@ -156,8 +156,8 @@ export const confirmationCases = {
       },
     },
     elsewhere: {
-      payment_failed: 'test/cloud/payments/stripe/stripe.test.ts',
-      processor_unavailable: 'test/cloud/payments/money.test.ts',
+      payment_failed: 'test/cloud/commerce/processors/stripe/stripe.test.ts',
+      processor_unavailable: 'test/cloud/commerce/payments/money.test.ts',
     },
   },
 } satisfies Record<string, RouteCases>
@@ -176,7 +176,7 @@ export const webhookCases = {
       invalid_signature: (world) => Promise.resolve(event(world, anEvent, 'another secret')),
       invalid_json: (world) => Promise.resolve(event(world, '{"id": ')),
     },
-    elsewhere: { payload_too_large: 'test/cloud/http/validation.test.ts' },
+    elsewhere: { payload_too_large: 'test/cloud/platform/http/validation.test.ts' },
   },
 } satisfies Record<string, RouteCases>
 
@@ -215,6 +215,6 @@ export const itemRefundCases = {
         return { as: 'owner', params: { order_id: await cart(world), product_id: 1 } }
       },
     },
-    elsewhere: { processor_unavailable: 'test/cloud/payments/refund-failures.test.ts' },
+    elsewhere: { processor_unavailable: 'test/cloud/commerce/refunds/refund-failures.test.ts' },
   },
 } satisfies Record<string, RouteCases>

@@ -51,8 +51,8 @@ export const ownerCases = {
       },
     },
     elsewhere: {
-      processor_unavailable: 'test/cloud/payments/refund-failures.test.ts',
-      order_state_conflict: 'test/cloud/payments/money.test.ts',
+      processor_unavailable: 'test/cloud/commerce/refunds/refund-failures.test.ts',
+      order_state_conflict: 'test/cloud/commerce/payments/money.test.ts',
     },
   },
 } satisfies Record<string, RouteCases>

@@ -55,7 +55,7 @@ export const peopleCases = {
         return { as: ada }
       },
     },
-    elsewhere: { processor_unavailable: 'test/cloud/users/delete-user.test.ts' },
+    elsewhere: { processor_unavailable: 'test/cloud/people/users/delete-user.test.ts' },
   },
   'consumer.users.exists': { success: always({ as: ada, query: { phone_number: '+14155550100' } }) },
   'consumer.users.phone_exists': {

@@ -4,7 +4,11 @@ import { parseAuthorizedKeys } from '../../../edge/management/authorized-keys.ts
 import { defaultLimits, type ManagementLimits } from '../../../edge/management/limits.ts'
 import type { Execute } from '../../../edge/management/session.ts'
 import { createSshServer } from '../../../edge/management/ssh-server.ts'
-import { type ManagementAnswer, MANAGEMENT_USER, type ManagementCommand } from '../../../protocol/management/command.ts'
+import {
+  type ManagementAnswer,
+  MANAGEMENT_USER,
+  type ManagementCommand,
+} from '../../../protocol/management/command.ts'
 import { fingerprintOf } from '../../../protocol/management/ssh.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
 import type { Log } from '../../../protocol/model/log.ts'

@@ -1,6 +1,14 @@
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { Command, CommandResult } from '../../../protocol/mqtt/command.ts'
-import { Ack, Batch, Heartbeat, Hello, type ReceiverPosition, type SenderPosition, type Welcome } from '../../../protocol/mqtt/session.ts'
+import {
+  Ack,
+  Batch,
+  Heartbeat,
+  Hello,
+  type ReceiverPosition,
+  type SenderPosition,
+  type Welcome,
+} from '../../../protocol/mqtt/session.ts'
 import { downTopic, parseUpTopic } from '../../../protocol/mqtt/topics.ts'
 import { MQTT_PROTOCOL_VERSION } from '../../../protocol/mqtt/version.ts'
 import type { DownChannel } from '../../../protocol/mqtt/topics.ts'

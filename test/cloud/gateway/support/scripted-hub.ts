@@ -1,7 +1,15 @@
 import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { Clock } from '../../../../protocol/model/runtime.ts'
 import type { Command, CommandResult } from '../../../../protocol/mqtt/command.ts'
-import type { Ack, Batch, Hail, Hello, HubHealth, ReceiverPosition, Welcome } from '../../../../protocol/mqtt/session.ts'
+import type {
+  Ack,
+  Batch,
+  Hail,
+  Hello,
+  HubHealth,
+  ReceiverPosition,
+  Welcome,
+} from '../../../../protocol/mqtt/session.ts'
 import { downFilter, parseDownTopic, upTopic, type UpChannel } from '../../../../protocol/mqtt/topics.ts'
 import type { MqttTransport, OpenTransport } from '../../../../protocol/mqtt/transport.ts'
 import { MQTT_PROTOCOL_VERSION } from '../../../../protocol/mqtt/version.ts'
