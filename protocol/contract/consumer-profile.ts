@@ -38,12 +38,14 @@ export const CurrentHub = z
   .meta({ id: 'CurrentHub' })
 export type CurrentHub = z.infer<typeof CurrentHub>
 
+export const PushPlatform = z.enum(['ios', 'android', 'web'])
+
 /** The token is never shown again. */
 export const PushConfig = z
   .object({
     id: Id,
     device_id: z.string(),
-    platform: z.enum(['ios', 'android', 'web']),
+    platform: PushPlatform,
     app_version: z.string().nullable(),
     locale: z.string().nullable(),
     enabled: z.boolean(),
@@ -146,7 +148,7 @@ export const consumerProfileRoutes = defineRoutes(
       body: z.object({
         device_id: DeviceId,
         push_token: z.string().min(1).max(4096),
-        platform: z.enum(['ios', 'android', 'web']),
+        platform: PushPlatform,
         app_version: z.string().min(1).max(64).nullish(),
         locale: Locale.nullish(),
       }),

@@ -9,16 +9,19 @@ export const WalletBalance = z
   .meta({ id: 'WalletBalance' })
 export type WalletBalance = z.infer<typeof WalletBalance>
 
+export const WalletTransactionType = z.enum(['deposit', 'debit', 'refund', 'adjustment'])
+export const WalletTransactionStatus = z.enum(['pending', 'completed', 'failed', 'canceled'])
+
 /** Contract §9. What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const WalletTransaction = z
   .object({
     id: Id,
-    type: z.enum(['deposit', 'debit', 'refund', 'adjustment']),
+    type: WalletTransactionType,
     /** Signed. */
     amount_cents: Cents,
     /** Null while the balance has not moved. */
     balance_after_cents: Cents.nullable(),
-    status: z.enum(['pending', 'completed', 'failed', 'canceled']),
+    status: WalletTransactionStatus,
     order_id: Id.nullable(),
     payment_intent_id: z.string().nullable(),
     description: z.string(),

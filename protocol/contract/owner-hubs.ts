@@ -3,7 +3,10 @@ import { DeviceStatus } from '../mqtt/session.ts'
 import { Id, Timestamp } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-/** O §2, hub summary; the status words are contract §6's. */
+/** Contract §6. */
+export const HubStatus = z.enum(['active', 'paused', 'maintenance', 'inactive'])
+
+/** O §2. */
 export const HubSummary = z
   .object({
     id: Id,
@@ -12,7 +15,7 @@ export const HubSummary = z
     street_address_2: z.string().nullable(),
     city: z.string(),
     state: z.string(),
-    hub_status: z.enum(['active', 'paused', 'maintenance', 'inactive']),
+    hub_status: HubStatus,
   })
   .meta({ id: 'HubSummary' })
 export type HubSummary = z.infer<typeof HubSummary>

@@ -40,7 +40,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     celsius: 4,
     at,
   })
-  const command = (at: number, state: string) => ({
+  const command = (at: number, state: 'sent' | 'executed' | 'unknown') => ({
     id: uuidv7({ ...runtime, clock: { ...runtime.clock, now: () => at } }),
     hub_id: 1,
     session: hex('5'),
@@ -116,7 +116,7 @@ onEachDatabase('what has been kept for its time', (open) => {
         { ...letter, seq: 2, at: ago(OLD) },
       ])
       .execute()
-    const stream = { hub_id: 1, stream: 'ledger', cursor: 5, tag: 1, created_at: ago(ANCIENT) }
+    const stream = { hub_id: 1, stream: 'ledger' as const, cursor: 5, tag: 1, created_at: ago(ANCIENT) }
     await db.kysely
       .insertInto('hub_streams')
       .values([
@@ -231,10 +231,15 @@ onEachDatabase('what customers and integrators were told', (open) => {
       .where('id', '=', ended.id)
       .execute()
     const now = shop.clock.now()
-    const notice = (order: typeof ended, push_config_id: number, state: string, at: number) => ({
+    const notice = (
+      order: typeof ended,
+      push_config_id: number,
+      state: 'sent' | 'failed' | 'pending',
+      at: number,
+    ) => ({
       user_id: order.user_id,
       order_id: order.id,
-      kind: 'order_unclaimed',
+      kind: 'order_unclaimed' as const,
       push_config_id,
       state,
       attempts: 1,

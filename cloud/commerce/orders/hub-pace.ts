@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Instant } from '../../platform/store/tables/columns.ts'
+import type { Instant } from '../../platform/store/table.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 
 /** Where a hub has dispensed nothing yet. */

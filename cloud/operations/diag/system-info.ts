@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { SystemInfo } from '../../../protocol/contract/diag.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { CloudDatabase } from '../../platform/store/database.ts'
-import { cloudMigrations } from '../../platform/store/migrations/all.ts'
+import { SCHEMA_VERSION } from '../../platform/store/migrate.ts'
 import { SERVICE_VERSION } from '../../platform/http/openapi.ts'
 
 /** What a process knows of itself. */
@@ -58,7 +58,7 @@ export async function systemInfo(
     db: {
       kind: db.kind,
       size_bytes: await databaseSize(db),
-      schema_version: cloudMigrations.at(-1)!.name,
+      schema_version: SCHEMA_VERSION,
     },
     // An external broker does not tell: the hubs that are connected are those that it serves for us.
     broker: { connected, clients: clients ?? Number(online) },

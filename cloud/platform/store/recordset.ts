@@ -1,5 +1,5 @@
 import { sql, type RawBuilder } from 'kysely'
-import type { DatabaseKind } from './migrations/migration.ts'
+import type { DatabaseKind } from './table.ts'
 
 const columnTypes = { int: 'bigint', real: 'double precision', text: 'text' } as const
 export type Cell = string | number | null

@@ -1,35 +1,44 @@
-import type { AnalyticsTables } from './tables/analytics-tables.ts'
-import type { CatalogueTables } from './tables/catalogue-tables.ts'
-import type { CredentialTables } from './tables/credential-tables.ts'
-import type { DealTables } from './tables/deal-tables.ts'
-import type { GatewayTables } from './tables/gateway-tables.ts'
-import type { HubTables } from './tables/hub-tables.ts'
-import type { ManagementTables } from './tables/management-tables.ts'
-import type { MediaTables } from './tables/media-tables.ts'
-import type { OrderTables } from './tables/order-tables.ts'
-import type { PaymentMethodTables } from './tables/payment-method-tables.ts'
-import type { PaymentTables } from './tables/payment-tables.ts'
-import type { PeopleTables } from './tables/people-tables.ts'
-import type { SandboxTables } from './tables/sandbox-tables.ts'
-import type { TaskTables } from './tables/task-tables.ts'
-import type { WalletTables } from './tables/wallet-tables.ts'
+import { createStatements, type DatabaseKind, type RowOf, type Table } from './table.ts'
+import { analyticsTables } from './tables/analytics.ts'
+import { catalogueTables } from './tables/catalogue.ts'
+import { credentialTables } from './tables/credentials.ts'
+import { dealTables } from './tables/deals.ts'
+import { gatewayTables } from './tables/gateway.ts'
+import { hubTables } from './tables/hubs.ts'
+import { mediaTables } from './tables/media.ts'
+import { orderTables } from './tables/orders.ts'
+import { paymentTables } from './tables/payments.ts'
+import { peopleTables } from './tables/people.ts'
+import { processorTables, sandboxTables } from './tables/processors.ts'
+import { walletTables } from './tables/wallet.ts'
+import { workTables } from './tables/work.ts'
 
 /**
- * The tables, as Kysely sees them; the same on SQLite and PostgreSQL. Conventions: instants are milliseconds since the
- * Unix epoch, money is integer cents, flags are 0 or 1, JSON is text that its owner parses with a schema.
+ * Every table, each after those that it refers to. Conventions: instants are milliseconds since the Unix epoch, money is
+ * integer cents, flags are 0 or 1, JSON is text that its owner parses with a schema.
  */
-export type Tables = AnalyticsTables &
-  CatalogueTables &
-  CredentialTables &
-  DealTables &
-  GatewayTables &
-  HubTables &
-  ManagementTables &
-  MediaTables &
-  OrderTables &
-  PaymentMethodTables &
-  PaymentTables &
-  PeopleTables &
-  SandboxTables &
-  TaskTables &
-  WalletTables
+export const tables = {
+  ...hubTables,
+  ...credentialTables,
+  ...peopleTables,
+  ...catalogueTables,
+  ...orderTables,
+  ...paymentTables,
+  ...walletTables,
+  ...processorTables,
+  ...sandboxTables,
+  ...dealTables,
+  ...gatewayTables,
+  ...mediaTables,
+  ...analyticsTables,
+  ...workTables,
+}
+
+/** The tables as Kysely sees them; the same on SQLite and PostgreSQL. */
+export type Tables = { [T in keyof typeof tables]: RowOf<(typeof tables)[T]> }
+
+/** The statements that make the whole schema. */
+export const schemaStatements = (
+  kind: DatabaseKind,
+  declared: Readonly<Record<string, Table>> = tables,
+): string[] => Object.entries(declared).flatMap(([name, table]) => createStatements(name, table, kind))

@@ -46,6 +46,11 @@ export class SqliteFileAdapter extends SqliteAdapter {
     super()
     this.read = read
   }
+
+  /** Kysely says no, for the sake of migrations that turn `foreign_keys` off; then one that is killed leaves half a schema. */
+  override get supportsTransactionalDdl(): boolean {
+    return true
+  }
 }
 
 /** For queries that there are few of, and always the same: they stay prepared. */

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { derivePaymentStatus } from '../../../../cloud/commerce/orders/payment-status.ts'
 
-const states = ['pending', 'requires_action', 'authorized', 'completed', 'failed', 'canceled']
+const states = ['pending', 'requires_action', 'authorized', 'completed', 'failed', 'canceled'] as const
 const payment = fc.record({
   status: fc.constantFrom(...states),
   amount: fc.integer({ min: 1, max: 10_000 }),
@@ -10,11 +10,11 @@ const payment = fc.record({
 })
 const refund = fc.record({
   index: fc.nat({ max: 3 }),
-  status: fc.constantFrom('pending', 'succeeded', 'failed'),
+  status: fc.constantFrom('pending' as const, 'succeeded' as const, 'failed' as const),
   amount: fc.integer({ min: 1, max: 10_000 }),
 })
-const late = { id: 1, status: 'completed', amount: 500, is_late: 1 as const }
-const paid = { id: 2, status: 'completed', amount: 500, is_late: 0 as const }
+const late = { id: 1, status: 'completed', amount: 500, is_late: 1 } as const
+const paid = { id: 2, status: 'completed', amount: 500, is_late: 0 } as const
 
 test('nothing paid is unpaid; a zero total that is completed is completed', () => {
   expect(derivePaymentStatus([], [])).toBe('unpaid')
@@ -22,14 +22,14 @@ test('nothing paid is unpaid; a zero total that is completed is completed', () =
 })
 
 test('late money that went back does not touch an order that was paid in time', () => {
-  const back = { payment_id: 1, status: 'succeeded', amount: 500 }
+  const back = { payment_id: 1, status: 'succeeded', amount: 500 } as const
   expect(derivePaymentStatus([late, paid], [back])).toBe('completed')
   expect(derivePaymentStatus([late], [back])).toBe('refunded')
   expect(derivePaymentStatus([late], [])).toBe('completed')
 })
 
 test('a second attempt that is under way outweighs the one that failed', () => {
-  const failed = { ...paid, status: 'failed' }
+  const failed = { ...paid, status: 'failed' } as const
   expect(derivePaymentStatus([failed, { ...paid, id: 3, status: 'requires_action' }], [])).toBe(
     'requires_action',
   )

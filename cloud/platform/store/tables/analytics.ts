@@ -1,43 +1,43 @@
-import type { Fixed } from './columns.ts'
+import { defineTable, int, text } from '../table.ts'
 
 /** Sales, summed up while they happen (`analytics/sale.ts` says what counts). Money is cents without tax. */
-export interface AnalyticsTables {
+export const analyticsTables = {
   /** What the summaries hold of a paid order: the next change of it is counted as the difference to this. */
-  sales: {
-    order_id: Fixed<number>
-    user_id: number
+  sales: defineTable({
+    order_id: int.primaryKey.references('orders').fixed,
+    user_id: int,
     /** `YYYY-MM-DD` in the hub's time zone. */
-    day: string
+    day: text,
     /** JSON: `SaleLine[]`. */
-    lines: string
-  }
+    lines: text,
+  }),
   /** Sums over sales. Of products (`product_id` above 0) there are months and the whole, of hubs (0) days too. */
-  sales_totals: {
-    hub_id: Fixed<number>
+  sales_totals: defineTable({
+    hub_id: int.references('hubs').fixed,
     /** `YYYY-MM-DD`, `YYYY-MM` or `all`. */
-    period: Fixed<string>
+    period: text.fixed,
     /** 0: the whole hub. */
-    product_id: Fixed<number>
-    orders: number
-    units: number
-    revenue: number
-    cost: number
+    product_id: int.fixed,
+    orders: int,
+    units: int,
+    revenue: int,
+    cost: int,
     /** Different customers; of a hub's months and of its whole. */
-    customers: number
-  }
+    customers: int,
+  }).primaryKey('hub_id', 'period', 'product_id'),
   /** Who bought in a month, or ever, and how often: for telling a new customer from a known one. */
-  sales_customers: {
-    hub_id: Fixed<number>
+  sales_customers: defineTable({
+    hub_id: int.references('hubs').fixed,
     /** `YYYY-MM` or `all`. */
-    period: Fixed<string>
-    user_id: Fixed<number>
-    orders: number
-  }
+    period: text.fixed,
+    user_id: int.fixed,
+    orders: int,
+  }).primaryKey('hub_id', 'period', 'user_id'),
   /** The time zone in which a hub's summaries are kept; another one than the hub's, or none: they are to be made anew. */
-  sales_calendars: {
-    hub_id: Fixed<number>
-    timezone: string | null
+  sales_calendars: defineTable({
+    hub_id: int.primaryKey.references('hubs').fixed,
+    timezone: text.nullable,
     /** Counts the times that the summaries were made anew; whoever began the last one may call it done. */
-    run: number
-  }
+    run: int,
+  }),
 }

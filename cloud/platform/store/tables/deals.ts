@@ -1,0 +1,81 @@
+import { RedemptionStatus } from '../../../../protocol/contract/deals.ts'
+import { constraintTypes, rewardTypes, triggerTypes } from '../../../../protocol/model/deal-terms.ts'
+import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
+
+/**
+ * Deals (O §2, contract §8) and what came of them. A redemption is a matter of the books: it refers to its order and user
+ * by their numbers, and stays when they or the deal go.
+ */
+export const dealTables = {
+  deals: defineTable({
+    id,
+    hub_id: int.references('hubs').fixed,
+    name: text,
+    description: text.nullable,
+    display_text: text.nullable,
+    /** In the media store. */
+    image_key: text.nullable,
+    priority: int,
+    is_active: flag,
+    /** Days of the hub, inclusive; null is open. */
+    start_day: text.nullable,
+    end_day: text.nullable,
+    created_at: instant.fixed,
+    updated_at: instant,
+    /** Kept for the sake of its redemptions; nobody else gets to see it. */
+    deleted_at: instant.nullable,
+  })
+    .check('start_day is null or end_day is null or start_day <= end_day')
+    .index('deals_by_hub', ['hub_id', 'id'], 'deleted_at is null'),
+  deal_triggers: defineTable({
+    id,
+    deal_id: int.references('deals').fixed,
+    type: oneOf(triggerTypes).fixed,
+    quantity: int.check('> 0').nullable.fixed,
+    category_id: int.references('categories').nullable.fixed,
+    product_id: int.references('products').nullable.fixed,
+  }).index('deal_triggers_by_deal', ['deal_id']),
+  deal_rewards: defineTable({
+    id,
+    deal_id: int.references('deals').fixed,
+    type: oneOf(rewardTypes).fixed,
+    quantity: int.check('> 0').nullable.fixed,
+    product_id: int.references('products').nullable.fixed,
+    discount_pct_or_price: int.check('>= 0').nullable.fixed,
+  }).index('deal_rewards_by_deal', ['deal_id']),
+  deal_constraints: defineTable({
+    id,
+    deal_id: int.references('deals').fixed,
+    type: oneOf(constraintTypes).fixed,
+    value: text.fixed,
+  }).unique('deal_id', 'type'),
+  deal_redemptions: defineTable({
+    id,
+    deal_id: int.references('deals').fixed,
+    /** Null while it is no more than an integrator's announcement. */
+    order_id: int.nullable,
+    user_id: int.nullable,
+    device_uuid: text.nullable.fixed,
+    discount_amount: int.check('> 0'),
+    /** pending and completed ones bind the deal's limits. */
+    status: oneOf(RedemptionStatus.options),
+    redeemed_at: instant,
+    /** Of an announcement: until when it binds while no order has taken it up. */
+    expires_at: instant.nullable.fixed,
+  })
+    .check('order_id is not null or expires_at is not null')
+    .check("order_id is not null or status <> 'completed'")
+    .index('deal_redemptions_announced', ['expires_at'], "order_id is null and status = 'pending'")
+    .index('deal_redemptions_binding', ['deal_id', 'user_id'], "status <> 'released'")
+    .index('deal_redemptions_by_deal', ['deal_id', 'id'])
+    .index(
+      'deal_redemptions_by_device',
+      ['deal_id', 'device_uuid'],
+      "status <> 'released' and device_uuid is not null",
+    )
+    .uniqueIndex(
+      'deal_redemptions_by_order',
+      ['order_id', 'deal_id'],
+      "order_id is not null and status <> 'released'",
+    ),
+}

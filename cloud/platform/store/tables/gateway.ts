@@ -1,0 +1,86 @@
+import { defineTable, flag, id, instant, int, oneOf, real, text } from '../table.ts'
+
+/** Hubs over MQTT. */
+export const gatewayTables = {
+  hub_sessions: defineTable({
+    hub_id: int.primaryKey.references('hubs'),
+    session: text,
+    /** The cloud process that speaks for the cloud to this hub, until the lease ends. */
+    process_id: text,
+    lease_until: instant,
+    is_connected: flag,
+    last_heard_at: instant,
+    /** `HubHealth`, or null before the first heartbeat. */
+    health: text.nullable,
+    health_at: instant.nullable,
+    software: text,
+  }),
+  /** Receivers of hubs' streams. A new epoch adds a row and keeps the old one. */
+  hub_streams: defineTable({
+    hub_id: int.references('hubs').fixed,
+    stream: oneOf(['ledger', 'telemetry']).fixed,
+    epoch: text.fixed,
+    cursor: int,
+    tag: int,
+    is_current: flag,
+    created_at: instant.fixed,
+  })
+    .primaryKey('hub_id', 'stream', 'epoch')
+    .uniqueIndex('hub_streams_one_current', ['hub_id', 'stream'], 'is_current = 1'),
+  /** Senders to hubs. */
+  hub_outboxes: defineTable({
+    hub_id: int.primaryKey.references('hubs'),
+    epoch: text,
+    base: int,
+    base_tag: int,
+    last: int,
+  }).check('base <= last'),
+  hub_outbox_entries: defineTable({
+    hub_id: int.references('hubs').fixed,
+    epoch: text.fixed,
+    seq: int.fixed,
+    tag: int.fixed,
+    body: text.fixed,
+  }).primaryKey('hub_id', 'epoch', 'seq'),
+  dead_letters: defineTable({
+    id,
+    hub_id: int.fixed,
+    stream: text.fixed,
+    epoch: text.fixed,
+    seq: int.fixed,
+    body: text.fixed,
+    error: text.fixed,
+    at: instant.fixed,
+  }).unique('hub_id', 'stream', 'epoch', 'seq'),
+  commands: defineTable({
+    id: text.primaryKey.fixed,
+    hub_id: int.references('hubs').fixed,
+    session: text.fixed,
+    body: text.fixed,
+    state: oneOf(['sent', 'executed', 'refused', 'failed', 'unknown']),
+    reason: text.nullable,
+    data: text.nullable,
+    actor: text.fixed,
+    created_at: instant.fixed,
+    finished_at: instant.nullable,
+  }).index('commands_open', ['created_at'], "state = 'sent'"),
+  telemetry: defineTable({
+    hub_id: int.fixed,
+    epoch: text.fixed,
+    seq: int.fixed,
+    fridge_number: int.fixed,
+    celsius: real.fixed,
+    at: instant.fixed,
+  })
+    .primaryKey('hub_id', 'epoch', 'seq')
+    .index('telemetry_by_age', ['at']),
+  alarms: defineTable({
+    id,
+    hub_id: int.fixed,
+    code: text.fixed,
+    device: text.fixed,
+    raised: flag.fixed,
+    detail: text.fixed,
+    at: instant.fixed,
+  }).index('alarms_by_hub', ['hub_id', 'id']),
+}

@@ -1,0 +1,51 @@
+import { defineTable, id, instant, int, oneOf, text } from '../table.ts'
+
+/** Files, and what is made of them. */
+export const mediaTables = {
+  /** A row is there before its file is, and until after it has gone. */
+  media: defineTable({
+    key: text.primaryKey.fixed,
+    /** pending: being stored; kept: something refers to it; removed: about to go. */
+    state: oneOf(['pending', 'kept', 'removed']),
+    mime_type: text.fixed,
+    /** Bytes; 0 until it is stored. */
+    size: int.check('>= 0'),
+    /** Hexadecimal; empty until it is stored. */
+    sha256: text,
+    created_at: instant.fixed,
+  }).index('media_not_kept', ['state', 'created_at'], "state <> 'kept'"),
+  /** The last id given to an object with files. */
+  media_folders: defineTable({ folder: text.primaryKey.fixed, last: int }),
+  maintenance_reports: defineTable({
+    id: int.primaryKey.fixed,
+    hub_id: int.references('hubs').fixed,
+    name: text.fixed,
+    service_type: text.fixed,
+    hub_tested: text.nullable.fixed,
+    service_start_time: instant.fixed,
+    service_end_time: instant.nullable.fixed,
+    description: text.nullable.fixed,
+    /** JSON: names. */
+    components_serviced: text.fixed,
+    submitted_by: text.fixed,
+    /** When its author says that it was submitted. */
+    submitted_at: instant.fixed,
+    created_at: instant.fixed,
+  }).index('maintenance_reports_by_hub', ['hub_id', 'id']),
+  maintenance_media: defineTable({
+    report_id: int.references('maintenance_reports').fixed,
+    /** From 0, in the order of the form. */
+    position: int.fixed,
+    key: text.references('media', { column: 'key' }).fixed,
+    fieldname: text.fixed,
+    original_name: text.fixed,
+  }).primaryKey('report_id', 'position'),
+  banners: defineTable({
+    id,
+    hub_id: int.references('hubs').fixed,
+    name: text.fixed,
+    order_by: int.fixed,
+    image_key: text.references('media', { column: 'key' }).fixed,
+    created_at: instant.fixed,
+  }).index('banners_by_hub', ['hub_id', 'order_by', 'id']),
+}

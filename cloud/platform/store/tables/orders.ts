@@ -1,0 +1,84 @@
+import { PaymentStatus } from '../../../../protocol/contract/fields.ts'
+import { OrderStatus } from '../../../../protocol/model/order-status.ts'
+import { defineTable, flag, id, instant, int, oneOf, real, text } from '../table.ts'
+
+const isActive = `processing_status <= ${OrderStatus.COLLECTING}`
+
+/** Orders, and how fast hubs are with them. */
+export const orderTables = {
+  orders: defineTable({
+    id,
+    user_id: int.references('users'),
+    hub_id: int.references('hubs').fixed,
+    processing_status: oneOf(Object.values(OrderStatus)),
+    /** Derived by `payments/payment-status.ts` from payments and refunds, and by nothing else (I6). */
+    payment_status: oneOf(PaymentStatus.options),
+    currency: text.fixed,
+    /** Frozen at checkout; null in a cart, whose prices are the products'. */
+    total_price_original: int.check('>= 0').nullable,
+    total_price_discounted: int.check('>= 0').nullable,
+    tax_total: int.check('>= 0').nullable,
+    total: int.check('>= 0').nullable,
+    /** `Order.deals` as JSON: what was taken off, and already is off the totals. */
+    deals: text.nullable,
+    version: int,
+    /** Reserved by an integrator's claim (contract §5), else null. */
+    reserved_bin: int.nullable,
+    open_when_ready: flag,
+    /** JSON array of bin numbers, as the hub reports them (the reserved bin before that). */
+    bins: text,
+    /** `QueuedOrder` as it was sent to the hub, or null. */
+    queued_order: text.nullable,
+    failure_reason: text.nullable,
+    created_at: instant.fixed,
+    updated_at: instant,
+    queued_at: instant.nullable,
+    preparing_at: instant.nullable,
+    ready_at: instant.nullable,
+    finished_at: instant.nullable,
+    /** When the hub began, by its own clock: what it says later of the order is measured from here. */
+    hub_began_at: int.nullable,
+    /** The cart that took this one's items when a guest became a user (contract §10). */
+    merged_into: int.nullable,
+  })
+    .index('orders_by_hub', ['hub_id', 'id'])
+    .index('orders_by_user', ['user_id', 'created_at', 'id'])
+    .index('orders_expired', ['finished_at'], `processing_status = ${OrderStatus.EXPIRED}`)
+    // A queue is short however many orders its hub has had.
+    .index('orders_in_queue', ['hub_id', 'queued_at'], isActive)
+    .index('orders_under_way', ['processing_status', 'updated_at'], isActive)
+    // One active order per user and hub, and one claim per bin (contract §5).
+    .uniqueIndex('orders_one_active', ['user_id', 'hub_id'], isActive)
+    .uniqueIndex('orders_one_claim', ['hub_id', 'reserved_bin'], `reserved_bin is not null and ${isActive}`),
+  order_items: defineTable({
+    id,
+    order_id: int.references('orders', { onDelete: 'cascade' }),
+    product_id: int.references('products').fixed,
+    qty: int.check('> 0'),
+    /** Frozen at checkout with the totals; null before. Per unit, cents. */
+    upc: text.nullable,
+    name: text.nullable,
+    image_url: text.nullable,
+    unit_price_original: int.check('>= 0').nullable,
+    unit_price: int.check('>= 0').nullable,
+    purchase_price: int.nullable,
+    /** The line's net share after discounts, without and with its tax: refunds take from these and never re-prorate. */
+    net: int.check('>= 0').nullable,
+    tax: int.check('>= 0').nullable,
+    /** Units that `products.reserved` still counts. */
+    reserved: int.check('>= 0 and reserved <= qty'),
+    qty_dropped: int.check('>= 0'),
+    qty_doubtful: int.check('>= 0'),
+    refunded_quantity: int.check('>= 0 and refunded_quantity <= qty'),
+    bins: text,
+  })
+    .unique('order_id', 'product_id')
+    .index('order_items_by_product', ['product_id']),
+  /** How long a hub takes to dispense a unit: a running mean over its orders, the latest ones weighing most. */
+  hub_paces: defineTable({
+    hub_id: int.primaryKey.references('hubs').fixed,
+    unit_ms: real.check('> 0'),
+    samples: int,
+    updated_at: instant,
+  }),
+}

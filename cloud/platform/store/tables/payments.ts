@@ -1,0 +1,80 @@
+import { PaymentMethodType } from '../../../../protocol/contract/consumer-payments.ts'
+import { defineTable, flag, id, instant, int, oneOf, text, listOf } from '../table.ts'
+
+const underWay = ['pending', 'requires_action', 'authorized'] as const
+const isLive = `is_late = 0 and status in ${listOf([...underWay, 'completed'])}`
+/** What the service refunds by itself it refunds once. */
+const isAutomatic = `reason <> 'customer' and status <> 'failed'`
+
+/** Money, as the service keeps it. */
+export const paymentTables = {
+  payments: defineTable({
+    id,
+    order_id: int.references('orders').fixed,
+    user_id: int.references('users').fixed,
+    /** none: a total of zero. */
+    processor: oneOf(['sandbox', 'stripe', 'external', 'wallet', 'none']).fixed,
+    /** The processor's id of it, once known. */
+    processor_ref: text.nullable,
+    /** An id or a token of the processor's; `external`, `wallet`. */
+    method: text.fixed,
+    type: oneOf(PaymentMethodType.options).default('card'),
+    /** The customer at the processor whose saved method it is, or to whom it will be saved. */
+    customer_ref: text.nullable,
+    /** Once it has paid, the method is saved. */
+    saves_method: flag.default(0),
+    amount: int.check('>= 0').fixed,
+    status: oneOf([...underWay, 'completed', 'failed', 'canceled']),
+    decline_code: text.nullable,
+    client_secret: text.nullable,
+    confirmed_by_key: text.nullable,
+    /** The order could not take the money any more: it goes back. */
+    is_late: flag,
+    created_at: instant.fixed,
+    updated_at: instant,
+  })
+    .index('payments_by_order', ['order_id'])
+    .index('payments_under_way', ['status', 'updated_at'], `status in ${listOf(underWay)}`)
+    .uniqueIndex('payments_by_processor_ref', ['processor_ref', 'processor'], 'processor_ref is not null')
+    // An order is paid once (I3): whatever else arrives is late and goes back.
+    .uniqueIndex('payments_one_live', ['order_id'], isLive),
+  refunds: defineTable({
+    id,
+    order_id: int.references('orders').fixed,
+    payment_id: int.references('payments').fixed,
+    /** The line it is for, or null for an amount of the whole order. */
+    item_id: int.references('order_items').nullable.fixed,
+    quantity: int.check('>= 0').fixed,
+    /** Includes the share's tax. */
+    amount: int.check('>= 0').fixed,
+    tax: int.check('>= 0 and tax <= amount').fixed,
+    reason: oneOf(['customer', 'short', 'timed_out', 'failed', 'cancelled', 'late_payment']).fixed,
+    status: oneOf(['pending', 'succeeded', 'failed']),
+    processor_ref: text.nullable,
+    failure_reason: text.nullable,
+    /** Who asked for it; `service` where it followed from what happened. */
+    actor: text.default('service'),
+    /** Names the request that asked for it, so that the same request asks for it once. */
+    request_key: text.nullable,
+    /** How often the processor gave no answer. */
+    attempts: int.default(0),
+    /** How many refunds of the same money it refused before this one. */
+    refusals: int.default(0),
+    /** Pending: when the processor is asked (again). Failed: when another one takes its place. Null: never. */
+    due_at: instant.nullable,
+    created_at: instant.fixed,
+    updated_at: instant,
+  })
+    .index('refunds_by_order', ['order_id'])
+    .index('refunds_by_payment', ['payment_id'])
+    .index('refunds_due', ['due_at'], 'due_at is not null')
+    .uniqueIndex('refunds_by_processor_ref', ['processor_ref'], 'processor_ref is not null')
+    .uniqueIndex(
+      'refunds_once_per_item',
+      ['payment_id', 'item_id', 'reason'],
+      `item_id is not null and ${isAutomatic}`,
+    )
+    .uniqueIndex('refunds_once_per_payment', ['payment_id', 'reason'], `item_id is null and ${isAutomatic}`),
+  /** Events of the card processor, each applied in the transaction that inserts it here (I3). */
+  processor_events: defineTable({ id: text.primaryKey.fixed, type: text.fixed, received_at: instant.fixed }),
+}

@@ -1,0 +1,51 @@
+import { PushPlatform } from '../../../../protocol/contract/consumer-profile.ts'
+import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
+
+/** Customers and their devices. */
+export const peopleTables = {
+  users: defineTable({
+    id,
+    /** The identity provider's `sub`; null of a user that was deleted. */
+    identity: text.unique.nullable,
+    is_anonymous: flag,
+    /** In small letters. Neither contact is unique: nobody can keep another one from using an address by naming it first. */
+    email: text.nullable,
+    phone_number: text.nullable,
+    first_name: text.nullable,
+    last_name: text.nullable,
+    /** In the media store. */
+    profile_image_key: text.nullable,
+    selected_hub_id: int.references('hubs').nullable,
+    default_hub_id: int.references('hubs').nullable,
+    /** ISO 8601 date. */
+    date_of_birth: text.nullable,
+    /** BCP 47. */
+    locale: text.nullable,
+    /** The device that the user was last bootstrapped from. */
+    device_uuid: text.nullable,
+    notify_push: flag.default(1),
+    notify_email: flag.default(1),
+    notify_sms: flag.default(1),
+    /** When everything personal was erased. The row stays: the books refer to it. */
+    deleted_at: instant.nullable,
+    created_at: instant.fixed,
+    updated_at: instant,
+  })
+    .index('users_by_email', ['email'])
+    .index('users_by_phone_number', ['phone_number']),
+  push_configs: defineTable({
+    id,
+    user_id: int.references('users').fixed,
+    device_id: text.fixed,
+    platform: oneOf(PushPlatform.options),
+    /** A secret of the device's: never shown again. */
+    push_token: text,
+    /** SHA-256 of platform and token: one device is one user's at a time. */
+    token_digest: text.unique,
+    app_version: text.nullable,
+    locale: text.nullable,
+    enabled: flag,
+    created_at: instant.fixed,
+    updated_at: instant,
+  }).unique('user_id', 'device_id'),
+}

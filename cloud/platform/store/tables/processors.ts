@@ -1,0 +1,113 @@
+import { PaymentMethodType } from '../../../../protocol/contract/consumer-payments.ts'
+import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
+
+const isKnown = `(${['type', 'brand', 'last4', 'exp_month', 'exp_year'].map((name) => `${name} is not null`).join(' and ')})`
+
+/** Who users are at card processors, and what they have saved there. */
+export const processorTables = {
+  /** One user at one processor; made with the first method that is saved. */
+  processor_customers: defineTable({
+    id,
+    user_id: int.references('users').fixed,
+    processor: text.fixed,
+    /** The processor's id, once known. */
+    ref: text.nullable,
+    created_at: instant.fixed,
+  }).unique('user_id', 'processor'),
+  payment_methods: defineTable({
+    id,
+    customer_id: int.references('processor_customers', { onDelete: 'cascade' }).fixed,
+    user_id: int.references('users').fixed,
+    processor: text.fixed,
+    /** The processor's id of the method; while it is `saving`, possibly a token for it. */
+    ref: text,
+    state: oneOf(['saving', 'saved']),
+    /** Null until the processor has said it. */
+    type: oneOf(PaymentMethodType.options).nullable,
+    brand: text.nullable,
+    last4: text.nullable,
+    exp_month: int.nullable,
+    exp_year: int.nullable,
+    is_default: flag,
+    /** Of one that is being saved: when the processor is asked (again). */
+    due_at: instant.nullable,
+    attempts: int,
+    created_at: instant.fixed,
+  })
+    .unique('customer_id', 'ref')
+    .check("(state = 'saving') = (due_at is not null)")
+    .check(`state = 'saving' or ${isKnown}`)
+    .index('payment_methods_by_user', ['user_id', 'id'])
+    .index('payment_methods_due', ['due_at'], 'due_at is not null')
+    // Of one that is being saved it is a wish.
+    .uniqueIndex('payment_methods_one_default', ['customer_id'], "is_default = 1 and state = 'saved'"),
+  /** What is no longer ours and has to go at the processor, too: deleted once it has. */
+  processor_removals: defineTable({
+    id,
+    processor: text.fixed,
+    /** Of a customer whose id was never learned it is null: it is learned first. */
+    customer_ref: text.nullable,
+    customer_id: int.fixed,
+    user_id: int.fixed,
+    /** When the customer was begun. */
+    begun_at: instant.fixed,
+    /** Null: the customer goes, with every method. */
+    method: text.nullable.fixed,
+    due_at: instant,
+    attempts: int,
+  }).index('processor_removals_due', ['due_at']),
+  /** What tells this installation's objects at a processor from those of others that share the account. */
+  installation: defineTable({ id: int.primaryKey.check('= 1').fixed, name: text.fixed }),
+}
+
+/** The sandbox processor's own books: another party's, written in transactions of its own. */
+export const sandboxTables = {
+  sandbox_intents: defineTable({
+    id: text.primaryKey.fixed,
+    idempotency_key: text.unique.fixed,
+    amount: int.check('> 0').fixed,
+    refunded: int.check('>= 0 and refunded <= amount'),
+    /** Null: left to its customer. */
+    method: text.nullable.fixed,
+    status: text,
+    decline_code: text.nullable,
+    client_secret: text.fixed,
+    metadata: text.fixed,
+    created_at: instant.fixed,
+  }),
+  sandbox_refunds: defineTable({
+    id: text.primaryKey.fixed,
+    idempotency_key: text.unique.fixed,
+    intent_id: text.references('sandbox_intents').fixed,
+    amount: int.check('> 0').fixed,
+    status: text,
+    metadata: text.fixed,
+    failure_reason: text.nullable.fixed,
+    created_at: instant.fixed,
+  }),
+  sandbox_events: defineTable({
+    id: text.primaryKey.fixed,
+    body: text.fixed,
+    delivered_at: instant.nullable,
+    attempts: int,
+    due_at: instant,
+    created_at: instant.fixed,
+  }).index('sandbox_events_due', ['due_at'], 'delivered_at is null'),
+  sandbox_customers: defineTable({
+    id: text.primaryKey.fixed,
+    idempotency_key: text.unique.fixed,
+    is_removed: flag,
+    created_at: instant.fixed,
+  }),
+  sandbox_methods: defineTable({
+    customer_id: text.references('sandbox_customers').fixed,
+    method: text.fixed,
+  }).primaryKey('customer_id', 'method'),
+  sandbox_setup_intents: defineTable({
+    id: text.primaryKey.fixed,
+    idempotency_key: text.unique.fixed,
+    customer_id: text.references('sandbox_customers').fixed,
+    client_secret: text.fixed,
+    created_at: instant.fixed,
+  }),
+}
