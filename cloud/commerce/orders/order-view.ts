@@ -56,7 +56,7 @@ async function view(
     hub_id: order.hub_id,
     processing_status: order.processing_status,
     processing_status_name: orderStatusName(order.processing_status),
-    payment_status: order.payment_status as z.infer<typeof PaymentStatus>,
+    payment_status: order.payment_status,
     items,
     ...totals,
     discount_total: totals.total_price_original - totals.total_price_discounted,

@@ -19,9 +19,9 @@ export function derivePaymentStatus(payments: readonly Paid[], refunds: readonly
   const inTime = completed.filter(({ is_late }) => is_late === 0)
   const live = payments.find(({ status }) => underWay.includes(status))
   if (inTime.length > 0) return refundStatus(inTime, refunds)
-  if (live) return live.status as PaymentStatus
+  if (live) return live.status
   if (completed.length > 0) return refundStatus(completed, refunds)
-  return (payments.at(-1)?.status as PaymentStatus | undefined) ?? 'unpaid'
+  return payments.at(-1)?.status ?? 'unpaid'
 }
 
 const underWay: readonly string[] = ['pending', 'requires_action', 'authorized']
@@ -63,5 +63,5 @@ export async function readPaymentStatus(q: Queries, orderId: number): Promise<Pa
     .select('payment_status')
     .where('id', '=', orderId)
     .executeTakeFirstOrThrow()
-  return payment_status as PaymentStatus
+  return payment_status
 }

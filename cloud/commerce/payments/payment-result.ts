@@ -32,7 +32,7 @@ export async function paymentResult(q: Queries, paymentId: number): Promise<Paym
     order_id: order.id,
     payment_id: publicId(payment),
     status: intentStatus[payment.status]!,
-    payment_status: order.payment_status as PaymentResult['payment_status'],
+    payment_status: order.payment_status,
     processing_status: order.processing_status,
     amount: payment.amount,
     client_secret: payment.client_secret,

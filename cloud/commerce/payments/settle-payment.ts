@@ -21,7 +21,7 @@ export async function submitPayment(services: MoneyServices, payment: PaymentRow
           amount: payment.amount,
           currency: context.settings.currency,
           method: payment.method,
-          type: payment.type as PaymentMethodType,
+          type: payment.type,
           customer: payment.customer_ref,
           saves: payment.saves_method === 1,
           metadata: { payment_id: payment.id, order_id: payment.order_id },

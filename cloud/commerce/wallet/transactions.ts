@@ -41,10 +41,10 @@ export async function walletTransactions(
     .execute()
   return rows.map((row) => ({
     id: row.id,
-    type: row.type as WalletTransaction['type'],
+    type: row.type,
     amount_cents: row.amount,
     balance_after_cents: row.balance_after,
-    status: row.status as WalletTransaction['status'],
+    status: row.status,
     order_id: row.order_id,
     payment_intent_id: row.processor_ref,
     description: describe(row),

@@ -89,7 +89,7 @@ export async function unregisterPush({ db }: Context, userId: number, deviceId: 
 const viewPushConfig = (row: Selectable<Tables['push_configs']>): PushConfig => ({
   id: row.id,
   device_id: row.device_id,
-  platform: row.platform as PushConfig['platform'],
+  platform: row.platform,
   app_version: row.app_version,
   locale: row.locale,
   enabled: row.enabled === 1,
