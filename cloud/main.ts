@@ -1,3 +1,4 @@
+import '../protocol/require-node.ts'
 import { mkdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'

@@ -1,3 +1,4 @@
+import '../protocol/require-node.ts'
 import './light-zod.ts'
 import { mkdirSync } from 'node:fs'
 import type { RequestListener } from 'node:http'

@@ -1,3 +1,4 @@
+import '../protocol/require-node.ts'
 import { serve } from '@hono/node-server'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

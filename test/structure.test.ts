@@ -103,8 +103,20 @@ test('imports run one way between the domains of the cloud', () => {
   expect(wrong).toEqual([])
 })
 
+/** The programs. */
+const entry = /(^|\/)(([a-z-]+-)?main|seed)\.ts$/
+
+test('every program refuses a Node that it does not run on before it imports anything else', () => {
+  const wrong = files
+    .filter(({ path }) => entry.test(path))
+    .filter(
+      ({ path }) => !/^import '(\.\.?\/)+(protocol\/)?require-node\.ts'\n/.test(readFileSync(path, 'utf8')),
+    )
+    .map(({ path }) => relative(root, path))
+  expect(wrong).toEqual([])
+})
+
 test('the programs are wired in main files alone: nothing else takes the system clock', () => {
-  const entry = /(^|\/)([a-z-]*main|seed)\.ts$/
   const wrong = files
     .filter(({ room, path }) => room !== 'test' && !entry.test(path))
     .filter(({ path }) => importsOf(path).some((target) => target.endsWith('protocol/system-runtime.ts')))

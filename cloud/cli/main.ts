@@ -1,3 +1,4 @@
+import '../../protocol/require-node.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { auditCommands } from './audit.ts'

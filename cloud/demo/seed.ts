@@ -1,3 +1,4 @@
+import '../../protocol/require-node.ts'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'

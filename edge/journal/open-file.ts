@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { dirname } from 'node:path'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import type { Log } from '../../protocol/model/log.ts'
+import { Sqlite } from './sqlite-driver.ts'
 
 /**
  * Opens the database file. One that fails its integrity check is moved aside with its log, and a new one begun: a hub
@@ -16,18 +17,18 @@ export function openSoundFile(path: string, log: Log): Database.Database {
       if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
     log.error({ path, aside, damage }, 'the journal is damaged: it is kept aside and a new one begun')
   }
-  return new Database(path)
+  return new Sqlite(path)
 }
 
 function findDamage(path: string): string | undefined {
   if (!existsSync(path)) return undefined
   let db: Database.Database | undefined
   try {
-    db = new Database(path)
+    db = new Sqlite(path)
     const verdict: unknown = db.pragma('integrity_check(1)', { simple: true })
     return verdict === 'ok' ? undefined : String(verdict)
   } catch (error) {
-    if (!(error instanceof Database.SqliteError)) throw error
+    if (!(error instanceof Sqlite.SqliteError)) throw error
     // Anything but a broken file (no rights, no memory, locked) is for the operator: starting afresh would not help.
     if (error.code !== 'SQLITE_NOTADB' && !error.code.startsWith('SQLITE_CORRUPT')) throw error
     return error.message

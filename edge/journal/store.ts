@@ -1,10 +1,11 @@
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { openBallast, type Ballast } from './ballast.ts'
 import { migrate } from './migrate.ts'
 import { migrations } from './migrations.ts'
 import { openSoundFile } from './open-file.ts'
+import { Sqlite } from './sqlite-driver.ts'
 
 /** A result that is not a promise: a transaction that awaited would end before its work did. */
 type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
@@ -41,7 +42,7 @@ export interface StoreOptions {
 export function openStore(options: StoreOptions): Store {
   const { checkpoint, log } = options
   const inFile = options.database === undefined && options.path !== ':memory:'
-  const db = options.database ?? (inFile ? openSoundFile(options.path, log) : new Database(options.path))
+  const db = options.database ?? (inFile ? openSoundFile(options.path, log) : new Sqlite(options.path))
   db.pragma('journal_mode = WAL')
   // An act or a sale must survive a power cut: the log is flushed at every commit (design §5).
   db.pragma('synchronous = FULL')
@@ -122,7 +123,7 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
   }
 
   function noteFull(error: unknown): void {
-    if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_FULL') return
+    if (!(error instanceof Sqlite.SqliteError) || error.code !== 'SQLITE_FULL') return
     full = true
     ballast?.release()
     log.error({ code: error.code }, 'the disk is full: the ballast is released and the hub stops selling')

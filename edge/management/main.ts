@@ -1,3 +1,4 @@
+import '../../protocol/require-node.ts'
 import '../light-zod.ts'
 import { readFileSync } from 'node:fs'
 import { pino } from 'pino'

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import { migrations } from '../journal/migrations.ts'
+import { Sqlite } from '../journal/sqlite-driver.ts'
 
 /** The hub's configuration as its journal holds it, beside the hub's service. */
 export interface StoredConfig {
@@ -25,7 +26,7 @@ export function storedConfig(path: string): StoredConfig {
     if (!existsSync(path)) throw new StoreError('the hub has no journal yet')
     let db: Database.Database | undefined
     try {
-      db = new Database(path, { fileMustExist: true, timeout: BUSY_MS })
+      db = new Sqlite(path, { fileMustExist: true, timeout: BUSY_MS })
       const version = Number(db.pragma('user_version', { simple: true }))
       if (version < 1 || version > migrations.length)
         throw new StoreError(
@@ -33,7 +34,7 @@ export function storedConfig(path: string): StoredConfig {
         )
       return work(db)
     } catch (error) {
-      if (!(error instanceof Database.SqliteError)) throw error
+      if (!(error instanceof Sqlite.SqliteError)) throw error
       throw new StoreError(`the hub's journal cannot be used: ${error.message} (${error.code})`)
     } finally {
       db?.close()

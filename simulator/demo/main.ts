@@ -1,3 +1,4 @@
+import '../../protocol/require-node.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { DemoError, startDemo } from './demo.ts'
 import { demoHelp, readDemoSettings } from './settings.ts'

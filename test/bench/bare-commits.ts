@@ -1,10 +1,10 @@
-import Database from 'better-sqlite3'
 import { performance } from 'node:perf_hooks'
 import { writtenBytes } from './process-figures.ts'
+import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 
 /** So many durable commits of one row of 300 bytes: milliseconds of each, and bytes that they wrote to the disk. */
 export function durableCommits(path: string, count: number): { times: number[]; bytes: number } {
-  const db = new Database(path)
+  const db = new Sqlite(path)
   db.pragma('journal_mode = WAL')
   db.pragma('synchronous = FULL')
   db.exec('CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, body TEXT)')

@@ -1,14 +1,14 @@
 import { createAdaptorServer } from '@hono/node-server'
-import BetterSqlite3 from 'better-sqlite3'
 import { Hono } from 'hono'
 import type { AddressInfo, Server } from 'node:net'
+import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 
 /**
  * The bare counterpart of paying: Hono, and the least that must be written when a cart is paid by card, in as many durable
  * commits as there are parties: the order frozen and the payment begun; the processor's own books; the payment done, the
  * order queued and its entry in the hub's outbox. No credentials, no limits, no deals, no checks.
  */
-const db = new BetterSqlite3(process.argv[2])
+const db = new Sqlite(process.argv[2])
 db.pragma('journal_mode = WAL')
 db.pragma('synchronous = FULL')
 

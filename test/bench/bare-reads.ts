@@ -1,13 +1,13 @@
 import { createAdaptorServer } from '@hono/node-server'
-import BetterSqlite3 from 'better-sqlite3'
 import { Hono } from 'hono'
 import type { AddressInfo, Server } from 'node:net'
+import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 
 /**
  * The bare counterpart of reading: Hono, and a prepared statement for each question, over the file that is named. No
  * credentials, no limits, no checks; the same answers.
  */
-const database = new BetterSqlite3(process.argv[2])
+const database = new Sqlite(process.argv[2])
 database.pragma('journal_mode = WAL')
 
 const inventory = database.prepare(`

@@ -1,4 +1,3 @@
-import BetterSqlite3 from 'better-sqlite3'
 import assert from 'node:assert/strict'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,6 +8,7 @@ import { answer, dismiss, launch } from './children.ts'
 import { ratios, type Section } from './figures.ts'
 import { besideBare, inTurns, type Contestant, type PairedOptions } from './paired.ts'
 import { serveCloud, type ServedCloud } from './served-cloud.ts'
+import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 
 export interface ShopBench {
   runtime: Runtime
@@ -45,7 +45,7 @@ export async function benchShop(options: ShopBench): Promise<Section> {
   const small = await openHub(runtime, folder, 'few', options.few, carts)
   const large = await openHub(runtime, folder, 'many', options.many, carts)
   const copy = join(folder, 'bare.sqlite')
-  const begun = new BetterSqlite3(large.file)
+  const begun = new Sqlite(large.file)
   begun.pragma('wal_checkpoint(truncate)')
   begun.close()
   copyFileSync(large.file, copy)
@@ -169,7 +169,7 @@ function payOf({ cloud, file, carts, tokens }: Hub, { clock }: Runtime): Contest
         return post('/users/payments/pay', body, `Authorization: Bearer ${tokens[mine]!}\r\n`)
       }),
     rest: async () => {
-      const db = new BetterSqlite3(file, { readonly: true })
+      const db = new Sqlite(file, { readonly: true })
       const left = db.prepare('select count(*) from sandbox_events where delivered_at is null').pluck()
       for (const end = clock.monotonic() + DRAINED_MS; left.get() !== 0; await sleep(clock, 50))
         if (clock.monotonic() > end) throw new Error('events of the processor are not delivered')

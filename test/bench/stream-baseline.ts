@@ -1,4 +1,4 @@
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { createOutbox } from '../../edge/journal/outbox.ts'
@@ -7,9 +7,10 @@ import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { stockEntry } from './stream-entries.ts'
+import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 
 const open = (path: string): Database.Database => {
-  const db = new Database(path)
+  const db = new Sqlite(path)
   db.pragma('journal_mode = WAL')
   db.pragma('synchronous = FULL')
   return db

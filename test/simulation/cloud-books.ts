@@ -1,10 +1,11 @@
-import BetterSqlite3 from 'better-sqlite3'
+import type BetterSqlite3 from 'better-sqlite3'
 import { insertLayout } from '../../cloud/demo/hub-layout.ts'
 import { openDatabase, type Queries } from '../../cloud/platform/store/database.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { insertDeals } from './deals.ts'
 import { simulatedHardware, stockedFacings } from './hardware.ts'
 import { EPOCH } from './scheduler.ts'
+import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 
 export const CUSTOMERS = 6
 const HUB = 1
@@ -14,11 +15,11 @@ let template: Buffer | undefined
 /** The cloud's database as a seed finds it: one owner, hub 1, its products, its customers. Made once, then copied. */
 export async function freshBooks(): Promise<BetterSqlite3.Database> {
   template ??= await makeTemplate()
-  return new BetterSqlite3(template)
+  return new Sqlite(template)
 }
 
 async function makeTemplate(): Promise<Buffer> {
-  const database = new BetterSqlite3(':memory:')
+  const database = new Sqlite(':memory:')
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: database })
   await db.migrate()
   const q = db.kysely

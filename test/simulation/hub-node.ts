@@ -1,4 +1,4 @@
-import BetterSqlite3 from 'better-sqlite3'
+import type BetterSqlite3 from 'better-sqlite3'
 import { createHub, type Hub } from '../../edge/hub.ts'
 import { openStore } from '../../edge/journal/store.ts'
 import { defaultHubSettings } from '../../edge/settings.ts'
@@ -12,6 +12,7 @@ import type { Network } from './network.ts'
 import type { Room } from './room.ts'
 import type { Life, Scheduler } from './scheduler.ts'
 import { LineWitness } from './line-witness.ts'
+import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 
 interface Parts {
   scheduler: Scheduler
@@ -25,7 +26,7 @@ interface Parts {
 /** The hub's service over its lives, on one journal that outlives them. */
 export class HubNode {
   readonly #parts: Parts
-  #journal = new BetterSqlite3(':memory:')
+  #journal = new Sqlite(':memory:')
   #copy: Buffer | undefined
   #life: Life | undefined
   #hub: Hub | undefined
@@ -92,7 +93,7 @@ export class HubNode {
   loseStore(): void {
     this.kill('new card')
     this.noteCommands()
-    this.#journal = new BetterSqlite3(':memory:')
+    this.#journal = new Sqlite(':memory:')
   }
 
   backUp(): void {
@@ -104,7 +105,7 @@ export class HubNode {
     if (!this.#copy) return false
     this.kill('restored')
     this.noteCommands()
-    this.#journal = new BetterSqlite3(this.#copy)
+    this.#journal = new Sqlite(this.#copy)
     return true
   }
 

@@ -1,3 +1,4 @@
+import '../../protocol/require-node.ts'
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { inspect, parseArgs } from 'node:util'

@@ -1,3 +1,4 @@
+import '../../protocol/require-node.ts'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { mutants } from './mutant-list.ts'

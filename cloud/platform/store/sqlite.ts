@@ -1,4 +1,4 @@
-import BetterSqlite3 from 'better-sqlite3'
+import type BetterSqlite3 from 'better-sqlite3'
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
@@ -11,6 +11,7 @@ import {
   type SqliteDatabase,
 } from 'kysely'
 import type { Tables } from './schema.ts'
+import { Sqlite } from './sqlite-driver.ts'
 
 const CACHED_STATEMENTS = 500
 
@@ -23,8 +24,7 @@ export function openSqlite(url: string, prepared?: BetterSqlite3.Database): Kyse
   database.pragma('journal_mode = WAL')
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
-  const reader =
-    prepared || database.memory ? undefined : new BetterSqlite3(database.name, { readonly: true })
+  const reader = prepared || database.memory ? undefined : new Sqlite(database.name, { readonly: true })
   const dialect = new ImmediateDialect(withStatementCache(database, reader), reader && createRead(reader))
   return new Kysely<Tables>({ dialect })
 }
@@ -32,7 +32,7 @@ export function openSqlite(url: string, prepared?: BetterSqlite3.Database): Kyse
 /** Whoever comes first makes the folder: the service, or a command line before its first start. */
 function openFile(path: string): BetterSqlite3.Database {
   if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true })
-  return new BetterSqlite3(path)
+  return new Sqlite(path)
 }
 
 /** Runs a query that only reads, on a connection of its own: it sees what is committed. */

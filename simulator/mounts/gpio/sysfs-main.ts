@@ -1,3 +1,4 @@
+import '../../../protocol/require-node.ts'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { pino } from 'pino'

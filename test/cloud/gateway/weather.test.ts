@@ -1,4 +1,4 @@
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
@@ -9,6 +9,7 @@ import { fairWeather } from '../../simulation/network.ts'
 import { Crash, type Life } from '../../simulation/scheduler.ts'
 import type { VirtualClock } from '../../support/virtual-clock.ts'
 import { World, type CloudProcess } from './support/world.ts'
+import { Sqlite } from '../../../cloud/platform/store/sqlite-driver.ts'
 
 const SEEDS = 40
 const STEPS = 60
@@ -37,7 +38,7 @@ test('I3, I4: with the hub’s real sync, two cloud processes, bad weather and c
   for (let seed = 1; seed <= SEEDS; seed++) {
     const chance = seededChance(seed)
     const world = await World.create([1], seed)
-    const db = new Database(':memory:')
+    const db = new Sqlite(':memory:')
     const crash: Record<string, { point: string; nth: number } | undefined> = {}
     const clouds = new Map<string, CloudProcess>()
     const startCloud = (name: string): void => {

@@ -1,4 +1,4 @@
-import BetterSqlite3 from 'better-sqlite3'
+import type BetterSqlite3 from 'better-sqlite3'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, test } from 'vitest'
@@ -6,6 +6,7 @@ import type { Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
+import { Sqlite } from '../../../cloud/platform/store/sqlite-driver.ts'
 
 /** Opens an empty, migrated database; the one before it in the same file is gone then. */
 export type OpenDatabase = (options?: { checkpoint?: Checkpoint }) => Promise<CloudDatabase>
@@ -27,13 +28,13 @@ let template: Buffer | undefined
 /** An empty, migrated SQLite database in memory. The schema is made once and copied afterwards. */
 export async function emptySqlite(): Promise<BetterSqlite3.Database> {
   if (!template) {
-    const database = new BetterSqlite3(':memory:')
+    const database = new Sqlite(':memory:')
     const opened = openDatabase({ url: 'sqlite::memory:', sqlite: database })
     await opened.migrate()
     template = database.serialize()
     await opened.close()
   }
-  return new BetterSqlite3(template)
+  return new Sqlite(template)
 }
 
 function sqliteOpener(): OpenDatabase {

@@ -1,4 +1,4 @@
-import BetterSqlite3 from 'better-sqlite3'
+import type BetterSqlite3 from 'better-sqlite3'
 import { createCore } from '../../../edge/core/core.ts'
 import { defaultCoreSettings } from '../../../edge/core/settings.ts'
 import type { HubCore } from '../../../edge/core/hub-core.ts'
@@ -21,6 +21,7 @@ import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { simulatedHardware, stockedFacings } from '../../simulation/hardware.ts'
 import { virtualClock, type VirtualClock } from '../../support/virtual-clock.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 
 /** What a checkpoint throws to end a life. */
 export class Crash extends Error {}
@@ -64,7 +65,7 @@ export class HubBench {
 
   constructor(seed = 1) {
     this.#chance = seededChance(seed)
-    this.journal = new BetterSqlite3(':memory:')
+    this.journal = new Sqlite(':memory:')
     this.room = createSimulatedHub({
       hardware: simulatedHardware,
       runtime: { clock: this.clock, random: seededChance(seed + 1000) },
@@ -149,7 +150,7 @@ export class HubBench {
   /** A new life on another journal: a new one, or a copy that was made by `copy`. */
   restartOn(copy?: Buffer): void {
     this.kill()
-    this.journal = copy ? new BetterSqlite3(copy) : new BetterSqlite3(':memory:')
+    this.journal = copy ? new Sqlite(copy) : new Sqlite(':memory:')
     this.begin()
   }
 

@@ -1,12 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { migrate } from '../../../edge/journal/migrate.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 
 let folder: string
 beforeEach(() => {
@@ -97,7 +97,7 @@ test.each([
   ['journal.before-commit', []],
   ['journal.after-commit', ['a']],
 ])('a crash at %s leaves what a crash would, and runs no effect', (at, expected) => {
-  const database = new BetterSqlite3(':memory:')
+  const database = new Sqlite(':memory:')
   let armed = false
   const checkpoint = (point: string): void => {
     if (armed && point === at) throw new Error('crash')
@@ -159,7 +159,7 @@ test('the ballast gives way on a full disk, and is laid again when there is room
 })
 
 test('migrations are applied once each, in their order, whole or not at all', () => {
-  const db = new BetterSqlite3(':memory:')
+  const db = new Sqlite(':memory:')
   const first = { name: 'first', sql: 'CREATE TABLE a (x)' }
   const second = { name: 'second', sql: 'CREATE TABLE b (x); INSERT INTO b VALUES (1)' }
   migrate(db, [first])

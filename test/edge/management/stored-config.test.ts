@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createMeta, type Meta } from '../../../edge/journal/meta.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
@@ -9,6 +8,7 @@ import { storedConfig, StoreError } from '../../../edge/management/stored-config
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { HubConfig } from '../../../protocol/mqtt/cloud-entries.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 
 const config: HubConfig = {
   accepting_orders: false,
@@ -60,7 +60,7 @@ describe('the stored configuration', () => {
 
   test('it is read while the hub holds its journal’s write lock; written then it is refused, in words', () => {
     heard(config)
-    const other = new Database(path)
+    const other = new Sqlite(path)
     other.exec('BEGIN IMMEDIATE')
     expect(storedConfig(path).disabledBins()).toEqual([4])
     expect(() => storedConfig(path).setEnabled(1, false)).toThrow(/cannot be used: database is locked/)

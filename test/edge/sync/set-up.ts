@@ -1,10 +1,11 @@
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { defaultSyncSettings } from '../../../edge/sync/settings.ts'
 import type { SyncSettings } from '../../../edge/sync/settings.ts'
 import { virtualRuntime } from '../../support/virtual-clock.ts'
 import { startHub } from './hub-life.ts'
 import { Line } from './line.ts'
 import { ScriptedCloud } from './scripted-cloud.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 
 /** A scripted cloud, a line to it, and a database for hubs to live on. */
 export function setUp(settings: Partial<SyncSettings> = {}) {
@@ -12,7 +13,7 @@ export function setUp(settings: Partial<SyncSettings> = {}) {
   const { clock } = runtime
   const line = new Line(clock)
   const cloud = new ScriptedCloud(line, clock)
-  const db = new Database(':memory:')
+  const db = new Sqlite(':memory:')
   const startOn = (db: Database.Database) =>
     startHub(db, line, runtime, { ...defaultSyncSettings, ...settings })
   const start = () => startOn(db)

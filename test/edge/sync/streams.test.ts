@@ -1,8 +1,8 @@
-import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import { alarm, Crash, effectsIn } from './hub-life.ts'
 import { setUp } from './set-up.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 
 const cancel = (order_id: number): CloudEntry => ({ kind: 'order.cancel', order_id })
 const bigStock = Array.from({ length: 400 }, (_, n) => ({
@@ -94,7 +94,7 @@ describe('the ledger', () => {
     clock.advance(100)
     first.kill()
     line.up = false
-    const hub = startOn(new Database(copy))
+    const hub = startOn(new Sqlite(copy))
     for (const detail of ['d', 'e', 'f', 'g']) hub.report(detail)
     line.up = true
     clock.advance(10_000)

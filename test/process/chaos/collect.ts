@@ -1,4 +1,4 @@
-import BetterSqlite3 from 'better-sqlite3'
+import type BetterSqlite3 from 'better-sqlite3'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { collectCloud } from '../../invariants/collect-cloud.ts'
@@ -6,6 +6,7 @@ import { collectHub } from '../../invariants/collect-hub.ts'
 import type { CloudEvidence, Evidence } from '../../invariants/evidence.ts'
 import type { Plant } from './plant.ts'
 import type { Room } from './room.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 
 /** Looks into the books of the running programs, and writes nothing. */
 export interface Auditor {
@@ -24,7 +25,7 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
   const known: JournaledOperations = { ids: new Set(), refs: new Map(), commands: new Map() }
 
   function withJournal<T>(read: (journal: BetterSqlite3.Database) => T): T {
-    const journal = new BetterSqlite3(plant.places.journal, { readonly: true })
+    const journal = new Sqlite(plant.places.journal, { readonly: true })
     try {
       return read(journal)
     } finally {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import Database from 'better-sqlite3'
+import { Sqlite } from '../../../../edge/journal/sqlite-driver.ts'
 
 /**
  * The hub's program, whose journal was written by newer software: it ends at its start, time after time. Its first life,
@@ -21,6 +21,6 @@ if (existsSync(store)) {
   process.argv.length = 2
   await import('../../../../edge/main.ts')
 } else {
-  new Database(store).exec('PRAGMA user_version = 999').close()
+  new Sqlite(store).exec('PRAGMA user_version = 999').close()
   await import('./lines-agent.ts')
 }
