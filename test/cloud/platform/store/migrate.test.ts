@@ -1,4 +1,3 @@
-import BetterSqlite3 from 'better-sqlite3'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +9,7 @@ import { schemaStatements, tables } from '../../../../cloud/platform/store/schem
 import { defineTable, id, text, type DatabaseKind } from '../../../../cloud/platform/store/table.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { schemaOf } from '../../support/schema-of.ts'
+import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
 
 /**
  * What the first migration of the first release made. Nothing has been released: from the first release on, this is the
@@ -93,7 +93,7 @@ test('SQLite: killed between any two statements of the first migration, it opens
     for (const suffix of files) copyFileSync(path + suffix, join(copy, `larder.sqlite${suffix}`))
     images.set(content, join(copy, 'larder.sqlite'))
   }
-  const sqlite = new BetterSqlite3(path)
+  const sqlite = new Sqlite(path)
   const prepare = sqlite.prepare.bind(sqlite)
   sqlite.prepare = (statement: string) => {
     image()
