@@ -11,11 +11,11 @@ import { systemRuntime } from '../protocol/system-runtime.ts'
 import { createConsole } from './console/http.ts'
 import { playScenario } from './console/scenario.ts'
 import { startRepl } from './console/repl.ts'
-import { seededRandom } from './faults/seeded-random.ts'
+import { seededRandom } from './faults/faults.ts'
 import { startGpioSocketServer } from './mounts/gpio/socket-server.ts'
 import { mountPty } from './mounts/pty.ts'
 import { mountTcp, tcpAddress } from './mounts/tcp.ts'
-import { scaledTiming } from './physics/timing.ts'
+import { scaledTiming } from './physics/motion.ts'
 import {
   portPath,
   readHardware,

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
 import { numberText, type SettingsOf, type SettingsTable } from '../protocol/model/program-settings.ts'
 import { Scenario } from './console/scenario.ts'
-import type { LoadedRow } from './physics/act.ts'
+import type { LoadedRow } from './physics/world-state.ts'
 
 /** Every setting of the simulator; `--help` prints this table. */
 export const simulatorSettings = {

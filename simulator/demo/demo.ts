@@ -4,13 +4,11 @@ import { z } from 'zod'
 import { MANAGEMENT_USER } from '../../protocol/management/command.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { sysfsAvailability } from '../mounts/gpio/availability.ts'
-import { writeJson, type DemoFile, type SeedResult } from './demo-file.ts'
-import { dropData, prepareData } from './first-start.ts'
+import { sysfsAvailability } from '../mounts/gpio/mounted-command.ts'
+import { writeJson, type DemoFile, type SeedResult, demoPlaces, type DemoPlaces } from './places.ts'
+import { dropData, prepareData, prepareManagement, unplug } from './first-start.ts'
 import { formatLinesToTry, linesToTry } from './lines-to-try.ts'
-import { demoPlaces, type DemoPlaces } from './places.ts'
-import { isPortFree } from './ports.ts'
-import { prepareManagement } from './prepare-management.ts'
+import { isPortFree, request, waitUntilReady } from './readiness.ts'
 import {
   cloudEnvironment,
   demoAddresses,
@@ -20,11 +18,9 @@ import {
   type DemoAddresses,
   type DemoProgram,
 } from './programs.ts'
-import { request, waitUntilReady } from './readiness.ts'
 import { demoPorts, type DemoSettings } from './settings.ts'
 import { createSupervisor } from './supervisor.ts'
 import { openSupervisorInterface } from './supervisor-interface.ts'
-import { unplug } from './unplug.ts'
 
 export interface Demo {
   /** Resolves when everything is up and said; rejects, with everything ended, where that cannot be. */

@@ -1,6 +1,6 @@
+import { createServer } from 'node:net'
 import { z } from 'zod'
-import { sleep, type Clock } from '../../protocol/model/runtime.ts'
-import { isPortFree } from './ports.ts'
+import { type Clock, sleep } from '../../protocol/model/runtime.ts'
 
 const Token = z.object({ access_token: z.string() })
 const User = z.object({ user_id: z.int() })
@@ -64,4 +64,13 @@ export async function request(
   } catch {
     return undefined
   }
+}
+
+/** Whether nobody listens at the port on this machine's loopback address. */
+export function isPortFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)))
+  })
 }

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { backoffMs, type Cancel, type Runtime } from '../../protocol/model/runtime.ts'
-import { dyingWithParent } from '../mounts/gpio/dying-with-parent.ts'
+import { dyingWithParent } from '../mounts/gpio/mounted-command.ts'
 
 export interface Program<Name extends string> {
   name: Name

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { Random, Runtime } from '../../protocol/model/runtime.ts'
 import { faultKinds, type FaultTarget, type FaultType } from './fault-types.ts'
 
 export interface FaultRequest {
@@ -113,5 +113,20 @@ export function createFaults(
       if (struck && faultKinds[type].once) raised.delete(struck.fault.id)
       return struck !== undefined
     },
+  }
+}
+
+/** Reproducible chance (mulberry32) for a simulator that was started with a seed. */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0
+  function next(): number {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return (mixed ^ (mixed >>> 14)) >>> 0
+  }
+  return {
+    fraction: () => next() / 2 ** 32,
+    bytes: (count) => Uint8Array.from({ length: count }, () => next() & 0xff),
   }
 }

@@ -8,7 +8,7 @@ import {
   type Refusal,
 } from '../../protocol/serial/frames.ts'
 import type { Cabinet } from '../physics/cabinet.ts'
-import type { Behaviour, Command } from './behaviours/behaviour.ts'
+import type { Behaviour, Command } from './behaviours.ts'
 import { FrameQueue } from './frame-queue.ts'
 import type { OperationMemory } from './operation-memory.ts'
 import { createOperations, type Operations } from './operations.ts'

@@ -1,6 +1,6 @@
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { FrameBody, Refusal } from '../../protocol/serial/frames.ts'
-import type { Behaviour, Command, Run } from './behaviours/behaviour.ts'
+import type { Behaviour, Command, Run } from './behaviours.ts'
 import type { OperationMemory } from './operation-memory.ts'
 
 export interface OperationsOptions {

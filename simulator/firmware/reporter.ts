@@ -1,5 +1,5 @@
 import type { FrameBody } from '../../protocol/serial/frames.ts'
-import type { Behaviour } from './behaviours/behaviour.ts'
+import type { Behaviour } from './behaviours.ts'
 import type { FrameQueue } from './frame-queue.ts'
 
 /** Tells the host what is sensed: one EVT under way at a time, state merged meanwhile, drops never (SPEC §9). */

@@ -1,10 +1,8 @@
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { FaultType } from '../faults/fault-types.ts'
-import type { ActDetail } from './act.ts'
-import type { BinState } from './world-state.ts'
+import type { ActDetail, BinState } from './world-state.ts'
 import { cut, type Chronicle } from './chronicle.ts'
-import type { Motion, OnMotionEnd } from './motion.ts'
-import type { Timing } from './timing.ts'
+import type { Motion, OnMotionEnd, Timing } from './motion.ts'
 
 export type DoorReading = 'closed' | 'open' | 'moving' | 'unknown'
 export type LiftReading = 'up' | 'down' | 'moving' | 'unknown'

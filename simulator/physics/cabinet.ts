@@ -1,6 +1,6 @@
 import type { Random } from '../../protocol/model/runtime.ts'
 import { locationKey } from '../../protocol/model/location.ts'
-import type { ActDetail } from './act.ts'
+import type { ActDetail } from './world-state.ts'
 import { standstill, type Bin, type MechanismOptions } from './bin.ts'
 import { cut } from './chronicle.ts'
 import type { Motion, OnMotionEnd } from './motion.ts'

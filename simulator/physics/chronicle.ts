@@ -1,8 +1,16 @@
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { AppendLog } from '../storage/append-log.ts'
-import type { Act, ActDetail, Beginning, LoadedRow, WorldRecord } from './act.ts'
-import { applyRecord, foldRecords, type WorldState } from './world-state.ts'
+import {
+  type Act,
+  type ActDetail,
+  type Beginning,
+  type LoadedRow,
+  type WorldRecord,
+  applyRecord,
+  foldRecords,
+  type WorldState,
+} from './world-state.ts'
 
 /** The world's log and the state that it folds to. */
 export interface Chronicle {

@@ -2,15 +2,14 @@ import { deviceId, type HardwareDescription } from '../../protocol/model/hardwar
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { FaultType } from '../faults/fault-types.ts'
 import type { AppendLog } from '../storage/append-log.ts'
-import type { LoadedRow, WorldRecord } from './act.ts'
+import { type LoadedRow, type WorldRecord, fullRows } from './world-state.ts'
 import { createBin, type Bin, type MechanismOptions } from './bin.ts'
 import { createCabinet, type Cabinet } from './cabinet.ts'
 import { openChronicle, type Chronicle } from './chronicle.ts'
 import { createDoors, type Doors } from './doors.ts'
 import { createFridge, type Fridge } from './fridge.ts'
 import type { GpioBank } from './gpio-bank.ts'
-import type { Timing } from './timing.ts'
-import { fullRows } from './world-state.ts'
+import type { Timing } from './motion.ts'
 
 /** The physical hub: what is there and moves, whether or not its electronics have power. */
 export interface World {

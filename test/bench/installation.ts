@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import type { z } from 'zod'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import type { SeedResult } from '../../simulator/demo/demo-file.ts'
+import { type SeedResult, demoPlaces, type DemoPlaces } from '../../simulator/demo/places.ts'
 import { prepareData } from '../../simulator/demo/first-start.ts'
-import { demoPlaces, type DemoPlaces } from '../../simulator/demo/places.ts'
 import {
   cloudEnvironment,
   demoAddresses,

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { Act } from '../../simulator/physics/act.ts'
+import type { Act } from '../../simulator/physics/world-state.ts'
 import type { CallAnswer } from '../cloud/support/app.ts'
 
 /** What tests of controls read out of answers and of the simulator's log. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { test, type TestFunction } from 'vitest'
-import { sysfsAvailability } from '../../simulator/mounts/gpio/availability.ts'
+import { sysfsAvailability } from '../../simulator/mounts/gpio/mounted-command.ts'
 
 /** What a test may need beyond Node. Each says why it cannot be had here, or nothing where it can. */
 const services = {

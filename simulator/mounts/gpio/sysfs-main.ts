@@ -6,12 +6,12 @@ import { createGpioClient } from '../../../protocol/gpio/client.ts'
 import { formatGpioAddress, socketLinePort } from '../../../protocol/gpio/socket.ts'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { openFuseDevice } from './fuse/device.ts'
-import { createFuseServer } from './fuse/server.ts'
+import { openFuseDevice } from './fuse-device.ts'
+import { createFuseServer } from './fuse-server.ts'
 import { startMountedCommand } from './mounted-command.ts'
 import { parseSysfsOptions, sysfsUsage, type SysfsOptions } from './sysfs-options.ts'
-import { createPins } from './sysfs/pins.ts'
-import { createSysfsTree, valueNode } from './sysfs/tree.ts'
+import { createPins } from './pins.ts'
+import { createSysfsTree, valueNode } from './sysfs-tree.ts'
 
 /** As many pins as a Raspberry Pi's chip has. */
 const LEAST_PINS = 54

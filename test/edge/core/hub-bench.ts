@@ -15,7 +15,7 @@ import type { CommandBody, CommandResult } from '../../../protocol/mqtt/command.
 import { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { LinePort, OpenLinePort } from '../../../protocol/serial/line-port.ts'
 import type { FaultType } from '../../../simulator/faults/fault-types.ts'
-import type { Act } from '../../../simulator/physics/act.ts'
+import type { Act } from '../../../simulator/physics/world-state.ts'
 import { createSimulatedHub, type SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { seededChance } from '../../simulation/chance.ts'

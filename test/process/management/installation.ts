@@ -1,10 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
-import type { SeedResult } from '../../../simulator/demo/demo-file.ts'
-import { prepareData } from '../../../simulator/demo/first-start.ts'
-import { demoPlaces, type DemoPlaces } from '../../../simulator/demo/places.ts'
-import { prepareManagement } from '../../../simulator/demo/prepare-management.ts'
+import { type SeedResult, demoPlaces, type DemoPlaces } from '../../../simulator/demo/places.ts'
+import { prepareData, prepareManagement } from '../../../simulator/demo/first-start.ts'
 import {
   cloudEnvironment,
   demoAddresses,

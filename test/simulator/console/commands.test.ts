@@ -1,7 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { commandHelp, runCommand } from '../../../simulator/console/commands.ts'
-import { startRepl } from '../../../simulator/console/repl.ts'
+import { commandHelp, runCommand, startRepl } from '../../../simulator/console/repl.ts'
 import { createBench } from '../support/bench.ts'
 
 describe('the console’s commands', () => {

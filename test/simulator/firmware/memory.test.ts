@@ -7,7 +7,7 @@ import {
   type StoredOperation,
 } from '../../../simulator/firmware/operation-memory.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
-import { seededRandom } from '../../../simulator/faults/seeded-random.ts'
+import { seededRandom } from '../../../simulator/faults/faults.ts'
 import { createBench } from '../support/bench.ts'
 import { operation } from '../support/test-host.ts'
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { encodeFrame } from '../../../protocol/serial/codec.ts'
-import { mountInProcess } from '../../../simulator/mounts/in-process.ts'
-import type { Wire } from '../../../simulator/mounts/wire.ts'
+import { mountInProcess, type Wire } from '../../../simulator/mounts/wire.ts'
 import { VirtualTime } from '../support/virtual-time.ts'
 
 function bench(latencies: number[]) {

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { WorldRecord } from '../../../simulator/physics/act.ts'
-import { foldRecords } from '../../../simulator/physics/world-state.ts'
+import { type WorldRecord, foldRecords } from '../../../simulator/physics/world-state.ts'
 import { createBench, type Bench } from '../support/bench.ts'
 import { smallHub } from '../support/hardware.ts'
 

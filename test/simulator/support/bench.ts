@@ -1,7 +1,7 @@
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { FrameOf, Refusal } from '../../../protocol/serial/frames.ts'
 import { uuidOfOp } from '../../../protocol/serial/codec.ts'
-import type { Act } from '../../../simulator/physics/act.ts'
+import type { Act } from '../../../simulator/physics/world-state.ts'
 import {
   createSimulatedHub,
   type SimulatedHub,

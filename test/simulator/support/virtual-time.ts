@@ -1,5 +1,5 @@
 import type { Clock, Runtime } from '../../../protocol/model/runtime.ts'
-import { seededRandom } from '../../../simulator/faults/seeded-random.ts'
+import { seededRandom } from '../../../simulator/faults/faults.ts'
 
 interface Task {
   at: number

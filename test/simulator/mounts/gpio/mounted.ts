@@ -7,7 +7,7 @@ import { formatGpioAddress } from '../../../../protocol/gpio/socket.ts'
 import type { GpioLine } from '../../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
-import { sysfsAvailability } from '../../../../simulator/mounts/gpio/availability.ts'
+import { sysfsAvailability } from '../../../../simulator/mounts/gpio/mounted-command.ts'
 import { startGpioSocketServer } from '../../../../simulator/mounts/gpio/socket-server.ts'
 import { createGpioBank, type GpioBank } from '../../../../simulator/physics/gpio-bank.ts'
 

@@ -5,8 +5,8 @@ import {
   IN_HEADER_SIZE,
   Opcode,
   OUT_HEADER_SIZE,
-} from '../../../../../simulator/mounts/gpio/fuse/opcodes.ts'
-import { createFuseServer, type FileTree } from '../../../../../simulator/mounts/gpio/fuse/server.ts'
+} from '../../../../simulator/mounts/gpio/fuse-messages.ts'
+import { createFuseServer, type FileTree } from '../../../../simulator/mounts/gpio/fuse-server.ts'
 
 const FILE = 2
 const POLLPRI = 2

@@ -1,6 +1,5 @@
-import { Errno } from '../fuse/opcodes.ts'
-import type { NodeAttributes } from '../fuse/replies.ts'
-import type { FileTree } from '../fuse/server.ts'
+import { Errno, type NodeAttributes } from './fuse-messages.ts'
+import type { FileTree } from './fuse-server.ts'
 import type { Pins } from './pins.ts'
 
 const ROOT = 1

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { Level } from '../../../../../protocol/model/hardware.ts'
-import { Errno } from '../../../../../simulator/mounts/gpio/fuse/opcodes.ts'
-import { createPins } from '../../../../../simulator/mounts/gpio/sysfs/pins.ts'
-import { chipLabel, chipLines } from '../mounted.ts'
+import type { Level } from '../../../../protocol/model/hardware.ts'
+import { Errno } from '../../../../simulator/mounts/gpio/fuse-messages.ts'
+import { createPins } from '../../../../simulator/mounts/gpio/pins.ts'
+import { chipLabel, chipLines } from './mounted.ts'
 
 function setUp(driven: string[] = []) {
   const levels = new Map<string, Level | undefined>(chipLines.map(({ name }) => [name, 0]))

@@ -1,6 +1,5 @@
-import { decodeRequest, type FuseRequest } from './requests.ts'
-import { Errno } from './opcodes.ts'
-import * as reply from './replies.ts'
+import { decodeRequest, type FuseRequest, Errno } from './fuse-messages.ts'
+import * as reply from './fuse-messages.ts'
 
 /** A tree of small text files, whose root is node 1. Failures are error numbers, as the kernel's interface has them. */
 export interface FileTree {

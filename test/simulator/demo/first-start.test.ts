@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
-import { unplug } from '../../../simulator/demo/unplug.ts'
+import { unplug } from '../../../simulator/demo/first-start.ts'
 
 let folder: string
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-unplug-'))))

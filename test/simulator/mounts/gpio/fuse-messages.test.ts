@@ -1,14 +1,15 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { IN_HEADER_SIZE, Opcode } from '../../../../../simulator/mounts/gpio/fuse/opcodes.ts'
 import {
+  IN_HEADER_SIZE,
+  Opcode,
   encodeDirectory,
   notifyPoll,
   replyAttributes,
   replyEntry,
   replyError,
-} from '../../../../../simulator/mounts/gpio/fuse/replies.ts'
-import { decodeRequest } from '../../../../../simulator/mounts/gpio/fuse/requests.ts'
+  decodeRequest,
+} from '../../../../simulator/mounts/gpio/fuse-messages.ts'
 
 /** The kernel's side of the wire, field by field. */
 function request(opcode: number, unique: bigint, node: number, body: Buffer): Buffer {

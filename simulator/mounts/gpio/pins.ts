@@ -1,5 +1,5 @@
-import type { Level, GpioLine } from '../../../../protocol/model/hardware.ts'
-import { Errno } from '../fuse/opcodes.ts'
+import type { Level, GpioLine } from '../../../protocol/model/hardware.ts'
+import { Errno } from './fuse-messages.ts'
 
 export const edges = ['none', 'rising', 'falling', 'both'] as const
 export type Edge = (typeof edges)[number]

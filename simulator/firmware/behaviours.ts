@@ -1,0 +1,166 @@
+import type { DeviceDescription } from '../../protocol/model/hardware.ts'
+import { type Clock, every } from '../../protocol/model/runtime.ts'
+import { uuidOfOp } from '../../protocol/serial/codec.ts'
+import type { Action, Failure, FrameBody, Refusal } from '../../protocol/serial/frames.ts'
+import type { Bin, BinAction } from '../physics/bin.ts'
+import type { Cabinet } from '../physics/cabinet.ts'
+import type { Fridge } from '../physics/fridge.ts'
+
+export type Command = FrameBody<'CMD'>
+/** What a device senses, as fields of its EVT. */
+export type Sensed = Omit<FrameBody<'EVT'>, 'ev' | 'dev' | 'drop' | 'op'>
+
+/** An operation under way, as the device that carries it out sees it. */
+export interface Run {
+  readonly command: Command
+  /** Falls that the sensor has seen since the operation began. */
+  drops(): number
+  /** The motor is off: its time is measured, and the maximum duration no longer counts. */
+  motorOff(): void
+  /** Ends the operation. Later calls do nothing. */
+  finish(outcome: { why?: Failure; moved: boolean }): void
+}
+
+/** What one kind of device can do. The controller knows nothing else of it. */
+export interface Behaviour {
+  readonly device: string
+  readonly actions: readonly Action[]
+  /** Why the command cannot be carried out now. */
+  refusal(command: Command): Refusal | undefined
+  /** The device stands already where the command would bring it. */
+  isSettled(command: Command): boolean
+  /** Switches the motor on. Returns what takes its power away. */
+  start(run: Run): () => void
+  sensed(): Sensed
+  /** Calls `listener` when `sensed` may have changed; returns its removal. */
+  onSense(listener: () => void): () => void
+}
+
+const goal = { open_door: 'open', close_door: 'closed', raise_lift: 'up', lower_lift: 'down' } as const
+
+const isDoor = (action: Command['act']): boolean => action === 'open_door' || action === 'close_door'
+
+/** A delivery bin: a door, a lift, and the interlock between them (SPEC §6). */
+export function binBehaviour(bin: Bin): Behaviour {
+  const reading = (action: BinAction): string => (isDoor(action) ? bin.door() : bin.lift())
+
+  function start(run: Run): () => void {
+    const action = run.command.act as BinAction
+    const motion = bin.run(action, uuidOfOp(run.command.op), (end) => {
+      release()
+      run.motorOff()
+      const moved = motion.moved()
+      if (end === 'stalled') run.finish({ why: 'jam', moved })
+      else if (end === 'obstructed') run.finish({ why: 'obstructed', moved })
+      else if (reading(action) === goal[action]) run.finish({ moved })
+      else run.finish({ why: 'sensor_fault', moved })
+    })
+    const release = isDoor(action)
+      ? () => {}
+      : bin.onSense(() => {
+          if (bin.door() === 'closed') return
+          release()
+          motion.stop()
+          run.motorOff()
+          run.finish({ why: 'interlock', moved: motion.moved() })
+        })
+    return () => {
+      release()
+      motion.stop()
+    }
+  }
+
+  return {
+    device: bin.device,
+    actions: ['open_door', 'close_door', 'raise_lift', 'lower_lift'],
+    refusal: ({ act }) => (!isDoor(act) && bin.door() !== 'closed' ? 'interlock' : undefined),
+    isSettled: ({ act }) => reading(act as BinAction) === goal[act as BinAction],
+    start,
+    sensed: () => ({ door: bin.door(), lift: bin.lift(), occ: bin.occupied() }),
+    onSense: (listener) => bin.onSense(listener),
+  }
+}
+
+type CabinetDescription = Extract<DeviceDescription, { kind: 'cabinet' }>
+
+export interface CabinetContext {
+  clock: Clock
+  /** A bin on the same controller. */
+  binOf(number: number): Bin | undefined
+  isRunning(device: string): boolean
+  /** How long a fall is waited for after the turn (SPEC §6). */
+  dropWindowMs: number
+}
+
+/** A cabinet of vending rows: one turn of a row, and a fall seen or not. */
+export function cabinetBehaviour(
+  cabinet: Cabinet,
+  description: CabinetDescription,
+  context: CabinetContext,
+): Behaviour {
+  const { clock, dropWindowMs } = context
+
+  function refusal({ shelf, row, bin }: Command): Refusal | undefined {
+    const rows = description.shelves.find((one) => one.shelf === shelf)?.rows ?? 0
+    if (row === undefined || row < 1 || row > rows || !bin) return 'bad_argument'
+    const target = context.binOf(bin)
+    if (!target) return undefined
+    if (context.isRunning(target.device)) return 'busy'
+    return target.door() === 'closed' && target.lift() === 'down' ? undefined : 'interlock'
+  }
+
+  function start(run: Run): () => void {
+    const { shelf, row, bin, op } = run.command
+    let cancelWindow = (): void => {}
+    const motion = cabinet.turn({ shelf: shelf!, row: row!, bin: bin! }, uuidOfOp(op), (end) => {
+      run.motorOff()
+      const moved = motion.moved()
+      const why = end === 'arrived' ? 'no_drop' : 'jam'
+      if (!moved) run.finish({ why, moved })
+      else if (end === 'arrived' && run.drops() > 0) run.finish({ moved })
+      else
+        cancelWindow = clock.after(dropWindowMs, () =>
+          run.finish(end === 'arrived' && run.drops() > 0 ? { moved } : { why, moved }),
+        )
+    })
+    return () => {
+      cancelWindow()
+      motion.stop()
+    }
+  }
+
+  return {
+    device: cabinet.device,
+    actions: ['dispense'],
+    refusal,
+    isSettled: () => false,
+    start,
+    sensed: () => ({}),
+    onSense: () => () => {},
+  }
+}
+
+const READ_EVERY_MS = 5000
+/** Hundredths of a degree. */
+const WORTH_TELLING = 10
+
+/** A fridge: a thermometer, read now and then; its doors are on GPIO lines. */
+export function fridgeBehaviour(fridge: Fridge, clock: Clock): Behaviour {
+  const read = (): number => Math.round(fridge.celsius() * 100) + 10_000
+  let told = read()
+  return {
+    device: fridge.device,
+    actions: [],
+    refusal: () => 'unsupported',
+    isSettled: () => false,
+    start: () => () => {},
+    sensed: () => ({ temp: told }),
+    onSense: (listener) =>
+      every(clock, READ_EVERY_MS, () => {
+        const temperature = read()
+        if (Math.abs(temperature - told) < WORTH_TELLING) return
+        told = temperature
+        listener()
+      }),
+  }
+}
