@@ -4,7 +4,7 @@ import type { Clock, Random, Runtime } from '../protocol/model/runtime.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
 import type { FaultTarget, FaultType } from './faults/fault-types.ts'
 import { createFaults, type Fault, type FaultMap, type FaultRequest, type Faults } from './faults/faults.ts'
-import { linesToController, linesToHub } from './faults/line-faults.ts'
+import { lineFilter } from './faults/line-faults.ts'
 import { type Controller, createController } from './firmware/controller.ts'
 import type { MemoryEntry } from './firmware/operation-memory.ts'
 import { createWire, mountInProcess, type Wire } from './mounts/wire.ts'
@@ -98,8 +98,8 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
   for (const description of hardware.controllers) {
     const { id, port } = description
     const ends = createWire(id, port, () => controllers.get(id)!, {
-      toHub: linesToHub(faults, id, chance),
-      toController: linesToController(faults, id, chance),
+      toHub: lineFilter(faults, id, chance, 'to_hub'),
+      toController: lineFilter(faults, id, chance, 'to_controller'),
     })
     wires.push(ends.wire)
     controllers.set(

@@ -72,7 +72,7 @@ export function createGpioClient({ open, runtime, log }: GpioClientOptions): Gpi
     lines = undefined
     cancelTimer = clock.after(backoffMs(attempt, reconnect, random), connect)
     attempt += 1
-    tell(names)
+    notify(names)
   }
 
   function receive(line: string): void {
@@ -93,19 +93,19 @@ export function createGpioClient({ open, runtime, log }: GpioClientOptions): Gpi
         attempt = 0
         lines = new Map(message.lines.map((line) => [line.name, line]))
         log.info({ lines: lines.size }, 'the GPIO socket is connected')
-        tell([...lines.keys()])
+        notify([...lines.keys()])
         return
       case 'level': {
         const state = lines?.get(message.name)
         if (!state || state.level === message.level) return
         lines?.set(message.name, { ...state, level: message.level })
-        tell([message.name])
+        notify([message.name])
         return
       }
     }
   }
 
-  function tell(names: readonly string[]): void {
+  function notify(names: readonly string[]): void {
     for (const listener of updated) listener()
     for (const name of names) for (const listener of watchers.get(name) ?? []) listener()
   }

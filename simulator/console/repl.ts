@@ -4,9 +4,6 @@ import { faultKinds, type FaultType, faultTypes } from '../faults/fault-types.ts
 import type { SimulatedHub } from '../simulated-hub.ts'
 import { ActBody, complaint, FaultBody, PowerBody } from './requests.ts'
 
-const words = ['state', 'rows', 'log', 'faults', 'fault', 'clear', 'act', 'power', 'hub', 'help', 'exit']
-const completions = [...words, ...faultTypes.map((type) => `fault ${type}`)]
-
 /** The technician's console in a terminal. `onExit` is called when it is left. */
 export function startRepl(
   hubs: ReadonlyMap<number, SimulatedHub>,
@@ -41,53 +38,58 @@ export function startRepl(
   terminal.on('close', onExit)
 }
 
+type Values = Record<string, unknown>
+
+interface Command {
+  /** Lines of the help: how it is called, and what it does where that needs saying. */
+  help: readonly (readonly [call: string, meaning?: string])[]
+  run(hub: SimulatedHub, words: readonly string[], values: Values): string
+}
+
 /** The console's language: a command, its arguments, `name=value` for the rest. */
-export const commandHelp = `state                          where everything stands
-rows [CABINET]                 units on the shelves
-log [N]                        the last N physical acts (10)
-faults                         active faults
-fault types                    every fault there is
-fault TYPE [TARGET] [for_ms=N] [probability=P]
-clear ID|all                   ends a fault
-act take_items BIN [units=N]   what people do
-act open_door|close_door DOOR
-act restock CABINET shelf=N row=N units=N [product_id=N]
-act press CONTROLLER           its reset button
-power off|on [CONTROLLER] [for_ms=N]
-hub [ID]                       which hub the commands are for
-help, exit`
+const commands: Readonly<Record<string, Command>> = {
+  state: { help: [['state', 'where everything stands']], run: describe },
+  rows: { help: [['rows [CABINET]', 'units on the shelves']], run: (hub, [cabinet]) => rows(hub, cabinet) },
+  log: {
+    help: [['log [N]', 'the last N physical acts (10)']],
+    run: (hub, [count]) => log(hub, Number(count ?? 10)),
+  },
+  faults: { help: [['faults', 'active faults']], run: listFaults },
+  fault: {
+    help: [['fault types', 'every fault there is'], ['fault TYPE [TARGET] [for_ms=N] [probability=P]']],
+    run: (hub, words, values) => (words[0] === 'types' ? faultTable() : raise(hub, words, values)),
+  },
+  clear: { help: [['clear ID|all', 'ends a fault']], run: (hub, [id]) => clear(hub, id) },
+  act: {
+    help: [
+      ['act take_items BIN [units=N]', 'what people do'],
+      ['act open_door|close_door DOOR'],
+      ['act restock CABINET shelf=N row=N units=N [product_id=N]'],
+      ['act press CONTROLLER', 'its reset button'],
+    ],
+    run: act,
+  },
+  power: { help: [['power off|on [CONTROLLER] [for_ms=N]']], run: power },
+  hub: { help: [['hub [ID]', 'which hub the commands are for']], run: () => '' },
+  help: { help: [['help, exit']], run: () => commandHelp },
+}
+
+export const commandHelp = Object.values(commands)
+  .flatMap(({ help }) => help.map(([call, meaning]) => (meaning ? `${call.padEnd(31)}${meaning}` : call)))
+  .join('\n')
+
+const completions = [...Object.keys(commands), 'exit', ...faultTypes.map((type) => `fault ${type}`)]
 
 /** Carries out one line and returns what to print. Says what is wrong instead of throwing. */
 export function runCommand(hub: SimulatedHub, line: string): string {
   const [command = '', ...rest] = line.trim().split(/\s+/)
+  if (command === '') return ''
+  if (!Object.hasOwn(commands, command)) return `unknown command ${command}; help lists them`
   const { words, values } = argumentsOf(rest)
-  switch (command) {
-    case '':
-      return ''
-    case 'help':
-      return commandHelp
-    case 'state':
-      return describe(hub)
-    case 'rows':
-      return rows(hub, words[0])
-    case 'log':
-      return log(hub, Number(words[0] ?? 10))
-    case 'faults':
-      return listFaults(hub)
-    case 'fault':
-      return words[0] === 'types' ? faultTable() : raise(hub, words, values)
-    case 'clear':
-      return clear(hub, words[0])
-    case 'act':
-      return act(hub, words, values)
-    case 'power':
-      return power(hub, words, values)
-    default:
-      return `unknown command ${command}; help lists them`
-  }
+  return commands[command]!.run(hub, words, values)
 }
 
-function argumentsOf(rest: readonly string[]): { words: string[]; values: Record<string, unknown> } {
+function argumentsOf(rest: readonly string[]): { words: string[]; values: Values } {
   const words = rest.filter((word) => !word.includes('='))
   const pairs = rest
     .filter((word) => word.includes('='))
@@ -155,11 +157,7 @@ function faultTable(): string {
     .join('\n')
 }
 
-function raise(
-  hub: SimulatedHub,
-  [type, target]: readonly string[],
-  values: Record<string, unknown>,
-): string {
+function raise(hub: SimulatedHub, [type, target]: readonly string[], values: Values): string {
   if (type === undefined || !Object.hasOwn(faultKinds, type))
     return type === undefined ? 'fault needs a type; fault types lists them' : `there is no fault ${type}`
   const parsed = FaultBody.safeParse({ type: type as FaultType, target, ...values })
@@ -180,22 +178,14 @@ function clear(hub: SimulatedHub, id: string | undefined): string {
   return 'all faults cleared'
 }
 
-function act(
-  hub: SimulatedHub,
-  [action, target]: readonly string[],
-  values: Record<string, unknown>,
-): string {
+function act(hub: SimulatedHub, [action, target]: readonly string[], values: Values): string {
   const parsed = ActBody.safeParse({ action, target, ...values })
   if (!parsed.success) return complaint(parsed.error)
   const result = hub.act(parsed.data)
   return result.ok ? JSON.stringify(result.detail) : result.reason
 }
 
-function power(
-  hub: SimulatedHub,
-  [state, controller]: readonly string[],
-  values: Record<string, unknown>,
-): string {
+function power(hub: SimulatedHub, [state, controller]: readonly string[], values: Values): string {
   const parsed = PowerBody.safeParse({ state, controller, ...values })
   if (!parsed.success) return complaint(parsed.error)
   if (controller !== undefined && !hub.controllers.has(controller))

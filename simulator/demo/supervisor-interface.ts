@@ -1,12 +1,15 @@
+import { createAdaptorServer } from '@hono/node-server'
+import { Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
 import { chmodSync, rmSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Server } from 'node:http'
 import {
   ActionOutcome,
   ProgramState,
   StartRequest,
   StopRequest,
 } from '../../protocol/management/supervisor.ts'
-import { sleep, type Clock } from '../../protocol/model/runtime.ts'
+import { holdsWithin, type Clock } from '../../protocol/model/runtime.ts'
 import type { Supervisor } from './supervisor.ts'
 
 export interface SupervisorInterfaceOptions<Name extends string> {
@@ -22,7 +25,6 @@ export interface SupervisorInterface {
   close(): void
 }
 
-const READY_POLL_MS = 100
 const MAX_BODY = 4096
 
 /** The local interface of the demo's supervisor (`protocol/management/supervisor.ts`): what systemd is on a board. */
@@ -31,58 +33,44 @@ export function openSupervisorInterface<Name extends string>(
 ): Promise<SupervisorInterface> {
   const { supervisor, programs, socket, clock } = options
 
-  async function answer(request: IncomingMessage): Promise<{ status: number; body: object }> {
-    const match = /^\/programs\/([\w-]+)(?:\/(stop|start))?$/.exec(request.url ?? '')
-    const name = match?.[1] as Name | undefined
-    if (name === undefined || !programs[name]) return { status: 404, body: { error: 'no such program' } }
-    const verb = match?.[2]
-    if (request.method === 'GET' && verb === undefined)
-      return { status: 200, body: ProgramState.parse(supervisor.standing(name)) }
-    if (request.method !== 'POST' || verb === undefined)
-      return { status: 405, body: { error: 'no such call' } }
-    const given = await readJson(request)
-    const parsed = (verb === 'stop' ? StopRequest : StartRequest).safeParse(given)
-    if (!parsed.success) return { status: 422, body: { error: parsed.error.message } }
-    const outcome =
-      'kill_after_ms' in parsed.data
-        ? await stop(name, parsed.data.kill_after_ms)
-        : await start(name, programs[name], parsed.data.ready_within_ms)
-    return { status: 200, body: ActionOutcome.parse(outcome) }
-  }
-
   async function stop(name: Name, killAfterMs: number): Promise<ActionOutcome> {
-    if (supervisor.standing(name).state === 'stopped') {
-      await supervisor.halt(name, killAfterMs)
-      return { exit_code: 0, output: `the ${name} was not running` }
-    }
+    const wasRunning = supervisor.standing(name).state === 'running'
     const isForced = await supervisor.halt(name, killAfterMs)
     const how = isForced ? `was killed: it had not ended within ${killAfterMs} ms` : 'ended'
-    return { exit_code: 0, output: `the ${name} ${how}` }
+    return { exit_code: 0, output: `the ${name} ${wasRunning ? how : 'was not running'}` }
   }
 
-  async function start(
-    name: Name,
-    isReady: () => Promise<boolean>,
-    withinMs: number,
-  ): Promise<ActionOutcome> {
+  async function start(name: Name, withinMs: number): Promise<ActionOutcome> {
     supervisor.resume(name)
-    const end = clock.monotonic() + withinMs
-    do {
-      if (await isReady()) {
-        const { pid } = supervisor.standing(name)
-        return { exit_code: 0, output: `the ${name} runs${pid === null ? '' : ` as process ${pid}`}` }
-      }
-      await sleep(clock, READY_POLL_MS)
-    } while (clock.monotonic() < end)
-    return { exit_code: 1, output: `the ${name} was not ready within ${withinMs} ms` }
+    if (!(await holdsWithin(clock, withinMs, programs[name]!)))
+      return { exit_code: 1, output: `the ${name} was not ready within ${withinMs} ms` }
+    const { pid } = supervisor.standing(name)
+    return { exit_code: 0, output: `the ${name} runs${pid === null ? '' : ` as process ${pid}`}` }
   }
 
-  const server = createServer((request, response) => {
-    answer(request).then(
-      ({ status, body }) => send(response, status, body),
-      (error: unknown) => send(response, 500, { error: String(error) }),
-    )
+  const app = new Hono()
+  app.onError((error, c) => c.json({ error: String(error) }, 500))
+  app.notFound((c) => c.json({ error: 'no such call' }, 405))
+  app.use(bodyLimit({ maxSize: MAX_BODY, onError: (c) => c.json({ error: 'the body is too large' }, 422) }))
+  app.use('/programs/:name/*', async (c, next) => {
+    if (!Object.hasOwn(programs, c.req.param('name'))) return c.json({ error: 'no such program' }, 404)
+    return next()
   })
+  app.get('/programs/:name', (c) =>
+    c.json(ProgramState.parse(supervisor.standing(c.req.param('name') as Name))),
+  )
+  app.post('/programs/:name/stop', async (c) => {
+    const given = StopRequest.safeParse(jsonOf(await c.req.text()))
+    if (!given.success) return c.json({ error: given.error.message }, 422)
+    return c.json(ActionOutcome.parse(await stop(c.req.param('name') as Name, given.data.kill_after_ms)))
+  })
+  app.post('/programs/:name/start', async (c) => {
+    const given = StartRequest.safeParse(jsonOf(await c.req.text()))
+    if (!given.success) return c.json({ error: given.error.message }, 422)
+    return c.json(ActionOutcome.parse(await start(c.req.param('name') as Name, given.data.ready_within_ms)))
+  })
+
+  const server = createAdaptorServer({ fetch: app.fetch }) as Server
   // One that an earlier, killed start left.
   rmSync(socket, { force: true })
   return new Promise((resolve, reject) => {
@@ -99,16 +87,7 @@ export function openSupervisorInterface<Name extends string>(
   })
 }
 
-function send(response: ServerResponse, status: number, body: object): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
-}
-
-async function readJson(request: IncomingMessage): Promise<unknown> {
-  let text = ''
-  for await (const chunk of request.setEncoding('utf8')) {
-    text += String(chunk)
-    if (text.length > MAX_BODY) return undefined
-  }
+function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -16,115 +16,67 @@ export interface FaultKind {
   needsTarget?: true
 }
 
+/** A row of the table. What is left out: it strikes on every occasion, until it is cleared. */
+const fault = (
+  description: string,
+  targets: readonly FaultTarget[],
+  rest: Partial<Omit<FaultKind, 'description' | 'targets'>> = {},
+): FaultKind => ({ description, targets, probability: 1, ...rest })
+
 const kinds = {
-  jam: {
-    description:
-      'the motor starts and stalls on the way: a lift or door stops between its ends, a row turns partly',
-    targets: ['bin', 'cabinet'],
-    probability: 1,
-  },
-  jam_without_motion: {
-    description: 'the motor stalls at once; its encoder counts nothing and nothing moves',
-    targets: ['bin', 'cabinet'],
-    probability: 1,
-  },
-  missed_drop: {
-    description: 'a unit falls into the bin, and the drop sensor does not see it',
-    targets: ['cabinet'],
-    probability: 1,
-  },
-  empty_turn: {
-    description: 'the row turns and nothing falls',
-    targets: ['cabinet'],
-    probability: 1,
-  },
-  late_drop: {
-    description: 'the unit hangs, and falls 2 to 15 seconds after the turn, seen by the sensor',
-    targets: ['cabinet'],
-    probability: 1,
-  },
-  double_drop: {
-    description: 'one turn lets two units fall; the sensor sees both',
-    targets: ['cabinet'],
-    probability: 1,
-  },
-  slow_motion: {
-    description: 'motions take four times as long',
-    targets: ['bin', 'cabinet'],
-    probability: 1,
-  },
-  obstructed_door: {
-    description: 'something stands in the closing door, which opens again',
-    targets: ['bin'],
-    probability: 1,
-  },
-  sensor_bounce: {
-    description: 'a sensor that changes flutters for a fifth of a second before it settles',
-    targets: ['bin', 'door'],
-    probability: 1,
-  },
-  sensor_fault: {
-    description: 'the end switches of door and lift say nothing',
-    targets: ['bin'],
-    probability: 1,
-  },
-  weak_supply: {
-    description: 'the supply of the motors is too low: operations fail before the motor starts',
-    targets: ['bin', 'cabinet', 'controller'],
-    probability: 1,
-  },
-  flash_fault: {
-    description: 'the memory of operations cannot be written: commands are refused',
-    targets: ['controller'],
-    probability: 1,
-  },
-  silent_port: {
-    description: 'the serial line stays open, and nothing passes it in either direction',
-    targets: ['controller'],
-    probability: 1,
-  },
-  corrupted_lines: {
-    description: 'lines are damaged on their way, in both directions',
-    targets: ['controller'],
+  jam: fault(
+    'the motor starts and stalls on the way: a lift or door stops between its ends, a row turns partly',
+    ['bin', 'cabinet'],
+  ),
+  jam_without_motion: fault('the motor stalls at once; its encoder counts nothing and nothing moves', [
+    'bin',
+    'cabinet',
+  ]),
+  missed_drop: fault('a unit falls into the bin, and the drop sensor does not see it', ['cabinet']),
+  empty_turn: fault('the row turns and nothing falls', ['cabinet']),
+  late_drop: fault('the unit hangs, and falls 2 to 15 seconds after the turn, seen by the sensor', [
+    'cabinet',
+  ]),
+  double_drop: fault('one turn lets two units fall; the sensor sees both', ['cabinet']),
+  slow_motion: fault('motions take four times as long', ['bin', 'cabinet']),
+  obstructed_door: fault('something stands in the closing door, which opens again', ['bin']),
+  sensor_bounce: fault('a sensor that changes flutters for a fifth of a second before it settles', [
+    'bin',
+    'door',
+  ]),
+  sensor_fault: fault('the end switches of door and lift say nothing', ['bin']),
+  weak_supply: fault('the supply of the motors is too low: operations fail before the motor starts', [
+    'bin',
+    'cabinet',
+    'controller',
+  ]),
+  flash_fault: fault('the memory of operations cannot be written: commands are refused', ['controller']),
+  silent_port: fault('the serial line stays open, and nothing passes it in either direction', ['controller']),
+  corrupted_lines: fault('lines are damaged on their way, in both directions', ['controller'], {
     probability: 0.2,
-  },
-  lost_replies: {
-    description: 'lines from the controller to the hub are lost',
-    targets: ['controller'],
-    probability: 0.5,
-  },
-  brown_out: {
-    description: 'the controller loses its power now, for for_ms (default 1000), and keeps its memory',
-    targets: ['controller', 'device'],
-    probability: 1,
-    instant: true,
-  },
-  brown_out_in_motion: {
-    description:
-      'the controller loses its power for a second in the midst of its next motion, and keeps its memory',
-    targets: ['bin', 'cabinet', 'controller'],
-    probability: 1,
-    once: true,
-  },
-  memory_loss: {
-    description: 'the controller loses its power now, for for_ms (default 1000), and its memory for good',
-    targets: ['controller', 'device'],
-    probability: 1,
-    instant: true,
-  },
-  door_forced: {
-    description: 'somebody forces a door open, now, whatever its lock or motor',
-    targets: ['bin', 'door'],
-    probability: 1,
+  }),
+  lost_replies: fault('lines from the controller to the hub are lost', ['controller'], { probability: 0.5 }),
+  brown_out: fault(
+    'the controller loses its power now, for for_ms (default 1000), and keeps its memory',
+    ['controller', 'device'],
+    { instant: true },
+  ),
+  brown_out_in_motion: fault(
+    'the controller loses its power for a second in the midst of its next motion, and keeps its memory',
+    ['bin', 'cabinet', 'controller'],
+    { once: true },
+  ),
+  memory_loss: fault(
+    'the controller loses its power now, for for_ms (default 1000), and its memory for good',
+    ['controller', 'device'],
+    { instant: true },
+  ),
+  door_forced: fault('somebody forces a door open, now, whatever its lock or motor', ['bin', 'door'], {
     instant: true,
     needsTarget: true,
-  },
-  warm_fridge: {
-    description: 'the fridge does not cool: its temperature rises towards the room’s',
-    targets: ['fridge'],
-    probability: 1,
-  },
-} as const satisfies Record<string, FaultKind>
+  }),
+  warm_fridge: fault('the fridge does not cool: its temperature rises towards the room’s', ['fridge']),
+} satisfies Record<string, FaultKind>
 
 export type FaultType = keyof typeof kinds
 export const faultKinds: Record<FaultType, FaultKind> = kinds

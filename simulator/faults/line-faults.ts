@@ -1,20 +1,21 @@
 import type { Random } from '../../protocol/model/runtime.ts'
+import type { FaultType } from './fault-types.ts'
 import type { Faults } from './faults.ts'
 
 /** What becomes of a line on its way: none, one, or several lines come out. */
 export type LineFilter = (line: string) => string[]
 
-export function linesToHub(faults: Faults, controllerId: string, random: Random): LineFilter {
+/** What the faults of a controller's line do to the lines of one direction. */
+export function lineFilter(
+  faults: Faults,
+  controllerId: string,
+  random: Random,
+  direction: 'to_hub' | 'to_controller',
+): LineFilter {
+  const strikes = (type: FaultType): boolean => faults.strikes(type, controllerId)
   return (line) => {
-    if (faults.strikes('silent_port', controllerId) || faults.strikes('lost_replies', controllerId)) return []
-    return faults.strikes('corrupted_lines', controllerId) ? corrupt(line, random) : [line]
-  }
-}
-
-export function linesToController(faults: Faults, controllerId: string, random: Random): LineFilter {
-  return (line) => {
-    if (faults.strikes('silent_port', controllerId)) return []
-    return faults.strikes('corrupted_lines', controllerId) ? corrupt(line, random) : [line]
+    if (strikes('silent_port') || (direction === 'to_hub' && strikes('lost_replies'))) return []
+    return strikes('corrupted_lines') ? corrupt(line, random) : [line]
   }
 }
 

@@ -28,7 +28,7 @@ export interface Behaviour {
   /** Why the command cannot be carried out now. */
   refusal(command: Command): Refusal | undefined
   /** The device stands already where the command would bring it. */
-  isSettled(command: Command): boolean
+  isThere(command: Command): boolean
   /** Switches the motor on. Returns what takes its power away. */
   start(run: Run): () => void
   sensed(): Sensed
@@ -74,7 +74,7 @@ export function binBehaviour(bin: Bin): Behaviour {
     device: bin.device,
     actions: ['open_door', 'close_door', 'raise_lift', 'lower_lift'],
     refusal: ({ act }) => (!isDoor(act) && bin.door() !== 'closed' ? 'interlock' : undefined),
-    isSettled: ({ act }) => reading(act as BinAction) === goal[act as BinAction],
+    isThere: ({ act }) => reading(act as BinAction) === goal[act as BinAction],
     start,
     sensed: () => ({ door: bin.door(), lift: bin.lift(), occ: bin.occupied() }),
     onSense: (listener) => bin.onSense(listener),
@@ -133,7 +133,7 @@ export function cabinetBehaviour(
     device: cabinet.device,
     actions: ['dispense'],
     refusal,
-    isSettled: () => false,
+    isThere: () => false,
     start,
     sensed: () => ({}),
     onSense: () => () => {},
@@ -142,24 +142,24 @@ export function cabinetBehaviour(
 
 const READ_EVERY_MS = 5000
 /** Hundredths of a degree. */
-const WORTH_TELLING = 10
+const WORTH_REPORTING = 10
 
 /** A fridge: a thermometer, read now and then; its doors are on GPIO lines. */
 export function fridgeBehaviour(fridge: Fridge, clock: Clock): Behaviour {
   const read = (): number => Math.round(fridge.celsius() * 100) + 10_000
-  let told = read()
+  let reported = read()
   return {
     device: fridge.device,
     actions: [],
     refusal: () => 'unsupported',
-    isSettled: () => false,
+    isThere: () => false,
     start: () => () => {},
-    sensed: () => ({ temp: told }),
+    sensed: () => ({ temp: reported }),
     onSense: (listener) =>
       every(clock, READ_EVERY_MS, () => {
         const temperature = read()
-        if (Math.abs(temperature - told) < WORTH_TELLING) return
-        told = temperature
+        if (Math.abs(temperature - reported) < WORTH_REPORTING) return
+        reported = temperature
         listener()
       }),
   }

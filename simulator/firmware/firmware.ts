@@ -11,8 +11,8 @@ import type { Cabinet } from '../physics/cabinet.ts'
 import type { Behaviour, Command } from './behaviours.ts'
 import { FrameQueue } from './frame-queue.ts'
 import type { OperationMemory } from './operation-memory.ts'
-import { createOperations, type Operations } from './operations.ts'
-import { createReporter, type Reporter } from './reporter.ts'
+import { Operations } from './operations.ts'
+import { Reporter } from './reporter.ts'
 
 export const FIRMWARE_VERSION = 'larder-sim-1'
 const NO_HOST = '00000000'
@@ -60,12 +60,12 @@ export class Firmware {
     this.boot = randomHex(random, 4)
     this.#queue = new FrameQueue(clock, Math.floor(random.fraction() * 0x10000), options.transmit)
     const behaviours = options.behaviours((device) => this.#operations.isRunning(device))
-    this.#operations = createOperations({
+    this.#operations = new Operations({
       ...options,
       behaviours,
       onResult: (result) => this.#ended(result),
     })
-    this.#reporter = createReporter(behaviours, this.#queue, () => this.#welcomed)
+    this.#reporter = new Reporter(behaviours, this.#queue, () => this.#welcomed)
     const removals = options.cabinets.map((cabinet) =>
       cabinet.onDrop((units) => this.#fell(cabinet.device, units)),
     )
@@ -110,7 +110,7 @@ export class Firmware {
         return this.#command(frame)
       case 'QRY':
         if (!this.#accept(frame.seq)) return
-        this.#queue.send({ type: 'RES', ...this.#memory.tell(frame.op) })
+        this.#queue.send({ type: 'RES', ...this.#memory.result(frame.op) })
         return
       case 'LST': {
         if (!this.#accept(frame.seq)) return
@@ -144,7 +144,7 @@ export class Firmware {
     this.#watchHost(host, HOST_SILENT_MS)
     this.#queue.send(this.#welcome(host), () => {
       this.#welcomed = true
-      this.#reporter.tellAll()
+      this.#reporter.reportAll()
     })
   }
 
@@ -189,7 +189,7 @@ export class Firmware {
     if (command.host !== this.#host) return this.#refuse(seq, 'stale_host')
     if (this.#memory.get(command.op)) {
       this.#queue.send({ type: 'ACK', s: seq })
-      this.#queue.send({ type: 'RES', ...this.#memory.tell(command.op) })
+      this.#queue.send({ type: 'RES', ...this.#memory.result(command.op) })
       return
     }
     const refusal = this.#refusals.get(command.op) ?? this.#operations.refusal(command)

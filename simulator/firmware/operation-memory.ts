@@ -19,9 +19,9 @@ export interface OperationMemory {
   newest(count: number): StoredOperation[]
   /** Writes the record of an operation that is about to begin. */
   begin(record: StoredOperation): void
-  update(op: string, result: Partial<OperationResult>): void
+  update(op: string, change: Partial<OperationResult>): void
   /** What QRY answers. */
-  tell(op: string): FrameBody<'RES'>
+  result(op: string): FrameBody<'RES'>
 }
 
 export const MEMORY_CAPACITY = 256
@@ -87,11 +87,11 @@ export function openOperationMemory(log: AppendLog<MemoryEntry>, random: Random)
     get: (op) => records.get(op),
     newest: (count) => [...records.values()].slice(-count || records.size),
     begin: (record) => write({ record }),
-    update(op, result) {
+    update(op, change) {
       const record = records.get(op)
-      if (record) write({ record: { ...record, ...result } })
+      if (record) write({ record: { ...record, ...change } })
     },
-    tell(op) {
+    result(op) {
       const record = records.get(op)
       if (record) {
         const { state, why, moved, drops, ms } = record

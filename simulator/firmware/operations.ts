@@ -14,20 +14,6 @@ export interface OperationsOptions {
   onResult: (result: FrameBody<'RES'>) => void
 }
 
-export interface Operations {
-  isRunning(device: string): boolean
-  /** Why the command must be refused; its operation is not in memory. SPEC §6, steps 4 to 7. */
-  refusal(command: Command): Refusal | undefined
-  /** Writes the record. SPEC §6, step 8. */
-  begin(command: Command): void
-  /** Starts the motor of an operation that was begun. */
-  start(command: Command): void
-  /** The cabinet's sensor saw units fall. True where they were counted for the running operation. */
-  fell(device: string, units: number): boolean
-  /** The power is gone: motors stop, nothing is written. */
-  cut(): void
-}
-
 interface Running {
   run: Run
   stop: () => void
@@ -35,44 +21,40 @@ interface Running {
 }
 
 /** Carries out one operation for each device at a time, and writes down what became of it. */
-export function createOperations(options: OperationsOptions): Operations {
-  const { clock, memory, behaviours, onResult } = options
-  const running = new Map<string, Running>()
+export class Operations {
+  #options: OperationsOptions
+  #running = new Map<string, Running>()
 
-  /** A unit may be falling into the bin. */
-  function isReceiving(device: string): boolean {
-    return [...running.values()].some(({ run: { command } }) => device === `bin-${command.bin}`)
+  constructor(options: OperationsOptions) {
+    this.#options = options
   }
 
-  function refusal(command: Command): Refusal | undefined {
-    const behaviour = behaviours.get(command.dev)
+  isRunning(device: string): boolean {
+    return this.#running.has(device)
+  }
+
+  /** Why the command must be refused; its operation is not in memory. SPEC §6, steps 4 to 7. */
+  refusal(command: Command): Refusal | undefined {
+    const behaviour = this.#options.behaviours.get(command.dev)
     if (!behaviour) return 'unknown_device'
     if (!behaviour.actions.includes(command.act)) return 'unsupported'
     if (command.max === 0) return 'bad_argument'
-    if (running.has(command.dev) || isReceiving(command.dev)) return 'busy'
-    return behaviour.refusal(command) ?? (options.isMemoryFaulty() ? 'memory_fault' : undefined)
+    if (this.#running.has(command.dev) || this.#isReceiving(command.dev)) return 'busy'
+    return behaviour.refusal(command) ?? (this.#options.isMemoryFaulty() ? 'memory_fault' : undefined)
   }
 
-  function begin({ op, dev, act, shelf, row, bin, ref }: Command): void {
+  /** Writes the record. SPEC §6, step 8. */
+  begin({ op, dev, act, shelf, row, bin, ref }: Command): void {
     const result = { state: 'running', why: undefined, moved: true, drops: 0, ms: 0 } as const
-    memory.begin({ op, ...result, dev, act, shelf, row, bin, ref })
+    this.#options.memory.begin({ op, ...result, dev, act, shelf, row, bin, ref })
   }
 
-  function conclude(command: Command, outcome: Parameters<Run['finish']>[0], ms: number): void {
-    const { why, moved } = outcome
-    memory.update(command.op, {
-      state: why ? 'failed' : 'done',
-      why,
-      moved,
-      ms: Math.min(600_000, Math.round(ms)),
-    })
-    onResult(memory.tell(command.op))
-  }
-
-  function start(command: Command): void {
+  /** Starts the motor of an operation that was begun. */
+  start(command: Command): void {
+    const { clock, memory, behaviours, isSupplyWeak } = this.#options
     const behaviour = behaviours.get(command.dev)!
-    if (behaviour.isSettled(command)) return conclude(command, { moved: false }, 0)
-    if (options.isSupplyWeak(command.dev)) return conclude(command, { why: 'power', moved: false }, 0)
+    if (behaviour.isThere(command)) return this.#conclude(command, { moved: false }, 0)
+    if (isSupplyWeak(command.dev)) return this.#conclude(command, { why: 'power', moved: false }, 0)
     const startedAt = clock.monotonic()
     let motorMs: number | undefined
     let cancelMaximum: Cancel = () => {}
@@ -86,16 +68,16 @@ export function createOperations(options: OperationsOptions): Operations {
           motorMs ??= clock.monotonic() - startedAt
           cancelMaximum()
         },
-        finish(outcome) {
+        finish: (outcome) => {
           if (entry.ended) return
           entry.ended = true
           entry.run.motorOff()
-          running.delete(command.dev)
-          conclude(command, outcome, motorMs ?? 0)
+          this.#running.delete(command.dev)
+          this.#conclude(command, outcome, motorMs ?? 0)
         },
       },
     }
-    running.set(command.dev, entry)
+    this.#running.set(command.dev, entry)
     // I7: by the controller alone, whatever the host does meanwhile.
     cancelMaximum = clock.after(command.max, () => {
       entry.stop()
@@ -104,24 +86,34 @@ export function createOperations(options: OperationsOptions): Operations {
     entry.stop = behaviour.start(entry.run)
   }
 
-  return {
-    isRunning: (device) => running.has(device),
-    refusal,
-    begin,
-    start,
-    fell(device, units) {
-      const op = running.get(device)?.run.command.op
-      const record = op === undefined ? undefined : memory.get(op)
-      if (!record) return false
-      memory.update(record.op, { drops: record.drops + units })
-      return true
-    },
-    cut() {
-      for (const entry of running.values()) {
-        entry.ended = true
-        entry.stop()
-      }
-      running.clear()
-    },
+  /** The cabinet's sensor saw units fall. True where they were counted for the running operation. */
+  fell(device: string, units: number): boolean {
+    const { memory } = this.#options
+    const op = this.#running.get(device)?.run.command.op
+    const record = op === undefined ? undefined : memory.get(op)
+    if (!record) return false
+    memory.update(record.op, { drops: record.drops + units })
+    return true
+  }
+
+  /** The power is gone: motors stop, nothing is written. */
+  cut(): void {
+    for (const entry of this.#running.values()) {
+      entry.ended = true
+      entry.stop()
+    }
+    this.#running.clear()
+  }
+
+  /** A unit may be falling into the bin. */
+  #isReceiving(device: string): boolean {
+    return [...this.#running.values()].some(({ run: { command } }) => device === `bin-${command.bin}`)
+  }
+
+  #conclude(command: Command, { why, moved }: Parameters<Run['finish']>[0], motorMs: number): void {
+    const { memory, onResult } = this.#options
+    const ms = Math.min(600_000, Math.round(motorMs))
+    memory.update(command.op, { state: why ? 'failed' : 'done', why, moved, ms })
+    onResult(memory.result(command.op))
   }
 }

@@ -2,78 +2,74 @@ import type { FrameBody } from '../../protocol/serial/frames.ts'
 import type { Behaviour } from './behaviours.ts'
 import type { FrameQueue } from './frame-queue.ts'
 
-/** Tells the host what is sensed: one EVT under way at a time, state merged meanwhile, drops never (SPEC §9). */
-export interface Reporter {
-  /** Listens to the devices no longer. */
-  stop(): void
-  /** A session has begun: tell everything. */
-  tellAll(): void
+/** Reports to the host what is sensed: one EVT under way at a time, state merged meanwhile, drops never (SPEC §9). */
+export class Reporter {
+  #behaviours: ReadonlyMap<string, Behaviour>
+  #queue: FrameQueue
+  #isListening: () => boolean
+  /** What the host knows of each device. */
+  #reported = new Map<string, string>()
+  #stale = new Set<string>()
+  #drops: FrameBody<'EVT'>[] = []
+  #number = 0
+  #isUnderWay = false
+  #removals: (() => void)[]
+
+  constructor(behaviours: ReadonlyMap<string, Behaviour>, queue: FrameQueue, isListening: () => boolean) {
+    this.#behaviours = behaviours
+    this.#queue = queue
+    this.#isListening = isListening
+    this.#removals = [...behaviours.values()].map((behaviour) =>
+      behaviour.onSense(() => {
+        this.#stale.add(behaviour.device)
+        this.#pump()
+      }),
+    )
+  }
+
+  /** A session has begun: reports everything. */
+  reportAll(): void {
+    this.#reported.clear()
+    for (const device of this.#behaviours.keys()) this.#stale.add(device)
+    this.#pump()
+  }
+
   /** The session ended: an event under way will not be acknowledged. */
-  pause(): void
-  fell(device: string, units: number, op: string | undefined): void
-}
+  pause(): void {
+    this.#isUnderWay = false
+  }
 
-export function createReporter(
-  behaviours: ReadonlyMap<string, Behaviour>,
-  queue: FrameQueue,
-  isListening: () => boolean,
-): Reporter {
-  const told = new Map<string, string>()
-  const stale = new Set<string>()
-  const drops: FrameBody<'EVT'>[] = []
-  let number = 0
-  let underWay = false
+  fell(device: string, units: number, op: string | undefined): void {
+    this.#drops.push({ ev: ++this.#number, dev: device, drop: units, op })
+    this.#pump()
+  }
 
-  function pump(): void {
-    if (underWay || !isListening()) return
-    const drop = drops[0]
-    if (drop) {
-      tell(drop, () => drops.shift())
-      return
-    }
-    for (const device of stale) {
-      stale.delete(device)
-      const sensed = behaviours.get(device)!.sensed()
+  /** Listens to the devices no longer. */
+  stop(): void {
+    for (const remove of this.#removals) remove()
+  }
+
+  #pump(): void {
+    if (this.#isUnderWay || !this.#isListening()) return
+    const drop = this.#drops[0]
+    if (drop) return this.#report(drop, () => this.#drops.shift())
+    for (const device of this.#stale) {
+      this.#stale.delete(device)
+      const sensed = this.#behaviours.get(device)!.sensed()
       const text = JSON.stringify(sensed)
       // It went and came back while another event was under way.
-      if (told.get(device) === text) continue
-      told.set(device, text)
-      tell({ ev: ++number, dev: device, ...sensed })
-      return
+      if (this.#reported.get(device) === text) continue
+      this.#reported.set(device, text)
+      return this.#report({ ev: ++this.#number, dev: device, ...sensed })
     }
   }
 
-  function tell(event: FrameBody<'EVT'>, onAcknowledged?: () => void): void {
-    underWay = true
-    queue.send({ type: 'EVT', ...event }, () => {
-      underWay = false
+  #report(event: FrameBody<'EVT'>, onAcknowledged?: () => void): void {
+    this.#isUnderWay = true
+    this.#queue.send({ type: 'EVT', ...event }, () => {
+      this.#isUnderWay = false
       onAcknowledged?.()
-      pump()
+      this.#pump()
     })
-  }
-
-  const removals = [...behaviours.values()].map((behaviour) =>
-    behaviour.onSense(() => {
-      stale.add(behaviour.device)
-      pump()
-    }),
-  )
-
-  return {
-    tellAll() {
-      told.clear()
-      for (const device of behaviours.keys()) stale.add(device)
-      pump()
-    },
-    pause() {
-      underWay = false
-    },
-    fell(device, units, op) {
-      drops.push({ ev: ++number, dev: device, drop: units, op })
-      pump()
-    },
-    stop() {
-      for (const remove of removals) remove()
-    },
   }
 }

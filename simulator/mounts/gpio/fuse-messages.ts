@@ -1,35 +1,37 @@
 /** The kernel's FUSE interface, version 7.31, as far as a tree of small text files needs it. See fuse(4). */
-export const FUSE_MAJOR = 7
-export const FUSE_MINOR = 31
+const FUSE_MAJOR = 7
+const FUSE_MINOR = 31
 
+/** The requests that are known here, by the numbers that the kernel gives them. */
 export const Opcode = {
-  LOOKUP: 1,
-  FORGET: 2,
-  GETATTR: 3,
-  SETATTR: 4,
-  OPEN: 14,
-  READ: 15,
-  WRITE: 16,
-  STATFS: 17,
-  RELEASE: 18,
-  FLUSH: 25,
-  INIT: 26,
-  OPENDIR: 27,
-  READDIR: 28,
-  RELEASEDIR: 29,
-  INTERRUPT: 36,
-  DESTROY: 38,
-  POLL: 40,
-  BATCH_FORGET: 42,
+  lookup: 1,
+  forget: 2,
+  getattr: 3,
+  setattr: 4,
+  open: 14,
+  read: 15,
+  write: 16,
+  statfs: 17,
+  release: 18,
+  flush: 25,
+  init: 26,
+  opendir: 27,
+  readdir: 28,
+  releasedir: 29,
+  interrupt: 36,
+  destroy: 38,
+  poll: 40,
+  batch_forget: 42,
 } as const
+type Kind = keyof typeof Opcode
+const kindOf = new Map<number, Kind>(Object.entries(Opcode).map(([kind, opcode]) => [opcode, kind as Kind]))
 
 /** An unsolicited message to the kernel: `unique` 0, and this where a reply has its error. */
-export const NOTIFY_POLL = 1
-
+const NOTIFY_POLL = 1
 /** Reads and writes come to the server, past the page cache: a level is never stale. */
 export const FOPEN_DIRECT_IO = 1
-/** A POLL that wants to be told when its answer changes. */
-export const POLL_SCHEDULE_NOTIFY = 1
+/** A POLL that wants to be notified when its answer changes. */
+const POLL_SCHEDULE_NOTIFY = 1
 
 /** Bytes before a request's arguments, and before a reply's. */
 export const IN_HEADER_SIZE = 40
@@ -51,16 +53,15 @@ export type Errno = (typeof Errno)[keyof typeof Errno]
  * Requests that need no more than refusal are `other`.
  */
 export type FuseRequest = { unique: bigint; node: number } & (
-  | { kind: 'init'; major: number; minor: number; maxReadahead: number }
+  | { kind: 'init'; maxReadahead: number }
   | { kind: 'lookup'; name: string }
-  /** Nothing is answered to these. */
-  | { kind: 'forget' | 'interrupt' }
-  | { kind: 'getattr' | 'setattr' | 'statfs' | 'flush' | 'destroy' }
-  | { kind: 'open' | 'opendir'; flags: number }
   | { kind: 'read' | 'readdir'; handle: bigint; offset: number; size: number }
   | { kind: 'write'; handle: bigint; offset: number; data: Buffer }
   | { kind: 'release' | 'releasedir'; handle: bigint }
   | { kind: 'poll'; handle: bigint; pollHandle: bigint; notify: boolean }
+  /** Nothing is answered to these. */
+  | { kind: 'forget' | 'batch_forget' | 'interrupt' }
+  | { kind: 'getattr' | 'setattr' | 'open' | 'opendir' | 'statfs' | 'flush' | 'destroy' }
   | { kind: 'other'; opcode: number }
 )
 
@@ -74,71 +75,34 @@ export function decodeRequest(bytes: Buffer): FuseRequest {
   const opcode = bytes.readUInt32LE(4)
   const head = { unique: bytes.readBigUInt64LE(8), node: Number(bytes.readBigUInt64LE(16)) }
   const body = bytes.subarray(IN_HEADER_SIZE, length)
+  const handle = () => body.readBigUInt64LE(0)
+  const offset = () => Number(body.readBigUInt64LE(8))
 
-  switch (opcode) {
-    case Opcode.INIT:
-      return {
-        ...head,
-        kind: 'init',
-        major: body.readUInt32LE(0),
-        minor: body.readUInt32LE(4),
-        maxReadahead: body.readUInt32LE(8),
-      }
-    case Opcode.LOOKUP:
-      return { ...head, kind: 'lookup', name: body.subarray(0, body.indexOf(0)).toString() }
-    case Opcode.FORGET:
-    case Opcode.BATCH_FORGET:
-      return { ...head, kind: 'forget' }
-    case Opcode.INTERRUPT:
-      return { ...head, kind: 'interrupt' }
-    case Opcode.GETATTR:
-      return { ...head, kind: 'getattr' }
-    case Opcode.SETATTR:
-      return { ...head, kind: 'setattr' }
-    case Opcode.STATFS:
-      return { ...head, kind: 'statfs' }
-    case Opcode.FLUSH:
-      return { ...head, kind: 'flush' }
-    case Opcode.DESTROY:
-      return { ...head, kind: 'destroy' }
-    case Opcode.OPEN:
-      return { ...head, kind: 'open', flags: body.readUInt32LE(0) }
-    case Opcode.OPENDIR:
-      return { ...head, kind: 'opendir', flags: body.readUInt32LE(0) }
-    case Opcode.READ:
-    case Opcode.READDIR:
-      return {
-        ...head,
-        kind: opcode === Opcode.READ ? 'read' : 'readdir',
-        handle: body.readBigUInt64LE(0),
-        offset: Number(body.readBigUInt64LE(8)),
-        size: body.readUInt32LE(16),
-      }
-    case Opcode.WRITE: {
+  const kind = kindOf.get(opcode)
+  switch (kind) {
+    case undefined:
+      return { ...head, kind: 'other', opcode }
+    case 'init':
+      return { ...head, kind, maxReadahead: body.readUInt32LE(8) }
+    case 'lookup':
+      return { ...head, kind, name: body.subarray(0, body.indexOf(0)).toString() }
+    case 'read':
+    case 'readdir':
+      return { ...head, kind, handle: handle(), offset: offset(), size: body.readUInt32LE(16) }
+    case 'write': {
       const size = body.readUInt32LE(16)
       if (body.length < 40 + size) throw new RangeError('a truncated FUSE write')
-      return {
-        ...head,
-        kind: 'write',
-        handle: body.readBigUInt64LE(0),
-        offset: Number(body.readBigUInt64LE(8)),
-        data: body.subarray(40, 40 + size),
-      }
+      return { ...head, kind, handle: handle(), offset: offset(), data: body.subarray(40, 40 + size) }
     }
-    case Opcode.RELEASE:
-      return { ...head, kind: 'release', handle: body.readBigUInt64LE(0) }
-    case Opcode.RELEASEDIR:
-      return { ...head, kind: 'releasedir', handle: body.readBigUInt64LE(0) }
-    case Opcode.POLL:
-      return {
-        ...head,
-        kind: 'poll',
-        handle: body.readBigUInt64LE(0),
-        pollHandle: body.readBigUInt64LE(8),
-        notify: (body.readUInt32LE(16) & POLL_SCHEDULE_NOTIFY) !== 0,
-      }
+    case 'release':
+    case 'releasedir':
+      return { ...head, kind, handle: handle() }
+    case 'poll': {
+      const notify = (body.readUInt32LE(16) & POLL_SCHEDULE_NOTIFY) !== 0
+      return { ...head, kind, handle: handle(), pollHandle: body.readBigUInt64LE(8), notify }
+    }
     default:
-      return { ...head, kind: 'other', opcode }
+      return { ...head, kind }
   }
 }
 
@@ -166,78 +130,61 @@ function frame(unique: bigint, error: number, body: Buffer): Buffer {
   return Buffer.concat([head, body])
 }
 
+/** Words by their offsets: a number has 32 bits, a bigint 64. */
+type Words = Readonly<Record<number, number | bigint>>
+
+/** Arguments of `size` bytes; what no word says is 0. */
+function words(size: number, at: Words): Buffer {
+  const body = Buffer.alloc(size)
+  for (const [offset, value] of Object.entries(at))
+    if (typeof value === 'bigint') body.writeBigUInt64LE(value, Number(offset))
+    else body.writeUInt32LE(value, Number(offset))
+  return body
+}
+
 export const replyError = (unique: bigint, errno: number): Buffer => frame(unique, -errno, Buffer.alloc(0))
 
 export const replyData = (unique: bigint, data: Buffer): Buffer => frame(unique, 0, data)
 
+/** No flags are set: above all not ATOMIC_O_TRUNC, so that truncation comes as a SETATTR of its own. */
 export function replyInit(unique: bigint, maxReadahead: number): Buffer {
-  const body = Buffer.alloc(64)
-  body.writeUInt32LE(FUSE_MAJOR, 0)
-  body.writeUInt32LE(FUSE_MINOR, 4)
-  body.writeUInt32LE(maxReadahead, 8)
-  // flags: none. Above all not ATOMIC_O_TRUNC: truncation comes as a SETATTR of its own.
-  body.writeUInt16LE(16, 16) // max_background
-  body.writeUInt16LE(12, 18) // congestion_threshold
-  body.writeUInt32LE(MAX_WRITE, 20)
-  body.writeUInt32LE(1, 24) // time_gran
-  return frame(unique, 0, body)
+  const [maxBackground, congestionThreshold, timeGranularity] = [16, 12, 1]
+  const background = maxBackground | (congestionThreshold << 16)
+  const at = { 0: FUSE_MAJOR, 4: FUSE_MINOR, 8: maxReadahead, 16: background, 20: MAX_WRITE }
+  return frame(unique, 0, words(64, { ...at, 24: timeGranularity }))
 }
 
-function writeAttributes(body: Buffer, at: number, { node, kind, permissions }: NodeAttributes): void {
-  body.writeBigUInt64LE(BigInt(node), at)
-  body.writeBigUInt64LE(BigInt(kind === 'file' ? FILE_SIZE : 0), at + 8)
-  // blocks, times and their nanoseconds stay 0; so do uid, gid and rdev.
-  body.writeUInt32LE((kind === 'file' ? FILE_MODE : FOLDER_MODE) | permissions, at + 60)
-  body.writeUInt32LE(kind === 'file' ? 1 : 2, at + 64) // nlink
-  body.writeUInt32LE(FILE_SIZE, at + 80) // blksize
+/** Blocks, times and their nanoseconds stay 0; so do uid, gid and rdev. */
+function attributeWords(at: number, { node, kind, permissions }: NodeAttributes): Words {
+  const isFile = kind === 'file'
+  return {
+    [at]: BigInt(node),
+    [at + 8]: BigInt(isFile ? FILE_SIZE : 0),
+    [at + 60]: (isFile ? FILE_MODE : FOLDER_MODE) | permissions,
+    [at + 64]: isFile ? 1 : 2, // nlink
+    [at + 80]: FILE_SIZE, // blksize
+  }
 }
 
 /** The answer to LOOKUP. Neither the entry nor its attributes may be cached: pins come and go. */
-export function replyEntry(unique: bigint, attributes: NodeAttributes): Buffer {
-  const body = Buffer.alloc(128)
-  body.writeBigUInt64LE(BigInt(attributes.node), 0)
-  writeAttributes(body, 40, attributes)
-  return frame(unique, 0, body)
-}
+export const replyEntry = (unique: bigint, attributes: NodeAttributes): Buffer =>
+  frame(unique, 0, words(128, { 0: BigInt(attributes.node), ...attributeWords(40, attributes) }))
 
-export function replyAttributes(unique: bigint, attributes: NodeAttributes): Buffer {
-  const body = Buffer.alloc(104)
-  writeAttributes(body, 16, attributes)
-  return frame(unique, 0, body)
-}
+export const replyAttributes = (unique: bigint, attributes: NodeAttributes): Buffer =>
+  frame(unique, 0, words(104, attributeWords(16, attributes)))
 
-export function replyOpen(unique: bigint, handle: bigint, kind: NodeAttributes['kind']): Buffer {
-  const body = Buffer.alloc(16)
-  body.writeBigUInt64LE(handle, 0)
-  body.writeUInt32LE(kind === 'file' ? FOPEN_DIRECT_IO : 0, 8)
-  return frame(unique, 0, body)
-}
+export const replyOpen = (unique: bigint, handle: bigint, kind: NodeAttributes['kind']): Buffer =>
+  frame(unique, 0, words(16, { 0: handle, 8: kind === 'file' ? FOPEN_DIRECT_IO : 0 }))
 
-export function replyWritten(unique: bigint, size: number): Buffer {
-  const body = Buffer.alloc(8)
-  body.writeUInt32LE(size, 0)
-  return frame(unique, 0, body)
-}
+export const replyWritten = (unique: bigint, size: number): Buffer => frame(unique, 0, words(8, { 0: size }))
 
-export function replyStatfs(unique: bigint): Buffer {
-  const body = Buffer.alloc(80)
-  body.writeUInt32LE(FILE_SIZE, 40) // bsize
-  body.writeUInt32LE(255, 44) // namelen
-  return frame(unique, 0, body)
-}
+/** The block size, and the longest name. */
+export const replyStatfs = (unique: bigint): Buffer => frame(unique, 0, words(80, { 40: FILE_SIZE, 44: 255 }))
 
-export function replyPoll(unique: bigint, events: number): Buffer {
-  const body = Buffer.alloc(8)
-  body.writeUInt32LE(events, 0)
-  return frame(unique, 0, body)
-}
+export const replyPoll = (unique: bigint, events: number): Buffer => frame(unique, 0, words(8, { 0: events }))
 
-/** Tells the kernel to poll again whoever waits with this handle. */
-export function notifyPoll(pollHandle: bigint): Buffer {
-  const body = Buffer.alloc(8)
-  body.writeBigUInt64LE(pollHandle, 0)
-  return frame(0n, NOTIFY_POLL, body)
-}
+/** Has the kernel poll again whoever waits with this handle. */
+export const notifyPoll = (pollHandle: bigint): Buffer => frame(0n, NOTIFY_POLL, words(8, { 0: pollHandle }))
 
 export interface DirectoryEntry {
   node: number

@@ -1,13 +1,12 @@
-import { decodeRequest, type FuseRequest, Errno } from './fuse-messages.ts'
-import * as reply from './fuse-messages.ts'
+import * as fuse from './fuse-messages.ts'
 
 /** A tree of small text files, whose root is node 1. Failures are error numbers, as the kernel's interface has them. */
 export interface FileTree {
-  attributes(node: number): reply.NodeAttributes | Errno
-  lookup(folder: number, name: string): reply.NodeAttributes | Errno
-  list(folder: number): reply.DirectoryEntry[]
-  read(node: number): string | Errno
-  write(node: number, text: string): Errno | undefined
+  attributes(node: number): fuse.NodeAttributes | fuse.Errno
+  lookup(folder: number, name: string): fuse.NodeAttributes | fuse.Errno
+  list(folder: number): fuse.DirectoryEntry[]
+  read(node: number): string | fuse.Errno
+  write(node: number, text: string): fuse.Errno | undefined
   /** Counts what a poller of the node must notice: as it differs from what it last read, POLLPRI stands. 0: never. */
   events(node: number): number
 }
@@ -33,42 +32,43 @@ export function createFuseServer(tree: FileTree): FuseServer {
   const handles = new Map<bigint, Handle>()
   let lastHandle = 0n
 
-  function open(request: FuseRequest): Buffer {
+  function open(request: fuse.FuseRequest): Buffer {
     const attributes = tree.attributes(request.node)
-    if (typeof attributes === 'number') return reply.replyError(request.unique, attributes)
+    if (typeof attributes === 'number') return fuse.replyError(request.unique, attributes)
     lastHandle += 1n
     // As in the kernel, one that has read nothing yet has something to read.
     handles.set(lastHandle, { node: request.node, seen: 0, waiting: undefined })
-    return reply.replyOpen(request.unique, lastHandle, attributes.kind)
+    return fuse.replyOpen(request.unique, lastHandle, attributes.kind)
   }
 
-  function attributes(request: FuseRequest): Buffer {
+  function attributes(request: fuse.FuseRequest): Buffer {
     const found = tree.attributes(request.node)
     return typeof found === 'number'
-      ? reply.replyError(request.unique, found)
-      : reply.replyAttributes(request.unique, found)
+      ? fuse.replyError(request.unique, found)
+      : fuse.replyAttributes(request.unique, found)
   }
 
-  function dispatch(request: FuseRequest): Buffer | undefined {
+  function dispatch(request: fuse.FuseRequest): Buffer | undefined {
     const { unique, node } = request
     switch (request.kind) {
       case 'init':
-        return reply.replyInit(unique, request.maxReadahead)
+        return fuse.replyInit(unique, request.maxReadahead)
       case 'lookup': {
         const found = tree.lookup(node, request.name)
-        return typeof found === 'number' ? reply.replyError(unique, found) : reply.replyEntry(unique, found)
+        return typeof found === 'number' ? fuse.replyError(unique, found) : fuse.replyEntry(unique, found)
       }
       case 'forget':
+      case 'batch_forget':
       case 'interrupt':
         return undefined
       case 'getattr':
       case 'setattr':
         return attributes(request)
       case 'statfs':
-        return reply.replyStatfs(unique)
+        return fuse.replyStatfs(unique)
       case 'flush':
       case 'destroy':
-        return reply.replyData(unique, Buffer.alloc(0))
+        return fuse.replyData(unique, Buffer.alloc(0))
       case 'open':
       case 'opendir':
         return open(request)
@@ -76,40 +76,40 @@ export function createFuseServer(tree: FileTree): FuseServer {
         const handle = handles.get(request.handle)
         if (handle && request.offset === 0) handle.seen = tree.events(node)
         const text = tree.read(node)
-        if (typeof text === 'number') return reply.replyError(unique, text)
-        return reply.replyData(
+        if (typeof text === 'number') return fuse.replyError(unique, text)
+        return fuse.replyData(
           unique,
           Buffer.from(text).subarray(request.offset, request.offset + request.size),
         )
       }
       case 'readdir':
-        return reply.replyData(unique, reply.encodeDirectory(tree.list(node), request.offset, request.size))
+        return fuse.replyData(unique, fuse.encodeDirectory(tree.list(node), request.offset, request.size))
       case 'write': {
         const errno = tree.write(node, request.data.toString())
         return errno === undefined
-          ? reply.replyWritten(unique, request.data.length)
-          : reply.replyError(unique, errno)
+          ? fuse.replyWritten(unique, request.data.length)
+          : fuse.replyError(unique, errno)
       }
       case 'release':
       case 'releasedir':
         handles.delete(request.handle)
-        return reply.replyData(unique, Buffer.alloc(0))
+        return fuse.replyData(unique, Buffer.alloc(0))
       case 'poll': {
         const handle = handles.get(request.handle)
         if (handle && request.notify) handle.waiting = request.pollHandle
         const due = handle !== undefined && handle.seen !== tree.events(node)
-        return reply.replyPoll(unique, due ? POLLIN_OUT | POLLPRI_ERR : POLLIN_OUT)
+        return fuse.replyPoll(unique, due ? POLLIN_OUT | POLLPRI_ERR : POLLIN_OUT)
       }
       case 'other':
-        return reply.replyError(unique, Errno.ENOSYS)
+        return fuse.replyError(unique, fuse.Errno.ENOSYS)
     }
   }
 
   return {
-    answer: (bytes) => dispatch(decodeRequest(bytes)),
+    answer: (bytes) => dispatch(fuse.decodeRequest(bytes)),
     wake: (node) =>
       [...handles.values()].flatMap((handle) =>
-        handle.node === node && handle.waiting !== undefined ? [reply.notifyPoll(handle.waiting)] : [],
+        handle.node === node && handle.waiting !== undefined ? [fuse.notifyPoll(handle.waiting)] : [],
       ),
   }
 }

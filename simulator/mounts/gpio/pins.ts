@@ -1,8 +1,7 @@
-import type { Level, GpioLine } from '../../../protocol/model/hardware.ts'
+import type { GpioLine, Level } from '../../../protocol/model/hardware.ts'
 import { Errno } from './fuse-messages.ts'
 
-export const edges = ['none', 'rising', 'falling', 'both'] as const
-export type Edge = (typeof edges)[number]
+const edges = ['none', 'rising', 'falling', 'both'] as const
 
 /** What the pins are wired to. Levels are logical. */
 export interface Wiring {
@@ -27,7 +26,7 @@ interface Pin {
   line: GpioLine | undefined
   exported: boolean
   direction: 'in' | 'out'
-  edge: Edge
+  edge: (typeof edges)[number]
   activeLow: boolean
   /** The voltage, as last known. */
   voltage: Level
@@ -35,10 +34,9 @@ interface Pin {
   events: number
 }
 
-const inverted = (level: Level, invert: boolean): Level => ((level ^ (invert ? 1 : 0)) === 1 ? 1 : 0)
-
-type Read = (pin: number) => string | Errno
-type Write = (pin: number, text: string) => Errno | undefined
+/** A pin's files, by their names in its folder. */
+export const registers = ['value', 'direction', 'edge', 'active_low'] as const
+export type Register = (typeof registers)[number]
 
 /** Pins by their numbers, which begin at the chip's base. ENOENT where one is not exported. */
 export interface Pins {
@@ -48,19 +46,15 @@ export interface Pins {
   isExported: (pin: number) => boolean
   export: (pin: number) => Errno | undefined
   unexport: (pin: number) => Errno | undefined
-  direction: Read
-  setDirection: Write
-  value: Read
-  setValue: Write
-  edge: Read
-  setEdge: Write
-  activeLow: Read
-  setActiveLow: Write
+  read: (pin: number, register: Register) => string | Errno
+  write: (pin: number, register: Register, text: string) => Errno | undefined
   /** Grows with each edge that was watched for; 0 where the pin is not exported. */
   events: (pin: number) => number
   /** Takes up what the lines say now, and reports the edges that are watched for. */
   refresh: () => void
 }
+
+const inverted = (level: Level, invert: boolean): Level => ((level ^ (invert ? 1 : 0)) === 1 ? 1 : 0)
 
 /** The registers of a GPIO chip as the kernel keeps them for sysfs users (SPEC §2). */
 export function createPins(chip: ChipDescription, wiring: Wiring, onEdge: (pin: number) => void): Pins {
@@ -77,104 +71,39 @@ export function createPins(chip: ChipDescription, wiring: Wiring, onEdge: (pin: 
       events: 1,
     })
   }
+  const access = registerAccess(wiring)
 
   const exported = (number: number): Pin | undefined => {
     const pin = pins.get(number)
     return pin?.exported ? pin : undefined
   }
 
-  function drive(pin: Pin, voltage: Level): Errno | undefined {
-    if (pin.line && !wiring.drive(pin.line.name, inverted(voltage, pin.line.activeLow))) return Errno.EIO
-    pin.voltage = voltage
-    return undefined
-  }
-
-  function setDirection(pin: Pin, text: string): Errno | undefined {
-    switch (text) {
-      case 'in': {
-        if (pin.direction === 'in') return undefined
-        // Nothing drives the line any more: it falls back to its resting level.
-        const failure = drive(pin, inverted(0, pin.line?.activeLow ?? false))
-        if (failure === undefined) pin.direction = 'in'
-        return failure
-      }
-      case 'out':
-      case 'low':
-      case 'high': {
-        if (pin.edge !== 'none') return Errno.EIO
-        if (pin.line?.direction === 'in') return Errno.EPERM
-        const failure = drive(pin, text === 'high' ? 1 : 0)
-        if (failure === undefined) pin.direction = 'out'
-        return failure
-      }
-      default:
-        return Errno.EINVAL
-    }
-  }
-
   return {
     chip,
     numbers: () => [...pins.keys()].filter((number) => pins.get(number)!.exported),
-    isExported: (number: number) => exported(number) !== undefined,
-
-    export(number: number): Errno | undefined {
+    isExported: (number) => exported(number) !== undefined,
+    export(number) {
       const pin = pins.get(number)
       if (!pin) return Errno.EINVAL
       if (pin.exported) return Errno.EBUSY
       Object.assign(pin, { exported: true, edge: 'none', activeLow: false })
       return undefined
     },
-
-    unexport(number: number): Errno | undefined {
+    unexport(number) {
       const pin = exported(number)
       if (!pin) return Errno.EINVAL
       pin.exported = false
       return undefined
     },
-
-    direction: (number: number) => exported(number)?.direction ?? Errno.ENOENT,
-    setDirection(number: number, text: string): Errno | undefined {
+    read(number, register) {
       const pin = exported(number)
-      return pin ? setDirection(pin, text) : Errno.ENOENT
+      return pin ? access[register].read(pin) : Errno.ENOENT
     },
-
-    value(number: number): string | Errno {
+    write(number, register, text) {
       const pin = exported(number)
-      return pin ? String(inverted(pin.voltage, pin.activeLow)) : Errno.ENOENT
+      return pin ? access[register].write(pin, text) : Errno.ENOENT
     },
-    setValue(number: number, text: string): Errno | undefined {
-      const pin = exported(number)
-      if (!pin) return Errno.ENOENT
-      if (pin.direction === 'in') return Errno.EPERM
-      if (!/^\d+$/.test(text)) return Errno.EINVAL
-      return drive(pin, inverted(Number(text) === 0 ? 0 : 1, pin.activeLow))
-    },
-
-    edge: (number: number) => exported(number)?.edge ?? Errno.ENOENT,
-    setEdge(number: number, text: string): Errno | undefined {
-      const pin = exported(number)
-      const edge = edges.find((edge) => edge === text)
-      if (!pin) return Errno.ENOENT
-      if (!edge) return Errno.EINVAL
-      if (edge !== 'none' && pin.direction === 'out') return Errno.EIO
-      pin.edge = edge
-      return undefined
-    },
-
-    activeLow(number: number): string | Errno {
-      const pin = exported(number)
-      return pin ? (pin.activeLow ? '1' : '0') : Errno.ENOENT
-    },
-    setActiveLow(number: number, text: string): Errno | undefined {
-      const pin = exported(number)
-      if (!pin) return Errno.ENOENT
-      if (!/^\d+$/.test(text)) return Errno.EINVAL
-      pin.activeLow = Number(text) !== 0
-      return undefined
-    },
-
-    events: (number: number) => exported(number)?.events ?? 0,
-
+    events: (number) => exported(number)?.events ?? 0,
     refresh() {
       for (const [number, pin] of pins) {
         const level = pin.line && wiring.level(pin.line.name)
@@ -187,6 +116,63 @@ export function createPins(chip: ChipDescription, wiring: Wiring, onEdge: (pin: 
         pin.events += 1
         onEdge(number)
       }
+    },
+  }
+}
+
+interface Access {
+  read: (pin: Pin) => string
+  write: (pin: Pin, text: string) => Errno | undefined
+}
+
+/** How each register of an exported pin is read and written. */
+function registerAccess(wiring: Wiring): Record<Register, Access> {
+  function drive(pin: Pin, voltage: Level): Errno | undefined {
+    if (pin.line && !wiring.drive(pin.line.name, inverted(voltage, pin.line.activeLow))) return Errno.EIO
+    pin.voltage = voltage
+    return undefined
+  }
+
+  function setDirection(pin: Pin, text: string): Errno | undefined {
+    if (!['in', 'out', 'low', 'high'].includes(text)) return Errno.EINVAL
+    const direction = text === 'in' ? 'in' : 'out'
+    if (direction === 'in' && pin.direction === 'in') return undefined
+    if (direction === 'out' && pin.edge !== 'none') return Errno.EIO
+    if (direction === 'out' && pin.line?.direction === 'in') return Errno.EPERM
+    // Of an input nothing drives the line any more: it falls back to its resting level.
+    const resting = inverted(0, pin.line?.activeLow ?? false)
+    const failure = drive(pin, direction === 'in' ? resting : text === 'high' ? 1 : 0)
+    if (failure === undefined) pin.direction = direction
+    return failure
+  }
+
+  return {
+    value: {
+      read: (pin) => String(inverted(pin.voltage, pin.activeLow)),
+      write(pin, text) {
+        if (pin.direction === 'in') return Errno.EPERM
+        if (!/^\d+$/.test(text)) return Errno.EINVAL
+        return drive(pin, inverted(Number(text) === 0 ? 0 : 1, pin.activeLow))
+      },
+    },
+    direction: { read: (pin) => pin.direction, write: setDirection },
+    edge: {
+      read: (pin) => pin.edge,
+      write(pin, text) {
+        const edge = edges.find((edge) => edge === text)
+        if (!edge) return Errno.EINVAL
+        if (edge !== 'none' && pin.direction === 'out') return Errno.EIO
+        pin.edge = edge
+        return undefined
+      },
+    },
+    active_low: {
+      read: (pin) => (pin.activeLow ? '1' : '0'),
+      write(pin, text) {
+        if (!/^\d+$/.test(text)) return Errno.EINVAL
+        pin.activeLow = Number(text) !== 0
+        return undefined
+      },
     },
   }
 }

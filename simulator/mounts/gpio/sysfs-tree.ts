@@ -1,6 +1,6 @@
 import { Errno, type NodeAttributes } from './fuse-messages.ts'
 import type { FileTree } from './fuse-server.ts'
-import type { Pins } from './pins.ts'
+import { registers, type Pins } from './pins.ts'
 
 const ROOT = 1
 const CHIP = 8
@@ -30,12 +30,12 @@ export function createSysfsTree(pins: Pins): FileTree {
     { name: 'label', permissions: 0o444, read: () => label },
     { name: 'ngpio', permissions: 0o444, read: () => String(count) },
   ]
-  const pinFiles: Attribute[] = [
-    { name: 'value', permissions: 0o644, read: pins.value, write: pins.setValue },
-    { name: 'direction', permissions: 0o644, read: pins.direction, write: pins.setDirection },
-    { name: 'edge', permissions: 0o644, read: pins.edge, write: pins.setEdge },
-    { name: 'active_low', permissions: 0o644, read: pins.activeLow, write: pins.setActiveLow },
-  ]
+  const pinFiles = registers.map((name): Attribute => ({
+    name,
+    permissions: 0o644,
+    read: (pin) => pins.read(pin, name),
+    write: (pin, text) => pins.write(pin, name, text),
+  }))
 
   /** The folder that a node is or stands in, with its files; `undefined` for an unexported pin's. */
   function folderOf(node: number): { node: number; pin: number; files: Attribute[] } | undefined {

@@ -85,12 +85,12 @@ describe('the memory of operations (SPEC §8)', () => {
     const memory = openOperationMemory(log, seededRandom(1))
     for (let n = 1; n <= MEMORY_CAPACITY + 10; n++) memory.begin(record(n))
     expect(memory.count).toBe(MEMORY_CAPACITY)
-    expect(memory.tell(operation(5))).toMatchObject({ state: 'forgotten', moved: true })
-    expect(memory.tell(operation(11))).toMatchObject({ state: 'done' })
-    expect(memory.tell(operation(9999))).toMatchObject({ state: 'none', moved: false })
+    expect(memory.result(operation(5))).toMatchObject({ state: 'forgotten', moved: true })
+    expect(memory.result(operation(11))).toMatchObject({ state: 'done' })
+    expect(memory.result(operation(9999))).toMatchObject({ state: 'none', moved: false })
     const restarted = openOperationMemory(log, seededRandom(2))
     expect(restarted.id).toBe(memory.id)
-    expect(restarted.tell(operation(5))).toMatchObject({ state: 'forgotten' })
+    expect(restarted.result(operation(5))).toMatchObject({ state: 'forgotten' })
   })
 
   test('an operation that runs is not overwritten, and is interrupted after a power failure', () => {
@@ -98,8 +98,8 @@ describe('the memory of operations (SPEC §8)', () => {
     const memory = openOperationMemory(log, seededRandom(1))
     memory.begin(record(1, 'running'))
     for (let n = 2; n <= MEMORY_CAPACITY + 5; n++) memory.begin(record(n))
-    expect(memory.tell(operation(1))).toMatchObject({ state: 'running' })
-    expect(openOperationMemory(log, seededRandom(2)).tell(operation(1))).toMatchObject({
+    expect(memory.result(operation(1))).toMatchObject({ state: 'running' })
+    expect(openOperationMemory(log, seededRandom(2)).result(operation(1))).toMatchObject({
       state: 'interrupted',
       moved: true,
     })
@@ -122,7 +122,7 @@ describe('the memory of operations (SPEC §8)', () => {
         expect(restarted.newest(MEMORY_CAPACITY)).toEqual(settled)
         for (let n = 1; n <= 400; n++)
           if (!memory.get(operation(n)))
-            expect(restarted.tell(operation(n))).toEqual(memory.tell(operation(n)))
+            expect(restarted.result(operation(n))).toEqual(memory.result(operation(n)))
       }),
       { numRuns: 20 },
     )

@@ -43,7 +43,7 @@ test('requests decode to what the kernel laid down', () => {
     fc.property(u64, node, u64, offset, u32, u64, (unique, node, handle, offset, size, pollHandle) => {
       const head = { unique, node }
       const io = words([64, handle], [64, offset], [32, size], [32, 0], [64, 0], [32, 0], [32, 0])
-      expect(decodeRequest(request(Opcode.READ, unique, node, io))).toEqual({
+      expect(decodeRequest(request(Opcode.read, unique, node, io))).toEqual({
         ...head,
         kind: 'read',
         handle,
@@ -51,14 +51,14 @@ test('requests decode to what the kernel laid down', () => {
         size,
       })
       const poll = words([64, handle], [64, pollHandle], [32, size], [32, 0])
-      expect(decodeRequest(request(Opcode.POLL, unique, node, poll))).toEqual({
+      expect(decodeRequest(request(Opcode.poll, unique, node, poll))).toEqual({
         ...head,
         kind: 'poll',
         handle,
         pollHandle,
         notify: size % 2 === 1,
       })
-      expect(decodeRequest(request(Opcode.RELEASE, unique, node, words([64, handle], [64, 0])))).toEqual({
+      expect(decodeRequest(request(Opcode.release, unique, node, words([64, handle], [64, 0])))).toEqual({
         ...head,
         kind: 'release',
         handle,
@@ -70,11 +70,11 @@ test('requests decode to what the kernel laid down', () => {
 test('names and written bytes arrive whole', () => {
   fc.assert(
     fc.property(u64, node, name, fc.uint8Array({ maxLength: 300 }), (unique, node, name, bytes) => {
-      const lookup = decodeRequest(request(Opcode.LOOKUP, unique, node, Buffer.from(`${name}\0`)))
+      const lookup = decodeRequest(request(Opcode.lookup, unique, node, Buffer.from(`${name}\0`)))
       expect(lookup).toMatchObject({ kind: 'lookup', name })
       const io = words([64, 7], [64, 0], [32, bytes.length], [32, 0], [64, 0], [32, 0], [32, 0])
       const write = decodeRequest(
-        request(Opcode.WRITE, unique, node, Buffer.concat([io, Buffer.from(bytes)])),
+        request(Opcode.write, unique, node, Buffer.concat([io, Buffer.from(bytes)])),
       )
       expect(write).toMatchObject({ kind: 'write', handle: 7n })
       expect(write.kind === 'write' && Buffer.compare(write.data, bytes)).toBe(0)

@@ -48,17 +48,17 @@ function setUp() {
     state,
     server,
     ask,
-    open: () => ask(Opcode.OPEN, Buffer.alloc(8))!.body,
+    open: () => ask(Opcode.open, Buffer.alloc(8))!.body,
     read: (handle: bigint, offset = 0, size = 100) =>
-      ask(Opcode.READ, io(handle, offset, size))!.body.toString(),
+      ask(Opcode.read, io(handle, offset, size))!.body.toString(),
     write: (handle: bigint, text: string) =>
-      ask(Opcode.WRITE, Buffer.concat([io(handle, 0, text.length), Buffer.from(text)]))!,
+      ask(Opcode.write, Buffer.concat([io(handle, 0, text.length), Buffer.from(text)]))!,
     isDue: (handle: bigint, pollHandle = 77n, notify = true) => {
       const body = Buffer.alloc(24)
       body.writeBigUInt64LE(handle, 0)
       body.writeBigUInt64LE(pollHandle, 8)
       body.writeUInt32LE(notify ? 1 : 0, 16)
-      return (ask(Opcode.POLL, body)!.body.readUInt32LE(0) & POLLPRI) !== 0
+      return (ask(Opcode.poll, body)!.body.readUInt32LE(0) & POLLPRI) !== 0
     },
   }
 }
@@ -95,7 +95,7 @@ test('those who wait are woken, those who only looked or have closed are not', (
   expect(server.wake(1)).toEqual([])
   const release = Buffer.alloc(24)
   release.writeBigUInt64LE(waiting, 0)
-  ask(Opcode.RELEASE, release)
+  ask(Opcode.release, release)
   expect(server.wake(FILE)).toEqual([])
 })
 
@@ -105,8 +105,8 @@ test('a failure is the error number; what is not known is ENOSYS; to forgetting 
   expect(write(handle, '1').body.readUInt32LE(0)).toBe(1)
   expect(state.text).toBe('1')
   expect(write(handle, 'bad').errno).toBe(Errno.EINVAL)
-  expect(ask(Opcode.LOOKUP, Buffer.from('other\0'), 1)?.errno).toBe(Errno.ENOENT)
-  expect(ask(Opcode.OPEN, Buffer.alloc(8), 50)?.errno).toBe(Errno.ENOENT)
+  expect(ask(Opcode.lookup, Buffer.from('other\0'), 1)?.errno).toBe(Errno.ENOENT)
+  expect(ask(Opcode.open, Buffer.alloc(8), 50)?.errno).toBe(Errno.ENOENT)
   expect(ask(99, Buffer.alloc(0))?.errno).toBe(Errno.ENOSYS)
-  expect(ask(Opcode.FORGET, Buffer.alloc(8))).toBeUndefined()
+  expect(ask(Opcode.forget, Buffer.alloc(8))).toBeUndefined()
 })

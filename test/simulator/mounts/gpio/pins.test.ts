@@ -27,12 +27,16 @@ const invertedLock = 512 + 5
 test('the registers outlive an export: direction and level stay, edge and active_low do not', () => {
   const { pins, levels } = setUp()
   pins.export(lock)
-  pins.setDirection(lock, 'high')
-  pins.setActiveLow(lock, '1')
+  pins.write(lock, 'direction', 'high')
+  pins.write(lock, 'active_low', '1')
   pins.unexport(lock)
-  expect(pins.value(lock)).toBe(Errno.ENOENT)
+  expect(pins.read(lock, 'value')).toBe(Errno.ENOENT)
   pins.export(lock)
-  expect([pins.direction(lock), pins.value(lock), pins.activeLow(lock)]).toEqual(['out', '1', '0'])
+  expect([pins.read(lock, 'direction'), pins.read(lock, 'value'), pins.read(lock, 'active_low')]).toEqual([
+    'out',
+    '1',
+    '0',
+  ])
   expect(levels.get('main_lock')).toBe(1)
 })
 
@@ -40,38 +44,38 @@ test('a line that was driven before is an output from the start', () => {
   const { pins } = setUp(['main_lock'])
   pins.export(lock)
   pins.export(invertedLock)
-  expect([pins.direction(lock), pins.direction(invertedLock)]).toEqual(['out', 'in'])
+  expect([pins.read(lock, 'direction'), pins.read(invertedLock, 'direction')]).toEqual(['out', 'in'])
 })
 
 test('an output that is made an input falls back to its resting level, whatever the wiring', () => {
   const { pins, levels } = setUp()
   pins.export(invertedLock)
-  pins.setDirection(invertedLock, 'low')
+  pins.write(invertedLock, 'direction', 'low')
   expect(levels.get('fridge_1_left_lock')).toBe(1)
-  pins.setDirection(invertedLock, 'in')
-  expect([levels.get('fridge_1_left_lock'), pins.value(invertedLock)]).toEqual([0, '1'])
+  pins.write(invertedLock, 'direction', 'in')
+  expect([levels.get('fridge_1_left_lock'), pins.read(invertedLock, 'value')]).toEqual([0, '1'])
 })
 
 test('a sensor cannot be driven, and an output without the simulator cannot either', () => {
   const { pins, wiring } = setUp()
   pins.export(door)
-  expect(pins.setDirection(door, 'out')).toBe(Errno.EPERM)
+  expect(pins.write(door, 'direction', 'out')).toBe(Errno.EPERM)
   pins.export(lock)
-  pins.setDirection(lock, 'out')
+  pins.write(lock, 'direction', 'out')
   wiring.isConnected = false
-  expect(pins.setValue(lock, '1')).toBe(Errno.EIO)
-  expect(pins.value(lock)).toBe('0')
+  expect(pins.write(lock, 'value', '1')).toBe(Errno.EIO)
+  expect(pins.read(lock, 'value')).toBe('0')
 })
 
 test('a line of which nothing is known keeps the level that it had', () => {
   const { pins, levels, woken } = setUp()
   pins.export(door)
-  pins.setEdge(door, 'both')
+  pins.write(door, 'edge', 'both')
   levels.set('main_door', 1)
   pins.refresh()
   levels.set('main_door', undefined)
   pins.refresh()
-  expect(pins.value(door)).toBe('1')
+  expect(pins.read(door, 'value')).toBe('1')
   expect(woken).toEqual([door])
 })
 
@@ -85,8 +89,8 @@ test.each([
 ] as const)('edge %s with active_low %s', (edge, activeLow, wakingLevels) => {
   const { pins, levels, woken } = setUp()
   pins.export(door)
-  pins.setActiveLow(door, activeLow)
-  pins.setEdge(door, edge)
+  pins.write(door, 'active_low', activeLow)
+  pins.write(door, 'edge', edge)
   const heard: Level[] = []
   for (const level of [1, 0] as const) {
     levels.set('main_door', level)
@@ -99,7 +103,7 @@ test.each([
 test('what is watched for edges cannot become an output', () => {
   const { pins } = setUp()
   pins.export(lock)
-  pins.setEdge(lock, 'both')
-  expect(pins.setDirection(lock, 'out')).toBe(Errno.EIO)
-  expect(pins.direction(lock)).toBe('in')
+  pins.write(lock, 'edge', 'both')
+  expect(pins.write(lock, 'direction', 'out')).toBe(Errno.EIO)
+  expect(pins.read(lock, 'direction')).toBe('in')
 })
