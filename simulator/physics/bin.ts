@@ -19,7 +19,7 @@ export interface Bin {
   run(action: BinAction, operationId: string, onEnd: OnMotionEnd): Motion
   /** Somebody moves the door by hand, past whatever the motor does. */
   forceDoor(to: 'open' | 'closed', action: 'force_open' | 'close_door'): void
-  /** Tells the bin that its contents changed. */
+  /** Its contents changed. */
   touched(): void
   /** Calls `listener` when a switch may read differently. */
   onSense(listener: () => void): () => void
@@ -100,21 +100,19 @@ export function createBin(device: string, state: BinState, options: MechanismOpt
     }
   }
 
-  const blind = (): boolean => strikes('sensor_fault', device)
+  function reading<Part extends 'door' | 'lift'>(
+    part: Part,
+  ): Exclude<BinState[Part], 'between'> | 'moving' | 'unknown' {
+    if (moving === part) return 'moving'
+    const position = state[part]
+    const isBlind = strikes('sensor_fault', device) || flutter === part || position === 'between'
+    return isBlind ? 'unknown' : (position as Exclude<BinState[Part], 'between'>)
+  }
+
   return {
     device,
-    door: () =>
-      moving === 'door'
-        ? 'moving'
-        : blind() || flutter === 'door' || state.door === 'between'
-          ? 'unknown'
-          : state.door,
-    lift: () =>
-      moving === 'lift'
-        ? 'moving'
-        : blind() || flutter === 'lift' || state.lift === 'between'
-          ? 'unknown'
-          : state.lift,
+    door: () => reading('door'),
+    lift: () => reading('lift'),
     occupied: () => (flutter === 'occupied' ? state.contents.length === 0 : state.contents.length > 0),
     run,
     forceDoor(to, action) {

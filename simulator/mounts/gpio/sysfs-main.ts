@@ -3,13 +3,17 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { pino } from 'pino'
 import { createGpioClient } from '../../../protocol/gpio/client.ts'
-import { formatGpioAddress, socketLinePort } from '../../../protocol/gpio/socket.ts'
+import {
+  formatGpioAddress,
+  parseGpioAddress,
+  socketLinePort,
+  type GpioAddress,
+} from '../../../protocol/gpio/socket.ts'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { openFuseDevice } from './fuse-device.ts'
 import { createFuseServer } from './fuse-server.ts'
 import { startMountedCommand } from './mounted-command.ts'
-import { parseSysfsOptions, sysfsUsage, type SysfsOptions } from './sysfs-options.ts'
 import { createPins } from './pins.ts'
 import { createSysfsTree, valueNode } from './sysfs-tree.ts'
 
@@ -18,6 +22,24 @@ const LEAST_PINS = 54
 const CONNECT_TIMEOUT_MS = 15_000
 const KILL_AFTER_MS = 5000
 const UNMOUNT_TIMEOUT_MS = 1000
+
+interface SysfsOptions {
+  socket: GpioAddress
+  hardwareFile: string
+  base: number
+  pidFile: string | undefined
+  command: string[]
+}
+
+const sysfsUsage = `Runs a command with /sys/class/gpio being the GPIO chip of a simulated hub.
+
+  sysfs-main.js --socket ADDRESS --hardware FILE [--base N] [--pid-file FILE] -- COMMAND…
+
+  --socket ADDRESS   the simulator's GPIO socket: unix:PATH or tcp:HOST:PORT
+  --hardware FILE    the hub's hardware.json, which names the lines
+  --base N           the number of the chip's first pin (default 512)
+  --pid-file FILE    where COMMAND's process id is written
+`
 
 const log = pino(
   { name: 'gpio-sysfs', level: process.env['LOG_LEVEL'] ?? 'info' },
@@ -124,4 +146,26 @@ async function end(
   runtime.clock.after(UNMOUNT_TIMEOUT_MS, () => process.kill(process.pid, 'SIGKILL'))
   await served
   process.exit(code ?? 1)
+}
+
+/** Reads the command line; a string says what is wrong with it. */
+function parseSysfsOptions(argv: readonly string[]): SysfsOptions | string {
+  const end = argv.indexOf('--')
+  const command = end < 0 ? [] : argv.slice(end + 1)
+  const given = new Map<string, string>()
+  const words = end < 0 ? argv : argv.slice(0, end)
+  for (let index = 0; index < words.length; index += 2) {
+    const [name, value] = [words[index]!, words[index + 1]]
+    if (!['--socket', '--hardware', '--base', '--pid-file'].includes(name)) return `unknown option ${name}`
+    if (value === undefined) return `${name} needs a value`
+    given.set(name, value)
+  }
+  const socket = parseGpioAddress(given.get('--socket') ?? '')
+  const hardwareFile = given.get('--hardware')
+  const base = given.get('--base') ?? '512'
+  if (!socket) return '--socket must be unix:PATH or tcp:HOST:PORT'
+  if (hardwareFile === undefined) return '--hardware is missing'
+  if (!/^\d{1,6}$/.test(base)) return '--base must be a number'
+  if (command.length === 0) return 'a command must follow --'
+  return { socket, hardwareFile, base: Number(base), pidFile: given.get('--pid-file'), command }
 }

@@ -120,7 +120,7 @@ test('one that does not heed is killed after its time', async () => {
 
 test('a program that is waited for after its death is not started while it is halted', async () => {
   const { pids, deaths } = supervise('process.exit(3)')
-  await vi.waitUntil(() => deaths.length >= 2)
+  await vi.waitUntil(() => deaths.length >= 2, { timeout: 10_000 })
   await supervisor!.halt('only', 100)
   const before = pids.length
   await new Promise((resolve) => setTimeout(resolve, 500))
