@@ -1,8 +1,7 @@
 import { applyOperationEntry } from './commerce/catalogue/apply-operation.ts'
 import { applySnapshot, applyStockEntries } from './commerce/catalogue/apply-stock.ts'
-import { pendingCounts } from './commerce/catalogue/stock-counts.ts'
 import { applyOrderEntry } from './commerce/fulfilment/apply-hub-entry.ts'
-import { snapshotOrders } from './commerce/orders/snapshot-orders.ts'
+import { hubSnapshot } from './commerce/fulfilment/hub-snapshot.ts'
 import type { HubDomain } from './gateway/domain.ts'
 
 /** What hubs' entries mean to commerce: the gateway is given it, and knows no order. */
@@ -11,6 +10,5 @@ export const hubDomain: HubDomain = {
   applyStockEntries,
   applyOperationEntry,
   applySnapshot,
-  snapshotOrders,
-  pendingCounts,
+  hubSnapshot,
 }

@@ -1,5 +1,5 @@
 import { uuidv7 } from '../../protocol/model/ids.ts'
-import type { Cancel } from '../../protocol/model/runtime.ts'
+import { holdsWithin, type Cancel } from '../../protocol/model/runtime.ts'
 import type { Command, CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
@@ -151,18 +151,19 @@ export class CommandSender implements Commands {
     this.#waiters.get(commandId)?.resolve()
   }
 
-  /** The session to address and the hub's clock in it, for a hub that is there; asks the hub where it has to. */
+  /** The session to address and the hub's clock in it, for a hub that is there; hails it where its clock is unknown. */
   async #reach(hubId: number): Promise<{ session: string; hubNow: number } | undefined> {
-    const { clocks, settings, hail } = this.#ports
-    const session = await this.#sessionOf(hubId)
-    if (session === undefined) return undefined
-    const hubNow = clocks.now(hubId, session)
-    if (hubNow !== undefined) return { session, hubNow }
-    hail(hubId)
-    await clocks.next(hubId, settings.hailTimeoutMs)
-    const renewed = await this.#sessionOf(hubId)
-    const heard = renewed === undefined ? undefined : clocks.now(hubId, renewed)
-    return renewed === undefined || heard === undefined ? undefined : { session: renewed, hubNow: heard }
+    const { clocks, context, settings, hail } = this.#ports
+    let session = await this.#sessionOf(hubId)
+    if (session !== undefined && clocks.now(hubId, session) === undefined) {
+      hail(hubId)
+      await holdsWithin(context.runtime.clock, settings.hailTimeoutMs, async () => {
+        session = await this.#sessionOf(hubId)
+        return session === undefined || clocks.now(hubId, session) !== undefined
+      })
+    }
+    const hubNow = session === undefined ? undefined : clocks.now(hubId, session)
+    return session === undefined || hubNow === undefined ? undefined : { session, hubNow }
   }
 
   async #sessionOf(hubId: number): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-import type { CloudEntry, StockCount } from '../../protocol/mqtt/cloud-entries.ts'
+import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
 import type {
   OperationEntry,
   OrderEntry,
@@ -8,11 +8,9 @@ import type {
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
 
-type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
-
 /**
- * What hubs' entries mean to the rest of the cloud. Each function runs in the transaction that moves the stream's cursor,
- * applies entries in their order, and throws `ApplyError` for one that can never be applied.
+ * What hubs' entries mean to the rest of the cloud, which `cloud.ts` passes in. Each `apply…` runs in the transaction that
+ * moves the stream's cursor, applies entries in their order, and throws `ApplyError` for one that can never be applied.
  */
 export interface HubDomain {
   applyOrderEntry(tx: Tx, context: CloudContext, hubId: number, entry: OrderEntry): Promise<void>
@@ -25,10 +23,8 @@ export interface HubDomain {
   ): Promise<void>
   applyOperationEntry(tx: Tx, context: CloudContext, hubId: number, entry: OperationEntry): Promise<void>
   applySnapshot(tx: Tx, context: CloudContext, hubId: number, entry: SnapshotEntry): Promise<void>
-  /** The orders that a hub has to do with, for the snapshot that begins an epoch of its outbox. */
-  snapshotOrders(tx: Tx, hubId: number): Promise<Snapshot['orders']>
-  /** The counts of stock that it is not known to have taken in, for the same. */
-  pendingCounts(tx: Tx, hubId: number): Promise<StockCount[]>
+  /** All that a hub must know, as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
+  hubSnapshot(tx: Tx, context: CloudContext, hubId: number): Promise<CloudEntry>
 }
 
 /**

@@ -9,7 +9,7 @@ import { CommandSender, type Commands } from './commands.ts'
 import type { HubDomain } from './domain.ts'
 import { HubLink, upSchemas, type HubMessage } from './hub-link.ts'
 import { HubClocks } from './hub-state.ts'
-import { heldHubs, Peers } from './leases.ts'
+import { LeaseKeeper } from './leases.ts'
 import { waitingHubs } from './outbox.ts'
 
 export interface GatewayOptions {
@@ -36,7 +36,7 @@ export class Gateway {
   readonly #context: CloudContext
   readonly #settings: GatewaySettings
   readonly #clocks: HubClocks
-  readonly #peers: Peers
+  readonly #leases: LeaseKeeper
   readonly #commands: CommandSender
   readonly #links = new Map<number, HubLink>()
   #connection: Connection = { kind: 'closed' }
@@ -59,10 +59,10 @@ export class Gateway {
       hail: (hubId) => this.#linkOf(hubId).hail(),
       publish: (hubId, command) => this.#publish(downTopic(hubId, 'command'), command),
     })
-    this.#peers = new Peers({
+    this.#leases = new LeaseKeeper({
       context,
+      settings: this.#settings,
       processId,
-      answerMs: this.#settings.answerMs,
       publish: (topic, message) => this.#publish(topic, message),
       onReleased: (hubIds) => this.#onReleased(hubIds),
     })
@@ -97,7 +97,7 @@ export class Gateway {
     for (const cancel of this.#cancels) cancel()
     await this.#commands.stop()
     await Promise.all([...this.#links.values()].map((link) => link.end()))
-    await this.#peers.leave()
+    await this.#leases.leave()
     this.#cancelReconnect()
     if (this.#connection.kind !== 'closed') this.#connection.transport.close()
     this.#connection = { kind: 'closed' }
@@ -107,8 +107,8 @@ export class Gateway {
     const { openTransport } = this.#options
     const transport = openTransport(
       {
-        subscribe: [upFilter, nudgeTopic, ...this.#peers.topics],
-        will: { ...this.#peers.will, retain: false },
+        subscribe: [upFilter, nudgeTopic, ...this.#leases.topics],
+        will: { ...this.#leases.will, retain: false },
       },
       {
         onConnect: () => {
@@ -126,7 +126,7 @@ export class Gateway {
     this.#context.log.info({}, 'connected to the broker')
     this.#attempt = 0
     background(this.#context, 'broker found', () => this.#resumeLinks())
-    this.#peers.connected()
+    this.#leases.connected()
   }
 
   #onDisconnect(reason: string): void {
@@ -137,20 +137,19 @@ export class Gateway {
     log.warn({ reason, delayMs }, 'no connection to the broker')
     this.#cancelReconnect = runtime.clock.after(delayMs, () => this.#connect())
     if (!wasOpen) return
-    this.#peers.disconnected()
+    this.#leases.disconnected()
     for (const link of this.#links.values()) link.disconnected()
   }
 
   async #resumeLinks(): Promise<void> {
-    const { db, runtime } = this.#context
-    const held = await heldHubs(db.kysely, this.#options.processId, runtime.clock.now())
+    const held = await this.#leases.heldHubs()
     for (const [hubId, link] of this.#links) link.reconnected(held.has(hubId))
   }
 
   #onMessage(topic: string, payload: string): void {
     if (!this.#isRunning) return
     const message = parseJson(payload)
-    if (this.#peers.topics.includes(topic)) return this.#peers.receive(topic, message)
+    if (this.#leases.topics.includes(topic)) return this.#leases.receive(topic, message)
     if (topic === nudgeTopic) {
       const hubId = Nudge.safeParse(message).data?.hub_id
       if (hubId !== undefined) this.#links.get(hubId)?.look()
@@ -193,11 +192,12 @@ export class Gateway {
   #linkOf(hubId: number): HubLink {
     const known = this.#links.get(hubId)
     if (known) return known
-    const link = new HubLink(hubId, {
+    const link = new HubLink({
+      hubId,
       context: this.#context,
       settings: this.#settings,
       domain: this.#options.domain,
-      processId: this.#options.processId,
+      leases: this.#leases,
       clocks: this.#clocks,
       publish: (channel, message) => this.#publish(downTopic(hubId, channel), message),
       onCommandFinished: (commandId) => this.#commands.onFinished(commandId),

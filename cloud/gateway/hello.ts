@@ -2,15 +2,14 @@ import type { Hello, ReceiverPosition, SenderPosition, Welcome } from '../../pro
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
 import type { HubDomain } from './domain.ts'
-import { readSession, takeByHello, type LeaseHolder } from './leases.ts'
+import { readSession, type LeaseKeeper } from './leases.ts'
 import { reconcileOutbox } from './outbox.ts'
 import type { UpStream } from './receiver.ts'
-import { buildSnapshot } from './snapshot.ts'
 
 export interface Greeter {
   context: CloudContext
   domain: HubDomain
-  holder: LeaseHolder
+  leases: LeaseKeeper
 }
 
 /**
@@ -18,7 +17,7 @@ export interface Greeter {
  * process speaks to the hub, or there is no such hub.
  */
 export async function answerHello(
-  { context, domain, holder }: Greeter,
+  { context, domain, leases }: Greeter,
   hubId: number,
   hello: Hello,
 ): Promise<Welcome | undefined> {
@@ -28,13 +27,13 @@ export async function answerHello(
     const hub = await tx.q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
     if (!hub) return undefined
     const isRepeated = (await readSession(tx.q, hubId)) === hello.session
-    if (!(await takeByHello(tx.q, holder, hubId, hello, now))) return undefined
+    if (!(await leases.takeByHello(tx.q, hubId, hello))) return undefined
     const ledger = await reconcileLedger(tx, hubId, hello.ledger, now)
     const telemetry = await reconcileTelemetry(tx, hubId, hello.telemetry, now)
     const outbox = await reconcileOutbox(tx, hubId, hello.inbox, {
       isRepeated,
       random,
-      snapshot: () => buildSnapshot(tx, context, domain, hubId),
+      snapshot: () => domain.hubSnapshot(tx, context, hubId),
     })
     return {
       protocol: hello.protocol,

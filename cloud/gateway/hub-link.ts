@@ -3,16 +3,14 @@ import { CommandResult } from '../../protocol/mqtt/command.ts'
 import { Ack, Batch, Heartbeat, Hello, Presence, type Hail } from '../../protocol/mqtt/session.ts'
 import type { DownChannel, UpChannel } from '../../protocol/mqtt/topics.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
-import type { CloudContext } from '../platform/context.ts'
 import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import { isRetryable } from '../platform/store/database.ts'
 import { background } from '../platform/work/background.ts'
-import type { HubDomain } from './domain.ts'
 import { answerHello } from './hello.ts'
 import type { HubClocks } from './hub-state.ts'
-import { markDisconnected, renew, type LeaseHolder } from './leases.ts'
+import { markDisconnected, type LeaseKeeper } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
-import { isStoreFailure, receiveBatch, type UpStream } from './receiver.ts'
+import { isStoreFailure, receiveBatch, type Receiving, type UpStream } from './receiver.ts'
 
 /** What a hub sends, by its channel. */
 export const upSchemas = {
@@ -32,14 +30,11 @@ export type HubMessage = {
 /** What `HubLink` receives; results of commands go to `CommandSender`. */
 export type LinkMessage = Exclude<HubMessage, { channel: 'result' }>
 
-export interface HubLinkPorts {
-  context: CloudContext
+export interface HubLinkPorts extends Receiving {
   settings: GatewaySettings
-  domain: HubDomain
-  processId: string
+  leases: LeaseKeeper
   clocks: HubClocks
   publish: (channel: DownChannel, message: object) => void
-  onCommandFinished: (commandId: string) => void
 }
 
 /** Who speaks to the hub, as far as this process knows. Times are on the wall clock, as in the database. */
@@ -72,7 +67,6 @@ const PATIENCE = 2
  */
 export class HubLink {
   readonly #ports: HubLinkPorts
-  readonly #holder: LeaseHolder
   #hold: Hold = { kind: 'unheld' }
   #sessions: Sessions = { current: null, helloAt: -Infinity, former: [] }
   #lastHailAt = -Infinity
@@ -82,12 +76,8 @@ export class HubLink {
   #mailbox: Promise<unknown> = Promise.resolve()
   #hasEnded = false
 
-  readonly hubId: number
-
-  constructor(hubId: number, ports: HubLinkPorts) {
-    this.hubId = hubId
+  constructor(ports: HubLinkPorts) {
     this.#ports = ports
-    this.#holder = { processId: ports.processId, leaseMs: ports.settings.leaseMs }
   }
 
   get isHeld(): boolean {
@@ -148,7 +138,8 @@ export class HubLink {
     const done = this.#mailbox.then(work)
     // The next begins whatever became of this one, whose error goes to `background`.
     this.#mailbox = done.catch(() => {})
-    background(this.#ports.context, `hub ${this.hubId}: ${during}`, () => done)
+    const { context, hubId } = this.#ports
+    background(context, `hub ${hubId}: ${during}`, () => done)
   }
 
   #handle(message: LinkMessage): Promise<void> {
@@ -169,13 +160,13 @@ export class HubLink {
   }
 
   async #onHello(hello: Hello): Promise<void> {
-    const { context, publish } = this.#ports
+    const { context, hubId, publish } = this.#ports
     if (!isSpoken(hello.protocol)) {
-      context.log.warn({ hubId: this.hubId, protocol: hello.protocol }, 'hub speaks another protocol version')
+      context.log.warn({ hubId, protocol: hello.protocol }, 'hub speaks another protocol version')
       return
     }
     if (isLate(this.#sessions, hello.session, hello.clock.monotonic)) return
-    const welcome = await answerHello({ ...this.#ports, holder: this.#holder }, this.hubId, hello)
+    const welcome = await answerHello(this.#ports, hubId, hello)
     if (!welcome) return
     context.checkpoint('gateway.hello-committed')
     const sender = this.#take()
@@ -185,13 +176,13 @@ export class HubLink {
     await sender.connect(welcome.outbox, isFollowed ? hello.inbox.cursor : 0)
   }
 
-  async #onHeartbeat({ session, health }: Heartbeat): Promise<void> {
-    const { context } = this.#ports
+  async #onHeartbeat(heartbeat: Heartbeat): Promise<void> {
+    const { context, hubId, leases } = this.#ports
+    const { session } = heartbeat
     const now = context.runtime.clock.now()
     if (this.#sessions.former.includes(session)) return
     if (this.#hold.kind === 'elsewhere' && now < this.#hold.until) return
-    const news = { session, health: JSON.stringify(health) }
-    const renewal = await context.db.transact((tx) => renew(tx.q, this.#holder, this.hubId, news, now))
+    const renewal = await context.db.transact((tx) => leases.renew(tx.q, hubId, heartbeat))
     switch (renewal.kind) {
       case 'held': {
         const sender = this.#take()
@@ -209,7 +200,8 @@ export class HubLink {
 
   async #onPresence({ session, online }: Presence, sender: OutboxSender): Promise<void> {
     if (online || session !== this.#sessions.current) return
-    await markDisconnected(this.#ports.context.db.kysely, this.hubId, session)
+    const { context, hubId } = this.#ports
+    await markDisconnected(context.db.kysely, hubId, session)
     sender.disconnect()
   }
 
@@ -223,9 +215,8 @@ export class HubLink {
   }
 
   async #apply(stream: UpStream, batch: Batch): Promise<Ack | 'foreign'> {
-    const receiving = { ...this.#ports, hubId: this.hubId }
     try {
-      const received = await receiveBatch(receiving, stream, batch, this.#failures >= PATIENCE)
+      const received = await receiveBatch(this.#ports, stream, batch, this.#failures >= PATIENCE)
       this.#failures = 0
       return received
     } catch (error) {
@@ -235,7 +226,8 @@ export class HubLink {
   }
 
   #hear(session: string, monotonic: number): void {
-    if (!this.#sessions.former.includes(session)) this.#ports.clocks.heard(this.hubId, session, monotonic)
+    const { clocks, hubId } = this.#ports
+    if (!this.#sessions.former.includes(session)) clocks.heard(hubId, session, monotonic)
   }
 
   /** The hold while its lease lasts. */
@@ -266,11 +258,11 @@ export class HubLink {
   }
 
   #newSender(): OutboxSender {
-    const { context, settings, publish } = this.#ports
+    const { context, settings, hubId, publish } = this.#ports
     return new OutboxSender({
       context,
       settings,
-      hubId: this.hubId,
+      hubId,
       publish: (batch) => publish('entries', batch),
       timedOut: () => this.#post('resend', () => this.#whileHeld((held) => held.onTimeout())),
       onFork: () => this.hail(),

@@ -76,7 +76,6 @@ export class HubClocks {
   readonly #clock: Clock
   /** Samples: the hub's clock less ours at a message's arrival, never more than the true difference (SPEC §6). */
   readonly #hubs = new Map<number, { session: string; aheadMs: number[] }>()
-  readonly #waiting = new Map<number, Set<() => void>>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -87,7 +86,6 @@ export class HubClocks {
     const known = this.#hubs.get(hubId)
     const earlier = known?.session === session ? known.aheadMs.slice(1 - SAMPLES) : []
     this.#hubs.set(hubId, { session, aheadMs: [...earlier, hubMonotonic - this.#clock.monotonic()] })
-    for (const resolve of this.#waiting.get(hubId) ?? []) resolve()
   }
 
   /** The hub's monotonic clock now, or a little earlier; `undefined` where this process has not heard that session. */
@@ -95,21 +93,5 @@ export class HubClocks {
     const known = this.#hubs.get(hubId)
     if (known?.session !== session) return undefined
     return this.#clock.monotonic() + Math.max(...known.aheadMs)
-  }
-
-  /** Resolves when the hub is heard next, or after `timeoutMs`. */
-  async next(hubId: number, timeoutMs: number): Promise<void> {
-    const waiting = this.#waiting.get(hubId) ?? new Set()
-    this.#waiting.set(hubId, waiting)
-    await new Promise<void>((resolve) => {
-      const done = (): void => {
-        cancel()
-        waiting.delete(done)
-        if (waiting.size === 0 && this.#waiting.get(hubId) === waiting) this.#waiting.delete(hubId)
-        resolve()
-      }
-      const cancel = this.#clock.after(timeoutMs, done)
-      waiting.add(done)
-    })
   }
 }

@@ -108,19 +108,19 @@ export class OutboxSender {
 
   async #send(epoch: string, first: number, count: number): Promise<void> {
     const { context, hubId, settings, publish } = this.#ports
-    const { base, entries, previousTag } = await readEntries(context.db.kysely, hubId, epoch, first, count)
+    const read = await readEntries(context.db.kysely, hubId, epoch, first, count)
     // Acknowledged meanwhile by way of another process: the next look or acknowledgement goes on from there.
-    if (previousTag === undefined) return
-    let before = previousTag
-    for (const batch of split(entries, settings.batchBytes)) {
+    if (!read) return
+    let { previousTag } = read
+    for (const batch of split(read.entries, settings.batchBytes)) {
       publish({
         epoch,
         first: batch[0]!.seq,
-        previousTag: before,
-        oldest: base + 1,
+        previousTag,
+        oldest: read.base + 1,
         entries: batch.map(({ tag, body }) => ({ tag, body: JSON.parse(body) as unknown })),
       })
-      before = batch.at(-1)!.tag
+      previousTag = batch.at(-1)!.tag
     }
   }
 }

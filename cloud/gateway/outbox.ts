@@ -23,10 +23,9 @@ const NO_EPOCH = '0'.repeat(32)
  * that has never said hello.
  */
 export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise<OutboxPlace | null> {
-  const outbox = await lockOutbox(tx, hubId, 1)
-  const { epoch, last: seq } = outbox
+  const { epoch, base, baseTag, last: seq } = await lockOutbox(tx, hubId, 1)
   if (epoch === NO_EPOCH) return null
-  const previousTag = await tagAt(tx.q, hubId, outbox, seq - 1)
+  const previousTag = seq - 1 === base ? baseTag : await tagOf(tx.q, hubId, { epoch, seq: seq - 1 })
   if (previousTag === undefined) throw new Error(`the outbox of hub ${hubId} lacks entry ${seq - 1}`)
   await insertEntry(tx, hubId, { epoch, seq }, previousTag, entry)
   tx.wake(hubId)
@@ -108,14 +107,8 @@ function chainTag(previousTag: number, body: string): number {
   return createHash('sha256').update(`${previousTag}:${body}`).digest().readUInt32BE(0)
 }
 
-/** The tag of the entry at `seq`, where it is at the base or still stored. */
-async function tagAt(
-  q: Queries,
-  hubId: number,
-  { epoch, base, baseTag }: SenderPosition,
-  seq: number,
-): Promise<number | undefined> {
-  if (seq === base) return baseTag
+/** The tag of an entry; `undefined` where the entry is not stored, or no longer. */
+async function tagOf(q: Queries, hubId: number, { epoch, seq }: OutboxPlace): Promise<number | undefined> {
   const row = await q
     .selectFrom('hub_outbox_entries')
     .select('tag')
@@ -146,26 +139,27 @@ export async function waitingHubs(q: Queries): Promise<number[]> {
 export async function isOurHistory(q: Queries, hubId: number, theirs: ReceiverPosition): Promise<boolean> {
   const ours = await readPosition(q, hubId)
   if (ours?.epoch !== theirs.epoch) return false
-  const tag = await tagAt(q, hubId, ours, theirs.cursor)
+  const { epoch, base, baseTag } = ours
+  const tag = theirs.cursor === base ? baseTag : await tagOf(q, hubId, { epoch, seq: theirs.cursor })
   return isOurs(theirs, ours, () => tag)
 }
 
 export interface OutboxEntries {
   base: number
   entries: { seq: number; tag: number; body: string }[]
-  /** The tag of the entry before the first; `undefined` where the entries asked for are gone. */
-  previousTag: number | undefined
+  /** The tag of the entry before the first. */
+  previousTag: number
 }
 
-/** Reads up to `count` entries from `first` on, without gaps, and the tag before them. */
+/** Reads up to `count` entries from `first` on, without gaps. `undefined` where the first of them is not stored any more. */
 export async function readEntries(
   q: Queries,
   hubId: number,
   epoch: string,
   first: number,
   count: number,
-): Promise<OutboxEntries> {
-  const rows = await q
+): Promise<OutboxEntries | undefined> {
+  const entries = await q
     .selectFrom('hub_outbox_entries')
     .select(['seq', 'tag', 'body'])
     .where('hub_id', '=', hubId)
@@ -175,28 +169,22 @@ export async function readEntries(
     .orderBy('seq')
     .execute()
   const position = await readPosition(q, hubId)
-  const gone: OutboxEntries = { base: position?.base ?? 0, entries: [], previousTag: undefined }
-  if (position?.epoch !== epoch) return gone
-  const before = rows[0]?.seq === first - 1 ? rows.shift() : undefined
-  const previousTag = before?.tag ?? (position.base === first - 1 ? position.baseTag : undefined)
-  if (rows[0]?.seq !== first || previousTag === undefined) return gone
-  return { base: position.base, entries: rows, previousTag }
+  if (position?.epoch !== epoch) return undefined
+  const { base, baseTag } = position
+  const before = entries[0]?.seq === first - 1 ? entries.shift() : undefined
+  const previousTag = before?.tag ?? (base === first - 1 ? baseTag : undefined)
+  if (entries[0]?.seq !== first || previousTag === undefined) return undefined
+  return { base, entries, previousTag }
 }
 
 /** The hub has committed everything through `through`: moves the base there and deletes the entries (I4). */
 export async function forgetEntries(tx: Tx, hubId: number, epoch: string, through: number): Promise<void> {
-  const entry = await tx.q
-    .selectFrom('hub_outbox_entries')
-    .select('tag')
-    .where('hub_id', '=', hubId)
-    .where('epoch', '=', epoch)
-    .where('seq', '=', through)
-    .executeTakeFirst()
+  const tag = await tagOf(tx.q, hubId, { epoch, seq: through })
   // Gone already: another process heard the same acknowledgement.
-  if (!entry) return
+  if (tag === undefined) return
   await tx.q
     .updateTable('hub_outboxes')
-    .set({ base: through, base_tag: entry.tag })
+    .set({ base: through, base_tag: tag })
     .where('hub_id', '=', hubId)
     .where('epoch', '=', epoch)
     .where('base', '<', through)

@@ -5,7 +5,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { holdsWithin } from '../../../protocol/model/runtime.ts'
 import { hubState } from '../../gateway/hub-state.ts'
 import { awaitDelivery, enqueue, type OutboxPlace } from '../../gateway/outbox.ts'
-import { readHubConfig } from '../../gateway/snapshot.ts'
+import { readHubConfig } from '../../commerce/fulfilment/hub-snapshot.ts'
 import { closeCabinets } from '../../commerce/catalogue/layout.ts'
 import type { Tx } from '../../platform/store/database.ts'
 

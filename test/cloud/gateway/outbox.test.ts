@@ -130,7 +130,7 @@ describe('the outbox stream', () => {
       await put(cloud, 1)
       await world.pass(50)
       const { cursor } = hub.inbox
-      hub.inbox.tag ^= 1
+      hub.inbox.tag = (hub.inbox.tag ^ 1) >>> 0
       hub.ack({ cursor, ...change })
       hub.deaf = false
       await world.pass(SETTLED)

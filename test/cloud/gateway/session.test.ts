@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { entered, isLate, type Sessions } from '../../../cloud/gateway/hub-link.ts'
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
 import { World } from './support/world.ts'
 import { healthy } from './support/scripted-hub.ts'
@@ -229,5 +230,37 @@ describe('presence and health', () => {
     await world.pass(200)
     expect(hub.hails).toHaveLength(1)
     expect(hub.welcomes.at(-1)?.session).toBe(hub.session)
+  })
+})
+
+describe('the sessions of a hub', () => {
+  const sessions = (...ids: string[]): Sessions =>
+    ids.reduce<Sessions>((known, id) => entered(known, id, 10), {
+      current: null,
+      helloAt: -Infinity,
+      former: [],
+    })
+
+  test.each([
+    { hello: 'the first of all', known: sessions(), session: 'a', at: 1, late: false },
+    { hello: 'a new session, whatever its clock', known: sessions('a'), session: 'b', at: 1, late: false },
+    { hello: 'a later one of the session', known: sessions('a'), session: 'a', at: 11, late: false },
+    { hello: 'the same again', known: sessions('a'), session: 'a', at: 10, late: true },
+    { hello: 'an earlier one of the session', known: sessions('a'), session: 'a', at: 9, late: true },
+    { hello: 'one of a former session', known: sessions('a', 'b'), session: 'a', at: 99, late: true },
+    {
+      hello: 'the first of a session that another process has welcomed',
+      known: entered(sessions('a'), 'b', -Infinity),
+      session: 'b',
+      at: 1,
+      late: false,
+    },
+  ])('a hello that is $hello: late is $late', ({ known, session, at, late }) => {
+    expect(isLate(known, session, at)).toBe(late)
+  })
+
+  test('the last eight former ones are remembered, the present one is none of them', () => {
+    const ids = Array.from({ length: 12 }, (_, index) => `s${index}`)
+    expect(sessions(...ids, 's11')).toEqual({ current: 's11', helloAt: 10, former: ids.slice(3, 11) })
   })
 })

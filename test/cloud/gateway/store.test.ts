@@ -6,7 +6,7 @@ import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { insertSent, recordFinished } from '../../../cloud/gateway/command-store.ts'
 import { answerHello } from '../../../cloud/gateway/hello.ts'
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
-import { renew } from '../../../cloud/gateway/leases.ts'
+import { LeaseKeeper } from '../../../cloud/gateway/leases.ts'
 import {
   enqueue,
   forgetEntries,
@@ -16,6 +16,7 @@ import {
 } from '../../../cloud/gateway/outbox.ts'
 import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
 import { ApplyError } from '../../../cloud/gateway/domain.ts'
+import { defaultGatewaySettings } from '../../../cloud/platform/settings/gateway-settings.ts'
 import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
 import { stillRuntime, type StillRuntime } from '../support/clock.ts'
 import { onEachDatabase } from '../support/database.ts'
@@ -23,7 +24,7 @@ import { healthy } from './support/scripted-hub.ts'
 import { seedHub } from './support/seed-hub.ts'
 import { inertDomain } from './support/world.ts'
 
-const LEASE_MS = 45_000
+const LEASE_MS = defaultGatewaySettings.leaseMs
 const hex = (digit: string): string => digit.repeat(32)
 const hello = (changes: Partial<Hello> = {}): Hello => ({
   protocol: 1,
@@ -59,7 +60,13 @@ onEachDatabase('the gateway’s store', (open) => {
   const as = (processId: string) => ({
     context,
     domain: inertDomain,
-    holder: { processId, leaseMs: LEASE_MS },
+    leases: new LeaseKeeper({
+      context,
+      settings: defaultGatewaySettings,
+      processId,
+      publish: () => {},
+      onReleased: () => {},
+    }),
   })
   const receiving = () => ({ context, domain: inertDomain, hubId: 1, onCommandFinished: () => {} })
   const cancel = (order_id: number) => ({ kind: 'order.cancel', order_id }) as const
@@ -74,14 +81,13 @@ onEachDatabase('the gateway’s store', (open) => {
 
     test('a lease moves only when it has run out, and to one process', async () => {
       await answerHello(as('a'), 1, hello())
-      const news = { session: hex('5'), health: JSON.stringify(healthy) }
-      const ask = (processId: string) =>
-        renew(context.db.kysely, { processId, leaseMs: LEASE_MS }, 1, news, runtime.clock.now())
+      const heartbeat = { session: hex('5'), monotonic: 0, health: healthy }
+      const ask = (processId: string) => as(processId).leases.renew(context.db.kysely, 1, heartbeat)
       expect(await ask('b')).toEqual({ kind: 'other', until: runtime.clock.now() + LEASE_MS })
       runtime.advance(LEASE_MS)
       const taken = await Promise.all(['b', 'c', 'd'].map(ask))
       expect(taken.filter(({ kind }) => kind === 'held')).toHaveLength(1)
-      expect(await renew(context.db.kysely, as('a').holder, 2, news, 0)).toEqual({
+      expect(await as('a').leases.renew(context.db.kysely, 2, heartbeat)).toEqual({
         kind: 'unknown-session',
         session: null,
       })
@@ -89,7 +95,7 @@ onEachDatabase('the gateway’s store', (open) => {
   })
 
   describe('the outbox', () => {
-    const entries = async () => (await readEntries(context.db.kysely, 1, await epoch(), 1, 1000)).entries
+    const entries = async () => (await readEntries(context.db.kysely, 1, await epoch(), 1, 1000))!.entries
     const epoch = async () => (await readPosition(context.db.kysely, 1))!.epoch
 
     test('transactions at once leave no gap and no doubled number', async () => {
@@ -104,10 +110,9 @@ onEachDatabase('the gateway’s store', (open) => {
       const noted: number[] = []
       const domain = {
         ...inertDomain,
-        snapshotOrders: async () => {
+        hubSnapshot: async (...asked: Parameters<typeof inertDomain.hubSnapshot>) => {
           noted.push(-1)
-          await Promise.resolve()
-          return []
+          return inertDomain.hubSnapshot(...asked)
         },
       }
       await context.db.transact((tx) => enqueue(tx, 1, cancel(0)))
@@ -134,10 +139,10 @@ onEachDatabase('the gateway’s store', (open) => {
       const all = await entries()
       const at = await epoch()
       for (const through of [3, 2]) await context.db.transact((tx) => forgetEntries(tx, 1, at, through))
-      const { previousTag, ...rest } = await readEntries(context.db.kysely, 1, at, 4, 10)
+      const { previousTag, ...rest } = (await readEntries(context.db.kysely, 1, at, 4, 10))!
       expect(rest).toMatchObject({ base: 3, entries: [{ seq: 4 }] })
       expect(previousTag).toBe(all[2]!.tag)
-      expect((await readEntries(context.db.kysely, 1, at, 3, 10)).previousTag).toBeUndefined()
+      expect(await readEntries(context.db.kysely, 1, at, 3, 10)).toBeUndefined()
       const ours = (cursor: number, tag: number) =>
         isOurHistory(context.db.kysely, 1, { epoch: at, cursor, tag })
       expect(await Promise.all([ours(3, all[2]!.tag), ours(4, all[3]!.tag), ours(2, 0)])).toEqual([

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { endOrdersOfSilentHubs } from '../../../../cloud/commerce/fulfilment/silent-hubs.ts'
-import { snapshotOrders } from '../../../../cloud/commerce/orders/snapshot-orders.ts'
+import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { drop, openShop, type Report } from '../../support/shop.ts'
 
@@ -190,7 +190,7 @@ onEachDatabase('what a hub reports', (open) => {
     await shop.paidOrder({ 2: 1 })
     const [item] = await shop.items(order_id)
     await shop.report({ kind: 'order.preparing', order_id, bins: [1] }, drop(item!, 1, 4))
-    const orders = await shop.context.db.transact((tx) => snapshotOrders(tx, 1))
+    const { orders } = await shop.context.db.transact((tx) => hubSnapshot(tx, shop.context, 1))
     expect(orders).toMatchObject([
       { order: { order_id }, status: S.PREPARING, lines: [{ line_id: item!.id, dropped: 1 }] },
       { status: S.QUEUED, lines: [{ dropped: 0 }] },

@@ -1,6 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import type { Checkpoint } from '../../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
+import type { CloudEntry } from '../../../../protocol/mqtt/cloud-entries.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import type { HubDomain } from '../../../../cloud/gateway/domain.ts'
 import { Gateway } from '../../../../cloud/gateway/gateway.ts'
@@ -107,14 +108,29 @@ export class World {
   }
 }
 
+const emptySnapshot: CloudEntry = {
+  kind: 'snapshot',
+  config: {
+    accepting_orders: true,
+    disabled_bins: [3],
+    disabled_fridges: [],
+    prepare_timeout_ms: 0,
+    unclaimed_timeout_ms: 0,
+  },
+  facings: [],
+  stock: [],
+  known_operations: [],
+  counts: [],
+  orders: [],
+}
+
 /** A domain that takes everything and does nothing. */
 export const inertDomain: HubDomain = {
   applyOrderEntry: () => Promise.resolve(),
   applyStockEntries: () => Promise.resolve(),
   applyOperationEntry: () => Promise.resolve(),
   applySnapshot: () => Promise.resolve(),
-  snapshotOrders: () => Promise.resolve([]),
-  pendingCounts: () => Promise.resolve([]),
+  hubSnapshot: () => Promise.resolve(emptySnapshot),
 }
 
 /** A checkpoint that crashes `life` the `nth` time it comes to `point`. */

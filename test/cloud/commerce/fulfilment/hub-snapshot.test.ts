@@ -1,13 +1,12 @@
 import { beforeEach, expect, test } from 'vitest'
-import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../protocol/model/log.ts'
-import type { CloudContext } from '../../../cloud/platform/context.ts'
-import { buildSnapshot } from '../../../cloud/gateway/snapshot.ts'
-import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
-import { stillRuntime } from '../support/clock.ts'
-import { onEachDatabase } from '../support/database.ts'
-import { seedHub } from './support/seed-hub.ts'
-import { inertDomain } from './support/world.ts'
+import { noCheckpoint } from '../../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../../protocol/model/log.ts'
+import type { CloudContext } from '../../../../cloud/platform/context.ts'
+import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
+import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { stillRuntime } from '../../support/clock.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { seedHub } from '../../gateway/support/seed-hub.ts'
 
 const operation = (number: number): string => `01900000-0000-7000-8000-${String(number).padStart(12, '0')}`
 
@@ -61,10 +60,16 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
         happened: settledBy === null ? null : 0,
       })
       .execute()
-  const known = async (hubId = 1): Promise<unknown> => {
-    const snapshot = await context.db.transact((tx) => buildSnapshot(tx, context, inertDomain, hubId))
-    return snapshot.kind === 'snapshot' && snapshot.known_operations
-  }
+  const snapshotOf = (hubId: number) => context.db.transact((tx) => hubSnapshot(tx, context, hubId))
+  const known = async (hubId = 1): Promise<string[]> => (await snapshotOf(hubId)).known_operations
+
+  test('it says what is wanted of the hub', async () => {
+    expect(await snapshotOf(1)).toMatchObject({
+      kind: 'snapshot',
+      config: { accepting_orders: true, disabled_bins: [3], disabled_fridges: [] },
+      orders: [],
+    })
+  })
 
   test('it names the operations that its stock includes: what dropped, and what was unknown and is settled', async () => {
     await drop(3)

@@ -1,8 +1,12 @@
 import { z } from 'zod'
-import type { CloudEntry, HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
-import type { CloudContext } from '../platform/context.ts'
-import type { Tx } from '../platform/store/database.ts'
-import type { HubDomain } from './domain.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { QueuedOrder, type CloudEntry, type HubConfig } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { pendingCounts } from '../catalogue/stock-counts.ts'
+import { LAST_ACTIVE, parseBins } from '../orders/order-rows.ts'
+
+type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
 /** More than all the controllers of a hub remember between them. */
 const KNOWN_OPERATIONS = 1000
@@ -10,12 +14,7 @@ const KNOWN_OPERATIONS = 1000
 const Numbers = z.array(z.int())
 
 /** All that a hub must know, as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
-export async function buildSnapshot(
-  tx: Tx,
-  context: CloudContext,
-  domain: HubDomain,
-  hubId: number,
-): Promise<CloudEntry> {
+export async function hubSnapshot(tx: Tx, context: CloudContext, hubId: number): Promise<Snapshot> {
   const facings = await tx.q
     .selectFrom('facings')
     .selectAll()
@@ -36,8 +35,8 @@ export async function buildSnapshot(
     facings: placed.map(({ product_id, location, primary }) => ({ product_id, location, primary })),
     stock: placed.map(({ product_id, location, quantity }) => ({ product_id, location, quantity })),
     known_operations: await knownOperations(tx, hubId),
-    counts: await domain.pendingCounts(tx, hubId),
-    orders: await domain.snapshotOrders(tx, hubId),
+    counts: await pendingCounts(tx, hubId),
+    orders: await ordersAt(tx, hubId),
   }
 }
 
@@ -80,4 +79,36 @@ async function knownOperations(tx: Tx, hubId: number): Promise<string[]> {
     .execute()
   const ids = new Set([...dropped, ...settled].map((row) => row.id))
   return [...ids].toSorted().slice(-KNOWN_OPERATIONS)
+}
+
+/** The orders that a hub has to do with, with what is known to have dropped. */
+async function ordersAt(tx: Tx, hubId: number): Promise<Snapshot['orders']> {
+  const orders = await tx.q
+    .selectFrom('orders')
+    .select(['id', 'processing_status', 'queued_order'])
+    .where('hub_id', '=', hubId)
+    .where('processing_status', '>=', OrderStatus.QUEUED)
+    .where('processing_status', '<=', LAST_ACTIVE)
+    .orderBy('queued_at')
+    .orderBy('id')
+    .execute()
+  const snapshot: Snapshot['orders'] = []
+  for (const order of orders) {
+    const items = await tx.q
+      .selectFrom('order_items')
+      .select(['id', 'qty_dropped', 'bins'])
+      .where('order_id', '=', order.id)
+      .orderBy('id')
+      .execute()
+    snapshot.push({
+      order: QueuedOrder.parse(JSON.parse(order.queued_order!)),
+      status: order.processing_status,
+      lines: items.map((item) => ({
+        line_id: item.id,
+        dropped: item.qty_dropped,
+        bins: parseBins(item.bins),
+      })),
+    })
+  }
+  return snapshot
 }
