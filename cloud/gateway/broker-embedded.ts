@@ -25,7 +25,7 @@ export interface EmbeddedBroker {
 }
 
 const MAX_PACKET_BYTES = 1024 * 1024
-/** A client that takes nothing for so long is cut off: meanwhile it holds up all others (facts, MQTT). */
+/** A client that takes nothing for so long is cut off: aedes lets the publisher, and so all others, wait for it. */
 const DRAIN_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 10_000
 
@@ -122,7 +122,7 @@ function hubOfUser(user: string): number | undefined {
   return match ? Number(match[1]) : undefined
 }
 
-/** What a hub may do (SPEC §2). Anything else, shared subscriptions included, is refused. */
+/** A hub's rights (SPEC §2). Anything else, shared subscriptions included, is refused. */
 const mayPublish = (hubId: number, topic: string): boolean => parseUpTopic(topic)?.hubId === hubId
 const maySubscribe = (hubId: number, filter: string): boolean => filter === downFilter(hubId)
 

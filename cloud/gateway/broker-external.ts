@@ -24,7 +24,7 @@ export function externalBroker({ url, ...options }: BrokerAddress): OpenTranspor
   )
 }
 
-/** With TCP_NODELAY: without it Nagle costs some 40 ms a round trip (facts, MQTT). */
+/** With TCP_NODELAY: without it Nagle costs some 40 ms a round trip (SPEC §2). */
 function openSocket({ protocol, hostname: host, port }: URL): Socket {
   if (protocol === 'mqtt:') return connectTcp({ host, port: Number(port || 1883), noDelay: true })
   if (protocol !== 'mqtts:') throw new Error(`not an address of a broker: ${protocol}//${host}`)

@@ -79,9 +79,9 @@ const connectedSession = statement((q, at: { hubId: number; heardSince: number }
  * by the ledger, whichever is first. A hub that answers has the outcome in its journal and its outbox: whoever waits is
  * answered at once, and the row follows with the ledger, or soon without it.
  *
- * What a process that died left open is closed by a sweep over its rows, not by a row of due work for each (design §9):
- * that would be a second insert and a delete on the path of every command, whose caller waits at a door, for what happens
- * once in a process's life. The sweep is one update by an index, without a limit.
+ * The commands that a dead process left open are closed by a sweep, not by a row of due work each. Such a row would cost
+ * every command an insert and a delete while its caller waits at a door, and would be of use only when a process dies. The
+ * sweep is one update by an index that holds open commands alone; it takes all of them, without a limit.
  */
 export class CommandSender implements Commands {
   readonly #ports: CommandPorts

@@ -84,7 +84,7 @@ export class Gateway {
     this.#connect()
     this.#cancels = [
       db.onWake((hubId) => this.#onOutboxGrown(hubId)),
-      // No queue of due work (design §9): entries are sent when their hub is there; this makes up for lost nudges.
+      // Not due work: an entry is sent when its hub is there. This only makes up for nudges that were lost (SPEC §7).
       everyInBackground(this.#context, this.#settings.pollMs, 'look into the outboxes', async () => {
         for (const hubId of await waitingHubs(db.kysely)) this.#links.get(hubId)?.look()
       }),

@@ -111,7 +111,7 @@ async function lockCursors(
   return { current, isKnown: rows.some((row) => row.epoch === theirs) }
 }
 
-/** Makes the epoch of the hub's sender the current one, from its base on. The rows of older ones stay (design §4). */
+/** Makes the epoch of the hub's sender the current one, from its base on. The rows of older ones stay (SPEC §4). */
 async function startAtBase(
   tx: Tx,
   hubId: number,

@@ -63,7 +63,7 @@ const PATIENCE = 2
 /**
  * One hub, as one cloud process sees it. While the process holds the hub's lease (SPEC §7) it answers the hub's hellos,
  * applies its streams and sends its outbox; otherwise it only listens for the moment at which the holder falls silent.
- * An actor: what happens to it goes through its mailbox, one after another.
+ * It is an actor: it handles messages and events from its mailbox, one after another.
  */
 export class HubLink {
   readonly #ports: HubLinkPorts
@@ -72,7 +72,7 @@ export class HubLink {
   #lastHailAt = -Infinity
   /** Failures in a row to apply a batch, but for those of the store. */
   #failures = 0
-  /** The work that came last; settles when all before it has. */
+  /** Resolves when everything that was posted so far is done, or has failed. */
   #mailbox: Promise<unknown> = Promise.resolve()
   #hasEnded = false
 

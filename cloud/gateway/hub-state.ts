@@ -5,7 +5,7 @@ import type { Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 
 export interface HubState {
-  /** Heard from lately enough (contract §6). */
+  /** Heard from lately enough (SPEC §3). */
   online: boolean
   /** The connection's will has not come; a hint that is newer than `online`. */
   connected: boolean

@@ -17,7 +17,7 @@ export interface OutboxPlace {
 const NO_EPOCH = '0'.repeat(32)
 
 /**
- * Adds an entry to a hub's outbox stream, in the caller's transaction, with the rows that it reports (design §4). The
+ * Adds an entry to a hub's outbox stream, in the caller's transaction, with the rows that it reports (SPEC §5). The
  * hub's outbox row stays locked to the end of the transaction, so that sequence numbers have no gaps and a snapshot
  * (`reconcileOutbox`) is made either before the transaction or after it. Returns where the entry stands; null for a hub
  * that has never said hello.

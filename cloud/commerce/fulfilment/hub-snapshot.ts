@@ -40,7 +40,7 @@ export async function hubSnapshot(tx: Tx, context: CloudContext, hubId: number):
   }
 }
 
-/** A hub's desired state (contract §6), as its `config` entries carry it. */
+/** What its operators want of a hub, as its `config` entries carry it. */
 export async function readHubConfig(tx: Tx, { settings }: CloudContext, hubId: number): Promise<HubConfig> {
   const hub = await tx.q
     .selectFrom('hubs')
