@@ -1,19 +1,25 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
-import { carryOut } from './act.ts'
-import { ask } from './recovery/adoption.ts'
+import { binDevice } from './layout.ts'
 import { binStep } from './bins/bin-step.ts'
-import type { Context } from './context.ts'
+import { viewBins } from './bins/bin.ts'
 import { cyclesStep } from './bins/cycles.ts'
+import { startUpGraceMs, type Context } from './context.ts'
+import { askOverdue, intend } from './operations/intend.ts'
+import { giveUpRunning } from './operations/outcomes.ts'
 import { ordersStep } from './orders/order-step.ts'
+import { viewOrders } from './orders/order-view.ts'
+import { collectOrder, dispenseUnit, endOrder, prepareOrder, readyOrder } from './orders/orders.ts'
+import { recoverOrder } from './recovery/orders.ts'
 import { firstOf, type Step, type Wait } from './step.ts'
-import { startUpGraceMs } from './controllers.ts'
-import { viewBins } from './bins/bin-view.ts'
-import { viewOrders } from './orders/view.ts'
 
-/** The hub's turns: each takes one event into the journal together with everything that follows from it. */
-export interface Turns {
-  turn: (work: () => void) => void
-  /** Milliseconds since a turn last ended; since the beginning where none has. */
+/**
+ * The hub's core as an actor: it handles one event at a time, and each in one transaction together with every step that
+ * follows from it. Effects run after the commit; what they cause is an event of its own.
+ */
+export interface Actor {
+  /** Handles one event: `work` takes it into the journal. */
+  handle: (work: () => void) => void
+  /** Milliseconds since an event was last handled; since the beginning where none was. */
   quietMs(): number
   stop(): void
 }
@@ -21,46 +27,35 @@ export interface Turns {
 const MAX_STEPS = 10_000
 const MAX_SLEEP_MS = 60 * 60_000
 
-export function createTurns(context: () => Context, afterTurn: () => void): Turns {
+/** `onHandled` is called after the commit of each event. */
+export function createActor(context: () => Context, onHandled: () => void): Actor {
   let cancelWake: Cancel | undefined
   let isStopped = false
-  let endedAt: number | undefined
+  let handledAt: number | undefined
 
-  function turn(work: () => void): void {
-    const { store } = context()
+  function handle(work: () => void): void {
+    const { store, runtime } = context()
     store.transact(() => {
       work()
-      const sleepMs = settle()
+      const sleepMs = takeSteps(context())
       store.afterCommit(() => {
-        endedAt = context().runtime.clock.monotonic()
+        handledAt = runtime.clock.monotonic()
         wakeIn(sleepMs)
-        afterTurn()
+        onHandled()
       })
     })
-  }
-
-  /** Carries out step after step until there is nothing to do but wait. */
-  function settle(): number | undefined {
-    for (let count = 0; count < MAX_STEPS; count++) {
-      const step = nextStep(context())
-      if (step.kind === 'wait')
-        return shorter(shorter(step.ms, askOverdue(context())), startUpGraceMs(context()) || undefined)
-      carryOut(context(), step)
-    }
-    throw new Error('the hub does not come to rest')
   }
 
   function wakeIn(ms: number | undefined): void {
     cancelWake?.()
     cancelWake = undefined
     if (ms === undefined || isStopped) return
-    const { clock } = context().runtime
-    cancelWake = clock.after(Math.min(ms, MAX_SLEEP_MS), () => turn(() => {}))
+    cancelWake = context().runtime.clock.after(Math.min(ms, MAX_SLEEP_MS), () => handle(() => {}))
   }
 
   return {
-    turn,
-    quietMs: () => context().runtime.clock.monotonic() - (endedAt ?? 0),
+    handle,
+    quietMs: () => context().runtime.clock.monotonic() - (handledAt ?? 0),
     stop() {
       isStopped = true
       cancelWake?.()
@@ -68,11 +63,22 @@ export function createTurns(context: () => Context, afterTurn: () => void): Turn
   }
 }
 
-const shorter = (a: number | undefined, b: number | undefined): number | undefined =>
-  a === undefined ? b : b === undefined ? a : Math.min(a, b)
+/** Carries out step after step until there is nothing to do but wait. Returns until when, where time alone changes that. */
+function takeSteps(context: Context): number | undefined {
+  for (let count = 0; count < MAX_STEPS; count++) {
+    const step = nextStep(context)
+    if (step.kind === 'wait') {
+      const waits = [step.ms, askOverdue(context), startUpGraceMs(context) || undefined]
+      const known = waits.filter((ms) => ms !== undefined)
+      return known.length > 0 ? Math.min(...known) : undefined
+    }
+    carryOut(context, step)
+  }
+  throw new Error('the hub does not come to rest')
+}
 
 /** The next thing for the hub to do, of all its orders and bins. */
-export function nextStep(context: Context): Step | Wait {
+function nextStep(context: Context): Step | Wait {
   const cycle = cyclesStep(context)
   if (cycle) return cycle
   const bins = viewBins(context)
@@ -86,18 +92,41 @@ export function nextStep(context: Context): Step | Wait {
   ])
 }
 
-/** Asks for results that should have come by now; returns how long until the next is due. */
-function askOverdue(context: Context): number | undefined {
-  const { journal, devices, runtime, askAt } = context
-  const now = runtime.clock.monotonic()
-  let next: number | undefined
-  const open = journal.operations.open()
-  for (const id of askAt.keys()) if (!open.some((operation) => operation.id === id)) askAt.delete(id)
-  for (const operation of open) {
-    if (!devices.isUp(operation.controller)) continue
-    if ((askAt.get(operation.id) ?? Infinity) <= now) ask(context, operation)
-    const at = askAt.get(operation.id)
-    if (at !== undefined) next = shorter(next, Math.max(1, at - now))
+/** Carries out one step: rows, ledger entries and intents, in the transaction under way. */
+function carryOut(context: Context, step: Step): void {
+  const { bins, orders } = context.journal
+  switch (step.kind) {
+    case 'prepare':
+      return prepareOrder(context, step.orderId, step.bins)
+    case 'hold':
+      return void bins.hold(step.bin, step.orderId)
+    case 'release':
+      return void bins.release(step.bin)
+    case 'move': {
+      const { bin, action, commandId } = step
+      return intend(context, {
+        device: binDevice(bin),
+        action,
+        ...(commandId !== undefined && { commandId }),
+      })
+    }
+    case 'dispense':
+      return dispenseUnit(context, step)
+    case 'short': {
+      const { orderId: order_id, lineId: line_id, unit } = step
+      return void orders.setUnit({ order_id, line_id, unit }, 'short', null)
+    }
+    case 'ready':
+      return readyOrder(context, step.orderId, step.bins)
+    case 'opened':
+      return void bins.setOpened(step.bin)
+    case 'collecting':
+      return collectOrder(context, step.orderId)
+    case 'give_up':
+      return giveUpRunning(context, step.orderId)
+    case 'end':
+      return endOrder(context, step.orderId, step.phase, step.reason)
+    case 'recover':
+      return recoverOrder(context, step.orderId)
   }
-  return next
 }

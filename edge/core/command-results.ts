@@ -15,7 +15,7 @@ export function finishCommandOf(context: Context, operation: OperationRow): void
   const operations = journal.operations.ofCommand(command.id)
   if (operations.some((each) => each.state === 'open')) return
   const end = endOf(context, command, operations)
-  if (end) finishCommand(context, command, end)
+  if (end) finishCommand(context, command.id, end)
 }
 
 /** Ends what an earlier life of the hub began and nothing will end any more; what its controllers know still will. */
@@ -23,27 +23,24 @@ export function endInterrupted(context: Context): void {
   const { journal } = context
   for (const command of journal.commands.open())
     if (journal.operations.ofCommand(command.id).length === 0)
-      finishCommand(context, command, { outcome: 'unknown', reason: 'interrupted', data: null })
+      finishCommand(context, command.id, { outcome: 'unknown', reason: 'interrupted', data: null })
 }
 
-/** Journals the outcome and reports it; whoever waits is told after the commit. */
-export function finishCommand(context: Context, command: CommandRow, end: CommandEnd): void {
-  const { journal, ledger, store, checkpoint, cycling } = context
-  journal.commands.finish(command.id, end)
-  cycling.delete(command.id)
+/** Journals the outcome and reports it, once; everybody who waits is answered after the commit. */
+export function finishCommand(context: Context, id: string, end: CommandEnd): void {
+  const { journal, ledger, store, checkpoint, cycling, waiters } = context
+  const command = journal.commands.find(id)
+  if (!command || command.outcome !== null) return
+  journal.commands.finish(id, end)
+  cycling.delete(id)
   // Before the ledger's announcement: somebody waits for the answer, and nobody for the entry.
   store.afterCommit(() => {
     checkpoint('core.before-reply')
-    answer(context, command.id, end)
+    const waiting = waiters.get(id) ?? []
+    waiters.delete(id)
+    for (const { session, reply } of waiting) reply({ command_id: id, session, ...end })
   })
-  if (command.is_local === 0) ledger.report({ kind: 'command.finished', command_id: command.id, ...end })
-}
-
-/** Tells everybody who waits for the command. */
-export function answer({ waiters }: Context, commandId: string, end: CommandEnd): void {
-  const waiting = waiters.get(commandId) ?? []
-  waiters.delete(commandId)
-  for (const { session, reply } of waiting) reply({ command_id: commandId, session, ...end })
+  if (command.is_local === 0) ledger.report({ kind: 'command.finished', command_id: id, ...end })
 }
 
 /** How a command's operations end it; nothing where it goes on. */

@@ -2,16 +2,15 @@ import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Command, CommandBody, CommandReason } from '../../protocol/mqtt/command.ts'
 import type { CommandEnd, CommandRow } from '../journal/commands.ts'
 import type { OrderPhase } from '../journal/orders.ts'
-import { viewBins, type BinView } from './bins/bin-view.ts'
+import { viewBins, type BinView } from './bins/bin.ts'
 import type { BinAction } from './step.ts'
 import { beginCycles } from './bins/cycles.ts'
 import { beginDoorCommand } from './doors/doors.ts'
-import { beginReconnect } from './reconnects.ts'
 import { deliveryOutcome, finishCommand, type BinResult } from './command-results.ts'
 import type { Context, Reply } from './context.ts'
 import { binHealth } from './health.ts'
 import { intend } from './operations/intend.ts'
-import { hindrance } from './bins/interlocks.ts'
+import { hindrance } from './bins/bin.ts'
 import { binDevice, fridgeDevice } from './layout.ts'
 import { cancelOrder } from './orders/orders.ts'
 
@@ -50,18 +49,10 @@ function take(context: Context, { id, body, session, isLocal }: Taken, reply: Re
   }
   waiters.set(id, [...(waiters.get(id) ?? []), { session, reply }])
   if (known) return
-  context.turn(() => {
-    const command: CommandRow = {
-      id,
-      body: JSON.stringify(body),
-      is_local: isLocal ? 1 : 0,
-      outcome: null,
-      reason: null,
-      data: null,
-    }
-    journal.commands.insert(command)
+  context.handle(() => {
+    journal.commands.insert({ id, body: JSON.stringify(body), is_local: isLocal ? 1 : 0 })
     const end = begin(context, id, body)
-    if (end) finishCommand(context, command, end)
+    if (end) finishCommand(context, id, end)
   })
 }
 
@@ -120,7 +111,7 @@ function openDelivery(
 ): CommandEnd | undefined {
   const order = context.journal.orders.find(orderId)
   if (!order) return refused('not_found')
-  if (order.phase === 'queued' || order.phase === 'inherited' || order.phase === 'preparing')
+  if (order.phase === 'queued' || order.phase === 'recovering' || order.phase === 'preparing')
     return refused('interlock')
   if (!deliverable.has(order.phase)) return refused('too_late')
   const bins = viewBins(context)
@@ -143,4 +134,44 @@ function deliverBin(bin: BinView | undefined): 'move' | Omit<BinResult, 'bin_num
   if (bin.up && bin.door === 'open' && !bin.moving) return { success: true, error: null }
   const reason = hindrance('open_door', bin)
   return reason ? { success: false, error: reason } : 'move'
+}
+
+/**
+ * Begins to reconnect a device: after the commit its controller's serial port is closed and opened anew. The command ends
+ * when the controller has shaken hands on the new connection, or has not for too long. What runs on the controller runs
+ * on, and is asked for then.
+ */
+function beginReconnect(context: Context, id: string, device: string): CommandReason | undefined {
+  const controller = context.layout.controllerOf(device)
+  if (controller === undefined) return 'not_found'
+  const { clock } = context.runtime
+  context.store.afterCommit(() => {
+    const begunAt = clock.monotonic()
+    const cancel = clock.after(context.settings.reconnectMs, () =>
+      context.handle(() =>
+        endReconnect(context, id, { outcome: 'failed', reason: 'timeout', data: { connected: false } }),
+      ),
+    )
+    context.reconnecting.set(id, { controller, begunAt, cancel })
+    context.controllers.reopen(device)
+  })
+  return undefined
+}
+
+/** A controller has shaken hands. */
+export function endReconnects(context: Context, controller: string): void {
+  const now = context.runtime.clock.monotonic()
+  for (const [id, waiting] of context.reconnecting)
+    if (waiting.controller === controller)
+      endReconnect(context, id, {
+        outcome: 'executed',
+        reason: null,
+        data: { connected: true, duration_ms: Math.round(now - waiting.begunAt) },
+      })
+}
+
+function endReconnect(context: Context, id: string, outcome: CommandEnd): void {
+  context.reconnecting.get(id)?.cancel()
+  context.reconnecting.delete(id)
+  finishCommand(context, id, outcome)
 }

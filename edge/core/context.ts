@@ -1,13 +1,33 @@
-import type { Cancel } from '../../protocol/model/runtime.ts'
+import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
+import type { GpioLines, HardwareDescription } from '../../protocol/model/hardware.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
 import type { CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
-import type { Controllers } from '../hardware/controllers.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { CloudClock } from './cloud-clock.ts'
-import type { CoreOptions } from './hub-core.ts'
-import type { Devices } from './devices.ts'
+import type { ControllerEvents, Controllers } from '../hardware/controllers.ts'
 import type { Doors } from '../hardware/doors.ts'
-import type { Layout } from './layout.ts'
+import type { Journal } from '../journal/journal.ts'
+import type { Outbox } from '../journal/outbox.ts'
+import type { Store } from '../journal/store.ts'
+import type { CloudClock } from './cloud-clock.ts'
+import type { Devices } from './devices.ts'
+import { cabinetDevice, type Layout } from './layout.ts'
 import type { Ledger } from './ledger.ts'
+import type { CoreSettings } from './settings.ts'
+
+export interface CoreOptions {
+  runtime: Runtime
+  log: Log
+  store: Store
+  outbox: Outbox
+  /** Forgets what was received from the cloud, so that it begins again with a snapshot (a store that was restored). */
+  resetInbox: () => void
+  /** Connects the core with its controllers; the core starts and stops them. */
+  openControllers: (events: ControllerEvents) => Controllers
+  gpio: GpioLines
+  hardware: HardwareDescription
+  settings: CoreSettings
+  checkpoint: Checkpoint
+}
 
 export type Reply = (result: CommandResult) => void
 
@@ -36,7 +56,7 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   doors: Doors
   cloud: CloudClock
   ledger: Ledger
-  /** Controllers' memories that the journal knew when it was opened. */
+  /** By controller: the ids of the memories that the journal knew when it was opened. */
   knownMemories: ReadonlyMap<string, string>
   /** On the monotonic clock. */
   startedAt: number
@@ -45,8 +65,27 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   reconnecting: Map<string, Reconnecting>
   /** Commands that open and close a door again and again, as long as this life of the hub lasts; by id. */
   cycling: Map<string, CycleCommand>
-  /** When to ask the controller what became of an open operation; on the monotonic clock. */
+  /** By operation id: when to ask the controller what became of it; on the monotonic clock. */
   askAt: Map<string, number>
-  /** One event: `work` in a transaction, then every step that follows from it, then their effects after the commit. */
-  turn: (work: () => void) => void
+  /** Handles one event (`actor.ts`): `work` and every step that follows from it in a transaction, then their effects. */
+  handle: (work: () => void) => void
+}
+
+/** Whether the device's controller is connected and may be given orders: its memory is reconciled with the journal. */
+export const isUsable = (context: Context, device: string): boolean =>
+  isControllerUsable(context, context.layout.controllerOf(device) ?? '')
+
+export const isControllerUsable = ({ devices, journal }: Context, controller: string): boolean =>
+  devices.isUp(controller) && journal.controllers.find(controller)?.reconciled === 1
+
+/**
+ * The start-up grace: how long the hub still waits for cabinets that it has not met since its start. This store may be a
+ * copy, and the memory of one cabinet the only witness of what was dispensed since it was made: as long as one has not
+ * reported, another must not dispense the same unit again.
+ */
+export function startUpGraceMs({ layout, devices, runtime, startedAt, settings }: Context): number {
+  const isComplete = layout.cabinets.every((cabinet) =>
+    devices.isMet(layout.controllerOf(cabinetDevice(cabinet)) ?? ''),
+  )
+  return isComplete ? 0 : Math.max(0, startedAt + settings.startUpGraceMs - runtime.clock.monotonic())
 }

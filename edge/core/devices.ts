@@ -10,7 +10,7 @@ export interface BinState {
   lift: Lift
   occupied: boolean | undefined
   /** It has said where it stands since its controller came up. */
-  told: boolean
+  hasReported: boolean
   /** On the monotonic clock: since when its switches have not said where door or lift stand. */
   unsureSince: number | undefined
   /** On the monotonic clock: since when it has been empty without interruption. */
@@ -83,7 +83,7 @@ export function createDevices(layout: Layout, clock: Clock): Devices {
       if (bin) {
         bin.door = door ?? bin.door
         bin.lift = lift ?? bin.lift
-        bin.told ||= door !== undefined
+        bin.hasReported ||= door !== undefined
         const isUnsure = bin.door === 'unknown' || bin.lift === 'unknown'
         bin.unsureSince = isUnsure ? (bin.unsureSince ?? clock.monotonic()) : undefined
         if (occupied !== undefined) {
@@ -107,7 +107,7 @@ export function createDevices(layout: Layout, clock: Clock): Devices {
 const unknownBin = (): BinState => ({
   door: 'unknown',
   lift: 'unknown',
-  told: false,
+  hasReported: false,
   unsureSince: undefined,
   occupied: undefined,
   emptySince: undefined,

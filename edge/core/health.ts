@@ -1,14 +1,13 @@
+import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { BinHealth, DeviceStatus, HubHealth } from '../../protocol/mqtt/session.ts'
 import type { z } from 'zod'
-import { isFaulty, viewBins, type BinView } from './bins/bin-view.ts'
-import type { Context } from './context.ts'
-import type { Doors } from '../hardware/doors.ts'
+import { isFaulty, viewBins, type BinView } from './bins/bin.ts'
+import { isUsable, type Context } from './context.ts'
 import { binDevice } from './layout.ts'
-import { isUsable } from './controllers.ts'
 
 /** What the hub says of itself in its heartbeat. */
-export function healthOf(context: Context, doors: Doors): HubHealth {
-  const { journal, layout, devices, outbox } = context
+export function healthOf(context: Context): HubHealth {
+  const { journal, layout, devices, outbox, doors } = context
   const config = journal.meta.config()
   const bins = viewBins(context)
   const isIntakeOpen = journal.meta.isLive() && config?.accepting_orders === true
@@ -66,4 +65,43 @@ function statusOf(device: {
   if (!device.enabled) return 'maintenance'
   if (device.faulty) return 'fault'
   return device.known ? 'healthy' : 'unknown'
+}
+
+/** A change of health is noticed this long after it; its report waits longer anyway. */
+const LOOK_MS = 50
+
+export interface HealthWatch {
+  /** What health says may have changed: looks soon, once for all that happens until then. */
+  look(): void
+  onChange(listener: () => void): void
+  stop(): void
+}
+
+/** Calls its listeners when what the hub says of itself has changed, temperatures aside. */
+export function watchHealth(context: () => Context): HealthWatch {
+  const listeners: (() => void)[] = []
+  let last = ''
+  let cancel: Cancel | undefined
+  let isStopped = false
+
+  function compare(): void {
+    cancel = undefined
+    const { fridges, ...rest } = healthOf(context())
+    const health = JSON.stringify([rest, fridges.map((fridge) => ({ ...fridge, temperature: null }))])
+    if (health === last) return
+    last = health
+    for (const listener of listeners) listener()
+  }
+
+  return {
+    look() {
+      // Later than whoever waits for the event's own outcome.
+      if (!isStopped) cancel ??= context().runtime.clock.after(LOOK_MS, compare)
+    },
+    onChange: (listener) => void listeners.push(listener),
+    stop() {
+      isStopped = true
+      cancel?.()
+    },
+  }
 }

@@ -2,20 +2,19 @@ import { every, type Cancel } from '../../protocol/model/runtime.ts'
 import { pruneJournal } from '../journal/journal.ts'
 import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
-import type { Doors } from '../hardware/doors.ts'
 
 const CLOCK_EVERY = 10
 const PRUNE_EVERY = 60
 
 /** What recurs, whatever happens: alarms that only time raises, the clock's estimate, the ballast, old rows. */
-export function startHousekeeping(context: Context, doors: Doors): Cancel {
-  const { runtime, settings, store, journal, cloud } = context
+export function startHousekeeping(context: Context): Cancel {
+  const { runtime, settings, store, journal, cloud, doors } = context
   let round = 0
   return every(runtime.clock, settings.housekeepingMs, () => {
     round++
     store.relieve()
     doors.reread()
-    context.turn(() => {
+    context.handle(() => {
       checkControllers(context)
       checkFridges(context)
       setAlarm(context, 'store_full', 'hub', context.outbox.isLedgerFull(), 'the journal cannot grow')

@@ -1,16 +1,7 @@
 import type { CommandBody, Command, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { HubHealth, Welcome } from '../../protocol/mqtt/session.ts'
 import type { Location } from '../../protocol/model/location.ts'
-import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
-import type { GpioLines, HardwareDescription } from '../../protocol/model/hardware.ts'
-import type { Log } from '../../protocol/model/log.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
-import type { ControllerEvents, Controllers } from '../hardware/controllers.ts'
-import type { Outbox } from '../journal/outbox.ts'
-import type { Store } from '../journal/store.ts'
-import type { CoreSettings } from './settings.ts'
-
-export { ApplyError } from '../journal/apply-error.ts'
+import type { ControllerEvents } from '../hardware/controllers.ts'
 
 /** An operation whose outcome nobody knows (I1), for a person to settle. */
 export interface UnknownOperation {
@@ -62,7 +53,7 @@ export interface HubCore {
   /** As `execute`, for someone at the hub itself: nothing of it is reported as a command. */
   operate(body: CommandBody, reply: (result: CommandResult) => void): void
   health(): HubHealth
-  /** Milliseconds since the core last took a turn; its housekeeping takes one each `housekeepingMs` at the least. */
+  /** Milliseconds since the core last handled an event; its housekeeping is one each `housekeepingMs` at the least. */
   quietMs(): number
   /** Calls `listener` when what `health` says has changed (temperatures aside). */
   onHealthChange(listener: () => void): void
@@ -82,19 +73,4 @@ export interface HubCore {
   unknownOperations(): UnknownOperation[]
   orders(): OrderSummary[]
   stock(): FacingStock[]
-}
-
-export interface CoreOptions {
-  runtime: Runtime
-  log: Log
-  store: Store
-  outbox: Outbox
-  /** Forgets what was received from the cloud, so that it begins again with a snapshot (a store that was restored). */
-  resetInbox: () => void
-  /** Connects the core with its controllers; they are started and stopped by it. */
-  openControllers: (events: ControllerEvents) => Controllers
-  gpio: GpioLines
-  hardware: HardwareDescription
-  settings: CoreSettings
-  checkpoint: Checkpoint
 }

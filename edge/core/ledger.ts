@@ -1,18 +1,20 @@
 import type { Log } from '../../protocol/model/log.ts'
-import type { HubEntry, LineProgress, SnapshotEntry } from '../../protocol/mqtt/hub-entries.ts'
+import type { HubEntry, SnapshotEntry } from '../../protocol/mqtt/hub-entries.ts'
 import type { Journal } from '../journal/journal.ts'
+import type { OperationEnd, OperationRow } from '../journal/operations.ts'
 import type { Outbox } from '../journal/outbox.ts'
 
 /** An entry without its time. */
-export type Untimed<E extends HubEntry = HubEntry> = E extends HubEntry ? Omit<E, 'at'> : never
+type Untimed<E extends HubEntry = HubEntry> = E extends HubEntry ? Omit<E, 'at'> : never
 
-/** The hub's word to the cloud, in the transaction of what it tells. */
+/** What the hub reports to the cloud, each entry in the transaction of what it reports. */
 export interface Ledger {
   report(entry: Untimed): void
   /** Begins the epoch's account: the snapshot, then what had to wait for it. */
   reportSnapshot(): void
 }
 
+/** `now`: cloud time, milliseconds. */
 export function createLedger(journal: Journal, outbox: Outbox, now: () => number): Ledger {
   const append = (entry: HubEntry): void => outbox.append('ledger', entry)
   return {
@@ -41,24 +43,15 @@ function snapshotOf({ stock }: Journal, at: number): SnapshotEntry {
   }
 }
 
-/** Where each line of an order stands, in absolute counts. */
-export function progressOf({ orders }: Journal, orderId: number): LineProgress[] {
-  const units = orders.units(orderId)
-  return orders.lines(orderId).map(({ line_id }) => {
-    const mine = units.filter((unit) => unit.line_id === line_id)
-    const fell = mine.filter((unit) => unit.state === 'dropped' || unit.state === 'doubtful')
-    return {
-      line_id,
-      dropped: fell.filter((unit) => unit.state === 'dropped').length,
-      doubtful: fell.filter((unit) => unit.state === 'doubtful').length,
-      bins: [...new Set(fell.flatMap((unit) => unit.bin ?? []))].toSorted((a, b) => a - b),
-    }
-  })
+/** The journal and the ledger: what happens once stands in both. */
+interface Books {
+  journal: Journal
+  ledger: Ledger
 }
 
 /** Raises or lowers an alarm; it is reported when it changes, and not again after a restart. */
 export function setAlarm(
-  { journal, ledger, log }: { journal: Journal; ledger: Ledger; log: Log },
+  { journal, ledger, log }: Books & { log: Log },
   code: string,
   device: string,
   raised: boolean,
@@ -68,4 +61,33 @@ export function setAlarm(
   if (raised) log.warn({ code, device, detail }, 'alarm')
   else log.info({ code, device }, 'alarm over')
   ledger.report({ kind: 'alarm', code, device, raised, detail })
+}
+
+/** Reports an operation of which nobody can say what became of it (I1). */
+export function reportUnknown(
+  { ledger }: Books,
+  operation: Pick<OperationRow, 'id' | 'device' | 'action' | 'why' | 'order_id' | 'line_id' | 'product_id'>,
+): void {
+  const { id: operation_id, device, action, why, order_id, line_id, product_id } = operation
+  const reason = why ?? 'unknown'
+  ledger.report({
+    kind: 'operation.unknown',
+    operation_id,
+    device,
+    action,
+    reason,
+    order_id,
+    line_id,
+    product_id,
+  })
+}
+
+/** Settles an operation of unknown outcome: it is known now whether it happened, by what or whom. */
+export function settleOperation(
+  { journal, ledger }: Books,
+  operation: OperationRow,
+  { end, by, happened }: { end: OperationEnd; by: 'sensor' | 'count' | 'person'; happened: boolean },
+): void {
+  journal.operations.end(operation.id, end)
+  ledger.report({ kind: 'operation.settled', operation_id: operation.id, by, happened })
 }

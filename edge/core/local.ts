@@ -1,7 +1,8 @@
 import type { Location } from '../../protocol/model/location.ts'
 import type { Context } from './context.ts'
 import type { FacingStock, LocalOutcome, LocalRefusal, OrderSummary, UnknownOperation } from './hub-core.ts'
-import { progressOf } from './ledger.ts'
+import { settleOperation } from './ledger.ts'
+import { progressOf } from './orders/orders.ts'
 import { bookDrop, countFacing, restockFacing } from './stock.ts'
 import { isAt, placeOf } from './layout.ts'
 
@@ -10,19 +11,15 @@ const MAX_UNITS = 1000
 
 /** A person says whether an operation of unknown outcome happened. */
 export function settleByPerson(context: Context, operationId: string, happened: boolean): LocalOutcome {
-  const { journal, ledger, cloud } = context
+  const { journal, cloud } = context
   const operation = journal.operations.find(operationId)
   if (!operation) return no('not_found')
   if (operation.state !== 'unknown') return no('not_unknown')
-  context.turn(() => {
+  context.handle(() => {
     const dropped = happened && operation.action === 'dispense'
-    journal.operations.end(operationId, {
-      ...operation,
-      state: 'settled',
-      drops: dropped ? 1 : operation.drops,
-      ended_at: cloud.now(),
-    })
-    ledger.report({ kind: 'operation.settled', operation_id: operationId, by: 'person', happened })
+    const drops = dropped ? 1 : operation.drops
+    const end = { ...operation, state: 'settled', drops, ended_at: cloud.now() } as const
+    settleOperation(context, operation, { end, by: 'person', happened })
     // Its money has gone back, or will: it belongs to no order any more.
     if (dropped) bookDrop(context, operation, 1, 0)
   })
@@ -33,7 +30,7 @@ export function restockByPerson(context: Context, location: Location, units: num
   const facing = context.journal.stock.facing(location)
   if (!facing) return no('not_found')
   if (!Number.isInteger(units) || units < 1 || units > MAX_UNITS) return no('invalid')
-  context.turn(() => restockFacing(context, facing, units))
+  context.handle(() => restockFacing(context, facing, units))
   return { ok: true }
 }
 
@@ -41,7 +38,7 @@ export function countByPerson(context: Context, location: Location, units: numbe
   const facing = context.journal.stock.facing(location)
   if (!facing) return no('not_found')
   if (!Number.isInteger(units) || units < 0 || units > MAX_UNITS) return no('invalid')
-  context.turn(() => countFacing(context, facing, units))
+  context.handle(() => countFacing(context, facing, units))
   return { ok: true }
 }
 

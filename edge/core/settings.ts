@@ -7,7 +7,7 @@ export interface CoreSettings {
   /** Beyond `maxMs` without a result the controller is asked. */
   queryAfterMs: number
   /** After its start the hub dispenses nothing until every cabinet's controller has been up, or for this long. */
-  musterMs: number
+  startUpGraceMs: number
   /** A refused or failed motion is tried again no sooner; doubles up to `maxRetryMs`. */
   retryMs: number
   maxRetryMs: number
@@ -53,7 +53,7 @@ export const defaultCoreSettings: CoreSettings = {
     dispense: 10_000,
   },
   queryAfterMs: 2000,
-  musterMs: 120_000,
+  startUpGraceMs: 120_000,
   retryMs: 1000,
   maxRetryMs: 60_000,
   lateDropMs: 20_000,

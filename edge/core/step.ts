@@ -4,7 +4,7 @@ import type { EndedPhase } from '../journal/orders.ts'
 
 export type BinAction = Exclude<Action, 'dispense'>
 
-/** One thing for the hub to do next. The shell carries it out in one transaction, and asks again. */
+/** One thing for the hub to do next. `actor.ts` carries it out in the transaction under way, and asks again. */
 export type Step =
   /** The order is begun, in these bins. */
   | { kind: 'prepare'; orderId: number; bins: number[] }
@@ -24,8 +24,8 @@ export type Step =
   | { kind: 'give_up'; orderId: number }
   /** The order ends. What still runs for it is given up as unknown. */
   | { kind: 'end'; orderId: number; phase: EndedPhase; reason: string | null }
-  /** What an inherited order's controllers remember is all that there will be. */
-  | { kind: 'inherit'; orderId: number }
+  /** What controllers remember of a recovering order is all that there will be. */
+  | { kind: 'recover'; orderId: number }
 
 /** Nothing to do now; `ms`: until time alone may change that. */
 export interface Wait {

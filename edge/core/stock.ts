@@ -1,45 +1,43 @@
 import { uuidv7 } from '../../protocol/model/ids.ts'
-import type { Location } from '../../protocol/model/location.ts'
+import { locationKey, type Location } from '../../protocol/model/location.ts'
 import type { Facing, StockCount } from '../../protocol/mqtt/cloud-entries.ts'
-import { ApplyError } from '../journal/apply-error.ts'
+import { ApplyError } from '../journal/inbox.ts'
 import type { OperationRow } from '../journal/operations.ts'
-import type { FacingRow } from '../journal/stock.ts'
-import { setAlarm } from './ledger.ts'
+import type { FacingRow, StockChange } from '../journal/stock.ts'
+import { setAlarm, settleOperation } from './ledger.ts'
 import type { Context } from './context.ts'
-import { cabinetDevice, placeOf } from './layout.ts'
+import { cabinetDevice, isAt, placeOf } from './layout.ts'
 
 const locationOf = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, shelf, row })
+
+/** Books a change of a facing's stock; returns what all reports of such a change say. */
+function change(
+  { journal, cloud }: Context,
+  facing: FacingRow,
+  change: Pick<StockChange, 'kind' | 'delta' | 'causeId'>,
+) {
+  const { delta } = change
+  const location = locationOf(facing)
+  const after = journal.stock.change({ ...change, location, at: cloud.now() })
+  return { product_id: facing.product_id, location, delta, quantity: after?.quantity ?? 0 }
+}
 
 /**
  * Books units that fell in an operation, and reports them. `delivered` of them belong to its order's line; others (a
  * double drop, a unit whose money has gone back) belong to none.
  */
-export function bookDrop(
-  { journal, ledger, cloud, log }: Context,
-  operation: OperationRow,
-  units: number,
-  delivered: 0 | 1,
-): void {
+export function bookDrop(context: Context, operation: OperationRow, units: number, delivered: 0 | 1): void {
+  const { journal, ledger, log } = context
   const location = placeOf(operation)
   const facing = location && journal.stock.facing(location)
-  if (!location || !facing || (operation.product_id ?? facing.product_id) !== facing.product_id) {
+  if (!facing || (operation.product_id ?? facing.product_id) !== facing.product_id) {
     log.error({ operation: operation.id }, 'a unit fell where the planogram has no such product: not booked')
     return
   }
   const causeId = operation.drops === 0 ? operation.id : laterDropId(operation.id, operation.drops + units)
-  const after = journal.stock.change({
-    kind: 'dropped',
-    location,
-    delta: -units,
-    causeId,
-    at: cloud.now(),
-  })
   ledger.report({
     kind: 'stock.dropped',
-    product_id: facing.product_id,
-    location,
-    delta: -units,
-    quantity: after?.quantity ?? 0,
+    ...change(context, facing, { kind: 'dropped', delta: -units, causeId }),
     operation_id: causeId,
     order_id: operation.order_id,
     line_id: operation.line_id,
@@ -81,11 +79,8 @@ export function applyCount(context: Context, count: StockCount): void {
 
 /** A count of one facing by a person at the hub. */
 export function countFacing(context: Context, facing: FacingRow, units: number): void {
-  const mine = (operation: OperationRow): boolean => {
-    const place = placeOf(operation)
-    return place?.cabinet === facing.cabinet && place.shelf === facing.shelf && place.row === facing.row
-  }
-  settleByCount(context, context.journal.operations.unknown().filter(mine), facing.quantity - units)
+  const unknown = context.journal.operations.unknown().filter((operation) => isAt(operation, facing))
+  settleByCount(context, unknown, facing.quantity - units)
   bookCount(context, facing, units - facing.quantity, uuidv7(context.runtime))
   endDoubtOf(context, facing.cabinet)
 }
@@ -95,58 +90,25 @@ function endDoubtOf(context: Context, cabinet: number): void {
   setAlarm(context, 'unexpected_drop', cabinetDevice(cabinet), false, '')
 }
 
-export function restockFacing(
-  { journal, ledger, cloud, runtime }: Context,
-  facing: FacingRow,
-  units: number,
-) {
-  const restockId = uuidv7(runtime)
-  const location = locationOf(facing)
-  const after = journal.stock.change({
-    kind: 'restocked',
-    location,
-    delta: units,
-    causeId: restockId,
-    at: cloud.now(),
-  })
-  ledger.report({
-    kind: 'stock.restocked',
-    product_id: facing.product_id,
-    location,
-    delta: units,
-    quantity: after?.quantity ?? units,
-    restock_id: restockId,
-  })
+/** A person at the hub has added units. */
+export function restockFacing(context: Context, facing: FacingRow, units: number): void {
+  const restock_id = uuidv7(context.runtime)
+  const changed = change(context, facing, { kind: 'restocked', delta: units, causeId: restock_id })
+  context.ledger.report({ kind: 'stock.restocked', ...changed, restock_id })
 }
 
-function bookCount({ journal, ledger, cloud }: Context, facing: FacingRow, delta: number, countId: string) {
-  const location = locationOf(facing)
-  const after = journal.stock.change({ kind: 'counted', location, delta, causeId: countId, at: cloud.now() })
-  ledger.report({
-    kind: 'stock.counted',
-    product_id: facing.product_id,
-    location,
-    delta,
-    quantity: after?.quantity ?? 0,
-    count_id: countId,
-  })
+function bookCount(context: Context, facing: FacingRow, delta: number, count_id: string): void {
+  const changed = change(context, facing, { kind: 'counted', delta, causeId: count_id })
+  context.ledger.report({ kind: 'stock.counted', ...changed, count_id })
 }
 
 /** A count says of doubtful units together how many left: that many of the oldest happened. Its delta books them. */
-function settleByCount(
-  { journal, ledger, cloud }: Context,
-  unknown: readonly OperationRow[],
-  missing: number,
-) {
+function settleByCount(context: Context, unknown: readonly OperationRow[], missing: number): void {
   for (const [index, operation] of unknown.entries()) {
     const happened = index < missing
-    journal.operations.end(operation.id, {
-      ...operation,
-      state: 'settled',
-      drops: happened ? Math.max(1, operation.drops) : operation.drops,
-      ended_at: cloud.now(),
-    })
-    ledger.report({ kind: 'operation.settled', operation_id: operation.id, by: 'count', happened })
+    const drops = happened ? Math.max(1, operation.drops) : operation.drops
+    const end = { ...operation, state: 'settled', drops, ended_at: context.cloud.now() } as const
+    settleOperation(context, operation, { end, by: 'count', happened })
   }
 }
 
@@ -177,11 +139,8 @@ export function applyPlanogram(context: Context, facings: readonly Facing[]): vo
   const { journal } = context
   const wanted = (old: FacingRow): boolean =>
     facings.some(
-      (facing) =>
-        facing.product_id === old.product_id &&
-        facing.location.cabinet === old.cabinet &&
-        facing.location.shelf === old.shelf &&
-        facing.location.row === old.row,
+      ({ product_id, location }) =>
+        product_id === old.product_id && locationKey(location) === locationKey(old),
     )
   const homeless = new Map<number, number>()
   for (const old of journal.stock.facings()) {

@@ -1,3 +1,4 @@
+import { all, run } from './statements.ts'
 import type { Store } from './store.ts'
 
 export interface BinRow {
@@ -9,35 +10,28 @@ export interface BinRow {
   fault: string | null
 }
 
-/** What the hub remembers of its bins; where their doors and lifts stand the controllers say. */
-export interface Bins {
-  all(): BinRow[]
-  hold(bin: number, orderId: number): void
-  release(bin: number): void
-  releaseAll(): void
-  setOpened(bin: number, opened: boolean): void
-  setFault(bin: number, failures: number, fault: string | null): void
-}
+export type Bins = ReturnType<typeof createBins>
 
-export function createBins({ db }: Store, numbers: number[]): Bins {
-  const statements = {
-    add: db.prepare<[number]>('INSERT INTO bins (number) VALUES (?) ON CONFLICT DO NOTHING'),
-    all: db.prepare<[], BinRow>('SELECT * FROM bins ORDER BY number'),
-    hold: db.prepare<[number, number]>('UPDATE bins SET order_id = ?, opened = 0 WHERE number = ?'),
-    release: db.prepare<[number]>('UPDATE bins SET order_id = NULL, opened = 0 WHERE number = ?'),
-    releaseAll: db.prepare<[]>('UPDATE bins SET order_id = NULL, opened = 0'),
-    setOpened: db.prepare<[0 | 1, number]>('UPDATE bins SET opened = ? WHERE number = ?'),
-    setFault: db.prepare<[number, string | null, number]>(
-      'UPDATE bins SET failures = ?, fault = ? WHERE number = ?',
-    ),
-  }
-  for (const number of numbers) statements.add.run(number)
+/** What the hub remembers of its bins, by number; where their doors and lifts stand the controllers say. */
+export function createBins({ db }: Store, numbers: readonly number[]) {
+  const add = run(db.prepare<[bin: number]>('INSERT INTO bins (number) VALUES (?) ON CONFLICT DO NOTHING'))
+  const rows = all(db.prepare<[], BinRow>('SELECT * FROM bins ORDER BY number'))
+  const hold = run(
+    db.prepare<[orderId: number, bin: number]>('UPDATE bins SET order_id = ?, opened = 0 WHERE number = ?'),
+  )
+  for (const number of numbers) add(number)
+  const known = (): BinRow[] => rows().filter((bin) => numbers.includes(bin.number))
   return {
-    all: () => statements.all.all().filter((bin) => numbers.includes(bin.number)),
-    hold: (bin, orderId) => void statements.hold.run(orderId, bin),
-    release: (bin) => void statements.release.run(bin),
-    releaseAll: () => void statements.releaseAll.run(),
-    setOpened: (bin, opened) => void statements.setOpened.run(opened ? 1 : 0, bin),
-    setFault: (bin, failures, fault) => void statements.setFault.run(failures, fault, bin),
+    all: known,
+    ofOrder: (orderId: number): BinRow[] => known().filter((bin) => bin.order_id === orderId),
+    hold: (bin: number, orderId: number) => hold(orderId, bin),
+    release: run(db.prepare<[bin: number]>('UPDATE bins SET order_id = NULL, opened = 0 WHERE number = ?')),
+    releaseAll: run(db.prepare<[]>('UPDATE bins SET order_id = NULL, opened = 0')),
+    setOpened: run(db.prepare<[bin: number]>('UPDATE bins SET opened = 1 WHERE number = ?')),
+    setFault: run(
+      db.prepare<[Pick<BinRow, 'number' | 'failures' | 'fault'>]>(
+        'UPDATE bins SET failures = @failures, fault = @fault WHERE number = @number',
+      ),
+    ),
   }
 }

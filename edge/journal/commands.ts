@@ -1,4 +1,5 @@
 import type { CommandReason, CommandResult } from '../../protocol/mqtt/command.ts'
+import { all, one, run } from './statements.ts'
 import type { Store } from './store.ts'
 
 export interface CommandRow {
@@ -19,46 +20,37 @@ export interface CommandEnd {
   data: Record<string, unknown> | null
 }
 
-/** Every command that the hub took on, with its outcome: a repeated one is answered, not executed. */
-export interface Commands {
-  insert(command: Pick<CommandRow, 'id' | 'body' | 'is_local'>): void
-  find(id: string): CommandRow | undefined
-  /** Those without an outcome. */
-  open(): CommandRow[]
-  /** Keeps what is known of an open command already. */
-  setInterim(id: string, data: unknown): void
-  finish(id: string, end: CommandEnd): void
-  /** Ends what is open without an outcome of its own: the store is not the one that began it. */
-  abandonAll(): void
-  prune(kept: number): void
-}
+export type Commands = ReturnType<typeof createCommands>
 
-export function createCommands({ db }: Store): Commands {
-  const statements = {
-    insert: db.prepare<Pick<CommandRow, 'id' | 'body' | 'is_local'>>(
-      'INSERT INTO commands (id, body, is_local) VALUES (@id, @body, @is_local)',
-    ),
-    find: db.prepare<[string], CommandRow>('SELECT * FROM commands WHERE id = ?'),
-    open: db.prepare<[], CommandRow>('SELECT * FROM commands WHERE outcome IS NULL ORDER BY number'),
-    finish: db.prepare<[string, string | null, string | null, string]>(
+/** Every command that the hub took on, with its outcome: a repeated one is answered, not executed. */
+export function createCommands({ db }: Store) {
+  const finish = run(
+    db.prepare<[CommandEnd['outcome'], CommandReason | null, data: string | null, id: string]>(
       'UPDATE commands SET outcome = ?, reason = ?, data = ? WHERE id = ?',
     ),
-    interim: db.prepare<[string, string]>('UPDATE commands SET data = ? WHERE id = ?'),
-    abandon: db.prepare<[]>(
-      `UPDATE commands SET outcome = 'unknown', reason = 'interrupted' WHERE outcome IS NULL`,
-    ),
-    prune: db.prepare<[number]>(
-      'DELETE FROM commands WHERE outcome IS NOT NULL AND number <= (SELECT max(number) FROM commands) - ?',
-    ),
-  }
+  )
+  const setData = run(db.prepare<[data: string, id: string]>('UPDATE commands SET data = ? WHERE id = ?'))
   return {
-    insert: (command) => void statements.insert.run(command),
-    find: (id) => statements.find.get(id),
-    open: () => statements.open.all(),
-    setInterim: (id, data) => void statements.interim.run(JSON.stringify(data), id),
-    finish: (id, { outcome, reason, data }) =>
-      void statements.finish.run(outcome, reason, data && JSON.stringify(data), id),
-    abandonAll: () => void statements.abandon.run(),
-    prune: (kept) => void statements.prune.run(kept),
+    insert: run(
+      db.prepare<[Pick<CommandRow, 'id' | 'body' | 'is_local'>]>(
+        'INSERT INTO commands (id, body, is_local) VALUES (@id, @body, @is_local)',
+      ),
+    ),
+    find: one(db.prepare<[id: string], CommandRow>('SELECT * FROM commands WHERE id = ?')),
+    /** Those without an outcome. */
+    open: all(db.prepare<[], CommandRow>('SELECT * FROM commands WHERE outcome IS NULL ORDER BY number')),
+    /** Keeps what is known of an open command already. */
+    setInterim: (id: string, data: unknown) => setData(JSON.stringify(data), id),
+    finish: (id: string, { outcome, reason, data }: CommandEnd) =>
+      finish(outcome, reason, data && JSON.stringify(data), id),
+    /** Ends what is open without an outcome of its own: the store is not the one that began it. */
+    abandonAll: run(
+      db.prepare<[]>(`UPDATE commands SET outcome = 'unknown', reason = 'interrupted' WHERE outcome IS NULL`),
+    ),
+    prune: run(
+      db.prepare<[kept: number]>(
+        'DELETE FROM commands WHERE outcome IS NOT NULL AND number <= (SELECT max(number) FROM commands) - ?',
+      ),
+    ),
   }
 }

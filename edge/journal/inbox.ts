@@ -4,8 +4,20 @@ import { judgeBatch, judgeEpoch } from '../../protocol/stream/receiver.ts'
 import type { Verdict } from '../../protocol/stream/receiver.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { ApplyError } from './apply-error.ts'
 import type { Store } from './store.ts'
+
+/**
+ * Why an entry of the cloud's stream cannot be applied, and never will be: it goes to the dead letters and the cursor
+ * moves on (I8). Anything else that is thrown while an entry is applied undoes the whole batch.
+ */
+export class ApplyError extends Error {
+  override name = 'ApplyError'
+  readonly code: 'invalid' | 'unknown_product'
+  constructor(code: ApplyError['code'], message: string) {
+    super(message)
+    this.code = code
+  }
+}
 
 /** An entry from the cloud that could not be applied (I8). */
 export interface DeadLetter {
@@ -44,7 +56,7 @@ export function createInbox(store: Store, runtime: Runtime, log: Log): Inbox {
     ),
     leave: db.prepare<[string]>('INSERT INTO inbox_left_epochs (epoch) VALUES (?)'),
     hasLeft: db.prepare<[string], number>('SELECT 1 FROM inbox_left_epochs WHERE epoch = ?').pluck(),
-    bury: db.prepare<[string, number, string, string, number]>(
+    addDeadLetter: db.prepare<[string, number, string, string, number]>(
       'INSERT INTO dead_letters (epoch, seq, body, error, at) VALUES (?, ?, ?, ?, ?)',
     ),
     deadLetters: db.prepare<[number], DeadLetter>(
@@ -59,7 +71,13 @@ export function createInbox(store: Store, runtime: Runtime, log: Log): Inbox {
     } catch (error) {
       if (!(error instanceof ApplyError || error instanceof z.ZodError)) throw error
       log.error({ epoch, seq, error: error.message }, 'an entry from the cloud cannot be applied')
-      statements.bury.run(epoch, seq, JSON.stringify(body) ?? 'null', error.message, runtime.clock.now())
+      statements.addDeadLetter.run(
+        epoch,
+        seq,
+        JSON.stringify(body) ?? 'null',
+        error.message,
+        runtime.clock.now(),
+      )
     }
   }
 

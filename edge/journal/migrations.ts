@@ -1,6 +1,210 @@
-import type { Migration } from './migrate.ts'
-import { business } from './migrations/0001-business.ts'
-import { streams } from './migrations/0002-streams.ts'
+import type { Database } from 'better-sqlite3'
 
-/** Every step of the journal's tables, in order. Add to the end; never change or remove one. */
+/** One step of the journal's tables. Never changed once released; its place in the list is its number. */
+export interface Migration {
+  name: string
+  sql: string
+}
+
+/** Applies the migrations that the database lacks, each in its own transaction. */
+export function migrate(db: Database, migrations: readonly Migration[]): void {
+  const done = Number(db.pragma('user_version', { simple: true }))
+  if (done > migrations.length)
+    throw new Error(
+      `the journal has version ${done}, this software knows ${migrations.length}: it was written by newer software`,
+    )
+  for (const [index, migration] of migrations.entries()) {
+    if (index < done) continue
+    db.transaction(() => {
+      db.exec(migration.sql)
+      db.pragma(`user_version = ${index + 1}`)
+    }).immediate()
+  }
+}
+
+/**
+ * What the hub holds true: operations, orders, stock, commands. Instants (`…_at`) are the hub's estimate of the cloud's
+ * time in milliseconds; flags are 0 or 1; `rowid` order is the order of events.
+ */
+const business: Migration = {
+  name: 'business',
+  sql: `
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+-- Controllers, and whether their memory and this store are reconciled.
+CREATE TABLE controllers (
+  id TEXT PRIMARY KEY,
+  memory_id TEXT NOT NULL,
+  reconciled INTEGER NOT NULL,
+  -- Its memory holds all that happened since this store, a copy, was made.
+  continuous INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE operations (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  controller TEXT NOT NULL,
+  device TEXT NOT NULL,
+  action TEXT NOT NULL,
+  max_ms INTEGER NOT NULL,
+  shelf INTEGER, row INTEGER, bin INTEGER,
+  ref TEXT,
+  -- The controller's memory when the intent was journaled: 'none' of another memory proves nothing.
+  memory_id TEXT,
+  -- open | done | failed | nothing | unknown | settled
+  state TEXT NOT NULL,
+  why TEXT,
+  moved INTEGER NOT NULL DEFAULT 1,
+  drops INTEGER NOT NULL DEFAULT 0,
+  ms INTEGER NOT NULL DEFAULT 0,
+  order_id INTEGER, line_id INTEGER, unit INTEGER,
+  product_id INTEGER,
+  command_id TEXT,
+  -- Learned from a controller's memory, not begun by this store.
+  imported INTEGER NOT NULL DEFAULT 0,
+  -- A unit fell after its result: the controller is asked for the new count.
+  recheck INTEGER NOT NULL DEFAULT 0,
+  intent_at REAL NOT NULL,
+  ended_at REAL
+) STRICT;
+CREATE INDEX operations_unfinished ON operations (state, controller) WHERE state IN ('open', 'unknown');
+CREATE INDEX operations_recheck ON operations (controller) WHERE recheck = 1;
+CREATE INDEX operations_of_order ON operations (order_id) WHERE order_id IS NOT NULL;
+CREATE INDEX operations_of_command ON operations (command_id) WHERE command_id IS NOT NULL;
+CREATE INDEX operations_of_controller ON operations (controller, number);
+
+CREATE TABLE orders (
+  number INTEGER PRIMARY KEY,
+  id INTEGER NOT NULL UNIQUE,
+  -- queued | recovering | preparing | ready | collecting | completed | cancelled | timed_out | failed | unclaimed
+  phase TEXT NOT NULL,
+  reserved_bin INTEGER,
+  open_when_ready INTEGER NOT NULL,
+  start_by REAL NOT NULL,
+  -- The bins that its customer is sent to, JSON.
+  bins TEXT NOT NULL,
+  reason TEXT,
+  received_at REAL NOT NULL,
+  preparing_at REAL, ready_at REAL, collecting_at REAL, ended_at REAL
+) STRICT;
+CREATE INDEX orders_unfinished ON orders (number) WHERE ended_at IS NULL;
+
+CREATE TABLE order_lines (
+  order_id INTEGER NOT NULL REFERENCES orders (id) ON DELETE CASCADE,
+  line_id INTEGER NOT NULL,
+  product_id INTEGER NOT NULL,
+  quantity INTEGER NOT NULL,
+  -- Of a recovered order: units that the cloud knows to have dropped.
+  known_dropped INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (order_id, line_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE units (
+  order_id INTEGER NOT NULL REFERENCES orders (id) ON DELETE CASCADE,
+  line_id INTEGER NOT NULL,
+  unit INTEGER NOT NULL,
+  -- waiting | running | dropped | doubtful | short
+  state TEXT NOT NULL,
+  bin INTEGER,
+  PRIMARY KEY (order_id, line_id, unit)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE bins (
+  number INTEGER PRIMARY KEY,
+  -- The order that holds the bin, from PREPARING until it was emptied and closed.
+  order_id INTEGER,
+  -- Its door was open since the order was READY.
+  opened INTEGER NOT NULL DEFAULT 0,
+  -- Motions that failed in a row, and why the last one did.
+  failures INTEGER NOT NULL DEFAULT 0,
+  fault TEXT
+) STRICT;
+
+CREATE TABLE facings (
+  cabinet INTEGER NOT NULL, shelf INTEGER NOT NULL, row INTEGER NOT NULL,
+  product_id INTEGER NOT NULL,
+  is_primary INTEGER NOT NULL,
+  quantity INTEGER NOT NULL,
+  PRIMARY KEY (cabinet, shelf, row)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX facings_of_product ON facings (product_id);
+
+-- Append-only. A facing's quantity is the sum of its deltas (I5).
+CREATE TABLE stock_ledger (
+  number INTEGER PRIMARY KEY,
+  -- snapshot | dropped | counted | restocked | moved
+  kind TEXT NOT NULL,
+  product_id INTEGER NOT NULL,
+  cabinet INTEGER NOT NULL, shelf INTEGER NOT NULL, row INTEGER NOT NULL,
+  delta INTEGER NOT NULL,
+  -- Operation, count or restock.
+  cause_id TEXT NOT NULL,
+  at REAL NOT NULL
+) STRICT;
+CREATE INDEX stock_ledger_of_product ON stock_ledger (product_id, number);
+CREATE INDEX stock_ledger_of_cause ON stock_ledger (cause_id);
+
+CREATE TABLE commands (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  body TEXT NOT NULL,
+  -- Given at the hub itself: the cloud knows nothing of it.
+  is_local INTEGER NOT NULL,
+  -- Null while its operations run.
+  outcome TEXT,
+  reason TEXT,
+  data TEXT
+) STRICT;
+CREATE INDEX commands_open ON commands (number) WHERE outcome IS NULL;
+
+CREATE TABLE alarms (code TEXT NOT NULL, device TEXT NOT NULL, PRIMARY KEY (code, device)) STRICT, WITHOUT ROWID;
+
+-- Ledger entries that wait for the snapshot with which an epoch begins.
+CREATE TABLE held_entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+-- Operations that the cloud's stock already includes, while controllers' memories are reconciled with it.
+CREATE TABLE known_operations (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+`,
+}
+
+/** The reliable streams (design §4): what the hub has to report, and what the cloud told it. */
+const streams: Migration = {
+  name: 'streams',
+  sql: `
+    CREATE TABLE stream_positions (
+      stream TEXT PRIMARY KEY,
+      epoch TEXT NOT NULL,
+      base INTEGER NOT NULL,
+      base_tag INTEGER NOT NULL,
+      last INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE outbox (
+      stream TEXT NOT NULL,
+      seq INTEGER NOT NULL,
+      tag INTEGER NOT NULL,
+      body TEXT NOT NULL,
+      PRIMARY KEY (stream, seq)
+    ) STRICT, WITHOUT ROWID;
+    -- Epochs under which this store has reported: an order queued under another one may belong to an earlier life.
+    CREATE TABLE ledger_epochs (id INTEGER PRIMARY KEY, epoch TEXT NOT NULL UNIQUE) STRICT;
+    CREATE TABLE inbox_position (
+      id INTEGER PRIMARY KEY CHECK (id = 1),
+      epoch TEXT,
+      cursor INTEGER NOT NULL,
+      tag INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO inbox_position (id, epoch, cursor, tag) VALUES (1, NULL, 0, 0);
+    -- The cloud's epochs that the inbox has moved on from, never to go back.
+    CREATE TABLE inbox_left_epochs (epoch TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+    CREATE TABLE dead_letters (
+      id INTEGER PRIMARY KEY,
+      epoch TEXT NOT NULL,
+      seq INTEGER NOT NULL,
+      body TEXT NOT NULL,
+      error TEXT NOT NULL,
+      at INTEGER NOT NULL
+    ) STRICT;
+  `,
+}
+
+/** Every step of the journal's tables, in order. Add to the end; never change or remove one that was released. */
 export const migrations: readonly Migration[] = [business, streams]

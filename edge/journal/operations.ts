@@ -1,4 +1,5 @@
 import type { Action } from '../../protocol/serial/frames.ts'
+import { all, one, run } from './statements.ts'
 import type { Store } from './store.ts'
 
 /**
@@ -35,105 +36,94 @@ export interface OperationRow {
   ended_at: number | null
 }
 
-export type NewOperation = Omit<OperationRow, 'number' | 'recheck'>
+/** What most new operations do not say. */
+const unsaid = {
+  shelf: null,
+  row: null,
+  bin: null,
+  ref: null,
+  memory_id: null,
+  why: null,
+  moved: 1,
+  drops: 0,
+  ms: 0,
+  order_id: null,
+  line_id: null,
+  unit: null,
+  product_id: null,
+  command_id: null,
+  imported: 0,
+  ended_at: null,
+} as const satisfies Partial<OperationRow>
+type Said = 'id' | 'controller' | 'device' | 'action' | 'max_ms' | 'state' | 'intent_at'
+export type NewOperation = Pick<OperationRow, Said> & Partial<Pick<OperationRow, keyof typeof unsaid>>
 export type OperationEnd = Pick<OperationRow, 'state' | 'why' | 'moved' | 'drops' | 'ms' | 'ended_at'>
 
-export interface Operations {
-  insert(operation: NewOperation): void
-  find(id: string): OperationRow | undefined
-  /** Records what became of it. */
-  end(id: string, end: OperationEnd): void
-  open(): OperationRow[]
-  unknown(): OperationRow[]
-  /** What the controller is to be asked about: open, unknown, and those of which a unit fell late. */
-  questionsFor(controller: string): OperationRow[]
-  markRecheck(id: string, recheck: boolean): void
-  ofUnit(orderId: number, lineId: number, unit: number): OperationRow[]
-  ofCommand(commandId: string): OperationRow[]
-  /** Taken over from controllers' memories, and not accounted for yet. */
-  imported(): OperationRow[]
-  /** Accounts for an imported operation: what it was for is known, as far as it can be. */
-  account(operation: OperationRow): void
-  deleteAll(): void
-  /** Deletes finished ones but the newest `kept` of each controller. */
-  prune(kept: number): void
-}
-
-const columns = [
-  'id',
-  'controller',
-  'device',
-  'action',
-  'max_ms',
-  'shelf',
-  'row',
-  'bin',
-  'ref',
-  'memory_id',
-  'state',
-  'why',
-  'moved',
-  'drops',
-  'ms',
-  'order_id',
-  'line_id',
-  'unit',
-  'product_id',
-  'command_id',
-  'imported',
-  'intent_at',
-  'ended_at',
-] as const satisfies (keyof NewOperation)[]
+const said: readonly Said[] = ['id', 'controller', 'device', 'action', 'max_ms', 'state', 'intent_at']
+const columns = [...said, ...Object.keys(unsaid)]
 
 /** As the index of these has it: in these words only it is used. */
 const UNFINISHED = `state IN ('open', 'unknown')`
 
-export function createOperations({ db }: Store): Operations {
-  const select = (where: string) => `SELECT * FROM operations WHERE ${where} ORDER BY number`
-  const statements = {
-    insert: db.prepare<NewOperation>(
+export type Operations = ReturnType<typeof createOperations>
+
+/** Every actuation, by its id: the intent before its first byte, and what became of it (I1). */
+export function createOperations({ db }: Store) {
+  const where = (condition: string) => `SELECT * FROM operations WHERE ${condition} ORDER BY number`
+  const insert = run(
+    db.prepare<[NewOperation]>(
       `INSERT INTO operations (${columns.join(', ')}) VALUES (${columns.map((column) => `@${column}`).join(', ')})`,
     ),
-    find: db.prepare<[string], OperationRow>('SELECT * FROM operations WHERE id = ?'),
-    end: db.prepare<OperationEnd & { id: string }>(
+  )
+  const inState = all(db.prepare<[OperationPhase], OperationRow>(where(`${UNFINISHED} AND state = ?`)))
+  const end = run(
+    db.prepare<[OperationEnd & { id: string }]>(
       `UPDATE operations SET state = @state, why = @why, moved = @moved, drops = @drops, ms = @ms, ended_at = @ended_at
-       WHERE id = @id`,
+     WHERE id = @id`,
     ),
-    inState: db.prepare<[string], OperationRow>(select(`${UNFINISHED} AND state = ?`)),
-    questions: db.prepare<{ controller: string }, OperationRow>(
-      select(`controller = @controller AND (${UNFINISHED} OR recheck = 1)`),
+  )
+  const recheck = run(
+    db.prepare<[recheck: 0 | 1, id: string]>('UPDATE operations SET recheck = ? WHERE id = ?'),
+  )
+  return {
+    insert: (operation: NewOperation) => insert({ ...unsaid, ...operation }),
+    find: one(db.prepare<[id: string], OperationRow>('SELECT * FROM operations WHERE id = ?')),
+    /** Records what became of it. */
+    end: (id: string, { state, why, moved, drops, ms, ended_at }: OperationEnd) =>
+      end({ id, state, why, moved, drops, ms, ended_at }),
+    open: () => inState('open'),
+    unknown: () => inState('unknown'),
+    /** What the controller is to be asked about: open, unknown, and those of which a unit fell late. */
+    questionsFor: all(
+      db.prepare<[controller: string], OperationRow>(
+        where(`controller = ? AND (${UNFINISHED} OR recheck = 1)`),
+      ),
     ),
-    recheck: db.prepare<[0 | 1, string]>('UPDATE operations SET recheck = ? WHERE id = ?'),
-    ofUnit: db.prepare<[number, number, number], OperationRow>(
-      select('order_id = ? AND line_id = ? AND unit = ?'),
+    markRecheck: (id: string, isDue: boolean) => recheck(isDue ? 1 : 0, id),
+    ofUnit: all(
+      db.prepare<[orderId: number, lineId: number, unit: number], OperationRow>(
+        where('order_id = ? AND line_id = ? AND unit = ?'),
+      ),
     ),
-    ofCommand: db.prepare<[string], OperationRow>(select('command_id = ?')),
-    imported: db.prepare<[], OperationRow>(select('imported = 1')),
-    account: db.prepare<OperationRow>(
-      `UPDATE operations SET imported = 0, state = @state, order_id = @order_id, line_id = @line_id, unit = @unit,
+    ofCommand: all(db.prepare<[commandId: string], OperationRow>(where('command_id = ?'))),
+    /** Taken over from controllers' memories, and not accounted for yet. */
+    imported: all(db.prepare<[], OperationRow>(where('imported = 1'))),
+    /** Accounts for an imported operation: what it was for is known, as far as it can be. */
+    account: run(
+      db.prepare<[OperationRow]>(
+        `UPDATE operations SET imported = 0, state = @state, order_id = @order_id, line_id = @line_id, unit = @unit,
          product_id = @product_id WHERE id = @id`,
+      ),
     ),
-    deleteAll: db.prepare<[]>('DELETE FROM operations'),
-    prune: db.prepare<[number]>(
-      `DELETE FROM operations WHERE state NOT IN ('open', 'unknown') AND recheck = 0 AND number IN (
+    deleteAll: run(db.prepare<[]>('DELETE FROM operations')),
+    /** Deletes finished ones but the newest `kept` of each controller. */
+    prune: run(
+      db.prepare<[kept: number]>(
+        `DELETE FROM operations WHERE state NOT IN ('open', 'unknown') AND recheck = 0 AND number IN (
          SELECT number FROM (
            SELECT number, row_number() OVER (PARTITION BY controller ORDER BY number DESC) AS age FROM operations)
          WHERE age > ?)`,
+      ),
     ),
-  }
-  return {
-    insert: (operation) => void statements.insert.run(operation),
-    find: (id) => statements.find.get(id),
-    end: (id, end) => void statements.end.run({ id, ...end }),
-    open: () => statements.inState.all('open'),
-    unknown: () => statements.inState.all('unknown'),
-    questionsFor: (controller) => statements.questions.all({ controller }),
-    markRecheck: (id, recheck) => void statements.recheck.run(recheck ? 1 : 0, id),
-    ofUnit: (orderId, lineId, unit) => statements.ofUnit.all(orderId, lineId, unit),
-    ofCommand: (commandId) => statements.ofCommand.all(commandId),
-    imported: () => statements.imported.all(),
-    account: (operation) => void statements.account.run(operation),
-    deleteAll: () => void statements.deleteAll.run(),
-    prune: (kept) => void statements.prune.run(kept),
   }
 }

@@ -2,8 +2,8 @@ import type Database from 'better-sqlite3'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { openBallast, type Ballast } from './ballast.ts'
-import { migrate } from './migrate.ts'
-import { migrations } from './migrations.ts'
+import { migrate, migrations } from './migrations.ts'
+
 import { openSoundFile } from './open-file.ts'
 import { Sqlite } from './sqlite-driver.ts'
 

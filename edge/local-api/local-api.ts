@@ -1,16 +1,17 @@
 import { Hono, type Context } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
-import type { z } from 'zod'
+import { z } from 'zod'
+import { Location } from '../../protocol/model/location.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { HubCore, LocalOutcome } from '../core/hub-core.ts'
 import type { LinkSummary } from '../hardware/controllers.ts'
 import type { SyncState } from '../sync/sync.ts'
-import { bearerCheck } from './bearer.ts'
+
 import { LocalError } from './local-error.ts'
 import { page, pagePolicy } from './page.ts'
-import { BinNumber, Count, DoorName, Nothing, OperationId, Restock, Settle, Unlock } from './requests.ts'
+import { bearerCheck } from './token.ts'
 
 /** What the local API does with the hub. */
 export type LocalCore = Pick<
@@ -35,9 +36,27 @@ export interface LocalApiOptions {
   token: string
   clock: Clock
   log: Log
-  /** How long a motion may take until its caller is told that no result came. */
+  /** How long a motion may take until its caller hears that no result came. */
   motionTimeoutMs: number
 }
+
+/** Bodies of the local API. Unknown keys are refused: whoever types `unit` for `units` must hear of it. */
+
+const units = (min: number) => z.int().min(min).max(10_000)
+
+const Settle = z.strictObject({ happened: z.boolean() })
+const Count = z.strictObject({ location: Location, units: units(0) })
+const Restock = z.strictObject({ location: Location, units: units(1) })
+/** `for_ms`: how long the door stays unlocked, milliseconds; the hub's own limit holds besides. */
+const Unlock = z.strictObject({ for_ms: z.int().min(1000).max(86_400_000).default(30_000) })
+const Nothing = z.strictObject({})
+
+const OperationId = z.uuid()
+const BinNumber = z
+  .string()
+  .regex(/^[1-4]$/)
+  .transform(Number)
+const DoorName = z.string().regex(/^(main|fridge_[1-8]_(left|middle|right))$/)
 
 const MAX_BODY_BYTES = 16 * 1024
 
@@ -104,7 +123,7 @@ export function createLocalApi(options: LocalApiOptions): Hono {
     const door = parse(DoorName, c.req.param('door'), 'door')
     const { for_ms: forMs } = await bodyOf(c, Unlock)
     const outcome = core.unlockDoor(door, forMs)
-    // No ledger tells of it: this is all that remains of who was let in.
+    // No ledger entry reports it: this line is the only record of who was let in.
     log.info({ door, forMs, ...outcome }, 'local command')
     return done(c, outcome)
   })

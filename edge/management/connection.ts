@@ -1,11 +1,48 @@
 import type { Socket } from 'node:net'
-import type { AuthContext, Connection } from 'ssh2'
-import { MANAGEMENT_USER } from '../../protocol/management/command.ts'
+import type { AuthContext, Connection, ServerChannel, Session } from 'ssh2'
+import {
+  COMMAND_USAGE,
+  exitCodeOf,
+  MANAGEMENT_USER,
+  MAX_COMMAND_LENGTH,
+  parseCommand,
+  REFUSED,
+  type ManagementAnswer,
+  type ManagementCommand,
+} from '../../protocol/management/command.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import { authorize, type AuthorizedKey } from './authorized-keys.ts'
-import type { ManagementLimits } from './limits.ts'
-import { serveSession, type Execute } from './session.ts'
+
+/** What one stranger, or one careless caller, can take of the management service. */
+export interface ManagementLimits {
+  /** Connections that have not logged in; of one more the oldest is ended, so that nobody can keep others out. */
+  strangers: number
+  /** Connections that have logged in. */
+  callers: number
+  /** From the first byte to the login. */
+  loginMs: number
+  /** Attempts that are refused on one connection. */
+  attempts: number
+  /** A caller without a command is ended after this. */
+  idleMs: number
+  /** No connection lives longer. */
+  connectionMs: number
+  /** Commands on one connection. */
+  sessions: number
+}
+
+export const defaultLimits: ManagementLimits = {
+  strangers: 16,
+  callers: 8,
+  loginMs: 10_000,
+  attempts: 7,
+  idleMs: 10_000,
+  connectionMs: 180_000,
+  sessions: 8,
+}
+
+export type Execute = (command: ManagementCommand, isWaiting: () => boolean) => Promise<ManagementAnswer>
 
 export interface ConnectionOptions {
   connection: Connection
@@ -88,6 +125,49 @@ export function serveConnection(options: ConnectionOptions): void {
 function judge(attempt: AuthContext, keys: () => readonly AuthorizedKey[]): AuthorizedKey | undefined {
   if (attempt.method !== 'publickey' || attempt.username !== MANAGEMENT_USER) return undefined
   return authorize(keys(), attempt)
+}
+
+/**
+ * Serves one session channel: a command of the fixed set, or words about what there is. Whoever asks for a terminal,
+ * variables, an agent, X11, sftp or another subsystem is refused by the library, as nobody listens for those.
+ */
+function serveSession(session: Session, execute: Execute, log: Log): void {
+  session.on('exec', (accept, _reject, { command: line }) => {
+    const channel = accept()
+    const command = parseCommand(line)
+    if (command) void run(channel, command)
+    else refuse(channel, { command: line.slice(0, MAX_COMMAND_LENGTH) })
+  })
+  session.on('shell', (accept) => refuse(accept(), { shell: true }))
+
+  function refuse(channel: ServerChannel, asked: object): void {
+    log.warn(asked, 'refused: not a command of the set')
+    channel.stderr.write(`larder: not allowed. There is no shell here, only: ${COMMAND_USAGE}\n`)
+    finish(channel, REFUSED)
+  }
+
+  async function run(channel: ServerChannel, command: ManagementCommand): Promise<void> {
+    let isOpen = true
+    channel.once('close', () => (isOpen = false))
+    // Whatever the caller sends belongs to nobody.
+    channel.resume()
+    log.info({ command }, 'command')
+    try {
+      const answer = await execute(command, () => isOpen)
+      log.info({ command, answer, isOpen }, answer.ok ? 'command done' : 'command failed')
+      channel.write(`${JSON.stringify(answer)}\n`)
+      finish(channel, exitCodeOf(answer))
+    } catch (error) {
+      log.error({ err: error, command }, 'command failed')
+      channel.stderr.write('larder: the command failed; the log of the management service says why\n')
+      finish(channel, 1)
+    }
+  }
+}
+
+function finish(channel: ServerChannel, exitCode: number): void {
+  channel.exit(exitCode)
+  channel.end()
 }
 
 /** The same log, with fields on every record. */

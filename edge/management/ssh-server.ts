@@ -4,9 +4,7 @@ import { sshAlgorithms } from '../../protocol/management/ssh.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { AuthorizedKey } from './authorized-keys.ts'
-import { childLog, serveConnection } from './connection.ts'
-import type { ManagementLimits } from './limits.ts'
-import type { Execute } from './session.ts'
+import { childLog, serveConnection, type Execute, type ManagementLimits } from './connection.ts'
 
 export interface SshServerOptions {
   /** In OpenSSH's format. */

@@ -28,12 +28,12 @@ export const mutants: readonly Mutant[] = [
     name: 'retry of an unknown operation',
     patches: [
       {
-        file: 'edge/core/operations/verdict.ts',
+        file: 'edge/core/operations/reconciliation.ts',
         find: "failed: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),",
         replace: "failed: ({ drops }) => (drops > 0 ? 'done' : 'nothing'),",
       },
       {
-        file: 'edge/core/operations/verdict.ts',
+        file: 'edge/core/operations/reconciliation.ts',
         find: "interrupted: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),",
         replace: "interrupted: ({ drops }) => (drops > 0 ? 'done' : 'nothing'),",
       },

@@ -1,5 +1,5 @@
 import type { OrderPhase } from '../../journal/orders.ts'
-import { doorToClose, isBusy, isFaulty, type BinView } from './bin-view.ts'
+import { doorToClose, isBusy, isFaulty, type BinView } from './bin.ts'
 import { wait, type BinAction, type Step, type Wait } from '../step.ts'
 
 export interface BinTimes {
@@ -29,7 +29,7 @@ type Situation = 'free' | 'filling' | 'waiting' | 'leftover'
 
 const situations: Record<OrderPhase, Situation> = {
   queued: 'filling',
-  inherited: 'filling',
+  recovering: 'filling',
   preparing: 'filling',
   ready: 'waiting',
   collecting: 'waiting',

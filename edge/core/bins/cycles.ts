@@ -1,12 +1,11 @@
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 import type { CommandEnd } from '../../journal/commands.ts'
 import type { OperationRow } from '../../journal/operations.ts'
-import { viewBins } from './bin-view.ts'
 import type { Context, CycleCommand } from '../context.ts'
-import { hindrance } from './interlocks.ts'
 import type { BinAction, Step } from '../step.ts'
+import { hindrance, viewBins } from './bin.ts'
 
-/** Lets a bin's door be opened and closed again and again, from this turn on. Returns why it must not. */
+/** Lets a bin's door be opened and closed again and again, from now on. Returns why it must not. */
 export function beginCycles(context: Context, id: string, body: CycleCommand): CommandReason | undefined {
   const reason = hindranceOf(context, body, 'open_door')
   if (reason) return reason

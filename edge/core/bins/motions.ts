@@ -1,29 +1,31 @@
-import type { Action } from '../../../protocol/serial/frames.ts'
 import type { OperationRow } from '../../journal/operations.ts'
-import type { Door, Lift } from '../devices.ts'
-import { FAULT_AFTER } from './bin-view.ts'
-import { setAlarm } from '../ledger.ts'
 import type { Context } from '../context.ts'
+import type { Door, Lift } from '../devices.ts'
 import { numberOf } from '../layout.ts'
+import { setAlarm, settleOperation } from '../ledger.ts'
+import type { BinAction } from '../step.ts'
+import { FAULT_AFTER } from './bin.ts'
 
 /** Where a motion ends when it succeeds. */
-export const goals: Record<Exclude<Action, 'dispense'>, { door: Door } | { lift: Lift }> = {
+export const goals: Record<BinAction, { door: Door } | { lift: Lift }> = {
   open_door: { door: 'open' },
   close_door: { door: 'closed' },
   raise_lift: { lift: 'up' },
   lower_lift: { lift: 'down' },
 }
 
+const rowOf = ({ journal }: Context, { device }: OperationRow) =>
+  journal.bins.all().find((row) => row.number === numberOf('bin', device))
+
 /** The door or lift stands where it was sent, until its sensors say otherwise. */
 export function noteMotionSucceeded(context: Context, operation: OperationRow): void {
   const { journal, devices } = context
-  const number = numberOf('bin', operation.device)
-  if (number === undefined || operation.action === 'dispense') return
+  if (numberOf('bin', operation.device) === undefined || operation.action === 'dispense') return
   devices.note({ device: operation.device, ...goals[operation.action] })
   devices.endRest(operation.device)
-  const bin = journal.bins.all().find((row) => row.number === number)
+  const bin = rowOf(context, operation)
   if (!bin?.fault?.startsWith(`${operation.action}:`)) return
-  journal.bins.setFault(number, 0, null)
+  journal.bins.setFault({ number: bin.number, failures: 0, fault: null })
   setAlarm(context, 'bin_fault', operation.device, false, '')
 }
 
@@ -33,20 +35,20 @@ export function noteMotionSucceeded(context: Context, operation: OperationRow): 
 export function noteMotionFailed(context: Context, operation: OperationRow, why: string): void {
   const { journal, devices, settings } = context
   devices.rest(operation.device, settings.retryMs, settings.maxRetryMs)
-  const number = numberOf('bin', operation.device)
-  const bin = journal.bins.all().find((row) => row.number === number)
-  if (!bin || number === undefined || why === 'obstructed') return
+  const bin = rowOf(context, operation)
+  if (!bin || why === 'obstructed') return
   const again = bin.fault?.startsWith(`${operation.action}:`) ?? false
   const failures = again ? bin.failures + 1 : 1
   // A fault that stands is not hidden behind the first failure of another motion.
   if (!again && bin.failures >= FAULT_AFTER) return
-  journal.bins.setFault(number, failures, `${operation.action}:${why}`)
+  journal.bins.setFault({ number: bin.number, failures, fault: `${operation.action}:${why}` })
   if (failures >= FAULT_AFTER)
     setAlarm(context, 'bin_fault', operation.device, true, `${operation.action} ${why}`)
 }
 
 /** A motion of which nobody knows is settled by where the door or lift stands, once its sensors say so. */
-export function settleMotionBySensor({ journal, devices, ledger, cloud }: Context, device: string): void {
+export function settleMotionBySensor(context: Context, device: string): void {
+  const { journal, devices, cloud } = context
   const number = numberOf('bin', device)
   if (number === undefined) return
   const state = devices.bin(number)
@@ -56,7 +58,7 @@ export function settleMotionBySensor({ journal, devices, ledger, cloud }: Contex
     const stands = 'door' in goal ? state.door : state.lift
     if (stands === 'unknown' || stands === 'moving') continue
     const happened = stands === ('door' in goal ? goal.door : goal.lift)
-    journal.operations.end(operation.id, { ...operation, state: 'settled', ended_at: cloud.now() })
-    ledger.report({ kind: 'operation.settled', operation_id: operation.id, by: 'sensor', happened })
+    const end = { ...operation, state: 'settled', ended_at: cloud.now() } as const
+    settleOperation(context, operation, { end, by: 'sensor', happened })
   }
 }

@@ -11,19 +11,16 @@ import { setAlarm } from '../ledger.ts'
 export type DoorCommand = Extract<CommandBody, { name: 'open_fridge' | 'close_fridge' | 'open_main_door' }>
 
 /**
- * Begins a command on doors: its row is journaled in the turn under way, the lock is driven after the commit and not
+ * Begins a command on doors: its row is journaled in the transaction under way, the lock is driven after the commit and not
  * before (I1). Returns why there is nothing to drive. Whether it must not be driven now is judged after the commit: the
- * same turn may have begun to dispense.
+ * same transaction may have begun to dispense.
  */
 export function beginDoorCommand(context: Context, id: string, body: DoorCommand): CommandReason | undefined {
   const doors = doorsOf(context, body)
   if (doors.length === 0) return 'not_found'
   context.store.afterCommit(() => {
     const end = carryOut(context, body, doors)
-    context.turn(() => {
-      const command = context.journal.commands.find(id)
-      if (command && command.outcome === null) finishCommand(context, command, end)
-    })
+    context.handle(() => finishCommand(context, id, end))
   })
   return undefined
 }

@@ -1,66 +1,70 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { Action } from '../../../protocol/serial/frames.ts'
 import type { ActuationRequest } from '../../hardware/controllers.ts'
+import type { OperationRow } from '../../journal/operations.ts'
+import type { UnitKey } from '../../journal/orders.ts'
 import type { Context } from '../context.ts'
 import { applyNotSent } from './outcomes.ts'
+
+/** The note that a controller keeps with a dispense, by which another store of this hub finds whose it was. */
+export const refOf = ({ order_id, line_id, unit }: UnitKey): string => `${order_id}.${line_id}.${unit}`
+
+export function unitOfRef(ref: string): UnitKey | undefined {
+  const [order_id, line_id, unit] = /^\d+\.\d+\.\d+$/.test(ref) ? ref.split('.').map(Number) : []
+  return order_id === undefined || line_id === undefined || unit === undefined
+    ? undefined
+    : { order_id, line_id, unit }
+}
 
 /** What an operation is to do, and for what. */
 export interface Intent {
   device: string
   action: Action
-  shelf?: number
-  row?: number
-  bin?: number
-  order?: { orderId: number; lineId: number; unit: number; productId: number }
+  /** Where a unit is dispensed from, the bin that it falls into, and whose it is. */
+  dispense?: {
+    shelf: number
+    row: number
+    bin: number
+    orderId: number
+    lineId: number
+    unit: number
+    productId: number
+  }
   commandId?: string
 }
 
-/**
- * Journals the intent, in the transaction under way; the command goes out after its commit and not before (I1).
- */
-export function intend(context: Context, intent: Intent): string {
+/** Journals the intent, in the transaction under way; the command goes out after its commit and not before (I1). */
+export function intend(context: Context, { device, action, dispense, commandId }: Intent): void {
   const { journal, runtime, settings, layout, devices, cloud, store } = context
-  const { device, action, shelf, row, bin, order, commandId } = intent
   const id = uuidv7(runtime)
   const controller = layout.controllerOf(device) ?? ''
-  const ref = order ? `${order.orderId}.${order.lineId}.${order.unit}` : undefined
+  const maxMs = settings.maxMs[action]
+  const place = dispense && {
+    shelf: dispense.shelf,
+    row: dispense.row,
+    bin: dispense.bin,
+    ref: refOf({ order_id: dispense.orderId, line_id: dispense.lineId, unit: dispense.unit }),
+  }
   journal.operations.insert({
     id,
     controller,
     device,
     action,
-    max_ms: settings.maxMs[action],
-    shelf: shelf ?? null,
-    row: row ?? null,
-    bin: bin ?? null,
-    ref: ref ?? null,
+    max_ms: maxMs,
     memory_id: devices.memoryOf(controller) ?? null,
     state: 'open',
-    why: null,
-    moved: 1,
-    drops: 0,
-    ms: 0,
-    order_id: order?.orderId ?? null,
-    line_id: order?.lineId ?? null,
-    unit: order?.unit ?? null,
-    product_id: order?.productId ?? null,
+    ...place,
+    ...(dispense && {
+      order_id: dispense.orderId,
+      line_id: dispense.lineId,
+      unit: dispense.unit,
+      product_id: dispense.productId,
+    }),
     command_id: commandId ?? null,
-    imported: 0,
     intent_at: cloud.now(),
-    ended_at: null,
   })
-  const request: ActuationRequest = {
-    operationId: id,
-    device,
-    action,
-    maxMs: settings.maxMs[action],
-    ...(shelf !== undefined && { shelf }),
-    ...(row !== undefined && { row }),
-    ...(bin !== undefined && { bin }),
-    ...(ref !== undefined && { ref }),
-  }
+  const request: ActuationRequest = { operationId: id, device, action, maxMs, ...place }
   store.afterCommit(() => send(context, request))
-  return id
 }
 
 function send(context: Context, request: ActuationRequest): void {
@@ -70,8 +74,32 @@ function send(context: Context, request: ActuationRequest): void {
   const sent = controllers.perform(request)
   checkpoint('core.after-perform')
   if (sent) return
-  context.turn(() => {
+  context.handle(() => {
     const operation = journal.operations.find(request.operationId)
     if (operation) applyNotSent(context, operation)
   })
+}
+
+/** Asks what became of an operation, and sets when to ask again. */
+export function ask(context: Context, operation: OperationRow): void {
+  const { runtime, settings, askAt, store, controllers } = context
+  if (operation.state === 'open')
+    askAt.set(operation.id, runtime.clock.monotonic() + settings.queryAfterMs + operation.max_ms)
+  store.afterCommit(() => void controllers.query(operation.device, operation.id))
+}
+
+/** Asks for results that should have come by now. Returns how long until the next is due, where one will be. */
+export function askOverdue(context: Context): number | undefined {
+  const { journal, devices, runtime, askAt } = context
+  const now = runtime.clock.monotonic()
+  const waits: number[] = []
+  const open = journal.operations.open()
+  for (const id of askAt.keys()) if (!open.some((operation) => operation.id === id)) askAt.delete(id)
+  for (const operation of open) {
+    if (!devices.isUp(operation.controller)) continue
+    if ((askAt.get(operation.id) ?? Infinity) <= now) ask(context, operation)
+    const at = askAt.get(operation.id)
+    if (at !== undefined) waits.push(Math.max(1, at - now))
+  }
+  return waits.length > 0 ? Math.min(...waits) : undefined
 }

@@ -2,29 +2,48 @@ import type { Refusal } from '../../../protocol/serial/frames.ts'
 import type { OperationOutcome } from '../../hardware/controllers.ts'
 import type { OperationEnd, OperationRow } from '../../journal/operations.ts'
 import type { UnitRow } from '../../journal/orders.ts'
+import { noteMotionFailed, noteMotionSucceeded, settleMotionBySensor } from '../bins/motions.ts'
 import { finishCommandOf } from '../command-results.ts'
 import type { Context } from '../context.ts'
-import { noteMotionFailed, noteMotionSucceeded, settleMotionBySensor } from '../bins/motions.ts'
+import { reportUnknown, settleOperation } from '../ledger.ts'
 import { bookDrop } from '../stock.ts'
-import { judge, NEVER_SENT, type Verdict } from './verdict.ts'
+import { judge, NEVER_SENT, resolve } from './reconciliation.ts'
 
-/** Takes a controller's word on an operation into the books. Saying it again changes nothing. */
+/** Takes a controller's word on an operation into the books. Hearing it again changes nothing. */
 export function applyOutcome(context: Context, operation: OperationRow, outcome: OperationOutcome): void {
+  const { journal, devices, cloud } = context
   const sameMemory =
-    operation.memory_id !== null && operation.memory_id === context.devices.memoryOf(operation.controller)
+    operation.memory_id !== null && operation.memory_id === devices.memoryOf(operation.controller)
   const verdict = judge(operation.action, outcome, sameMemory)
   if (verdict === 'open') return
-  if (operation.recheck === 1) context.journal.operations.markRecheck(operation.id, false)
+  if (operation.recheck === 1) journal.operations.markRecheck(operation.id, false)
   const end: OperationEnd = {
     state: verdict,
     why: outcome.state === 'none' ? (sameMemory ? NEVER_SENT : 'memory_lost') : whyOf(outcome),
     moved: outcome.moved ? 1 : 0,
     drops: outcome.drops,
     ms: outcome.ms,
-    ended_at: context.cloud.now(),
+    ended_at: cloud.now(),
   }
-  if (operation.action === 'dispense') applyDispense(context, operation, verdict, end)
-  else applyMotion(context, operation, verdict, end)
+  switch (resolve(operation.action, operation.state, verdict)) {
+    case 'ignore':
+      return
+    case 'book':
+      return book(context, operation, end)
+    case 'end':
+      return endMotion(context, operation, end)
+    case 'free':
+      endAsNothing(context, operation, end.why ?? 'failed')
+      if (operation.action === 'dispense' && end.why !== NEVER_SENT) rest(context, operation)
+      return
+    case 'doubt':
+      becomeUnknown(context, operation, end)
+      if (operation.action === 'dispense') return
+      settleMotionBySensor(context, operation.device)
+      return finishCommandOf(context, operation)
+    case 'settle':
+      settleOperation(context, operation, { end, by: 'sensor', happened: verdict === 'done' })
+  }
 }
 
 const whyOf = ({ state, why }: OperationOutcome): string | null =>
@@ -55,105 +74,55 @@ function endAsNothing(context: Context, operation: OperationRow, why: string): v
 const rest = ({ devices, settings }: Context, { device }: OperationRow): void =>
   devices.rest(device, settings.retryMs, settings.maxRetryMs)
 
-function applyDispense(context: Context, operation: OperationRow, verdict: Verdict, end: OperationEnd): void {
-  const { journal } = context
-  // What a count or a person has settled is in the books by their word.
-  if (operation.state === 'settled') return
+/** Books the units that were seen to fall; one of them is its order's, where that still waits for it. */
+function book(context: Context, operation: OperationRow, end: OperationEnd): void {
+  const { journal, devices } = context
+  const units = end.drops - operation.drops
+  if (units <= 0 && operation.state === 'done') return
   const unit = unitOf(context, operation)
-  const isOpen = operation.state === 'open'
-  switch (verdict) {
-    case 'done': {
-      const units = end.drops - operation.drops
-      if (units <= 0 && operation.state === 'done') return
-      journal.operations.end(operation.id, end)
-      context.devices.endRest(operation.device)
-      const delivers = unit !== undefined && isDelivering(context, operation, unit)
-      if (delivers) {
-        journal.orders.setUnit(unit, 'dropped', operation.bin)
-        journal.orders.addKnownDropped(unit.order_id, unit.line_id)
-      }
-      if (operation.state === 'unknown') settled(context, operation, true)
-      bookDrop(context, operation, units, delivers ? 1 : 0)
-      return
-    }
-    case 'nothing':
-      if (isOpen) {
-        endAsNothing(context, operation, end.why ?? 'failed')
-        if (end.why !== NEVER_SENT) rest(context, operation)
-      } else if (operation.state === 'unknown') {
-        journal.operations.end(operation.id, end)
-        settled(context, operation, false)
-      }
-      return
-    case 'unknown':
-      if (isOpen) becomeUnknown(context, operation, end)
-      return
-    case 'open':
-    case 'failed':
-      return
+  const delivers = unit !== undefined && isDelivering(context, operation, unit)
+  if (operation.state === 'unknown')
+    settleOperation(context, operation, { end, by: 'sensor', happened: true })
+  else journal.operations.end(operation.id, end)
+  devices.endRest(operation.device)
+  if (delivers) {
+    journal.orders.setUnit(unit, 'dropped', operation.bin)
+    journal.orders.addKnownDropped(unit.order_id, unit.line_id)
   }
+  bookDrop(context, operation, units, delivers ? 1 : 0)
 }
 
 /** Whether a unit that fell still reaches the customer for whom it fell: its order has not been reported READY yet. */
 function isDelivering({ journal }: Context, operation: OperationRow, unit: UnitRow): boolean {
   const phase = journal.orders.find(unit.order_id)?.phase
-  if (phase !== 'preparing' && phase !== 'inherited') return false
+  if (phase !== 'preparing' && phase !== 'recovering') return false
   return unit.state === 'running' || (unit.state === 'doubtful' && operation.state === 'unknown')
 }
 
-function settled({ ledger }: Context, operation: OperationRow, happened: boolean): void {
-  ledger.report({ kind: 'operation.settled', operation_id: operation.id, by: 'sensor', happened })
-}
-
-/** Nobody can say (I1): never tried again by itself, and its facing gives nothing until it is settled. */
-export function becomeUnknown(context: Context, operation: OperationRow, end: OperationEnd): void {
-  const { journal, ledger } = context
-  journal.operations.end(operation.id, { ...end, state: 'unknown' })
-  const unit = unitOf(context, operation)
-  if (unit?.state === 'running') journal.orders.setUnit(unit, 'doubtful', operation.bin)
-  ledger.report({
-    kind: 'operation.unknown',
-    operation_id: operation.id,
-    device: operation.device,
-    action: operation.action,
-    reason: end.why ?? 'unknown',
-    order_id: operation.order_id,
-    line_id: operation.line_id,
-    product_id: operation.product_id,
-  })
-}
-
-function applyMotion(context: Context, operation: OperationRow, verdict: Verdict, end: OperationEnd): void {
-  const { journal } = context
-  if (operation.state === 'unknown' && (verdict === 'done' || verdict === 'failed')) {
-    journal.operations.end(operation.id, end)
-    settled(context, operation, verdict === 'done')
-    return
-  }
-  if (operation.state !== 'open') return
-  switch (verdict) {
-    case 'done':
-      journal.operations.end(operation.id, end)
-      noteMotionSucceeded(context, operation)
-      break
-    case 'failed':
-      journal.operations.end(operation.id, end)
-      noteMotionFailed(context, operation, end.why ?? 'failed')
-      break
-    case 'nothing':
-      endAsNothing(context, operation, end.why ?? 'failed')
-      return
-    case 'unknown':
-      becomeUnknown(context, operation, end)
-      settleMotionBySensor(context, operation.device)
-      break
-    case 'open':
-      return
-  }
+function endMotion(context: Context, operation: OperationRow, end: OperationEnd): void {
+  context.journal.operations.end(operation.id, end)
+  if (end.state === 'done') noteMotionSucceeded(context, operation)
+  else noteMotionFailed(context, operation, end.why ?? 'failed')
   finishCommandOf(context, operation)
 }
 
-export function unitOf({ journal }: Context, operation: OperationRow): UnitRow | undefined {
+/** Nobody can say (I1): never tried again by itself, and its facing gives nothing until it is settled. */
+function becomeUnknown(context: Context, operation: OperationRow, end: OperationEnd): void {
+  const { journal } = context
+  journal.operations.end(operation.id, { ...end, state: 'unknown' })
+  const unit = unitOf(context, operation)
+  if (unit?.state === 'running') journal.orders.setUnit(unit, 'doubtful', operation.bin)
+  reportUnknown(context, { ...operation, why: end.why })
+}
+
+/** What still runs for an order that ends is nobody's to wait for: unknown, until its controller speaks. */
+export function giveUpRunning(context: Context, orderId: number): void {
+  for (const operation of context.journal.operations.open())
+    if (operation.order_id === orderId)
+      becomeUnknown(context, operation, { ...operation, why: 'gave_up', ended_at: context.cloud.now() })
+}
+
+function unitOf({ journal }: Context, operation: OperationRow): UnitRow | undefined {
   if (operation.order_id === null) return undefined
   return journal.orders
     .units(operation.order_id)

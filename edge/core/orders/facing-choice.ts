@@ -7,7 +7,7 @@ export interface FacingView {
   quantity: number
   /** An operation there has an unknown outcome, or the fridge around it is disabled. */
   blocked: boolean
-  /** Its cabinet's controller is connected, its memory matched with the journal, and no fridge door before it is open. */
+  /** Its cabinet's controller is connected, its memory reconciled with the journal, and no fridge door before it is open. */
   up: boolean
   /** Its cabinet dispenses something now: one at a time. */
   busy: boolean
@@ -25,7 +25,7 @@ export interface Attempt {
 export type FacingChoice =
   | { kind: 'dispense'; location: Location }
   /** Nothing now: its cabinet is not connected, dispenses something else, or rests (for `ms`) after a refusal. */
-  | { kind: 'wait'; for: 'connection' | 'turn' | 'rest'; ms: number | undefined }
+  | { kind: 'wait'; for: 'connection' | 'cabinet' | 'rest'; ms: number | undefined }
   /** No facing will give it. */
   | { kind: 'short' }
 
@@ -56,7 +56,7 @@ export function chooseFacing(facings: readonly FacingView[], attempts: readonly 
       b.quantity - a.quantity ||
       locationKey(a.location).localeCompare(locationKey(b.location)),
   )[0]!
-  if (best.busy) return { kind: 'wait', for: 'turn', ms: undefined }
+  if (best.busy) return { kind: 'wait', for: 'cabinet', ms: undefined }
   if (best.restMs > 0) return { kind: 'wait', for: 'rest', ms: best.restMs }
   return { kind: 'dispense', location: best.location }
 }

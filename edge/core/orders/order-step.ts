@@ -1,6 +1,5 @@
-import { isAvailable, isBusy, isServing, type BinView } from '../bins/bin-view.ts'
-import type { OrderView } from './order-view.ts'
-import type { OrderWorld } from './order-world.ts'
+import { isAvailable, isBusy, isServing, type BinView } from '../bins/bin.ts'
+import type { OrderView, OrderWorld } from './order-view.ts'
 import { prepareStep } from './prepare-step.ts'
 import { firstOf, wait, type Step, type Wait } from '../step.ts'
 
@@ -25,8 +24,8 @@ function* decisions(world: OrderWorld): Generator<Step | Wait> {
 function orderStep(order: OrderView, world: OrderWorld): Step | Wait {
   const held = world.bins.filter((bin) => bin.orderId === order.id)
   switch (order.phase) {
-    case 'inherited':
-      return inheritedStep(order, world)
+    case 'recovering':
+      return recoveringStep(order, world)
     case 'preparing':
       return prepareStep(order, held, world)
     case 'ready':
@@ -83,11 +82,12 @@ export function chooseBins(order: OrderView, world: OrderWorld): number[] | unde
   return chosen.length === 0 || room < needed ? undefined : chosen.map((bin) => bin.number)
 }
 
-function inheritedStep(order: OrderView, world: OrderWorld): Step | Wait {
+/** Waits until every controller has reported what it remembers of the order, or until nothing of it may begin any more. */
+function recoveringStep(order: OrderView, world: OrderWorld): Step | Wait {
   const leftMs = order.startBy + world.times.prepareTimeoutMs - world.now
   const running = order.units.some((unit) => unit.state === 'running')
   if (world.live && ((order.accounted && !running) || leftMs < 0))
-    return { kind: 'inherit', orderId: order.id }
+    return { kind: 'recover', orderId: order.id }
   return wait(Math.max(0, leftMs) + 1)
 }
 

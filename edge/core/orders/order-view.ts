@@ -1,5 +1,11 @@
-import type { OrderPhase, UnitState } from '../../journal/orders.ts'
-import type { FacingChoice } from './facing-choice.ts'
+import { fridgeDoor, fridgeSides } from '../../../protocol/model/hardware.ts'
+import type { OperationRow } from '../../journal/operations.ts'
+import type { OrderPhase, OrderRow, UnitRow, UnitState } from '../../journal/orders.ts'
+import type { BinView } from '../bins/bin.ts'
+import { isUsable, startUpGraceMs, type Context } from '../context.ts'
+import { cabinetDevice, isAt, placeOf } from '../layout.ts'
+import { NEVER_SENT } from '../operations/reconciliation.ts'
+import { chooseFacing, type Attempt, type FacingChoice, type FacingView } from './facing-choice.ts'
 
 export interface UnitView {
   lineId: number
@@ -23,6 +29,148 @@ export interface OrderView {
   units: readonly UnitView[]
   /** How long a doubtful unit of it may still be seen to fall. */
   settlingMs: number
-  /** Of an inherited order: the controllers that may remember something of it have all told. */
+  /** Of a recovering order: every controller that may remember something of it has reported. */
   accounted: boolean
+}
+
+export interface OrderTimes {
+  prepareTimeoutMs: number
+  prepareGraceMs: number
+  unclaimedTimeoutMs: number
+  emptyDebounceMs: number
+}
+
+/** What decisions about orders look at. `now` is the cloud's time, as well as the hub knows it. */
+export interface OrderWorld {
+  now: number
+  /** False until the hub holds a snapshot of the cloud: nothing is begun before. */
+  live: boolean
+  /** For how long the hub still waits for controllers that it has not met since its start. */
+  startUpGraceMs: number
+  /** In the order of their arrival; unfinished ones only. */
+  orders: readonly OrderView[]
+  bins: readonly BinView[]
+  times: OrderTimes
+}
+
+/** Everything that decisions about orders look at. */
+export function viewOrders(context: Context, bins: readonly BinView[]): OrderWorld {
+  const { journal, cloud, settings, layout } = context
+  const config = journal.meta.config()
+  const open = journal.operations.open()
+  const unknown = journal.operations.unknown()
+  const accounted = layout.cabinets.every((cabinet) => {
+    const controller = layout.controllerOf(cabinetDevice(cabinet))
+    return controller !== undefined && journal.controllers.find(controller)?.reconciled === 1
+  })
+  return {
+    now: cloud.now(),
+    live: journal.meta.isLive(),
+    startUpGraceMs: startUpGraceMs(context),
+    bins,
+    orders: journal.orders.unfinished().map((order) => viewOrder(context, order, open, unknown, accounted)),
+    times: {
+      prepareTimeoutMs: config?.prepare_timeout_ms ?? Number.MAX_SAFE_INTEGER,
+      prepareGraceMs: settings.prepareGraceMs,
+      unclaimedTimeoutMs: config?.unclaimed_timeout_ms ?? Number.MAX_SAFE_INTEGER,
+      emptyDebounceMs: settings.emptyDebounceMs,
+    },
+  }
+}
+
+const choosing: ReadonlySet<OrderPhase> = new Set(['queued', 'preparing'])
+
+function viewOrder(
+  context: Context,
+  order: OrderRow,
+  open: readonly OperationRow[],
+  unknown: readonly OperationRow[],
+  accounted: boolean,
+): OrderView {
+  const { journal } = context
+  const productOf = new Map(journal.orders.lines(order.id).map((line) => [line.line_id, line.product_id]))
+  const facingsOf = new Map<number, FacingView[]>()
+  const viewUnit = (unit: UnitRow): UnitView => {
+    const product = productOf.get(unit.line_id)
+    let choice: FacingChoice | undefined
+    if (unit.state === 'waiting' && product !== undefined && choosing.has(order.phase)) {
+      if (!facingsOf.has(product)) facingsOf.set(product, viewFacings(context, product, open, unknown))
+      choice = chooseFacing(facingsOf.get(product)!, attemptsOf(context, unit))
+    }
+    return { lineId: unit.line_id, unit: unit.unit, state: unit.state, bin: unit.bin, choice }
+  }
+  return {
+    id: order.id,
+    phase: order.phase,
+    reservedBin: order.reserved_bin,
+    openWhenReady: order.open_when_ready === 1,
+    startBy: order.start_by,
+    preparingAt: order.preparing_at ?? 0,
+    readyAt: order.ready_at ?? 0,
+    collectingAt: order.collecting_at ?? 0,
+    units: journal.orders.units(order.id).map(viewUnit),
+    settlingMs: Math.max(
+      0,
+      ...unknown
+        .filter((operation) => operation.order_id === order.id)
+        .map((operation) => hangingMs(context, operation, operation.device)),
+    ),
+    accounted,
+  }
+}
+
+function viewFacings(
+  context: Context,
+  productId: number,
+  open: readonly OperationRow[],
+  unknown: readonly OperationRow[],
+): FacingView[] {
+  const isComplete = startUpGraceMs(context) === 0
+  const { disabled, open: opened } = fridgesOf(context)
+  return context.journal.stock.ofProduct(productId).map((facing) => {
+    const device = cabinetDevice(facing.cabinet)
+    return {
+      location: { cabinet: facing.cabinet, shelf: facing.shelf, row: facing.row },
+      primary: facing.is_primary === 1,
+      quantity: facing.quantity,
+      blocked: disabled.has(facing.cabinet) || unknown.some((operation) => isAt(operation, facing)),
+      up: isComplete && isUsable(context, device) && !opened.has(facing.cabinet),
+      busy: open.some((operation) => operation.device === device),
+      restMs: Math.max(
+        context.devices.restMs(device),
+        ...unknown.map((each) => hangingMs(context, each, device)),
+      ),
+    }
+  })
+}
+
+/** The cabinets within disabled fridges, and those before which a fridge's door is open, or could be opened now. */
+function fridgesOf({ journal, layout, doors }: Context): { disabled: Set<number>; open: Set<number> } {
+  const off = journal.meta.config()?.disabled_fridges ?? []
+  const isAjar = (door: string): boolean => ['open', 'unlocked'].includes(doors.status(door))
+  const disabled = new Set<number>()
+  const open = new Set<number>()
+  for (const behind of layout.fridgeDoors)
+    for (const side of fridgeSides) {
+      if (off.includes(behind.fridge)) disabled.add(behind[side])
+      if (isAjar(fridgeDoor(behind.fridge, side))) open.add(behind[side])
+    }
+  return { disabled, open }
+}
+
+/** How long a unit of the cabinet, of which nobody knows whether it fell, may still hang and fall. */
+function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: string): number {
+  if (unknown.device !== device || unknown.action !== 'dispense' || unknown.ended_at === null) return 0
+  return Math.min(settings.lateDropMs, unknown.ended_at + settings.lateDropMs - cloud.now())
+}
+
+const refused = new Set(['busy', 'interlock'])
+
+/** What was tried for a unit, and provably moved nothing. */
+function attemptsOf({ journal }: Context, unit: UnitRow): Attempt[] {
+  return journal.operations.ofUnit(unit.order_id, unit.line_id, unit.unit).flatMap((operation) => {
+    const location = placeOf(operation)
+    if (operation.state !== 'nothing' || operation.why === NEVER_SENT || !location) return []
+    return { location, kind: refused.has(operation.why ?? '') ? 'refused' : 'nothing' }
+  })
 }

@@ -1,14 +1,22 @@
 import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
-import type { OrderPhase } from '../../journal/orders.ts'
+import type { LineProgress } from '../../../protocol/mqtt/hub-entries.ts'
+import type { Journal } from '../../journal/journal.ts'
+import type { EndedPhase, OrderPhase } from '../../journal/orders.ts'
 import type { Context } from '../context.ts'
+import { cabinetDevice } from '../layout.ts'
+import { intend } from '../operations/intend.ts'
+import { giveUpRunning } from '../operations/outcomes.ts'
+import type { Step } from '../step.ts'
+
+/** The life of an order: each function journals one change of it and reports it, in the transaction under way. */
 
 /** Takes an order into the journal: from then on it is this hub's to finish. One that is known already is left alone. */
 export function acceptOrder(
   { journal, cloud }: Context,
   order: QueuedOrder,
   phase: OrderPhase,
-  inherited?: { bins: number[]; dropped: ReadonlyMap<number, number> },
+  known?: { bins: number[]; dropped: ReadonlyMap<number, number> },
 ): void {
   if (journal.orders.find(order.order_id)) return
   journal.orders.insert(
@@ -18,7 +26,7 @@ export function acceptOrder(
       reserved_bin: order.bin,
       open_when_ready: order.open_when_ready ? 1 : 0,
       start_by: order.start_by,
-      bins: JSON.stringify(inherited?.bins ?? []),
+      bins: JSON.stringify(known?.bins ?? []),
       received_at: cloud.now(),
     },
     order.lines.map((line) => ({
@@ -26,7 +34,7 @@ export function acceptOrder(
       line_id: line.line_id,
       product_id: line.product_id,
       quantity: line.quantity,
-      known_dropped: Math.min(line.quantity, inherited?.dropped.get(line.line_id) ?? 0),
+      known_dropped: Math.min(line.quantity, known?.dropped.get(line.line_id) ?? 0),
     })),
   )
 }
@@ -35,14 +43,87 @@ export function acceptOrder(
 export const isOwn = ({ outbox }: Context, order: QueuedOrder): boolean =>
   order.hub_epoch !== null && outbox.knownEpochs().includes(order.hub_epoch)
 
-/** Cancels an order that has not begun, and says so. Returns why not otherwise. */
+/** Cancels an order that has not begun. Returns why not, where it cannot be cancelled. */
 export function cancelOrder(context: Context, orderId: number): CommandReason | undefined {
-  const { journal, cloud, ledger } = context
-  const order = journal.orders.find(orderId)
+  const order = context.journal.orders.find(orderId)
   if (order?.phase === 'cancelled') return undefined
   if (!order) return 'not_found'
   if (order.phase !== 'queued') return 'too_late'
-  journal.orders.end(orderId, 'cancelled', cloud.now(), null)
-  ledger.report({ kind: 'order.cancelled', order_id: orderId })
+  context.journal.orders.end(orderId, 'cancelled', context.cloud.now(), null)
+  context.ledger.report({ kind: 'order.cancelled', order_id: orderId })
   return undefined
+}
+
+/** Begins to prepare an order in these bins. */
+export function prepareOrder({ journal, cloud, ledger }: Context, orderId: number, bins: number[]): void {
+  journal.orders.prepare(orderId, cloud.now(), bins)
+  for (const bin of bins) journal.bins.hold(bin, orderId)
+  ledger.report({ kind: 'order.preparing', order_id: orderId, bins })
+}
+
+/** Begins to dispense one unit. */
+export function dispenseUnit(context: Context, step: Extract<Step, { kind: 'dispense' }>): void {
+  const { orderId, lineId, unit, location, bin } = step
+  const { orders } = context.journal
+  const line = orders.lines(orderId).find((each) => each.line_id === lineId)
+  if (!line) return
+  orders.setUnit({ order_id: orderId, line_id: lineId, unit }, 'running', bin)
+  const { shelf, row } = location
+  intend(context, {
+    device: cabinetDevice(location.cabinet),
+    action: 'dispense',
+    dispense: { shelf, row, bin, orderId, lineId, unit, productId: line.product_id },
+  })
+}
+
+/** The order lies ready for its customer in these bins. */
+export function readyOrder({ journal, cloud, ledger }: Context, orderId: number, bins: number[]): void {
+  journal.orders.setReady(orderId, cloud.now(), bins)
+  // One that it does not lie in, and that still moved until now: nobody would ever open it for its customer.
+  for (const { number } of journal.bins.ofOrder(orderId))
+    if (!bins.includes(number)) journal.bins.release(number)
+  ledger.report({ kind: 'order.ready', order_id: orderId, bins, lines: progressOf(journal, orderId) })
+}
+
+export function collectOrder({ journal, cloud, ledger }: Context, orderId: number): void {
+  journal.orders.setCollecting(orderId, cloud.now())
+  ledger.report({ kind: 'order.collecting', order_id: orderId })
+}
+
+/** Ends an order. What still runs for it is given up as unknown, what waits is not dispensed any more. */
+export function endOrder(context: Context, orderId: number, phase: EndedPhase, reason: string | null): void {
+  const { journal, cloud, ledger } = context
+  if (!journal.orders.find(orderId)) return
+  giveUpRunning(context, orderId)
+  for (const unit of journal.orders.units(orderId))
+    if (unit.state === 'waiting') journal.orders.setUnit(unit, 'short', null)
+  journal.orders.end(orderId, phase, cloud.now(), reason)
+  const order_id = orderId
+  const bins = journal.bins.ofOrder(orderId).map((bin) => bin.number)
+  const lines = progressOf(journal, orderId)
+  switch (phase) {
+    case 'completed':
+    case 'cancelled':
+    case 'unclaimed':
+      return ledger.report({ kind: `order.${phase}`, order_id })
+    case 'timed_out':
+      return ledger.report({ kind: 'order.timed_out', order_id, bins, lines })
+    case 'failed':
+      return ledger.report({ kind: 'order.failed', order_id, reason: reason ?? 'hardware', bins, lines })
+  }
+}
+
+/** Where each line of an order stands, in absolute counts. */
+export function progressOf({ orders }: Journal, orderId: number): LineProgress[] {
+  const units = orders.units(orderId)
+  return orders.lines(orderId).map(({ line_id }) => {
+    const mine = units.filter((unit) => unit.line_id === line_id)
+    const fell = mine.filter((unit) => unit.state === 'dropped' || unit.state === 'doubtful')
+    return {
+      line_id,
+      dropped: fell.filter((unit) => unit.state === 'dropped').length,
+      doubtful: fell.filter((unit) => unit.state === 'doubtful').length,
+      bins: [...new Set(fell.flatMap((unit) => unit.bin ?? []))].toSorted((a, b) => a - b),
+    }
+  })
 }

@@ -1,6 +1,5 @@
-import { doorToClose, isAvailable, isBusy, isFaulty, isPrepared, type BinView } from '../bins/bin-view.ts'
-import type { OrderWorld } from './order-world.ts'
-import type { OrderView, UnitView } from './order-view.ts'
+import { doorToClose, isAvailable, isBusy, isFaulty, isPrepared, type BinView } from '../bins/bin.ts'
+import type { OrderView, OrderWorld, UnitView } from './order-view.ts'
 import { firstOf, wait, type Step, type Wait } from '../step.ts'
 
 /** The next step of an order in PREPARING: bins down, units one by one, bins up. */
@@ -22,14 +21,14 @@ export function prepareStep(order: OrderView, held: readonly BinView[], world: O
 function lateStep(
   order: OrderView,
   held: readonly BinView[],
-  { times, musterMs }: OrderWorld,
+  { times, startUpGraceMs }: OrderWorld,
   lateMs: number,
 ): Step | Wait {
   const graceMs = times.prepareGraceMs - lateMs
   const waiting = order.units.find((unit) => unit.state === 'waiting')
   const isRunning = order.units.some((unit) => unit.state === 'running')
   // What is falling just now, or was when the hub stopped, is waited for: its result decides over money.
-  const runningMs = Math.max(graceMs, musterMs)
+  const runningMs = Math.max(graceMs, startUpGraceMs)
   if (isRunning && runningMs > 0) return wait(runningMs + 1)
   if (order.settlingMs > 0) return wait(order.settlingMs)
   if (!order.units.some((unit) => unit.state === 'dropped'))

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { HubBench } from './hub-bench.ts'
 
 const settled = (bench: HubBench, order = 1): boolean =>
-  !['queued', 'preparing', 'inherited'].includes(bench.phase(order) ?? 'queued')
+  !['queued', 'preparing', 'recovering'].includes(bench.phase(order) ?? 'queued')
 
 test('a jam of which the controller knows that nothing moved is tried at another facing', () => {
   const bench = HubBench.ready()

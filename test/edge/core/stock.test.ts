@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { laterDropId, spread } from '../../../edge/core/stock.ts'
-import { ApplyError } from '../../../edge/journal/apply-error.ts'
+import { ApplyError } from '../../../edge/journal/inbox.ts'
 import type { FacingRow } from '../../../edge/journal/stock.ts'
 import { HubBench, uuid } from './hub-bench.ts'
 

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { binStep } from '../../../edge/core/bins/bin-step.ts'
-import type { BinView } from '../../../edge/core/bins/bin-view.ts'
+import type { BinView } from '../../../edge/core/bins/bin.ts'
 import type { BinAction } from '../../../edge/core/step.ts'
 import { chooseFacing, type Attempt, type FacingView } from '../../../edge/core/orders/facing-choice.ts'
-import { hindrance } from '../../../edge/core/bins/interlocks.ts'
-import { judge } from '../../../edge/core/operations/verdict.ts'
+import { hindrance } from '../../../edge/core/bins/bin.ts'
+import { handshakes, judge, resolve } from '../../../edge/core/operations/reconciliation.ts'
 import type { OrderPhase } from '../../../edge/journal/orders.ts'
 import { actions, operationStates } from '../../../protocol/serial/frames.ts'
 
@@ -13,7 +13,7 @@ const flag = fc.boolean()
 const phases = [
   undefined,
   'queued',
-  'inherited',
+  'recovering',
   'preparing',
   'ready',
   'collecting',
@@ -186,4 +186,32 @@ test('a unit ends: whatever provably fails, after finitely many tries it is shor
       expect.unreachable('it was tried for ever')
     }),
   )
+})
+
+test('a controller whose newest operation the journal knows agrees with it; a foreign one is the better witness', () => {
+  for (const standing of ['new', 'unreconciled', 'reconciled'] as const) {
+    expect(handshakes[standing].none).toBe('agree')
+    expect(handshakes[standing].known).toBe('agree')
+    expect(handshakes[standing].foreign).toBe(standing === 'reconciled' ? 'start_over' : 'import')
+  }
+})
+
+const operationPhases = ['open', 'done', 'failed', 'nothing', 'unknown', 'settled'] as const
+const verdicts = ['open', 'done', 'failed', 'nothing', 'unknown'] as const
+
+test('what a count or a person settled stays so, and only what is open may be tried again or come into doubt', () => {
+  for (const action of actions)
+    for (const state of operationPhases)
+      for (const verdict of verdicts) {
+        const resolution = resolve(action, state, verdict)
+        if (state === 'settled') expect(resolution).toBe('ignore')
+        if (verdict === 'open') expect(resolution).toBe('ignore')
+        if (state !== 'open') expect(['free', 'doubt', 'end']).not.toContain(resolution)
+        if (state !== 'unknown') expect(resolution).not.toBe('settle')
+      }
+})
+
+test('a unit that was seen to fall is booked whatever was believed, unless a count or a person has settled it', () => {
+  for (const state of operationPhases)
+    expect(resolve('dispense', state, 'done')).toBe(state === 'settled' ? 'ignore' : 'book')
 })

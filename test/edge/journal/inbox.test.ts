@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { ApplyError } from '../../../edge/journal/apply-error.ts'
+import { ApplyError } from '../../../edge/journal/inbox.ts'
 import { createInbox } from '../../../edge/journal/inbox.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { silentLog } from '../../../protocol/model/log.ts'

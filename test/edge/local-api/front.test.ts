@@ -2,9 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createFront } from '../../../edge/local-api/front.ts'
-import { keptToken } from '../../../edge/local-api/kept-token.ts'
-import { listen, type Listener } from '../../../edge/local-api/listen.ts'
+import { createFront, listen, type Listener } from '../../../edge/local-api/front.ts'
+import { keptToken } from '../../../edge/local-api/token.ts'
 import { fakeRuntime } from '../support/fake-runtime.ts'
 
 const listeners: Listener[] = []

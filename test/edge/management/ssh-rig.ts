@@ -1,8 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import ssh2, { type ClientChannel } from 'ssh2'
 import { parseAuthorizedKeys } from '../../../edge/management/authorized-keys.ts'
-import { defaultLimits, type ManagementLimits } from '../../../edge/management/limits.ts'
-import type { Execute } from '../../../edge/management/session.ts'
+import { defaultLimits, type Execute, type ManagementLimits } from '../../../edge/management/connection.ts'
 import { createSshServer } from '../../../edge/management/ssh-server.ts'
 import {
   type ManagementAnswer,

@@ -1,8 +1,8 @@
 import type { OrderPhase } from '../../journal/orders.ts'
-import type { Context } from '../context.ts'
-import { isControllerUsable } from '../controllers.ts'
+import { isControllerUsable, type Context } from '../context.ts'
 import type { Door, Lift } from '../devices.ts'
 import { binDevice } from '../layout.ts'
+import type { BinAction } from '../step.ts'
 
 /** A delivery bin, as decisions see it: what its sensors say, what the journal remembers, what is under way. */
 export interface BinView {
@@ -10,7 +10,7 @@ export interface BinView {
   /** Units that fit at once. */
   capacity: number
   enabled: boolean
-  /** Its controller is connected, its memory matched with the journal, and the bin has said where it stands. */
+  /** Its controller is connected, its memory reconciled with the journal, and the bin has said where it stands. */
   up: boolean
   door: Door
   lift: Lift
@@ -83,6 +83,34 @@ export const isPrepared = (bin: BinView): boolean =>
 /** Whether it may serve orders at all, now or when it is free again. */
 export const isServing = (bin: BinView): boolean => bin.enabled && !isFaulty(bin)
 
+/** Why a bin must not move now, by somebody's command. */
+export type Hindrance = 'offline' | 'interlock'
+
+type Rule = (bin: BinView) => boolean
+
+const isFilling: Rule = (bin) => bin.phase === 'preparing'
+const isWaiting: Rule = (bin) => bin.phase === 'ready' || bin.phase === 'collecting'
+/** No lift motion with its door open, nor with a door of which nobody knows. */
+const isDoorNotClosed: Rule = (bin) => bin.door !== 'closed'
+const isLiftMoving: Rule = (bin) => bin.lift === 'moving'
+
+/** What forbids each motion, beyond what forbids them all: an operation under way. */
+const forbidden: Record<BinAction, readonly Rule[]> = {
+  // An open bin is none to dispense into: while an order is being filled in, its door stays closed.
+  open_door: [isFilling, isLiftMoving],
+  close_door: [isFilling, isLiftMoving],
+  raise_lift: [isFilling, isDoorNotClosed],
+  // What waits for its customer is not taken down again.
+  lower_lift: [isFilling, isWaiting, isDoorNotClosed],
+}
+
+/** Whether a command may move the bin now. */
+export function hindrance(action: BinAction, bin: BinView): Hindrance | undefined {
+  if (!bin.up) return 'offline'
+  if (isBusy(bin) || forbidden[action].some((rule) => rule(bin))) return 'interlock'
+  return undefined
+}
+
 /** The bins as decisions see them. */
 export function viewBins(context: Context): BinView[] {
   const { journal, layout, devices, runtime } = context
@@ -101,7 +129,7 @@ export function viewBins(context: Context): BinView[] {
       number: row.number,
       capacity: layout.bins.find((bin) => bin.number === row.number)?.capacity ?? 1,
       enabled: !disabled.includes(row.number),
-      up: usable.includes(controllerOf(row.number)) && state.told,
+      up: usable.includes(controllerOf(row.number)) && state.hasReported,
       door: state.door,
       lift: state.lift,
       unsureForMs: since(state.unsureSince),

@@ -1,14 +1,19 @@
-import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { OperationRow } from '../../journal/operations.ts'
 import type { UnitRow } from '../../journal/orders.ts'
-import { doubtUnits } from './doubts.ts'
-import { giveUpRunning } from '../operations/give-up.ts'
+import type { FacingRow } from '../../journal/stock.ts'
 import type { Context } from '../context.ts'
-import { progressOf } from '../ledger.ts'
-import { acceptOrder, isOwn } from '../orders/orders.ts'
+import { cabinetDevice, isAt, placeOf } from '../layout.ts'
+import { reportUnknown } from '../ledger.ts'
+import { refOf, unitOfRef } from '../operations/intend.ts'
+import { giveUpRunning } from '../operations/outcomes.ts'
+import { acceptOrder, endOrder, isOwn, prepareOrder } from '../orders/orders.ts'
 import { applyCount, applyPlanogram, bookDrop } from '../stock.ts'
-import { placeOf } from '../layout.ts'
+
+/** Why an order failed, or an operation is unknown, that an earlier store of this hub may have carried out. */
+const REPLACED = 'hub_replaced'
 
 export type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
@@ -26,7 +31,7 @@ export function applySnapshot(context: Context, snapshot: Snapshot): void {
     return
   }
   takeStock(context, snapshot)
-  journal.adoptions.setKnownOperations(snapshot.known_operations)
+  journal.controllers.setKnownOperations(snapshot.known_operations)
   journal.meta.setLive(true)
   ledger.reportSnapshot()
   for (const entry of snapshot.orders) takeOrder(context, entry)
@@ -69,7 +74,7 @@ function takeOrder(context: Context, { order, status, lines }: Snapshot['orders'
   }
   const bins = [...new Set(lines.flatMap((line) => line.bins))].toSorted((a, b) => a - b)
   const dropped = new Map(lines.map((line) => [line.line_id, line.dropped]))
-  acceptOrder(context, order, 'inherited', { bins, dropped })
+  acceptOrder(context, order, 'recovering', { bins, dropped })
   if (status < OrderStatus.READY) return
   // What is in its bins was reported: only the customer has yet to come.
   completeUnits(context, order.order_id, 'short')
@@ -77,7 +82,7 @@ function takeOrder(context: Context, { order, status, lines }: Snapshot['orders'
   journal.orders.setReady(order.order_id, cloud.now(), bins)
   if (status < OrderStatus.COLLECTING) return
   journal.orders.setCollecting(order.order_id, cloud.now())
-  for (const bin of bins) journal.bins.setOpened(bin, true)
+  for (const bin of bins) journal.bins.setOpened(bin)
 }
 
 /** Brings what controllers remember, and the cloud's stock does not include yet, into the books. */
@@ -86,9 +91,9 @@ export function accountImported(context: Context): void {
 }
 
 function account(context: Context, imported: OperationRow): void {
-  const { journal, ledger } = context
-  const isKnown = journal.adoptions.isKnownOperation(imported.id)
-  const unit = inheritedUnit(context, imported)
+  const { journal } = context
+  const isKnown = journal.controllers.isKnownOperation(imported.id)
+  const unit = recoveringUnit(context, imported)
   const place = placeOf(imported)
   const operation: OperationRow = {
     ...imported,
@@ -110,16 +115,7 @@ function account(context: Context, imported: OperationRow): void {
       return
     case 'unknown':
       if (unit) journal.orders.setUnit(unit, 'doubtful', operation.bin)
-      ledger.report({
-        kind: 'operation.unknown',
-        operation_id: operation.id,
-        device: operation.device,
-        action: operation.action,
-        reason: operation.why ?? 'unknown',
-        order_id: operation.order_id,
-        line_id: operation.line_id,
-        product_id: operation.product_id,
-      })
+      reportUnknown(context, operation)
       return
     case 'open':
       if (unit) journal.orders.setUnit(unit, 'running', operation.bin)
@@ -131,39 +127,37 @@ function account(context: Context, imported: OperationRow): void {
   }
 }
 
-/** The unit that an operation was for, where its order is one of this hub's inherited ones. */
-function inheritedUnit({ journal }: Context, { ref, action }: OperationRow): UnitRow | undefined {
-  const match = /^(\d+)\.(\d+)\.(\d+)$/.exec(ref ?? '')
-  if (!match || action !== 'dispense') return undefined
-  const [orderId, lineId, unit] = match.slice(1).map(Number)
-  if (journal.orders.find(orderId!)?.phase !== 'inherited') return undefined
-  return journal.orders.units(orderId!).find((each) => each.line_id === lineId && each.unit === unit)
+/** The unit that an operation was for, where its order is one of those that this hub recovers. */
+function recoveringUnit({ journal }: Context, { ref, action }: OperationRow): UnitRow | undefined {
+  const key = action === 'dispense' ? unitOfRef(ref ?? '') : undefined
+  if (!key || journal.orders.find(key.order_id)?.phase !== 'recovering') return undefined
+  return journal.orders
+    .units(key.order_id)
+    .find((each) => each.line_id === key.line_id && each.unit === key.unit)
 }
 
 /**
- * Ends the search for what became of an inherited order: what is accounted for goes to the customer, of the rest nobody
+ * Ends the search for what became of a recovering order: what is accounted for goes to the customer, of the rest nobody
  * knows, and its money goes back.
  */
-export function inherit(context: Context, orderId: number): void {
-  const { journal, cloud, ledger } = context
+export function recoverOrder(context: Context, orderId: number): void {
+  const { journal } = context
   const order = journal.orders.find(orderId)
   if (!order) return
   giveUpRunning(context, orderId)
   completeUnits(context, orderId, 'doubtful')
   doubtUnits(context, orderId)
-  const units = journal.orders.units(orderId)
-  if (!units.some((unit) => unit.state === 'dropped')) {
-    const reason = 'hub_replaced'
-    journal.orders.end(orderId, 'failed', cloud.now(), reason)
-    const lines = progressOf(journal, orderId)
-    ledger.report({ kind: 'order.failed', order_id: orderId, reason, bins: [], lines })
-    return
-  }
-  const fallen = units.filter((unit) => unit.state === 'dropped').flatMap((unit) => unit.bin ?? [])
-  const bins = [...new Set([...fallen, ...(JSON.parse(order.bins) as number[])])].toSorted((a, b) => a - b)
-  for (const bin of bins) journal.bins.hold(bin, orderId)
-  journal.orders.prepare(orderId, cloud.now(), bins)
-  ledger.report({ kind: 'order.preparing', order_id: orderId, bins })
+  const dropped = journal.orders.units(orderId).filter((unit) => unit.state === 'dropped')
+  if (dropped.length === 0) return endOrder(context, orderId, 'failed', REPLACED)
+  const bins = new Set([
+    ...dropped.flatMap((unit) => unit.bin ?? []),
+    ...(JSON.parse(order.bins) as number[]),
+  ])
+  prepareOrder(
+    context,
+    orderId,
+    [...bins].toSorted((a, b) => a - b),
+  )
 }
 
 /** Counts the units as dropped that the cloud knows of and no operation in memory explains; `rest` are the others. */
@@ -178,4 +172,61 @@ function completeUnits({ journal }: Context, orderId: number, rest: 'doubtful' |
       else journal.orders.setUnit(unit, rest, null)
     }
   }
+}
+
+/**
+ * Units of a recovered order that no memory accounts for. Where every memory reaches back far enough they provably never
+ * fell. Where one does not, nobody knows whether an earlier life dispensed them, nor from which facing: an operation of
+ * unknown outcome stands for that at each, until a count settles it (I1, I5).
+ */
+function doubtUnits(context: Context, orderId: number): void {
+  const { journal } = context
+  const products = new Map(journal.orders.lines(orderId).map((line) => [line.line_id, line.product_id]))
+  for (const unit of journal.orders.units(orderId)) {
+    if (unit.state !== 'doubtful' || isExplained(context, unit)) continue
+    const facings = journal.stock.ofProduct(products.get(unit.line_id) ?? 0)
+    const silent = facings.filter((facing) => facing.quantity > 0 && !remembersAll(context, facing))
+    if (silent.length === 0) journal.orders.setUnit(unit, 'short', null)
+    for (const facing of silent) doubtFacing(context, facing, unit)
+  }
+}
+
+const isExplained = ({ journal }: Context, unit: UnitRow): boolean =>
+  journal.operations
+    .ofUnit(unit.order_id, unit.line_id, unit.unit)
+    .some((operation) => operation.state === 'unknown')
+
+function remembersAll({ journal, layout }: Context, facing: FacingRow): boolean {
+  const controller = layout.controllerOf(cabinetDevice(facing.cabinet))
+  const known = controller === undefined ? undefined : journal.controllers.find(controller)
+  return known?.reconciled === 1 && known.continuous === 1
+}
+
+function doubtFacing(context: Context, facing: FacingRow, unit: UnitRow): void {
+  const { journal, runtime, layout, settings, cloud } = context
+  const doubted = journal.operations.unknown().filter((operation) => isAt(operation, facing)).length
+  if (doubted >= facing.quantity) return
+  const device = cabinetDevice(facing.cabinet)
+  const operation = {
+    id: uuidv7(runtime),
+    device,
+    action: 'dispense',
+    why: REPLACED,
+    // It stands for what may have been, at any of the facings: its order's lines report the unit itself.
+    order_id: null,
+    line_id: null,
+    product_id: facing.product_id,
+  } as const
+  journal.operations.insert({
+    ...operation,
+    controller: layout.controllerOf(device) ?? '',
+    max_ms: settings.maxMs.dispense,
+    shelf: facing.shelf,
+    row: facing.row,
+    ref: refOf(unit),
+    state: 'unknown',
+    intent_at: cloud.now(),
+    ended_at: cloud.now(),
+  })
+  reportUnknown(context, operation)
 }

@@ -1,0 +1,124 @@
+import { CloudEntry, type QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
+import type { ControllerEvents, DeviceEvent } from '../hardware/controllers.ts'
+import { ApplyError } from '../journal/inbox.ts'
+import { settleMotionBySensor } from './bins/motions.ts'
+import { endReconnects } from './commands.ts'
+import type { Context } from './context.ts'
+import { numberOf } from './layout.ts'
+import { setAlarm } from './ledger.ts'
+import { applyOutcome, applyRefusal } from './operations/outcomes.ts'
+import { acceptOrder, cancelOrder, isOwn } from './orders/orders.ts'
+import { importListed, meetController } from './recovery/controllers.ts'
+import { applySnapshot } from './recovery/orders.ts'
+import { applyCount, applyPlanogram } from './stock.ts'
+
+/** What controllers report, each an event for the core's actor. */
+export function controllerEventsOf(context: () => Context): ControllerEvents {
+  const handle = (work: (context: Context) => void): void => context().handle(() => work(context()))
+  return {
+    onUp: (controller, identity) =>
+      handle((context) => {
+        meetController(context, controller, identity)
+        endReconnects(context, controller)
+      }),
+    onDown(controller, reason) {
+      context().log.warn({ controller, reason }, 'controller is not connected')
+      handle(({ devices }) => devices.down(controller))
+    },
+    onResult: (_, outcome) =>
+      handle((context) => {
+        const operation = context.journal.operations.find(outcome.operationId)
+        if (operation) applyOutcome(context, operation, outcome)
+      }),
+    onRefused: (_, operationId, why) =>
+      handle((context) => {
+        const operation = context.journal.operations.find(operationId)
+        if (operation) applyRefusal(context, operation, why)
+      }),
+    onListed: (controller, operations) => handle((context) => importListed(context, controller, operations)),
+    onDevice: (controller, event) => handle((context) => applyDeviceEvent(context, controller, event)),
+  }
+}
+
+/**
+ * Takes in what a device says of itself. One that belongs on another line is not heard: lines are mixed up, or the board
+ * is not this hub's. Its bins stay out of use then, as those that should be on the line say nothing.
+ */
+function applyDeviceEvent(context: Context, controller: string, event: DeviceEvent): void {
+  if (context.layout.controllerOf(event.device) !== controller) {
+    setAlarm(context, 'wrong_controller', controller, true, `${event.device} is on its line`)
+    return
+  }
+  context.devices.note(event)
+  settleMotionBySensor(context, event.device)
+  if (event.drop !== undefined) noteLateDrop(context, event)
+  if (event.celsius !== undefined) noteTemperature(context, event.device, event.celsius)
+}
+
+/**
+ * A unit fell after its operation's result. The controller has counted it in the operation's record (SPEC §8): it is
+ * asked for the record, whose count may be heard twice without harm. Whose it was may be unknown: then only people know.
+ * So it is where the operation has dropped its own already, and of another one at that cabinet nobody knows whether its
+ * unit still hangs: one sensor watches all rows.
+ */
+function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): void {
+  const { journal, store, controllers } = context
+  const operation = operationId === undefined ? undefined : journal.operations.find(operationId)
+  if (!operation) {
+    setAlarm(context, 'unexpected_drop', device, true, operationId ?? 'a unit fell by itself')
+    return
+  }
+  const mayHang = journal.operations
+    .unknown()
+    .some((other) => other.device === device && other.id !== operation.id)
+  if (operation.state === 'done' && mayHang) {
+    setAlarm(context, 'unexpected_drop', device, true, `after ${operation.id}, while another unit may hang`)
+    return
+  }
+  journal.operations.markRecheck(operation.id, true)
+  store.afterCommit(() => void controllers.query(device, operation.id))
+}
+
+function noteTemperature(context: Context, device: string, celsius: number): void {
+  const { devices, runtime, settings, outbox, cloud } = context
+  const number = numberOf('fridge', device)
+  if (number === undefined) return
+  const fridge = devices.fridge(number)
+  const now = runtime.clock.monotonic()
+  if (fridge.reportedAt !== undefined && now - fridge.reportedAt < settings.temperatureMs) return
+  fridge.reportedAt = now
+  outbox.append('telemetry', { kind: 'temperature', at: cloud.now(), fridge_number: number, celsius })
+}
+
+/** Applies one entry of the cloud's stream, in the inbox's transaction. Throws an `ApplyError` where it never can be. */
+export function applyCloudEntry(context: Context, body: unknown): void {
+  const parsed = CloudEntry.safeParse(body)
+  if (!parsed.success) throw new ApplyError('invalid', parsed.error.message)
+  const entry = parsed.data
+  switch (entry.kind) {
+    case 'order.queued':
+      acceptQueued(context, entry.order)
+      return
+    case 'order.cancel':
+      cancelOrder(context, entry.order_id)
+      return
+    case 'stock.count':
+      applyCount(context, entry.count)
+      return
+    case 'planogram':
+      applyPlanogram(context, entry.facings)
+      return
+    case 'config':
+      context.journal.meta.setConfig(entry.config)
+      return
+    case 'snapshot':
+      applySnapshot(context, entry)
+      return
+  }
+}
+
+/** An order queued for an earlier store of this hub may have been dispensed by it already: nothing more is. */
+function acceptQueued(context: Context, order: QueuedOrder): void {
+  if (isOwn(context, order)) acceptOrder(context, order, 'queued')
+  else acceptOrder(context, order, 'recovering', { bins: [], dropped: new Map() })
+}

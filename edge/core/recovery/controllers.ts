@@ -1,0 +1,124 @@
+import type { ControllerIdentity, StoredOperation } from '../../hardware/controllers.ts'
+import type { ControllerRow } from '../../journal/controllers.ts'
+import type { Context } from '../context.ts'
+import { setAlarm } from '../ledger.ts'
+import { ask } from '../operations/intend.ts'
+import { handshakes, judge, type NewestOperation, type Standing } from '../operations/reconciliation.ts'
+import { accountImported } from './orders.ts'
+
+/** As many operations as a controller lists at most (serial SPEC §7). */
+const LISTED = 256
+
+/**
+ * A controller has come up: reconciles its memory with the journal. If its newest operation is not in the journal, the
+ * journal is new, or a copy of an older one; then the controller's memory is the better witness.
+ */
+export function meetController(context: Context, controller: string, identity: ControllerIdentity): void {
+  const { journal, devices, log } = context
+  const { memoryId, lastOperation } = identity
+  devices.up(controller, memoryId)
+  setAlarm(context, 'controller_silent', controller, false, '')
+  // What it says of its devices next shows whether it still is.
+  setAlarm(context, 'wrong_controller', controller, false, '')
+  const known = journal.controllers.find(controller)
+  if (known?.reconciled === 1 && known.memory_id !== memoryId)
+    log.warn(
+      { controller, memoryId, before: known.memory_id },
+      'the controller has lost its memory of operations',
+    )
+  const handshake = handshakes[standingOf(known)][newestOf(context, lastOperation)]
+  if (handshake === 'start_over') startOver(context, controller)
+  setReconciled(context, controller, memoryId, handshake === 'agree')
+  if (handshake === 'agree') askAll(context, controller)
+  else listUnreconciled(context)
+}
+
+const standingOf = (known: ControllerRow | undefined): Standing =>
+  known === undefined ? 'new' : known.reconciled === 1 ? 'reconciled' : 'unreconciled'
+
+const newestOf = ({ journal }: Context, id: string | null): NewestOperation =>
+  id === null ? 'none' : journal.operations.find(id) ? 'known' : 'foreign'
+
+function setReconciled({ journal }: Context, id: string, memory_id: string, isReconciled: boolean): void {
+  const known = journal.controllers.find(id)
+  const continuous = known?.memory_id === memory_id ? known.continuous : 0
+  journal.controllers.put({ id, memory_id, reconciled: isReconciled ? 1 : 0, continuous })
+}
+
+/** Asks a controller for the outcome of everything of it that is not known (SPEC §5). */
+function askAll(context: Context, controller: string): void {
+  for (const operation of context.journal.operations.questionsFor(controller)) ask(context, operation)
+}
+
+/** Asks every connected controller that is not reconciled for what it remembers. */
+function listUnreconciled({ journal, devices, layout, store, controllers }: Context): void {
+  for (const each of layout.controllers)
+    if (devices.isUp(each) && journal.controllers.find(each)?.reconciled !== 1)
+      store.afterCommit(() => void controllers.list(each, LISTED))
+}
+
+/**
+ * This store is a copy of one that went on elsewhere: what it believes of stock and orders is out of date, and whatever
+ * it has not reported belongs to another history. It begins again, as a new store does, with the cloud's snapshot and
+ * what the controllers remember.
+ */
+function startOver(context: Context, controller: string): void {
+  const { journal, outbox, log, askAt, knownMemories, resetInbox } = context
+  log.error({ controller }, 'the journal is older than its controllers: beginning anew from the cloud')
+  journal.orders.deleteAll()
+  journal.bins.releaseAll()
+  journal.stock.deleteAll()
+  journal.operations.deleteAll()
+  journal.commands.abandonAll()
+  journal.held.take()
+  journal.meta.setLive(false)
+  askAt.clear()
+  for (const known of journal.controllers.all()) {
+    // A memory that the copy knew already, and that is still the same, holds all that happened since the copy was made.
+    const continuous = knownMemories.get(known.id) === known.memory_id ? 1 : 0
+    journal.controllers.put({ ...known, reconciled: 0, continuous })
+  }
+  outbox.forget('ledger', outbox.position('ledger').last)
+  outbox.forgetEpochs()
+  outbox.newEpoch('ledger')
+  outbox.newEpoch('telemetry')
+  resetInbox()
+}
+
+/** Takes over what a controller remembers: its memory is reconciled then. */
+export function importListed(context: Context, controller: string, listed: readonly StoredOperation[]): void {
+  const { journal, devices } = context
+  const known = journal.controllers.find(controller)
+  if (!devices.isUp(controller) || !known || known.reconciled === 1) return
+  for (const operation of listed) importOperation(context, known, operation)
+  const isWhole = listed.length < LISTED
+  journal.controllers.put({ ...known, reconciled: 1, continuous: isWhole ? known.continuous : 0 })
+  if (journal.meta.isLive()) accountImported(context)
+}
+
+function importOperation(context: Context, from: ControllerRow, operation: StoredOperation): void {
+  const { journal, cloud, settings } = context
+  const { operationId, device, action, state, why, moved, drops, ms, shelf, row, bin, ref } = operation
+  if (journal.operations.find(operationId)) return
+  const verdict = judge(action, operation, true)
+  journal.operations.insert({
+    id: operationId,
+    controller: from.id,
+    device,
+    action,
+    max_ms: settings.maxMs[action],
+    shelf: shelf ?? null,
+    row: row ?? null,
+    bin: bin ?? null,
+    ref: ref ?? null,
+    memory_id: from.memory_id,
+    state: verdict,
+    why: why ?? (state === 'interrupted' ? state : null),
+    moved: moved ? 1 : 0,
+    drops: verdict === 'open' ? 0 : drops,
+    ms,
+    imported: 1,
+    intent_at: cloud.now(),
+    ended_at: verdict === 'open' ? null : cloud.now(),
+  })
+}

@@ -1,0 +1,116 @@
+import { closeSync, existsSync, fsyncSync, openSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { ServiceAction } from '../../protocol/management/command.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import { backoffMs, type Cancel, type Runtime } from '../../protocol/model/runtime.ts'
+import type { ServiceManager } from './service-manager.ts'
+
+/**
+ * A file that is there while this service has the hub's service stopped: one that dies in between starts it again in its
+ * next life.
+ */
+export interface PauseMark {
+  set(): void
+  clear(): void
+  isSet(): boolean
+}
+
+export function pauseMark(path: string): PauseMark {
+  return {
+    set() {
+      closeSync(openSync(path, 'w', 0o600))
+      // The name itself must survive a power cut: after one, nobody else would start the hub.
+      const folder = openSync(dirname(path), 'r')
+      try {
+        fsyncSync(folder)
+      } finally {
+        closeSync(folder)
+      }
+    },
+    clear: () => rmSync(path, { force: true }),
+    isSet: () => existsSync(path),
+  }
+}
+
+export interface HubServiceOptions {
+  manager: ServiceManager
+  mark: PauseMark
+  runtime: Runtime
+  log: Log
+  stopTimeoutMs: number
+  startTimeoutMs: number
+}
+
+const retry = { firstMs: 1000, maxMs: 30_000 }
+
+/** Stops and starts the hub's service, one piece of work at a time. What it has stopped it starts again, for ever. */
+export class HubService {
+  readonly #options: HubServiceOptions
+  #last: Promise<unknown> = Promise.resolve()
+  #cancelRetry: Cancel = () => {}
+
+  constructor(options: HubServiceOptions) {
+    this.#options = options
+  }
+
+  /** Runs `work` when all that was queued before has ended: two restarts at once would undo one another. */
+  queue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => {})
+    return result
+  }
+
+  /** Stops the service, calls `meanwhile`, and starts it again, whatever came of that. To be queued. */
+  async restart<T>(
+    meanwhile: (stopped: ServiceAction) => T,
+  ): Promise<{ stopped: ServiceAction; started: ServiceAction; result: T }> {
+    const { manager, mark, stopTimeoutMs } = this.#options
+    mark.set()
+    this.#cancelRetry()
+    const stopped = await manager.stop(stopTimeoutMs)
+    const result = meanwhile(stopped)
+    return { stopped, result, started: await this.#start() }
+  }
+
+  /** Starts the service again where an earlier life of this one died while it was stopped. */
+  recover(): void {
+    const { mark, log } = this.#options
+    if (!mark.isSet()) return
+    log.warn({}, 'an earlier life of this service left the hub’s service stopped')
+    void this.queue(() => this.#start())
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async stop(): Promise<void> {
+    this.#cancelRetry()
+    await this.#last
+  }
+
+  async #start(tries = 0): Promise<ServiceAction> {
+    const { manager, startTimeoutMs } = this.#options
+    const started = await manager.start(startTimeoutMs)
+    if (started.exit_code === 0) this.#clearMark()
+    else this.#startLater(tries)
+    return started
+  }
+
+  #startLater(tries: number): void {
+    const { mark, runtime, log } = this.#options
+    this.#cancelRetry()
+    this.#cancelRetry = runtime.clock.after(backoffMs(tries, retry, runtime.random), () => {
+      void this.queue(async () => {
+        if (mark.isSet())
+          log.warn({ started: await this.#start(tries + 1), tries }, 'the hub’s service is started again')
+      })
+    })
+  }
+
+  /** A mark that stays makes the next life start a service that runs: nothing happens. */
+  #clearMark(): void {
+    try {
+      this.#options.mark.clear()
+    } catch (error) {
+      this.#options.log.warn({ error: String(error) }, 'the mark of the pause cannot be removed')
+    }
+  }
+}
