@@ -1,3 +1,4 @@
+import { progressOn, progressText } from '../../protocol/model/progress.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { hubOf, readJsonFile, required, type CommandLine } from './command-line.ts'
 import { importProducts } from '../commerce/catalogue/import-products.ts'
@@ -21,9 +22,15 @@ export const productCommands = (runtime: Runtime): CommandLine => ({
       async run(q, options, _settings, db) {
         const hubId = await hubOf(q, required(options, 'hub'))
         const entries = readJsonFile(required(options, 'file'), ProductFile)
-        const imported = await db.transact((tx) =>
-          importProducts(tx, { runtime }, hubId, entries, 'command line'),
-        )
+        const progress = progressOn(process.stderr, runtime.clock)
+        const startedAt = runtime.clock.monotonic()
+        const show = (done: number): void => {
+          const elapsedMs = runtime.clock.monotonic() - startedAt
+          progress.show(progressText(done, entries.length, 'products', elapsedMs))
+        }
+        const imported = await db
+          .transact((tx) => importProducts(tx, { runtime }, hubId, entries, 'command line', show))
+          .finally(() => progress.clear())
         return { hub_id: hubId, ...imported }
       },
     },

@@ -3,15 +3,17 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { MANAGEMENT_USER } from '../../protocol/management/command.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { Progress } from '../../protocol/model/progress.ts'
+import { every, type Runtime } from '../../protocol/model/runtime.ts'
 import { sysfsAvailability } from '../mounts/gpio/mounted-command.ts'
-import { writeJson, type DemoFile, type SeedResult, demoPlaces, type DemoPlaces } from './places.ts'
+import { writeJson, type SeedResult, demoPlaces, type DemoPlaces } from './places.ts'
 import { dropData, prepareData, prepareManagement, unplug } from './first-start.ts'
 import { formatLinesToTry, linesToTry } from './lines-to-try.ts'
 import { isPortFree, request, waitUntilReady } from './readiness.ts'
 import {
   cloudEnvironment,
   demoAddresses,
+  demoPrograms,
   managementEnvironment,
   programCommand,
   programs,
@@ -30,6 +32,7 @@ export interface Demo {
 }
 
 const READY_TIMEOUT_MS = 60_000
+const PROGRESS_EVERY_MS = 250
 /** A program that died so often before everything was up is broken, not unlucky. */
 const MAX_FIRST_STARTS = 4
 /** Of a Unix socket's path, in bytes, on Linux. */
@@ -38,17 +41,39 @@ const MAX_SOCKET_PATH = 107
 /** A start that failed for a reason that the person at the keyboard can do something about. */
 export class DemoError extends Error {}
 
-/** Starts the demo (contract §14). `say` prints for the person at the keyboard. */
-export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: string) => void): Demo {
+/** Starts the demo (contract §14). `print` writes for the person at the keyboard, who sees by `progress` what takes long. */
+export function startDemo(
+  settings: DemoSettings,
+  runtime: Runtime,
+  print: (text: string) => void,
+  progress: Progress,
+): Demo {
   let stop = (): Promise<void> => Promise.resolve()
   let isStopped = false
-  const ready = start()
+  let stage = 'looking around'
+  const startedAt = runtime.clock.monotonic()
+  const stopShowing = every(runtime.clock, PROGRESS_EVERY_MS, () => {
+    const seconds = Math.round((runtime.clock.monotonic() - startedAt) / 1000)
+    progress.show(`${stage} … ${seconds} s`)
+  })
+  const ready = start().finally(endProgress)
   return {
     ready,
     async stop() {
       isStopped = true
+      endProgress()
       await stop()
     },
+  }
+
+  function endProgress(): void {
+    stopShowing()
+    progress.clear()
+  }
+
+  function say(text: string): void {
+    progress.clear()
+    print(text)
   }
 
   async function start(): Promise<void> {
@@ -58,8 +83,9 @@ export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: 
     await refuseUsedPorts(settings)
     if (settings.fresh) dropData(places)
     if (!existsSync(places.seedFile)) say('First start: making the data of the demo…')
+    stage = 'filling the database: hubs, products, two years of orders'
     const hardwareTemplate = join(packageRoot(), 'simulator/hardware/demo-hub.json')
-    const seed = prepareData({
+    const seed = await prepareData({
       places,
       seed: {
         command: programCommand('cloud/demo/seed'),
@@ -68,7 +94,8 @@ export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: 
       hardwareTemplate,
     })
     const hubId = seed.hubs[0]!.hub_id
-    prepareManagement({
+    stage = 'making hub and cloud known to one another'
+    await prepareManagement({
       places,
       hubId,
       port: settings.MANAGEMENT_PORT,
@@ -112,6 +139,7 @@ export function startDemo(settings: DemoSettings, runtime: Runtime, say: (text: 
       await supervisor.stop()
     }
     if (isStopped) return stop()
+    stage = 'starting the cloud, the simulator, the hub and its management, until the hub takes orders'
     supervisor.start()
 
     const isReady = await waitUntilReady({
@@ -163,7 +191,8 @@ async function refuseUsedPorts(settings: DemoSettings): Promise<void> {
   }
 }
 
-function demoFile(seed: SeedResult, addresses: DemoAddresses): DemoFile {
+/** `data/demo.json`, as contract §14 has it. */
+function demoFile(seed: SeedResult, addresses: DemoAddresses) {
   return {
     base_url: addresses.baseUrl,
     docs_url: addresses.docsUrl,
@@ -175,9 +204,11 @@ function demoFile(seed: SeedResult, addresses: DemoAddresses): DemoFile {
     edge_url: addresses.edgeUrl,
     mqtt_url: addresses.mqttUrl,
     database_url: addresses.databaseUrl,
-    pids: { cloud: null, edge: null, simulator: null, management: null },
+    pids: Object.fromEntries(demoPrograms.map((name) => [name, null])) as Record<DemoProgram, number | null>,
   }
 }
+
+export type DemoFile = ReturnType<typeof demoFile>
 
 const Products = z.array(z.object({ id: z.int(), quantity: z.int() }))
 

@@ -1,9 +1,16 @@
-import { spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { z } from 'zod'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { type DemoPlaces, SeedResult, writeJson } from './places.ts'
+
+/** A command of ours, and what it adds to this process's environment. */
+interface Tool {
+  command: readonly string[]
+  environment: Readonly<Record<string, string>>
+}
 
 /** Drops what earlier starts left; nothing else in the data folder is touched. */
 export function dropData(places: DemoPlaces): void {
@@ -22,25 +29,20 @@ export function dropData(places: DemoPlaces): void {
  * Makes the demo's data on the first start, and reads on later ones what the first made. A first start that was cut off
  * is begun again from nothing: `seed.json` is written last.
  */
-export function prepareData(options: {
+export async function prepareData(options: {
   places: DemoPlaces
   /** The command that fills the cloud's database and prints a `SeedResult`. */
-  seed: { command: readonly string[]; environment: Readonly<Record<string, string>> }
+  seed: Tool
   /** The demo hub's hardware, as it stands in the repository: its serial ports are relative. */
   hardwareTemplate: string
-}): SeedResult {
-  const { places, seed } = options
+}): Promise<SeedResult> {
+  const { places } = options
   if (!existsSync(places.seedFile)) dropData(places)
   for (const folder of [places.logs, places.cloud, places.hub, places.simulator])
     mkdirSync(folder, { recursive: true })
   if (existsSync(places.seedFile)) return SeedResult.parse(JSON.parse(readFileSync(places.seedFile, 'utf8')))
 
-  const { status, stdout, stderr, error } = spawnSync(seed.command[0]!, seed.command.slice(1), {
-    encoding: 'utf8',
-    env: { ...process.env, ...seed.environment },
-  })
-  if (status !== 0) throw new Error(`the demo's data could not be made: ${error?.message ?? stderr}`)
-  const result = SeedResult.parse(JSON.parse(stdout))
+  const result = SeedResult.parse(await run(options.seed, [], "the demo's data could not be made"))
   writeJson(places.shelvesFile, result.shelves)
   writeJson(places.hardwareFile, hardwareAt(options.hardwareTemplate, places.hub))
   writeJson(places.seedFile, result)
@@ -59,22 +61,17 @@ function hardwareAt(template: string, folder: string): HardwareDescription {
   }
 }
 
-interface Tool {
-  command: readonly string[]
-  environment: Readonly<Record<string, string>>
-}
-
 const HostKey = z.object({ host_key: z.string() })
 const Registered = z.object({ cloud_key: z.string() })
-/** What the cloud was told. */
+/** What the cloud knows of the hub's management service. */
 const Known = z.object({ port: z.int(), host_key: z.string() })
 
 /**
  * Has hub and cloud know one another, as an operator would with the same two commands: at the first start both make their
  * keys, the hub's is pinned in the cloud and the cloud's let in at the hub. Later the hub's key is never pinned anew, so
- * that a changed one is refused; only another port is told.
+ * that a changed one is refused; only another port is reported.
  */
-export function prepareManagement(options: {
+export async function prepareManagement(options: {
   places: DemoPlaces
   hubId: number
   port: number
@@ -82,29 +79,40 @@ export function prepareManagement(options: {
   hostKey: Tool
   /** `npm run hubs`. */
   hubs: Tool
-}): void {
+}): Promise<void> {
   const { places, port } = options
+  const failure = "the hub's management could not be prepared"
   const known = existsSync(places.managementFile)
     ? Known.parse(JSON.parse(readFileSync(places.managementFile, 'utf8')))
     : undefined
   if (known?.port === port) return
   if (!known) writeFileSync(places.authorizedKeys, '', { mode: 0o600 })
-  const host_key = known?.host_key ?? HostKey.parse(run(options.hostKey, [])).host_key
+  const host_key = known?.host_key ?? HostKey.parse(await run(options.hostKey, [], failure)).host_key
   const address = ['--host', '127.0.0.1', '--port', String(port), '--host-key', host_key]
   const { cloud_key } = Registered.parse(
-    run(options.hubs, ['set-management', String(options.hubId), ...address]),
+    await run(options.hubs, ['set-management', String(options.hubId), ...address], failure),
   )
   if (!known) writeFileSync(places.authorizedKeys, `${cloud_key}\n`, { mode: 0o600 })
   writeJson(places.managementFile, { port, host_key })
 }
 
-function run({ command, environment }: Tool, args: readonly string[]): unknown {
-  const { status, stdout, stderr, error } = spawnSync(command[0]!, [...command.slice(1), ...args], {
-    encoding: 'utf8',
-    env: { ...process.env, ...environment },
-  })
-  if (status !== 0) throw new Error(`the hub's management could not be prepared: ${error?.message ?? stderr}`)
-  return JSON.parse(stdout)
+/** Runs a program of ours that prints JSON. Rejects with `failure` and what the program complained of. */
+async function run(
+  { command, environment }: Tool,
+  args: readonly string[],
+  failure: string,
+): Promise<unknown> {
+  const env = { ...process.env, ...environment }
+  try {
+    const { stdout } = await promisify(execFile)(command[0]!, [...command.slice(1), ...args], {
+      env,
+      maxBuffer: 64 * 1024 * 1024,
+    })
+    return JSON.parse(stdout)
+  } catch (error) {
+    const { stderr, message } = error as Error & { stderr?: string }
+    throw new Error(`${failure}: ${stderr || message}`, { cause: error })
+  }
 }
 
 /**

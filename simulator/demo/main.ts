@@ -1,4 +1,5 @@
 import '../../protocol/require-node.ts'
+import { progressOn } from '../../protocol/model/progress.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { DemoError, startDemo } from './demo.ts'
 import { demoHelp, readDemoSettings } from './settings.ts'
@@ -10,7 +11,9 @@ else if (!read.ok) {
   process.stderr.write(`${read.problems.join('\n')}\n`)
   process.exitCode = 2
 } else {
-  const demo = startDemo(read.settings, systemRuntime(), (text) => void process.stdout.write(`${text}\n`))
+  const runtime = systemRuntime()
+  const print = (text: string) => void process.stdout.write(`${text}\n`)
+  const demo = startDemo(read.settings, runtime, print, progressOn(process.stderr, runtime.clock))
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.once(signal, () => void demo.stop().then(() => process.exit(0)))
   try {

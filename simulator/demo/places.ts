@@ -17,7 +17,7 @@ export function demoPlaces(dataDir: string) {
     journal: at('hub-1', 'journal.sqlite'),
     hardwareFile: at('hub-1', 'hardware.json'),
     shelvesFile: at('hub-1', 'shelves.json'),
-    /** Of the hub's management service: who may log in, its own key, and what the cloud was told of it. */
+    /** Of the hub's management service: who may log in, its own key, and what the cloud knows of it. */
     authorizedKeys: at('hub-1', 'authorized_keys'),
     hostKey: at('hub-1', 'host-key'),
     managementFile: at('hub-1', 'management.json'),
@@ -52,21 +52,6 @@ export const SeedResult = z.object({
   ),
 })
 export type SeedResult = z.infer<typeof SeedResult>
-
-/** `data/demo.json`, as contract §14 has it. */
-export interface DemoFile {
-  base_url: string
-  docs_url: string
-  owner: { api_key: string }
-  other_owner: { api_key: string; hub_id: number }
-  diag: { api_key: string }
-  hubs: { hub_id: number; name: string }[]
-  simulator_url: string
-  edge_url: string
-  mqtt_url: string
-  database_url: string
-  pids: Record<'cloud' | 'edge' | 'simulator' | 'management', number | null>
-}
 
 /** Replaces the file at one instant: a reader sees the old one or the new one. Only its owner may read it. */
 export function writeJson(path: string, value: unknown): void {

@@ -6,16 +6,7 @@ import type { Program } from './supervisor.ts'
 export const demoPrograms = ['cloud', 'edge', 'simulator', 'management'] as const
 export type DemoProgram = (typeof demoPrograms)[number]
 
-export interface DemoAddresses {
-  baseUrl: string
-  docsUrl: string
-  edgeUrl: string
-  simulatorUrl: string
-  mqttUrl: string
-  databaseUrl: string
-}
-
-export function demoAddresses(settings: DemoSettings, places: DemoPlaces): DemoAddresses {
+export function demoAddresses(settings: DemoSettings, places: DemoPlaces) {
   const local = (port: number) => `http://127.0.0.1:${port}`
   return {
     baseUrl: local(settings.PORT),
@@ -26,6 +17,8 @@ export function demoAddresses(settings: DemoSettings, places: DemoPlaces): DemoA
     databaseUrl: `sqlite:${places.database}`,
   }
 }
+
+export type DemoAddresses = ReturnType<typeof demoAddresses>
 
 /**
  * How to run a compiled program of this package: it stands beside this one, whatever either is compiled to. `flags` are

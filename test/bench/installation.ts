@@ -69,7 +69,7 @@ export async function install({
   mkdirSync(folder, { recursive: true })
   const hardwareTemplate = join(folder, 'hardware.json')
   writeFileSync(hardwareTemplate, JSON.stringify(hardware))
-  const seed = prepareData({
+  const seed = await prepareData({
     places,
     seed: {
       command: programCommand('cloud/demo/seed'),

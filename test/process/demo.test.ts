@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import type { DemoFile } from '../../simulator/demo/places.ts'
+import type { DemoFile } from '../../simulator/demo/demo.ts'
 import { waitUntilReady } from '../../simulator/demo/readiness.ts'
 
 const root = join(import.meta.dirname, '../..')

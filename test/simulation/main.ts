@@ -2,6 +2,8 @@ import '../../protocol/require-node.ts'
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { inspect, parseArgs } from 'node:util'
+import { progressOn, progressText } from '../../protocol/model/progress.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { Coverage } from './coverage.ts'
 import { expectedFaults } from './fault-plan.ts'
 import { runSeed } from './run-seed.ts'
@@ -31,15 +33,15 @@ const { values } = parseArgs({
 /** A seed that runs so long does not come to an end: that is a defect as well. */
 const HUNG_AFTER_S = 120
 
-/** What a worker tells of one seed. */
-interface Told {
+/** What a worker reports of one seed. */
+interface Report {
   seed: number
   problems: string[]
   counts: [string, number][]
 }
 
 if (values.help) console.log(HELP)
-else if (process.send) process.on('message', (seed: number) => void tell(seed))
+else if (process.send) process.on('message', (seed: number) => void play(seed))
 else process.exitCode = await swarm(whole('seeds'), whole('from'), Math.max(1, whole('jobs')))
 
 function whole(name: 'seeds' | 'from' | 'jobs'): number {
@@ -47,16 +49,18 @@ function whole(name: 'seeds' | 'from' | 'jobs'): number {
   return Number(values[name])
 }
 
-async function tell(seed: number): Promise<void> {
+async function play(seed: number): Promise<void> {
   const { violations, failure, coverage } = await runSeed(seed)
   const problems = violations.map(({ invariant, text }) => `${invariant}: ${text}`)
   if (failure !== undefined) problems.push(`defect: ${inspect(failure)}`)
-  process.send!({ seed, problems, counts: [...coverage.counts] } satisfies Told)
+  process.send!({ seed, problems, counts: [...coverage.counts] } satisfies Report)
 }
 
 async function swarm(seeds: number, from: number, jobs: number): Promise<number> {
   const coverage = new Coverage()
-  const began = process.hrtime.bigint()
+  const { clock } = systemRuntime()
+  const startedAt = clock.monotonic()
+  const progress = progressOn(process.stderr, clock)
   let next = from
   let done = 0
   let failed = 0
@@ -71,20 +75,23 @@ async function swarm(seeds: number, from: number, jobs: number): Promise<number>
           const seed = next++
           worker.send(seed)
           watch = setTimeout(() => {
+            progress.clear()
             console.log(`seed ${seed} has not ended after ${HUNG_AFTER_S} s`)
             worker.kill('SIGKILL')
           }, HUNG_AFTER_S * 1000)
         }
-        worker.on('message', (told: Told) => {
+        worker.on('message', (report: Report) => {
           clearTimeout(watch)
           done++
-          for (const [name, count] of told.counts) coverage.hit(name, count)
-          if (told.problems.length > 0) {
+          for (const [name, count] of report.counts) coverage.hit(name, count)
+          if (report.problems.length > 0) {
             failed++
-            console.log(`seed ${told.seed} failed (npm run swarm -- --seeds 1 --from ${told.seed})`)
-            for (const problem of told.problems) console.log(`  ${problem}`)
+            progress.clear()
+            console.log(`seed ${report.seed} failed (npm run swarm -- --seeds 1 --from ${report.seed})`)
+            for (const problem of report.problems) console.log(`  ${problem}`)
             if (!values['keep-going']) next = end
           }
+          progress.show(progressText(done, seeds, 'seeds', clock.monotonic() - startedAt))
           proceed()
         })
         worker.on('error', reject)
@@ -95,13 +102,14 @@ async function swarm(seeds: number, from: number, jobs: number): Promise<number>
       })
     }),
   )
-  const seconds = Number(process.hrtime.bigint() - began) / 1e9
-  if (!values.quiet) report(coverage)
+  const seconds = (clock.monotonic() - startedAt) / 1000
+  progress.clear()
+  if (!values.quiet) summarize(coverage)
   console.log(`${done} seeds, ${failed} failed, ${(done / seconds).toFixed(2)} seeds per second`)
   return failed === 0 ? 0 : 1
 }
 
-function report(coverage: Coverage): void {
+function summarize(coverage: Coverage): void {
   for (const [title, prefix] of [
     ['faults', 'fault '],
     ['crashes by checkpoint', 'crash '],

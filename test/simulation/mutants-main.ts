@@ -1,6 +1,9 @@
 import '../../protocol/require-node.ts'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { progressOn } from '../../protocol/model/progress.ts'
+import { every } from '../../protocol/model/runtime.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { mutants } from './mutant-list.ts'
 import { runMutant } from './mutants.ts'
 
@@ -21,12 +24,21 @@ const { values } = parseArgs({
 if (values.help) console.log(HELP)
 else {
   const root = join(import.meta.dirname, '../../..')
-  for (const mutant of mutants.filter(({ name }) => name.includes(values.only))) {
+  const { clock } = systemRuntime()
+  const progress = progressOn(process.stderr, clock)
+  const chosen = mutants.filter(({ name }) => name.includes(values.only))
+  let current = ''
+  const stopShowing = every(clock, 1000, () => progress.show(current))
+  for (const [index, mutant] of chosen.entries()) {
+    current = `${index + 1} of ${chosen.length} mutants: ${mutant.name}`
     const range = { count: Number(values.seeds), from: Number(values.from) }
     const { seed, output } = await runMutant(root, mutant, range)
     if (seed === undefined) process.exitCode = 1
     const said = output.split('\n').filter((line) => /^ {2}(I\d|defect)/.test(line))
+    progress.clear()
     console.log(`${mutant.name}: ${seed === undefined ? 'unnoticed' : `red at seed ${seed}`}`)
     console.log(seed === undefined ? output : said.slice(0, 4).join('\n'))
   }
+  stopShowing()
+  progress.clear()
 }

@@ -30,6 +30,7 @@ export async function importProducts(
   hubId: number,
   entries: readonly ProductEntry[],
   actor: string,
+  onProgress: (done: number) => void = () => {},
 ): Promise<Imported> {
   await requirePlaces(tx, hubId, entries)
   const ids = new Map<ProductEntry, number>()
@@ -39,6 +40,7 @@ export async function importProducts(
     const product = known.get(entry.upc)
     if (product) updated += 1
     ids.set(entry, await writeProduct(tx, hubId, entry, product))
+    onProgress(ids.size)
   }
   const facings = await arrange(tx, hubId, ids)
   await enqueue(tx, hubId, {

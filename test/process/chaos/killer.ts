@@ -22,7 +22,11 @@ const targets = (plant: Plant): ProgramName[] => [...plant.programs]
  * SIGKILLs at random: which program, and when. Every other one comes within a third of a second after a request went out:
  * that is when there is most to be lost.
  */
-export async function killAtRandom(world: KillerWorld, kills: number): Promise<void> {
+export async function killAtRandom(
+  world: KillerWorld,
+  kills: number,
+  onKill: (done: number) => void,
+): Promise<void> {
   const { plant, chance, clock, tally, paceMs } = world
   for (let done = 0; done < kills;) {
     await sleep(clock, chance.between(paceMs * 0.2, paceMs * 1.8))
@@ -33,7 +37,7 @@ export async function killAtRandom(world: KillerWorld, kills: number): Promise<v
     const name = chance.pick(targets(plant))
     if (!plant.kill(name)) continue
     tally.hit(`kill ${name}`)
-    done++
+    onKill(++done)
   }
 }
 

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { progressOn } from '../../../protocol/model/progress.ts'
+import { every } from '../../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { freePorts } from './ports.ts'
 import { createPostgresDatabase, startPostgres } from './postgres.ts'
@@ -56,6 +58,9 @@ async function chaos(): Promise<number> {
       ? await createPostgresDatabase(server, runtime)
       : await startPostgres({ folder, port: (await freePorts(1))[0]!, runtime })
   let isFine = false
+  let current = 'starting the programs'
+  const progress = progressOn(process.stderr, runtime.clock)
+  const stopShowing = every(runtime.clock, 1000, () => progress.show(current))
   try {
     const began = runtime.clock.monotonic()
     const outcome = await runChaos({
@@ -67,10 +72,14 @@ async function chaos(): Promise<number> {
       shoppers: whole('shoppers'),
       paceMs: whole('pace'),
       speed: whole('speed'),
+      onProgress: (text) => void (current = text),
     })
+    progress.clear()
     console.log(reportOf(outcome, (runtime.clock.monotonic() - began) / 1000))
     isFine = outcome.violations.length === 0
   } finally {
+    stopShowing()
+    progress.clear()
     if (isFine || !values.keep) await database?.remove()
     if (isFine && !values.keep) rmSync(folder, { recursive: true, force: true })
     else console.log(`data and logs are in ${folder}`)

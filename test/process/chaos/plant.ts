@@ -62,7 +62,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
   const cloudPassword = randomHex(runtime.random, 16)
   const cloudMqttUrl = isBare ? undefined : `mqtt://${CLOUD_USER}:${cloudPassword}@127.0.0.1:${broker}`
   const environment = environments({ places, ports, databaseUrl, cloudMqttUrl })
-  const seed = prepareData({
+  const seed = await prepareData({
     places,
     seed: { command: commandOf('cloud/demo/seed'), environment: environment.cloud(0) },
     hardwareTemplate: join(packageRoot(), 'simulator/hardware/demo-hub.json'),

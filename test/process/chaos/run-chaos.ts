@@ -20,6 +20,8 @@ export interface ChaosOptions extends Pick<PlantOptions, 'runtime' | 'folder' | 
   shoppers: number
   /** Mean time between two kills, in milliseconds. */
   paceMs: number
+  /** Hears what it is at. */
+  onProgress?: (text: string) => void
 }
 
 export interface ChaosOutcome {
@@ -42,6 +44,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const chance = seededChance(seed)
   const tally = new Tally()
   const defects: string[] = []
+  const { onProgress = () => {} } = options
+  onProgress('starting the programs')
   const plant = await createPlant({
     ...options,
     onFailure: (name, how, logFile) =>
@@ -77,7 +81,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     const people = lives.map((life) => life.catch((error: unknown) => void defects.push(String(error))))
     const storm = { ...options, plant, clock, tally, nextRequest: requests.next, chance: chance.fork() }
     const weather = makeWeather({ ...storm, chance: chance.fork() }, () => isOver)
-    await killAtRandom(storm, kills)
+    await killAtRandom(storm, kills, (done) => onProgress(`${done} of ${kills} kills`))
+    onProgress('everybody ends what they are at')
     isOver = true
     await weather
     plant.proxy.calm()
@@ -91,6 +96,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     if (!(await emptyAllBins(world))) defects.push('the bins cannot be emptied')
     await settleDoubts(world)
     await quiet()
+    onProgress('reading the books')
     const evidence = await auditor.evidence()
     await auditor.close()
     note(evidence, tally, plant.tap.seen())

@@ -72,12 +72,12 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
   const places = demoPlaces(folder)
   const addresses = demoAddresses(settings, places)
   const environment = cloudEnvironment(settings, places, addresses)
-  const seed = prepareData({
+  const seed = await prepareData({
     places,
     seed: { command: commandOf('cloud/demo/seed'), environment },
     hardwareTemplate: join(packageRoot(), 'simulator/hardware/demo-hub.json'),
   })
-  prepareManagement({
+  await prepareManagement({
     places,
     hubId: 1,
     port: management,
