@@ -2,14 +2,12 @@ import type { Context } from 'hono'
 import type { DemoRouteId } from '../protocol/contract/routes.ts'
 import { routes } from '../protocol/contract/routes.ts'
 import { demoRoutes } from '../protocol/contract/root-routes.ts'
-import type { Cancel } from '../protocol/model/runtime.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { analyticsHandlers } from './commerce/analytics/handlers.ts'
-import { everyInBackground } from './platform/work/background.ts'
 import { productHandlers } from './commerce/catalogue/handlers.ts'
 import { inventoryHandlers } from './commerce/catalogue/inventory-handlers.ts'
 import { bannerHandlers } from './commerce/deals/banners.ts'
-import { createCommerce, type Commerce } from './sweeps.ts'
+import { commerceWork } from './commerce/work.ts'
 import type { CloudContext } from './platform/context.ts'
 import { configurationHandlers } from './operations/controls/configuration-handlers.ts'
 import { fridgeHandlers } from './operations/controls/fridge-handlers.ts'
@@ -33,23 +31,23 @@ import { doorHandlers } from './operations/doors/handlers.ts'
 import { hubHandlers } from './operations/hubs/handlers.ts'
 import { loyaltyHandlers } from './commerce/loyalty/handlers.ts'
 import { managementHandlers } from './operations/ssh/handlers.ts'
-import { recoverChanges } from './operations/ssh/recover-changes.ts'
+import { changeWork } from './operations/ssh/recover-changes.ts'
 import type { Remote } from './operations/ssh/remote.ts'
 import { fileHandlers } from './platform/http/file-handlers.ts'
 import { createMedia } from './platform/media/media.ts'
 import { mediaSigner } from './platform/media/signed-address.ts'
-import { startMediaSweep } from './platform/media/start-sweep.ts'
 import type { MediaStore } from './platform/media/store.ts'
 import { maintenanceHandlers } from './operations/maintenance/handlers.ts'
-import { startNotices, type Senders } from './people/notifications/deliver-notices.ts'
+import { noticeWork, type Senders } from './people/notifications/notices.ts'
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './commerce/orders/handlers.ts'
 import { cancellationHandlers } from './commerce/fulfilment/handlers.ts'
 import { refundHandlers } from './commerce/refunds/handlers.ts'
 import { paymentMethodHandlers } from './commerce/methods/handlers.ts'
 import { paymentHandlers } from './commerce/payments/handlers.ts'
 import type { CardProcessor } from './commerce/processors/processor.ts'
-import { sweepOldRows } from './retention.ts'
-import { taskHandlers } from './operations/diag/task-handlers.ts'
+import { retentionWork } from './retention.ts'
+import { backgroundTasks, runKinds, taskHandlers } from './operations/diag/background-tasks.ts'
+import { recurring, WorkRunner, type WorkKinds } from './platform/work/runner.ts'
 import { startWorker, type Worker } from './platform/work/workers.ts'
 import { accountHandlers, userHandlers } from './people/users/handlers.ts'
 import { profileHandlers } from './people/users/profile-handlers.ts'
@@ -75,6 +73,8 @@ export interface CloudOptions {
   remote: Remote
   /** How customers' devices are reached. */
   senders: Senders
+  /** Due work of whoever else works with this database: the sandbox processor. */
+  otherWork?: WorkKinds
   /** What diagnostics tell of this process, its name among others, and where its log files are. */
   facts: Omit<ProcessFacts, 'broker'> & { name: string; logFolder: string; brokerClients?: () => number }
   addressOf: (c: Context) => string
@@ -85,7 +85,7 @@ export interface CloudOptions {
 export interface Cloud {
   app: App
   gateway: Gateway
-  commerce: Commerce
+  work: WorkRunner
   start(): void
   /** Stops in good order; nothing of it may be used after. */
   stop(): Promise<void>
@@ -104,7 +104,6 @@ export function createCloud(options: CloudOptions): Cloud {
     ...(options.gatewaySettings && { settings: options.gatewaySettings }),
   })
   const services = { context, processor, commands: gateway.commands }
-  const commerce = createCommerce(services, options.processId)
   const signer = mediaSigner({
     baseUrl: options.baseUrl,
     secret: options.mediaSecret,
@@ -112,6 +111,19 @@ export function createCloud(options: CloudOptions): Cloud {
     clock: context.runtime.clock,
   })
   const media = createMedia({ context, store: options.mediaStore, signer })
+  const work = new WorkRunner(context, {
+    ...commerceWork(services),
+    ...noticeWork(context, options.senders),
+    ...changeWork({ context, remote: options.remote }),
+    ...retentionWork(context),
+    'media.orphans': recurring(context, PURGE_MS, () => media.sweep()),
+    'http.counts': recurring(context, PURGE_MS, async () => {
+      await purgeIdempotencyKeys(context)
+      await purgeRateLimits(context.db, context.runtime.clock)
+    }),
+    ...options.otherWork,
+  })
+  const tasks = backgroundTasks(context, options.processId, (task) => runKinds(context, work, task))
   const served = options.demoHandlers ? routes : withoutDemo()
   const app = createApp({
     context,
@@ -163,37 +175,23 @@ export function createCloud(options: CloudOptions): Cloud {
         },
         options.facts.logFolder,
       ),
-      ...taskHandlers(context, commerce.tasks),
+      ...taskHandlers(context, tasks),
       ...options.demoHandlers,
     },
   })
-  const background: Cancel[] = []
   let worker: Worker | undefined
 
   return {
     app,
     gateway,
-    commerce,
+    work,
     start() {
       gateway.start()
-      commerce.start()
+      work.start()
       worker = startWorker(context, { processId: options.processId, ...options.facts })
-      background.push(
-        startNotices(context, options.senders),
-        startMediaSweep(context, media),
-        everyInBackground(context, PURGE_MS, 'old keys and counts', async () => {
-          await purgeIdempotencyKeys(context)
-          await purgeRateLimits(context.db, context.runtime.clock)
-        }),
-        everyInBackground(context, PURGE_MS, 'old rows', () => sweepOldRows(context)),
-        everyInBackground(context, context.settings.sweepMs, 'bins over SSH', () =>
-          recoverChanges({ context, remote: options.remote }),
-        ),
-      )
     },
     async stop() {
-      for (const cancel of background.splice(0)) cancel()
-      await commerce.stop()
+      await work.stop()
       await worker?.stop()
       await gateway.stop()
     },

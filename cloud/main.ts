@@ -30,7 +30,7 @@ import { openMediaStore } from './platform/media/open-store.ts'
 import { readClientKey } from './operations/ssh/client-key.ts'
 import { createRemote } from './operations/ssh/remote.ts'
 import { sshExec } from './operations/ssh/ssh-exec.ts'
-import { startDelivery } from './commerce/processors/sandbox/deliver-events.ts'
+import { sandboxWork } from './commerce/processors/sandbox/deliver-events.ts'
 import { createSandbox } from './commerce/processors/sandbox/sandbox.ts'
 import { readInstallation } from './commerce/processors/stripe/installation.ts'
 import type { CardProcessor } from './commerce/processors/processor.ts'
@@ -126,6 +126,8 @@ async function main(): Promise<void> {
   const webhookSecret = config.PAYMENTS_WEBHOOK_SECRET ?? randomHex(random, 32)
   const processor = await openProcessor(config, context)
 
+  // Known once the server listens; nothing is sent before.
+  let webhook = ''
   const cloud = createCloud({
     context,
     openTransport,
@@ -151,6 +153,14 @@ async function main(): Promise<void> {
       log,
     }),
     senders: attempt(() => createSenders(config, { log, clock })),
+    // The sandbox sends its events from here, as there is no other place for it.
+    ...(processor.name === 'sandbox' && {
+      otherWork: sandboxWork({
+        context,
+        secret: webhookSecret,
+        deliver: (body, signature) => post(webhook, body, signature),
+      }),
+    }),
     facts: {
       name: `cloud@${hostname()}`,
       pid: process.pid,
@@ -164,13 +174,8 @@ async function main(): Promise<void> {
   const server = await listen(cloud.app, { host: config.HOST, port: config.PORT, clock }).catch(
     onPort('PORT', config.PORT, config.HOST),
   )
+  webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`
   cloud.start()
-  const webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`
-  // The sandbox sends its events from here, as there is no other place for it.
-  const cancelDelivery =
-    processor.name === 'sandbox'
-      ? startDelivery({ context, secret: webhookSecret, deliver: poster(webhook) })
-      : () => {}
   log.info(
     { port: server.port, mqttPort: broker?.port, database: db.kind, payments: processor.name, baseUrl },
     'cloud is ready',
@@ -181,7 +186,6 @@ async function main(): Promise<void> {
     if (stopping) return
     stopping = true
     log.info({ signal }, 'stopping')
-    cancelDelivery()
     await server.close(GRACE_MS)
     await cloud.stop()
     await broker?.close()
@@ -210,7 +214,7 @@ async function openProcessor(
 }
 
 /** Sends the sandbox's events to this service's own webhook, as a processor would. */
-const poster = (url: string) => async (body: string, signature: string) => {
+async function post(url: string, body: string, signature: string): Promise<boolean> {
   try {
     const answer = await fetch(url, {
       method: 'POST',

@@ -1,17 +1,17 @@
 import { sql, type RawBuilder } from 'kysely'
-import { sleep } from '../protocol/model/runtime.ts'
 import type { CloudContext } from './platform/context.ts'
 import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
 import type { Queries } from './platform/store/database.ts'
 import type { Tables } from './platform/store/schema.ts'
+import { done, type Outcome, type WorkKinds } from './platform/work/runner.ts'
 
-/** So many rows at once, and a pause between: nobody has to wait for long. */
-const BATCH = 500
+const PERIOD_MS = 3_600_000
+/** Between two batches of a table of which more is over. */
 const PAUSE_MS = 50
 
 /** What becomes useless with age. Orders, money, stock and the audit log are kept for ever. */
 interface Rule {
-  table: keyof Tables
+  table: keyof Tables & string
   key: readonly [string, ...string[]]
   kept: (settings: CloudContext['settings']) => number
   /** Which rows are older than an instant, and not needed otherwise. */
@@ -49,7 +49,7 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`expires_at < ${before} and order_id is null and status <> 'completed'`,
   },
   {
-    // Those of an order that is under way say that its customer has been told (`order-notices.ts`).
+    // Those of an order that is under way say that its customer has been told (`notices.ts`).
     table: 'notifications',
     key: ['id'],
     kept: records,
@@ -66,6 +66,12 @@ const rules: readonly Rule[] = [
       select 1 from alarms as later where later.hub_id = alarms.hub_id and later.code = alarms.code
         and later.device = alarms.device and later.id > alarms.id)`,
   },
+  {
+    table: 'task_runs',
+    key: ['id'],
+    kept: records,
+    isOver: (before) => sql`started_at < ${before} and state <> 'STARTED'`,
+  },
   { table: 'dead_letters', key: ['id'], kept: incidents, isOver: (before) => sql`at < ${before}` },
   {
     table: 'hub_streams',
@@ -81,33 +87,32 @@ function firstUuidOf(instant: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}`
 }
 
-/** Deletes what has been kept for its time, batch by batch. Returns how many rows of each table. */
-export async function sweepOldRows({
-  db,
-  runtime,
-  settings,
-}: Pick<CloudContext, 'db' | 'runtime' | 'settings'>): Promise<Partial<Record<keyof Tables, number>>> {
+/** Deletes what has been kept for its time: a batch at each look, so that nobody has to wait for long. */
+export const retentionWork = (context: CloudContext): WorkKinds => ({
+  retention: {
+    recurring: rules.map(({ table }) => table),
+    look: ({ subject }) => deleteOld(context, subject),
+  },
+})
+
+async function deleteOld({ db, runtime, settings }: CloudContext, table: string): Promise<Outcome> {
+  const rule = rules.find((one) => one.table === table)
+  if (!rule) return done
   const now = runtime.clock.now()
-  const counts: Partial<Record<keyof Tables, number>> = {}
-  for (const rule of rules) {
-    const before = now - rule.kept(settings)
-    let deleted = await deleteBatch(db.kysely, rule, before)
-    let count = deleted
-    while (deleted === BATCH) {
-      await sleep(runtime.clock, PAUSE_MS)
-      deleted = await deleteBatch(db.kysely, rule, before)
-      count += deleted
-    }
-    if (count > 0) counts[rule.table] = count
-  }
-  return counts
+  const deleted = await deleteBatch(db.kysely, rule, now - rule.kept(settings), settings.retentionBatch)
+  return { next: now + (deleted === settings.retentionBatch ? PAUSE_MS : PERIOD_MS) }
 }
 
-async function deleteBatch(q: Queries, { table, key, isOver }: Rule, before: number): Promise<number> {
+async function deleteBatch(
+  q: Queries,
+  { table, key, isOver }: Rule,
+  before: number,
+  batch: number,
+): Promise<number> {
   const columns = sql.join(key.map((column) => sql.ref(column)))
   const { numAffectedRows } = await sql`
     delete from ${sql.table(table)} where (${columns}) in (
-      select ${columns} from ${sql.table(table)} where ${isOver(before)} limit ${BATCH})
+      select ${columns} from ${sql.table(table)} where ${isOver(before)} limit ${batch})
   `.execute(q)
   return Number(numAffectedRows ?? 0)
 }

@@ -1,10 +1,11 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import { createCommerce } from '../../cloud/sweeps.ts'
+import { commerceWork } from '../../cloud/commerce/work.ts'
+import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/processors/processor.ts'
-import { startDelivery } from '../../cloud/commerce/processors/sandbox/deliver-events.ts'
+import { sandboxWork } from '../../cloud/commerce/processors/sandbox/deliver-events.ts'
 import { createSandbox } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
 import type { CommerceServices } from '../../cloud/commerce/services.ts'
 import { receiveWebhook } from '../../cloud/commerce/payments/webhook.ts'
@@ -129,7 +130,7 @@ export class CloudNode {
     this.#services = { context, processor, commands: gateway.commands }
     scheduler.plan(life, 0, () => {
       gateway.start()
-      createCommerce(this.#services!, processId).start()
+      new WorkRunner(context, commerceWork(this.#services!)).start()
     })
   }
 
@@ -150,11 +151,8 @@ export class CloudNode {
       settings: simulatedSettings,
       onFault: (error) => scheduler.report(error, this.#processorLife),
     }
-    startDelivery({
-      context,
-      secret: SECRET,
-      deliver: (body, signature) => this.#deliver(body, signature),
-    })
+    const deliver = (body: string, signature: string): Promise<boolean> => this.#deliver(body, signature)
+    new WorkRunner(context, sandboxWork({ context, secret: SECRET, deliver })).start()
   }
 
   async #deliver(body: string, signature: string): Promise<boolean> {
@@ -212,7 +210,7 @@ export class CloudNode {
       .prepare<[], number>(
         `SELECT (SELECT count(*) FROM orders WHERE processing_status <= 50)
               + (SELECT count(*) FROM payments WHERE status IN ('pending', 'requires_action'))
-              + (SELECT count(*) FROM refunds WHERE due_at IS NOT NULL)
+              + (SELECT count(*) FROM due_work WHERE kind = 'refund')
               + (SELECT count(*) FROM wallet_transactions WHERE status = 'pending')
               + (SELECT count(*) FROM hub_outboxes WHERE base < last)`,
       )

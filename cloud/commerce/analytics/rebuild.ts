@@ -1,34 +1,56 @@
 import type { CloudContext } from '../../platform/context.ts'
-import type { CloudDatabase, Tx } from '../../platform/store/database.ts'
+import type { CloudDatabase, Queries, Tx } from '../../platform/store/database.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { refreshSales } from './refresh-sales.ts'
 
 /** Orders in a transaction: few enough that customers' requests hardly wait. */
 const BATCH = 500
 
-/** Makes the summaries anew of every hub whose time zone is not the one they are kept in, and of those that have none. */
-export async function rebuildStaleSales({ db, log, checkpoint }: CloudContext): Promise<number[]> {
-  const stale = await db.kysely
+/** Makes the summaries of a hub's sales anew where its time zone is not the one that they are kept in, and where it has none. */
+export const salesWork = (context: CloudContext): WorkKinds => ({
+  'sales.calendars': { recurring: ['all'], look: () => findStale(context) },
+  'sales.rebuild': { look: ({ subject }) => rebuildStale(context, Number(subject)) },
+})
+
+const staleHubs = (q: Queries) =>
+  q
     .selectFrom('hubs')
     .leftJoin('sales_calendars as c', 'c.hub_id', 'hubs.id')
     .select('hubs.id')
     .where((eb) => eb.or([eb('c.timezone', 'is', null), eb('c.timezone', '<>', eb.ref('hubs.timezone'))]))
     .orderBy('hubs.id')
-    .execute()
-  for (const { id } of stale) {
-    log.info({ hubId: id }, 'the summaries of a hub’s sales are made anew')
-    await rebuild(id, async (work) => {
-      const value = await db.transact(work)
-      checkpoint('analytics.rebuild-step')
-      return value
-    })
-  }
-  return stale.map(({ id }) => id)
+
+async function findStale({ db, runtime, settings }: CloudContext): Promise<Outcome> {
+  const now = runtime.clock.now()
+  const stale = await staleHubs(db.kysely).execute()
+  await db.transact((tx) =>
+    schedule(
+      tx,
+      'sales.rebuild',
+      stale.map(({ id }) => id),
+      now,
+    ),
+  )
+  return { next: now + settings.staleSalesMs }
+}
+
+async function rebuildStale({ db, log, checkpoint }: CloudContext, hubId: number): Promise<Outcome> {
+  const isStale = await staleHubs(db.kysely).where('hubs.id', '=', hubId).executeTakeFirst()
+  if (!isStale) return done
+  log.info({ hubId }, 'the summaries of a hub’s sales are made anew')
+  await rebuild(hubId, async (work) => {
+    const value = await db.transact(work)
+    checkpoint('analytics.rebuild-step')
+    return value
+  })
+  return { next: null, affected: [hubId] }
 }
 
 /**
  * Makes a hub's summaries anew from its orders, in many short transactions, while orders come in: each order is counted
  * once, by whoever is first. Until it is through the figures are too low. One that is interrupted is begun again by
- * `rebuildStaleSales`.
+ * due work.
  */
 export const rebuildSales = (db: CloudDatabase, hubId: number): Promise<void> =>
   rebuild(hubId, (work) => db.transact(work))

@@ -1,24 +1,42 @@
 import { addMonths, monthOf } from '../../platform/calendar/days.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 
 /** So many products of a hub carry the mark. */
 const BESTSELLERS = 10
 
-/**
- * Marks the products of every hub that sold most in this month and the one before, from the monthly sums of sales. A hub a
- * transaction: a run that is cut short leaves the others to the next one. Returns the products whose mark has changed.
- */
-export async function markBestsellers({ db, runtime }: CloudContext): Promise<number[]> {
-  const hubs = await db.kysely.selectFrom('hubs').select(['id', 'timezone']).orderBy('id').execute()
-  const changed: number[] = []
-  for (const { id, timezone } of hubs) {
-    const month = monthOf(localDay(timezone, runtime.clock.now()))
-    const wanted = await soldMost(db.kysely, id, [month, addMonths(month, -1)])
-    changed.push(...(await db.transact((tx) => mark(tx, id, wanted))))
-  }
-  return changed
+const PERIOD_MS = 3_600_000
+
+/** Marks the products of every hub that sold most in this month and the one before, from the monthly sums of sales. */
+export const bestsellerWork = (context: CloudContext): WorkKinds => ({
+  bestsellers: { recurring: ['all'], look: () => lookAtEachHub(context) },
+  'bestsellers.hub': { look: ({ subject }) => markBestsellers(context, Number(subject)) },
+})
+
+async function lookAtEachHub({ db, runtime }: CloudContext): Promise<Outcome> {
+  const now = runtime.clock.now()
+  await db.transact(async (tx) => {
+    const hubs = await tx.q.selectFrom('hubs').select('id').execute()
+    await schedule(
+      tx,
+      'bestsellers.hub',
+      hubs.map(({ id }) => id),
+      now,
+    )
+  })
+  return { next: now + PERIOD_MS }
+}
+
+/** Returns the products whose mark has changed. */
+async function markBestsellers({ db, runtime }: CloudContext, hubId: number): Promise<Outcome> {
+  const hub = await db.kysely.selectFrom('hubs').select('timezone').where('id', '=', hubId).executeTakeFirst()
+  if (!hub) return done
+  const month = monthOf(localDay(hub.timezone, runtime.clock.now()))
+  const wanted = await soldMost(db.kysely, hubId, [month, addMonths(month, -1)])
+  return { next: null, affected: await db.transact((tx) => mark(tx, hubId, wanted)) }
 }
 
 async function soldMost(q: Queries, hubId: number, months: string[]): Promise<Set<number>> {

@@ -1,6 +1,7 @@
-import { sql } from 'kysely'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import type { Application } from './engine/apply-deal.ts'
 import { isAnnouncedFor, notReleased, type Shopper } from './uses.ts'
 
@@ -53,8 +54,8 @@ export async function announce(
   applications: readonly Applied[],
   expiresAt: number,
 ): Promise<void> {
-  for (const { deal, saving } of applications)
-    await tx.q
+  for (const { deal, saving } of applications) {
+    const { id } = await tx.q
       .insertInto('deal_redemptions')
       .values({
         deal_id: deal.id,
@@ -66,7 +67,10 @@ export async function announce(
         redeemed_at: runtime.clock.now(),
         expires_at: expiresAt,
       })
-      .execute()
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    await schedule(tx, 'redemption.announced', id, expiresAt)
+  }
 }
 
 /** The order is paid. */
@@ -92,24 +96,32 @@ export async function releaseRedemptions(tx: Tx, orderId: number): Promise<void>
 
 /** The order is a cart again: what was announced before is an announcement again while its time lasts. */
 export async function putBackRedemptions(tx: Tx, { runtime }: Clocked, orderId: number): Promise<void> {
-  await tx.q
+  const announcements = await tx.q
     .updateTable('deal_redemptions')
     .set({ order_id: null })
     .where('order_id', '=', orderId)
     .where(notReleased)
     .where('status', '=', 'pending')
     .where('expires_at', '>', runtime.clock.now())
+    .returning(['id', 'expires_at'])
     .execute()
+  for (const { id, expires_at } of announcements) await schedule(tx, 'redemption.announced', id, expires_at!)
   await releaseRedemptions(tx, orderId)
 }
 
-/** Marks announcements whose time is over. They have not bound anything since. */
-export async function releaseAnnounced({ db, runtime }: Pick<CloudContext, 'db' | 'runtime'>): Promise<void> {
-  await db.kysely
-    .updateTable('deal_redemptions')
-    .set({ status: 'released' })
-    .where('order_id', 'is', null)
-    .where('status', '=', sql.lit('pending'))
-    .where('expires_at', '<=', runtime.clock.now())
-    .execute()
-}
+/** Marks an announcement whose time is over. It has not bound anything since. */
+export const redemptionWork = ({ db, runtime }: CloudContext): WorkKinds => ({
+  'redemption.announced': {
+    async look({ subject }) {
+      await db.kysely
+        .updateTable('deal_redemptions')
+        .set({ status: 'released' })
+        .where('id', '=', Number(subject))
+        .where('order_id', 'is', null)
+        .where('status', '=', 'pending')
+        .where('expires_at', '<=', runtime.clock.now())
+        .execute()
+      return done
+    },
+  },
+})

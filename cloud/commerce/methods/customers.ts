@@ -3,6 +3,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import { insertRemoval } from './method-rows.ts'
 import type { CardProcessor } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 
@@ -71,7 +72,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, userId: numb
 /** With the user, in the transaction that erases them: whoever they were at a processor goes there after the commit. */
 export async function forgetCustomers(
   tx: Tx,
-  { runtime }: Pick<CloudContext, 'runtime'>,
+  context: Pick<CloudContext, 'runtime' | 'settings'>,
   userId: number,
 ): Promise<void> {
   const customers = await tx.q
@@ -79,20 +80,7 @@ export async function forgetCustomers(
     .selectAll()
     .where('user_id', '=', userId)
     .execute()
-  for (const customer of customers)
-    await tx.q
-      .insertInto('processor_removals')
-      .values({
-        processor: customer.processor,
-        customer_ref: customer.ref,
-        customer_id: customer.id,
-        user_id: userId,
-        begun_at: customer.created_at,
-        method: null,
-        due_at: runtime.clock.now(),
-        attempts: 0,
-      })
-      .execute()
+  for (const customer of customers) await insertRemoval(tx, context, customer, null)
   await tx.q.deleteFrom('payment_methods').where('user_id', '=', userId).execute()
   await tx.q.deleteFrom('processor_customers').where('user_id', '=', userId).execute()
 }

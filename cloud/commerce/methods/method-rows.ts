@@ -2,6 +2,7 @@ import type { Selectable } from 'kysely'
 import type { PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { schedule } from '../../platform/work/queue.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { CustomerRow } from './customers.ts'
@@ -70,13 +71,13 @@ export function methodByRef(tx: Tx, customerId: number, ref: string): Promise<Me
 }
 
 /** Records that a method is to be saved; `save-method.ts` does it. Under the customer's lock. */
-export function insertSaving(
+export async function insertSaving(
   tx: Tx,
   { runtime }: Pick<CloudContext, 'runtime'>,
   customer: Pick<CustomerRow, 'id' | 'user_id' | 'processor'>,
   { ref, isDefault, dueAt }: { ref: string; isDefault: boolean; dueAt: number },
 ): Promise<MethodRow> {
-  return tx.q
+  const row = await tx.q
     .insertInto('payment_methods')
     .values({
       customer_id: customer.id,
@@ -90,12 +91,12 @@ export function insertSaving(
       exp_month: null,
       exp_year: null,
       is_default: isDefault ? 1 : 0,
-      due_at: dueAt,
-      attempts: 0,
       created_at: runtime.clock.now(),
     })
     .returningAll()
     .executeTakeFirstOrThrow()
+  await schedule(tx, 'method.save', row.id, dueAt)
+  return row
 }
 
 /** A method has paid, and its customer wished to keep it: it is saved after the commit. Nothing where they are gone. */
@@ -136,14 +137,14 @@ export async function keepDefault(tx: Tx, customerId: number): Promise<void> {
   if (first && first.is_default === 0) await makeDefault(tx, first)
 }
 
-/** A method that is no longer ours goes at the processor, too, after the commit (`remove-method.ts`). */
+/** A method that is no longer ours, or the customer with all of them, goes at the processor, too (`remove-method.ts`). */
 export async function insertRemoval(
   tx: Tx,
-  { runtime }: Pick<CloudContext, 'runtime'>,
+  { runtime, settings }: Pick<CloudContext, 'runtime' | 'settings'>,
   customer: CustomerRow,
-  method: string,
+  method: string | null,
 ): Promise<void> {
-  await tx.q
+  const { id } = await tx.q
     .insertInto('processor_removals')
     .values({
       processor: customer.processor,
@@ -152,8 +153,9 @@ export async function insertRemoval(
       user_id: customer.user_id,
       begun_at: customer.created_at,
       method,
-      due_at: runtime.clock.now(),
-      attempts: 0,
     })
-    .execute()
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  // Whoever asked for it tries at once.
+  await schedule(tx, 'removal', id, runtime.clock.now() + settings.paymentRecheckMs)
 }

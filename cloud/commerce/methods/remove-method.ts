@@ -3,11 +3,12 @@ import { ApiError } from '../../platform/api-error.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { customerRequest } from './customers.ts'
 import { insertRemoval, keepDefault, lockCustomer } from './method-rows.ts'
-import { ProcessorUnavailable } from '../processors/processor.ts'
-import { turn } from '../processors/reach.ts'
+import { unschedule } from '../../platform/work/queue.ts'
+import { done, type WorkKinds } from '../../platform/work/runner.ts'
+import { requireProcessor, tryNow } from '../processors/reach.ts'
 import type { MoneyServices } from '../services.ts'
 
-export type RemovalRow = Selectable<Tables['processor_removals']>
+type RemovalRow = Selectable<Tables['processor_removals']>
 
 /** Removes a saved method; it goes at the processor after the commit. Throws `payment_method_not_found`. */
 export async function removeMethod(
@@ -37,7 +38,7 @@ export async function removeMethod(
   await carryOutRemovals(services, userId)
 }
 
-/** What a user has removed goes at the processor. What cannot be reached now is left to the recovery. */
+/** What a user has removed goes at the processor. What cannot be reached now is left to due work. */
 export async function carryOutRemovals(services: MoneyServices, userId: number): Promise<void> {
   const { context, processor } = services
   const rows = await context.db.kysely
@@ -45,37 +46,42 @@ export async function carryOutRemovals(services: MoneyServices, userId: number):
     .selectAll()
     .where('user_id', '=', userId)
     .where('processor', '=', processor.name)
-    .where('due_at', '<=', context.runtime.clock.now())
     .execute()
   for (const row of rows)
-    await turn(services, `removal ${row.id} at the processor`, () => carryOutRemoval(services, row))
+    await tryNow(context, `removal ${row.id} at the processor`, () => carryOutRemoval(services, row))
 }
+
+/** Removals that were left unfinished. */
+export const removalWork = (services: MoneyServices): WorkKinds => ({
+  removal: {
+    backoff: { firstMs: services.context.settings.paymentRecheckMs, maxMs: MAX_PAUSE_MS },
+    async look({ subject }) {
+      const row = await services.context.db.kysely
+        .selectFrom('processor_removals')
+        .selectAll()
+        .where('id', '=', Number(subject))
+        .executeTakeFirst()
+      if (row) await carryOutRemoval(services, row)
+      return done
+    },
+  },
+})
 
 const MAX_PAUSE_MS = 3_600_000
 
 /** The processor is told as often as it takes; what is gone there is gone here. Throws `ProcessorUnavailable`. */
-export async function carryOutRemoval(services: MoneyServices, row: RemovalRow): Promise<void> {
-  const { context, processor } = services
-  const { db, runtime, settings, checkpoint } = context
-  try {
-    checkpoint('removal.before-processor')
-    // A customer whose id was never learned is asked for again, under the same key.
-    const customer =
-      row.customer_ref ??
-      (await processor.createCustomer(customerRequest(row.customer_id, row.begun_at, row.user_id)))
-    if (row.method === null) await processor.removeCustomer(customer)
-    else await processor.detachMethod({ method: row.method, customer })
-    checkpoint('removal.after-processor')
-  } catch (error) {
-    if (error instanceof ProcessorUnavailable) {
-      const pauseMs = Math.min(MAX_PAUSE_MS, settings.paymentRecheckMs * 2 ** Math.min(row.attempts, 20))
-      await db.kysely
-        .updateTable('processor_removals')
-        .set({ attempts: row.attempts + 1, due_at: runtime.clock.now() + pauseMs })
-        .where('id', '=', row.id)
-        .execute()
-    }
-    throw error
-  }
-  await db.kysely.deleteFrom('processor_removals').where('id', '=', row.id).execute()
+async function carryOutRemoval({ context, processor }: MoneyServices, row: RemovalRow): Promise<void> {
+  requireProcessor(processor, row.processor)
+  context.checkpoint('removal.before-processor')
+  // A customer whose id was never learned is asked for again, under the same key.
+  const customer =
+    row.customer_ref ??
+    (await processor.createCustomer(customerRequest(row.customer_id, row.begun_at, row.user_id)))
+  if (row.method === null) await processor.removeCustomer(customer)
+  else await processor.detachMethod({ method: row.method, customer })
+  context.checkpoint('removal.after-processor')
+  await context.db.transact(async (tx) => {
+    await tx.q.deleteFrom('processor_removals').where('id', '=', row.id).execute()
+    await unschedule(tx, 'removal', row.id)
+  })
 }

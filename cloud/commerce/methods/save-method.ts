@@ -12,10 +12,11 @@ import {
   viewMethod,
   type MethodRow,
 } from './method-rows.ts'
-import { refusal } from '../processors/reach.ts'
 import { MethodRefused, type MethodDetails } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { orUnavailable } from '../processors/reach.ts'
+import { orUnavailable, refusal, requireProcessor, tryNow } from '../processors/reach.ts'
+import { unschedule } from '../../platform/work/queue.ts'
+import { done, type WorkKinds } from '../../platform/work/runner.ts'
 
 export interface SaveRequest {
   userId: number
@@ -28,7 +29,7 @@ const MAX_METHODS = 50
 
 /**
  * Saves a method with the user's customer at the processor: it is recorded, then attached there under the row's key, then
- * it is saved. What is interrupted is taken up by the recovery. Throws `payment_method_not_found`, `card_declined`,
+ * it is saved. What is interrupted is taken up as due work. Throws `payment_method_not_found`, `card_declined`,
  * `processor_unavailable`.
  */
 export async function saveMethod(services: MoneyServices, request: SaveRequest): Promise<PaymentMethod> {
@@ -151,11 +152,48 @@ async function become(tx: Tx, row: MethodRow, details: MethodDetails): Promise<M
       exp_month: details.expMonth,
       exp_year: details.expYear,
       is_default: 0,
-      due_at: null,
     })
     .where('id', '=', row.id)
     .execute()
+  await unschedule(tx, 'method.save', row.id)
   if (row.is_default === 1) await makeDefault(tx, row)
   else await keepDefault(tx, row.customer_id)
   return tx.q.selectFrom('payment_methods').selectAll().where('id', '=', row.id).executeTakeFirstOrThrow()
+}
+
+/** Methods whose saving was left unfinished: after a crash, or while the processor was out of reach. */
+export const savingWork = (services: MoneyServices): WorkKinds => ({
+  'method.save': {
+    backoff: { firstMs: services.context.settings.paymentRecheckMs, maxMs: MAX_PAUSE_MS },
+    async look({ subject }) {
+      const row = await saving(services).where('id', '=', Number(subject)).executeTakeFirst()
+      if (row) await goOnSaving(services, row)
+      return done
+    },
+  },
+})
+
+const MAX_PAUSE_MS = 3_600_000
+
+/** The methods with which a user has just paid, and that are to be kept. Whatever hinders it is left to due work. */
+export async function savePaidMethods(services: MoneyServices, userId: number): Promise<void> {
+  const rows = await saving(services)
+    .where('user_id', '=', userId)
+    .where('processor', '=', services.processor.name)
+    .execute()
+  for (const row of rows)
+    await tryNow(services.context, `payment method ${row.id}`, () => goOnSaving(services, row))
+}
+
+const saving = ({ context }: MoneyServices) =>
+  context.db.kysely.selectFrom('payment_methods').selectAll().where('state', '=', 'saving')
+
+async function goOnSaving(services: MoneyServices, row: MethodRow): Promise<void> {
+  requireProcessor(services.processor, row.processor)
+  try {
+    await finishSaving(services, row)
+  } catch (error) {
+    // One that its issuer refuses is forgotten already.
+    if (!(error instanceof ApiError)) throw error
+  }
 }

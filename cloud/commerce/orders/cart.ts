@@ -4,6 +4,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { hubIntake, requireAccepting } from './intake.ts'
+import { scheduleDeadlines } from './move-order.ts'
 import { LAST_ACTIVE, lockOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
 
 /** The user's active order at a hub, or a new, empty cart there (contract §10). */
@@ -54,7 +55,9 @@ export async function openCart(
     .onConflict((conflict) => conflict.doNothing())
     .returningAll()
     .executeTakeFirst()
-  return created ?? (await activeOrder(tx.q, userId, hubId))!
+  if (!created) return (await activeOrder(tx.q, userId, hubId))!
+  await scheduleDeadlines(tx, context, created)
+  return created
 }
 
 /** A user's active order at a hub: there is at most one. */

@@ -8,6 +8,7 @@ import {
 import { unreserve } from '../catalogue/availability.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { schedule } from '../../platform/work/queue.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { lockItems, type OrderRow } from './order-rows.ts'
 
@@ -17,14 +18,14 @@ import { lockItems, type OrderRow } from './order-rows.ts'
  */
 export async function moveOrder(
   tx: Tx,
-  { runtime }: Pick<CloudContext, 'runtime'>,
+  context: CloudContext,
   order: OrderRow,
   cause: OrderCause,
   changes: Updateable<Tables['orders']> = {},
 ): Promise<TransitionResult> {
   const step = transition(order.processing_status, cause)
   if (step.kind !== 'moved') return step
-  const now = runtime.clock.now()
+  const now = context.runtime.clock.now()
   const moved = {
     ...changes,
     processing_status: step.to,
@@ -34,7 +35,36 @@ export async function moveOrder(
   }
   await tx.q.updateTable('orders').set(moved).where('id', '=', order.id).execute()
   Object.assign(order, moved)
+  await scheduleDeadlines(tx, context, order)
   return step
+}
+
+/** What is to be looked at later of an order as it stands now, and when; its handlers find out whether it still stands so. */
+export async function scheduleDeadlines(tx: Tx, { settings }: CloudContext, order: OrderRow): Promise<void> {
+  const due = (kind: string, at: number): Promise<void> => schedule(tx, kind, order.id, at)
+  switch (order.processing_status as OrderStatus) {
+    case OrderStatus.NEW:
+      await due('order.idle', order.updated_at + settings.idleOrderMs)
+      await due('notice.expiring', order.updated_at + settings.idleOrderMs - settings.expiringNoticeMs)
+      return
+    case OrderStatus.QUEUED:
+      await due('order.overdue', order.queued_at! + settings.startWithinMs + settings.prepareTimeoutMs)
+      return
+    case OrderStatus.READY:
+      await due('notice.unclaimed', order.ready_at! + settings.unclaimedNoticeMs)
+      await due('order.unclaimed', order.ready_at! + settings.unclaimedTimeoutMs)
+      return
+    case OrderStatus.EXPIRED:
+      await due('order.expired', order.updated_at + settings.purgeExpiredMs)
+      return
+    case OrderStatus.PENDING_PAYMENT:
+    case OrderStatus.PREPARING:
+    case OrderStatus.COLLECTING:
+    case OrderStatus.COMPLETED:
+    case OrderStatus.CANCELLED:
+    case OrderStatus.TIMED_OUT:
+    case OrderStatus.FAILED:
+  }
 }
 
 /** Gives back every unit that is promised to an order still. */
@@ -49,11 +79,7 @@ export async function releasePromises(tx: Tx, orderId: number): Promise<void> {
 }
 
 /** Removes a cart, under its lock. One that money was tried for stays on record. */
-export async function removeCart(
-  tx: Tx,
-  context: Pick<CloudContext, 'runtime'>,
-  order: OrderRow,
-): Promise<void> {
+export async function removeCart(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   const payment = await tx.q
     .selectFrom('payments')
     .select('id')

@@ -11,7 +11,8 @@ import { customerOfMethod, saveAfterPayment } from '../methods/method-rows.ts'
 import { EXTERNAL, WALLET } from '../processors/payment-methods.ts'
 import { paymentResult } from './payment-result.ts'
 import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
-import { savePaidMethods } from '../methods/recover-methods.ts'
+import { savePaidMethods } from '../methods/save-method.ts'
+import { schedule } from '../../platform/work/queue.ts'
 import { cancelPayment, submitPayment } from './settle-payment.ts'
 import { orUnavailable } from '../processors/reach.ts'
 import type { MoneyServices } from '../services.ts'
@@ -33,7 +34,7 @@ export interface PayRequest extends WalletPayRequest {
 
 /**
  * Pays an order: freezes it and records the payment in one transaction, then asks the processor, then applies its answer
- * in another. Whatever interrupts this is taken up by the recovery, under the same key.
+ * in another. Whatever interrupts this is taken up as due work, under the same key.
  */
 export async function pay(services: MoneyServices, request: PayRequest): Promise<PaymentResult> {
   const { processor } = services
@@ -147,9 +148,9 @@ export function livePayment(tx: Tx, orderId: number): Promise<PaymentRow> {
     .executeTakeFirstOrThrow()
 }
 
-function insertPayment(
+async function insertPayment(
   tx: Tx,
-  { runtime }: CloudContext,
+  { runtime, settings }: CloudContext,
   order: OrderRow,
   payment: Pick<
     PaymentRow,
@@ -157,7 +158,7 @@ function insertPayment(
   >,
 ): Promise<PaymentRow> {
   const now = runtime.clock.now()
-  return tx.q
+  const row = await tx.q
     .insertInto('payments')
     .values({
       ...payment,
@@ -173,4 +174,7 @@ function insertPayment(
     })
     .returningAll()
     .executeTakeFirstOrThrow()
+  if (row.status === 'pending' || row.status === 'requires_action')
+    await schedule(tx, 'payment', row.id, now + settings.paymentRecheckMs)
+  return row
 }

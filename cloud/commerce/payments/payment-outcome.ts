@@ -3,6 +3,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { queueOrder, unfreezeOrder } from '../orders/checkout.ts'
 import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { schedule, unschedule } from '../../platform/work/queue.ts'
 import { refundLate } from '../refunds/automatic-refunds.ts'
 import { saveAfterPayment } from '../methods/method-rows.ts'
 import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
@@ -66,6 +67,7 @@ async function apply(
   switch (outcome.status) {
     case 'succeeded':
       if (payment.status === 'completed') return
+      await unschedule(tx, 'payment', payment.id)
       if (isAwaited) {
         await set({ status: 'completed', confirmed_by_key: outcome.confirmedByKey ?? null })
         await queueOrder(tx, context, order)
@@ -84,11 +86,15 @@ async function apply(
       if (payment.status === 'pending') await set({})
       return
     case 'requires_action':
-      if (payment.status === 'pending') await set({ status: 'requires_action' })
+      if (payment.status === 'pending') {
+        await set({ status: 'requires_action' })
+        await schedule(tx, 'payment', payment.id, known.updated_at + context.settings.paymentAbandonMs)
+      }
       return
     case 'failed':
     case 'canceled':
       if (!isLive) return
+      await unschedule(tx, 'payment', payment.id)
       await set({ status: outcome.status, decline_code: outcome.declineCode })
       if (isAwaited) await unfreezeOrder(tx, context, order, 'payment_failed')
   }

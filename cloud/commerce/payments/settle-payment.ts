@@ -3,6 +3,8 @@ import { applyPaymentOutcome } from './payment-outcome.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import type { Intent } from '../processors/processor.ts'
 import { requireProcessor } from '../processors/reach.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
+import { EXTERNAL } from '../processors/payment-methods.ts'
 import type { MoneyServices } from '../services.ts'
 
 /**
@@ -61,4 +63,40 @@ async function askProcessor(
   const intent = await ask()
   context.checkpoint('payment.after-processor')
   await context.db.transact((tx) => applyPaymentOutcome(tx, context, payment.id, intent))
+}
+
+/** Payments that were left unfinished: a crash, a processor out of reach, a customer who has gone. */
+export const paymentWork = (services: MoneyServices): WorkKinds => ({
+  payment: {
+    backoff: { firstMs: services.context.settings.paymentRecheckMs, maxMs: MAX_PAUSE_MS },
+    look: ({ subject }) => lookAtPayment(services, Number(subject)),
+  },
+})
+
+const MAX_PAUSE_MS = 3_600_000
+
+/** Asks after a payment whose outcome was never learned, and cancels one that its customer does not finish. */
+async function lookAtPayment(services: MoneyServices, id: number): Promise<Outcome> {
+  const { kysely } = services.context.db
+  const payment = await kysely.selectFrom('payments').selectAll().where('id', '=', id).executeTakeFirst()
+  const dueAt = payment && (await dueAtOf(services, payment))
+  if (!payment || dueAt === undefined) return done
+  if (dueAt > services.context.runtime.clock.now()) return { next: dueAt }
+  await (payment.status === 'pending' ? submitPayment(services, payment) : cancelPayment(services, payment))
+  return lookAtPayment(services, id)
+}
+
+/** When an unfinished payment is to be looked at; undefined where it has ended. */
+async function dueAtOf({ context }: MoneyServices, payment: PaymentRow): Promise<number | undefined> {
+  const { db, settings } = context
+  if (payment.status === 'pending') return payment.updated_at + settings.paymentRecheckMs
+  if (payment.status !== 'requires_action') return undefined
+  if (payment.processor !== EXTERNAL) return payment.updated_at + settings.paymentAbandonMs
+  // An integrator's claim lasts as long as a cart that nobody touches.
+  const order = await db.kysely
+    .selectFrom('orders')
+    .select('updated_at')
+    .where('id', '=', payment.order_id)
+    .executeTakeFirstOrThrow()
+  return order.updated_at + settings.idleOrderMs
 }

@@ -1,3 +1,4 @@
+import { Unavailable } from '../../platform/work/runner.ts'
 import type { ClientSecret, PaymentMethodType } from '../../../protocol/contract/consumer-payments.ts'
 
 /**
@@ -129,6 +130,6 @@ export class MethodRefused extends Error {
 }
 
 /** The processor could not be reached: nobody knows whether it has done what was asked. */
-export class ProcessorUnavailable extends Error {
+export class ProcessorUnavailable extends Unavailable {
   override readonly name = 'ProcessorUnavailable'
 }

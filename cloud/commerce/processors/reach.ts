@@ -9,7 +9,7 @@ export function requireProcessor({ name }: CardProcessor, processor: string): vo
     throw new ProcessorUnavailable(`this is money of the processor "${processor}", which is not configured`)
 }
 
-/** For requests: a processor out of reach is 503. What was begun is finished by the recovery. */
+/** For requests: a processor out of reach is 503. What was begun is finished as due work. */
 export async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -26,13 +26,9 @@ export function refusal(declineCode: string | null, details?: ErrorDetails): Api
   return new ApiError('card_declined', undefined, { decline_code: declineCode, ...details })
 }
 
-/** One that cannot be brought to its end does not keep the others from theirs. */
-export function turn(
-  { context }: { context: CloudContext },
-  during: string,
-  work: () => Promise<unknown>,
-): Promise<void> {
-  return isolated(context, during, async () => {
+/** Does now, for a request that does not wait for its outcome, what due work does otherwise. */
+export const tryNow = (context: CloudContext, during: string, work: () => Promise<unknown>): Promise<void> =>
+  isolated(context, during, async () => {
     try {
       await work()
     } catch (error) {
@@ -40,4 +36,3 @@ export function turn(
       context.log.warn({ err: error, during }, 'the card processor cannot be reached')
     }
   })
-}

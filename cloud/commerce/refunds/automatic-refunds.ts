@@ -1,5 +1,6 @@
 import type { CloudContext } from '../../platform/context.ts'
 import { lockItems, lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import { unschedule } from '../../platform/work/queue.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
 import {
@@ -71,14 +72,8 @@ export async function refundLate(
  */
 export async function replaceRefused(tx: Tx, context: CloudContext, refused: RefundRow): Promise<void> {
   const order = (await lockOrder(tx, refused.order_id))!
-  const claimed = await tx.q
-    .updateTable('refunds')
-    .set({ due_at: null })
-    .where('id', '=', refused.id)
-    .where('status', '=', 'failed')
-    .where('due_at', 'is not', null)
-    .executeTakeFirst()
-  if (claimed.numUpdatedRows !== 1n) return
+  // Of two that look at it at once one finds the work gone.
+  if (!(await unschedule(tx, 'refund', refused.id))) return
   const refusals = refused.refusals + 1
   const reason = refused.reason as Exclude<RefundReason, 'customer'>
   switch (reason) {

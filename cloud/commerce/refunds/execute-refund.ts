@@ -1,14 +1,16 @@
 import type { CloudContext } from '../../platform/context.ts'
+import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import { lockOrder } from '../orders/order-rows.ts'
 import type { RefundRow } from '../orders/payment-status.ts'
 import { ProcessorUnavailable, type ProcessorRefund } from '../processors/processor.ts'
+import { replaceRefused } from './automatic-refunds.ts'
 import { applyRefundOutcome } from './refund-rows.ts'
 import type { MoneyServices } from '../services.ts'
 import { requireProcessor } from '../processors/reach.ts'
 
 /**
  * Carries a recorded refund out: the processor is asked under the key of the row, as often as it takes, and what it says
- * is stored. Returns the row as it stands then. Throws `ProcessorUnavailable`, which leaves it to a later sweep.
+ * is stored. Returns the row as it stands then. Throws `ProcessorUnavailable`, which leaves it to due work.
  */
 export async function executeRefund(services: MoneyServices, refundId: number): Promise<RefundRow> {
   const { context } = services
@@ -51,19 +53,16 @@ async function askProcessor(
       metadata: { refund_id: refund.id, order_id: refund.order_id },
     })
   } catch (error) {
-    if (error instanceof ProcessorUnavailable) await putOff(context, refund)
+    if (error instanceof ProcessorUnavailable) await markInDoubt(context, refund)
     throw error
   }
 }
 
-const MAX_PAUSE_MS = 3_600_000
-
-/** Nobody knows whether it was done: it is asked for again, under the same key, ever less often. */
-async function putOff({ db, runtime, settings }: CloudContext, { id, attempts }: RefundRow): Promise<void> {
-  const pauseMs = Math.min(MAX_PAUSE_MS, settings.paymentRecheckMs * 2 ** Math.min(attempts, 20))
+/** Nobody knows whether it was done: asked for once more, by whomever, it goes on under the same key. */
+async function markInDoubt({ db }: CloudContext, { id }: RefundRow): Promise<void> {
   await db.kysely
     .updateTable('refunds')
-    .set({ attempts: attempts + 1, due_at: runtime.clock.now() + pauseMs })
+    .set({ is_in_doubt: 1 })
     .where('id', '=', id)
     .where('status', '=', 'pending')
     .execute()
@@ -72,3 +71,24 @@ async function putOff({ db, runtime, settings }: CloudContext, { id, attempts }:
 function readRefund({ db }: CloudContext, refundId: number): Promise<RefundRow> {
   return db.kysely.selectFrom('refunds').selectAll().where('id', '=', refundId).executeTakeFirstOrThrow()
 }
+
+/** Refunds that wait for the processor, and those that it refused and the service owes. */
+export const refundWork = (services: MoneyServices): WorkKinds => ({
+  refund: {
+    backoff: { firstMs: services.context.settings.paymentRecheckMs, maxMs: MAX_PAUSE_MS },
+    async look({ subject }) {
+      const { context } = services
+      const refund = await context.db.kysely
+        .selectFrom('refunds')
+        .selectAll()
+        .where('id', '=', Number(subject))
+        .executeTakeFirst()
+      if (refund?.status === 'pending') await executeRefund(services, refund.id)
+      if (refund?.status === 'failed') await context.db.transact((tx) => replaceRefused(tx, context, refund))
+      // Whatever is to be done later has been made due with the refund's outcome.
+      return done
+    },
+  },
+})
+
+const MAX_PAUSE_MS = 3_600_000

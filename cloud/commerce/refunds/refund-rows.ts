@@ -2,6 +2,7 @@ import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { settlePoints } from '../loyalty/points-ledger.ts'
 import type { ItemRow, OrderRow } from '../orders/order-rows.ts'
+import { schedule, unschedule } from '../../platform/work/queue.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { creditRefund } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
@@ -71,7 +72,7 @@ export interface NewRefund extends Share {
   reason: RefundReason
   /** Who asked for it; the service itself where absent. */
   actor?: string
-  /** Whoever asked carries it out at once: the sweep comes in only where that has failed. */
+  /** Whoever asked carries it out at once: due work comes in only where that has failed. */
   isInHand?: boolean
   requestKey?: string | null
   /** How many refunds of this money the processor has refused before. */
@@ -103,7 +104,6 @@ export async function insertRefund(
       failure_reason: null,
       actor,
       request_key: requestKey,
-      due_at: isDone ? null : dueAt,
       created_at: now,
       updated_at: now,
     })
@@ -113,7 +113,7 @@ export async function insertRefund(
     await creditRefund(tx, context, payment.user_id, row)
   if (isDone) await auditRefund(tx, context, order, row)
   await refreshRefunds(tx, context, order)
-  if (!isDone && !isInHand) tx.refundDue()
+  if (!isDone) await schedule(tx, 'refund', row.id, dueAt)
   return row
 }
 
@@ -148,12 +148,13 @@ export async function applyRefundOutcome(
     status,
     processor_ref: refund.processor_ref ?? ref,
     failure_reason: failureReason,
-    due_at: dueAt,
     updated_at: now,
   }
   await tx.q.updateTable('refunds').set(known).where('id', '=', refundId).execute()
+  if (dueAt === null) await unschedule(tx, 'refund', refundId)
+  else await schedule(tx, 'refund', refundId, dueAt)
   if (status === 'pending') return
-  await auditRefund(tx, context, order, { ...refund, ...known })
+  await auditRefund(tx, context, order, { ...refund, ...known }, dueAt)
   await refreshRefunds(tx, context, order)
 }
 
@@ -172,6 +173,7 @@ export async function auditRefund(
   { runtime }: Pick<Part, 'runtime'>,
   order: OrderRow,
   refund: RefundRow,
+  nextAttemptAt: number | null = null,
 ): Promise<void> {
   if (refund.actor === SERVICE && refund.status !== 'failed') return
   await appendAudit(tx.q, runtime, {
@@ -187,7 +189,7 @@ export async function auditRefund(
       ...(refund.item_id !== null && { item_id: refund.item_id, quantity: refund.quantity }),
       ...(refund.status === 'failed' && {
         failure_reason: refund.failure_reason,
-        next_attempt_at: refund.due_at,
+        next_attempt_at: nextAttemptAt,
       }),
     },
   })

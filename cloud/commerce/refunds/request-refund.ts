@@ -122,7 +122,7 @@ async function findInDoubt(
     .where((eb) =>
       eb.or([eb('reason', '=', 'customer'), eb('reason', '=', 'cancelled').and('actor', '=', actor)]),
     )
-    .where('attempts', '>', 0)
+    .where('is_in_doubt', '=', 1)
     .orderBy('id', 'desc')
     .execute()
   for (const refund of inDoubt) if (await plan.isSame(tx, order, left, refund)) return refund

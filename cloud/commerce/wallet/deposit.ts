@@ -6,6 +6,7 @@ import { customerOfMethod } from '../methods/method-rows.ts'
 import { refusal } from '../processors/reach.ts'
 import type { MoneyServices } from '../services.ts'
 import { orUnavailable } from '../processors/reach.ts'
+import { schedule } from '../../platform/work/queue.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { submitDeposit } from './settle-deposit.ts'
 import { insertTransaction, type WalletTransactionRow } from './wallet-ledger.ts'
@@ -77,7 +78,7 @@ async function begin(
     if (known && known.method === method) return known
   }
   const owner = { userId, processor: processor.name }
-  return insertTransaction(tx, context, {
+  const begun = await insertTransaction(tx, context, {
     user_id: userId,
     type: 'deposit',
     amount: amountCents,
@@ -87,6 +88,8 @@ async function begin(
     customer_ref: method === null ? null : ((await customerOfMethod(tx, { ...owner, method })) ?? null),
     request_key: requestKey ?? null,
   })
+  await schedule(tx, 'deposit', begun.id, begun.updated_at + context.settings.paymentRecheckMs)
+  return begun
 }
 
 function readTransaction({ db }: CloudContext, id: number): Promise<WalletTransactionRow> {

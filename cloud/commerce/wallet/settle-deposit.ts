@@ -1,5 +1,6 @@
 import type { CloudContext } from '../../platform/context.ts'
 import type { Intent } from '../processors/processor.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import type { MoneyServices } from '../services.ts'
 import { requireProcessor } from '../processors/reach.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -92,4 +93,33 @@ export async function applyDepositOutcome(
         deposit.status === 'pending' ? { status: outcome.status, decline_code: outcome.declineCode } : {},
       )
   }
+}
+
+/**
+ * Deposits that were left unfinished: one for which the processor's answer was never learned is asked for again, one whose
+ * customer has gone is cancelled there. One that was paid waits for the webhook that says so.
+ */
+export const depositWork = (services: MoneyServices): WorkKinds => ({
+  deposit: {
+    backoff: { firstMs: services.context.settings.paymentRecheckMs, maxMs: MAX_PAUSE_MS },
+    look: ({ subject }) => lookAtDeposit(services, Number(subject)),
+  },
+})
+
+const MAX_PAUSE_MS = 3_600_000
+
+async function lookAtDeposit(services: MoneyServices, id: number): Promise<Outcome> {
+  const { db, runtime, settings } = services.context
+  const deposit = await db.kysely
+    .selectFrom('wallet_transactions')
+    .selectAll()
+    .where('id', '=', id)
+    .where('status', '=', 'pending')
+    .executeTakeFirst()
+  if (!deposit) return done
+  const isSubmitted = deposit.processor_ref !== null
+  const patienceMs = isSubmitted ? settings.paymentAbandonMs : settings.paymentRecheckMs
+  if (deposit.updated_at + patienceMs > runtime.clock.now()) return { next: deposit.updated_at + patienceMs }
+  await (isSubmitted ? abandonDeposit(services, deposit) : submitDeposit(services, deposit))
+  return lookAtDeposit(services, id)
 }

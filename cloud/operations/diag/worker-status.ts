@@ -13,18 +13,15 @@ export async function workerStatus({ db, runtime }: CloudContext, withTasks: boo
     .orderBy('started_at')
     .orderBy('process_id')
     .execute()
-  const schedules = withTasks
+  const runs = withTasks
     ? await db.kysely
-        .selectFrom('task_schedules as s')
-        .leftJoin('task_runs as r', 'r.id', 's.run_id')
-        .select(['s.task', 's.lease_until', 'r.process_id'])
+        .selectFrom('task_runs')
+        .select(['task', 'process_id'])
+        .where('state', '=', 'STARTED')
+        .where('leased_until', '>', now)
         .execute()
     : []
-  const holderOf = (task: string): string | undefined => {
-    const schedule = schedules.find((one) => one.task === task)
-    const isHeld = schedule?.process_id != null && schedule.lease_until! > now
-    return isHeld ? schedule.process_id! : undefined
-  }
+  const holderOf = (name: string): string | undefined => runs.find(({ task }) => task === name)?.process_id
   return {
     status: rows.length > 0 ? 'online' : 'offline',
     workers: rows.map(({ process_id, name, pid, started_at, heartbeat_at }) => ({

@@ -1,6 +1,7 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { ManagementCommand, ManagementAnswer } from '../../../protocol/management/command.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
+import { schedule, unschedule } from '../../platform/work/queue.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { setDesired, withNumber } from '../controls/configuration.ts'
 import { holdsWithin } from '../../../protocol/model/runtime.ts'
@@ -88,19 +89,22 @@ const commandOf = ({ bin, enabled }: BinChange): ManagementCommand => ({
 async function intend({ db, runtime, settings }: CloudContext, change: BinChange): Promise<string> {
   const id = uuidv7(runtime)
   const now = runtime.clock.now()
-  await db.kysely
-    .insertInto('management_changes')
-    .values({
-      id,
-      hub_id: change.hubId,
-      bin_number: change.bin,
-      enabled: change.enabled ? 1 : 0,
-      actor: change.actor,
-      state: 'pending',
-      created_at: now,
-      check_at: now + settings.managementConnectMs + settings.managementCommandMs + SETTLED_MS,
-    })
-    .execute()
+  const settledAt = now + settings.managementConnectMs + settings.managementCommandMs + SETTLED_MS
+  await db.transact(async (tx) => {
+    await tx.q
+      .insertInto('management_changes')
+      .values({
+        id,
+        hub_id: change.hubId,
+        bin_number: change.bin,
+        enabled: change.enabled ? 1 : 0,
+        actor: change.actor,
+        state: 'pending',
+        created_at: now,
+      })
+      .execute()
+    await schedule(tx, 'ssh.change', id, settledAt)
+  })
   return id
 }
 
@@ -139,6 +143,7 @@ export async function settle(
         .returning('id')
         .executeTakeFirst()
       if (!taken) return
+      await unschedule(tx, 'ssh.change', id)
     }
     if (verdict === 'stored')
       await setDesired(tx, context, {

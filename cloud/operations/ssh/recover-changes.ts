@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import { isolated } from '../../platform/work/background.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { readAddress } from './addresses.ts'
@@ -7,45 +7,30 @@ import { settle, type BinChange, type ManagementServices } from './bin-changes.t
 
 type ChangeRow = Selectable<Tables['management_changes']>
 
-const BATCH = 20
 /** A hub that cannot be asked is asked again after this. */
 const ASK_AGAIN_MS = 60_000
 /** After so long nobody will know any more; what the cloud wants of the hub holds. */
 const GIVE_UP_MS = 24 * 3_600_000
 
 /**
- * Settles changes whose outcome was never learned, because this service died or the connection did: the hub is asked what
+ * Settles a change whose outcome was never learned, because this service died or the connection did: the hub is asked what
  * it has stored, and the cloud's desired state follows.
  */
-export async function recoverChanges(services: ManagementServices): Promise<void> {
-  const { context } = services
-  const due = await context.db.kysely
-    .selectFrom('management_changes')
-    .selectAll()
-    .where('state', '=', 'pending')
-    .where('check_at', '<=', context.runtime.clock.now())
-    .orderBy('check_at')
-    .limit(BATCH)
-    .execute()
-  for (const row of due)
-    if (await claim(context, row))
-      await isolated(context, `bin over SSH ${row.id}`, () => recover(services, row))
-}
+export const changeWork = (services: ManagementServices): WorkKinds => ({
+  'ssh.change': {
+    async look({ subject }) {
+      const row = await services.context.db.kysely
+        .selectFrom('management_changes')
+        .selectAll()
+        .where('id', '=', subject)
+        .where('state', '=', 'pending')
+        .executeTakeFirst()
+      return row ? recover(services, row) : done
+    },
+  },
+})
 
-/** Of several processes one asks. */
-async function claim({ db, runtime }: CloudContext, { id, check_at }: ChangeRow): Promise<boolean> {
-  const claimed = await db.kysely
-    .updateTable('management_changes')
-    .set({ check_at: runtime.clock.now() + ASK_AGAIN_MS })
-    .where('id', '=', id)
-    .where('state', '=', 'pending')
-    .where('check_at', '=', check_at)
-    .returning('id')
-    .executeTakeFirst()
-  return claimed !== undefined
-}
-
-async function recover({ context, remote }: ManagementServices, row: ChangeRow): Promise<void> {
+async function recover({ context, remote }: ManagementServices, row: ChangeRow): Promise<Outcome> {
   const { db, runtime } = context
   const change: BinChange = {
     hubId: row.hub_id,
@@ -58,9 +43,11 @@ async function recover({ context, remote }: ManagementServices, row: ChangeRow):
   const outcome = address && (await remote(address, { name: 'status' }))
   if (outcome?.kind === 'answered' && outcome.answer.ok && outcome.answer.disabled_bins) {
     const isStored = outcome.answer.disabled_bins.includes(change.bin) !== change.enabled
-    return settle(context, row.id, change, isStored ? 'stored' : 'not-stored', { recovered: true })
+    await settle(context, row.id, change, isStored ? 'stored' : 'not-stored', { recovered: true })
+    return done
   }
-  if (runtime.clock.now() - row.created_at > GIVE_UP_MS) await close(context, row, 'unknown')
+  const now = runtime.clock.now()
+  return now - row.created_at > GIVE_UP_MS ? close(context, row, 'unknown') : { next: now + ASK_AGAIN_MS }
 }
 
 /** Somebody has said since what that bin is to be: then that holds. */
@@ -88,11 +75,12 @@ async function close(
   { db }: CloudContext,
   { id }: ChangeRow,
   state: 'superseded' | 'unknown',
-): Promise<void> {
+): Promise<Outcome> {
   await db.kysely
     .updateTable('management_changes')
     .set({ state })
     .where('id', '=', id)
     .where('state', '=', 'pending')
     .execute()
+  return done
 }

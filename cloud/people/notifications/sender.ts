@@ -1,4 +1,4 @@
-import type { Message } from './notice.ts'
+import type { Message } from './notices.ts'
 
 /** A customer's device. Its platform's push service knows it by the token. */
 export interface Device {

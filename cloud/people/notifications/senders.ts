@@ -1,6 +1,6 @@
 import type { Log } from '../../../protocol/model/log.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
-import type { Senders } from './deliver-notices.ts'
+import type { Senders } from './notices.ts'
 import { fcmSender, readServiceAccount } from './fcm-sender.ts'
 import type { Sender } from './sender.ts'
 import { webPushSender } from './web-push-sender.ts'

@@ -36,9 +36,18 @@ export interface CloudSettings {
   loyaltyPointCents: number
   /** How many products the list of those that sold most has (O §4.4). */
   topProducts: number
-  /** How often the background rules of payments run, and the tasks of orders. */
+  /** Due work: how much of a kind is claimed at once, how much of it runs at once, how long a claim holds, how often the queue is looked at. */
+  workBatch: number
+  workConcurrency: number
+  workLeaseMs: number
+  workPollMs: number
   sweepMs: number
-  taskPeriodMs: number
+  /** How often hubs are looked for whose summaries of sales are kept in another time zone than theirs. */
+  staleSalesMs: number
+  /** How often an order that is past its time is looked at again while its hub may still report of it. */
+  overdueRecheckMs: number
+  /** How many old rows of a table are deleted at once. */
+  retentionBatch: number
   /** How long a hub's management service may take to let the cloud in, and how long a command there may take. */
   managementConnectMs: number
   managementCommandMs: number
@@ -81,8 +90,14 @@ export const defaultSettings: CloudSettings = {
   loyaltyCentsPerPoint: 100,
   loyaltyPointCents: 1,
   topProducts: 10,
+  workBatch: 100,
+  workConcurrency: 4,
+  workLeaseMs: MINUTE,
+  workPollMs: 10 * SECOND,
   sweepMs: 10 * SECOND,
-  taskPeriodMs: 30 * SECOND,
+  staleSalesMs: MINUTE,
+  overdueRecheckMs: 30 * SECOND,
+  retentionBatch: 500,
   managementConnectMs: 10 * SECOND,
   managementCommandMs: 40 * SECOND,
   recordsKeptMs: 90 * DAY,

@@ -26,8 +26,8 @@ export interface Tx {
   forUpdate<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O>
   /** Tells this process's `onWake` listeners, after the commit, that the outbox of a hub has grown. */
   wake(hubId: number): void
-  /** Tells this process's `onRefundDue` listeners, after the commit, that a refund waits for the processor. */
-  refundDue(): void
+  /** Tells this process's `onWorkDue` listeners, after the commit, when the work that was added is due. */
+  workDue(dueAt: number): void
   /** Undoes `work` alone, and drops its effects, where it throws; the error is thrown on. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
@@ -40,8 +40,8 @@ export interface CloudDatabase {
   transact<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** Calls `listener` with a hub's id whenever a transaction of this process has added to its outbox. Returns an undo. */
   onWake(listener: (hubId: number) => void): () => void
-  /** Calls `listener` whenever a transaction of this process has left a refund to be carried out. Returns an undo. */
-  onRefundDue(listener: () => void): () => void
+  /** Calls `listener` with its time whenever a transaction of this process has made work due. Returns an undo. */
+  onWorkDue(listener: (dueAt: number) => void): () => void
   close(): Promise<void>
 }
 
@@ -60,13 +60,13 @@ export function openDatabase({ url, checkpoint = noCheckpoint, sqlite }: Databas
   const kind: DatabaseKind = sqlite || url.startsWith('sqlite:') ? 'sqlite' : 'postgres'
   const kysely = kind === 'sqlite' ? openSqlite(url, sqlite) : openPostgres(url)
   const outboxes = createSignal<number>()
-  const refunds = createSignal<void>()
+  const workDue = createSignal<number>()
 
   async function once<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const effects: (() => void)[] = []
     const last = new Map<string, () => Promise<void>>()
     const result = await kysely.transaction().execute(async (q) => {
-      const value = await work(createTx(q, kind, { effects, last }, { outboxes, refunds }))
+      const value = await work(createTx(q, kind, { effects, last }, { outboxes, work: workDue }))
       for (const derive of last.values()) await derive()
       checkpoint('db.before-commit')
       return value
@@ -89,7 +89,7 @@ export function openDatabase({ url, checkpoint = noCheckpoint, sqlite }: Databas
         }
     },
     onWake: outboxes.listen,
-    onRefundDue: refunds.listen,
+    onWorkDue: workDue.listen,
     close: () => kysely.destroy(),
   }
 }
@@ -98,7 +98,7 @@ function createTx(
   q: Transaction<Tables>,
   kind: DatabaseKind,
   { effects, last }: { effects: (() => void)[]; last: Map<string, () => Promise<void>> },
-  signals: { outboxes: Signal<number>; refunds: Signal<void> },
+  signals: { outboxes: Signal<number>; work: Signal<number> },
 ): Tx {
   return {
     q,
@@ -108,7 +108,7 @@ function createTx(
     },
     afterCommit: (effect) => void effects.push(effect),
     wake: (hubId) => void effects.push(() => signals.outboxes.emit(hubId)),
-    refundDue: () => void effects.push(() => signals.refunds.emit()),
+    workDue: (dueAt) => void effects.push(() => signals.work.emit(dueAt)),
     // Not FOR UPDATE: that would also stop other transactions from inserting rows that refer to the locked one.
     forUpdate: (query) => (kind === 'postgres' ? query.forNoKeyUpdate() : query),
     async savepoint(work) {

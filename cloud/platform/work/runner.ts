@@ -1,96 +1,223 @@
+import { backoffMs, type BackoffOptions } from '../../../protocol/model/runtime.ts'
 import { every, type Cancel } from '../../../protocol/model/runtime.ts'
-import type { TaskName } from '../../../protocol/contract/diag.ts'
-import { background, everyInBackground, isolated } from './background.ts'
 import type { CloudContext } from '../context.ts'
-import type { Tasks } from './task.ts'
-import {
-  beginRun,
-  dueTasks,
-  endRun,
-  purgeRuns,
-  registerTasks,
-  renewRun,
-  TASK_LEASE_MS,
-  type TaskRun,
-} from './task-store.ts'
+import { background, isolated } from './background.ts'
+import { claim, dueKinds, ensureScheduled, nextDueAt, release, renew, type Claimed } from './queue.ts'
 
-const LOOK_MS = 5000
-const KEEP_RUNS_MS = 7 * 24 * 3_600_000
+/** What a look is given. */
+export type Work = Pick<Claimed, 'subject' | 'attempts'>
 
-export interface TaskRunner {
-  /** Runs each task when it is due, in this process or another one. */
-  start(): void
-  /** Begins no more; resolves when what is under way has ended. */
-  stop(): Promise<void>
-  /** Runs a task now, or tells of the run that is under way. `ended` is its end, where it is this process's. */
-  trigger(task: TaskName): Promise<{ run: TaskRun; ended: Promise<TaskRun> }>
+export interface Outcome {
+  /** When to look again (milliseconds since the Unix epoch); null: there is nothing more to do. */
+  next: number | null
+  /** Ids of what this look has changed. */
+  affected?: readonly number[]
 }
 
-export function createTaskRunner(context: CloudContext, processId: string, tasks: Tasks): TaskRunner {
-  const { db, runtime, log } = context
-  const { clock } = runtime
-  let cancels: Cancel[] = []
-  let isStopped = false
-  let underWay: Promise<void> = Promise.resolve()
+/** What is done with work of one kind. It stands beside what it works on; `cloud.ts` puts all kinds together. */
+export interface WorkKind {
+  /**
+   * Looks at a subject and does what is due by now. It may run twice, also at once with itself (a lease that ended), and may
+   * be killed at any point: what it does it does under the subject's own lock. One that throws is looked at again after a
+   * back-off.
+   */
+  look(work: Work): Promise<Outcome>
+  /** Subjects that are due again and again, and first when the service starts for the first time. */
+  recurring?: readonly string[]
+  /** After so many looks that failed it is left for a person. Without end where absent. */
+  attempts?: number
+  /** Pauses after looks that failed. */
+  backoff?: BackoffOptions
+}
 
-  async function trigger(task: TaskName): ReturnType<TaskRunner['trigger']> {
-    await registerTasks(context)
-    const { run, isMine } = await beginRun(context, task, processId)
-    return { run, ended: isMine ? carryOut(task, run) : Promise.resolve(run) }
+export type WorkKinds = Readonly<Record<string, WorkKind>>
+
+export const done: Outcome = { next: null }
+
+/** What is done once in a while, in one go, by whichever process finds it due. */
+export const recurring = (
+  { runtime }: CloudContext,
+  periodMs: number,
+  work: () => Promise<unknown>,
+): WorkKind => ({
+  recurring: ['all'],
+  async look() {
+    await work()
+    return { next: runtime.clock.now() + periodMs }
+  },
+})
+
+/** The outside world cannot be reached now: nothing that an operator need look into at once. */
+export class Unavailable extends Error {
+  override readonly name: string = 'Unavailable'
+}
+
+const BACKOFF: BackoffOptions = { firstMs: 30_000, maxMs: 3_600_000 }
+
+/** What one go through what is due of a kind came to. */
+interface Pass {
+  looks: number
+  affected: number[]
+}
+
+/**
+ * Runs due work: claims what is due by kind and calls its handler. Each kind goes its own way, so that none waits behind
+ * another, and goes on as long as a full batch was due, so that no batch is a limit of what gets done.
+ */
+export class WorkRunner {
+  readonly #context: CloudContext
+  readonly #kinds: WorkKinds
+  /** What is under way, by kind. */
+  readonly #passes = new Map<string, Promise<Pass>>()
+  #state: 'new' | 'started' | 'stopped' = 'new'
+  #timer: { at: number; cancel: Cancel } | undefined
+  #unlisten: Cancel = () => {}
+  #looking: Promise<void> = Promise.resolve()
+
+  constructor(context: CloudContext, kinds: WorkKinds) {
+    this.#context = context
+    this.#kinds = kinds
   }
 
-  async function carryOut(task: TaskName, run: TaskRun): Promise<TaskRun> {
-    const stopRenewing = every(clock, TASK_LEASE_MS / 3, () =>
-      background(context, `lease of task ${task}`, () => renewRun(context, run.id)),
+  /** Looks at the queue from now on: when work is due, and at the latest every `workPollMs` (other processes add to it). */
+  start(): void {
+    this.#state = 'started'
+    this.#unlisten = this.#context.db.onWorkDue((dueAt) => this.#arm(dueAt))
+    background(this.#context, 'due work', async () => {
+      await this.ensureRecurring()
+      this.#arm(this.#now())
+    })
+  }
+
+  /** Claims no more; resolves when what is under way has ended. */
+  async stop(): Promise<void> {
+    this.#state = 'stopped'
+    this.#unlisten()
+    this.#timer?.cancel()
+    await this.#looking
+    await Promise.allSettled(this.#passes.values())
+  }
+
+  /** Makes due what recurs and is not waiting. */
+  async ensureRecurring(): Promise<void> {
+    for (const [kind, { recurring = [] }] of Object.entries(this.#kinds))
+      for (const subject of recurring)
+        await ensureScheduled(this.#context.db.kysely, kind, subject, this.#now())
+  }
+
+  /** Does now all that is due of some kinds, or of all, and what this makes due at once. Returns the ids of what has changed. */
+  async drain(kinds: readonly string[] = Object.keys(this.#kinds)): Promise<number[]> {
+    const affected: number[] = []
+    let looks: number
+    do {
+      looks = 0
+      const due = await dueKinds(this.#context.db.kysely, this.#now())
+      for (const kind of kinds.filter((name) => due.includes(name))) {
+        // One that is under way may have gone by what is due since.
+        await this.#passes.get(kind)
+        const pass = await this.#pass(kind)
+        looks += pass.looks
+        affected.push(...pass.affected)
+      }
+    } while (looks > 0)
+    return affected
+  }
+
+  /** Looks at the queue at an instant, or after the longest pause, whichever comes first. */
+  #arm(at: number): void {
+    if (this.#state !== 'started') return
+    const now = this.#now()
+    const due = Math.min(at, now + this.#context.settings.workPollMs)
+    if (this.#timer && this.#timer.at <= due) return
+    this.#timer?.cancel()
+    const cancel = this.#context.runtime.clock.after(due - now, () => {
+      this.#timer = undefined
+      this.#looking = isolated(this.#context, 'due work', () => this.#look())
+      // Whatever becomes of this look, there is another one.
+      this.#arm(Number.POSITIVE_INFINITY)
+    })
+    this.#timer = { at: due, cancel }
+  }
+
+  async #look(): Promise<void> {
+    const { kysely } = this.#context.db
+    const now = this.#now()
+    for (const kind of await dueKinds(kysely, now))
+      if (this.#kinds[kind] && this.#state === 'started')
+        background(this.#context, `due work ${kind}`, async () => {
+          // What was made due while it was under way is looked for once more.
+          if ((await this.#pass(kind)).looks > 0) this.#arm(this.#now())
+        })
+    this.#arm((await nextDueAt(kysely, now)) ?? Number.POSITIVE_INFINITY)
+  }
+
+  /** Handles what is due of a kind; joins a pass that is under way. */
+  #pass(kind: string): Promise<Pass> {
+    const current = this.#passes.get(kind)
+    if (current) return current
+    const pass = this.#batches(kind).finally(() => this.#passes.delete(kind))
+    this.#passes.set(kind, pass)
+    return pass
+  }
+
+  async #batches(kind: string): Promise<Pass> {
+    const { workBatch: batch, workLeaseMs: leaseMs, workConcurrency } = this.#context.settings
+    const pass: Pass = { looks: 0, affected: [] }
+    let claimed: Claimed[]
+    do {
+      claimed = await claim(this.#context, kind, { batch, leaseMs })
+      pass.looks += claimed.length
+      const waiting = claimed.values()
+      const lane = async (): Promise<void> => {
+        for (const work of waiting) pass.affected.push(...(await this.#handle(work)))
+      }
+      await Promise.all(Array.from({ length: Math.min(workConcurrency, claimed.length) }, lane))
+    } while (claimed.length === batch && this.#state !== 'stopped')
+    return pass
+  }
+
+  /** One that fails does not keep the others from their turn. */
+  async #handle(work: Claimed): Promise<readonly number[]> {
+    const { kind, subject } = work
+    const leaseMs = this.#context.settings.workLeaseMs
+    let affected: readonly number[] = []
+    const stopRenewing = every(this.#context.runtime.clock, leaseMs / 3, () =>
+      background(this.#context, `lease of ${kind}`, () => renew(this.#context, work, leaseMs)),
     )
-    const { periodMs } = tasks[task]
-    try {
-      const affectedIds = await tasks[task].run()
-      if (affectedIds.length > 0) log.info({ task, affectedIds }, 'a background task has changed something')
-      return await endRun(context, run.id, { affectedIds }, clock.now() + periodMs)
-    } catch (error) {
-      // Told to whoever asks for the run, and then to the operator.
-      await endRun(context, run.id, { error: messageOf(error) }, clock.now() + periodMs)
-      throw error
-    } finally {
-      stopRenewing()
-    }
+    await isolated(this.#context, `${kind} ${subject}`, async () => {
+      try {
+        this.#context.checkpoint('work.claimed')
+        const outcome = await this.#kinds[kind]!.look(work)
+        affected = outcome.affected ?? []
+        this.#context.checkpoint('work.handled')
+        // A look that asks for another one at once would keep its kind from ending.
+        const dueAt = outcome.next === null ? null : Math.max(outcome.next, this.#now() + 1)
+        await release(this.#context, work, { dueAt })
+      } catch (error) {
+        await this.#putOff(work, error)
+      }
+    }).finally(stopRenewing)
+    return affected
   }
 
-  async function lookOnce(): Promise<void> {
-    for (const task of await dueTasks(db.kysely, clock.now())) {
-      if (isStopped) return
-      await isolated(context, `task ${task}`, async () => (await trigger(task)).ended)
-    }
+  async #putOff(work: Claimed, error: unknown): Promise<void> {
+    const { runtime, log } = this.#context
+    const { kind, subject, attempts } = work
+    const { attempts: most = Number.POSITIVE_INFINITY, backoff = BACKOFF } = this.#kinds[kind]!
+    const isExhausted = attempts >= most
+    const pauseMs = backoffMs(attempts - 1, backoff, runtime.random)
+    await release(this.#context, work, {
+      dueAt: isExhausted ? null : this.#now() + Math.max(1, pauseMs),
+      error: messageOf(error),
+    })
+    const about = { err: error, kind, subject, attempts }
+    if (isExhausted) log.error(about, 'due work is exhausted: a person has to look')
+    if (!(error instanceof Unavailable)) throw error
+    log.warn(about, 'due work is put off: the outside world is out of reach')
   }
 
-  function look(): Promise<void> {
-    underWay = lookOnce()
-    return underWay
-  }
-
-  return {
-    start() {
-      isStopped = false
-      cancels = [
-        everyInBackground(context, LOOK_MS, 'background tasks', look),
-        everyInBackground(context, KEEP_RUNS_MS / 7, 'old runs of tasks', () =>
-          purgeRuns(context, clock.now() - KEEP_RUNS_MS),
-        ),
-      ]
-      background(context, 'background tasks', async () => {
-        await registerTasks(context)
-        await look()
-      })
-    },
-    async stop() {
-      isStopped = true
-      for (const cancel of cancels.splice(0)) cancel()
-      // Whatever became of it was told already.
-      await underWay.catch(() => {})
-    },
-    trigger,
-  }
+  readonly #now = (): number => this.#context.runtime.clock.now()
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.name : 'Error')
+const messageOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).slice(0, 500)

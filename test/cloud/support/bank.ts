@@ -6,7 +6,8 @@ import type {
   IntentStatus,
   ProcessorRefund,
 } from '../../../cloud/commerce/processors/processor.ts'
-import { deliverDueEvents } from '../../../cloud/commerce/processors/sandbox/deliver-events.ts'
+import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
+import { sandboxWork } from '../../../cloud/commerce/processors/sandbox/deliver-events.ts'
 import { createSandbox } from '../../../cloud/commerce/processors/sandbox/sandbox.ts'
 import { readInstallation } from '../../../cloud/commerce/processors/stripe/installation.ts'
 import { createStripe } from '../../../cloud/commerce/processors/stripe/stripe.ts'
@@ -125,7 +126,9 @@ export const openSandboxBank: OpenBank = ({ context, checkpoint }) => {
         .where('id', '=', intent_id)
         .execute()
     },
-    tellAll: (deliver) => deliverDueEvents({ context, secret: SECRET, deliver }),
+    async tellAll(deliver) {
+      await new WorkRunner(context, sandboxWork({ context, secret: SECRET, deliver })).drain()
+    },
     eventOf: ({ id, type, object }) => Promise.resolve(JSON.stringify({ id, type, data: { object } })),
     unrefundable: 'pm_card_refundFail',
   }

@@ -39,7 +39,7 @@ export async function atEachCheckpoint(
     })
     const point = life.revive()
     shop.clock.advance(31_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     await check(shop, orderId)
     if (point === undefined) return points
     points.push(point)

@@ -5,7 +5,8 @@ import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../../protocol/mqtt/session.ts'
 import { applyOperationEntry } from '../../../cloud/commerce/catalogue/apply-operation.ts'
 import { applySnapshot, applyStockEntries } from '../../../cloud/commerce/catalogue/apply-stock.ts'
-import { createCommerce, type Commerce } from '../../../cloud/sweeps.ts'
+import { commerceWork } from '../../../cloud/commerce/work.ts'
+import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/commands.ts'
 import { applyOrderEntry } from '../../../cloud/commerce/fulfilment/apply-hub-entry.ts'
@@ -46,7 +47,8 @@ export interface Shop {
   services: CommerceServices
   /** The other side of the card processor. */
   bank: Bank
-  commerce: Commerce
+  /** All that commerce does later; `drain` does what is due by now. */
+  work: WorkRunner
   commands: CommandRequest[]
   /** What the hub will answer to commands. */
   answer(outcome: CommandOutcome): void
@@ -108,7 +110,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     clock: runtime.clock,
     services,
     bank,
-    commerce: createCommerce(services, 'shop'),
+    work: new WorkRunner(context, commerceWork(services)),
     commands,
     answer: (outcome) => void (nextOutcome = outcome),
     async customer() {

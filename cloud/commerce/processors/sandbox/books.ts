@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely'
 import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../../protocol/model/runtime.ts'
+import { schedule } from '../../../platform/work/queue.ts'
 import type { Tx } from '../../../platform/store/database.ts'
 import type { Tables } from '../../../platform/store/schema.ts'
 import type { Intent, IntentStatus, ProcessorRefund } from '../processor.ts'
@@ -88,10 +89,8 @@ async function insertEvent(
   const id = `evt_${randomHex(random, 12)}`
   const now = clock.now()
   const body = JSON.stringify({ id, type, created: Math.floor(now / 1000), data: { object } })
-  await tx.q
-    .insertInto('sandbox_events')
-    .values({ id, body, delivered_at: null, attempts: 0, due_at: now + delayMs, created_at: now })
-    .execute()
+  await tx.q.insertInto('sandbox_events').values({ id, body, delivered_at: null, created_at: now }).execute()
+  await schedule(tx, 'sandbox.event', id, now + delayMs)
 }
 
 /** Moves an intent from one status to another and announces it; returns it as it is then. */

@@ -1,6 +1,7 @@
 import { noCheckpoint, type Checkpoint } from '../../../../protocol/model/checkpoint.ts'
 import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../../protocol/model/runtime.ts'
+import { schedule } from '../../../platform/work/queue.ts'
 import type { CloudDatabase, Tx } from '../../../platform/store/database.ts'
 import type { CardProcessor, Intent, IntentRequest, ProcessorRefund, RefundRequest } from '../processor.ts'
 import {
@@ -47,7 +48,7 @@ export function createSandbox({
     knowsMethod: (method, type) => cardNamed(method, type) !== undefined,
     createIntent: (request) =>
       write(async (tx) => {
-        const created = await insertIntent(tx, runtime, request)
+        const created = await insertIntent(tx, runtime, request, eventDelayMs)
         // One that is processing is announced when it is completed (`deliver-events.ts`).
         if (created) await writeEvent(tx, runtime, created, eventDelayMs)
         return created ? toIntent(created) : intentByKey(tx, request.idempotencyKey)
@@ -64,7 +65,7 @@ export function createSandbox({
         const from = ['requires_action', 'processing'] as const
         return toIntent(await moveIntent(tx, runtime, intent, from, 'canceled', eventDelayMs))
       }),
-    createRefund: (request) => write((tx) => refund(tx, runtime, request)),
+    createRefund: (request) => write((tx) => refund(tx, runtime, request, eventDelayMs)),
     readRefund: (ref) => write(async (tx) => toRefund(await readSandboxRefund(tx, ref))),
     createCustomer: (request) => write((tx) => insertCustomer(tx, runtime, request)),
     removeCustomer: (ref) => write((tx) => dropCustomer(tx, ref)),
@@ -81,12 +82,13 @@ async function insertIntent(
   tx: Tx,
   { clock, random }: Runtime,
   request: IntentRequest,
+  eventDelayMs: number,
 ): Promise<IntentRow | undefined> {
   const name = request.method === null ? null : cardNamed(request.method, request.type)
   const card = name === undefined ? undefined : cardOf(name)
   if (name === undefined || !card) throw new Error(`the sandbox has no payment method ${request.method}`)
   const id = `pi_${randomHex(random, 12)}`
-  return tx.q
+  const created = await tx.q
     .insertInto('sandbox_intents')
     .values({
       id,
@@ -103,6 +105,9 @@ async function insertIntent(
     .onConflict((conflict) => conflict.doNothing())
     .returningAll()
     .executeTakeFirst()
+  if (created?.status === 'processing')
+    await schedule(tx, 'sandbox.intent', created.id, clock.now() + eventDelayMs)
+  return created
 }
 
 async function intentByKey(tx: Tx, key: string): Promise<Intent> {
@@ -114,7 +119,12 @@ async function intentByKey(tx: Tx, key: string): Promise<Intent> {
   return toIntent(row)
 }
 
-async function refund(tx: Tx, runtime: Runtime, request: RefundRequest): Promise<ProcessorRefund> {
+async function refund(
+  tx: Tx,
+  runtime: Runtime,
+  request: RefundRequest,
+  eventDelayMs: number,
+): Promise<ProcessorRefund> {
   const { idempotencyKey, ref, amount } = request
   const intent = await readIntent(tx, ref)
   const known = await tx.q
@@ -145,6 +155,8 @@ async function refund(tx: Tx, runtime: Runtime, request: RefundRequest): Promise
       .set({ refunded: intent.refunded + amount })
       .where('id', '=', ref)
       .execute()
+  if (row.status === 'pending')
+    await schedule(tx, 'sandbox.refund', row.id, runtime.clock.now() + eventDelayMs)
   return toRefund(row)
 }
 

@@ -63,9 +63,5 @@ export const hubTables = {
     actor: text.fixed,
     state: oneOf(['pending', 'done', 'failed', 'superseded', 'unknown']),
     created_at: instant.fixed,
-    /** When to ask the hub what became of it, while it is pending. */
-    check_at: instant,
-  })
-    .index('management_changes_by_bin', ['hub_id', 'bin_number', 'created_at'])
-    .index('management_changes_pending', ['check_at'], "state = 'pending'"),
+  }).index('management_changes_by_bin', ['hub_id', 'bin_number', 'created_at']),
 }

@@ -56,18 +56,15 @@ export const paymentTables = {
     actor: text.default('service'),
     /** Names the request that asked for it, so that the same request asks for it once. */
     request_key: text.nullable,
-    /** How often the processor gave no answer. */
-    attempts: int.default(0),
+    /** The processor was asked and gave no answer. */
+    is_in_doubt: flag.default(0),
     /** How many refunds of the same money it refused before this one. */
     refusals: int.default(0),
-    /** Pending: when the processor is asked (again). Failed: when another one takes its place. Null: never. */
-    due_at: instant.nullable,
     created_at: instant.fixed,
     updated_at: instant,
   })
     .index('refunds_by_order', ['order_id'])
     .index('refunds_by_payment', ['payment_id'])
-    .index('refunds_due', ['due_at'], 'due_at is not null')
     .uniqueIndex('refunds_by_processor_ref', ['processor_ref'], 'processor_ref is not null')
     .uniqueIndex(
       'refunds_once_per_item',

@@ -29,16 +29,11 @@ export const processorTables = {
     exp_month: int.nullable,
     exp_year: int.nullable,
     is_default: flag,
-    /** Of one that is being saved: when the processor is asked (again). */
-    due_at: instant.nullable,
-    attempts: int,
     created_at: instant.fixed,
   })
     .unique('customer_id', 'ref')
-    .check("(state = 'saving') = (due_at is not null)")
     .check(`state = 'saving' or ${isKnown}`)
     .index('payment_methods_by_user', ['user_id', 'id'])
-    .index('payment_methods_due', ['due_at'], 'due_at is not null')
     // Of one that is being saved it is a wish.
     .uniqueIndex('payment_methods_one_default', ['customer_id'], "is_default = 1 and state = 'saved'"),
   /** What is no longer ours and has to go at the processor, too: deleted once it has. */
@@ -53,9 +48,7 @@ export const processorTables = {
     begun_at: instant.fixed,
     /** Null: the customer goes, with every method. */
     method: text.nullable.fixed,
-    due_at: instant,
-    attempts: int,
-  }).index('processor_removals_due', ['due_at']),
+  }),
   /** What tells this installation's objects at a processor from those of others that share the account. */
   installation: defineTable({ id: int.primaryKey.check('= 1').fixed, name: text.fixed }),
 }
@@ -89,10 +82,8 @@ export const sandboxTables = {
     id: text.primaryKey.fixed,
     body: text.fixed,
     delivered_at: instant.nullable,
-    attempts: int,
-    due_at: instant,
     created_at: instant.fixed,
-  }).index('sandbox_events_due', ['due_at'], 'delivered_at is null'),
+  }),
   sandbox_customers: defineTable({
     id: text.primaryKey.fixed,
     idempotency_key: text.unique.fixed,

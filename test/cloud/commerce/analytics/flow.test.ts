@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { confirmExternal } from '../../../../cloud/commerce/payments/confirm-external.ts'
-import { deliverDueEvents } from '../../../../cloud/commerce/processors/sandbox/deliver-events.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
+import { sandboxWork } from '../../../../cloud/commerce/processors/sandbox/deliver-events.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import { ALL, WHOLE_HUB } from '../../../../cloud/commerce/analytics/changes.ts'
@@ -38,7 +39,7 @@ onEachDatabase('a sale is counted', (open) => {
     const shop = await openShop(await open())
     await shop.paidOrder({ 1: 1 })
     shop.clock.advance(1000)
-    await deliverDueEvents({
+    const events = sandboxWork({
       context: shop.context,
       secret: 'whsec',
       async deliver(body, signature) {
@@ -46,6 +47,7 @@ onEachDatabase('a sale is counted', (open) => {
         return true
       },
     })
+    await new WorkRunner(shop.context, events).drain()
     await expect(shop.paidOrder({ 1: 1 }, 'pm_card_chargeDeclined')).rejects.toThrow()
     expect(await counted(shop)).toMatchObject({ orders: 1, units: 1, revenue: 250, customers: 1 })
   })

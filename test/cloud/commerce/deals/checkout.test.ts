@@ -93,7 +93,7 @@ onEachDatabase('orders with deals', (open) => {
       bins: [1],
       lines: [{ line_id: item!.id, dropped: 2, doubtful: 0, bins: [1] }],
     })
-    await shop.commerce.sweep()
+    await shop.work.drain()
     // A third of 541, rounded down; later shares make up what is lost to rounding.
     expect(await shop.refunds(order.id)).toMatchObject([{ amount: 180, quantity: 1, status: 'succeeded' }])
     expect(await statusesOf(shop)).toEqual(['completed'])
@@ -172,7 +172,7 @@ onEachDatabase('orders with deals', (open) => {
           { kind: 'order.ready', order_id: orderId, bins: [1], lines },
           { kind: 'order.completed', order_id: orderId },
         )
-        await shop.commerce.sweep()
+        await shop.work.drain()
         totals.push((await shop.order(orderId)).total_price_discounted)
       }
       return totals
@@ -242,12 +242,12 @@ onEachDatabase('orders with deals', (open) => {
       )
     expect(await announce()).toMatchObject({ deal_applied: true })
     shop.clock.advance(30 * MINUTE - 1)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await announce()).toMatchObject({ deal_applied: false })
     expect(await statusesOf(shop)).toEqual(['pending'])
     shop.clock.advance(1)
     expect(await announce()).toMatchObject({ deal_applied: true })
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await statusesOf(shop)).toEqual(['released', 'pending'])
   })
 })

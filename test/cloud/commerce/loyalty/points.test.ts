@@ -52,7 +52,7 @@ onEachDatabase('points', (open) => {
       { line_id: second!.id, dropped: 1, doubtful: 0, bins: [1] },
     ]
     await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
-    await shop.commerce.sweep()
+    await shop.work.drain()
     await shop.report({ kind: 'order.completed', order_id: id })
     // 500 + 179
     expect(await pointsOf(shop, id)).toBe(6)

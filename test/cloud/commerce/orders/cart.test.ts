@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
-import { expireIdleOrders } from '../../../../cloud/commerce/orders/expire-orders.ts'
 import { orderHistory } from '../../../../cloud/commerce/orders/history.ts'
 import { readOrder } from '../../../../cloud/commerce/orders/order-view.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
@@ -122,12 +121,12 @@ onEachDatabase('a cart', (open) => {
     const userId = await shop.customer()
     const { id } = await shop.cart(userId, { 1: 1 })
     shop.clock.advance(30 * 60_000 - 1)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect((await shop.order(id)).processing_status).toBe(S.NEW)
     shop.clock.advance(1)
-    expect(await expireIdleOrders(shop.context)).toEqual([id])
+    expect(await shop.work.drain(['order.idle'])).toEqual([id])
     shop.clock.advance(24 * 3_600_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     await expect(shop.order(id)).rejects.toThrow()
     await shop.hear()
     expect((await shop.cart(userId, { 1: 1 })).id).toBeGreaterThan(id)
@@ -145,7 +144,7 @@ onEachDatabase('a cart', (open) => {
     const { id } = await shop.cart(await shop.customer(), { 1: 1 })
     shop.clock.advance(30 * 60_000)
     commits = 0
-    expect(await expireIdleOrders(shop.context)).toEqual([id])
+    expect(await shop.work.drain(['order.idle'])).toEqual([id])
   })
 
   test('the last unit is sold once to 50 who pay for it at once', async () => {
@@ -231,7 +230,7 @@ onEachDatabase('deleting an order', (open) => {
     expect((await shop.order(order.id)).processing_status).toBe(S.QUEUED)
     shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 1 })
     expect(await drop(shop, order)).toBe('cancelled')
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.order(order.id)).toMatchObject({
       processing_status: S.CANCELLED,
       payment_status: 'refunded',

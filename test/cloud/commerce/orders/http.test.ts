@@ -3,6 +3,8 @@ import { expect, test } from 'vitest'
 import { productHandlers } from '../../../../cloud/commerce/catalogue/handlers.ts'
 import type { Handlers } from '../../../../cloud/platform/http/handler.ts'
 import { orderHandlers, ownerOrderHandlers } from '../../../../cloud/commerce/orders/handlers.ts'
+import { cancellationHandlers } from '../../../../cloud/commerce/fulfilment/handlers.ts'
+import { refundHandlers } from '../../../../cloud/commerce/refunds/handlers.ts'
 import { paymentHandlers } from '../../../../cloud/commerce/payments/handlers.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
@@ -23,6 +25,8 @@ async function shopOverHttp(options: ShopOptions = {}) {
   const context = { db, runtime: {}, settings: {} }
   const handlersOf = ({ services, context }: Shop) => ({
     ...orderHandlers(context, testMedia(context)),
+    ...cancellationHandlers(services),
+    ...refundHandlers(services),
     ...ownerOrderHandlers(context, testMedia(context)),
     ...paymentHandlers(services, SECRET),
     ...productHandlers(context, testMedia(context)),

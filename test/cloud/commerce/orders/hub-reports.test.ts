@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { endOrdersOfSilentHubs } from '../../../../cloud/commerce/fulfilment/silent-hubs.ts'
 import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { drop, openShop, type Report } from '../../support/shop.ts'
@@ -37,7 +36,7 @@ onEachDatabase('what a hub reports', (open) => {
     const [item] = await shop.items(order_id)
     await shop.report({ kind: 'order.preparing', order_id, bins: [2] }, drop(item!, 1, 4))
     await shop.report({ kind: 'order.completed', order_id })
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.refunds(order_id)).toMatchObject([{ reason: 'short', quantity: 1, amount: 270 }])
     expect(await shop.product(1)).toEqual({ quantity: 4, reserved: 0 })
   })
@@ -81,7 +80,7 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.refunds(order_id)).toMatchObject([
       { item_id: first!.id, quantity: 1, amount: Math.floor((750 + 62) / 3), tax: 20, reason: 'short' },
     ])
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.order(order_id)).toMatchObject({
       processing_status: S.READY,
       payment_status: 'partially_refunded',
@@ -124,7 +123,7 @@ onEachDatabase('what a hub reports', (open) => {
       bins: [],
     }))
     await shop.report({ kind: 'order.failed', order_id, reason: 'no_stock', bins: [], lines })
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.order(order_id)).toMatchObject({
       processing_status: S.FAILED,
       payment_status: 'refunded',
@@ -203,10 +202,10 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 1 })
     shop.clock.advance(20 * MINUTE - 1)
-    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([])
+    expect(await shop.work.drain(['order.overdue'])).toEqual([])
     shop.clock.advance(1)
-    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([id])
-    await shop.commerce.sweep()
+    expect(await shop.work.drain(['order.overdue'])).toEqual([id])
+    await shop.work.drain()
     expect(await shop.order(id)).toMatchObject({ processing_status: S.TIMED_OUT, payment_status: 'refunded' })
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
     expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued', 'order.cancel'])
@@ -224,7 +223,7 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     const { id } = await shop.paidOrder({ 1: 1 })
     shop.clock.advance(20 * MINUTE)
     commits = 0
-    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([id])
+    expect(await shop.work.drain(['order.overdue'])).toEqual([id])
   })
 
   test('took the order: it has a day to come back', async () => {
@@ -235,9 +234,9 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     const [item] = await shop.items(id)
     await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] }, drop(item!, 1, 4))
     shop.clock.advance(24 * 60 * MINUTE)
-    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([])
+    expect(await shop.work.drain(['order.overdue'])).toEqual([])
     shop.clock.advance(1)
-    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([id])
+    expect(await shop.work.drain(['order.overdue'])).toEqual([id])
     expect(await shop.refunds(id)).toMatchObject([{ quantity: 1, reason: 'timed_out', amount: 270 }])
     expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.cancel', order_id: id })
     // It does come back, and says what it did: that moves nothing any more.
@@ -256,6 +255,6 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     await shop.paidOrder({ 1: 1 })
     shop.clock.advance(60 * MINUTE)
     await shop.hear()
-    expect(await endOrdersOfSilentHubs(shop.context)).toEqual([])
+    expect(await shop.work.drain(['order.overdue'])).toEqual([])
   })
 })

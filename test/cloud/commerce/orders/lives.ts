@@ -1,4 +1,5 @@
-import { createCommerce } from '../../../../cloud/sweeps.ts'
+import { commerceWork } from '../../../../cloud/commerce/work.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import type { VerifyIdentity } from '../../../../cloud/platform/credentials/identity-token.ts'
 import { ApiError } from '../../../../cloud/platform/api-error.ts'
 import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
@@ -10,7 +11,7 @@ import { confirmPayment } from '../../../../cloud/commerce/payments/confirm-paym
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
-import { deliverDueEvents } from '../../../../cloud/commerce/processors/sandbox/deliver-events.ts'
+import { sandboxWork } from '../../../../cloud/commerce/processors/sandbox/deliver-events.ts'
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import type { CommerceServices } from '../../../../cloud/commerce/services.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
@@ -48,7 +49,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
     ...shop.services,
     commands: { send: (request) => hub.execute(request) },
   }
-  const commerce = createCommerce(services, 'life')
+  const work = new WorkRunner(context, commerceWork(services))
   for (let id = 1; id <= USERS; id += 1) await shop.customer()
   // The first is no guest: what the others have in their carts can become hers.
   for (let id = 1; id <= USERS; id += 1)
@@ -99,15 +100,18 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
     if (event) await receiveWebhook(context, SECRET, event.body, signPayload(event.body, SECRET, clock.now()))
   }
 
-  const deliver = () =>
-    deliverDueEvents({
+  const processorWork = new WorkRunner(
+    context,
+    sandboxWork({
       context,
       secret: SECRET,
       async deliver(body, signature) {
         await receiveWebhook(context, SECRET, body, signature)
         return true
       },
-    })
+    }),
+  )
+  const deliver = () => processorWork.drain()
 
   /** One of a user's orders, the newest first. */
   async function orderOf(userId: number, index: number): Promise<number | undefined> {
@@ -173,9 +177,11 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
         return
       }
       case 'events':
-        return deliver()
+        await deliver()
+        return
       case 'sweep':
-        return commerce.sweep()
+        await work.drain()
+        return
       case 'processor':
         isUp = step.isUp
         isEarly = step.early
@@ -254,14 +260,14 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
   for (let round = 0; round < 20; round += 1) {
     clock.advance(10 * 60_000)
     await shop.hear()
-    await commerce.sweep()
+    await work.drain()
     await deliver()
     await hub.receive()
     hub.finish()
     await hub.send(hub.unsent())
   }
   // A refund that was refused is repeated again and again: one that was begun just now is not left in the middle.
-  for (let round = 0; round < 3; round += 1) await commerce.sweep()
+  for (let round = 0; round < 3; round += 1) await work.drain()
   await lookAtStock()
   const cloud = await collectCloud(q, 1)
   found.push(

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { purgeExpiredOrders } from '../../../../cloud/commerce/orders/expire-orders.ts'
 import { errorOf } from '../../support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { openService } from '../../../contract/service.ts'
@@ -106,7 +105,7 @@ onEachDatabase("a guest's order", (open) => {
     ])
     expect((await take(id)).status).toBe(404)
     shop.clock.advance(48 * 3_600_000)
-    await purgeExpiredOrders(shop.context)
+    await shop.work.drain(['order.expired'])
     expect((await shop.order(id)).merged_into).toBe(own)
     expect((await customer('ada', 'GET', '/users/1/orders')).json).toMatchObject({ total: 1 })
   })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { createCommerce } from '../../../../cloud/sweeps.ts'
+import { commerceWork } from '../../../../cloud/commerce/work.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { saveMethod } from '../../../../cloud/commerce/methods/save-method.ts'
@@ -44,10 +45,10 @@ onEachDatabase('where another card processor is configured than before', (open) 
         return Reflect.get(target, name)
       },
     })
-    const commerce = createCommerce({ context: shop.context, processor: other }, 'other')
+    const work = new WorkRunner(shop.context, commerceWork({ context: shop.context, processor: other }))
     for (let hour = 0; hour < 3; hour += 1) {
       shop.clock.advance(HOUR)
-      await commerce.sweep()
+      await work.drain()
     }
     expect([asked, faults]).toEqual([[], []])
     expect((await shop.payments(waiting))[0]!.status).toBe('requires_action')
@@ -56,7 +57,7 @@ onEachDatabase('where another card processor is configured than before', (open) 
 
     isDown = false
     shop.clock.advance(HOUR)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.refunds(paid)).toMatchObject([{ status: 'succeeded' }])
     expect((await shop.payments(waiting))[0]!.status).toBe('canceled')
     expect((await shop.payments(unknown))[0]!.status).toBe('completed')

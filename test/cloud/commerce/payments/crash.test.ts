@@ -140,7 +140,11 @@ onEachProcessor('a crash', (open, stripe) => {
       },
     )
     expect(new Set(points)).toEqual(
-      new Set(['db.before-commit', 'db.after-commit', ...ofSandbox('processor.event-delivered')]),
+      new Set([
+        'db.before-commit',
+        'db.after-commit',
+        ...ofSandbox('work.claimed', 'work.handled', 'processor.event-delivered'),
+      ]),
     )
   })
 
@@ -218,7 +222,7 @@ onEachProcessor('a crash', (open, stripe) => {
       },
       async (shop, id) => {
         if (shop.commands.length > 0) await shop.report({ kind: 'order.cancelled', order_id: id })
-        await shop.commerce.sweep()
+        await shop.work.drain()
         await booksAgree(shop)
         if (shop.commands.length === 0) return
         expect(await shop.order(id)).toMatchObject({
@@ -238,7 +242,7 @@ onEachProcessor('a crash', (open, stripe) => {
       async (shop, id) => {
         // The hub sends again what was not acknowledged.
         await reportShort(shop, id)
-        await shop.commerce.sweep()
+        await shop.work.drain()
         await booksAgree(shop)
         expect(await shop.refunds(id)).toMatchObject([{ reason: 'short', amount: 270, status: 'succeeded' }])
       },

@@ -52,7 +52,7 @@ onEachProcessor('whoever is deleted', (open) => {
     await erase(shop, ada)
     expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
     expect([await list(shop, ada), (await list(shop, eve)).length]).toEqual([[], 1])
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect((await shop.order(order.id)).payment_status).toBe('refunded')
     expect(await removals(shop)).toEqual([])
     await expect(save(shop, ada)).rejects.toMatchObject({ code: 'user_not_found' })
@@ -79,10 +79,10 @@ onEachProcessor('whoever is deleted', (open) => {
       await erase(shop, userId)
       expect([await isErased(shop, userId), (await removals(shop)).length]).toEqual([true, 1])
       shop.clock.advance(31_000)
-      await shop.commerce.sweep()
+      await shop.work.drain()
       isDown = false
       shop.clock.advance(3_600_000)
-      await shop.commerce.sweep()
+      await shop.work.drain()
       expect([await shop.bank.customers(), await removals(shop)]).toEqual([[], []])
     },
   )

@@ -22,9 +22,9 @@ async function abandoned(shop: Shop, again: boolean): Promise<{ id: number; ref:
   if (again) await pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })
   else {
     shop.clock.advance(15 * MINUTE)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     shop.clock.advance(30 * MINUTE)
-    await shop.commerce.sweep()
+    await shop.work.drain()
   }
   return { id, ref }
 }
@@ -65,12 +65,12 @@ onEachProcessor('late money', (open) => {
       const shop = await open()
       const { id, ref } = await abandoned(shop, again)
       await end(shop, id)
-      await shop.commerce.sweep()
+      await shop.work.drain()
       const before = { outbox: await shop.outbox(), order: await shop.order(id) }
       expect(before.order.processing_status).toBe(status)
       await payLate(shop, ref)
       await payLate(shop, ref, 'evt_another')
-      await shop.commerce.sweep()
+      await shop.work.drain()
       const late = (await shop.refunds(id)).filter(({ reason }) => reason === 'late_payment')
       expect(late).toMatchObject([{ amount: 271, tax: 0, status: 'succeeded' }])
       expect(await shop.payments(id)).toMatchObject([
@@ -95,9 +95,9 @@ onEachProcessor('late money', (open) => {
     const { payment_id: ref } = await pay(shop.services, first)
     await pay(shop.services, { userId, orderId: id, method: shop.bank.unrefundable })
     await shop.report({ kind: 'order.failed', order_id: id, reason: 'jam', bins: [], lines: [] })
-    await shop.commerce.sweep()
+    await shop.work.drain()
     await payLate(shop, ref)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect((await shop.refunds(id)).map(({ reason, status }) => [reason, status])).toEqual([
       ['failed', 'failed'],
       ['late_payment', 'succeeded'],

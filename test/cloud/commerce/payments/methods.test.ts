@@ -115,7 +115,7 @@ onEachProcessor('payment methods', (open) => {
     const userId = await shop.customer()
     await expect(save(shop, userId, method)).rejects.toMatchObject({ code })
     shop.clock.advance(60_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await list(shop, userId)).toEqual([])
     expect(await shop.context.db.kysely.selectFrom('payment_methods').selectAll().execute()).toEqual([])
   })
@@ -235,10 +235,10 @@ onEachProcessor('payment methods', (open) => {
       })
       expect(await list(shop, userId)).toEqual([])
       shop.clock.advance(31_000)
-      await shop.commerce.sweep()
+      await shop.work.drain()
       trouble.is = false
       shop.clock.advance(3_600_000)
-      await shop.commerce.sweep()
+      await shop.work.drain()
       expect(await brands(shop, userId)).toEqual(['visa (default)'])
       expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
     },
@@ -252,7 +252,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await list(shop, userId)).toEqual([])
     trouble.is = false
     shop.clock.advance(60_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await brands(shop, userId)).toEqual(['visa (default)'])
   })
 
@@ -270,7 +270,7 @@ onEachProcessor('payment methods', (open) => {
       expect(await list(shop, userId)).toEqual([])
       trouble.is = false
       shop.clock.advance(3_600_000)
-      await shop.commerce.sweep()
+      await shop.work.drain()
       expect((await shop.bank.customers()).map(({ methods }) => methods)).toEqual([[]])
       expect(await shop.context.db.kysely.selectFrom('processor_removals').selectAll().execute()).toEqual([])
     },

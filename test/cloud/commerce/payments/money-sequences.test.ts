@@ -128,7 +128,7 @@ async function take(world: World, step: Step): Promise<void> {
     }
     case 'sweep':
       shop.clock.advance(step.hours * 3_600_000)
-      await shop.commerce.sweep()
+      await shop.work.drain()
       return
     case 'weather':
       world.weather.now = step.is
@@ -172,7 +172,7 @@ async function booksAgree(world: World): Promise<void> {
   const { shop, orderId } = world
   world.weather.now = 'good'
   for (let round = 0; round < 12; round += 1) {
-    await shop.commerce.sweep()
+    await shop.work.drain()
     await deliver(shop)
     shop.clock.advance(24 * 3_600_000)
     await shop.hear()

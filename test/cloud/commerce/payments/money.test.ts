@@ -184,7 +184,7 @@ onEachProcessor('money', (open) => {
     // The processor took the money although it had been told to cancel.
     await shop.bank.take()
     await receiveWebhook(shop.context, SECRET, body, signPayload(body, SECRET, shop.clock.now()))
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.order(id)).toMatchObject({ processing_status: S.EXPIRED, payment_status: 'refunded' })
     expect(await shop.refunds(id)).toMatchObject([
       { reason: 'late_payment', amount: 271, status: 'succeeded' },
@@ -215,7 +215,7 @@ onEachProcessor('money', (open) => {
     })
     isDown = false
     shop.clock.advance(31_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.order(id)).toMatchObject({ processing_status: S.QUEUED, payment_status: 'completed' })
     expect(await shop.bank.intents()).toHaveLength(1)
   })
@@ -241,7 +241,7 @@ onEachProcessor('money', (open) => {
     }
     await shop.bank.take()
     shop.clock.advance(31_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(faults).toEqual([new Error('nonsense')])
     const statuses = await Promise.all(orders.map(async (id) => (await shop.order(id)).processing_status))
     expect(statuses).toEqual([S.PENDING_PAYMENT, S.QUEUED])
@@ -253,14 +253,14 @@ onEachProcessor('money', (open) => {
     const { id } = await shop.cart(userId, { 1: 1 })
     await pay(shop.services, { userId, orderId: id, method: 'pm_card_authenticationRequired' })
     shop.clock.advance(15 * 60_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: 'canceled' })
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
     shop.clock.advance(30 * 60_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect((await shop.order(id)).processing_status).toBe(S.EXPIRED)
     shop.clock.advance(48 * 3_600_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     // What money was tried for stays on record.
     expect((await shop.order(id)).processing_status).toBe(S.EXPIRED)
   })

@@ -63,8 +63,8 @@ onEachProcessor('a refund, when the processor', (open) => {
     await expect(refund(shop, id, 100)).rejects.toMatchObject({ details: { remaining: 41 } })
     trouble.behaviour = undefined
     shop.clock.advance(31_000)
-    await shop.commerce.sweep()
-    expect(await shop.refunds(id)).toMatchObject([{ amount: 500, status: 'succeeded', attempts: 1 }])
+    await shop.work.drain()
+    expect(await shop.refunds(id)).toMatchObject([{ amount: 500, status: 'succeeded', is_in_doubt: 1 }])
     expect([await returned(shop), (await shop.order(id)).payment_status]).toEqual([500, 'partially_refunded'])
   })
 
@@ -119,7 +119,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     })
     trouble.behaviour = undefined
     shop.clock.advance(31_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await refund(shop, id, undefined, 'key 1')).toBe('refunded')
     expect([await returned(shop), (await shop.refunds(id)).length]).toEqual([541, 1])
   })
@@ -149,13 +149,13 @@ onEachProcessor('a refund, when the processor', (open) => {
     }
     for (let minute = 0; minute < 24 * 60; minute += 10) {
       shop.clock.advance(10 * 60_000)
-      await shop.commerce.sweep()
+      await shop.work.drain()
     }
     expect(asked).toBeGreaterThan(24)
     expect(asked).toBeLessThan(40)
     trouble.behaviour = undefined
     shop.clock.advance(HOUR)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.refunds(id)).toMatchObject([{ reason: 'short', status: 'succeeded' }])
   })
 
@@ -176,7 +176,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(await shop.refunds(id)).toMatchObject([{ status: 'pending' }])
     trouble.behaviour = undefined
     shop.clock.advance(31_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
   })
 
@@ -187,7 +187,8 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(await shop.refunds(id)).toMatchObject([{ status: 'pending' }])
     await expect(refund(shop, id)).rejects.toMatchObject({ code: 'already_refunded' })
     await deliver(shop, 3)
-    expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded', due_at: null }])
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
+    expect(await waitingRefunds(shop)).toEqual([])
     expect((await shop.order(id)).payment_status).toBe('refunded')
   })
 
@@ -197,7 +198,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     await refund(shop, id)
     await shop.bank.arrive()
     shop.clock.advance(31_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
     expect(await returned(shop)).toBe(541)
   })
@@ -237,14 +238,14 @@ onEachProcessor('a refund, when the processor', (open) => {
     const id = await begun(shop.bank.unrefundable)
     await ready(shop, id, 1)
     for (let hour = 0; hour < 24 * 8; hour += 1) {
-      await shop.commerce.sweep()
+      await shop.work.drain()
       shop.clock.advance(HOUR)
     }
     const rows = await shop.refunds(id)
     expect(rows.map(({ refusals, status }) => ({ refusals, status }))).toEqual(
       [0, 1, 2, 3, 4, 5, 6].map((refusals) => ({ refusals, status: 'failed' })),
     )
-    expect(rows.every(({ due_at }) => due_at === null)).toBe(true)
+    expect(await waitingRefunds(shop)).toEqual([])
     const records = await shop.context.db.kysely.selectFrom('audit_log').selectAll().execute()
     expect(records.map(({ actor, action, result, hub_id }) => ({ actor, action, result, hub_id }))).toEqual(
       rows.map(() => ({ actor: 'service', action: 'orders.refund_item', result: 'failed', hub_id: 1 })),
@@ -264,14 +265,14 @@ onEachProcessor('a refund, when the processor', (open) => {
     )
     const id = await begun()
     await ready(shop, id, 0)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
     // The owner gives half of it by hand meanwhile.
     trouble.behaviour = undefined
     await refundItem(shop.services, { orderId: id, ...who, productId: 1, quantity: 1 })
     shop.clock.advance(HOUR)
-    await shop.commerce.sweep()
-    await shop.commerce.sweep()
+    await shop.work.drain()
+    await shop.work.drain()
     expect(
       (await shop.refunds(id)).map(({ amount, quantity, status }) => ({ amount, quantity, status })),
     ).toEqual([
@@ -282,3 +283,7 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect([await returned(shop), (await shop.order(id)).payment_status]).toEqual([541, 'refunded'])
   })
 })
+
+/** Refunds that are to be looked at later. */
+const waitingRefunds = ({ context }: Shop) =>
+  context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'refund').execute()

@@ -85,7 +85,7 @@ onEachProcessor('a refund of a line', (open) => {
       { line_id: second!.id, dropped: 1, doubtful: 0, bins: [1] },
     ]
     await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.refunds(id)).toMatchObject([
       { item_id: first!.id, quantity: 1, reason: 'customer' },
       { item_id: second!.id, quantity: 2, reason: 'short', amount: 387 },
@@ -181,7 +181,7 @@ onEachProcessor('a full refund before picking', (open) => {
       commands: {
         async send(request: Parameters<typeof commands.send>[0]) {
           await shop.report({ kind: 'order.cancelled', order_id: id })
-          await shop.commerce.sweep()
+          await shop.work.drain()
           void request
           return { kind: 'executed', commandId: 'c', data: {}, durationMs: 5 } as const
         },

@@ -112,7 +112,7 @@ onEachDatabase('50 parallel refunds of one order', (open) => {
       ...Array.from({ length: PARALLEL - 20 }, ask),
     ])
     shop.clock.advance(60_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     const rows = await shop.refunds(id)
     const returned = rows.reduce((sum, row) => sum + (row.status === 'succeeded' ? row.amount : 0), 0)
     expect(rows.map(({ status }) => status)).not.toContain('pending')

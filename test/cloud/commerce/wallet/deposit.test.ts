@@ -51,7 +51,7 @@ onEachProcessor('a deposit', (open) => {
       ])
       // Neither the answer, nor a sweep that asks the processor, credits it.
       shop.clock.advance(20 * MINUTE)
-      if (method === 'pm_card_visa') await shop.commerce.sweep()
+      if (method === 'pm_card_visa') await shop.work.drain()
       expect(await balanceOf(shop, userId)).toBe(0)
       if (method === null) await shop.bank.approve(begun.payment_intent_id)
       await deliver(shop)
@@ -117,7 +117,7 @@ onEachProcessor('a deposit', (open) => {
     const userId = await shop.customer()
     await put(shop, userId, 'pm_card_authenticationRequired')
     shop.clock.advance(15 * MINUTE)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await listed(shop, userId)).toMatchObject([{ status: 'canceled' }])
     expect(await intents(shop)).toMatchObject([{ status: 'canceled' }])
   })
@@ -128,7 +128,7 @@ onEachProcessor('a deposit', (open) => {
     await put(shop, userId, 'pm_card_authenticationRequired')
     await shop.bank.take()
     shop.clock.advance(15 * MINUTE)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await listed(shop, userId)).toMatchObject([{ status: 'pending' }])
     const [intent] = await intents(shop)
     const object = { id: intent!.id, metadata: { deposit_id: 1 } }
@@ -185,7 +185,7 @@ onEachProcessor('a deposit', (open) => {
     isDown = false
     await expect(put(shop, userId, 'pm_card_authenticationRequired')).resolves.toBeDefined()
     shop.clock.advance(31_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await intents(shop)).toHaveLength(2)
     await walletsAddUp(shop.context.db.kysely)
   })
@@ -203,7 +203,7 @@ onEachProcessor('a deposit', (open) => {
     expect(await balance(shop, userId)).toMatchObject({ pending_cents: 2500 })
     isDown = false
     shop.clock.advance(31_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     await deliver(shop)
     expect(await balanceOf(shop, userId)).toBe(2500)
   })

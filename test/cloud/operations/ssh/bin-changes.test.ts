@@ -2,7 +2,8 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { setDesired, withNumber } from '../../../../cloud/operations/controls/configuration.ts'
 import { appendAudit } from '../../../../cloud/platform/audit/audit.ts'
 import { changeBin, SETTLED_MS, type BinChange } from '../../../../cloud/operations/ssh/bin-changes.ts'
-import { recoverChanges } from '../../../../cloud/operations/ssh/recover-changes.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
+import { changeWork } from '../../../../cloud/operations/ssh/recover-changes.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
 import { modelHub, register, type ModelHub } from './model-hub.ts'
@@ -28,7 +29,7 @@ onEachDatabase('bins over SSH', (open) => {
 
   const services = () => ({ context: shop.context, remote: hub.remote })
   const ask = (given: Partial<BinChange> = {}) => changeBin(services(), { ...change, ...given })
-  const recover = () => recoverChanges(services())
+  const recover = () => new WorkRunner(shop.context, changeWork(services())).drain()
   const q = () => shop.context.db.kysely
 
   async function desired(): Promise<number[]> {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
-import { deliverNotices, type Senders } from '../../../../cloud/people/notifications/deliver-notices.ts'
+import { noticeWork, type Senders } from '../../../../cloud/people/notifications/notices.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import type { Device, Sender, SendResult } from '../../../../cloud/people/notifications/sender.ts'
-import { createTasks } from '../../../../cloud/background-tasks.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { drop, openShop, type Shop } from '../../support/shop.ts'
 
@@ -59,10 +59,12 @@ async function readyOrder(shop: Shop): Promise<{ id: number; userId: number }> {
   return { id, userId: user_id }
 }
 
-const expiring = (context: CloudContext): Promise<number[]> =>
-  createTasks(context)['notify-about-expiring-orders'].run()
-const unclaimed = (context: CloudContext): Promise<number[]> =>
-  createTasks(context)['notify-about-unclaimed-orders'].run()
+const run = (context: CloudContext, kind: string, { senders } = recorder()): Promise<number[]> =>
+  new WorkRunner(context, noticeWork(context, senders)).drain([kind])
+const expiring = (context: CloudContext): Promise<number[]> => run(context, 'notice.expiring')
+const unclaimed = (context: CloudContext): Promise<number[]> => run(context, 'notice.unclaimed')
+const deliverNotices = (context: CloudContext, senders: Senders): Promise<number[]> =>
+  run(context, 'notice.deliver', { sent: [], senders })
 const statesOf = async ({ context }: Shop): Promise<string[]> =>
   (await context.db.kysely.selectFrom('notifications').select('state').orderBy('id').execute()).map(
     ({ state }) => state,

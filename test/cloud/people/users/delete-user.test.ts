@@ -54,7 +54,7 @@ onEachDatabase('deleting a user', (open) => {
     })
     const orderId = await order('pm_card_visa')
     await shop.report({ kind: 'order.failed', order_id: orderId, bins: [], lines: [], reason: 'jam' })
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect((await remove()).status).toBe(204)
 
     const { id, created_at, updated_at, deleted_at, ...rest } = (await rows())[0]!

@@ -23,7 +23,7 @@ async function begin(shop: Shop, method = 'pm_card_visa') {
 async function later(shop: Shop, ms: number): Promise<void> {
   shop.clock.advance(ms)
   await shop.hear()
-  await shop.commerce.sweep()
+  await shop.work.drain()
 }
 
 /** Stripe has done what was asked, or has not. */

@@ -113,7 +113,7 @@ onStripeShop('what Stripe is told', (open, stripe) => {
     })
     key = 'right'
     shop.clock.advance(31_000)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect((await shop.order(orderId)).processing_status).toBe(S.QUEUED)
   })
 
@@ -197,7 +197,7 @@ onStripeShop('Stripe’s events', (open, stripe) => {
     // Its customer goes on in the form, which is open still: the money is late, and goes back.
     await shop.bank.approve(second.ref)
     await deliver(shop)
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect(await shop.refunds(second.orderId)).toMatchObject([
       { reason: 'late_payment', amount: 271, status: 'succeeded' },
     ])
@@ -243,7 +243,7 @@ onStripeShop('Stripe’s events', (open, stripe) => {
     const shop = await open()
     const { id: orderId } = await shop.paidOrder({ 1: 2 }, 'pm_card_refundFail')
     await shop.report({ kind: 'order.failed', order_id: orderId, reason: 'jam', bins: [], lines: [] })
-    await shop.commerce.sweep()
+    await shop.work.drain()
     expect((await shop.order(orderId)).payment_status).toBe('refunded')
     await deliver(shop, 2)
     expect(await shop.refunds(orderId)).toMatchObject([
@@ -251,8 +251,8 @@ onStripeShop('Stripe’s events', (open, stripe) => {
     ])
     expect((await shop.order(orderId)).payment_status).toBe('completed')
     shop.clock.advance(3_600_000)
-    await shop.commerce.sweep()
-    await shop.commerce.sweep()
+    await shop.work.drain()
+    await shop.work.drain()
     expect((await shop.refunds(orderId)).map(({ status }) => status)).toEqual(['failed', 'succeeded'])
     expect(await shop.bank.intents()).toMatchObject([{ refunded: 541 }])
   })

@@ -1,0 +1,26 @@
+import type { WorkKinds } from '../platform/work/runner.ts'
+import { salesWork } from './analytics/rebuild.ts'
+import { bestsellerWork } from './catalogue/bestsellers.ts'
+import { redemptionWork } from './deals/redemptions.ts'
+import { overdueWork } from './fulfilment/overdue.ts'
+import { removalWork } from './methods/remove-method.ts'
+import { savingWork } from './methods/save-method.ts'
+import { deadlineWork } from './orders/deadlines.ts'
+import { paymentWork } from './payments/settle-payment.ts'
+import { refundWork } from './refunds/execute-refund.ts'
+import type { MoneyServices } from './services.ts'
+import { depositWork } from './wallet/settle-deposit.ts'
+
+/** All that commerce does later. */
+export const commerceWork = (services: MoneyServices): WorkKinds => ({
+  ...deadlineWork(services.context),
+  ...overdueWork(services.context),
+  ...paymentWork(services),
+  ...refundWork(services),
+  ...depositWork(services),
+  ...savingWork(services),
+  ...removalWork(services),
+  ...redemptionWork(services.context),
+  ...bestsellerWork(services.context),
+  ...salesWork(services.context),
+})

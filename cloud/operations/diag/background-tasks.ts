@@ -1,0 +1,185 @@
+import type { Selectable } from 'kysely'
+import { z } from 'zod'
+import type { TaskName, TaskResult } from '../../../protocol/contract/diag.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { every } from '../../../protocol/model/runtime.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { reply, type Handlers, type Reply } from '../../platform/http/handler.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import { background, isolated } from '../../platform/work/background.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import type { WorkRunner } from '../../platform/work/runner.ts'
+
+/** Which kinds of due work a documented task stands for (C §4.1, contract §11). */
+export const kindsOfTask: Record<TaskName, readonly string[]> = {
+  bestsellers: ['bestsellers', 'bestsellers.hub'],
+  'update-timed-out-orders': ['order.overdue'],
+  delete_expired_orders: ['order.idle', 'order.expired'],
+  'notify-about-expiring-orders': ['notice.expiring'],
+  'update-unclaimed-orders-to-failed': ['order.unclaimed'],
+  'notify-about-unclaimed-orders': ['notice.unclaimed'],
+}
+
+/** How long a run is believed to be under way without a sign of life from its process. */
+export const TASK_LEASE_MS = 60_000
+
+type TaskRun = Selectable<Tables['task_runs']>
+
+export interface BackgroundTasks {
+  /** Runs a task now, or returns the run that is under way. `ended` is its end, where it is this process's. */
+  trigger(task: TaskName): Promise<{ run: TaskRun; ended: Promise<TaskRun> }>
+}
+
+/** What a task does now: all that is due of its kinds, and what recurs at once. Returns the ids that it has changed. */
+export async function runKinds(
+  { db, runtime }: CloudContext,
+  runner: WorkRunner,
+  task: TaskName,
+): Promise<number[]> {
+  if (task === 'bestsellers')
+    await db.transact((tx) => schedule(tx, 'bestsellers', 'all', runtime.clock.now()))
+  return runner.drain(kindsOfTask[task])
+}
+
+/** Documented tasks, run when somebody asks: each once at a time over all processes. */
+export function backgroundTasks(
+  context: CloudContext,
+  processId: string,
+  run: (task: TaskName) => Promise<number[]>,
+): BackgroundTasks {
+  const { clock } = context.runtime
+
+  async function carryOut(task: TaskName, { id }: TaskRun): Promise<TaskRun> {
+    const stopRenewing = every(clock, TASK_LEASE_MS / 3, () =>
+      background(context, `lease of task ${task}`, () =>
+        write(context, id, { leased_until: clock.now() + TASK_LEASE_MS }),
+      ),
+    )
+    const finish = (outcome: Pick<TaskRun, 'state' | 'affected_ids' | 'error'>) =>
+      write(context, id, { ...outcome, finished_at: clock.now() })
+    try {
+      const ids = await run(task)
+      return await finish({ state: 'SUCCESS', affected_ids: JSON.stringify(ids), error: null })
+    } catch (error) {
+      // Its name goes to whoever asked for the run; what went wrong inside is the operator's to know.
+      const name = error instanceof Error ? error.name : 'Error'
+      await finish({ state: 'FAILURE', affected_ids: null, error: name })
+      throw error
+    } finally {
+      stopRenewing()
+    }
+  }
+
+  return {
+    async trigger(task) {
+      const { run: begun, isMine } = await begin(context, task, processId)
+      return { run: begun, ended: isMine ? carryOut(task, begun) : Promise.resolve(begun) }
+    },
+  }
+}
+
+/** Begins a run, unless one is under way. One whose process has been silent for too long is over. */
+function begin(
+  { db, runtime }: CloudContext,
+  task: TaskName,
+  processId: string,
+): Promise<{ run: TaskRun; isMine: boolean }> {
+  const now = runtime.clock.now()
+  const id = uuidv7(runtime)
+  return db.transact(async ({ q }) => {
+    await q
+      .updateTable('task_runs')
+      .set({ state: 'FAILURE', error: 'its process ended', finished_at: now })
+      .where('task', '=', task)
+      .where('state', '=', 'STARTED')
+      .where('leased_until', '<=', now)
+      .execute()
+    await q
+      .insertInto('task_runs')
+      .values({
+        id,
+        task,
+        process_id: processId,
+        state: 'STARTED',
+        affected_ids: null,
+        error: null,
+        leased_until: now + TASK_LEASE_MS,
+        started_at: now,
+        finished_at: null,
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+    const run = await q
+      .selectFrom('task_runs')
+      .selectAll()
+      .where('task', '=', task)
+      .where('state', '=', 'STARTED')
+      .executeTakeFirstOrThrow()
+    return { run, isMine: run.id === id }
+  })
+}
+
+const write = (
+  { db }: CloudContext,
+  id: string,
+  changes: Partial<Pick<TaskRun, 'state' | 'affected_ids' | 'error' | 'leased_until' | 'finished_at'>>,
+): Promise<TaskRun> =>
+  db.kysely
+    .updateTable('task_runs')
+    .set(changes)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+
+const headers = { 'Cache-Control': 'no-store' }
+
+/** C §4.1, contract §11. */
+export function taskHandlers(
+  context: CloudContext,
+  tasks: BackgroundTasks,
+): Handlers<
+  | 'diag.tasks.bestsellers'
+  | 'diag.tasks.update_timed_out_orders'
+  | 'diag.tasks.delete_expired_orders'
+  | 'diag.tasks.notify_about_expiring_orders'
+  | 'diag.tasks.update_unclaimed_orders_to_failed'
+  | 'diag.tasks.notify_about_unclaimed_orders'
+> {
+  const runToEnd = (task: TaskName) => async (): Promise<Reply<TaskResult>> => {
+    const { run, ended } = await tasks.trigger(task)
+    await isolated(context, `task ${task}`, () => ended)
+    const row = await context.db.kysely
+      .selectFrom('task_runs')
+      .selectAll()
+      .where('id', '=', run.id)
+      .executeTakeFirstOrThrow()
+    return reply(view(row), { headers })
+  }
+  return {
+    async 'diag.tasks.bestsellers'({ query }) {
+      if (query.sync_mode) return runToEnd('bestsellers')()
+      const { run, ended } = await tasks.trigger('bestsellers')
+      background(context, 'task bestsellers', () => ended)
+      return reply(view(run), { status: 202, headers })
+    },
+    'diag.tasks.update_timed_out_orders': runToEnd('update-timed-out-orders'),
+    'diag.tasks.delete_expired_orders': runToEnd('delete_expired_orders'),
+    'diag.tasks.notify_about_expiring_orders': runToEnd('notify-about-expiring-orders'),
+    'diag.tasks.update_unclaimed_orders_to_failed': runToEnd('update-unclaimed-orders-to-failed'),
+    'diag.tasks.notify_about_unclaimed_orders': runToEnd('notify-about-unclaimed-orders'),
+  }
+}
+
+function view(run: TaskRun): TaskResult {
+  const ids = run.affected_ids === null ? null : z.array(z.int()).parse(JSON.parse(run.affected_ids))
+  return {
+    task_id: run.id,
+    task: run.task as TaskName,
+    state: run.state as TaskResult['state'],
+    result: ids && { processed: ids.length, affected_ids: ids },
+    error: run.error,
+    started_at: timestamp(run.started_at),
+    finished_at: run.finished_at === null ? null : timestamp(run.finished_at),
+  }
+}

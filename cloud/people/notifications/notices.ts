@@ -1,0 +1,219 @@
+import type { Selectable } from 'kysely'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { lockOrder } from '../../commerce/orders/order-rows.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { done, Unavailable, type Outcome, type Work, type WorkKinds } from '../../platform/work/runner.ts'
+import type { Device, Sender, SendResult } from './sender.ts'
+
+/** By which service a device is reached; `none` is for customers without any. */
+export type Senders = Record<Device['platform'] | 'none', Sender>
+
+const MAX_ATTEMPTS = 6
+
+/** Notices to customers about their orders (contract §5), and their delivery. */
+export const noticeWork = (context: CloudContext, senders: Senders): WorkKinds => ({
+  'notice.expiring': { look: ({ subject }) => noticeExpiring(context, Number(subject)) },
+  'notice.unclaimed': { look: ({ subject }) => noticeUnclaimed(context, Number(subject)) },
+  'notice.deliver': { look: (work) => deliver(context, senders, work) },
+})
+
+export const noticeKinds = ['order_expiring', 'order_unclaimed'] as const
+export type NoticeKind = (typeof noticeKinds)[number]
+
+export interface Message {
+  title: string
+  body: string
+}
+
+/** What a customer reads. */
+export function messageOf(kind: NoticeKind, hubName: string): Message {
+  switch (kind) {
+    case 'order_expiring':
+      return {
+        title: 'Your cart is about to expire',
+        body: `What you chose at ${hubName} is kept for a few minutes more.`,
+      }
+    case 'order_unclaimed':
+      return { title: 'Your order is waiting', body: `Your order is ready at ${hubName}. Please collect it.` }
+  }
+}
+
+interface Notice {
+  kind: NoticeKind
+  userId: number
+  orderId: number
+}
+
+/** A cart with something in it will expire soon. */
+function noticeExpiring(context: CloudContext, orderId: number): Promise<Outcome> {
+  const { runtime, settings } = context
+  return context.db.transact(async (tx) => {
+    const order = await lockOrder(tx, orderId)
+    if (order?.processing_status !== OrderStatus.NEW) return done
+    const dueAt = order.updated_at + settings.idleOrderMs - settings.expiringNoticeMs
+    if (dueAt > runtime.clock.now()) return { next: dueAt }
+    const item = await tx.q
+      .selectFrom('order_items')
+      .select('id')
+      .where('order_id', '=', orderId)
+      .executeTakeFirst()
+    // Something may be put into it yet.
+    if (!item) return { next: order.updated_at + settings.idleOrderMs }
+    return reported(tx, context, { kind: 'order_expiring', userId: order.user_id, orderId })
+  })
+}
+
+/** An order has waited in its bins for long. */
+function noticeUnclaimed(context: CloudContext, orderId: number): Promise<Outcome> {
+  return context.db.transact(async (tx) => {
+    const order = await lockOrder(tx, orderId)
+    if (order?.processing_status !== OrderStatus.READY) return done
+    return reported(tx, context, { kind: 'order_unclaimed', userId: order.user_id, orderId })
+  })
+}
+
+async function reported(tx: Tx, { runtime }: CloudContext, notice: Notice): Promise<Outcome> {
+  const isNew = await putNotice(tx, runtime.clock.now(), notice)
+  return { next: null, affected: isNew ? [notice.orderId] : [] }
+}
+
+/**
+ * Puts a notice into the outbox, once for each device that its customer has now and wants to hear from; of an order and a
+ * kind there is never a second one. False where there has been one already.
+ */
+async function putNotice(tx: Tx, now: number, { kind, userId, orderId }: Notice): Promise<boolean> {
+  const { q } = tx
+  const earlier = await q
+    .selectFrom('notifications')
+    .select('id')
+    .where('order_id', '=', orderId)
+    .where('kind', '=', kind)
+    .executeTakeFirst()
+  if (earlier) return false
+  const devices = await q
+    .selectFrom('push_configs as d')
+    .innerJoin('users as u', 'u.id', 'd.user_id')
+    .select('d.id')
+    .where('d.user_id', '=', userId)
+    .where('d.enabled', '=', 1)
+    .where('u.notify_push', '=', 1)
+    .execute()
+  const targets = devices.length > 0 ? devices.map(({ id }) => id) : [0]
+  const inserted = await q
+    .insertInto('notifications')
+    .values(
+      targets.map((push_config_id) => ({
+        user_id: userId,
+        order_id: orderId,
+        kind,
+        push_config_id,
+        state: 'pending',
+        error: null,
+        created_at: now,
+        updated_at: now,
+      })),
+    )
+    .onConflict((conflict) => conflict.columns(['order_id', 'kind', 'push_config_id']).doNothing())
+    .returning('id')
+    .execute()
+  await schedule(
+    tx,
+    'notice.deliver',
+    inserted.map(({ id }) => id),
+    now,
+  )
+  return inserted.length > 0
+}
+
+type NoticeRow = Selectable<Tables['notifications']>
+
+/**
+ * Sends a notice. It is claimed, in a commit of its own, before its sender is called: a process that dies in between has
+ * perhaps sent it, and nobody sends it again. One that was certainly not taken is tried again with growing pauses.
+ */
+async function deliver(
+  context: CloudContext,
+  senders: Senders,
+  { subject, attempts }: Work,
+): Promise<Outcome> {
+  const { checkpoint } = context
+  const notice = await claim(context, Number(subject))
+  if (!notice) return done
+  const target = await targetOf(context, notice)
+  const kind = noticeKinds.find((one) => one === notice.kind)!
+  checkpoint('notice.before-send')
+  let result: SendResult
+  try {
+    result = target
+      ? await senders[target.device?.platform ?? 'none'].send(
+          target.device,
+          messageOf(kind, target.hubName),
+          { orderId: notice.order_id, kind },
+        )
+      : 'gone'
+  } catch (error) {
+    await record(context, notice, 'unknown', false)
+    throw error
+  }
+  checkpoint('notice.after-send')
+  await record(context, notice, result, attempts < MAX_ATTEMPTS)
+  if (result === 'later' && attempts < MAX_ATTEMPTS) throw new Unavailable('the notice was not taken')
+  return done
+}
+
+function claim({ db, runtime }: CloudContext, id: number): Promise<NoticeRow | undefined> {
+  return db.kysely
+    .updateTable('notifications')
+    .set({ state: 'sending', updated_at: runtime.clock.now() })
+    .where('id', '=', id)
+    .where('state', '=', 'pending')
+    .returningAll()
+    .executeTakeFirst()
+}
+
+async function record(
+  { db, runtime }: CloudContext,
+  notice: NoticeRow,
+  result: SendResult | 'unknown',
+  mayTryAgain: boolean,
+): Promise<void> {
+  await db.transact(async ({ q }) => {
+    await q
+      .updateTable('notifications')
+      .set({
+        state: result === 'later' && mayTryAgain ? 'pending' : result === 'sent' ? 'sent' : 'failed',
+        error: result === 'sent' ? null : result,
+        updated_at: runtime.clock.now(),
+      })
+      .where('id', '=', notice.id)
+      .execute()
+    if (result === 'gone' && notice.push_config_id !== 0)
+      await q.deleteFrom('push_configs').where('id', '=', notice.push_config_id).execute()
+  })
+}
+
+/** Undefined where the device has been removed meanwhile. */
+async function targetOf(
+  { db }: CloudContext,
+  notice: NoticeRow,
+): Promise<{ device: Device | null; hubName: string } | undefined> {
+  const order = await db.kysely
+    .selectFrom('orders as o')
+    .innerJoin('hubs as h', 'h.id', 'o.hub_id')
+    .select('h.name')
+    .where('o.id', '=', notice.order_id)
+    .executeTakeFirst()
+  if (!order) return undefined
+  if (notice.push_config_id === 0) return { device: null, hubName: order.name }
+  const config = await db.kysely
+    .selectFrom('push_configs')
+    .select(['platform', 'push_token'])
+    .where('id', '=', notice.push_config_id)
+    .executeTakeFirst()
+  if (!config) return undefined
+  const device = { platform: config.platform as Device['platform'], token: config.push_token }
+  return { device, hubName: order.name }
+}

@@ -1,0 +1,183 @@
+import type { Selectable } from 'kysely'
+import { randomHex } from '../../../protocol/model/ids.ts'
+import type { CloudContext } from '../context.ts'
+import type { Queries, Tx } from '../store/database.ts'
+import type { Tables } from '../store/schema.ts'
+
+/**
+ * The rows of `due_work`: everything that the cloud does later is one of them (README, due work). A row is written in the
+ * transaction that makes the work necessary, and says what to look at and when, never what to do: its handler looks at
+ * the subject as it is by then.
+ */
+
+/** A row that a process has claimed, until its lease ends. */
+export interface Claimed {
+  kind: string
+  subject: string
+  /** This look included, looks since the last that did not fail. */
+  attempts: number
+  claim: string
+}
+
+type Subject = string | number
+
+/**
+ * Makes one subject or several due at `dueAt` (milliseconds since the Unix epoch; null: an exhausted row stays so).
+ * Work that is waiting already is moved there. One whose handler is at work is looked at once more after it.
+ */
+export async function schedule(
+  tx: Tx,
+  kind: string,
+  subjects: Subject | readonly Subject[],
+  dueAt: number,
+): Promise<void> {
+  const all = [subjects].flat()
+  if (all.length === 0) return
+  await tx.q
+    .insertInto('due_work')
+    .values(all.map((subject) => ({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })))
+    .onConflict((conflict) =>
+      conflict.columns(['kind', 'subject']).doUpdateSet({ due_at: dueAt, attempts: 0, claim: null }),
+    )
+    .execute()
+  tx.workDue(dueAt)
+}
+
+/** Makes work due that is due again and again, unless it is waiting already. */
+export async function ensureScheduled(
+  q: Queries,
+  kind: string,
+  subject: Subject,
+  dueAt: number,
+): Promise<void> {
+  await q
+    .insertInto('due_work')
+    .values({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })
+    .onConflict((conflict) => conflict.columns(['kind', 'subject']).doNothing())
+    .execute()
+}
+
+/** There is nothing more to do. False where nothing was waiting. */
+export async function unschedule(tx: Tx, kind: string, subject: Subject): Promise<boolean> {
+  const { numDeletedRows } = await tx.q
+    .deleteFrom('due_work')
+    .where('kind', '=', kind)
+    .where('subject', '=', String(subject))
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
+}
+
+const unclaimed = { attempts: 0, leased_until: null, claim: null, last_error: null }
+
+/**
+ * Claims what of a kind is due, longest due first. The lease moves `due_at` on: whatever becomes of this process, the
+ * rows that it claimed stand in nobody's way, and are due again when the lease ends.
+ */
+export function claim(
+  { db, runtime }: CloudContext,
+  kind: string,
+  { batch, leaseMs }: { batch: number; leaseMs: number },
+): Promise<Claimed[]> {
+  const now = runtime.clock.now()
+  const token = randomHex(runtime.random, 8)
+  return db.transact(async (tx) => {
+    const due = tx.q
+      .selectFrom('due_work')
+      .select(['kind', 'subject', 'attempts'])
+      .where('kind', '=', kind)
+      .where('due_at', '<=', now)
+      .where((eb) => eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)]))
+      .orderBy('due_at')
+      .orderBy('subject')
+      .limit(batch)
+    const rows = await (tx.kind === 'postgres' ? due.forUpdate().skipLocked() : due).execute()
+    if (rows.length === 0) return []
+    await tx.q
+      .updateTable('due_work')
+      .set((eb) => ({
+        due_at: now + leaseMs,
+        leased_until: now + leaseMs,
+        claim: token,
+        attempts: eb('attempts', '+', 1),
+      }))
+      .where('kind', '=', kind)
+      .where(
+        'subject',
+        'in',
+        rows.map(({ subject }) => subject),
+      )
+      .execute()
+    return rows.map((row) => ({ ...row, attempts: row.attempts + 1, claim: token }))
+  })
+}
+
+/** A sign of life of a look that takes long. */
+export async function renew({ db, runtime }: CloudContext, work: Claimed, leaseMs: number): Promise<void> {
+  const until = runtime.clock.now() + leaseMs
+  await db.kysely
+    .updateTable('due_work')
+    .set({ due_at: until, leased_until: until })
+    .where((eb) => eb.and({ kind: work.kind, subject: work.subject, claim: work.claim }))
+    .execute()
+}
+
+/** When to look again: null after a look that did not fail says that nothing more is to be done. */
+interface Ending {
+  dueAt: number | null
+  /** Of a look that failed. */
+  error?: string
+}
+
+/** Ends a look. What was made due meanwhile stays due as it was made, and is free to be claimed. */
+export async function release(
+  { db }: CloudContext,
+  { kind, subject, claim }: Claimed,
+  { dueAt, error }: Ending,
+): Promise<void> {
+  const q = db.kysely
+  const isOver = dueAt === null && error === undefined
+  const released = isOver
+    ? await q
+        .deleteFrom('due_work')
+        .where((eb) => eb.and({ kind, subject, claim }))
+        .returning('kind')
+        .executeTakeFirst()
+    : await q
+        .updateTable('due_work')
+        .set({
+          due_at: dueAt,
+          leased_until: null,
+          claim: null,
+          ...(error === undefined ? { attempts: 0, last_error: null } : { last_error: error }),
+        })
+        .where((eb) => eb.and({ kind, subject, claim }))
+        .returning('kind')
+        .executeTakeFirst()
+  if (released) return
+  await q
+    .updateTable('due_work')
+    .set({ leased_until: null })
+    .where((eb) => eb.and({ kind, subject }))
+    .where('claim', 'is', null)
+    .execute()
+}
+
+/** Kinds of which something is due. */
+export async function dueKinds(q: Queries, now: number): Promise<string[]> {
+  const rows = await q.selectFrom('due_work').select('kind').distinct().where('due_at', '<=', now).execute()
+  return rows.map(({ kind }) => kind)
+}
+
+/** When the next work is due, later than `now`. */
+export async function nextDueAt(q: Queries, now: number): Promise<number | undefined> {
+  const row = await q
+    .selectFrom('due_work')
+    .select('due_at')
+    .where('due_at', '>', now)
+    .orderBy('due_at')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.due_at ?? undefined
+}
+
+export type WorkRow = Selectable<Tables['due_work']>

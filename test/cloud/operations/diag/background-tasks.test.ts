@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest'
+import type { CloudContext } from '../../../../cloud/platform/context.ts'
+import {
+  backgroundTasks,
+  TASK_LEASE_MS,
+  taskHandlers,
+  type BackgroundTasks,
+} from '../../../../cloud/operations/diag/background-tasks.ts'
+import { testApp } from '../../support/app.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+
+const NAME = 'delete_expired_orders'
+
+/** A task that ends when it is told to. */
+function gate(): { run: () => Promise<number[]>; open(ids: number[]): void; runs: () => number } {
+  let count = 0
+  let resolve: (ids: number[]) => void = () => {}
+  return {
+    run() {
+      count += 1
+      return new Promise((done) => (resolve = done))
+    },
+    open: (ids) => resolve(ids),
+    runs: () => count,
+  }
+}
+
+const tasksOf = (context: CloudContext, processId: string, run: () => Promise<number[]>): BackgroundTasks =>
+  backgroundTasks(context, processId, run)
+
+const stateOf = ({ context }: Shop, id: string) =>
+  context.db.kysely
+    .selectFrom('task_runs')
+    .select(['state', 'error'])
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+
+onEachDatabase('background tasks', (open) => {
+  test('a task is under way once, whoever triggers it: the others are told of that run', async () => {
+    const { context } = await openShop(await open())
+    const work = gate()
+    const processes = ['a', 'b', 'c'].map((name) => tasksOf(context, name, work.run))
+    const triggered = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => processes[index % 3]!.trigger(NAME)),
+    )
+    expect(work.runs()).toBe(1)
+    expect(new Set(triggered.map(({ run }) => run.id)).size).toBe(1)
+    expect(triggered[0]!.run.state).toBe('STARTED')
+    work.open([7, 8])
+    const ended = await Promise.all(triggered.map(({ ended }) => ended))
+    expect(ended.filter(({ state }) => state === 'SUCCESS')).toMatchObject([{ affected_ids: '[7,8]' }])
+
+    const again = await processes[1]!.trigger(NAME)
+    expect(again.run.id).not.toBe(triggered[0]!.run.id)
+    work.open([])
+    expect(await again.ended).toMatchObject({ state: 'SUCCESS', affected_ids: '[]' })
+  })
+
+  test('a run whose process died is over when its lease is, and is a failure', async () => {
+    const shop = await openShop(await open())
+    const dead = await tasksOf(shop.context, 'dead', () => new Promise(() => {})).trigger(NAME)
+    shop.clock.clear()
+    const living = tasksOf(shop.context, 'living', () => Promise.resolve([1]))
+    shop.clock.advance(TASK_LEASE_MS - 1)
+    expect((await living.trigger(NAME)).run.id).toBe(dead.run.id)
+    shop.clock.advance(1)
+    const next = await living.trigger(NAME)
+    expect(await next.ended).toMatchObject({ state: 'SUCCESS' })
+    expect(await stateOf(shop, dead.run.id)).toEqual({ state: 'FAILURE', error: 'its process ended' })
+  })
+
+  test('a run that takes long keeps its lease', async () => {
+    const shop = await openShop(await open())
+    const work = gate()
+    const { run, ended } = await tasksOf(shop.context, 'a', work.run).trigger(NAME)
+    const lease = async (): Promise<number> => {
+      const row = await shop.context.db.kysely
+        .selectFrom('task_runs')
+        .select('leased_until')
+        .where('id', '=', run.id)
+        .executeTakeFirstOrThrow()
+      return row.leased_until
+    }
+    for (let passed = 0; passed < 3 * TASK_LEASE_MS; passed += TASK_LEASE_MS / 3) {
+      shop.clock.advance(TASK_LEASE_MS / 3)
+      await expect.poll(lease, { timeout: 15_000 }).toBe(shop.clock.now() + TASK_LEASE_MS)
+    }
+    expect((await tasksOf(shop.context, 'b', work.run).trigger(NAME)).run.id).toBe(run.id)
+    work.open([])
+    expect(await ended).toMatchObject({ id: run.id, state: 'SUCCESS' })
+  })
+
+  test('one that fails is answered with its failure, without what went wrong inside; the next run is another', async () => {
+    let isBroken = true
+    const run = () =>
+      isBroken ? Promise.reject(new RangeError('a secret of the inside')) : Promise.resolve([7, 9])
+    const { call, key } = await testApp({
+      db: await open(),
+      handlersOf: (context) => taskHandlers(context, tasksOf(context, 'a', run)),
+    })
+    const trigger = async () =>
+      call('GET', '/diag/bg_tasks/delete_expired_orders', { key: await key(['diag:write']) })
+    const failed = await trigger()
+    expect(failed).toMatchObject({
+      status: 200,
+      json: { task: 'delete_expired_orders', state: 'FAILURE', result: null, error: 'RangeError' },
+    })
+    expect(JSON.stringify(failed.json)).not.toContain('secret')
+    isBroken = false
+    expect(await trigger()).toMatchObject({
+      status: 200,
+      json: { state: 'SUCCESS', result: { processed: 2, affected_ids: [7, 9] }, error: null },
+    })
+  })
+})
