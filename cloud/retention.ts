@@ -11,7 +11,7 @@ const PAUSE_MS = 50
 
 /** What becomes useless with age. Orders, money, stock and the audit log are kept for ever. */
 interface Rule {
-  table: keyof Tables & string
+  table: Extract<keyof Tables, string>
   key: readonly [string, ...string[]]
   kept: (settings: CloudContext['settings']) => number
   /** Which rows are older than an instant, and not needed otherwise. */

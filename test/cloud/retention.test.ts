@@ -49,7 +49,9 @@ async function deleteOld(context: CloudContext): Promise<Record<string, number>>
 async function countRows({ kysely }: CloudDatabase, tables: readonly string[]): Promise<number[]> {
   const counts: number[] = []
   for (const table of tables) {
-    const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(kysely)
+    const { rows } = await sql<{ n: number | string }>`select count(*) as n from ${sql.table(table)}`.execute(
+      kysely,
+    )
     counts.push(Number(rows[0]!.n))
   }
   return counts

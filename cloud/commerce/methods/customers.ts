@@ -1,13 +1,9 @@
-import type { Selectable } from 'kysely'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import type { Tables } from '../../platform/store/schema.ts'
-import { insertRemoval } from './method-rows.ts'
+import { insertRemoval, type CustomerRow } from './method-rows.ts'
 import type { CardProcessor } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-
-export type CustomerRow = Selectable<Tables['processor_customers']>
 
 /** A user as the processor knows them. */
 export interface Customer {

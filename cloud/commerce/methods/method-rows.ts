@@ -5,8 +5,8 @@ import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import type { CustomerRow } from './customers.ts'
 
+export type CustomerRow = Selectable<Tables['processor_customers']>
 export type MethodRow = Selectable<Tables['payment_methods']>
 
 export function viewMethod(row: MethodRow): PaymentMethod {

@@ -1,10 +1,8 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Tx } from '../../platform/store/database.ts'
-import { schedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { moveOrder } from './move-order.ts'
-import { lockOrder, type OrderRow } from './order-rows.ts'
+import { lockOrder } from './order-rows.ts'
 
 /** Looks at a cart that nobody touches, and at one that expired (contract §5). */
 export const deadlineWork = (context: CloudContext): WorkKinds => ({

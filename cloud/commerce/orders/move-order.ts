@@ -42,7 +42,8 @@ export async function moveOrder(
 /** What is to be looked at later of an order as it stands now, and when; its handlers find out whether it still stands so. */
 export async function scheduleDeadlines(tx: Tx, { settings }: CloudContext, order: OrderRow): Promise<void> {
   const due = (kind: string, at: number): Promise<void> => schedule(tx, kind, order.id, at)
-  switch (order.processing_status as OrderStatus) {
+  const status: OrderStatus = order.processing_status
+  switch (status) {
     case OrderStatus.NEW:
       await due('order.idle', order.updated_at + settings.idleOrderMs)
       await due('notice.expiring', order.updated_at + settings.idleOrderMs - settings.expiringNoticeMs)

@@ -6,7 +6,14 @@ import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, Unavailable, type Outcome, type Work, type WorkKinds } from '../../platform/work/runner.ts'
-import type { Device, Sender, SendResult } from './sender.ts'
+import {
+  noticeKinds,
+  type Device,
+  type Message,
+  type NoticeKind,
+  type Sender,
+  type SendResult,
+} from './sender.ts'
 
 /** By which service a device is reached; `none` is for customers without any. */
 export type Senders = Record<Device['platform'] | 'none', Sender>
@@ -19,14 +26,6 @@ export const noticeWork = (context: CloudContext, senders: Senders): WorkKinds =
   'notice.unclaimed': { look: ({ subject }) => noticeUnclaimed(context, Number(subject)) },
   'notice.deliver': { look: (work) => deliver(context, senders, work) },
 })
-
-export const noticeKinds = ['order_expiring', 'order_unclaimed'] as const
-export type NoticeKind = (typeof noticeKinds)[number]
-
-export interface Message {
-  title: string
-  body: string
-}
 
 /** What a customer reads. */
 export function messageOf(kind: NoticeKind, hubName: string): Message {

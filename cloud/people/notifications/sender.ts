@@ -1,4 +1,10 @@
-import type { Message } from './notices.ts'
+export const noticeKinds = ['order_expiring', 'order_unclaimed'] as const
+export type NoticeKind = (typeof noticeKinds)[number]
+
+export interface Message {
+  title: string
+  body: string
+}
 
 /** A customer's device. Its platform's push service knows it by the token. */
 export interface Device {

@@ -1,0 +1,246 @@
+import { expect, test } from 'vitest'
+import type { CloudContext } from '../../../../cloud/platform/context.ts'
+import { schedule, unschedule } from '../../../../cloud/platform/work/queue.ts'
+import { done, Unavailable, WorkRunner, type WorkKinds } from '../../../../cloud/platform/work/runner.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+
+/** For a machine that has much else to do. */
+const patience = { timeout: 15_000, interval: 20 }
+
+onEachDatabase('due work', (open) => {
+  async function stage(settings: Partial<CloudContext['settings']> = {}) {
+    const faults: unknown[] = []
+    const shop = await openShop(await open(), { onFault: (error) => faults.push(error) })
+    const context: CloudContext = { ...shop.context, settings: { ...shop.context.settings, ...settings } }
+    return { shop, context, faults, clock: shop.clock }
+  }
+  const due = (context: CloudContext, kind: string, subjects: readonly string[], inMs = 0) =>
+    context.db.transact((tx) => schedule(tx, kind, subjects, context.runtime.clock.now() + inMs))
+  const rows = ({ context }: Shop) =>
+    context.db.kysely.selectFrom('due_work').selectAll().orderBy('kind').orderBy('subject').execute()
+
+  /** A kind that writes down what it has looked at. */
+  function recorder(fails = false) {
+    const seen: string[] = []
+    const kind = {
+      look({ subject }: { subject: string }) {
+        seen.push(subject)
+        return fails ? Promise.reject(new Error(`${subject} is broken`)) : Promise.resolve(done)
+      },
+    }
+    return { seen, kind }
+  }
+
+  test('is looked at when it is due, not before, and is gone when there is nothing more to do', async () => {
+    const { shop, context, clock } = await stage()
+    const { seen, kind } = recorder()
+    const runner = new WorkRunner(context, { kind })
+    await due(context, 'kind', ['a'], 1000)
+    await due(context, 'kind', ['b'], 2000)
+    await runner.drain()
+    expect(seen).toEqual([])
+    clock.advance(1000)
+    await runner.drain()
+    expect(seen).toEqual(['a'])
+    clock.advance(1000)
+    await runner.drain()
+    expect(seen).toEqual(['a', 'b'])
+    expect(await rows(shop)).toEqual([])
+  })
+
+  test('moves on at each look, whatever came of it', async () => {
+    const { shop, context, clock } = await stage()
+    let looks = 0
+    const kinds: WorkKinds = {
+      hourly: {
+        recurring: ['all'],
+        look() {
+          looks += 1
+          // One look asks for another one at once, and one fails.
+          if (looks === 2) return Promise.resolve({ next: clock.now() })
+          if (looks === 3) return Promise.reject(new Error('broken'))
+          return Promise.resolve({ next: clock.now() + 3_600_000 })
+        },
+      },
+    }
+    const runner = new WorkRunner(context, kinds)
+    for (let start = 0; start < 2; start += 1) {
+      await runner.ensureRecurring()
+      await runner.drain()
+    }
+    expect(looks).toBe(1)
+    for (const passed of [3_600_000, 1, 60_000]) {
+      clock.advance(passed)
+      await runner.drain()
+    }
+    expect(looks).toBe(4)
+    expect(await rows(shop)).toMatchObject([
+      { due_at: clock.now() + 3_600_000, attempts: 0, last_error: null },
+    ])
+  })
+
+  test.each([1, 100])('is done whatever the batch (%i): no batch is a limit', async (workBatch) => {
+    const { shop, context } = await stage({ workBatch })
+    const { seen, kind } = recorder()
+    const subjects = Array.from({ length: 250 }, (_, index) => `s${index}`)
+    await due(context, 'kind', subjects)
+    await new WorkRunner(context, { kind }).drain()
+    expect(seen).toHaveLength(250)
+    expect(new Set(seen)).toEqual(new Set(subjects))
+    expect(await rows(shop)).toEqual([])
+  })
+
+  test('of one kind does not wait for a look of another one that never ends', async () => {
+    const { context, clock } = await stage()
+    const { seen, kind } = recorder()
+    const runner = new WorkRunner(context, { stuck: { look: () => new Promise(() => {}) }, kind })
+    runner.start()
+    await due(context, 'stuck', ['x'])
+    await due(context, 'kind', ['y'])
+    await expect
+      .poll(() => {
+        clock.advance(10)
+        return seen
+      }, patience)
+      .toEqual(['y'])
+  })
+
+  test('that fails is put off ever longer, with what went wrong; after the last attempt it is left for a person', async () => {
+    const { shop, context, faults, clock } = await stage()
+    const { seen, kind } = recorder(true)
+    const limited = { ...kind, attempts: 3, backoff: { firstMs: 1000, maxMs: 60_000 } }
+    const runner = new WorkRunner(context, { limited })
+    await due(context, 'limited', ['x'])
+    const pauses: number[] = []
+    for (let attempt = 1; attempt < 3; attempt += 1) {
+      await runner.drain()
+      const [row] = await rows(shop)
+      expect(row).toMatchObject({ attempts: attempt, last_error: 'x is broken', claim: null })
+      pauses.push(row!.due_at! - clock.now())
+      clock.advance(60_000)
+    }
+    expect(pauses[0]).toBeGreaterThanOrEqual(500)
+    expect(pauses[1]).toBeGreaterThanOrEqual(1000)
+    await runner.drain()
+    expect(await rows(shop)).toMatchObject([{ due_at: null, attempts: 3 }])
+    clock.advance(24 * 3_600_000)
+    await runner.drain()
+    expect([seen.length, faults.length]).toEqual([3, 3])
+    // Made due anew it begins anew.
+    await due(context, 'limited', ['x'])
+    await runner.drain()
+    expect(await rows(shop)).toMatchObject([{ attempts: 1 }])
+  })
+
+  test('that the outside world does not take now is no fault, and waits', async () => {
+    const { shop, context, faults } = await stage()
+    const kinds: WorkKinds = { kind: { look: () => Promise.reject(new Unavailable('no answer')) } }
+    await due(context, 'kind', ['x'])
+    await new WorkRunner(context, kinds).drain()
+    expect(faults).toEqual([])
+    expect(await rows(shop)).toMatchObject([{ attempts: 1, last_error: 'no answer' }])
+  })
+
+  test('that is made due while its handler runs is looked at once more', async () => {
+    const { shop, context } = await stage()
+    const seen: string[] = []
+    const kinds: WorkKinds = {
+      kind: {
+        async look({ subject }) {
+          seen.push(subject)
+          if (seen.length === 1) await due(context, 'kind', [subject])
+          return done
+        },
+      },
+    }
+    await due(context, 'kind', ['x'])
+    await new WorkRunner(context, kinds).drain()
+    expect(seen).toEqual(['x', 'x'])
+    expect(await rows(shop)).toEqual([])
+  })
+
+  test('is claimed by one process of several', async () => {
+    const { context } = await stage({ workBatch: 7 })
+    const { seen, kind } = recorder()
+    const subjects = Array.from({ length: 60 }, (_, index) => `s${index}`)
+    await due(context, 'kind', subjects)
+    const runners = [0, 1, 2].map(() => new WorkRunner(context, { kind }))
+    await Promise.all(runners.map((runner) => runner.drain()))
+    expect(seen.sort()).toEqual(subjects.sort())
+  })
+
+  test('whose process died is taken up when its lease ends, and not before', async () => {
+    const { shop, context, clock } = await stage({ workLeaseMs: 60_000 })
+    const dead = new WorkRunner(context, { kind: { look: () => new Promise(() => {}) } })
+    await due(context, 'kind', ['x'])
+    void dead.drain()
+    await expect.poll(async () => (await rows(shop))[0]!.claim, patience).not.toBeNull()
+    clock.clear()
+    const { seen, kind } = recorder()
+    const living = new WorkRunner(context, { kind })
+    clock.advance(59_999)
+    await living.drain()
+    expect(seen).toEqual([])
+    clock.advance(1)
+    await living.drain()
+    expect(seen).toEqual(['x'])
+  })
+
+  test('that takes long keeps its lease', async () => {
+    const { shop, context, clock } = await stage({ workLeaseMs: 60_000 })
+    const slow = new WorkRunner(context, { kind: { look: () => new Promise(() => {}) } })
+    await due(context, 'kind', ['x'])
+    void slow.drain()
+    const lease = async () => (await rows(shop))[0]!.leased_until
+    await expect.poll(lease, patience).toBe(clock.now() + 60_000)
+    for (let passed = 0; passed < 180_000; passed += 20_000) {
+      clock.advance(20_000)
+      await expect.poll(lease, patience).toBe(clock.now() + 60_000)
+    }
+    const { seen, kind } = recorder()
+    await new WorkRunner(context, { kind }).drain()
+    expect(seen).toEqual([])
+  })
+
+  test('is not there where the transaction that made it necessary was rolled back, or took it back', async () => {
+    const { shop, context } = await stage()
+    const failing = context.db.transact(async (tx) => {
+      await schedule(tx, 'kind', 'x', 0)
+      throw new Error('rolled back')
+    })
+    await expect(failing).rejects.toThrow('rolled back')
+    await context.db.transact(async (tx) => {
+      await schedule(tx, 'kind', 'y', 0)
+      expect(await unschedule(tx, 'kind', 'y')).toBe(true)
+      expect(await unschedule(tx, 'kind', 'y')).toBe(false)
+    })
+    expect(await rows(shop)).toEqual([])
+  })
+
+  test('is begun at once where this process has made it due, and in a while where another one has', async () => {
+    const { context, clock } = await stage({ workPollMs: 10_000 })
+    const { seen, kind } = recorder()
+    const runner = new WorkRunner(context, { kind })
+    const pass = (ms: number, wanted: readonly string[]) =>
+      expect
+        .poll(() => {
+          if (seen.length < wanted.length) clock.advance(ms)
+          return seen
+        }, patience)
+        .toEqual(wanted)
+    runner.start()
+    await due(context, 'kind', ['mine'])
+    await pass(1, ['mine'])
+    const theirs = { kind: 'kind', subject: 'theirs', due_at: 0, attempts: 0 }
+    await context.db.kysely
+      .insertInto('due_work')
+      .values({ ...theirs, leased_until: null, claim: null, last_error: null })
+      .execute()
+    await pass(1000, ['mine', 'theirs'])
+    await runner.stop()
+    await due(context, 'kind', ['late'])
+    clock.advance(60_000)
+    expect(seen).toEqual(['mine', 'theirs'])
+  })
+})

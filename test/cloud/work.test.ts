@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest'
+import { commerceWork } from '../../cloud/commerce/work.ts'
+import { sandboxWork } from '../../cloud/commerce/processors/sandbox/deliver-events.ts'
+import { changeWork } from '../../cloud/operations/ssh/recover-changes.ts'
+import { noticeWork } from '../../cloud/people/notifications/notices.ts'
+import type { CloudContext } from '../../cloud/platform/context.ts'
+import { schedule } from '../../cloud/platform/work/queue.ts'
+import { WorkRunner, type WorkKinds } from '../../cloud/platform/work/runner.ts'
+import { retentionWork } from '../../cloud/retention.ts'
+import { onEachDatabase } from './support/database.ts'
+import { openShop, type Shop } from './support/shop.ts'
+
+/** Every kind of due work that stands beside what it works on, with its own handler. */
+function allKinds({ context, services }: Shop): WorkKinds {
+  const sender = { send: () => Promise.resolve('sent' as const) }
+  return {
+    ...commerceWork(services),
+    ...noticeWork(context, { ios: sender, android: sender, web: sender, none: sender }),
+    ...changeWork({ context, remote: () => Promise.reject(new Error('no hub is asked')) }),
+    ...retentionWork(context),
+    ...sandboxWork({ context, secret: 'whsec', deliver: () => Promise.resolve(true) }),
+  }
+}
+
+const NEVER_DUE = 1000
+
+onEachDatabase('of every kind of due work', (open) => {
+  test.each([1, 100])(
+    'a poisoned row and a thousand not yet due delay no other (batch %i)',
+    async (workBatch) => {
+      const faults: unknown[] = []
+      const shop = await openShop(await open(), { onFault: (error) => faults.push(error) })
+      const context: CloudContext = { ...shop.context, settings: { ...shop.context.settings, workBatch } }
+      const now = shop.clock.now()
+      const looked: string[] = []
+      const kinds = Object.entries(allKinds(shop))
+      const watched: WorkKinds = Object.fromEntries(
+        kinds.map(([name, kind]) => [
+          name,
+          {
+            ...kind,
+            look: async (work) => {
+              looked.push(`${name} ${work.subject}`)
+              if (work.subject === '0') throw new Error('poisoned')
+              // Subjects that are not there (any more) are what a handler meets after a crash.
+              return kind.look(work)
+            },
+          },
+        ]),
+      )
+      for (const [name] of kinds)
+        await context.db.transact(async (tx) => {
+          // Due longest: it is looked at first.
+          await schedule(tx, name, '0', now - 60_000)
+          await schedule(tx, name, ['900000001', '900000002', '900000003'], now)
+          const later = Array.from({ length: NEVER_DUE }, (_, index) => String(800_000_000 + index))
+          await schedule(tx, name, later, now + 3_600_000)
+        })
+      await new WorkRunner(context, watched).drain()
+      for (const [name] of kinds) {
+        const seen = looked.filter((one) => one.startsWith(`${name} `))
+        expect(seen).toEqual(
+          expect.arrayContaining(
+            ['0', '900000001', '900000002', '900000003'].map((subject) => `${name} ${subject}`),
+          ),
+        )
+        expect(seen.some((one) => one.includes(' 8000'))).toBe(false)
+      }
+      const waiting = await context.db.kysely
+        .selectFrom('due_work')
+        .select((eb) => eb.fn.countAll<number | string>().as('count'))
+        .where('due_at', '=', now + 3_600_000)
+        .executeTakeFirstOrThrow()
+      expect(Number(waiting.count)).toBeGreaterThanOrEqual(kinds.length * NEVER_DUE)
+    },
+  )
+})
