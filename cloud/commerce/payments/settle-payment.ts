@@ -1,4 +1,3 @@
-import type { PaymentMethodType } from '../../../protocol/contract/consumer-payments.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import type { Intent } from '../processors/processor.ts'

@@ -176,7 +176,7 @@ function view(run: TaskRun): TaskResult {
   return {
     task_id: run.id,
     task: run.task as TaskName,
-    state: run.state as TaskResult['state'],
+    state: run.state,
     result: ids && { processed: ids.length, affected_ids: ids },
     error: run.error,
     started_at: timestamp(run.started_at),

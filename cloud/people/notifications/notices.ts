@@ -213,6 +213,6 @@ async function targetOf(
     .where('id', '=', notice.push_config_id)
     .executeTakeFirst()
   if (!config) return undefined
-  const device = { platform: config.platform as Device['platform'], token: config.push_token }
+  const device = { platform: config.platform, token: config.push_token }
   return { device, hubName: order.name }
 }
