@@ -1,5 +1,3 @@
-import type { z } from 'zod'
-import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
 import { Order, type OrderItem } from '../../../protocol/contract/consumer-orders.ts'
 import { orderStatusName, OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
