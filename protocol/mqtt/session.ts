@@ -101,7 +101,7 @@ export type HubHealth = z.infer<typeof HubHealth>
 /** Hub → cloud, every 15 s and soon after a change of what it says. The last one holds. */
 export const Heartbeat = z.object({
   session: Hex128,
-  /** The hub's monotonic clock, from which the cloud reckons when a command expires (SPEC §6). */
+  /** The hub's monotonic clock, from which the cloud computes when a command expires (SPEC §6). */
   monotonic: z.number(),
   health: HubHealth,
 })

@@ -34,7 +34,7 @@ export function openSupervisorInterface<Name extends string>(
   const { supervisor, programs, socket, clock } = options
 
   async function stop(name: Name, killAfterMs: number): Promise<ActionOutcome> {
-    const wasRunning = supervisor.standing(name).state === 'running'
+    const wasRunning = supervisor.stateOf(name).state === 'running'
     const isForced = await supervisor.halt(name, killAfterMs)
     const how = isForced ? `was killed: it had not ended within ${killAfterMs} ms` : 'ended'
     return { exit_code: 0, output: `the ${name} ${wasRunning ? how : 'was not running'}` }
@@ -44,7 +44,7 @@ export function openSupervisorInterface<Name extends string>(
     supervisor.resume(name)
     if (!(await holdsWithin(clock, withinMs, programs[name]!)))
       return { exit_code: 1, output: `the ${name} was not ready within ${withinMs} ms` }
-    const { pid } = supervisor.standing(name)
+    const { pid } = supervisor.stateOf(name)
     return { exit_code: 0, output: `the ${name} runs${pid === null ? '' : ` as process ${pid}`}` }
   }
 
@@ -57,7 +57,7 @@ export function openSupervisorInterface<Name extends string>(
     return next()
   })
   app.get('/programs/:name', (c) =>
-    c.json(ProgramState.parse(supervisor.standing(c.req.param('name') as Name))),
+    c.json(ProgramState.parse(supervisor.stateOf(c.req.param('name') as Name))),
   )
   app.post('/programs/:name/stop', async (c) => {
     const given = StopRequest.safeParse(jsonOf(await c.req.text()))

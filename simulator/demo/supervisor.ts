@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
+import type { ProgramState } from '../../protocol/management/supervisor.ts'
 import { backoffMs, type Cancel, type Runtime } from '../../protocol/model/runtime.ts'
 import { dyingWithParent } from '../mounts/gpio/mounted-command.ts'
 
@@ -23,15 +24,9 @@ export interface SupervisorOptions<Name extends string> {
   onDied(name: Name, how: string, starts: number): void
 }
 
-/** How a program stands that `halt` or `resume` may act on. */
-export interface ProgramStanding {
-  state: 'running' | 'stopped'
-  pid: number | null
-}
-
 export interface Supervisor<Name extends string = string> {
   start(): void
-  standing(name: Name): ProgramStanding
+  stateOf(name: Name): ProgramState
   /**
    * Ends one program: SIGTERM, and SIGKILL after `killAfterMs`. It stays ended until `resume`. True where it took SIGKILL.
    */
@@ -97,7 +92,7 @@ export function createSupervisor<Name extends string>(options: SupervisorOptions
     child.once('exit', (code, signal) => end(signal ?? `exit status ${code}`))
   }
 
-  /** Ends a program: asked, and by force where it does not heed in time. */
+  /** Ends a program: asked, and by force where it does not end in time. */
   async function end(running: Running, killAfterMs: number): Promise<boolean> {
     const { child } = running
     const exit = new Promise((resolve) => child.once('exit', resolve))
@@ -119,7 +114,7 @@ export function createSupervisor<Name extends string>(options: SupervisorOptions
     start() {
       for (const program of programs) run(program, 0, 1)
     },
-    standing(name) {
+    stateOf(name) {
       const running = children.get(name)
       return running ? { state: 'running', pid: running.pid ?? null } : { state: 'stopped', pid: null }
     },

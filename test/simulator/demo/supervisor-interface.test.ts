@@ -84,7 +84,7 @@ test('no other program can be reached, and nothing else be asked', async () => {
     output: expect.stringContaining('404') as string,
   })
   expect(await managerOf('nothing').state()).toEqual({ state: 'unknown', pid: null })
-  expect(supervisor.standing('other').state).toBe('running')
+  expect(supervisor.stateOf('other').state).toBe('running')
 })
 
 test('a supervisor that is away is an answer too', async () => {

@@ -87,15 +87,15 @@ const quiet = 'setInterval(() => {}, 1000)'
 
 test('a program that is halted stays ended until it is resumed, and that is no death', async () => {
   const { pids, deaths } = supervise(quiet)
-  expect(supervisor!.standing('only')).toEqual({ state: 'running', pid: pids[0] })
+  expect(supervisor!.stateOf('only')).toEqual({ state: 'running', pid: pids[0] })
   expect(await supervisor!.halt('only', 5000)).toBe(false)
   expect(isAlive(pids[0]!)).toBe(false)
-  expect(supervisor!.standing('only')).toEqual({ state: 'stopped', pid: null })
+  expect(supervisor!.stateOf('only')).toEqual({ state: 'stopped', pid: null })
   expect(await supervisor!.halt('only', 5000)).toBe(false)
   supervisor!.resume('only')
   supervisor!.resume('only')
   expect(pids).toHaveLength(2)
-  expect(supervisor!.standing('only')).toEqual({ state: 'running', pid: pids[1] })
+  expect(supervisor!.stateOf('only')).toEqual({ state: 'running', pid: pids[1] })
   expect(deaths).toEqual([])
   process.kill(pids[1]!, 'SIGKILL')
   await vi.waitUntil(() => pids.length === 3)
