@@ -23,7 +23,7 @@ export interface HubOptions {
   openTransport: OpenTransport
   checkpoint: Checkpoint
   settings: HubSettings
-  /** Name and version, as the cloud is told. */
+  /** Name and version, as the hello says it. */
   software?: string
 }
 

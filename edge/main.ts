@@ -11,8 +11,7 @@ import type { Runtime } from '../protocol/model/runtime.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig } from './config.ts'
-import { lockAll } from './hardware/lock-all.ts'
-import { noGpio } from './hardware/no-gpio.ts'
+import { lockAll } from './hardware/doors.ts'
 import { openSerialPort } from './hardware/serialport-line-port.ts'
 import { createHub } from './hub.ts'
 import { openStore } from './journal/store.ts'
@@ -23,6 +22,14 @@ import { mqttTransport } from './sync/mqtt-transport.ts'
 
 /** A motion's own limit, and the time to ask its controller what became of it. */
 const MOTION_GRACE_MS = 5000
+
+/** A hub without GPIO: nothing can be read, nothing is driven. */
+const noGpio: GpioLines = {
+  read: () => undefined,
+  write: () => false,
+  watch() {},
+  close() {},
+}
 
 await main()
 

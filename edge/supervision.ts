@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import type { Log } from '../protocol/model/log.ts'
 import { every, type Cancel, type Clock } from '../protocol/model/runtime.ts'
 
-/** Tells the service manager something (`READY=1`, `WATCHDOG=1`, `STOPPING=1`; sd_notify(3)). */
+/** Notifies the service manager (`READY=1`, `WATCHDOG=1`, `STOPPING=1`; sd_notify(3)). */
 export type Notify = (state: string) => void
 
 /** What must answer before the hub calls itself alive. A probe that fails throws or returns false. */
@@ -29,7 +29,7 @@ export interface SupervisionOptions {
 }
 
 /**
- * Reports that the hub is ready, and from then on that it is alive: only where its event loop turns (this runs in it)
+ * Reports that the hub is ready, and from then on that it is alive: only while its event loop runs (this runs in it)
  * and every probe answers. A hub that hangs is thus restarted by its manager; the journal makes that safe.
  */
 export function superviseBy({ clock, log, notify, watchdogMs, probes }: SupervisionOptions): Cancel {
@@ -39,7 +39,7 @@ export function superviseBy({ clock, log, notify, watchdogMs, probes }: Supervis
   const cancel = every(clock, watchdogMs / 3, () => {
     const failing = failingProbes(probes)
     if (failing.length === 0) notify('WATCHDOG=1')
-    else log.error({ failing }, 'the hub makes no progress: the watchdog is not told that it does')
+    else log.error({ failing }, 'the hub makes no progress: the watchdog is not notified')
   })
   return () => {
     cancel()
@@ -67,7 +67,7 @@ export function systemdNotify(socket: string | undefined, log: Log): Notify {
   return (state) => {
     // Without `--no-block` it stays until the message was read, so that the manager can still see whose it is.
     execFile('systemd-notify', [state], { env: { ...process.env, NOTIFY_SOCKET: socket } }, (error) => {
-      if (error) log.warn({ state, error: error.message }, 'the service manager could not be told')
+      if (error) log.warn({ state, error: error.message }, 'the service manager could not be notified')
     })
   }
 }

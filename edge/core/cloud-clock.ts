@@ -13,13 +13,13 @@ import type { Meta } from '../journal/meta.ts'
 export interface CloudClock {
   /** Milliseconds since the Unix epoch. */
   now: () => number
-  /** The cloud tells the time. Returns what the estimate of this life was wrong by until its first word; 0 from then on. */
+  /** Takes the time that the cloud says. Returns what the estimate of this life was wrong by until its first word; 0 from then on. */
   setOffset(offsetMs: number): TimeCorrection
   /** Writes the present estimate down for the next start. */
   persist(): void
 }
 
-/** `latest`: the latest instant of which the journal tells. This life is later, whatever its clock says. */
+/** `latest`: the latest instant in the journal. This life is later, whatever its clock says. */
 export function createCloudClock(clock: Clock, meta: Meta, latest: number): CloudClock {
   let offset: number | undefined
   const started = clock.monotonic()

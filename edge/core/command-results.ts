@@ -94,7 +94,7 @@ const refusalReasons: Partial<Record<string, CommandReason>> = {
   interlock: 'interlock',
 }
 
-/** Of several bins: executed when one opened at least; each tells for itself. */
+/** Of several bins: executed when at least one opened; each has a result of its own. */
 function deliveryEnd(command: CommandRow, operations: readonly OperationRow[]): CommandEnd {
   const immediate = JSON.parse(command.data ?? '[]') as BinResult[]
   const moved = operations.map((operation): BinResult => {

@@ -24,26 +24,10 @@ export interface FridgeState {
   reportedAt: number | undefined
 }
 
-/** What the devices say of themselves, in memory only: controllers say it anew on every connection. */
-export interface Devices {
-  up(controller: string, memoryId: string): void
-  down(controller: string): void
-  isUp(controller: string): boolean
-  /** It has been up since this start of the hub. */
-  isMet(controller: string): boolean
-  /** Since when the controller has been away, on the monotonic clock. */
-  downSince(controller: string): number | undefined
-  memoryOf(controller: string): string | undefined
-  bin(number: number): BinState
-  fridge(number: number): FridgeState
-  note(event: DeviceEvent): void
-  /** Lets a device rest after a failure: doubling with each in a row. */
-  rest(device: string, firstMs: number, maxMs: number): void
-  endRest(device: string): void
-  restMs(device: string): number
-}
+export type Devices = ReturnType<typeof createDevices>
 
-export function createDevices(layout: Layout, clock: Clock): Devices {
+/** What the devices say of themselves, in memory only: controllers say it anew on every connection. */
+export function createDevices(layout: Layout, clock: Clock) {
   const memories = new Map<string, string>()
   const met = new Set<string>()
   const downSince = new Map(layout.controllers.map((controller) => [controller, clock.monotonic()]))
@@ -61,24 +45,26 @@ export function createDevices(layout: Layout, clock: Clock): Devices {
   }
 
   return {
-    up(controller, memoryId) {
+    up(controller: string, memoryId: string): void {
       forget(controller)
       memories.set(controller, memoryId)
       met.add(controller)
       downSince.delete(controller)
     },
-    down(controller) {
+    down(controller: string): void {
       forget(controller)
       memories.delete(controller)
       if (!downSince.has(controller)) downSince.set(controller, clock.monotonic())
     },
-    isUp: (controller) => memories.has(controller),
-    isMet: (controller) => met.has(controller),
-    downSince: (controller) => downSince.get(controller),
-    memoryOf: (controller) => memories.get(controller),
-    bin: (number) => bins.get(number) ?? unknownBin(),
-    fridge: (number) => fridges.get(number) ?? unknownFridge(),
-    note({ device, door, lift, occupied, celsius }) {
+    isUp: (controller: string): boolean => memories.has(controller),
+    /** It has been up since this start of the hub. */
+    isMet: (controller: string): boolean => met.has(controller),
+    /** Since when the controller has been away, on the monotonic clock. */
+    downSince: (controller: string): number | undefined => downSince.get(controller),
+    memoryOf: (controller: string): string | undefined => memories.get(controller),
+    bin: (number: number): BinState => bins.get(number) ?? unknownBin(),
+    fridge: (number: number): FridgeState => fridges.get(number) ?? unknownFridge(),
+    note({ device, door, lift, occupied, celsius }: DeviceEvent): void {
       const bin = bins.get(numberOf('bin', device) ?? 0)
       if (bin) {
         bin.door = door ?? bin.door
@@ -94,13 +80,14 @@ export function createDevices(layout: Layout, clock: Clock): Devices {
       const fridge = fridges.get(numberOf('fridge', device) ?? 0)
       if (fridge && celsius !== undefined) fridge.celsius = celsius
     },
-    rest(device, firstMs, maxMs) {
+    /** Lets a device rest after a failure: doubling with each in a row. */
+    rest(device: string, firstMs: number, maxMs: number): void {
       const failures = (rests.get(device)?.failures ?? 0) + 1
       const ms = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))
       rests.set(device, { until: clock.monotonic() + ms, failures })
     },
-    endRest: (device) => void rests.delete(device),
-    restMs: (device) => Math.max(0, (rests.get(device)?.until ?? 0) - clock.monotonic()),
+    endRest: (device: string): void => void rests.delete(device),
+    restMs: (device: string): number => Math.max(0, (rests.get(device)?.until ?? 0) - clock.monotonic()),
   }
 }
 

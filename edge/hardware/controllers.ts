@@ -77,7 +77,7 @@ export interface ControllerIdentity {
 }
 
 /**
- * What the links tell the core, synchronously. A frame is acknowledged only after its handler returned; a handler that
+ * What the links report to the core, synchronously. A frame is acknowledged only after its handler returned; a handler that
  * throws leaves it unacknowledged, and the controller sends it again.
  */
 export interface ControllerEvents {
@@ -101,12 +101,6 @@ export interface LinkSummary {
 export interface Controllers {
   start(): void
   stop(): void
-  /** Whether the device's controller is connected and has shaken hands. */
-  isUp(deviceId: string): boolean
-  /** The id of the memory of the device's controller, while it is up. */
-  memoryId(deviceId: string): string | undefined
-  /** The controller on whose line the device is. */
-  controllerOf(deviceId: string): string | undefined
   /**
    * Sends an actuation. False where the controller is not up: nothing was written. It is repeated on this connection
    * until it is acknowledged, and never on a later one: what became of it is asked with `query` after `onUp`.
@@ -155,9 +149,6 @@ export function createControllers(options: ControllersOptions, events: Controlle
   return {
     start: () => links.forEach((link) => link.start()),
     stop: () => links.forEach((link) => link.stop()),
-    isUp: (device) => linkOf(device)?.welcome !== undefined,
-    memoryId: (device) => linkOf(device)?.welcome?.mem,
-    controllerOf: (device) => controllerByDevice.get(device),
     perform(request) {
       const command = commandOf(request)
       return linkOf(request.device)?.submit({ type: 'CMD', ...command }) ?? false

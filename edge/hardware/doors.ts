@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
-import type { GpioLines } from '../../protocol/model/hardware.ts'
+import type { GpioLine, GpioLines } from '../../protocol/model/hardware.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { DoorHealth } from '../../protocol/mqtt/session.ts'
@@ -187,4 +187,16 @@ function doorsOf(lines: readonly string[]): Door[] {
     relock: undefined,
     debounce: undefined,
   }))
+}
+
+/**
+ * Locks what an earlier life left unlocked (I7), before anything that could keep this one from starting: a pin keeps its
+ * level when the process that drove it dies. A lock that is locked stays untouched. Lines that cannot be driven yet are
+ * left to `Doors`, which reads them again.
+ */
+export function lockAll(gpio: GpioLines, lines: readonly GpioLine[], log: Log): void {
+  for (const { name } of lines) {
+    if (!name.endsWith('_lock') || gpio.read(name) === 0) continue
+    if (gpio.write(name, 0)) log.warn({ line: name }, 'a lock was left unlocked: it is locked')
+  }
 }

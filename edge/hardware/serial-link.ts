@@ -77,7 +77,7 @@ export class SerialLink {
     return true
   }
 
-  /** One event at a time: what handlers and ports do meanwhile waits its turn. */
+  /** One event at a time: what handlers and ports do meanwhile is queued. */
   #dispatch(event: LinkEvent): void {
     this.#inbox.push(event)
     if (this.#running) return

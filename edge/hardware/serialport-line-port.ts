@@ -1,8 +1,8 @@
+import { Transform, type TransformCallback } from 'node:stream'
 import { ReadlineParser } from '@serialport/parser-readline'
 import { SerialPort } from 'serialport'
 import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
 import type { LinePort, LinePortHandlers, OpenLinePort } from '../../protocol/serial/line-port.ts'
-import { LineCap } from './line-cap.ts'
 
 /** Beyond the longest line with its carriage return, so that the codec sees that a line was cut, and refuses it. */
 const CAP_BYTES = MAX_LINE_BYTES + 2
@@ -60,5 +60,38 @@ class SerialPortLine implements LinePort {
   #release(): void {
     // While it opens there is nothing to close yet; the callback of `open` comes back here.
     if (this.#port.isOpen) this.#port.close()
+  }
+}
+
+const LINE_FEED = 0x0a
+
+/**
+ * Cuts every line off after `maxBytes`, so that what follows never holds more than one line. (`ReadlineParser` has no
+ * cap, and copies what it holds with every chunk.)
+ */
+class LineCap extends Transform {
+  readonly #maxBytes: number
+  /** Bytes of the current line that were let through. */
+  #length = 0
+
+  constructor(maxBytes: number) {
+    super()
+    this.#maxBytes = maxBytes
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    for (let start = 0; start < chunk.length;) {
+      const feed = chunk.indexOf(LINE_FEED, start)
+      const end = feed < 0 ? chunk.length : feed
+      const kept = Math.min(end - start, this.#maxBytes - this.#length)
+      if (kept > 0) this.push(chunk.subarray(start, start + kept))
+      this.#length += kept
+      if (feed >= 0) {
+        this.push(chunk.subarray(feed, feed + 1))
+        this.#length = 0
+      }
+      start = end + 1
+    }
+    done()
   }
 }

@@ -1,6 +1,6 @@
 import type { Store } from './store.ts'
 
-/** What this life of the hub believed of the time before the cloud told it. */
+/** What this life of the hub believed of the time before the cloud's first word. */
 export interface TimeCorrection {
   /** The first instant of this life, as it was believed: what is dated from then on belongs to this life. */
   since: number
@@ -8,7 +8,7 @@ export interface TimeCorrection {
   byMs: number
 }
 
-/** The latest instant of which the journal tells. */
+/** The latest instant in the journal. */
 export function latestTime({ db }: Store): number {
   return (
     db
@@ -26,7 +26,7 @@ export function latestTime({ db }: Store): number {
 }
 
 /**
- * Puts right what the journal has dated before the cloud told the time: until then the hub goes by a clock that may be
+ * Puts right what the journal has dated before the cloud's first word: until then the hub goes by a clock that may be
  * wrong (`cloud-clock.ts`). What this life has dated moves by as much as its clock was wrong; of what earlier lives have,
  * only that is known: it lies in the past. A count would otherwise take what fell after it for something before it, or the
  * other way round, and deadlines would pass at once, or wait for years.

@@ -4,6 +4,7 @@ import { judgeBatch, judgeEpoch } from '../../protocol/stream/receiver.ts'
 import type { Verdict } from '../../protocol/stream/receiver.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { all, one, run } from './statements.ts'
 import type { Store } from './store.ts'
 
 /**
@@ -30,40 +31,30 @@ export interface DeadLetter {
   at: number
 }
 
-export interface Inbox {
-  position(): ReceiverPosition
-  /**
-   * Takes one batch: what is new is applied and the cursor moved in one transaction. An entry for which `applyEntry`
-   * throws an `ApplyError`, or a schema's error, becomes a dead letter and the cursor moves on (I8); whatever else it
-   * throws undoes the batch and is thrown on.
-   */
-  receive(batch: Batch, applyEntry: (body: unknown) => void): Verdict['kind']
-  /** Follows the epoch that the cloud announces, from its beginning; never one that it has left. */
-  takeUp(epoch: string): 'same' | 'new' | 'left'
-  /** Forgets what was received: the cloud begins again with a snapshot. For a store that turned out to be a copy. */
-  reset(): void
-  /** The newest first. */
-  deadLetters(limit: number): DeadLetter[]
-}
+export type Inbox = ReturnType<typeof createInbox>
 
 /** The hub's receiver's store (design §4), on tables `inbox_position`, `inbox_left_epochs` and `dead_letters`. */
-export function createInbox(store: Store, runtime: Runtime, log: Log): Inbox {
+export function createInbox(store: Store, runtime: Runtime, log: Log) {
   const { db } = store
-  const statements = {
-    position: db.prepare<[], ReceiverPosition>('SELECT epoch, cursor, tag FROM inbox_position'),
-    move: db.prepare<[string | null, number, number]>(
+  const read = one(db.prepare<[], ReceiverPosition>('SELECT epoch, cursor, tag FROM inbox_position'))
+  const move = run(
+    db.prepare<[epoch: string | null, cursor: number, tag: number]>(
       'UPDATE inbox_position SET epoch = ?, cursor = ?, tag = ?',
     ),
-    leave: db.prepare<[string]>('INSERT INTO inbox_left_epochs (epoch) VALUES (?)'),
-    hasLeft: db.prepare<[string], number>('SELECT 1 FROM inbox_left_epochs WHERE epoch = ?').pluck(),
-    addDeadLetter: db.prepare<[string, number, string, string, number]>(
-      'INSERT INTO dead_letters (epoch, seq, body, error, at) VALUES (?, ?, ?, ?, ?)',
+  )
+  const leave = run(db.prepare<[epoch: string]>('INSERT INTO inbox_left_epochs (epoch) VALUES (?)'))
+  const hasLeft = one(db.prepare<[epoch: string], object>('SELECT 1 FROM inbox_left_epochs WHERE epoch = ?'))
+  const addDeadLetter = run(
+    db.prepare<[DeadLetter]>(
+      'INSERT INTO dead_letters (epoch, seq, body, error, at) VALUES (@epoch, @seq, @body, @error, @at)',
     ),
-    deadLetters: db.prepare<[number], DeadLetter>(
+  )
+  const deadLetters = all(
+    db.prepare<[limit: number], DeadLetter>(
       'SELECT epoch, seq, body, error, at FROM dead_letters ORDER BY id DESC LIMIT ?',
     ),
-  }
-  const position = (): ReceiverPosition => statements.position.get()!
+  )
+  const position = (): ReceiverPosition => read()!
 
   function apply(seq: number, epoch: string, body: unknown, applyEntry: (body: unknown) => void): void {
     try {
@@ -71,46 +62,49 @@ export function createInbox(store: Store, runtime: Runtime, log: Log): Inbox {
     } catch (error) {
       if (!(error instanceof ApplyError || error instanceof z.ZodError)) throw error
       log.error({ epoch, seq, error: error.message }, 'an entry from the cloud cannot be applied')
-      statements.addDeadLetter.run(
-        epoch,
-        seq,
-        JSON.stringify(body) ?? 'null',
-        error.message,
-        runtime.clock.now(),
-      )
+      const at = runtime.clock.now()
+      addDeadLetter({ epoch, seq, body: JSON.stringify(body) ?? 'null', error: error.message, at })
     }
   }
 
   return {
     position,
-    receive(batch, applyEntry) {
+    /**
+     * Takes one batch: what is new is applied and the cursor moved in one transaction. An entry for which `applyEntry`
+     * throws an `ApplyError`, or a schema's error, becomes a dead letter and the cursor moves on (I8); whatever else it
+     * throws undoes the batch and is thrown on.
+     */
+    receive(batch: Batch, applyEntry: (body: unknown) => void): Verdict['kind'] {
       return store.transact(() => {
         const head = { ...batch, tags: batch.entries.map((entry) => entry.tag) }
         const verdict = judgeBatch(position(), head, { lossy: false })
         if (verdict.kind !== 'apply') return verdict.kind
         for (const [index, entry] of batch.entries.entries())
           if (index >= verdict.skip) apply(batch.first + index, batch.epoch, entry.body, applyEntry)
-        statements.move.run(batch.epoch, verdict.next.cursor, verdict.next.tag)
+        move(batch.epoch, verdict.next.cursor, verdict.next.tag)
         return verdict.kind
       })
     },
-    takeUp(epoch) {
+    /** Follows the epoch that the cloud announces, from its beginning; never one that it has left. */
+    takeUp(epoch: string): 'same' | 'new' | 'left' {
       return store.transact(() => {
         const current = position().epoch
-        const judged = judgeEpoch(current, epoch, (left) => statements.hasLeft.get(left) !== undefined)
+        const judged = judgeEpoch(current, epoch, (left) => hasLeft(left) !== undefined)
         if (judged !== 'new') return judged
-        if (current !== null) statements.leave.run(current)
-        statements.move.run(epoch, 0, 0)
+        if (current !== null) leave(current)
+        move(epoch, 0, 0)
         return judged
       })
     },
-    reset() {
+    /** Forgets what was received: the cloud begins again with a snapshot. For a store that turned out to be a copy. */
+    reset(): void {
       store.transact(() => {
         const { epoch } = position()
-        if (epoch !== null) statements.leave.run(epoch)
-        statements.move.run(null, 0, 0)
+        if (epoch !== null) leave(epoch)
+        move(null, 0, 0)
       })
     },
-    deadLetters: (limit) => statements.deadLetters.all(limit),
+    /** The newest first. */
+    deadLetters,
   }
 }

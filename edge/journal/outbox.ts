@@ -99,8 +99,8 @@ export function createOutbox(
       'UPDATE stream_positions SET epoch = ?, base = 0, base_tag = 0, last = ? WHERE stream = ?',
     ),
     // Twice, through the negative numbers: a row must not meet the number of one that has yet to move.
-    lift: db.prepare<[number, OutboxStream]>('UPDATE outbox SET seq = ? - seq WHERE stream = ?'),
-    settle: db.prepare<[OutboxStream]>('UPDATE outbox SET seq = -seq WHERE stream = ?'),
+    negate: db.prepare<[number, OutboxStream]>('UPDATE outbox SET seq = ? - seq WHERE stream = ?'),
+    makePositive: db.prepare<[OutboxStream]>('UPDATE outbox SET seq = -seq WHERE stream = ?'),
     learnEpoch: db.prepare<[string]>('INSERT INTO ledger_epochs (epoch) VALUES (?)'),
     epochs: db.prepare<[], string>('SELECT epoch FROM ledger_epochs ORDER BY id').pluck(),
     forgetEpochs: db.prepare<[]>('DELETE FROM ledger_epochs'),
@@ -189,8 +189,8 @@ export function createOutbox(
       store.transact(() => {
         const { base, last } = position(stream)
         const epoch = mintEpoch()
-        statements.lift.run(base, stream)
-        statements.settle.run(stream)
+        statements.negate.run(base, stream)
+        statements.makePositive.run(stream)
         statements.restart.run(epoch, last - base, stream)
         if (stream === 'ledger') statements.learnEpoch.run(epoch)
         announce(stream)

@@ -13,14 +13,10 @@ export interface StreamReceiverOptions {
   onForeign(): void
 }
 
-/** The hub's receiver of the cloud's stream over one connection: acknowledges after its commit, and only then. */
-export interface StreamReceiver {
-  /** The epoch under which the cloud sends, as its welcome says. */
-  takeUp(epoch: string): void
-  receive(batch: Batch): void
-}
+export type StreamReceiver = ReturnType<typeof createStreamReceiver>
 
-export function createStreamReceiver(options: StreamReceiverOptions): StreamReceiver {
+/** The hub's receiver of the cloud's stream over one connection: acknowledges after its commit, and only then. */
+export function createStreamReceiver(options: StreamReceiverOptions) {
   const { inbox, log, checkpoint } = options
 
   function acknowledge(position: { epoch: string; cursor: number; tag: number }, flags: Partial<Ack>): void {
@@ -30,12 +26,13 @@ export function createStreamReceiver(options: StreamReceiverOptions): StreamRece
   }
 
   return {
-    takeUp(epoch) {
+    /** Takes up the epoch under which the cloud sends, as its welcome says. */
+    takeUp(epoch: string): void {
       const judged = inbox.takeUp(epoch)
       if (judged === 'new') log.info({ epoch }, "the cloud's stream has a new epoch")
       if (judged === 'left') acknowledge({ epoch, cursor: 0, tag: 0 }, { fork: true })
     },
-    receive(batch) {
+    receive(batch: Batch): void {
       const kind = inbox.receive(batch, (body) => options.applyEntry(body))
       if (kind === 'foreign') return options.onForeign()
       const { cursor, tag } = inbox.position()

@@ -17,29 +17,16 @@ export interface StreamSenderOptions {
   publish(payload: string): void
   /** The cloud's history is not this store's: a new epoch is due. */
   onFork(): void
-  /** The outbox has begun a new epoch: only a new hello tells the cloud. */
+  /** The outbox has begun a new epoch: only a new hello announces it. */
   onNewEpoch(): void
   /** Nothing was acknowledged although everything was sent `retries` times again. */
   onTimeout(retries: number): void
 }
 
-/** The hub's sender of one stream over one connection: `stepSender` with its store, its timer and its wire. */
-export interface StreamSender {
-  /** Where the outbox stands, for a hello; a welcome that answers it is judged by this. */
-  announce(): SenderPosition
-  /** Whether the outbox has begun another epoch since: no welcome says anything about that. */
-  isOutdated(): boolean
-  /** Takes up where the cloud stands; where that is not in this store's history it is a fork. */
-  welcomed(position: ReceiverPosition): void
-  /** Whether the cloud's position lies in this store's history. */
-  knows(position: ReceiverPosition): boolean
-  acked(ack: Ack): void
-  /** The outbox has changed. */
-  refresh(): void
-  stop(): void
-}
+export type StreamSender = ReturnType<typeof createStreamSender>
 
-export function createStreamSender(options: StreamSenderOptions): StreamSender {
+/** The hub's sender of one stream over one connection: `stepSender` with its store, its timer and its wire. */
+export function createStreamSender(options: StreamSenderOptions) {
   const { stream, outbox, clock, checkpoint, limits, lingerMs } = options
   let announced = outbox.position(stream)
   let state = initialSender(announced)
@@ -47,6 +34,7 @@ export function createStreamSender(options: StreamSenderOptions): StreamSender {
   let cancelLinger: Cancel | undefined
   const tagAt = (seq: number): number | undefined => outbox.tagAt(stream, seq)
 
+  /** Whether the cloud's position lies in this store's history. */
   function knows(position: ReceiverPosition): boolean {
     const now = outbox.position(stream)
     return position.epoch === now.epoch && isOurs(position, now, tagAt)
@@ -114,21 +102,25 @@ export function createStreamSender(options: StreamSenderOptions): StreamSender {
   }
 
   return {
-    announce() {
+    /** Where the outbox stands, for a hello; a welcome that answers it is judged by this. */
+    announce(): SenderPosition {
       announced = outbox.position(stream)
       return announced
     },
-    isOutdated: () => outbox.position(stream).epoch !== announced.epoch,
+    /** Whether the outbox has begun another epoch since: no welcome says anything about that. */
+    isOutdated: (): boolean => outbox.position(stream).epoch !== announced.epoch,
     knows,
-    welcomed(position) {
+    /** Takes up where the cloud stands; where that is not in this store's history it is a fork. */
+    welcomed(position: ReceiverPosition): void {
       // A lossy stream's sender has overwritten what the cloud still waits for, and goes on with what it has.
       const atLeast = stream === 'telemetry' ? 0 : announced.base
       dispatch({ type: 'connected', cursor: position.cursor, ours: knows(position), atLeast })
     },
-    acked(ack) {
+    acked(ack: Ack): void {
       dispatch({ ...ack, type: 'acked', ours: knows(ack) })
     },
-    refresh() {
+    /** The outbox has changed. */
+    refresh(): void {
       const now = outbox.position(stream)
       if (now.epoch !== state.epoch) {
         disarm()
@@ -142,7 +134,7 @@ export function createStreamSender(options: StreamSenderOptions): StreamSender {
         dispatch({ type: 'appended', last: outbox.position(stream).last })
       })
     },
-    stop() {
+    stop(): void {
       disarm()
       cancelLinger?.()
     },

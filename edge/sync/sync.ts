@@ -1,8 +1,6 @@
 import { backoffMs, type Cancel } from '../../protocol/model/runtime.ts'
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
-import { openSession } from './session.ts'
-import type { Session, SessionPhase } from './session.ts'
-import type { SyncOptions } from './sync-options.ts'
+import { Session, type SessionPhase, type SyncOptions } from './session.ts'
 
 export interface SyncState {
   /** `waiting`: for the next attempt. */
@@ -13,17 +11,13 @@ export interface SyncState {
   ledger: SenderPosition
 }
 
-export interface Sync {
-  start(): void
-  stop(): void
-  state(): SyncState
-}
+export type Sync = ReturnType<typeof createSync>
 
 /**
  * The hub's end of the line to the cloud: one session after another, for ever, with a back-off between them. Everything
  * that must not be lost is in the outbox; a session only carries it.
  */
-export function createSync(options: SyncOptions): Sync {
+export function createSync(options: SyncOptions) {
   const { runtime, log, outbox, core, settings } = options
   const { clock } = runtime
   let running = false
@@ -38,7 +32,7 @@ export function createSync(options: SyncOptions): Sync {
 
   function connect(): void {
     cancelRetry = undefined
-    session = openSession({ ...options, onEnd })
+    session = new Session({ ...options, onEnd })
   }
 
   function onEnd(reason: string, welcomed: boolean): void {
@@ -58,19 +52,19 @@ export function createSync(options: SyncOptions): Sync {
   }
 
   return {
-    start() {
+    start(): void {
       if (running) return
       running = true
       connect()
     },
-    stop() {
+    stop(): void {
       running = false
       cancelRetry?.()
       cancelRetry = undefined
       session?.close()
       leave()
     },
-    state() {
+    state(): SyncState {
       const heard = session?.lastHeardMs ?? lastHeardMs
       return {
         phase: running ? phase() : 'stopped',

@@ -53,5 +53,5 @@ it('says nothing where no manager listens, and warns where it cannot be told', a
     const log: Log = { ...silentLog, warn: (_fields, message) => resolve(message) }
     systemdNotify('/nowhere/notify', log)('READY=1')
   })
-  expect(warned).toBe('the service manager could not be told')
+  expect(warned).toBe('the service manager could not be notified')
 })

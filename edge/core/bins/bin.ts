@@ -43,7 +43,7 @@ const UNSURE_AFTER_MS = 500
 
 /**
  * Where the bin's door stands, for whoever wants to close it. A door that stopped on its way says `unknown`; only closing
- * it again tells more.
+ * it again shows more.
  */
 export function doorToClose(
   bin: BinView,

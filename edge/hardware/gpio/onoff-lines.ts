@@ -41,7 +41,7 @@ export function createOnoffLines({ hardware, runtime, log }: OnoffLinesOptions):
   function openAll(): void {
     const missing = hardware.lines.filter((line) => !open.has(line.name))
     const opened = missing.filter((line) => openLine(line))
-    for (const { name } of opened) tell(name)
+    for (const { name } of opened) notify(name)
     if (opened.length < missing.length) {
       cancelRetry = clock.after(backoffMs(attempt, reopen, random), openAll)
       attempt += 1
@@ -60,7 +60,7 @@ export function createOnoffLines({ hardware, runtime, log }: OnoffLinesOptions):
               activeLow,
               reconfigureDirection: false,
             })
-      if (direction === 'in') gpio.watch(() => tell(name))
+      if (direction === 'in') gpio.watch(() => notify(name))
       open.set(name, gpio)
       return true
     } catch (error) {
@@ -69,7 +69,7 @@ export function createOnoffLines({ hardware, runtime, log }: OnoffLinesOptions):
     }
   }
 
-  function tell(name: string): void {
+  function notify(name: string): void {
     for (const listener of watchers.get(name) ?? []) listener()
   }
 

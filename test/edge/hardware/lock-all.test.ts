@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lockAll } from '../../../edge/hardware/lock-all.ts'
+import { lockAll } from '../../../edge/hardware/doors.ts'
 import type { GpioLines, Level } from '../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { simulatedHardware } from '../../simulation/hardware.ts'

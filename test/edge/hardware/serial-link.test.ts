@@ -25,9 +25,13 @@ function bench(fates: () => Fate = () => 'pass') {
   const controller = new ScriptedController(runtime.clock)
   const line = noisyLine(runtime.clock, controller, fates)
   const said: string[] = []
+  const memories: string[] = []
   const results: OperationOutcome[] = []
   const events: ControllerEvents = {
-    onUp: (id, { bootId }) => void said.push(`${id} up ${bootId}`),
+    onUp(id, { bootId, memoryId }) {
+      said.push(`${id} up ${bootId}`)
+      memories.push(memoryId)
+    },
     onDown: (id, reason) => void said.push(`${id} down: ${reason}`),
     onResult: (_id, outcome) => void results.push(outcome),
     onRefused: (_id, operationId, why) => void said.push(`${operationId} refused: ${why}`),
@@ -41,17 +45,17 @@ function bench(fates: () => Fate = () => 'pass') {
   )
   const open = (operationId: string): boolean =>
     controllers.perform({ operationId, device: 'bin-1', action: 'open_door', maxMs: 5000, ref: '1.2.3' })
-  return { runtime, controller, line, said, results, events, controllers, open }
+  return { runtime, controller, line, said, memories, results, events, controllers, open }
 }
 
 describe('a serial link', () => {
   it('is up after the handshake, and carries a command to its result', () => {
-    const { runtime, controller, controllers, said, results, open } = bench()
+    const { runtime, controller, controllers, said, memories, results, open } = bench()
     expect(open(uuidv7(runtime))).toBe(false)
     controllers.start()
     runtime.advance(10)
     expect(said).toEqual(['bins up b0000001'])
-    expect(controllers.memoryId('bin-1')).toBe('aaaaaaaa')
+    expect(memories.at(-1)).toBe('aaaaaaaa')
     const id = uuidv7(runtime)
     expect(open(id)).toBe(true)
     runtime.advance(200)
@@ -139,7 +143,7 @@ describe('a serial link', () => {
     controller.mute = true
     runtime.advance(4100)
     expect(said).toEqual(['bins up b0000001', 'bins down: the port is silent'])
-    expect(controllers.isUp('bin-1')).toBe(false)
+    expect(controllers.links()[0]?.up).toBe(false)
     runtime.advance(600_000)
     expect(line.opened).toBeGreaterThan(60)
     expect(line.open).toBeLessThanOrEqual(1)
@@ -172,7 +176,7 @@ describe('a serial link', () => {
     line.unplug()
     controller.mute = false
     runtime.advance(60_000)
-    expect(controllers.isUp('bin-1')).toBe(true)
+    expect(controllers.links()[0]?.up).toBe(true)
     expect(controller.motions).toEqual([])
   })
 
@@ -203,7 +207,7 @@ describe('a serial link', () => {
   })
 
   it('takes nothing for its own that an earlier session left on the line', () => {
-    const { runtime, controllers, controller, said, results } = bench()
+    const { runtime, controllers, controller, said, memories, results } = bench()
     controller.mute = true
     controllers.start()
     runtime.advance(5)
@@ -215,7 +219,7 @@ describe('a serial link', () => {
     controller.mute = false
     runtime.advance(500)
     expect(said).toEqual(['bins up b0000001'])
-    expect(controllers.memoryId('bin-1')).toBe('aaaaaaaa')
+    expect(memories.at(-1)).toBe('aaaaaaaa')
     expect(results).toEqual([])
   })
 
@@ -276,6 +280,6 @@ describe('a serial link', () => {
     expect(said).toEqual(['bins up b0000001'])
     controllers.start()
     runtime.advance(10)
-    expect(controllers.isUp('bin-1')).toBe(true)
+    expect(controllers.links()[0]?.up).toBe(true)
   })
 })
