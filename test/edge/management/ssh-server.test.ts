@@ -265,7 +265,7 @@ describe('callers who take their time', () => {
   })
 
   test('no connection lives for ever', async () => {
-    const rig = await open({ limits: { connectionMs: 300 }, execute: () => new Promise(() => {}) })
+    const rig = await open({ limits: { connectionMs: 2000 }, execute: () => new Promise(() => {}) })
     const client = await enter(rig)
     // It may be writing when the connection ends.
     client.on('error', () => {})
