@@ -2,28 +2,33 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import type { z } from 'zod'
 import { helpText, readSettings, type SettingsOf } from '../../protocol/model/program-settings.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { appendAudit, type AuditRecord } from '../platform/audit/audit.ts'
+import type { HubSelection } from '../platform/credentials/api-keys.ts'
 import { cloudSettings, databaseUrlOf, readConfigFile } from '../platform/settings/config.ts'
 import { storeSettings } from '../platform/settings/service-settings.ts'
-import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import type { HubSelection } from '../platform/credentials/api-keys.ts'
+import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
 
 /** Options of a subcommand, as typed; all take a value. */
 export type Options = Readonly<Record<string, string | undefined>>
 
+/** What a subcommand works with. */
+export interface Invocation {
+  options: Options
+  q: Queries
+  db: CloudDatabase
+  settings: SettingsOf<typeof cloudSettings>
+}
+
 export interface Subcommand {
   options: readonly string[]
-  /** Names of values without an option, in their order. */
+  /** Names of values that are given without an option, in their order. */
   positionals?: readonly string[]
-  /** It returns an array, and each of its items is printed on a line of its own. */
+  /** The subcommand returns an array; each of its items is printed on a line of its own. */
   lines?: true
-  /** What it prints, as JSON. */
-  run(
-    q: Queries,
-    options: Options,
-    settings: SettingsOf<typeof cloudSettings>,
-    db: CloudDatabase,
-  ): Promise<unknown>
+  /** Returns what is printed as JSON. */
+  run(invocation: Invocation): Promise<unknown>
 }
 
 export interface CommandLine {
@@ -37,7 +42,7 @@ export interface Outcome {
   stderr: string
 }
 
-/** Runs a command line against the store that the environment or `--config` names: JSON out, words of errors aside. */
+/** Runs a command line against the store that the environment or `--config` names: JSON on stdout, errors on stderr. */
 export async function runCommandLine(
   { usage, subcommands }: CommandLine,
   args: readonly string[],
@@ -55,10 +60,11 @@ export async function runCommandLine(
     const { config, ...options } = parse(subcommand, rest)
     const result = readSettings(cloudSettings, environment, readConfigFile(config))
     if (!result.ok) throw new UsageError(result.problems.join('; '))
-    const db = openDatabase({ url: databaseUrlOf(result.settings) })
+    const { settings } = result
+    const db = openDatabase({ url: databaseUrlOf(settings) })
     try {
       await db.migrate()
-      const output = await subcommand.run(db.kysely, options, result.settings, db)
+      const output = await subcommand.run({ options, q: db.kysely, db, settings })
       return { exitCode: 0, stdout: textOf(output, subcommand.lines ?? false), stderr: '' }
     } finally {
       await db.close()
@@ -79,15 +85,19 @@ function parse({ options, positionals: names = [] }: Subcommand, args: string[])
   try {
     const { values, positionals } = parseArgs({ args, options: config, allowPositionals: names.length > 0 })
     if (positionals.length > names.length) throw new UsageError(`unexpected: ${positionals[names.length]}`)
-    const named = names.flatMap((name, index) => {
-      const value = positionals[index]
-      return value === undefined ? [] : [[name, value] as const]
-    })
-    return { ...(values as Record<string, string>), ...Object.fromEntries(named) }
+    const named = positionals.map((value, index) => [names[index], value])
+    return { ...(values as Options), ...(Object.fromEntries(named) as Options) }
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error))
   }
 }
+
+/** Records in the audit log what an operator did. */
+export const recordAct = (
+  q: Queries,
+  runtime: Runtime,
+  { hubId = null, ...act }: Pick<AuditRecord, 'action' | 'object' | 'detail'> & { hubId?: number | null },
+): Promise<void> => appendAudit(q, runtime, { actor: 'command line', result: 'executed', hubId, ...act })
 
 export function required(options: Options, name: string): string {
   const value = options[name]
@@ -95,8 +105,27 @@ export function required(options: Options, name: string): string {
   return value
 }
 
+/** The whole number of an option, within bounds. */
+export function numberOf(options: Options, name: string, min: number, max: number): number | undefined {
+  if (options[name] === undefined) return undefined
+  const text = required(options, name)
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value >= min && value <= max) return value
+  throw new UsageError(`--${name} must be a whole number from ${min} to ${max}: ${text}`)
+}
+
+/** The time (ISO 8601) of an option, in milliseconds since the Unix epoch. */
+export function timeOf(options: Options, name: string): number | undefined {
+  const text = options[name]
+  if (text === undefined) return undefined
+  const at = Date.parse(text)
+  if (Number.isNaN(at)) throw new UsageError(`--${name} is not a time: ${text}`)
+  return at
+}
+
 /** `*`, or hub ids separated by commas. */
-export function parseHubs(text: string): HubSelection {
+export function hubsOf(options: Options): HubSelection {
+  const text = required(options, 'hubs')
   if (text === '*') return '*'
   const parts = text.split(',').map((part) => part.trim())
   if (!parts.every((part) => /^[1-9]\d*$/.test(part)))
@@ -104,45 +133,13 @@ export function parseHubs(text: string): HubSelection {
   return [...new Set(parts.map(Number))]
 }
 
-/** A file (JSON) that an option names. */
-export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
-  let value: unknown
-  try {
-    value = JSON.parse(readFileSync(path, 'utf8'))
-  } catch (error) {
-    throw new UsageError(`${path}: ${error instanceof Error ? error.message : String(error)}`)
-  }
-  return conform(schema, value, path)
-}
-
-/** `value` as the schema has it; otherwise all that is wrong with it, in words. */
-export function conform<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
-  const result = schema.safeParse(value)
-  if (result.success) return result.data
-  const problems = result.error.issues
-    .slice(0, 20)
-    .map(
-      ({ path, message }) =>
-        `${[where, ...path.map(String)].filter((part) => part !== '').join('.')}: ${message}`,
-    )
-  throw new UsageError(problems.join('; '))
-}
-
 /** The one hub that an option names. */
-export async function hubOf(q: Queries, text: string): Promise<number> {
+export async function hubOf({ q, options }: Pick<Invocation, 'q' | 'options'>): Promise<number> {
+  const text = required(options, 'hub')
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`not a hub's id: ${text}`)
   const hubId = Number(text)
   await requireHubs(q, [hubId])
   return hubId
-}
-
-export async function findOwner(q: Queries, given: string): Promise<{ id: number; name: string }> {
-  const owners = await q.selectFrom('owners').selectAll().orderBy('id').execute()
-  const owner = owners.find(({ id, name }) => name === given || String(id) === given)
-  if (owner) return owner
-  throw new UsageError(
-    `no owner ${JSON.stringify(given)}; there ${owners.length === 1 ? 'is' : 'are'}: ${owners.map(({ id, name }) => `${id} ${JSON.stringify(name)}`).join(', ') || 'none'}`,
-  )
 }
 
 /** Refuses hubs that do not exist, or that are not the owner's. */
@@ -156,5 +153,35 @@ export async function requireHubs(q: Queries, hubs: HubSelection, ownerId?: numb
     throw new UsageError(`no such hub${ownerId === undefined ? '' : ' of this owner'}: ${missing.join(', ')}`)
 }
 
-export const isoOrNull = (at: number | null): string | null =>
-  at === null ? null : new Date(at).toISOString()
+/** The owner with a name or an id. */
+export async function findOwner(q: Queries, given: string): Promise<{ id: number; name: string }> {
+  const owners = await q.selectFrom('owners').selectAll().orderBy('id').execute()
+  const owner = owners.find(({ id, name }) => name === given || String(id) === given)
+  if (owner) return owner
+  const known = owners.map(({ id, name }) => `${id} ${JSON.stringify(name)}`).join(', ') || 'none'
+  throw new UsageError(
+    `no owner ${JSON.stringify(given)}; there ${owners.length === 1 ? 'is' : 'are'}: ${known}`,
+  )
+}
+
+/** Reads the file (JSON) that an option names. */
+export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
+  let value: unknown
+  try {
+    value = JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new UsageError(`${path}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  return conform(schema, value, path)
+}
+
+/** Parses a value with a schema. Throws the first 20 problems in words. */
+export function conform<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const problems = result.error.issues.slice(0, 20).map(({ path, message }) => {
+    const place = [where, ...path.map(String)].filter((part) => part !== '')
+    return `${place.join('.')}: ${message}`
+  })
+  throw new UsageError(problems.join('; '))
+}

@@ -1,12 +1,12 @@
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { appendAudit } from '../platform/audit/audit.ts'
 import { managementKeyOf } from '../platform/settings/config.ts'
 import {
   conform,
   findOwner,
   hubOf,
   readJsonFile,
+  recordAct,
   required,
   type CommandLine,
   type Options,
@@ -14,11 +14,10 @@ import {
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.ts'
 import { builtOf, writeLayout, type Built } from '../commerce/catalogue/layout.ts'
-import type { Tx } from '../platform/store/database.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
 import { clearAddress, parseHostKey, writeAddress } from '../operations/ssh/addresses.ts'
 import { keptClientKey } from '../operations/ssh/client-key.ts'
 
-const act = { actor: 'command line', result: 'executed' }
 const DEFAULT_PORT = '8083'
 
 const usage = `Usage:
@@ -45,7 +44,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
   subcommands: {
     list: {
       options: [],
-      run: (q) =>
+      run: ({ q }) =>
         q
           .selectFrom('hubs')
           .leftJoin('hub_management', 'hub_management.hub_id', 'hubs.id')
@@ -55,7 +54,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     },
     create: {
       options: [...Object.values(hubOptions).map(({ option }) => option), 'owner', 'new-owner', 'hardware'],
-      async run(_q, options, _settings, db) {
+      async run({ options, db }) {
         const given = Object.entries(hubOptions).flatMap(([field, { option, isOptional }]) => {
           const value = isOptional ? options[option] : required(options, option)
           return value === undefined ? [] : [[field, value]]
@@ -66,13 +65,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
           const owner = await ownerOf(tx, options)
           const { hubId, mqttPassword } = await createHub(tx, runtime, owner.id, hub)
           if (layout) await writeLayout(tx, hubId, layout)
-          await appendAudit(tx.q, runtime, {
-            ...act,
-            action: 'hubs.create',
-            hubId,
-            object: `hub-${hubId}`,
-            detail: { owner_id: owner.id, name: hub.name },
-          })
+          await record(tx.q, runtime, 'hubs.create', hubId, { owner_id: owner.id, name: hub.name })
           return {
             hub_id: hubId,
             name: hub.name,
@@ -88,19 +81,14 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     'set-layout': {
       options: ['hub', 'hardware'],
       positionals: ['hub'],
-      async run(q, options, _settings, db) {
-        const hubId = await hubOf(q, required(options, 'hub'))
+      async run({ q, options, db }) {
+        const hubId = await hubOf({ q, options })
         required(options, 'hardware')
         const layout = layoutIn(options)!
         await db.transact(async (tx) => {
           await requireRoom(tx, hubId, layout)
           await writeLayout(tx, hubId, layout)
-          await appendAudit(tx.q, runtime, {
-            ...act,
-            action: 'hubs.set_layout',
-            hubId,
-            object: `hub-${hubId}`,
-          })
+          await record(tx.q, runtime, 'hubs.set_layout', hubId)
         })
         return { hub_id: hubId, shelves: layout.shelves.length, fridges: layout.fridges.length }
       },
@@ -108,15 +96,10 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     'renew-password': {
       options: ['hub'],
       positionals: ['hub'],
-      async run(q, options, _settings, db) {
-        const hubId = await hubOf(q, required(options, 'hub'))
+      async run({ q, options, db }) {
+        const hubId = await hubOf({ q, options })
         const mqttPassword = await db.transact(async (tx) => {
-          await appendAudit(tx.q, runtime, {
-            ...act,
-            action: 'hubs.renew_password',
-            hubId,
-            object: `hub-${hubId}`,
-          })
+          await record(tx.q, runtime, 'hubs.renew_password', hubId)
           return renewPassword(tx, runtime, hubId)
         })
         return { hub_id: hubId, mqtt_user: `hub-${hubId}`, mqtt_password: mqttPassword }
@@ -125,22 +108,16 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     'set-management': {
       options: ['hub', 'host', 'port', 'host-key'],
       positionals: ['hub'],
-      async run(q, options, settings) {
-        const hubId = await hubOf(q, required(options, 'hub'))
+      async run({ q, options, settings }) {
+        const hubId = await hubOf({ q, options })
         const host = required(options, 'host')
-        const port = parsePort(options['port'] ?? DEFAULT_PORT)
+        const port = portOf(options['port'] ?? DEFAULT_PORT)
         const hostKey = parseHostKey(required(options, 'host-key'))
         if (hostKey === undefined)
           throw new UsageError('--host-key is neither a public key nor a fingerprint (SHA256:…)')
         await writeAddress(q, hubId, { host, port, hostKey })
         const detail = { host, port, host_key: hostKey }
-        await appendAudit(q, runtime, {
-          ...act,
-          action: 'hubs.set_management',
-          hubId,
-          object: `hub-${hubId}`,
-          detail,
-        })
+        await record(q, runtime, 'hubs.set_management', hubId, detail)
         const { publicKey } = keptClientKey(managementKeyOf(settings))
         return { hub_id: hubId, ...detail, cloud_key: publicKey }
       },
@@ -148,27 +125,31 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     'clear-management': {
       options: ['hub'],
       positionals: ['hub'],
-      async run(q, options) {
-        const hubId = await hubOf(q, required(options, 'hub'))
+      async run({ q, options }) {
+        const hubId = await hubOf({ q, options })
         if (!(await clearAddress(q, hubId))) throw new UsageError(`hub ${hubId} has no management service`)
-        await appendAudit(q, runtime, {
-          ...act,
-          action: 'hubs.clear_management',
-          hubId,
-          object: `hub-${hubId}`,
-        })
+        await record(q, runtime, 'hubs.clear_management', hubId)
         return { hub_id: hubId, cleared: true }
       },
     },
     key: {
       options: [],
-      run: (_q, _options, settings) =>
+      run: ({ settings }) =>
         Promise.resolve({ cloud_key: keptClientKey(managementKeyOf(settings)).publicKey }),
     },
   },
 })
 
-/** The fields of a new hub, and the options that say them. */
+const record = (
+  q: Queries,
+  runtime: Runtime,
+  action: string,
+  hubId: number,
+  detail?: Readonly<Record<string, unknown>>,
+): Promise<void> =>
+  recordAct(q, runtime, { action, hubId, object: `hub-${hubId}`, ...(detail && { detail }) })
+
+/** The option of each field of a new hub. */
 const hubOptions: Record<keyof NewHub, { option: string; isOptional?: true }> = {
   name: { option: 'name' },
   street: { option: 'street' },
@@ -196,7 +177,7 @@ async function ownerOf(tx: Tx, options: Options): Promise<{ id: number; name: st
   return tx.q.insertInto('owners').values({ name }).returningAll().executeTakeFirstOrThrow()
 }
 
-/** Refuses a layout that has no room for what the planogram has put somewhere. */
+/** Refuses a layout that lacks a row in which the planogram has a product. */
 async function requireRoom(tx: Tx, hubId: number, { shelves }: Built): Promise<void> {
   const facings = await tx.q.selectFrom('facings').selectAll().where('hub_id', '=', hubId).execute()
   const homeless = facings.filter(
@@ -212,7 +193,7 @@ async function requireRoom(tx: Tx, hubId: number, { shelves }: Built): Promise<v
     )
 }
 
-function parsePort(text: string): number {
+function portOf(text: string): number {
   const port = Number(text)
   if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65_535) throw new UsageError(`not a port: ${text}`)
   return port

@@ -1,7 +1,6 @@
 import { isScope, scopes } from '../../protocol/model/scopes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { appendAudit } from '../platform/audit/audit.ts'
-import type { Queries } from '../platform/store/database.ts'
+import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import {
   issueApiKey,
   listApiKeys,
@@ -9,10 +8,17 @@ import {
   rotateApiKey,
   type ApiKey,
 } from '../platform/credentials/api-keys.ts'
-import { findOwner, isoOrNull, parseHubs, required, requireHubs, type CommandLine } from './command-line.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-
-const act = { actor: 'command line', hubId: null, result: 'executed' }
+import type { Queries } from '../platform/store/database.ts'
+import {
+  findOwner,
+  hubsOf,
+  recordAct,
+  required,
+  requireHubs,
+  timeOf,
+  type CommandLine,
+} from './command-line.ts'
 
 const usage = `Usage:
   npm run keys -- create --owner NAME --name NAME --scopes a,b --hubs 1,2|* [--expires TIME]
@@ -21,9 +27,9 @@ const usage = `Usage:
   npm run keys -- revoke PREFIX
 
 API keys of the owner's interface. create prints the key: it is stored nowhere and never shown again.
-rotate issues a
-successor that may do the same, and lets the key itself expire after the overlap (24 hours by default; 0: at once).
---owner takes an owner's name or id; a name that nobody has yet becomes an owner's with \`npm run hubs -- create --new-owner\`. --hubs takes hub ids, or "*" for all hubs of the owner.
+rotate issues a successor with the same rights; the key itself expires after the overlap (24 hours by default; 0: at once).
+--owner takes an owner's name or id; \`npm run hubs -- create --new-owner\` makes an owner. --hubs takes hub ids, or "*" for all
+hubs of the owner.
 --expires takes an ISO 8601 time. Scopes: ${scopes.join(', ')}.`
 
 /** Contract §3, §14. */
@@ -32,26 +38,25 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
   subcommands: {
     create: {
       options: ['owner', 'name', 'scopes', 'hubs', 'expires'],
-      async run(q, options) {
+      async run({ q, options }) {
         const owner = await findOwner(q, required(options, 'owner'))
-        const hubs = parseHubs(required(options, 'hubs'))
+        const hubs = hubsOf(options)
         await requireHubs(q, hubs, owner.id)
         const request = {
           name: required(options, 'name'),
           ownerId: owner.id,
           scopes: parseScopes(required(options, 'scopes')),
           hubs,
-          expiresAt: parseTime(options['expires']),
+          expiresAt: timeOf(options, 'expires') ?? null,
         }
         const { key, prefix } = await issueApiKey(q, runtime, request)
-        await appendAudit(q, runtime, { ...act, action: 'keys.create', object: `key-${prefix}` })
-        const [issued] = (await listApiKeys(q)).filter((known) => known.prefix === prefix)
-        return { api_key: key, ...view(issued!, owner.name) }
+        await recordAct(q, runtime, { action: 'keys.create', object: `key-${prefix}` })
+        return { api_key: key, ...view(await keyOf(q, prefix), owner.name) }
       },
     },
     list: {
       options: [],
-      async run(q) {
+      async run({ q }) {
         const owners = new Map(
           (await q.selectFrom('owners').selectAll().execute()).map(({ id, name }) => [id, name]),
         )
@@ -61,7 +66,7 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
     rotate: {
       options: ['prefix', 'overlap', 'expires'],
       positionals: ['prefix'],
-      async run(q, options) {
+      async run({ q, options }) {
         const prefix = prefixGiven(required(options, 'prefix'))
         const endsAt = runtime.clock.now() + parseHours(options['overlap'] ?? '24')
         const old = await keyOf(q, prefix)
@@ -70,10 +75,9 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
           throw new UsageError(`the key ${prefix} has ended: create one`)
         const { key, prefix: successor } = await rotateApiKey(q, runtime, old, {
           endsAt,
-          expiresAt: parseTime(options['expires']),
+          expiresAt: timeOf(options, 'expires') ?? null,
         })
-        await appendAudit(q, runtime, {
-          ...act,
+        await recordAct(q, runtime, {
           action: 'keys.rotate',
           object: `key-${prefix}`,
           detail: { successor },
@@ -89,17 +93,17 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
     revoke: {
       options: ['prefix'],
       positionals: ['prefix'],
-      async run(q, options) {
+      async run({ q, options }) {
         const prefix = prefixGiven(required(options, 'prefix'))
         if (!(await revokeApiKey(q, runtime, prefix))) throw new UsageError(`no key has the prefix ${prefix}`)
-        await appendAudit(q, runtime, { ...act, action: 'keys.revoke', object: `key-${prefix}` })
+        await recordAct(q, runtime, { action: 'keys.revoke', object: `key-${prefix}` })
         return { prefix, revoked: true }
       },
     },
   },
 })
 
-/** What was pasted may be the whole key. */
+/** Operators may paste the whole key in place of its prefix. */
 const prefixGiven = (given: string): string => /^lk_([0-9A-Za-z]{8})(_|$)/.exec(given)?.[1] ?? given
 
 async function keyOf(q: Queries, prefix: string): Promise<ApiKey> {
@@ -121,13 +125,6 @@ function parseScopes(text: string) {
   return scopes.filter((scope) => given.includes(scope))
 }
 
-function parseTime(text: string | undefined): number | null {
-  if (text === undefined) return null
-  const at = Date.parse(text)
-  if (Number.isNaN(at)) throw new UsageError(`--expires is not a time: ${text}`)
-  return at
-}
-
 const view = (key: ApiKey, owner: string) => ({
   prefix: key.prefix,
   name: key.name,
@@ -135,8 +132,8 @@ const view = (key: ApiKey, owner: string) => ({
   owner,
   scopes: key.scopes,
   hubs: key.hubs,
-  created_at: isoOrNull(key.createdAt),
-  expires_at: isoOrNull(key.expiresAt),
-  revoked_at: isoOrNull(key.revokedAt),
-  last_used_at: isoOrNull(key.lastUsedAt),
+  created_at: timestamp(key.createdAt),
+  expires_at: timestampOrNull(key.expiresAt),
+  revoked_at: timestampOrNull(key.revokedAt),
+  last_used_at: timestampOrNull(key.lastUsedAt),
 })

@@ -19,8 +19,8 @@ export const productCommands = (runtime: Runtime): CommandLine => ({
   subcommands: {
     import: {
       options: ['hub', 'file'],
-      async run(q, options, _settings, db) {
-        const hubId = await hubOf(q, required(options, 'hub'))
+      async run({ q, options, db }) {
+        const hubId = await hubOf({ q, options })
         const entries = readJsonFile(required(options, 'file'), ProductFile)
         const progress = progressOn(process.stderr, runtime.clock)
         const startedAt = runtime.clock.monotonic()

@@ -1,11 +1,9 @@
 import { roleNames } from '../../protocol/model/scopes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { appendAudit } from '../platform/audit/audit.ts'
-import { isoOrNull, parseHubs, required, requireHubs, type CommandLine } from './command-line.ts'
-import { UsageError } from '../platform/settings/usage-error.ts'
+import { timestamp } from '../platform/calendar/timestamps.ts'
 import { grantRole, listRoles, revokeRole, type Role } from '../platform/credentials/roles.ts'
-
-const act = { actor: 'command line', hubId: null, result: 'executed' }
+import { UsageError } from '../platform/settings/usage-error.ts'
+import { hubsOf, recordAct, required, requireHubs, type CommandLine } from './command-line.ts'
 
 const usage = `Usage:
   npm run roles -- grant --identity SUB --role ${roleNames.join('|')} --hubs 1,2|*
@@ -21,30 +19,30 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
   subcommands: {
     grant: {
       options: ['identity', 'role', 'hubs'],
-      async run(q, options) {
+      async run({ q, options }) {
         const identity = required(options, 'identity')
         const given = required(options, 'role')
         const role = roleNames.find((name) => name === given)
         if (!role) throw new UsageError(`no role ${given}; there are: ${roleNames.join(', ')}`)
-        const hubs = parseHubs(required(options, 'hubs'))
+        const hubs = hubsOf(options)
         await requireHubs(q, hubs)
         const id = await grantRole(q, runtime, { identity, role, hubs })
-        await appendAudit(q, runtime, { ...act, action: 'roles.grant', object: `role-${id}` })
+        await recordAct(q, runtime, { action: 'roles.grant', object: `role-${id}` })
         return (await listRoles(q, identity)).filter((known) => known.id === id).map(view)[0]
       },
     },
     list: {
       options: ['identity'],
-      run: async (q, options) => (await listRoles(q, options['identity'])).map(view),
+      run: async ({ q, options }) => (await listRoles(q, options['identity'])).map(view),
     },
     revoke: {
       options: ['id'],
       positionals: ['id'],
-      async run(q, options) {
+      async run({ q, options }) {
         const given = required(options, 'id')
         if (!/^\d+$/.test(given) || !(await revokeRole(q, Number(given))))
           throw new UsageError(`no role has the id ${given}`)
-        await appendAudit(q, runtime, { ...act, action: 'roles.revoke', object: `role-${given}` })
+        await recordAct(q, runtime, { action: 'roles.revoke', object: `role-${given}` })
         return { id: Number(given), revoked: true }
       },
     },
@@ -56,5 +54,5 @@ const view = (role: Role) => ({
   identity: role.identity,
   role: role.role,
   hubs: role.hubs,
-  created_at: isoOrNull(role.createdAt),
+  created_at: timestamp(role.createdAt),
 })
