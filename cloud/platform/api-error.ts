@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../protocol/model/error-codes.ts'
 
 export type ErrorDetails = Readonly<Record<string, unknown>>
 
-/** An answer that is an error, by its code (contract §2). Services throw it; `render-error.ts` alone writes it out. */
+/** An answer that is an error, by its code (contract §2). Services throw it; `http/answer.ts` alone writes it out. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetails | undefined
@@ -17,6 +17,11 @@ export class ApiError extends Error {
     this.code = code
     this.details = details
     this.items = items
+  }
+
+  /** A request that failed validation: what is wrong with it. */
+  static invalid(...items: ValidationItem[]): ApiError {
+    return new ApiError('validation_error', undefined, undefined, items)
   }
 
   get status(): number {

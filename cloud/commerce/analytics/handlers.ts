@@ -1,7 +1,7 @@
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
-import { imageUrl } from '../../platform/http/image-url.ts'
+import { imageUrl } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { ALL } from './changes.ts'
 import { salesOverview } from './overview.ts'

@@ -2,7 +2,7 @@ import type { HandlerInput, Handlers } from '../../platform/http/handler.ts'
 import { reply } from '../../platform/http/handler.ts'
 import type { Routes } from '../../../protocol/contract/routes.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { withImage } from '../../platform/http/image-url.ts'
+import { withImage } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { readProduct, searchProducts } from './products.ts'
 

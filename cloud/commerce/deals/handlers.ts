@@ -4,7 +4,7 @@ import { reachesHub, requireHub } from '../../platform/credentials/hub-access.ts
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
-import { missing } from '../../platform/http/validation-items.ts'
+import { missing } from '../../platform/http/validate.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { applyReward } from './apply-reward.ts'
 import { checkEligibility } from './check-eligibility.ts'

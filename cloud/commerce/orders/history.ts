@@ -1,7 +1,7 @@
 import { sql, type Expression } from 'kysely'
 import type { OwnerOrder } from '../../../protocol/contract/owner-orders.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { JsonText } from '../../platform/http/handler.ts'
+import { JsonText } from '../../platform/store/json.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { jsonOf } from '../../platform/store/json.ts'
 import { containsPattern, prefixPattern } from '../../platform/store/like.ts'

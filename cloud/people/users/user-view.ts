@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { User } from '../../../protocol/contract/consumer-users.ts'
-import type { AddressOf } from '../../platform/http/image-url.ts'
+import type { AddressOf } from '../../platform/media/addresses.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 

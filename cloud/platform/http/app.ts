@@ -8,10 +8,10 @@ import {
 } from '../../../protocol/contract/routes.ts'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { ApiError } from '../api-error.ts'
-import { endpoint, type AnyHandler, type EndpointParts, type RequestState } from './endpoint.ts'
+import { errorAnswer, send, type RequestContext, type RequestState } from './answer.ts'
+import { endpoint, type AnyHandler, type EndpointParts } from './endpoint.ts'
 import type { Handlers } from './handler.ts'
 import { rateHeaders } from './rate-limit.ts'
-import { renderError } from './render-error.ts'
 
 export interface AppOptions extends EndpointParts {
   /** A demo's routes are served where they have handlers. */
@@ -34,16 +34,9 @@ export function createApp(options: AppOptions): App {
     c.set('headers', { 'X-Request-Id': requestId })
     const startedAt = runtime.clock.monotonic()
     await next()
-    log.debug(
-      {
-        requestId,
-        method: c.req.method,
-        path: c.req.path,
-        status: c.res.status,
-        ms: Math.round(runtime.clock.monotonic() - startedAt),
-      },
-      'request',
-    )
+    const { method, path } = c.req
+    const ms = Math.round(runtime.clock.monotonic() - startedAt)
+    log.debug({ requestId, method, path, status: c.res.status, ms }, 'request')
   })
 
   const methods = new Map<string, string[]>()
@@ -60,26 +53,25 @@ export function createApp(options: AppOptions): App {
   for (const [path, allowed] of methods)
     app.all(path, (c) => {
       c.get('headers')['Allow'] = allowed.join(', ')
-      return unserved(c, 'method_not_allowed')
+      return refuseUnserved(c, 'method_not_allowed')
     })
-  app.notFound((c) => unserved(c, 'route_not_found'))
-  app.onError((error, c) => answer(c, error))
+  app.notFound((c) => refuseUnserved(c, 'route_not_found'))
+  app.onError((error, c) => refuse(c, error))
   return app
 
-  /** No route and so no limit of its own: told is that of pages for everybody, of which this takes nothing. */
-  function unserved(c: Context<RequestState>, code: 'route_not_found' | 'method_not_allowed'): Response {
+  /** Its rate headers are those of pages for everybody, of whose allowance it takes nothing: no route, no limit of its own. */
+  function refuseUnserved(
+    c: RequestContext,
+    code: 'route_not_found' | 'method_not_allowed',
+  ): Promise<Response> {
     Object.assign(c.get('headers'), rateHeaders(runtime.clock, rateClasses.open.requests, 0))
-    return answer(c, new ApiError(code))
+    return refuse(c, new ApiError(code))
   }
 
-  function answer(c: Context<RequestState>, error: unknown): Response {
+  function refuse(c: RequestContext, error: unknown): Promise<Response> {
     const requestId = c.get('requestId')
-    const { status, body } = renderError(error, requestId)
-    if (status === 500) log.error({ requestId, path: c.req.path, err: error }, 'request failed')
-    const headers = new Headers({ ...c.get('headers'), 'Content-Type': 'application/json' })
-    if (status === 401)
-      for (const scheme of ['Bearer realm="larder"', 'APIKey']) headers.append('WWW-Authenticate', scheme)
-    if (status === 416) headers.set('Content-Range', `bytes */${String(body.error.details?.['size'])}`)
-    return new Response(JSON.stringify(body), { status, headers })
+    const answer = errorAnswer(error, requestId)
+    if (answer.status === 500) log.error({ requestId, path: c.req.path, err: error }, 'request failed')
+    return send(c, answer)
   }
 }

@@ -1,31 +1,18 @@
-import type { Context } from 'hono'
 import { rateClasses, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
-import { requireReach } from '../credentials/hub-access.ts'
-import type { Credential, IdentityCredential } from '../credentials/credential.ts'
-import type { Authenticated, ResolveCredential } from '../credentials/resolve.ts'
-import type { CloudContext } from '../context.ts'
-import type { Media } from '../media/media.ts'
 import { ApiError } from '../api-error.ts'
-import { JsonText, Reply, type HandlerInput } from './handler.ts'
-import { fingerprintOf, idempotencyKeyOf, idempotently, type Answer } from './idempotency.ts'
+import type { CloudContext } from '../context.ts'
+import type { Credential, IdentityCredential } from '../credentials/credential.ts'
+import { requireReach } from '../credentials/hub-access.ts'
+import type { Authenticated, ResolveCredential } from '../credentials/resolve.ts'
+import type { Media } from '../media/media.ts'
+import { answerOf, errorAnswer, send, type Answer, type RequestContext } from './answer.ts'
+import { Reply, type HandlerInput } from './handler.ts'
+import { fingerprintOf, idempotently } from './idempotency.ts'
 import { rateHeaders, type RateLimiter } from './rate-limit.ts'
 import { parseJson, readBody } from './read-body.ts'
-import { formRequestOf } from './form-request.ts'
-import { readForm } from './read-form.ts'
-import { renderError } from './render-error.ts'
-import { validate, validateForm, type ParsedParts, type RawParts } from './validate.ts'
-
-/** What the app keeps with a request. */
-export interface RequestState {
-  Variables: {
-    requestId: string
-    address: string
-    /** Headers of whatever is answered: an object, as building `Headers` one by one takes longer than most handlers. */
-    headers: Record<string, string>
-  }
-}
-type RequestContext = Context<RequestState>
+import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
+import { idempotencyKeyOf, validate, validateForm, type ParsedParts } from './validate.ts'
 
 export interface EndpointParts {
   context: Pick<CloudContext, 'db' | 'runtime' | 'log'>
@@ -36,175 +23,185 @@ export interface EndpointParts {
   checkResponses: boolean
 }
 
-/** A handler of any route: the table has checked already that each route has its own. */
+/** A handler of any route: the table of handlers has its type checked already. */
 export type AnyHandler = (input: HandlerInput<Route>) => Promise<unknown>
 
+interface Endpoint extends EndpointParts {
+  id: RouteId
+  route: Route
+  handler: AnyHandler
+}
+
+/** Serves one route. */
+export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: EndpointParts) {
+  const self: Endpoint = { id, route, handler, ...parts }
+  return (c: RequestContext): Promise<Response> => serve(self, c)
+}
+
 /**
- * One route in full, in the order of the contract (§3): credential → scope → rate limit → validation → hub access →
+ * The steps of a request, in the order of the contract (§3): credential → scope → rate limit → validation → hub access →
  * existence; the last is the handler's.
  */
-export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: EndpointParts) {
-  const { context, resolveCredential, limiter, media, checkResponses } = parts
-  const { clock } = context.runtime
-  const q = context.db.kysely
-  const limit = rateClasses[route.rate]
-
-  return async (c: RequestContext): Promise<Response> => {
-    const { credential, missingScope } = await authenticate(c)
-    const spender = limit.by === 'address' ? `address:${c.get('address')}` : credential.actor
-    if (missingScope !== null) {
-      addHeaders(c, rateHeaders(clock, limit.requests, await limiter.used(spender, id)))
-      throw new ApiError('scope_missing', undefined, { required_scope: missingScope })
-    }
-    await takeAllowance(c, spender)
-
-    const rawBody = route.body || route.rawBody ? await readBody(c.req.raw) : ''
-    const url = new URL(c.req.url)
-    let parsed: ParsedParts
-    try {
-      parsed = validate(route, {
-        params: c.req.param(),
-        query: url.searchParams,
-        body: route.body ? jsonBody(c, rawBody) : { present: false, value: undefined },
-      })
-    } catch (error) {
-      if (!route.invalidBody || !(error instanceof ApiError)) throw error
-      const given = Object.fromEntries(url.searchParams)
-      return respond(c, sent(new Reply(route.invalidBody(given, wordsOf(error)), {})))
-    }
-    const key = route.idempotent && idempotencyKeyOf(c.req.header('Idempotency-Key'))
-    const caller = await authorize(credential, parsed)
-
-    const form = route.form && (await readForm(media, clock, formRequestOf(c, route.form)))
-    try {
-      const input: HandlerInput<Route> = {
-        ...(parsed as { params: undefined; query: undefined; body: undefined }),
-        form: (form && { ...form, fields: validateForm(route, route.form!, form) }) as undefined,
-        credential: caller,
-        requestId: c.get('requestId'),
-        idempotencyKey: key || undefined,
-        rawBody,
-        url,
-        header: (name) => c.req.header(name),
-      }
-      const path = url.pathname.replace(/\/$/, '') + url.search
-      const content = form?.fingerprint ?? rawBody
-      const answer = key
-        ? await idempotently(
-            context,
-            { caller: caller.actor, key, fingerprint: fingerprintOf(route.method, path, content) },
-            () => answerOrError(input),
-          )
-        : await run(input)
-      return await respond(c, answer)
-    } finally {
-      // What the handler's transaction did not keep.
-      if (form) await media.release(form.files.map(({ key }) => key))
-    }
-  }
-
-  async function respond(c: RequestContext, { status, headers, body }: SentAnswer): Promise<Response> {
-    const hasBody = status !== 204 && c.req.raw.method !== 'HEAD'
-    if (!hasBody && body instanceof ReadableStream) await body.cancel()
-    return new Response(hasBody ? body : null, { status, headers: { ...c.get('headers'), ...headers } })
-  }
-
-  async function authenticate(c: RequestContext): Promise<Authenticated> {
-    try {
-      return await resolveCredential(route.auth, {
-        apiKey: c.req.header('X-API-Key'),
-        authorization: c.req.header('Authorization'),
-        address: c.get('address'),
-      })
-    } catch (error) {
-      // Nobody in particular has called: nobody's allowance is taken from.
-      addHeaders(c, rateHeaders(clock, limit.requests, 0))
-      throw error
-    }
-  }
-
-  async function takeAllowance(c: RequestContext, caller: string): Promise<void> {
-    if (limit.requests === Infinity) return
-    const used = await limiter.take(caller, id, limit.requests)
-    addHeaders(c, rateHeaders(clock, limit.requests, used))
-    if (used === null) throw new ApiError('rate_limit_exceeded')
-  }
-
-  function addHeaders(c: RequestContext, headers: Record<string, string>): void {
-    Object.assign(c.get('headers'), headers)
-  }
-
-  function jsonBody(c: RequestContext, text: string): RawParts['body'] {
-    const body = parseJson(text, c.req.header('Content-Type'), route.interface === 'owner')
-    return body.present || !route.bodyOptional ? body : { present: true, value: {} }
-  }
-
-  /** Access to the hub that the request names, and the user behind an identity. */
-  async function authorize(
-    credential: Exclude<Credential, { kind: 'user' }>,
-    { params, query }: ParsedParts,
-  ): Promise<Credential> {
-    if (credential.kind === 'api' && route.hub !== undefined)
-      await requireReach(q, credential, (query?.[route.hub] ?? params?.[route.hub]) as number)
-    if (route.auth.kind !== 'user') return credential
-    const identity = credential as IdentityCredential
-    const user = await q
-      .selectFrom('users')
-      .select('id')
-      .where('identity', '=', identity.identity)
-      .executeTakeFirst()
-    if (params?.['user_id'] !== undefined && params['user_id'] !== user?.id) throw new ApiError('forbidden')
-    if (!user) throw new ApiError('user_not_found', 'The identity has no user yet: bootstrap it first.')
-    return { ...identity, kind: 'user', userId: user.id }
-  }
-
-  async function run(input: HandlerInput<Route>): Promise<SentAnswer> {
-    const output = await handler(input)
-    return sent(output instanceof Reply ? output : new Reply(output, {}))
-  }
-
-  function sent({ body, status, headers }: Reply<unknown>): SentAnswer {
-    if (checkResponses) route.response.parse(body instanceof JsonText ? body.read() : body)
-    return {
-      status: status ?? route.status ?? 200,
-      headers: {
-        ...(route.status !== 204 && {
-          'Content-Type': `${route.produces ?? 'application/json'}; charset=utf-8`,
-        }),
-        ...headers,
-      },
-      body: bodyOf(route, body),
-    }
-  }
-
-  /** Of a request with an idempotency key, whose errors are answers to keep too. */
-  async function answerOrError(input: HandlerInput<Route>): Promise<Answer> {
-    try {
-      const answer = await run(input)
-      if (typeof answer.body !== 'string') throw new Error('what is streamed cannot be kept')
-      return { ...answer, body: answer.body }
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      const { status, body } = renderError(error, input.requestId)
-      return {
-        status,
-        headers: { 'Content-Type': 'application/json; charset=utf-8' },
-        body: JSON.stringify(body),
-      }
-    }
+async function serve(self: Endpoint, c: RequestContext): Promise<Response> {
+  const { route } = self
+  const authenticated = await authenticate(self, c)
+  await requireScope(self, c, authenticated)
+  await takeAllowance(self, c, authenticated)
+  const received = await receive(route, c)
+  const parsed = parse(route, received)
+  if (parsed instanceof Reply) return send(c, answerOf(route, parsed, self.checkResponses))
+  const key = route.idempotent ? idempotencyKeyOf(c.req.header('Idempotency-Key')) : undefined
+  const caller = await authorize(self, authenticated.credential, parsed)
+  const form =
+    route.form && (await readForm(self.media, self.context.runtime.clock, formRequestOf(route.form, c)))
+  try {
+    const input = inputOf(route, c, { received, parsed, key, caller, form })
+    const answer = key === undefined ? await run(self, input) : await runOnce(self, input, key, form)
+    return await send(c, answer)
+  } finally {
+    // Removes the files that the handler's transaction did not keep.
+    if (form) await self.media.release(form.files.map((file) => file.key))
   }
 }
 
-/** What is wrong with a request, in a sentence. */
-const wordsOf = ({ message, items = [] }: ApiError): string =>
-  items.length === 0 ? message : items.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ')
+async function authenticate(self: Endpoint, c: RequestContext): Promise<Authenticated> {
+  try {
+    return await self.resolveCredential(self.route.auth, {
+      apiKey: c.req.header('X-API-Key'),
+      authorization: c.req.header('Authorization'),
+      address: c.get('address'),
+    })
+  } catch (error) {
+    // Without a caller there is no allowance to take from.
+    addRateHeaders(self, c, 0)
+    throw error
+  }
+}
 
-/** An answer as it is sent. */
-type SentAnswer = Omit<Answer, 'body'> & { body: string | ReadableStream | null }
+async function requireScope(self: Endpoint, c: RequestContext, authenticated: Authenticated): Promise<void> {
+  const { missingScope } = authenticated
+  if (missingScope === null) return
+  addRateHeaders(self, c, await self.limiter.used(spenderOf(self, c, authenticated), self.id))
+  throw new ApiError('scope_missing', undefined, { required_scope: missingScope })
+}
 
-function bodyOf(route: Route, body: unknown): SentAnswer['body'] {
-  if (route.status === 204) return ''
-  if (body instanceof JsonText) return body.text
-  if (body instanceof ReadableStream || body === null) return body
-  return route.produces ? (body as string) : JSON.stringify(body)
+async function takeAllowance(self: Endpoint, c: RequestContext, authenticated: Authenticated): Promise<void> {
+  const { requests } = rateClasses[self.route.rate]
+  if (requests === Infinity) return
+  const used = await self.limiter.take(spenderOf(self, c, authenticated), self.id, requests)
+  addRateHeaders(self, c, used)
+  if (used === null) throw new ApiError('rate_limit_exceeded')
+}
+
+/** Whose allowance a request takes from. */
+const spenderOf = ({ route }: Endpoint, c: RequestContext, { credential }: Authenticated): string =>
+  rateClasses[route.rate].by === 'address' ? `address:${c.get('address')}` : credential.actor
+
+function addRateHeaders({ route, context }: Endpoint, c: RequestContext, used: number | null): void {
+  const headers = rateHeaders(context.runtime.clock, rateClasses[route.rate].requests, used)
+  Object.assign(c.get('headers'), headers)
+}
+
+/** A request's address and body, before anything in them is checked. */
+interface Received {
+  url: URL
+  params: Record<string, string>
+  text: string
+  body: { present: boolean; value: unknown }
+}
+
+async function receive(route: Route, c: RequestContext): Promise<Received> {
+  const text = route.body || route.rawBody ? await readBody(c.req.raw) : ''
+  const json = route.body
+    ? parseJson(text, c.req.header('Content-Type'), route.interface === 'owner')
+    : { present: false, value: undefined }
+  const body = route.bodyOptional && !json.present ? { present: true, value: {} } : json
+  return { url: new URL(c.req.url), params: c.req.param(), text, body }
+}
+
+/** Path, query and body as the route's schemas read them; or the answer of a route that reports what is wrong with a 200. */
+function parse(route: Route, { url, params, body }: Received): ParsedParts | Reply<unknown> {
+  try {
+    return validate(route, { params, query: url.searchParams, body })
+  } catch (error) {
+    if (!route.invalidBody || !(error instanceof ApiError)) throw error
+    const { message, items = [] } = error
+    const problems = items.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`)
+    return new Reply(
+      route.invalidBody(Object.fromEntries(url.searchParams), problems.join('; ') || message),
+      {},
+    )
+  }
+}
+
+/** Checks access to the hub that the request names, and finds the user behind an identity. */
+async function authorize(
+  { route, context }: Endpoint,
+  credential: Authenticated['credential'],
+  { params, query }: ParsedParts,
+): Promise<Credential> {
+  const q = context.db.kysely
+  if (credential.kind === 'api' && route.hub !== undefined)
+    await requireReach(q, credential, (query?.[route.hub] ?? params?.[route.hub]) as number)
+  if (route.auth.kind !== 'user') return credential
+  const identity = credential as IdentityCredential
+  const user = await q
+    .selectFrom('users')
+    .select('id')
+    .where('identity', '=', identity.identity)
+    .executeTakeFirst()
+  if (params?.['user_id'] !== undefined && params['user_id'] !== user?.id) throw new ApiError('forbidden')
+  if (!user) throw new ApiError('user_not_found', 'The identity has no user yet: bootstrap it first.')
+  return { ...identity, kind: 'user', userId: user.id }
+}
+
+interface Checked {
+  received: Received
+  parsed: ParsedParts
+  key: string | undefined
+  caller: Credential
+  form: ReceivedForm | undefined
+}
+
+function inputOf(route: Route, c: RequestContext, checked: Checked): HandlerInput<Route> {
+  const { received, parsed, key, caller, form } = checked
+  return {
+    ...(parsed as { params: undefined; query: undefined; body: undefined }),
+    form: (form && { ...form, fields: validateForm(route, route.form!, form) }) as undefined,
+    credential: caller,
+    requestId: c.get('requestId'),
+    idempotencyKey: key,
+    rawBody: received.text,
+    url: received.url,
+    header: (name) => c.req.header(name),
+  }
+}
+
+async function run(
+  { route, handler, checkResponses }: Endpoint,
+  input: HandlerInput<Route>,
+): Promise<Answer> {
+  const output = await handler(input)
+  return answerOf(route, output instanceof Reply ? output : new Reply(output, {}), checkResponses)
+}
+
+/** Runs a request with an idempotency key, or repeats the answer that an earlier one with this key was given. */
+function runOnce(
+  self: Endpoint,
+  input: HandlerInput<Route>,
+  key: string,
+  form: ReceivedForm | undefined,
+): Promise<Answer> {
+  const path = input.url.pathname.replace(/\/$/, '') + input.url.search
+  const fingerprint = fingerprintOf(self.route.method, path, form?.fingerprint ?? input.rawBody)
+  return idempotently(self.context, { caller: input.credential.actor, key, fingerprint }, async () => {
+    try {
+      const answer = await run(self, input)
+      if (typeof answer.body !== 'string') throw new Error('a stream cannot be kept')
+      return { ...answer, body: answer.body }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      return errorAnswer(error, input.requestId)
+    }
+  })
 }

@@ -3,7 +3,7 @@ import type { CloudContext } from '../context.ts'
 import { ApiError } from '../api-error.ts'
 import { reply, type Handlers } from './handler.ts'
 import type { Media } from '../media/media.ts'
-import type { MediaSigner } from '../media/signed-address.ts'
+import type { MediaSigner } from '../media/addresses.ts'
 import { isMediaKey, type ByteRange } from '../media/store.ts'
 
 /** The files themselves, to whoever has a signed address. */

@@ -9,6 +9,7 @@ import type {
   OwnerCredential,
   UserCredential,
 } from '../credentials/credential.ts'
+import type { JsonText } from '../store/json.ts'
 
 /** A form whose files have been stored, and go again unless the handler's transaction keeps them (`Media.keep`). */
 export interface ParsedForm<Fields> {
@@ -50,19 +51,6 @@ export interface HandlerInput<R extends Route> {
   rawBody: string
   url: URL
   header(name: string): string | undefined
-}
-
-/** A body that is JSON already, as the database wrote it (`store/json.ts`). */
-export class JsonText<Body> {
-  readonly text: string
-
-  constructor(text: string) {
-    this.text = text
-  }
-
-  read(): Body {
-    return JSON.parse(this.text) as Body
-  }
 }
 
 /** A body with another status or further headers; see `reply`. */

@@ -1,12 +1,12 @@
 import type { z } from 'zod'
-import { ErrorBody } from '../../../protocol/contract/errors.ts'
-import { errorsOf } from '../../../protocol/contract/errors.ts'
+import { ErrorBody, errorsOf } from '../../../protocol/contract/errors.ts'
+import { KIB, MIB, totalBytesOf, type FileField, type Form } from '../../../protocol/contract/form.ts'
 import { rateClasses, type Auth, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { errorCodes, errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'
-import { exampleOf } from './example.ts'
-import { schemaWriter, type JsonSchema, type SchemaWriter } from './json-schema.ts'
-import { formBody } from './openapi-form.ts'
+import { mediaTypes } from '../media/media-type.ts'
+import { exampleOf, schemaWriter, type JsonSchema, type SchemaWriter } from './json-schema.ts'
+import { IdempotencyKey } from './validate.ts'
 
 export const SERVICE_NAME = 'Larder'
 export const SERVICE_VERSION = '0.1.0'
@@ -78,46 +78,27 @@ export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId,
 }
 
 function operation(id: string, route: Route, writer: SchemaWriter): Operation {
+  const { auth, form, body, examples } = route
   const { requests } = rateClasses[route.rate]
   const parameters = [
     ...parametersOf('path', route.params, writer),
     ...parametersOf('query', route.query, writer),
-    ...(route.idempotent ? [idempotencyKey] : []),
+    ...(route.idempotent ? [idempotencyKey(writer)] : []),
   ]
-  const mediaType = route.produces ?? 'application/json'
-  const isJson = mediaType === 'application/json' && route.status !== 204
-  const schema = isJson ? writer.write(route.response) : { type: 'string' }
-  const success = {
-    description: 'Success',
-    ...(route.status !== 204 && {
-      content: {
-        [mediaType]: {
-          schema: mediaType === 'application/octet-stream' ? { ...schema, format: 'binary' } : schema,
-          ...(isJson && {
-            example: route.examples?.response ?? exampleOf(schema, writer.components),
-          }),
-        },
-      },
-    }),
-  }
+  const success = successOf(route, writer)
   return {
     operationId: id,
     tags: [route.tag],
     summary: route.summary,
     ...(route.description !== undefined && { description: route.description }),
     ...(route.deprecated && { deprecated: true }),
-    security: securityOf(route.auth),
+    security: securityOf(auth),
     ...(parameters.length > 0 && { parameters }),
-    ...(route.form && { requestBody: formBody(route.form, route.examples?.body, writer) }),
-    ...(route.body && {
+    ...(form && { requestBody: formBody(form, examples?.body, writer) }),
+    ...(body && {
       requestBody: {
         required: !route.bodyOptional,
-        content: {
-          'application/json': {
-            schema: writer.write(route.body),
-            ...(route.examples?.body !== undefined && { example: route.examples.body }),
-          },
-        },
+        content: { 'application/json': { schema: writer.write(body), ...exampleIn(examples?.body) } },
       },
     }),
     responses: {
@@ -126,10 +107,25 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
       ),
       ...errorResponses(route),
     },
-    ...('scope' in route.auth && { 'x-required-scope': route.auth.scope }),
+    ...('scope' in auth && { 'x-required-scope': auth.scope }),
     ...(requests !== Infinity && { 'x-requests-per-minute': requests }),
     'x-error-codes': errorsOf(route),
   }
+}
+
+const exampleIn = (example: unknown): { example?: unknown } => (example === undefined ? {} : { example })
+
+function successOf(route: Route, writer: SchemaWriter): Operation['responses'][string] {
+  const description = 'Success'
+  if (route.status === 204) return { description }
+  const { produces } = route
+  if (produces !== undefined) {
+    const format = produces === 'application/octet-stream' && { format: 'binary' }
+    return { description, content: { [produces]: { schema: { type: 'string', ...format } } } }
+  }
+  const schema = writer.write(route.response)
+  const example = route.examples?.response ?? exampleOf(schema, writer.components)
+  return { description, content: { 'application/json': { schema, example } } }
 }
 
 function parametersOf(place: 'path' | 'query', schema: z.ZodObject | undefined, writer: SchemaWriter) {
@@ -141,13 +137,13 @@ function parametersOf(place: 'path' | 'query', schema: z.ZodObject | undefined, 
   }))
 }
 
-const idempotencyKey = {
+const idempotencyKey = (writer: SchemaWriter) => ({
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
-  schema: { type: 'string', minLength: 1, maxLength: 255 },
+  schema: writer.write(IdempotencyKey),
   description: 'The same request with the same key within 24 h is answered as the first was.',
-}
+})
 
 function securityOf(auth: Auth): Operation['security'] {
   switch (auth.kind) {
@@ -185,3 +181,49 @@ function errorResponses(route: Route): Operation['responses'] {
     ]),
   )
 }
+
+/** A multipart form in the OpenAPI document: its files are binary strings, its JSON fields objects. */
+function formBody(form: Form, example: unknown, writer: SchemaWriter) {
+  const fields = writer.write(form.fields)
+  const files = Object.entries(form.files)
+  const required = [
+    ...((fields['required'] as string[] | undefined) ?? []),
+    ...files.filter(([, field]) => field.required).map(([name]) => name),
+  ]
+  const schema: JsonSchema = {
+    ...fields,
+    properties: {
+      ...(fields['properties'] as JsonSchema),
+      ...Object.fromEntries(files.map(([name, field]) => [name, fileSchema(field)])),
+    },
+    ...(required.length > 0 && { required }),
+    description: `All files together: at most ${size(totalBytesOf(form))}.`,
+  }
+  const encoding = Object.fromEntries(
+    files.map(([name, field]) => [name, { contentType: typesOf(field).join(', ') }]),
+  )
+  return {
+    required: required.length > 0,
+    content: { 'multipart/form-data': { schema, encoding, ...exampleIn(example) } },
+  }
+}
+
+function fileSchema(field: FileField): JsonSchema {
+  const { maxFiles = 1 } = field
+  const limits = [
+    field.imageBytes !== undefined && `images up to ${size(field.imageBytes)}`,
+    field.videoBytes !== undefined && `videos up to ${size(field.videoBytes)}`,
+  ]
+  const file = { type: 'string', format: 'binary' }
+  const description = `By content, not by name: ${limits.filter(Boolean).join(', ')}.`
+  return maxFiles === 1
+    ? { ...file, description }
+    : { type: 'array', items: file, maxItems: maxFiles, description }
+}
+
+const typesOf = (field: FileField): string[] =>
+  mediaTypes
+    .filter(({ kind }) => (kind === 'image' ? field.imageBytes : field.videoBytes) !== undefined)
+    .map(({ mimeType }) => mimeType)
+
+const size = (bytes: number): string => (bytes >= MIB ? `${bytes / MIB} MiB` : `${bytes / KIB} KiB`)

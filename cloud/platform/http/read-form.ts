@@ -1,24 +1,28 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
+import type { HttpBindings } from '@hono/node-server'
+import type { Context } from 'hono'
 import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import {
   FORM_TEXT_BYTES,
   KIB,
+  MIB,
   totalBytesOf,
+  type FileField,
   type Form,
   type FormFile,
 } from '../../../protocol/contract/form.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
-import type { Media } from '../media/media.ts'
 import { ApiError } from '../api-error.ts'
-import { receiveFile, type FileCount } from './receive-file.ts'
-import { missing } from './validation-items.ts'
+import { HEAD_BYTES, mediaTypeOf, mediaTypes, type MediaType } from '../media/media-type.ts'
+import type { Media } from '../media/media.ts'
+import { missing, tooMany } from './validate.ts'
 
 /** A form as it came: its text, and its files, which are in the media store by now. */
 export interface ReceivedForm {
   texts: URLSearchParams
   files: FormFile[]
-  /** See `Form.numbered`; taken when it is first asked for. */
+  /** The id of a `numbered` form's object (`Form.numbered`), taken when it is first asked for. */
   number(): Promise<number>
   /** What is wrong with its files. */
   items: ValidationItem[]
@@ -37,8 +41,36 @@ export interface FormRequest {
 /** Names, headers and boundaries of the parts, beside their content. */
 const FRAME_BYTES = 256 * KIB
 const MAX_PARTS = 100
-/** A sender of whom nothing is heard for so long is gone. */
+/** A sender that is silent for so long has gone. */
 const IDLE_MS = 60_000
+const MAX_NAME_LENGTH = 255
+
+/**
+ * A request that carries a form. Its bytes come from the socket's own stream, where there is one: only to look at
+ * `Request.body` would read all of it into memory.
+ */
+export function formRequestOf(form: Form, c: Context): FormRequest {
+  const contentLength = Number(c.req.header('Content-Length') ?? 0)
+  const hasBody = contentLength > 0 || c.req.header('Transfer-Encoding') !== undefined
+  const { incoming } = (c.env ?? {}) as Partial<HttpBindings>
+  const body = incoming ? (hasBody ? incoming : null) : bodyOf(c.req.raw)
+  return { form, contentType: c.req.header('Content-Type'), contentLength, body }
+}
+
+const bodyOf = ({ body }: Request): Readable | null => body && Readable.fromWeb(body)
+
+/** A form that is being read. */
+interface Reading {
+  media: Media
+  clock: Clock
+  form: Form
+  received: ReceivedForm
+  /** Of the files, in their order. */
+  digests: string[]
+  /** Files so far, by field, and their bytes together. */
+  fileCounts: Record<string, number>
+  fileBytes: number
+}
 
 /**
  * Reads a multipart form. Its files go to the media store as they come; of a form that is refused, or never ends, none
@@ -46,100 +78,78 @@ const IDLE_MS = 60_000
  */
 export async function readForm(media: Media, clock: Clock, request: FormRequest): Promise<ReceivedForm> {
   const { form, body } = request
-  const limitBytes = totalBytesOf(form) + FORM_TEXT_BYTES + FRAME_BYTES
-  if (request.contentLength > limitBytes) throw new ApiError('payload_too_large')
-  let taken: Promise<number> | undefined
-  const number = () => (taken ??= media.nextNumber(form.folder))
+  if (request.contentLength > totalBytesOf(form) + FORM_TEXT_BYTES + FRAME_BYTES)
+    throw new ApiError('payload_too_large')
+  let number: Promise<number> | undefined
   const received: ReceivedForm = {
     texts: new URLSearchParams(),
     files: [],
-    number,
+    number: () => (number ??= media.nextNumber(form.folder)),
     items: [],
     fingerprint: '',
   }
-  const digests: string[] = []
-  if (body)
-    try {
-      await receive(body, request.contentType)
-    } catch (error) {
-      await media.release(received.files.map(({ key }) => key))
-      throw error
-    }
+  const reading: Reading = { media, clock, form, received, digests: [], fileCounts: {}, fileBytes: 0 }
+  try {
+    if (body) await readParts(reading, body, request.contentType)
+  } catch (error) {
+    await media.release(received.files.map(({ key }) => key))
+    throw error
+  }
   for (const [field, { required }] of Object.entries(form.files))
     if (required && !received.files.some(({ fieldname }) => fieldname === field))
       received.items.push({ loc: ['body', field], ...missing })
   received.texts.sort()
-  received.fingerprint = JSON.stringify([[...received.texts], digests])
+  received.fingerprint = JSON.stringify([[...received.texts], reading.digests])
   return received
+}
 
-  async function receive(stream: Readable, contentType = ''): Promise<void> {
-    const parser = openParser(form, contentType)
-    const counts: FileCount = { files: {}, bytes: 0 }
-    let filesDone: Promise<unknown> = Promise.resolve()
-    let takenBytes = 0
-    const streams: BusboyFileStream[] = []
-    const failure = new Promise<never>((_resolve, reject) => {
-      parser.on('error', (error) => reject(malformed(error)))
-      parser.on('partsLimit', () => reject(malformed('too many parts')))
-      parser.on('field', (name, value, _nameCut, valueCut) => {
-        if (valueCut) reject(new ApiError('payload_too_large'))
-        else if (Object.hasOwn(form.fields.shape, name)) received.texts.append(name, value)
-      })
-      parser.on('file', (name, content, fileName) => {
-        // Heard by whoever reads it; without a listener it would end the process.
-        content.on('error', () => {})
-        const field = Object.hasOwn(form.files, name) ? form.files[name] : undefined
-        if (!field) return void content.resume()
-        streams.push(content)
-        const source = { form, name, field, fileName, content, number, counts }
-        filesDone = filesDone
-          .then(() => receiveFile(media, source))
-          .then((stored) => {
-            if (!stored) return
-            received.files.push(stored.file)
-            digests.push(stored.sha256)
-          })
-        filesDone.catch(reject)
-      })
+/** Feeds the parser until the body ends, something is wrong with it, or its sender falls silent. */
+async function readParts(reading: Reading, body: Readable, contentType = ''): Promise<void> {
+  const parser = openParser(reading.form, contentType)
+  const files: BusboyFileStream[] = []
+  let stored: Promise<unknown> = Promise.resolve()
+  const failure = new Promise<never>((_resolve, reject) => {
+    parser.on('error', (error) => reject(malformed(error)))
+    parser.on('partsLimit', () => reject(malformed('too many parts')))
+    parser.on('field', (name, value, _nameCut, valueCut) => {
+      if (valueCut) reject(new ApiError('payload_too_large'))
+      else if (Object.hasOwn(reading.form.fields.shape, name)) reading.received.texts.append(name, value)
     })
-    // It is waited for below, unless the form is read to its end first.
-    failure.catch(() => {})
-    const finished = new Promise<void>((resolve) => parser.once('finish', resolve))
+    parser.on('file', (name, content, fileName) => {
+      // Whoever reads the content gets its error; without a listener it would end the process.
+      content.on('error', () => {})
+      const field = Object.hasOwn(reading.form.files, name) ? reading.form.files[name] : undefined
+      if (!field) return void content.resume()
+      files.push(content)
+      stored = stored.then(() => storeFile(reading, { name, field, fileName, content }))
+      stored.catch(reject)
+    })
+  })
+  // Nobody may be waiting for it at the moment when it fails.
+  failure.catch(() => {})
+  const finished = new Promise<void>((resolve) => parser.once('finish', resolve))
 
-    const chunks = stream.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>
-    try {
-      for (;;) {
-        const chunk = await nextChunk(chunks, stream)
-        if (!chunk) break
-        await Promise.race([new Promise((resolve) => parser.write(chunk, resolve)), failure])
-        takenBytes += chunk.length
-        const fileBytes = streams.reduce((sum, { bytesRead }) => sum + bytesRead, 0)
-        if (takenBytes - fileBytes > FORM_TEXT_BYTES + FRAME_BYTES) throw new ApiError('payload_too_large')
-      }
-      parser.end()
-      await Promise.race([finished, failure])
-      await filesDone
-    } catch (error) {
-      for (const content of streams) content.destroy(error instanceof Error ? error : undefined)
-      await filesDone.catch(() => {})
-      throw error
-    } finally {
-      // What is left of the request is not ours to read; its answer comes while it may still be sent.
-      if (!stream.destroyed) await chunks.return?.()
+  const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>
+  let takenBytes = 0
+  try {
+    for (;;) {
+      const chunk = await nextFrom(reading.clock, chunks, body)
+      if (!chunk) break
+      await Promise.race([new Promise((resolve) => parser.write(chunk, resolve)), failure])
+      takenBytes += chunk.length
+      const inFiles = files.reduce((sum, { bytesRead }) => sum + bytesRead, 0)
+      if (takenBytes - inFiles > FORM_TEXT_BYTES + FRAME_BYTES) throw new ApiError('payload_too_large')
     }
-  }
-
-  /** The next bytes, or undefined at the end. */
-  async function nextChunk(chunks: AsyncIterator<Buffer>, stream: Readable): Promise<Buffer | undefined> {
-    const cancel = clock.after(IDLE_MS, () => stream.destroy(new Error('nothing more came')))
-    try {
-      const { done, value } = await chunks.next()
-      return done ? undefined : value
-    } catch (error) {
-      throw malformed(error)
-    } finally {
-      cancel()
-    }
+    parser.end()
+    await Promise.race([finished, failure])
+    await stored
+  } catch (error) {
+    for (const content of files) content.destroy(error instanceof Error ? error : undefined)
+    await stored.catch(() => {})
+    throw error
+  } finally {
+    // The rest of the request stays unread; the answer is sent while the connection still takes one.
+    if (!body.destroyed) await chunks.return?.()
   }
 }
 
@@ -162,6 +172,80 @@ function openParser(form: Form, contentType: string) {
   }
 }
 
+/** The next bytes of the body, or undefined at its end. */
+async function nextFrom(
+  clock: Clock,
+  chunks: AsyncIterator<Buffer>,
+  body: Readable,
+): Promise<Buffer | undefined> {
+  const cancel = clock.after(IDLE_MS, () => body.destroy(new Error('nothing more came')))
+  try {
+    return await next(chunks)
+  } catch (error) {
+    throw malformed(error)
+  } finally {
+    cancel()
+  }
+}
+
+interface FilePart {
+  name: string
+  field: FileField
+  fileName: string | undefined
+  content: Readable
+}
+
+/**
+ * Stores one file of a form. Throws `unsupported_media_type` for content that the field does not take, `payload_too_large`,
+ * and `validation_error` for a file too many.
+ */
+async function storeFile(reading: Reading, { name, field, fileName, content }: FilePart): Promise<void> {
+  const { form, fileCounts, received } = reading
+  const chunks = content[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+  const head = await readHead(chunks)
+  // A browser sends such a part for a field in which nothing was chosen.
+  if (head.length === 0 && !fileName) return
+
+  const { maxFiles = 1 } = field
+  fileCounts[name] = (fileCounts[name] ?? 0) + 1
+  if (fileCounts[name] > maxFiles) throw ApiError.invalid({ loc: ['body', name], ...tooMany(maxFiles) })
+  const type = mediaTypeOf(head)
+  const limitBytes = type && limitOf(field, type)
+  if (!type || limitBytes === undefined) throw unsupported(name, field)
+
+  async function* limited(): AsyncGenerator<Uint8Array> {
+    let size = 0
+    for (let chunk: Buffer | undefined = head; chunk; chunk = await next(chunks)) {
+      size += chunk.length
+      reading.fileBytes += chunk.length
+      if (size > limitBytes! || reading.fileBytes > totalBytesOf(form))
+        throw new ApiError('payload_too_large', tooLarge(name, type!, limitBytes!, form))
+      yield chunk
+    }
+  }
+  const number = form.numbered && (await received.number())
+  const stored = await reading.media.store({ folder: form.folder, number, type, content: limited() })
+  const { key, size, mimeType, sha256 } = stored
+  const originalName = plainName(fileName) || name
+  received.files.push({ fieldname: name, original_name: originalName, mime_type: mimeType, size, key })
+  reading.digests.push(sha256)
+}
+
+const limitOf = (field: FileField, { kind }: MediaType): number | undefined =>
+  kind === 'image' ? field.imageBytes : field.videoBytes
+
+function unsupported(name: string, field: FileField): ApiError {
+  const accepted = mediaTypes.filter((each) => limitOf(field, each) !== undefined)
+  return new ApiError(
+    'unsupported_media_type',
+    `${name} must be one of ${accepted.map(({ extension }) => extension).join(', ')}, judged by its content.`,
+    { field: name, accepted: accepted.map(({ mimeType }) => mimeType) },
+  )
+}
+
+const tooLarge = (name: string, { kind }: MediaType, limitBytes: number, form: Form): string =>
+  `${name}: ${kind === 'image' ? 'an image' : 'a video'} may have ${limitBytes / MIB} MiB, all files together ${totalBytesOf(form) / MIB} MiB.`
+
 function malformed(reason: unknown): ApiError {
   if (reason instanceof ApiError) return reason
   const message = reason instanceof Error ? reason.message : String(reason)
@@ -169,3 +253,27 @@ function malformed(reason: unknown): ApiError {
     { loc: ['body'], msg: `Value error, ${message}`, type: 'value_error' },
   ])
 }
+
+async function next(chunks: AsyncIterator<Buffer>): Promise<Buffer | undefined> {
+  const { done, value } = await chunks.next()
+  return done ? undefined : value
+}
+
+/** The beginning of a file, as much as is needed to judge its type. */
+async function readHead(chunks: AsyncIterator<Buffer>): Promise<Buffer> {
+  const parts: Buffer[] = []
+  for (let length = 0; length < HEAD_BYTES;) {
+    const chunk = await next(chunks)
+    if (!chunk) break
+    parts.push(chunk)
+    length += chunk.length
+  }
+  return Buffer.concat(parts)
+}
+
+/** A file's name as its sender gave it, without folders and control characters. */
+const plainName = (name = ''): string =>
+  name
+    .replaceAll(/^.*[\\/]/g, '')
+    .replaceAll(/\p{C}/gu, '')
+    .slice(0, MAX_NAME_LENGTH)

@@ -1,12 +1,10 @@
-import type { z } from 'zod'
+import { z } from 'zod'
+import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import { isJsonField, type Form } from '../../../protocol/contract/form.ts'
 import type { Route } from '../../../protocol/contract/route.ts'
-import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import { errorCodes } from '../../../protocol/model/error-codes.ts'
 import { ApiError } from '../api-error.ts'
 import { decodeJson } from './read-body.ts'
-import type { ReceivedForm } from './read-form.ts'
-import { itemsOf, missing, type Place } from './validation-items.ts'
 
 /** A request's parts as they came: strings, and the JSON body parsed. */
 export interface RawParts {
@@ -21,35 +19,56 @@ export interface ParsedParts {
   body: Record<string, unknown> | undefined
 }
 
-/** Validates all parts, and reports everything that is wrong in any of them at once. */
+/** Validates path, query and body. Throws one error that lists what is wrong in any of them. */
 export function validate(route: Route, raw: RawParts): ParsedParts {
   const items: ValidationItem[] = []
+  const { params, query, body } = route
   const parsed: ParsedParts = {
     params:
-      route.params &&
+      params &&
       check(
         'path',
-        route.params,
-        coerce(route.params, (name) => raw.params[name]),
+        params,
+        coerce(params, (name) => raw.params[name]),
         items,
       ),
-    query:
-      route.query &&
-      check(
-        'query',
-        route.query,
-        coerce(route.query, (name, isList) =>
-          isList ? listOf(raw.query, name) : raw.query.getAll(name).at(-1),
-        ),
-        items,
-      ),
-    body: route.body && checkBody(route.body, raw.body, items),
+    query: query && check('query', query, coerce(query, textsOf(raw.query)), items),
+    body: body && raw.body.present ? check('body', body, raw.body.value, items) : undefined,
   }
+  if (body && !raw.body.present) items.push({ loc: ['body'], ...missing })
   refuseWhere(route, items)
   return parsed
 }
 
-/** Refuses a request of which something is wrong, with the document's own code where it names one (contract §2). */
+/** Validates the text of a form. Throws one error that lists this and what is wrong with the form's files. */
+export function validateForm(
+  route: Route,
+  form: Form,
+  { texts, items }: { texts: URLSearchParams; items: readonly ValidationItem[] },
+): Record<string, unknown> {
+  const values = coerce(form.fields, textsOf(texts))
+  for (const [name, value] of Object.entries(values))
+    if (isJsonField(form.fields.shape[name]))
+      values[name] = decodeJson(value as string, route.interface === 'owner', [name])
+  const found: ValidationItem[] = []
+  const fields = check('body', form.fields, values, found)
+  refuseWhere(route, [...found, ...items])
+  return fields!
+}
+
+/** The text of an `Idempotency-Key` (contract §3). */
+export const IdempotencyKey = z.string().min(1).max(255)
+
+/** Reads the header `Idempotency-Key`. Throws `validation_error` for a text that cannot be a key. */
+export function idempotencyKeyOf(header: string | undefined): string | undefined {
+  if (header === undefined) return undefined
+  const result = IdempotencyKey.safeParse(header)
+  if (result.success) return header
+  const issues = result.error.issues.map((issue) => ({ ...issue, path: ['Idempotency-Key'] }))
+  throw ApiError.invalid(...issues.flatMap((issue) => itemsOf('header', issue)))
+}
+
+/** Refuses a request in which something is wrong, with the document's own code where it names one (contract §2). */
 function refuseWhere(route: Route, items: readonly ValidationItem[]): void {
   if (items.length === 0) return
   const codes = items.map(({ loc }) => {
@@ -58,29 +77,10 @@ function refuseWhere(route: Route, items: readonly ValidationItem[]): void {
   })
   const code = codes.find((each) => each !== undefined) ?? 'validation_error'
   // Only a 422 lists what is wrong.
-  const listed = errorCodes[code].status === 422 ? items : undefined
-  throw new ApiError(code, undefined, undefined, listed)
+  throw new ApiError(code, undefined, undefined, errorCodes[code].status === 422 ? items : undefined)
 }
 
-/** Validates the text of a form, and reports with it what is wrong with its files. */
-export function validateForm(
-  route: Route,
-  form: Form,
-  { texts, items }: Pick<ReceivedForm, 'texts' | 'items'>,
-): Record<string, unknown> {
-  const isOwner = route.interface === 'owner'
-  const values = coerce(form.fields, (name, isList) =>
-    isList ? listOf(texts, name) : texts.getAll(name).at(-1),
-  )
-  for (const [name, value] of Object.entries(values))
-    if (isJsonField(form.fields.shape[name])) values[name] = decodeJson(value as string, isOwner, [name])
-  const found: ValidationItem[] = []
-  const fields = check('body', form.fields, values, found)
-  refuseWhere(route, [...found, ...items])
-  return fields!
-}
-
-/** Whoever sends more that is wrong is told of the first of it: no answer is larger than what was asked. */
+/** An error reports at most this many problems, so that no answer is much larger than its request. */
 const MOST_ITEMS = 100
 
 function check(
@@ -96,11 +96,11 @@ function check(
     return undefined
   }
   for (const loc of nulsIn(result.data, [place]))
-    items.push({ loc, msg: 'Value error, a NUL character is not text', type: 'value_error' })
+    items.push({ loc, ...valueError('a NUL character is not text') })
   return result.data
 }
 
-/** Where in a value there is text with a NUL character, which PostgreSQL does not store. */
+/** Where a value contains text with a NUL character, which PostgreSQL does not store. */
 function nulsIn(value: unknown, loc: ValidationItem['loc']): ValidationItem['loc'][] {
   if (typeof value === 'string') return value.includes('\0') ? [loc] : []
   if (Array.isArray(value)) return value.flatMap((each, index) => nulsIn(each, [...loc, index]))
@@ -108,74 +108,163 @@ function nulsIn(value: unknown, loc: ValidationItem['loc']): ValidationItem['loc
   return Object.entries(value).flatMap(([name, each]) => nulsIn(each, [...loc, name]))
 }
 
-function checkBody(schema: z.ZodObject, body: RawParts['body'], items: ValidationItem[]) {
-  if (body.present) return check('body', schema, body.value, items)
-  items.push({ loc: ['body'], ...missing })
-  return undefined
-}
+type Texts = (name: string, isList: boolean) => string | readonly string[] | undefined
 
-type Text = string | readonly string[] | undefined
-
-/** A repeated query parameter; absent where it is not there at all. */
-const listOf = (query: URLSearchParams, name: string): string[] | undefined =>
-  query.has(name) ? query.getAll(name) : undefined
+/** A list is every value of a repeated parameter, or absent; anything else is its last value. */
+const textsOf =
+  (given: URLSearchParams): Texts =>
+  (name, isList) => {
+    const all = given.getAll(name)
+    return isList && all.length > 0 ? all : all.at(-1)
+  }
 
 /**
- * Reads strings as what their fields are. An integer is a string of digits and nothing else (contract §1), a boolean one of
- * FastAPI's words; what is neither is left as it is, for the schema to refuse.
+ * Reads strings as the types of their fields. An integer is a string of digits and nothing else (contract §1), a boolean one
+ * of FastAPI's words; any other text is left as it is, for the schema to refuse.
  */
-function coerce(
-  schema: z.ZodObject,
-  textOf: (name: string, isList: boolean) => Text,
-): Record<string, unknown> {
+function coerce(schema: z.ZodObject, textOf: Texts): Record<string, unknown> {
   const values: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(schema.shape)) {
-    const type = typeOf(field)
-    const text = textOf(name, type.list)
+    const types = typesOf(field)
+    const text = textOf(name, types.has('array'))
     if (text === undefined) continue
-    values[name] = typeof text === 'string' ? valueOf(type, text) : text.map((each) => valueOf(type, each))
+    values[name] = typeof text === 'string' ? valueOf(types, text) : text.map((each) => valueOf(types, each))
   }
   return values
 }
 
-interface FieldType {
-  list: boolean
-  /** Kinds of values besides text that the field takes. */
-  number: boolean
-  boolean: boolean
+function valueOf(types: ReadonlySet<string>, text: string): unknown {
+  if (types.has('number') && /^\d+$/.test(text)) return Number(text)
+  return (types.has('boolean') ? booleans.get(text.toLowerCase()) : undefined) ?? text
 }
 
-function valueOf(type: FieldType, text: string): unknown {
-  if (type.number && /^\d+$/.test(text)) return Number(text)
-  if (type.boolean && text.toLowerCase() in booleans) return booleans[text.toLowerCase()]
-  return text
-}
+const booleans: ReadonlyMap<string, boolean> = new Map([
+  ...['true', '1', 'on', 'yes'].map((word) => [word, true] as const),
+  ...['false', '0', 'off', 'no'].map((word) => [word, false] as const),
+])
 
-const booleans: Readonly<Record<string, boolean>> = {
-  true: true,
-  1: true,
-  on: true,
-  yes: true,
-  false: false,
-  0: false,
-  off: false,
-  no: false,
-}
-
-function typeOf(field: z.core.$ZodType): FieldType {
+/** The types of values that a field takes, by zod's names; of a list, `array` and those of its elements. */
+function typesOf(field: z.core.$ZodType): ReadonlySet<string> {
   const { def } = field as z.ZodType
-  if ('innerType' in def) return typeOf(def.innerType as z.core.$ZodType)
-  if (def.type === 'array') return { ...typeOf((def as z.core.$ZodArrayDef).element), list: true }
-  if (def.type === 'literal') {
-    const { values } = def as z.core.$ZodLiteralDef<z.core.util.Literal>
-    return { list: false, number: values.some((value) => typeof value === 'number'), boolean: false }
+  if ('innerType' in def) return typesOf(def.innerType as z.core.$ZodType)
+  if (def.type === 'array') return new Set(['array', ...typesOf((def as z.core.$ZodArrayDef).element)])
+  if (def.type === 'union')
+    return new Set((def as z.core.$ZodUnionDef).options.flatMap((option) => [...typesOf(option)]))
+  if (def.type !== 'literal') return new Set([def.type])
+  const { values } = def as z.core.$ZodLiteralDef<z.core.util.Literal>
+  return new Set(values.map((value) => typeof value))
+}
+
+type Place = 'query' | 'path' | 'body' | 'header'
+type Issue = z.core.$ZodIssue
+type Description = Pick<ValidationItem, 'msg' | 'type' | 'ctx'>
+
+/** A zod issue in the words of FastAPI's 422 (contract §2). */
+function itemsOf(place: Place, issue: Issue): ValidationItem[] {
+  const loc = [place, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))]
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => ({
+      loc: [...loc, key],
+      msg: 'Extra inputs are not permitted',
+      type: 'extra_forbidden',
+    }))
+  return [{ loc, ...describe(issue), ...echo(issue.input) }]
+}
+
+function describe(issue: Exclude<Issue, z.core.$ZodIssueUnrecognizedKeys>): Description {
+  switch (issue.code) {
+    case 'invalid_type':
+      return issue.input === undefined ? missing : (wrongType[issue.expected] ?? valueError(issue.message))
+    case 'too_small':
+      return tooSmall(issue)
+    case 'too_big':
+      return tooBig(issue)
+    case 'invalid_format':
+      return {
+        type: 'string_pattern_mismatch',
+        msg: issue.pattern === undefined ? issue.message : `String should match pattern '${issue.pattern}'`,
+        ...(issue.pattern !== undefined && { ctx: { pattern: issue.pattern } }),
+      }
+    case 'invalid_value': {
+      if (issue.input === undefined) return missing
+      const expected = alternatives(
+        issue.values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value))),
+      )
+      return { type: 'literal_error', msg: `Input should be ${expected}`, ctx: { expected } }
+    }
+    case 'not_multiple_of':
+    case 'invalid_union':
+    case 'invalid_key':
+    case 'invalid_element':
+    case 'custom':
+      return valueError(issue.message)
   }
-  if (def.type !== 'union')
-    return { list: false, number: def.type === 'number', boolean: def.type === 'boolean' }
-  const options = (def as z.core.$ZodUnionDef).options.map(typeOf)
-  return {
-    list: false,
-    number: options.some(({ number }) => number),
-    boolean: options.some(({ boolean }) => boolean),
-  }
+}
+
+export const missing: Description = { type: 'missing', msg: 'Field required' }
+const integer: Description = {
+  type: 'int_parsing',
+  msg: 'Input should be a valid integer, unable to parse string as an integer',
+}
+/** By zod's word for what it expected. Every number of these interfaces is an integer. */
+const wrongType: Partial<Record<string, Description>> = {
+  number: integer,
+  int: integer,
+  boolean: { type: 'bool_parsing', msg: 'Input should be a valid boolean, unable to interpret input' },
+  string: { type: 'string_type', msg: 'Input should be a valid string' },
+  array: { type: 'list_type', msg: 'Input should be a valid list' },
+}
+
+/** `a, b or c`. */
+const alternatives = (words: string[]): string =>
+  [...(words.length > 1 ? [words.slice(0, -1).join(', ')] : []), words.at(-1)].join(' or ')
+
+const valueError = (message: string): Description => ({ type: 'value_error', msg: `Value error, ${message}` })
+
+function tooSmall({ origin, minimum, inclusive, message }: z.core.$ZodIssueTooSmall): Description {
+  const limit = Number(minimum)
+  const characters = limit === 1 ? 'character' : 'characters'
+  if (origin === 'string')
+    return bound(
+      'string_too_short',
+      'min_length',
+      limit,
+      `String should have at least ${limit} ${characters}`,
+    )
+  if (origin === 'array') return valueError(message)
+  return inclusive === false
+    ? bound('greater_than', 'gt', limit, `Input should be greater than ${limit}`)
+    : bound('greater_than_equal', 'ge', limit, `Input should be greater than or equal to ${limit}`)
+}
+
+function tooBig({ origin, maximum, inclusive }: z.core.$ZodIssueTooBig): Description {
+  const limit = Number(maximum)
+  if (origin === 'string')
+    return bound('string_too_long', 'max_length', limit, `String should have at most ${limit} characters`)
+  if (origin === 'array') return tooMany(limit)
+  return inclusive === false
+    ? bound('less_than', 'lt', limit, `Input should be less than ${limit}`)
+    : bound('less_than_equal', 'le', limit, `Input should be less than or equal to ${limit}`)
+}
+
+export const tooMany = (limit: number): Description =>
+  bound(
+    'too_long',
+    'max_length',
+    limit,
+    `List should have at most ${limit} item${limit === 1 ? '' : 's'} after validation`,
+  )
+
+const bound = (type: Description['type'], name: string, limit: number, msg: string): Description => ({
+  type,
+  msg,
+  ctx: { [name]: limit },
+})
+
+const ECHO_LIMIT = 200
+
+/** Shows what was sent, where that is short and plain. */
+function echo(input: unknown): { input?: unknown } {
+  if (typeof input === 'number' || typeof input === 'boolean' || input === null) return { input }
+  return typeof input === 'string' && input.length <= ECHO_LIMIT ? { input } : {}
 }

@@ -5,7 +5,7 @@ import { background, isolated } from '../work/background.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries, Tx } from '../store/database.ts'
 import type { MediaType } from './media-type.ts'
-import type { MediaSigner } from './signed-address.ts'
+import type { MediaSigner } from './addresses.ts'
 import type { ByteRange, MediaStore } from './store.ts'
 
 export interface StoredFile {

@@ -12,7 +12,7 @@ export interface JsonSql {
   /** Of a query's rows, `[]` where there are none. */
   arrayOf(item: Sql, order: Sql): RawBuilder<string>
   boolean(condition: Sql): RawBuilder<boolean>
-  /** `timestamp` (orders/timestamps.ts) of milliseconds since the Unix epoch. */
+  /** `timestamp` (`calendar/timestamps.ts`) of milliseconds since the Unix epoch. */
   timestamp(at: Sql): RawBuilder<string>
   /** JSON as text, to be sent as it is. */
   text(json: Sql): RawBuilder<string>
@@ -40,3 +40,16 @@ const postgres: JsonSql = {
 
 export const jsonOf = (q: Queries): JsonSql =>
   q.getExecutor().adapter instanceof PostgresAdapter ? postgres : sqlite
+
+/** A value of type `Body` as the JSON that a database wrote. */
+export class JsonText<Body> {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  read(): Body {
+    return JSON.parse(this.text) as Body
+  }
+}

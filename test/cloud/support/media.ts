@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { folderStore } from '../../../cloud/platform/media/folder-store.ts'
 import { createMedia, type Media } from '../../../cloud/platform/media/media.ts'
-import { mediaSigner, type MediaSigner } from '../../../cloud/platform/media/signed-address.ts'
+import { mediaSigner, type MediaSigner } from '../../../cloud/platform/media/addresses.ts'
 import type { MediaStore } from '../../../cloud/platform/media/store.ts'
 
 export const MEDIA_SECRET = 'a secret of file addresses, for tests'

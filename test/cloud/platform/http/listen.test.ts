@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { addressReader, listen } from '../../../../cloud/platform/http/listen.ts'
-import type { RequestState } from '../../../../cloud/platform/http/endpoint.ts'
+import type { RequestState } from '../../../../cloud/platform/http/answer.ts'
 
 const { clock } = systemRuntime()
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { routes, type RouteId } from '../../../../protocol/contract/routes.ts'
 import type { Route } from '../../../../protocol/contract/route.ts'
 import { openApiDocument, type Operation } from '../../../../cloud/platform/http/openapi.ts'
-import { rootHandlers } from '../../../../cloud/platform/http/root-handlers.ts'
+import { rootHandlers } from '../../../../cloud/platform/http/docs.ts'
 import { stillRuntime } from '../../support/clock.ts'
 import { testApp } from '../../support/app.ts'
 

@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { keepFirst, readKept } from '../../../../cloud/platform/settings/kept-file.ts'
-import { keptMediaSecret } from '../../../../cloud/platform/media/signed-address.ts'
+import { keptMediaSecret } from '../../../../cloud/platform/media/addresses.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { emptyFolder } from '../../support/media.ts'
 

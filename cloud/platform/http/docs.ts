@@ -1,9 +1,32 @@
-import { html, Html } from './html.ts'
-import type { JsonSchema } from './json-schema.ts'
-import type { OpenApiDocument, Operation } from './openapi.ts'
-import { schemaText } from './schema-text.ts'
+import { createHash } from 'node:crypto'
+import { html, raw } from 'hono/html'
+import { timestamp } from '../calendar/timestamps.ts'
+import type { CloudContext } from '../context.ts'
+import { reply, type Handlers } from './handler.ts'
+import { schemaText, type JsonSchema } from './json-schema.ts'
+import { SERVICE_NAME, SERVICE_VERSION, type OpenApiDocument, type Operation } from './openapi.ts'
 
-export const docsStyle = `
+/** What the service says of itself: its name, its OpenAPI document, and that document as a page. */
+export function rootHandlers(
+  { runtime }: Pick<CloudContext, 'runtime'>,
+  document: OpenApiDocument,
+): Handlers<'root.index' | 'root.openapi' | 'root.docs'> {
+  const page = docsPage(document)
+  return {
+    'root.index': () =>
+      Promise.resolve({
+        service: SERVICE_NAME.toLowerCase(),
+        version: SERVICE_VERSION,
+        status: 'ok',
+        time: timestamp(runtime.clock.now()),
+      }),
+    'root.openapi': () => Promise.resolve({ ...document }),
+    'root.docs': async () =>
+      reply((await page).toString(), { headers: { 'Content-Security-Policy': docsPolicy } }),
+  }
+}
+
+const docsStyle = `
 :root { color-scheme: light dark; --line: #8884; --quiet: #888; --accent: #2a7d5f; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem 1.5rem 4rem; }
 h1 { margin-bottom: 0; } h2 { border-bottom: 1px solid var(--line); margin-top: 2.5rem; }
@@ -21,7 +44,7 @@ tr + tr td { border-top: 1px solid var(--line); }
 [hidden] { display: none !important; }
 `
 
-export const docsScript = `
+const docsScript = `
 const filter = document.getElementById('filter')
 filter.addEventListener('input', () => {
   const words = filter.value.toLowerCase().split(/\\s+/)
@@ -36,45 +59,44 @@ addEventListener('hashchange', reveal)
 reveal()
 `
 
+const hashSource = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
+/** The page needs nothing but itself. */
+const docsPolicy = [
+  "default-src 'none'",
+  `script-src ${hashSource(docsScript)}`,
+  `style-src ${hashSource(docsStyle)}`,
+].join('; ')
+
+type Html = ReturnType<typeof html>
+
 interface Listed {
   method: string
   path: string
   operation: Operation
 }
 
-/** The OpenAPI document as one page that needs no other host, and no script to be read. */
-export function docsPage(document: OpenApiDocument): string {
-  const listed = Object.entries(document.paths).flatMap(([path, item]) =>
+/** The OpenAPI document as one page that loads nothing, and can be read without its script. */
+function docsPage({ info, tags, paths, components }: OpenApiDocument): Html {
+  const listed = Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item)
       .filter(([key]) => key !== 'servers')
       .map(([method, operation]): Listed => ({ method, path, operation: operation as Operation })),
-  )
-  const sections = document.tags.map(
-    ({ name }) =>
-      html`<h2 id="${name}">${name}</h2>
-        ${listed.filter(({ operation }) => operation.tags.includes(name)).map(viewOperation)}`,
-  )
-  const schemas = Object.entries(document.components.schemas).map(
-    ([name, schema]) =>
-      html`<details class="op" id="schema-${name}" data-text="${name.toLowerCase()}">
-        <summary><code>${name}</code></summary>
-        <div>${viewSchema(schema)}</div>
-      </details>`,
   )
   return html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${document.info.title} API</title>
-        ${new Html(`<style>${docsStyle}</style>`)}
+        <title>${info.title} API</title>
+        ${raw(`<style>${docsStyle}</style>`)}
       </head>
       <body>
-        <h1>${document.info.title}</h1>
-        <p class="quiet">version ${document.info.version} · <a href="/openapi.json">openapi.json</a></p>
-        <p>${prose(document.info.description)}</p>
+        <h1>${info.title}</h1>
+        <p class="quiet">version ${info.version} · <a href="/openapi.json">openapi.json</a></p>
+        <p>${prose(info.description)}</p>
         <nav>
-          ${document.tags.map(({ name }) => html`<a href="#${name}">${name}</a>`)}
+          ${tags.map(({ name }) => html`<a href="#${name}">${name}</a>`)}
           <a href="#Schemas">Schemas</a>
         </nav>
         <input
@@ -84,47 +106,50 @@ export function docsPage(document: OpenApiDocument): string {
           aria-label="Filter"
         />
         <main>
-          ${sections}
+          ${tags.map(
+            ({ name }) =>
+              html`<h2 id="${name}">${name}</h2>
+                ${listed.filter(({ operation }) => operation.tags.includes(name)).map(viewOperation)}`,
+          )}
           <h2 id="Schemas">Schemas</h2>
-          ${schemas}
+          ${Object.entries(components.schemas).map(
+            ([name, schema]) =>
+              html`<details class="op" id="schema-${name}" data-text="${name.toLowerCase()}">
+                <summary><code>${name}</code></summary>
+                <div>${viewSchema(schema)}</div>
+              </details>`,
+          )}
         </main>
-        ${new Html(`<script>${docsScript}</script>`)}
+        ${raw(`<script>${docsScript}</script>`)}
       </body>
-    </html>`.text
+    </html>`
 }
 
 function viewOperation({ method, path, operation }: Listed): Html {
-  const words = [
-    method,
-    path,
-    operation.summary,
-    operation['x-required-scope'] ?? '',
-    ...operation['x-error-codes'],
-  ]
-  return html`<details class="op" id="${operation.operationId}" data-text="${words.join(' ').toLowerCase()}">
+  const { operationId, summary, description, parameters, requestBody, responses } = operation
+  const words = [method, path, summary, operation['x-required-scope'] ?? '', ...operation['x-error-codes']]
+  const [answers, errors] = [true, false].map((good) =>
+    Object.entries(responses).filter(([status]) => status < '300' === good),
+  )
+  return html`<details class="op" id="${operationId}" data-text="${words.join(' ').toLowerCase()}">
     <summary>
       <span class="method">${method.toUpperCase()}</span> <code>${path}</code>
-      <span class="quiet">${operation.summary}</span>
+      <span class="quiet">${summary}</span>
     </summary>
     <div>
-      ${operation.description === undefined ? [] : html`<p>${prose(operation.description)}</p>`}
+      ${description && html`<p>${prose(description)}</p>`}
       <p class="quiet">${credentialOf(operation)}</p>
-      ${operation.parameters ? parameterTable(operation.parameters) : []}
-      ${operation.requestBody ? viewContent('Body', operation.requestBody.content) : []}
-      ${Object.entries(operation.responses)
-        .filter(([status]) => status < '300')
-        .map(([status, { content }]) => viewContent(`Answer ${status}`, content ?? {}))}
+      ${parameters && parameterTable(parameters)} ${requestBody && viewContent('Body', requestBody.content)}
+      ${answers!.map(([status, { content }]) => viewContent(`Answer ${status}`, content ?? {}))}
       <h4>Errors</h4>
       <table>
-        ${Object.entries(operation.responses)
-          .filter(([status]) => status >= '300')
-          .map(
-            ([status, { description }]) =>
-              html`<tr>
-                <td>${status}</td>
-                <td>${description.split('\n\n').map(viewError)}</td>
-              </tr>`,
-          )}
+        ${errors!.map(
+          ([status, { description: lines }]) =>
+            html`<tr>
+              <td>${status}</td>
+              <td>${lines.split('\n\n').map(viewError)}</td>
+            </tr>`,
+        )}
       </table>
     </div>
   </details>`
@@ -136,11 +161,9 @@ function credentialOf(operation: Operation): string {
   const credential = names.map((name) => words[name as keyof typeof words]).join(' or ') || 'No credential'
   const scope = operation['x-required-scope']
   const limit = operation['x-requests-per-minute']
-  return [
-    credential,
-    ...(scope === undefined ? [] : [`scope ${scope}`]),
-    ...(limit === undefined ? [] : [`${limit} requests a minute`]),
-  ].join(' · ')
+  return [credential, scope && `scope ${scope}`, limit && `${limit} requests a minute`]
+    .filter(Boolean)
+    .join(' · ')
 }
 
 const parameterTable = (parameters: NonNullable<Operation['parameters']>): Html =>
@@ -151,7 +174,7 @@ const parameterTable = (parameters: NonNullable<Operation['parameters']>): Html 
           html`<tr>
             <td><code>${name}</code></td>
             <td class="quiet">${place}${required ? ', required' : ''}</td>
-            <td><code>${schemaText(schema)}</code> ${description ?? ''}</td>
+            <td><code>${schemaText(schema)}</code> ${description}</td>
           </tr>`,
       )}
     </table>`
@@ -159,13 +182,12 @@ const parameterTable = (parameters: NonNullable<Operation['parameters']>): Html 
 const viewContent = (
   title: string,
   content: Record<string, { schema: JsonSchema; example?: unknown }>,
-): Html =>
-  html`${Object.values(content).map(
+): Html[] =>
+  Object.values(content).map(
     ({ schema, example }) =>
       html`<h4>${title}</h4>
-        ${viewSchema(schema)}
-        ${example === undefined ? [] : html`<pre>${JSON.stringify(example, null, 2)}</pre>`}`,
-  )}`
+        ${viewSchema(schema)} ${example !== undefined && html`<pre>${JSON.stringify(example, null, 2)}</pre>`}`,
+  )
 
 const viewError = (line: string): Html => {
   const [, code = '', message = ''] = /^`(\w+)`: (.*)$/.exec(line) ?? []
@@ -177,9 +199,8 @@ const prose = (text: string): Html[] =>
   text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
 
 const viewSchema = (schema: JsonSchema): Html => {
-  const names = new Set(
-    [...JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)].map((match) => match[1]!),
-  )
+  const references = JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)
+  const names = new Set([...references].map(([, name]) => name))
   return html`<pre>${schemaText(schema)}</pre>
     ${[...names].map((name) => html`<a href="#schema-${name}">${name}</a> `)}`
 }
