@@ -116,7 +116,7 @@ export function createCloud(options: CloudOptions): Cloud {
     ...noticeWork(context, options.senders),
     ...changeWork({ context, remote: options.remote }),
     ...retentionWork(context),
-    'media.orphans': recurring(context, PURGE_MS, () => media.sweep()),
+    ...media.work,
     'http.counts': recurring(context, PURGE_MS, async () => {
       await purgeIdempotencyKeys(context)
       await purgeRateLimits(context.db, context.runtime.clock)

@@ -3,7 +3,9 @@ import type { MediaFolder } from '../../../protocol/contract/form.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { background, isolated } from '../work/background.ts'
 import type { CloudContext } from '../context.ts'
-import type { Queries, Tx } from '../store/database.ts'
+import type { Tx } from '../store/database.ts'
+import { schedule, unschedule } from '../work/queue.ts'
+import { done, type Outcome, type WorkKinds } from '../work/runner.ts'
 import type { MediaType } from './media-type.ts'
 import type { MediaSigner } from './addresses.ts'
 import type { ByteRange, MediaStore } from './store.ts'
@@ -38,8 +40,8 @@ export interface Media {
   remove(tx: Tx, key: string): Promise<void>
   /** Removes those of the files that no transaction has kept. */
   release(keys: readonly string[]): Promise<void>
-  /** Removes what requests that died have left, and what could not be removed before. */
-  sweep(): Promise<void>
+  /** Removes, as due work, what requests that died have left, and what could not be removed before. */
+  work: WorkKinds
   /** A kept file; null where there is none. */
   find(key: string): Promise<StoredFile | null>
   read(key: string, range?: ByteRange): Promise<ReadableStream<Uint8Array> | null>
@@ -53,7 +55,8 @@ export interface MediaOptions {
   signer: MediaSigner
 }
 
-const SWEEP_BATCH = 1000
+/** A removal that was cut short is taken up after this. Milliseconds. */
+const REMOVE_AGAIN_MS = 1000
 
 export function createMedia({ context, store, signer }: MediaOptions): Media {
   const { db, runtime, checkpoint, settings } = context
@@ -65,18 +68,36 @@ export function createMedia({ context, store, signer }: MediaOptions): Media {
     checkpoint('media.before-remove')
     await store.remove(key)
     checkpoint('media.after-remove')
-    await q.deleteFrom('media').where('key', '=', key).where('state', '=', 'removed').execute()
+    await db.transact(async (tx) => {
+      await tx.q.deleteFrom('media').where('key', '=', key).where('state', '=', 'removed').execute()
+      await unschedule(tx, 'media.file', key)
+    })
   }
 
-  const giveUp = (rows: Queries) =>
-    rows.updateTable('media').set({ state: 'removed' }).where('state', '=', 'pending')
+  /** Nobody has kept it. False where somebody has, or it has gone. */
+  const giveUp = (key: string): Promise<boolean> =>
+    db.transact(async (tx) => {
+      const row = await tx.q
+        .updateTable('media')
+        .set({ state: 'removed' })
+        .where('key', '=', key)
+        .where('state', '=', 'pending')
+        .returning('key')
+        .executeTakeFirst()
+      if (row) await schedule(tx, 'media.file', key, clock.now() + REMOVE_AGAIN_MS)
+      return row !== undefined
+    })
+
+  async function look(key: string): Promise<Outcome> {
+    const row = await q.selectFrom('media').select('state').where('key', '=', key).executeTakeFirst()
+    if (row?.state === 'removed' || (row?.state === 'pending' && (await giveUp(key)))) await purge(key)
+    return done
+  }
 
   async function release(keys: readonly string[]): Promise<void> {
-    if (keys.length === 0) return
-    // What cannot be removed now is left to the sweep: it must not hide why the request ended.
+    // What cannot be removed now is left to due work: it must not hide why the request ended.
     await isolated(context, 'removal of files', async () => {
-      const rows = await giveUp(q).where('key', 'in', keys).returning('key').execute()
-      for (const { key } of rows) await purge(key)
+      for (const key of keys) if (await giveUp(key)) await purge(key)
     })
   }
 
@@ -97,10 +118,14 @@ export function createMedia({ context, store, signer }: MediaOptions): Media {
       const place = number === undefined ? folder : `${folder}/${number}`
       const key = `${place}/${uuidv7(runtime)}.${type.extension}`
       const { mimeType } = type
-      await q
-        .insertInto('media')
-        .values({ key, state: 'pending', mime_type: mimeType, size: 0, sha256: '', created_at: clock.now() })
-        .execute()
+      const now = clock.now()
+      await db.transact(async (tx) => {
+        await tx.q
+          .insertInto('media')
+          .values({ key, state: 'pending', mime_type: mimeType, size: 0, sha256: '', created_at: now })
+          .execute()
+        await schedule(tx, 'media.file', key, now + settings.orphanedFileMs)
+      })
       checkpoint('media.before-write')
       const hash = createHash('sha256')
       let size = 0
@@ -132,30 +157,19 @@ export function createMedia({ context, store, signer }: MediaOptions): Media {
           .where('state', '=', 'pending')
           .executeTakeFirst()
         if (numUpdatedRows !== 1n) throw new Error(`the file ${key} is no longer there`)
+        await unschedule(tx, 'media.file', key)
       }
     },
 
     async remove(tx, key) {
       await tx.q.updateTable('media').set({ state: 'removed' }).where('key', '=', key).execute()
+      await schedule(tx, 'media.file', key, clock.now() + REMOVE_AGAIN_MS)
       tx.afterCommit(() => background(context, 'removal of a file', () => purge(key)))
     },
 
     release,
 
-    async sweep() {
-      await giveUp(q)
-        .where('created_at', '<', clock.now() - settings.orphanedFileMs)
-        .execute()
-      const rows = await q
-        .selectFrom('media')
-        .select('key')
-        .where('state', '=', 'removed')
-        .orderBy('created_at')
-        .limit(SWEEP_BATCH)
-        .execute()
-      // One that cannot be removed does not hold up the others.
-      for (const { key } of rows) await isolated(context, 'removal of a file', () => purge(key))
-    },
+    work: { 'media.file': { look: ({ subject }) => look(subject) } },
 
     async find(key) {
       const row = await q

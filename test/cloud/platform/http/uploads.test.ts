@@ -183,7 +183,7 @@ test('of a sender that goes away in the middle nothing is left', { timeout: 90_0
 })
 
 test('what a killed process leaves of an upload, the next one removes', { timeout: 120_000 }, async () => {
-  const { port, key, db, media, program, start } = await service({ ORPHANED_FILE_MS: '1' })
+  const { port, key, db, media, program, start } = await service({ ORPHANED_FILE_MS: '8000' })
   async function* parts() {
     yield field('formData', report)
     yield fileHead('media')
@@ -196,7 +196,7 @@ test('what a killed process leaves of an upload, the next one removes', { timeou
   await program.exited
   expect([filesIn(media).length, (await rowsOf(db)).length]).toEqual([1, 1])
   await start().ready()
-  await expect.poll(() => filesIn(media), { timeout: 20_000 }).toEqual([])
+  await expect.poll(() => filesIn(media), { timeout: 40_000 }).toEqual([])
   await expect.poll(() => rowsOf(db)).toEqual([])
 })
 

@@ -5,6 +5,7 @@ import type { Media } from '../../../../cloud/platform/media/media.ts'
 import type { MediaStore } from '../../../../cloud/platform/media/store.ts'
 import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
 import { noCheckpoint, type Checkpoint } from '../../../../protocol/model/checkpoint.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
@@ -52,6 +53,12 @@ async function archive(open: OpenDatabase, wrap: (store: MediaStore) => MediaSto
         store,
       ),
     add,
+    /** What is due a while from now is done. */
+    async sweep(afterMs = 0) {
+      runtime.clock.advance(afterMs)
+      const context = contextWith(noCheckpoint)
+      await new WorkRunner(context, testMedia(context, store).work).drain()
+    },
     rows: async () =>
       (await db.kysely.selectFrom('media').select('state').execute()).map(({ state }) => state),
   }
@@ -63,13 +70,13 @@ onEachDatabase('media', (open) => {
   test.each(['media.before-write', 'media.after-write'])(
     'what a crash leaves (%s) is found by the sweep a day later, and not before',
     async (point) => {
-      const { dyingAt, media, add, folder, clock, rows } = await archive(open)
+      const { dyingAt, add, folder, clock, rows, sweep } = await archive(open)
       await expect(add(dyingAt(point))).rejects.toThrow(Crash)
       clock.advance(DAY - 1000)
-      await media.sweep()
+      await sweep()
       expect(await rows()).toEqual(['pending'])
       clock.advance(2000)
-      await media.sweep()
+      await sweep()
       expect([await rows(), filesIn(folder)]).toEqual([[], []])
     },
   )
@@ -77,25 +84,25 @@ onEachDatabase('media', (open) => {
   test.each(['media.before-remove', 'media.after-remove'])(
     'a removal that a crash cut short (%s) is finished by the sweep at once',
     async (point) => {
-      const { dyingAt, media, add, folder, rows, db, faults } = await archive(open)
+      const { dyingAt, media, add, folder, rows, db, faults, sweep } = await archive(open)
       const { key } = await add(media)
       await db.transact((tx) => media.keep(tx, [key]))
       await db.transact((tx) => dyingAt(point).remove(tx, key))
       await expect.poll(() => faults.length).toBe(1)
       expect(await rows()).toEqual(['removed'])
       expect(await media.find(key)).toBeNull()
-      await media.sweep()
+      await sweep(1000)
       expect([await rows(), filesIn(folder)]).toEqual([[], []])
     },
   )
 
   test('what is kept stays, whatever is released or swept', async () => {
-    const { media, add, folder, clock, rows, db } = await archive(open)
+    const { media, add, folder, clock, rows, db, sweep } = await archive(open)
     const { key } = await add(media)
     await db.transact((tx) => media.keep(tx, [key]))
     await media.release([key])
     clock.advance(10 * DAY)
-    await media.sweep()
+    await sweep()
     expect([await rows(), filesIn(folder)]).toEqual([['kept'], [key]])
   })
 
@@ -114,27 +121,27 @@ onEachDatabase('media', (open) => {
   })
 
   test('what has been swept can no longer be kept: whoever would refer to it fails', async () => {
-    const { media, add, clock, db } = await archive(open)
+    const { media, add, clock, db, sweep } = await archive(open)
     const { key } = await add(media)
     clock.advance(DAY + 1)
-    await media.sweep()
+    await sweep()
     await expect(db.transact((tx) => media.keep(tx, [key]))).rejects.toThrow('no longer there')
   })
 
   test('a store that cannot remove now is asked again by the sweep; the file is gone for its users at once', async () => {
     let isDown = true
-    const { media, add, folder, rows, db, faults } = await archive(open, (store) => ({
+    const { media, add, folder, rows, db, faults, sweep } = await archive(open, (store) => ({
       ...store,
       remove: (key) => (isDown ? Promise.reject(new Error('the store is down')) : store.remove(key)),
     }))
     const { key } = await add(media)
     await media.release([key])
     expect([await rows(), faults.length]).toEqual([['removed'], 1])
-    await media.sweep()
+    await sweep(1000)
     expect(faults.length).toBe(2)
     await expect(db.transact((tx) => media.keep(tx, [key]))).rejects.toThrow('no longer there')
     isDown = false
-    await media.sweep()
+    await sweep(60_000)
     expect([await rows(), filesIn(folder)]).toEqual([[], []])
   })
 
