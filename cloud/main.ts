@@ -132,7 +132,7 @@ async function main(): Promise<void> {
     context,
     openTransport,
     processId,
-    gatewaySettings: { leaseMs: config.LEASE_MS },
+    gatewaySettings: config.gateway,
     processor,
     webhookSecret,
     verifyIdentity: identityVerifier({ issuer: issuer.issuer, audience, keys: issuer.keys, clock }),

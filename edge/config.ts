@@ -4,139 +4,75 @@ import { parseGpioAddress, type GpioAddress } from '../protocol/gpio/socket.ts'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
 import {
   helpText,
-  numberText,
+  named,
+  oneOf,
+  optionalText,
+  port,
+  prefixed,
   readSettings,
+  requiredText,
+  text,
   type SettingsOf,
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
-import { defaultHubSettings as standard, type HubSettings } from './settings.ts'
-
-/** What a frame of the serial protocol can carry (SPEC §3, `max`). */
-const LONGEST_MOTION_MS = 600_000
-
-const milliseconds = (standardMs: number, describe: string, max = 24 * 3_600_000) => ({
-  schema: numberText(1, max),
-  standard: String(standardMs),
-  describe: `${describe} Milliseconds.`,
-})
-
-const gpio = z
-  .string()
-  .transform((text): GpioMount | undefined => {
-    if (text === 'none' || text === 'onoff') return { kind: text }
-    const address = parseGpioAddress(text)
-    return address && { kind: 'socket', address }
-  })
-  .refine((mount) => mount !== undefined, 'must be onoff, none, unix:PATH or tcp:HOST:PORT')
+import { hubSettings } from './settings.ts'
 
 /** How GPIO lines are reached: sysfs through onoff, a socket, or not at all. */
 export type GpioMount = { kind: 'onoff' | 'none' } | { kind: 'socket'; address: GpioAddress }
 
+const gpio = z
+  .string()
+  .transform((value): GpioMount | undefined => {
+    if (value === 'none' || value === 'onoff') return { kind: value }
+    const address = parseGpioAddress(value)
+    return address && { kind: 'socket', address }
+  })
+  .refine((mount) => mount !== undefined, 'must be onoff, none, unix:PATH or tcp:HOST:PORT')
+
 /** Every setting of the hub's service. */
 export const edgeSettings = {
-  HARDWARE: {
-    schema: z.string().min(1),
-    required: true,
-    describe: "The file (JSON) that describes the hub's hardware and names the hub.",
+  hardware: requiredText("The file (JSON) that describes the hub's hardware and names the hub."),
+  store: text(
+    "The hub's journal, one SQLite file. Its folder is made where it is missing.",
+    'data/hub.sqlite',
+  ),
+  mqtt: prefixed('MQTT', {
+    url: {
+      schema: z.string().regex(/^mqtts?:\/\/\S+$/, 'must begin with mqtt:// or mqtts://'),
+      standard: 'mqtt://127.0.0.1:18830',
+      describe: "The cloud's broker.",
+    },
+    password: requiredText("The hub's secret at the broker; its user name is hub-<hubId>."),
+    ca: optionalText("A PEM file of authorities to trust with mqtts://. The system's where it is not set."),
+  }),
+  local: {
+    host: text('The address at which the local API listens; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
+    port: port(8081, "The port of the local API and of the technician's page; 0 takes any."),
+    token: named(
+      'LOCAL_TOKEN',
+      optionalText(
+        'The token of the local API. Where it is not set, one is made and kept in the file <STORE>.token.',
+        z.string().min(16, 'must have at least 16 characters'),
+      ),
+    ),
   },
-  STORE: {
-    schema: z.string().min(1),
-    standard: 'data/hub.sqlite',
-    describe: "The hub's journal, one SQLite file. Its folder is made where it is missing.",
-  },
-  MQTT_URL: {
-    schema: z.string().regex(/^mqtts?:\/\/\S+$/, 'must begin with mqtt:// or mqtts://'),
-    standard: 'mqtt://127.0.0.1:18830',
-    describe: "The cloud's broker.",
-  },
-  MQTT_PASSWORD: {
-    schema: z.string().min(1),
-    required: true,
-    describe: "The hub's secret at the broker; its user name is hub-<hubId>.",
-  },
-  MQTT_CA: {
-    schema: z.string().min(1).optional(),
-    describe: "A PEM file of authorities to trust with mqtts://. The system's where it is not set.",
-  },
-  HOST: {
-    schema: z.string().min(1),
-    standard: '127.0.0.1',
-    describe: 'The address at which the local API listens; 0.0.0.0 opens it to the LAN.',
-  },
-  PORT: {
-    schema: numberText(0, 65_535),
-    standard: '8081',
-    describe: "The port of the local API and of the technician's page; 0 takes any.",
-  },
-  LOCAL_TOKEN: {
-    schema: z.string().min(16, 'must have at least 16 characters').optional(),
-    describe:
-      'The token of the local API. Where it is not set, one is made and kept in the file <STORE>.token.',
-  },
-  GPIO: {
+  gpio: {
     schema: gpio,
     standard: 'onoff',
     describe:
       "Locks and door sensors: onoff (sysfs), unix:PATH or tcp:HOST:PORT (a simulator's socket), or none.",
   },
-  LOG_LEVEL: {
-    schema: z.enum(['debug', 'info', 'warn', 'error']),
-    standard: 'info',
-    describe: 'debug, info, warn or error.',
-  },
-  DOOR_MAX_MS: milliseconds(
-    standard.core.maxMs.open_door,
-    "A bin's door is switched off after this long.",
-    LONGEST_MOTION_MS,
-  ),
-  LIFT_MAX_MS: milliseconds(
-    standard.core.maxMs.raise_lift,
-    "A bin's lift is switched off after this long.",
-    LONGEST_MOTION_MS,
-  ),
-  DISPENSE_MAX_MS: milliseconds(
-    standard.core.maxMs.dispense,
-    "A row's motor is switched off after this long.",
-    LONGEST_MOTION_MS,
-  ),
-  CLOSE_AFTER_EMPTY_MS: milliseconds(
-    standard.core.closeAfterEmptyMs,
-    "A bin's door closes when the bin has been empty for so long.",
-  ),
-  UNLOCK_MAX_MS: milliseconds(
-    standard.core.maxUnlockMs,
-    'The longest time for which a door can be unlocked.',
-  ),
-  MAIN_UNLOCK_MS: milliseconds(
-    standard.core.mainUnlockMs,
-    'For how long a command from afar unlocks the main door.',
-  ),
-  FRIDGE_UNLOCK_MS: milliseconds(
-    standard.core.fridgeUnlockMs,
-    "For how long a command from afar unlocks a fridge's door.",
-  ),
-  SERIAL_PING_MS: milliseconds(standard.links.pingMs, 'The heartbeat of the serial lines.'),
-  SERIAL_SILENT_MS: milliseconds(
-    standard.links.silentMs,
-    'A serial port is opened anew when its controller has not answered for so long.',
-  ),
-  HEARTBEAT_MS: milliseconds(standard.sync.heartbeatMs, 'The heartbeat to the cloud.'),
-} as const satisfies SettingsTable
+  logLevel: oneOf(['debug', 'info', 'warn', 'error'], 'info', 'debug, info, warn or error.'),
+  hub: hubSettings,
+} satisfies SettingsTable
 
-export interface EdgeConfig {
+/** The settings, with what their files hold in place of the paths of these. */
+export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardware'> {
   hardware: HardwareDescription
-  store: string
-  mqtt: { url: string; password: string; ca: string | undefined }
-  local: { host: string; port: number; token: string | undefined }
-  gpio: GpioMount
-  logLevel: 'debug' | 'info' | 'warn' | 'error'
-  hub: HubSettings
 }
 
-export type ConfigResult =
-  | { kind: 'config'; config: EdgeConfig }
-  | { kind: 'help'; text: string }
-  | { kind: 'problems'; problems: string[] }
+export type Refusal = { kind: 'help'; text: string } | { kind: 'problems'; problems: string[] }
+export type ConfigResult = { kind: 'config'; config: EdgeConfig } | Refusal
 
 const USAGE = 'Usage: npm run edge -- [--config FILE] [--help]'
 
@@ -145,41 +81,44 @@ export function readConfig(
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
 ): ConfigResult {
-  if (args.includes('--help')) return { kind: 'help', text: helpText(USAGE, edgeSettings) }
+  const read = readProgram(edgeSettings, USAGE, args, environment)
+  if (read.kind !== 'settings') return read
+  const { settings } = read
+  const problems: string[] = []
+  const hardware = readHardware(settings.hardware, problems)
+  const ca = settings.mqtt.ca === undefined ? undefined : readText('MQTT_CA', settings.mqtt.ca, problems)
+  if (!hardware || problems.length > 0) return { kind: 'problems', problems }
+  return { kind: 'config', config: { ...settings, hardware, mqtt: { ...settings.mqtt, ca } } }
+}
+
+/** A program's settings from its arguments (`--config FILE`, `--help`) and its environment. */
+export function readProgram<T extends SettingsTable>(
+  table: T,
+  usage: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): { kind: 'settings'; settings: SettingsOf<T> } | Refusal {
+  if (args.includes('--help')) return { kind: 'help', text: helpText(usage, table) }
   const [option, path, ...rest] = args
   if (option !== undefined && (option !== '--config' || path === undefined || rest.length > 0))
-    return { kind: 'problems', problems: [`not understood: ${args.join(' ')}`, USAGE] }
+    return { kind: 'problems', problems: [`not understood: ${args.join(' ')}`, usage.split('\n')[0]!] }
   const problems: string[] = []
-  const text = path === undefined ? undefined : readText('--config', path, problems)
+  const content = path === undefined ? undefined : readText('--config', path, problems)
   if (problems.length > 0) return { kind: 'problems', problems }
-  const file = path === undefined || text === undefined ? undefined : { path, text }
-  const read = readSettings(edgeSettings, environment, file)
-  if (!read.ok) return { kind: 'problems', problems: read.problems }
-  const { settings } = read
-  const hardware = readHardware(settings.HARDWARE, problems)
-  const ca = settings.MQTT_CA === undefined ? undefined : readText('MQTT_CA', settings.MQTT_CA, problems)
-  if (!hardware || problems.length > 0) return { kind: 'problems', problems }
-  return {
-    kind: 'config',
-    config: {
-      hardware,
-      store: settings.STORE,
-      mqtt: { url: settings.MQTT_URL, password: settings.MQTT_PASSWORD, ca },
-      local: { host: settings.HOST, port: settings.PORT, token: settings.LOCAL_TOKEN },
-      gpio: settings.GPIO,
-      logLevel: settings.LOG_LEVEL,
-      hub: hubSettings(settings),
-    },
-  }
+  const file = path === undefined || content === undefined ? undefined : { path, text: content }
+  const read = readSettings(table, environment, file)
+  return read.ok
+    ? { kind: 'settings', settings: read.settings }
+    : { kind: 'problems', problems: read.problems }
 }
 
 /** Reads the hardware's description from the file that `HARDWARE` names; what is wrong with it goes to `problems`. */
 export function readHardware(path: string, problems: string[]): HardwareDescription | undefined {
-  const text = readText('HARDWARE', path, problems)
-  if (text === undefined) return undefined
+  const content = readText('HARDWARE', path, problems)
+  if (content === undefined) return undefined
   let json: unknown
   try {
-    json = JSON.parse(text)
+    json = JSON.parse(content)
   } catch (error) {
     problems.push(`HARDWARE: ${path} is not valid JSON (${String(error)})`)
     return undefined
@@ -200,28 +139,5 @@ export function readText(setting: string, path: string, problems: string[]): str
       `${setting}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`,
     )
     return undefined
-  }
-}
-
-function hubSettings(settings: SettingsOf<typeof edgeSettings>): HubSettings {
-  const { core, links, sync } = standard
-  return {
-    ...standard,
-    core: {
-      ...core,
-      maxMs: {
-        open_door: settings.DOOR_MAX_MS,
-        close_door: settings.DOOR_MAX_MS,
-        raise_lift: settings.LIFT_MAX_MS,
-        lower_lift: settings.LIFT_MAX_MS,
-        dispense: settings.DISPENSE_MAX_MS,
-      },
-      closeAfterEmptyMs: settings.CLOSE_AFTER_EMPTY_MS,
-      maxUnlockMs: settings.UNLOCK_MAX_MS,
-      mainUnlockMs: settings.MAIN_UNLOCK_MS,
-      fridgeUnlockMs: settings.FRIDGE_UNLOCK_MS,
-    },
-    links: { ...links, pingMs: settings.SERIAL_PING_MS, silentMs: settings.SERIAL_SILENT_MS },
-    sync: { ...sync, heartbeatMs: settings.HEARTBEAT_MS },
   }
 }

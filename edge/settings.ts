@@ -1,19 +1,16 @@
-import { defaultCoreSettings, type CoreSettings } from './core/settings.ts'
-import { defaultLinkSettings, type LinkSettings } from './hardware/link-settings.ts'
-import { defaultOutboxSettings, type OutboxSettings } from './journal/outbox.ts'
-import { defaultSyncSettings, type SyncSettings } from './sync/settings.ts'
+import { defaultsOf, type SettingsOf, type SettingsTable } from '../protocol/model/program-settings.ts'
+import { coreSettings } from './core/settings.ts'
+import { linkSettings } from './hardware/link-settings.ts'
+import { defaultOutboxSettings } from './journal/outbox.ts'
+import { syncSettings } from './sync/settings.ts'
 
 /** All that can be tuned in a hub, part by part. */
-export interface HubSettings {
-  links: LinkSettings
-  core: CoreSettings
-  outbox: OutboxSettings
-  sync: SyncSettings
-}
+export const hubSettings = {
+  core: coreSettings,
+  links: linkSettings,
+  outbox: { ...defaultOutboxSettings },
+  sync: syncSettings,
+} satisfies SettingsTable
 
-export const defaultHubSettings: HubSettings = {
-  links: defaultLinkSettings,
-  core: defaultCoreSettings,
-  outbox: defaultOutboxSettings,
-  sync: defaultSyncSettings,
-}
+export type HubSettings = SettingsOf<typeof hubSettings>
+export const defaultHubSettings: HubSettings = defaultsOf(hubSettings)

@@ -2,48 +2,39 @@ import { readFileSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
-import { numberText, type SettingsOf, type SettingsTable } from '../protocol/model/program-settings.ts'
+import {
+  numberText,
+  oneOf,
+  optionalText,
+  port,
+  text,
+  type SettingsOf,
+  type SettingsTable,
+} from '../protocol/model/program-settings.ts'
 import { Scenario } from './console/scenario.ts'
 import type { LoadedRow } from './physics/world-state.ts'
 
 /** Every setting of the simulator; `--help` prints this table. */
 export const simulatorSettings = {
-  SIMULATOR_HOST: {
-    schema: z.string().min(1),
-    describe: 'The address that the HTTP interface listens on.',
-    standard: '127.0.0.1',
-  },
-  SIMULATOR_PORT: {
-    schema: numberText(0, 65_535),
-    describe: 'Its port; 0 takes any that is free.',
-    standard: '8082',
-  },
-  DATA_DIR: {
-    schema: z.string().min(1),
-    describe:
-      'The folder of everything that is kept: the worlds, the controllers’ memories, and links to the serial ports where hardware.json names them by relative paths.',
-    standard: 'data',
-  },
-  HARDWARE_FILES: {
-    schema: z.string().min(1),
-    describe: 'The hardware description of each simulated hub; several are separated by commas.',
-    standard: 'simulator/hardware/demo-hub.json',
-  },
-  SHELVES_FILE: {
-    schema: z.string().min(1),
-    describe:
-      'What the shelves of the first hub hold at the very beginning: JSON, [{cabinet, shelf, row, product_id, units}]. Without it every row is full. Later starts keep what is there.',
-  },
-  SCENARIO_FILE: {
-    schema: z.string().min(1),
-    describe:
-      'What happens to the first hub by itself after the start: JSON, [{at_ms, fault | act | power}], each as the HTTP interface takes it.',
-  },
-  GPIO_SOCKET: {
-    schema: z.string().min(1),
-    describe:
-      'Where the GPIO lines of the first hub are served: unix:PATH or tcp:HOST:PORT. Other hubs have DATA_DIR/gpio-<hub>.sock. Default: unix:DATA_DIR/gpio-<hub>.sock',
-  },
+  SIMULATOR_HOST: text('The address that the HTTP interface listens on.', '127.0.0.1'),
+  SIMULATOR_PORT: port(8082, 'Its port; 0 takes any that is free.'),
+  DATA_DIR: text(
+    'The folder of everything that is kept: the worlds, the controllers’ memories, and links to the serial ports where hardware.json names them by relative paths.',
+    'data',
+  ),
+  HARDWARE_FILES: text(
+    'The hardware description of each simulated hub; several are separated by commas.',
+    'simulator/hardware/demo-hub.json',
+  ),
+  SHELVES_FILE: optionalText(
+    'What the shelves of the first hub hold at the very beginning: JSON, [{cabinet, shelf, row, product_id, units}]. Without it every row is full. Later starts keep what is there.',
+  ),
+  SCENARIO_FILE: optionalText(
+    'What happens to the first hub by itself after the start: JSON, [{at_ms, fault | act | power}], each as the HTTP interface takes it.',
+  ),
+  GPIO_SOCKET: optionalText(
+    'Where the GPIO lines of the first hub are served: unix:PATH or tcp:HOST:PORT. Other hubs have DATA_DIR/gpio-<hub>.sock. Default: unix:DATA_DIR/gpio-<hub>.sock',
+  ),
   SIMULATOR_SPEED: {
     schema: z
       .string()
@@ -54,14 +45,14 @@ export const simulatorSettings = {
     standard: '1',
   },
   SIMULATOR_SEED: {
-    schema: numberText(0, 4_294_967_295),
+    schema: numberText(0, 4_294_967_295).optional(),
     describe: 'Makes the faults’ chance reproducible. Without it chance is the machine’s.',
   },
-  LOG_LEVEL: {
-    schema: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
-    describe: 'debug, info, warn, error or silent; written to standard error.',
-    standard: 'info',
-  },
+  LOG_LEVEL: oneOf(
+    ['debug', 'info', 'warn', 'error', 'silent'],
+    'info',
+    'debug, info, warn, error or silent; written to standard error.',
+  ),
 } satisfies SettingsTable
 
 export type SimulatorSettings = SettingsOf<typeof simulatorSettings>

@@ -2,7 +2,7 @@ import { uuidv7 } from '../../protocol/model/ids.ts'
 import { holdsWithin, type Cancel } from '../../protocol/model/runtime.ts'
 import type { Command, CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { CloudContext } from '../platform/context.ts'
-import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
+import type { GatewaySettings } from '../platform/settings/settings.ts'
 import { statement } from '../platform/store/statement.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import {

@@ -3,7 +3,7 @@ import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { Heartbeat, Hello } from '../../protocol/mqtt/session.ts'
 import { callTopic, goneTopic, hereTopic } from '../../protocol/mqtt/topics.ts'
 import type { CloudContext } from '../platform/context.ts'
-import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
+import type { GatewaySettings } from '../platform/settings/settings.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { background } from '../platform/work/background.ts'
 

@@ -1,74 +1,67 @@
-import type { Action } from '../../protocol/serial/frames.ts'
+import {
+  defaultsOf,
+  duration,
+  named,
+  type SettingsOf,
+  type SettingsTable,
+} from '../../protocol/model/program-settings.ts'
+
+/** What a frame of the serial protocol can carry (SPEC §3, `max`). */
+const LONGEST_MOTION_MS = 600_000
+/** The firmware ends each motion after this long by itself (I7). */
+const motion = (env: string, standardMs: number, what: string) =>
+  named(env, duration(standardMs, `${what} is switched off after this long.`, LONGEST_MOTION_MS))
+const door = motion('DOOR_MAX_MS', 8000, "A bin's door")
+const lift = motion('LIFT_MAX_MS', 15_000, "A bin's lift")
 
 /** Durations of the hub's own decisions, in milliseconds. */
-export interface CoreSettings {
-  /** The firmware ends each motion after this long by itself (I7). */
-  maxMs: Record<Action, number>
+export const coreSettings = {
+  maxMs: {
+    open_door: door,
+    close_door: door,
+    raise_lift: lift,
+    lower_lift: lift,
+    dispense: motion('DISPENSE_MAX_MS', 10_000, "A row's motor"),
+  },
   /** Beyond `maxMs` without a result the controller is asked. */
-  queryAfterMs: number
+  queryAfterMs: 2000,
   /** After its start the hub dispenses nothing until every cabinet's controller has been up, or for this long. */
-  startUpGraceMs: number
+  startUpGraceMs: 120_000,
   /** A refused or failed motion is tried again no sooner; doubles up to `maxRetryMs`. */
-  retryMs: number
-  maxRetryMs: number
+  retryMs: 1000,
+  maxRetryMs: 60_000,
   /**
    * After a dispense whose unit was not seen, its cabinet rests and its order waits for so long: a unit that hung and falls
    * late is then taken for nobody else's, and still reaches its customer.
    */
-  lateDropMs: number
-  /** A bin's door closes when the bin has been empty for so long. */
-  closeAfterEmptyMs: number
-  /** A bin counts as emptied when its sensor has said so for this long (bounce). */
-  emptyDebounceMs: number
-  /** After the preparation deadline a running dispense may still end for so long, and a lift rise for as long again. */
-  prepareGraceMs: number
-  /** For how long a command unlocks the main door, and a fridge's. */
-  mainUnlockMs: number
-  fridgeUnlockMs: number
-  /** A command to reconnect has failed when its controller has not shaken hands by then. */
-  reconnectMs: number
-  /** Longest time that a door may be unlocked for. */
-  maxUnlockMs: number
-  /** A door sensor must hold its level for this long. */
-  doorDebounceMs: number
-  /** A controller that is away for longer raises an alarm. */
-  silentAlarmMs: number
-  /** A fridge this much above its target for `warmAlarmMs` raises an alarm. */
-  warmCelsius: number
-  warmAlarmMs: number
-  /** Temperatures are reported this often. */
-  temperatureMs: number
-  /** Housekeeping: pruning, the ballast, the clock's persisted estimate. */
-  housekeepingMs: number
-  /** Finished operations kept for each controller, and finished orders and commands. */
-  keptRows: number
-}
-
-export const defaultCoreSettings: CoreSettings = {
-  maxMs: {
-    open_door: 8000,
-    close_door: 8000,
-    raise_lift: 15_000,
-    lower_lift: 15_000,
-    dispense: 10_000,
-  },
-  queryAfterMs: 2000,
-  startUpGraceMs: 120_000,
-  retryMs: 1000,
-  maxRetryMs: 60_000,
   lateDropMs: 20_000,
-  closeAfterEmptyMs: 3000,
+  closeAfterEmptyMs: duration(3000, "A bin's door closes when the bin has been empty for so long."),
+  /** A bin counts as emptied when its sensor has said so for this long (bounce). */
   emptyDebounceMs: 500,
+  /** After the preparation deadline a running dispense may still end for so long, and a lift rise for as long again. */
   prepareGraceMs: 30_000,
-  mainUnlockMs: 10_000,
-  fridgeUnlockMs: 30_000,
+  maxUnlockMs: named(
+    'UNLOCK_MAX_MS',
+    duration(10 * 60_000, 'The longest time for which a door can be unlocked.'),
+  ),
+  mainUnlockMs: duration(10_000, 'For how long a command from afar unlocks the main door.'),
+  fridgeUnlockMs: duration(30_000, "For how long a command from afar unlocks a fridge's door."),
+  /** A command to reconnect has failed when its controller has not shaken hands by then. */
   reconnectMs: 8000,
-  maxUnlockMs: 10 * 60_000,
+  /** A door sensor must hold its level for this long. */
   doorDebounceMs: 50,
+  /** A controller that is away for longer raises an alarm. */
   silentAlarmMs: 60_000,
+  /** A fridge this much above its target for `warmAlarmMs` raises an alarm. */
   warmCelsius: 4,
   warmAlarmMs: 10 * 60_000,
+  /** Temperatures are reported this often. */
   temperatureMs: 60_000,
+  /** Housekeeping: pruning, the ballast, the clock's persisted estimate. */
   housekeepingMs: 60_000,
+  /** Finished operations kept for each controller, and finished orders and commands. */
   keptRows: 1000,
-}
+} satisfies SettingsTable
+
+export type CoreSettings = SettingsOf<typeof coreSettings>
+export const defaultCoreSettings: CoreSettings = defaultsOf(coreSettings)

@@ -1,24 +1,28 @@
-/** Times of a serial link, in milliseconds (serial SPEC §4, §5). */
-export interface LinkSettings {
-  /** The first repetition of an unacknowledged frame; doubles up to `maxRetryMs`. */
-  retryMs: number
-  maxRetryMs: number
-  /** A frame that is still unacknowledged after this ends the connection, although the line answers. */
-  giveUpMs: number
-  pingMs: number
-  /** Without any acknowledgement or PONG for this long the port counts as silent. */
-  silentMs: number
-  /** The first pause before a lost port is opened again; doubles up to `maxReopenMs`, and never ends. */
-  reopenMs: number
-  maxReopenMs: number
-}
+import {
+  defaultsOf,
+  duration,
+  named,
+  type SettingsOf,
+  type SettingsTable,
+} from '../../protocol/model/program-settings.ts'
 
-export const defaultLinkSettings: LinkSettings = {
+/** Times of a serial link, in milliseconds (serial SPEC §4, §5). */
+export const linkSettings = {
+  /** The first repetition of an unacknowledged frame; doubles up to `maxRetryMs`. */
   retryMs: 25,
   maxRetryMs: 400,
+  /** A frame that is still unacknowledged after this ends the connection, although the line answers. */
   giveUpMs: 10_000,
-  pingMs: 1000,
-  silentMs: 3000,
+  pingMs: named('SERIAL_PING_MS', duration(1000, 'The heartbeat of the serial lines.')),
+  /** Without any acknowledgement or PONG. */
+  silentMs: named(
+    'SERIAL_SILENT_MS',
+    duration(3000, 'A serial port is opened anew when its controller has not answered for so long.'),
+  ),
+  /** The first pause before a lost port is opened again; doubles up to `maxReopenMs`, and never ends. */
   reopenMs: 250,
   maxReopenMs: 5000,
-}
+} satisfies SettingsTable
+
+export type LinkSettings = SettingsOf<typeof linkSettings>
+export const defaultLinkSettings: LinkSettings = defaultsOf(linkSettings)

@@ -5,6 +5,8 @@ import { z } from 'zod'
  * environment wins. This is the pure part, shared by the programs' own tables of settings.
  */
 export interface Setting<T extends z.ZodType = z.ZodType> {
+  /** Its name for operators, where that is not its key's: of `idleOrderMs` it is `IDLE_ORDER_MS`. */
+  env?: string
   /** Of the value's text. Numbers are read with `numberText`. */
   schema: T
   describe: string
@@ -14,13 +16,27 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
   required?: true
   /** Its value is never shown, or may have a password in it. */
   secret?: true
+  /** How often a value holds the unit of its text: of days that are read as milliseconds, 86,400,000. */
+  unit?: number
 }
 
-export type SettingsTable = Record<string, Setting>
-export type SettingsOf<T extends SettingsTable> = { [K in keyof T]: z.output<T[K]['schema']> }
+/** Settings by the names that the code has for them, in groups where need be. Plain numbers are for tests alone to change. */
+export interface SettingsTable {
+  readonly [key: string]: Setting | SettingsTable | number
+}
+
+/** What a program has of its settings: values in place of the declarations. */
+export type SettingsOf<T extends SettingsTable> = {
+  -readonly [K in keyof T]: T[K] extends { schema: infer S extends z.ZodType }
+    ? z.output<S>
+    : T[K] extends SettingsTable
+      ? SettingsOf<T[K]>
+      : number
+}
 
 export type SettingsResult<T extends SettingsTable> =
-  { ok: true; settings: SettingsOf<T> } | { ok: false; problems: string[] }
+  | { ok: true; settings: SettingsOf<T>; byName: ReadonlyMap<string, unknown> }
+  | { ok: false; problems: string[] }
 
 /** A whole number written in digits, between `min` and `max`. */
 export const numberText = (min: number, max: number) =>
@@ -30,7 +46,84 @@ export const numberText = (min: number, max: number) =>
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be between ${min} and ${max}`)
 
-const FileSettings = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+export const DAY_MS = 24 * 3_600_000
+type NumberSetting = Setting<z.ZodType<number>>
+
+export const wholeNumber = (
+  [min, max]: readonly [min: number, max: number],
+  standard: number,
+  describe: string,
+): NumberSetting => ({ schema: numberText(min, max), standard: String(standard), describe })
+
+/** At least a millisecond, at most a day or `maxMs`. */
+export const duration = (standardMs: number, describe: string, maxMs = DAY_MS): NumberSetting =>
+  wholeNumber([1, maxMs], standardMs, `${describe} Milliseconds.`)
+
+/** Set in days, kept in milliseconds. */
+export const days = (env: string, standard: number, describe: string): NumberSetting => ({
+  env,
+  schema: numberText(1, 36_500).transform((value) => value * DAY_MS),
+  standard: String(standard),
+  describe: `${describe} Days.`,
+  unit: DAY_MS,
+})
+
+export const port = (standard: number, describe: string, min = 0): NumberSetting =>
+  wholeNumber([min, 65_535], standard, describe)
+
+/** Text of at least a character: a path, an address. */
+export const text = (describe: string, standard?: string): Setting<z.ZodString> => ({
+  schema: z.string().min(1),
+  describe,
+  ...(standard !== undefined && { standard }),
+})
+
+export const requiredText = (describe: string): Setting<z.ZodString> => ({
+  ...text(describe),
+  required: true,
+})
+
+export const optionalText = (
+  describe: string,
+  schema = z.string().min(1),
+): Setting<z.ZodOptional<z.ZodString>> => ({
+  schema: schema.optional(),
+  describe,
+})
+
+export const oneOf = <const V extends readonly [string, ...string[]]>(
+  values: V,
+  standard: V[number],
+  describe: string,
+) => ({ schema: z.enum(values), standard, describe })
+
+/** A setting whose name does not follow from its key. */
+export const named = <S extends Setting>(env: string, setting: S): S => ({ ...setting, env })
+
+/** Settings whose names begin alike. */
+export const prefixed = <T extends Record<string, Setting | number>>(prefix: string, settings: T): T =>
+  Object.fromEntries(
+    Object.entries(settings).map(([key, setting]) => [
+      key,
+      typeof setting === 'number' ? setting : { env: `${prefix}_${nameOf(key, {})}`, ...setting },
+    ]),
+  ) as T
+
+const nameOf = (key: string, { env }: Pick<Setting, 'env'>): string =>
+  env ?? (/[a-z]/.test(key) ? key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase() : key)
+
+const isSetting = (entry: SettingsTable[string]): entry is Setting =>
+  typeof entry === 'object' && 'schema' in entry
+
+/** Every setting of a table and of its groups, by name. One setting may stand in several places. */
+export function settingsIn(table: SettingsTable): Map<string, Setting> {
+  const found = new Map<string, Setting>()
+  for (const [key, entry] of Object.entries(table))
+    if (isSetting(entry)) found.set(nameOf(key, entry), entry)
+    else if (typeof entry === 'object')
+      for (const [name, setting] of settingsIn(entry)) found.set(name, setting)
+  return found
+}
 
 /** Reads all settings, and names every one that is wrong. Empty variables count as not set. */
 export function readSettings<T extends SettingsTable>(
@@ -39,27 +132,46 @@ export function readSettings<T extends SettingsTable>(
   file?: { path: string; text: string },
 ): SettingsResult<T> {
   const problems: string[] = []
-  const fromFile = file ? readFile(file, table, problems) : {}
-  const settings: Record<string, unknown> = {}
-  for (const [name, { schema, standard, required }] of Object.entries(table)) {
+  const declared = settingsIn(table)
+  const fromFile = file ? readFile(file, declared, problems) : {}
+  const byName = new Map<string, unknown>()
+  for (const [name, { schema, standard, required, describe }] of declared) {
     const text = environment[name] || fromFile[name] || standard
     if (required && text === undefined) {
-      problems.push(`${name} is not set: ${table[name]!.describe}`)
+      problems.push(`${name} is not set: ${describe}`)
       continue
     }
     const result = (text === undefined ? schema.optional() : schema).safeParse(text)
-    if (result.success) settings[name] = result.data
+    if (result.success) byName.set(name, result.data)
     else {
       const where = environment[name] ? 'environment' : (file?.path ?? 'environment')
       problems.push(`${name} (${where}): ${result.error.issues.map(({ message }) => message).join('; ')}`)
     }
   }
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, settings: settings as SettingsOf<T> }
+  if (problems.length > 0) return { ok: false, problems }
+  return { ok: true, settings: valuesIn(table, byName) as SettingsOf<T>, byName }
 }
+
+function valuesIn(table: SettingsTable, byName: ReadonlyMap<string, unknown>): Record<string, unknown> {
+  const value = (key: string, entry: SettingsTable[string]): unknown => {
+    if (typeof entry === 'number') return entry
+    return isSetting(entry) ? byName.get(nameOf(key, entry)) : valuesIn(entry, byName)
+  }
+  return Object.fromEntries(Object.entries(table).map(([key, entry]) => [key, value(key, entry)]))
+}
+
+/** The settings as they are where nothing is set. Throws where one is required. */
+export function defaultsOf<T extends SettingsTable>(table: T): SettingsOf<T> {
+  const result = readSettings(table, {})
+  if (!result.ok) throw new Error(result.problems.join('; '))
+  return result.settings
+}
+
+const FileSettings = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
 
 function readFile(
   { path, text }: { path: string; text: string },
-  table: SettingsTable,
+  declared: ReadonlyMap<string, Setting>,
   problems: string[],
 ): Record<string, string> {
   let json: unknown
@@ -75,13 +187,13 @@ function readFile(
     return {}
   }
   for (const name of Object.keys(values.data))
-    if (!(name in table)) problems.push(`${name} (${path}): no such setting; --help lists them`)
+    if (!declared.has(name)) problems.push(`${name} (${path}): no such setting; --help lists them`)
   return Object.fromEntries(Object.entries(values.data).map(([name, value]) => [name, String(value)]))
 }
 
 /** The text of `--help`. */
 export function helpText(usage: string, table: SettingsTable): string {
-  const lines = Object.entries(table).map(
+  const lines = [...settingsIn(table)].map(
     ([name, { describe, standard, required }]) =>
       `  ${name}${required ? ' (required)' : ''}\n      ${describe}${standard === undefined ? '' : ` Default: ${standard}`}`,
   )

@@ -1,32 +1,33 @@
 import { resolve } from 'node:path'
-import { z } from 'zod'
-import { helpText, numberText, readSettings, type SettingsOf } from '../../protocol/model/program-settings.ts'
-
-const port = numberText(1, 65_535)
+import {
+  helpText,
+  oneOf,
+  port,
+  readSettings,
+  text,
+  wholeNumber,
+  type SettingsOf,
+  type SettingsTable,
+} from '../../protocol/model/program-settings.ts'
 
 export const demoTable = {
-  PORT: { schema: port, describe: "The cloud's HTTP port.", standard: '8080' },
-  EDGE_PORT: { schema: port, describe: "The port of the hub's local interface.", standard: '8081' },
-  SIMULATOR_PORT: { schema: port, describe: "The port of the simulator's interface.", standard: '8082' },
-  MANAGEMENT_PORT: {
-    schema: port,
-    describe: "The port of the hub's management service (SSH).",
-    standard: '8083',
-  },
-  MQTT_PORT: { schema: port, describe: "The port of the cloud's MQTT broker.", standard: '18830' },
-  DATA_DIR: { schema: z.string().min(1), describe: 'Where everything is kept.', standard: 'data' },
-  GPIO: {
-    schema: z.enum(['auto', 'sysfs', 'socket']),
-    describe:
-      'How the hub reaches its GPIO lines: onoff on a simulated /sys/class/gpio (needs /dev/fuse and a mount namespace), or a socket. auto: the first where it can be had.',
-    standard: 'auto',
-  },
-  GPIO_BASE: {
-    schema: numberText(0, 100_000),
-    describe: "The number of the first pin of the simulated chip, with GPIO 'sysfs'.",
-    standard: '512',
-  },
-} as const
+  PORT: port(8080, "The cloud's HTTP port.", 1),
+  EDGE_PORT: port(8081, "The port of the hub's local interface.", 1),
+  SIMULATOR_PORT: port(8082, "The port of the simulator's interface.", 1),
+  MANAGEMENT_PORT: port(8083, "The port of the hub's management service (SSH).", 1),
+  MQTT_PORT: port(18830, "The port of the cloud's MQTT broker.", 1),
+  DATA_DIR: text('Where everything is kept.', 'data'),
+  GPIO: oneOf(
+    ['auto', 'sysfs', 'socket'],
+    'auto',
+    'How the hub reaches its GPIO lines: onoff on a simulated /sys/class/gpio (needs /dev/fuse and a mount namespace), or a socket. auto: the first where it can be had.',
+  ),
+  GPIO_BASE: wholeNumber(
+    [0, 100_000],
+    512,
+    "The number of the first pin of the simulated chip, with GPIO 'sysfs'.",
+  ),
+} satisfies SettingsTable
 
 export const demoPorts = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'] as const
 

@@ -3,21 +3,24 @@ import { join } from 'node:path'
 import {
   helpText,
   readSettings,
+  settingsIn,
   type SettingsOf,
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
-import { ruleSettings, rulesOf } from './rule-settings.ts'
 import { serviceSettings, type storeSettings } from './service-settings.ts'
-import type { CloudSettings } from './settings.ts'
+import { gatewaySettings, ruleSettings } from './settings.ts'
 
 /** Every setting of the cloud service. */
-export const cloudSettings = { ...serviceSettings, ...ruleSettings } satisfies SettingsTable
+export const cloudSettings = {
+  ...serviceSettings,
+  rules: ruleSettings,
+  gateway: gatewaySettings,
+} satisfies SettingsTable
 
 export type StoreConfig = SettingsOf<typeof storeSettings> & { databaseUrl: string }
-export type CloudConfig = SettingsOf<typeof serviceSettings> & {
+export type CloudConfig = SettingsOf<typeof cloudSettings> & {
   databaseUrl: string
   mediaUrl: string
-  rules: CloudSettings
   shown: Shown
 }
 
@@ -52,8 +55,7 @@ export function readCloudConfig(
       ...settings,
       databaseUrl: databaseUrlOf(settings),
       mediaUrl: settings.MEDIA_URL ?? defaultMediaUrl(settings.DATA_DIR),
-      rules: rulesOf(settings),
-      shown: shownOf(settings),
+      shown: shownOf(result.byName),
     },
   }
 }
@@ -89,12 +91,13 @@ export const stripeUrlOf = ({
 /** Settings as anybody may see them; secret ones, and addresses that may hold a password, are not among them. */
 export type Shown = Record<string, string | number | boolean>
 
-const shownOf = (settings: SettingsOf<typeof cloudSettings>): Shown =>
+const shownOf = (values: ReadonlyMap<string, unknown>): Shown =>
   Object.fromEntries(
-    Object.entries(cloudSettings as SettingsTable).flatMap(([name, { secret }]) => {
-      const value = settings[name as keyof typeof settings]
+    [...settingsIn(cloudSettings)].flatMap(([name, { secret, unit = 1 }]): [string, Shown[string]][] => {
+      const value = values.get(name)
       if (secret || value === undefined) return []
-      return [[name, typeof value === 'object' ? value.join(',') : value]]
+      if (typeof value === 'number') return [[name, value / unit]]
+      return [[name, typeof value === 'boolean' ? value : String(value)]]
     }),
   )
 

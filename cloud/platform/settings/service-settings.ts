@@ -1,7 +1,12 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { numberText, type SettingsTable } from '../../../protocol/model/program-settings.ts'
-import { defaultGatewaySettings } from './gateway-settings.ts'
+import {
+  oneOf,
+  optionalText,
+  port,
+  wholeNumber,
+  type SettingsTable,
+} from '../../../protocol/model/program-settings.ts'
 
 const url = (pattern: RegExp, expected: string) => z.string().regex(pattern, `must be ${expected}`)
 
@@ -28,32 +33,25 @@ export const serviceSettings = {
     standard: '127.0.0.1',
     describe: 'Address that HTTP and the embedded broker listen on.',
   },
-  PORT: { schema: numberText(0, 65_535), standard: '8080', describe: 'Port of HTTP; 0 takes any free one.' },
+  PORT: port(8080, 'Port of HTTP; 0 takes any free one.'),
   PUBLIC_URL: {
     schema: url(/^https?:\/\/[^/]+.*[^/]$/, 'an http(s) address without a slash at its end').optional(),
     describe: 'Address by which callers know this service. Default: http://127.0.0.1:<PORT>.',
   },
-  TRUSTED_PROXIES: {
-    schema: numberText(0, 10),
-    standard: '0',
-    describe: 'How many proxies stand in front: so many entries of X-Forwarded-For are believed.',
-  },
+  TRUSTED_PROXIES: wholeNumber(
+    [0, 10],
+    0,
+    'How many proxies stand in front: so many entries of X-Forwarded-For are believed.',
+  ),
   MQTT_URL: {
     secret: true,
     schema: url(/^mqtts?:\/\/./, 'mqtt://… or mqtts://…').optional(),
     describe: 'An external MQTT 3.1.1 broker, with user and password. Default: a broker inside this process.',
   },
-  MQTT_PORT: {
-    schema: numberText(0, 65_535),
-    standard: '18830',
-    describe: 'Port of the embedded broker; 0 takes any free one. Without meaning where MQTT_URL is set.',
-  },
-  LEASE_MS: {
-    schema: numberText(1000, 3_600_000),
-    standard: String(defaultGatewaySettings.leaseMs),
-    describe:
-      'Of several processes, one that has not heard a hub for so long leaves it to another. Several heartbeats of a hub. Milliseconds.',
-  },
+  MQTT_PORT: port(
+    18830,
+    'Port of the embedded broker; 0 takes any free one. Without meaning where MQTT_URL is set.',
+  ),
   PAYMENTS_URL: {
     secret: true,
     schema: url(/^(sandbox:|stripe:(https?:\/\/[^/]+)?)$/, 'sandbox: or stripe:'),
@@ -62,16 +60,17 @@ export const serviceSettings = {
       'The card processor: sandbox:, which moves no money and which production refuses, or stripe:, where need be with the origin of its API (stripe:https://api.stripe.com).',
   },
   PAYMENTS_API_KEY: {
+    ...optionalText(
+      "Key of the processor's API: of Stripe the secret or a restricted one. stripe: requires it.",
+    ),
     secret: true,
-    schema: z.string().min(1).optional(),
-    describe: "Key of the processor's API: of Stripe the secret or a restricted one. stripe: requires it.",
   },
-  PAYMENTS_TIMEOUT_MS: {
-    // A call that gets no answer is made twice; the second must end before the request's own idempotency key does.
-    schema: numberText(100, 12_000),
-    standard: '10000',
-    describe: 'How long a call of the processor may take. Milliseconds.',
-  },
+  // A call that gets no answer is made twice; the second must end before the request's own idempotency key does.
+  PAYMENTS_TIMEOUT_MS: wholeNumber(
+    [100, 12_000],
+    10_000,
+    'How long a call of the processor may take. Milliseconds.',
+  ),
   PAYMENTS_WEBHOOK_SECRET: {
     secret: true,
     schema: z.string().min(16, 'must have at least 16 characters').optional(),
@@ -93,23 +92,17 @@ export const serviceSettings = {
     describe:
       'Where images and videos are kept: file:PATH, a folder that all processes see, or s3://BUCKET[/PREFIX]?endpoint=URL&region=REGION, by default of AWS in us-east-1. Default: file:<DATA_DIR>/media.',
   },
-  AWS_ACCESS_KEY_ID: { schema: z.string().min(1).optional(), describe: 'Key of an s3: MEDIA_URL.' },
-  AWS_SECRET_ACCESS_KEY: {
-    secret: true,
-    schema: z.string().min(1).optional(),
-    describe: 'Secret of an s3: MEDIA_URL.',
-  },
+  AWS_ACCESS_KEY_ID: optionalText('Key of an s3: MEDIA_URL.'),
+  AWS_SECRET_ACCESS_KEY: { ...optionalText('Secret of an s3: MEDIA_URL.'), secret: true },
   MEDIA_SECRET: {
     secret: true,
     schema: z.string().min(32, 'must have at least 32 characters').optional(),
     describe:
       'Secret of the signed addresses of files, the same in all processes. Default: one kept in DATA_DIR; production requires it.',
   },
-  MANAGEMENT_KEY: {
-    schema: z.string().min(1).optional(),
-    describe:
-      "The cloud's private key for the hubs' management services, in OpenSSH's format. Default: <DATA_DIR>/management-key. `npm run hubs -- key` makes it where there is none.",
-  },
+  MANAGEMENT_KEY: optionalText(
+    "The cloud's private key for the hubs' management services, in OpenSSH's format. Default: <DATA_DIR>/management-key. `npm run hubs -- key` makes it where there is none.",
+  ),
   NODE_ENV: {
     // Anything else may be meant to be production, which is guarded.
     schema: z.enum(['development', 'test', 'production'], 'must be development, test or production'),
@@ -124,25 +117,18 @@ export const serviceSettings = {
       .optional(),
     describe: 'Folder of the log files, a new one each day or at 10 MB. Default: <DATA_DIR>/logs.',
   },
-  FCM_SERVICE_ACCOUNT: {
-    schema: z.string().optional(),
-    describe:
-      'File with the key of a Google service account: notices to iOS and Android go through FCM. Default: they are logged.',
-  },
+  FCM_SERVICE_ACCOUNT: optionalText(
+    'File with the key of a Google service account: notices to iOS and Android go through FCM. Default: they are logged.',
+  ),
   FCM_URL: {
     schema: url(/^https?:\/\/.*[^/]$/, 'an http(s) address without a slash at its end'),
     standard: 'https://fcm.googleapis.com',
     describe: 'Where FCM is.',
   },
-  VAPID_PUBLIC_KEY: {
-    schema: z.string().optional(),
-    describe: 'With VAPID_PRIVATE_KEY: notices to browsers go out by Web Push. Default: they are logged.',
-  },
-  VAPID_PRIVATE_KEY: {
-    schema: z.string().optional(),
-    secret: true,
-    describe: 'Signs Web Push.',
-  },
+  VAPID_PUBLIC_KEY: optionalText(
+    'With VAPID_PRIVATE_KEY: notices to browsers go out by Web Push. Default: they are logged.',
+  ),
+  VAPID_PRIVATE_KEY: { ...optionalText('Signs Web Push.'), secret: true },
   VAPID_SUBJECT: {
     schema: url(/^(mailto:.+@.+|https:\/\/.+)$/, 'mailto:… or https://…').optional(),
     describe: 'Whom a push service may complain to. Needed for Web Push.',
@@ -153,9 +139,9 @@ export const serviceSettings = {
       'https://fcm.googleapis.com,https://*.push.services.mozilla.com,https://*.push.apple.com,https://*.notify.windows.com',
     describe: 'Push services that may be called: a browser names its own, and any other one is not called.',
   },
-  LOG_LEVEL: {
-    schema: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
-    standard: 'info',
-    describe: 'debug, info, warn, error or silent; debug tells of each request.',
-  },
+  LOG_LEVEL: oneOf(
+    ['debug', 'info', 'warn', 'error', 'silent'],
+    'info',
+    'debug, info, warn, error or silent; debug tells of each request.',
+  ),
 } satisfies SettingsTable

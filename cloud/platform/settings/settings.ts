@@ -1,110 +1,170 @@
+import { z } from 'zod'
+import {
+  DAY_MS as DAY,
+  days,
+  defaultsOf,
+  duration,
+  named,
+  prefixed,
+  wholeNumber,
+  type SettingsOf,
+  type SettingsTable,
+} from '../../../protocol/model/program-settings.ts'
+
 const SECOND = 1000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
 
-/** What an operator can set (contract, "config"). Durations are milliseconds, money is cents. */
-export interface CloudSettings {
-  currency: string
-  /** A hub heard from within this is online (contract §6). */
-  onlineWithinMs: number
-  /** How long a command may take to be answered. */
-  commandTimeoutMs: number
-  /** An unpaid order that nobody touched for so long expires (contract §5), and is deleted so long after that. */
-  idleOrderMs: number
-  purgeExpiredMs: number
-  /** A hub that has not begun a queued order by then does not begin. */
-  startWithinMs: number
-  prepareTimeoutMs: number
-  unclaimedTimeoutMs: number
-  /** Customers are told so long before a cart expires, and so long after an order is READY. */
-  expiringNoticeMs: number
-  unclaimedNoticeMs: number
-  /** An order that the hub has taken and then fell silent with ends after this. */
-  silentHubMs: number
-  /** An unfinished payment is asked about at the processor after this, and given up (cancelled there) after that. */
-  paymentRecheckMs: number
-  paymentAbandonMs: number
-  /** A refund that the service owes and the processor refused is tried again after this, then twice as long, so many times. */
-  refundRetryMs: number
-  refundRetries: number
-  /** Bounds of one wallet deposit. */
-  depositMinCents: number
-  depositMaxCents: number
-  /** An order earns a point for so many whole cents; a point is worth so many (contract §10). */
-  loyaltyCentsPerPoint: number
-  loyaltyPointCents: number
-  /** How many products the list of those that sold most has (O §4.4). */
-  topProducts: number
-  /** Due work: how much of a kind is claimed at once, how much of it runs at once, how long a claim holds, how often the queue is looked at. */
-  workBatch: number
-  workConcurrency: number
-  workLeaseMs: number
-  workPollMs: number
-  sweepMs: number
-  /** How often hubs are looked for whose summaries of sales are kept in another time zone than theirs. */
-  staleSalesMs: number
-  /** How often an order that is past its time is looked at again while its hub may still report of it. */
-  overdueRecheckMs: number
-  /** How many old rows of a table are deleted at once. */
-  retentionBatch: number
-  /** How long a hub's management service may take to let the cloud in, and how long a command there may take. */
-  managementConnectMs: number
-  managementCommandMs: number
-  /**
-   * How long rows are kept that only say what was: telemetry, finished commands, events that a processor sent; and what
-   * somebody may still look into: alarms that are over, dead letters, epochs that hubs have left.
-   */
-  recordsKeptMs: number
-  incidentsKeptMs: number
-  /** How old a signed webhook may be. */
-  webhookToleranceMs: number
-  /** How long a redemption that an integrator announced binds a deal's limits (contract §8). */
-  announcedRedemptionMs: number
-  /** Whether create-from-owner must come with an image (O §4.7). */
-  dealImageRequired: boolean
-  /** How long, at least, the address of a file can be used. */
-  fileAddressMs: number
-  /** A file that no request has made use of by then is removed; longer than any upload takes. */
-  orphanedFileMs: number
-}
+const ms = (standardMs: number, describe: string, maxMs = 30 * DAY) => duration(standardMs, describe, maxMs)
+const CENTS = [1, 100_000_000] as const
 
-export const defaultSettings: CloudSettings = {
-  currency: 'USD',
-  onlineWithinMs: 90 * SECOND,
-  commandTimeoutMs: 10 * SECOND,
-  idleOrderMs: 30 * MINUTE,
-  purgeExpiredMs: 24 * HOUR,
-  startWithinMs: 10 * MINUTE,
-  prepareTimeoutMs: 10 * MINUTE,
-  unclaimedTimeoutMs: 60 * MINUTE,
-  expiringNoticeMs: 5 * MINUTE,
-  unclaimedNoticeMs: 10 * MINUTE,
-  silentHubMs: 24 * HOUR,
-  paymentRecheckMs: 30 * SECOND,
-  paymentAbandonMs: 15 * MINUTE,
-  refundRetryMs: HOUR,
-  refundRetries: 6,
-  depositMinCents: 100,
-  depositMaxCents: 50_000,
-  loyaltyCentsPerPoint: 100,
-  loyaltyPointCents: 1,
-  topProducts: 10,
-  workBatch: 100,
-  workConcurrency: 4,
-  workLeaseMs: MINUTE,
-  workPollMs: 10 * SECOND,
-  sweepMs: 10 * SECOND,
-  staleSalesMs: MINUTE,
-  overdueRecheckMs: 30 * SECOND,
-  retentionBatch: 500,
-  managementConnectMs: 10 * SECOND,
-  managementCommandMs: 40 * SECOND,
-  recordsKeptMs: 90 * DAY,
-  incidentsKeptMs: 365 * DAY,
-  webhookToleranceMs: 300 * SECOND,
-  announcedRedemptionMs: 30 * MINUTE,
-  dealImageRequired: true,
-  fileAddressMs: 24 * HOUR,
-  orphanedFileMs: 24 * HOUR,
-}
+/** The values that the contract marks *config*: what an operator can set of the service's rules. */
+export const ruleSettings = {
+  currency: {
+    schema: z.string().regex(/^[A-Z]{3}$/, 'must be three capital letters'),
+    standard: 'USD',
+    describe: 'ISO 4217 code of all amounts.',
+  },
+  onlineWithinMs: ms(90 * SECOND, 'A hub heard from within this is online.'),
+  commandTimeoutMs: ms(10 * SECOND, 'How long a hub may take to answer a command.'),
+  idleOrderMs: ms(30 * MINUTE, 'An unpaid order left alone so long expires.'),
+  purgeExpiredMs: ms(DAY, 'An expired order is deleted after this.'),
+  startWithinMs: ms(10 * MINUTE, 'A hub begins a queued order within this, or not at all.'),
+  prepareTimeoutMs: ms(10 * MINUTE, 'How long preparing an order may take.'),
+  unclaimedTimeoutMs: ms(HOUR, 'A ready order that nobody takes fails after this.'),
+  expiringNoticeMs: ms(5 * MINUTE, 'A customer is told so long before a cart expires.'),
+  unclaimedNoticeMs: ms(10 * MINUTE, 'A customer is told of an order that has been ready for so long.'),
+  silentHubMs: ms(DAY, 'An order at a hub that fell silent ends after this.'),
+  paymentRecheckMs: ms(30 * SECOND, 'A payment in doubt is asked about after this.'),
+  paymentAbandonMs: ms(
+    15 * MINUTE,
+    'A payment or deposit that its customer does not finish is given up after this.',
+  ),
+  refundRetryMs: ms(
+    HOUR,
+    'A refund that is owed and was refused is tried again after this, then after twice as long, and so on.',
+  ),
+  refundRetries: wholeNumber([0, 20], 6, 'How often it is tried again.'),
+  ...prefixed('WALLET', {
+    depositMinCents: wholeNumber(CENTS, 100, 'The least that is deposited into a wallet at once. Cents.'),
+    depositMaxCents: wholeNumber(CENTS, 50_000, 'The most. Cents.'),
+  }),
+  loyaltyCentsPerPoint: wholeNumber(
+    [1, 1_000_000],
+    100,
+    'For so many whole cents of an order, after deals and before tax, a point is earned.',
+  ),
+  loyaltyPointCents: wholeNumber([0, 1_000_000], 1, 'What a point is worth. Cents.'),
+  topProducts: wholeNumber([1, 100], 10, 'How many products the list of those that sold most has.'),
+  workBatch: wholeNumber(
+    [1, 10_000],
+    100,
+    'How many rows of due work of a kind are claimed at once. Never a limit of what gets done.',
+  ),
+  workConcurrency: wholeNumber(
+    [1, 100],
+    4,
+    'How many rows of due work of a kind this process handles at once.',
+  ),
+  workLeaseMs: ms(MINUTE, 'Due work whose process has died is taken up by another one after this.'),
+  workPollMs: ms(10 * SECOND, 'How often a process looks for due work that other processes have added.'),
+  sweepMs: ms(10 * SECOND, 'How often the background rules of payments run.'),
+  staleSalesMs: ms(
+    MINUTE,
+    'How often hubs are looked for whose time zone has changed: their summaries of sales are made anew.',
+  ),
+  overdueRecheckMs: ms(
+    30 * SECOND,
+    'An order past its time is looked at again after this while its hub may still report of it.',
+  ),
+  retentionBatch: wholeNumber(
+    [1, 100_000],
+    500,
+    'How many rows that have been kept for their time are deleted at once.',
+  ),
+  // Together they stay below the time for which an idempotency key is kept for a request under way.
+  managementConnectMs: named(
+    'MANAGEMENT_CONNECT_TIMEOUT_MS',
+    ms(10 * SECOND, "How long a hub's management service (SSH) may take to let the cloud in.", 15 * SECOND),
+  ),
+  managementCommandMs: named(
+    'MANAGEMENT_COMMAND_TIMEOUT_MS',
+    ms(40 * SECOND, "How long a command there may take: it stops and starts the hub's service.", 40 * SECOND),
+  ),
+  recordsKeptMs: days(
+    'RECORDS_KEPT_DAYS',
+    90,
+    "Telemetry, finished commands, the processor's events, notices to customers, and redemptions that were announced and never taken up are deleted after this.",
+  ),
+  incidentsKeptMs: days(
+    'INCIDENTS_KEPT_DAYS',
+    365,
+    'Alarms that are over, dead letters, and epochs that hubs have left are deleted after this. Orders, money, stock and the audit log are kept.',
+  ),
+  webhookToleranceMs: ms(300 * SECOND, 'How old a signed webhook may be.'),
+  announcedRedemptionMs: ms(
+    30 * MINUTE,
+    'How long a redemption announced by apply-reward counts towards the limits of its deal.',
+  ),
+  dealImageRequired: {
+    schema: z.enum(['true', 'false']).transform((value) => value === 'true'),
+    standard: 'true',
+    describe: 'Whether a deal that its owner creates with a form must have an image: true or false.',
+  },
+  fileAddressMs: ms(DAY, 'How long, at least, the signed address of an image or video can be used.'),
+  orphanedFileMs: ms(DAY, 'A file left by an upload that never ended is removed after this.'),
+} satisfies SettingsTable
+
+export type CloudSettings = SettingsOf<typeof ruleSettings>
+export const defaultSettings: CloudSettings = defaultsOf(ruleSettings)
+
+/** How the cloud speaks with its hubs (mqtt SPEC §7, §8). */
+export const gatewaySettings = {
+  leaseMs: wholeNumber(
+    [SECOND, HOUR],
+    45 * SECOND,
+    'Of several processes, one that has not heard a hub for so long leaves it to another. Several heartbeats of a hub. Milliseconds.',
+  ),
+  ...prefixed('GATEWAY', {
+    answerMs: ms(
+      2 * SECOND,
+      'How long another process may take to say that it lives, before its hubs are taken.',
+    ),
+    pollMs: ms(
+      5 * SECOND,
+      'How often what is to be sent to hubs is looked for, as the signal for it may be lost.',
+    ),
+    commandTtlMs: ms(5 * SECOND, "How long a command lives, by the hub's clock."),
+    recordResultsMs: ms(
+      100,
+      "A command's outcome that the hub's ledger has not brought by then is recorded without it.",
+    ),
+    hailTimeoutMs: ms(
+      2 * SECOND,
+      'How long a command waits for a hub whose clock this process has not heard yet.',
+    ),
+    hailEveryMs: ms(SECOND, 'The least time between two hails to a hub.'),
+    lostCommandMs: ms(
+      3 * MINUTE,
+      'A command whose process died is unknown after this; longer than any may take.',
+    ),
+    batchBytes: wholeNumber([1, 1024 * 1024], 512 * 1024, 'The most bytes of entries in a message to a hub.'),
+  }),
+  sender: prefixed('GATEWAY', {
+    batchEntries: wholeNumber([1, 100_000], 500, 'The most entries in a message to a hub.'),
+    windowEntries: wholeNumber(
+      [1, 1_000_000],
+      2000,
+      'The most entries sent ahead of what a hub has acknowledged.',
+    ),
+    retryMs: ms(2 * SECOND, 'Entries that are not acknowledged are sent again after this.'),
+    maxRetryMs: ms(30 * SECOND, 'And, as this doubles each time, at the latest after this.'),
+  }),
+  backoff: prefixed('GATEWAY_RECONNECT', {
+    firstMs: ms(250, 'The first pause before the broker is tried again.'),
+    maxMs: ms(15 * SECOND, 'The longest one.'),
+  }),
+} satisfies SettingsTable
+
+export type GatewaySettings = SettingsOf<typeof gatewaySettings>
+export const defaultGatewaySettings: GatewaySettings = defaultsOf(gatewaySettings)

@@ -5,7 +5,8 @@ import {
   readCloudConfig,
   stripeUrlOf,
 } from '../../../../cloud/platform/settings/config.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { defaultGatewaySettings, defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { settingsIn } from '../../../../protocol/model/program-settings.ts'
 
 test('without any setting it is the whole service in one process', () => {
   const result = readCloudConfig({})
@@ -20,6 +21,7 @@ test('without any setting it is the whole service in one process', () => {
       IDENTITY_ISSUER: undefined,
       databaseUrl: expect.stringMatching(/^sqlite:\/.*\/data\/cloud\/larder\.sqlite$/) as string,
       rules: defaultSettings,
+      gateway: defaultGatewaySettings,
     },
   })
 })
@@ -28,6 +30,17 @@ test('the environment wins over the file, and empty variables count as not set',
   const file = { path: 'c.json', text: JSON.stringify({ PORT: 9000, HOST: '0.0.0.0', SWEEP_MS: 5 }) }
   const result = readCloudConfig({ PORT: '9001', HOST: '' }, file)
   expect(result).toMatchObject({ config: { PORT: 9001, HOST: '0.0.0.0', rules: { sweepMs: 5 } } })
+})
+
+test('an operator reaches the limits of the gateway, and sees days as days', () => {
+  const result = readCloudConfig({ LEASE_MS: '6000', GATEWAY_BATCH_ENTRIES: '1', RECORDS_KEPT_DAYS: '7' })
+  expect(result).toMatchObject({
+    config: {
+      rules: { recordsKeptMs: 7 * 24 * 3_600_000 },
+      gateway: { leaseMs: 6000, sender: { batchEntries: 1, windowEntries: 2000 } },
+      shown: { GATEWAY_BATCH_ENTRIES: 1, RECORDS_KEPT_DAYS: 7, DEAL_IMAGE_REQUIRED: true },
+    },
+  })
 })
 
 test('everything that is wrong is named, with where it stands', () => {
@@ -88,5 +101,7 @@ test('Stripe wants its key and the secret of its signatures, and then production
 })
 
 test('--help lists every setting', () => {
-  for (const name of Object.keys(cloudSettings)) expect(cloudHelp()).toContain(`  ${name}\n`)
+  const names = [...settingsIn(cloudSettings).keys()]
+  expect(names).toEqual(expect.arrayContaining(['DATABASE_URL', 'IDLE_ORDER_MS', 'GATEWAY_POLL_MS']))
+  for (const name of names) expect(cloudHelp()).toContain(`  ${name}\n`)
 })
