@@ -62,9 +62,6 @@ interface Waiter {
   resolve(result?: Finished): void
 }
 
-/** How often rows are looked for that a dead process left open. */
-const SWEEP_MS = 60_000
-
 const connectedSession = statement((q, at: { hubId: number; heardSince: number }) =>
   q
     .selectFrom('hub_sessions')
@@ -96,8 +93,10 @@ export class CommandSender implements Commands {
   }
 
   start(): void {
-    const { context } = this.#ports
-    this.#cancelSweep = everyInBackground(context, SWEEP_MS, 'close lost commands', () => this.#closeLost())
+    const { context, settings } = this.#ports
+    this.#cancelSweep = everyInBackground(context, settings.sweepMs, 'close lost commands', () =>
+      this.#closeLost(),
+    )
   }
 
   async stop(): Promise<void> {

@@ -43,7 +43,7 @@ export function mortalCloud({ folder, databaseUrl, port, mqttPort, clock }: Mort
         LOG_LEVEL: 'info',
         // A hub that was heard once, and is not connected: it takes orders, and commands to it fail at once.
         ONLINE_WITHIN_MS: '3600000',
-        SWEEP_MS: '100',
+        WORK_POLL_MS: '100',
         PAYMENT_RECHECK_MS: '200',
       },
       stdio: ['ignore', 'pipe', 'pipe'],

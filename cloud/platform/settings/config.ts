@@ -97,7 +97,7 @@ const shownOf = (values: ReadonlyMap<string, unknown>): Shown =>
       const value = values.get(name)
       if (secret || value === undefined) return []
       if (typeof value === 'number') return [[name, value / unit]]
-      return [[name, typeof value === 'boolean' ? value : String(value)]]
+      return [[name, Array.isArray(value) ? value.join(',') : (value as Shown[string])]]
     }),
   )
 

@@ -68,7 +68,6 @@ export const ruleSettings = {
   ),
   workLeaseMs: ms(MINUTE, 'Due work whose process has died is taken up by another one after this.'),
   workPollMs: ms(10 * SECOND, 'How often a process looks for due work that other processes have added.'),
-  sweepMs: ms(10 * SECOND, 'How often the background rules of payments run.'),
   staleSalesMs: ms(
     MINUTE,
     'How often hubs are looked for whose time zone has changed: their summaries of sales are made anew.',
@@ -144,6 +143,7 @@ export const gatewaySettings = {
       'How long a command waits for a hub whose clock this process has not heard yet.',
     ),
     hailEveryMs: ms(SECOND, 'The least time between two hails to a hub.'),
+    sweepMs: ms(MINUTE, 'How often commands whose process died are looked for.'),
     lostCommandMs: ms(
       3 * MINUTE,
       'A command whose process died is unknown after this; longer than any may take.',

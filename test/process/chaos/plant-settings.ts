@@ -11,7 +11,7 @@ export const quickCloud: Readonly<Record<string, string>> = {
   UNCLAIMED_TIMEOUT_MS: '30000',
   PAYMENT_RECHECK_MS: '2000',
   PAYMENT_ABANDON_MS: '8000',
-  SWEEP_MS: '1000',
+  WORK_POLL_MS: '1000',
   LEASE_MS: '6000',
 }
 

@@ -27,9 +27,9 @@ test('without any setting it is the whole service in one process', () => {
 })
 
 test('the environment wins over the file, and empty variables count as not set', () => {
-  const file = { path: 'c.json', text: JSON.stringify({ PORT: 9000, HOST: '0.0.0.0', SWEEP_MS: 5 }) }
+  const file = { path: 'c.json', text: JSON.stringify({ PORT: 9000, HOST: '0.0.0.0', WORK_POLL_MS: 5 }) }
   const result = readCloudConfig({ PORT: '9001', HOST: '' }, file)
-  expect(result).toMatchObject({ config: { PORT: 9001, HOST: '0.0.0.0', rules: { sweepMs: 5 } } })
+  expect(result).toMatchObject({ config: { PORT: 9001, HOST: '0.0.0.0', rules: { workPollMs: 5 } } })
 })
 
 test('an operator reaches the limits of the gateway, and sees days as days', () => {

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import {
+  days,
+  defaultsOf,
+  duration,
+  helpText,
+  named,
+  prefixed,
+  readSettings,
+  requiredText,
+  settingsIn,
+  wholeNumber,
+  type SettingsTable,
+} from '../../../protocol/model/program-settings.ts'
+
+const door = named('DOOR_MAX_MS', duration(8000, 'A door stops.'))
+const table = {
+  PORT: wholeNumber([0, 65_535], 80, 'The port.'),
+  idleOrderMs: duration(500, 'Idle.', 1000),
+  keptMs: days('KEPT_DAYS', 2, 'Kept.'),
+  core: { maxMs: { open: door, close: door }, rows: 7 },
+  ...prefixed('MQTT', { keepAliveMs: duration(10, 'Heartbeat.'), tries: 3 }),
+} satisfies SettingsTable
+
+test('a setting is called as its key is, unless it names itself or stands under a prefix', () => {
+  const names = ['PORT', 'IDLE_ORDER_MS', 'KEPT_DAYS', 'DOOR_MAX_MS', 'MQTT_KEEP_ALIVE_MS']
+  expect([...settingsIn(table).keys()]).toEqual(names)
+  for (const name of names) expect(helpText('', table).split(`  ${name}\n`)).toHaveLength(2)
+})
+
+test('values come in the groups of the table; one setting may stand in several places; numbers stay', () => {
+  expect(defaultsOf(table)).toEqual({
+    PORT: 80,
+    idleOrderMs: 500,
+    keptMs: 2 * 24 * 3_600_000,
+    core: { maxMs: { open: 8000, close: 8000 }, rows: 7 },
+    keepAliveMs: 10,
+    tries: 3,
+  })
+  expect(readSettings(table, { DOOR_MAX_MS: '5', MQTT_KEEP_ALIVE_MS: '9' })).toMatchObject({
+    settings: { core: { maxMs: { open: 5, close: 5 } }, keepAliveMs: 9 },
+  })
+})
+
+test('what is out of bounds or missing is named once', () => {
+  const strict = { ...table, secret: requiredText('The secret.') }
+  expect(readSettings(strict, { DOOR_MAX_MS: '0', IDLE_ORDER_MS: '1001', KEPT_DAYS: '36501' })).toEqual({
+    ok: false,
+    problems: [
+      'IDLE_ORDER_MS (environment): must be between 1 and 1000',
+      'KEPT_DAYS (environment): must be between 1 and 36500',
+      'DOOR_MAX_MS (environment): must be between 1 and 86400000',
+      'SECRET is not set: The secret.',
+    ],
+  })
+  expect(() => defaultsOf(strict)).toThrow('SECRET')
+})
