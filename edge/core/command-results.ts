@@ -18,7 +18,7 @@ export function finishCommandOf(context: Context, operation: OperationRow): void
   if (end) finishCommand(context, command.id, end)
 }
 
-/** Ends what an earlier life of the hub began and nothing will end any more; what its controllers know still will. */
+/** Ends commands that an earlier life of the hub began without any operation; controllers report the end of the others. */
 export function endInterrupted(context: Context): void {
   const { journal } = context
   for (const command of journal.commands.open())

@@ -80,7 +80,7 @@ export function createDevices(layout: Layout, clock: Clock) {
       const fridge = fridges.get(numberOf('fridge', device) ?? 0)
       if (fridge && celsius !== undefined) fridge.celsius = celsius
     },
-    /** Lets a device rest after a failure: doubling with each in a row. */
+    /** Lets a device rest after a failure, twice as long after each further one in a row. */
     rest(device: string, firstMs: number, maxMs: number): void {
       const failures = (rests.get(device)?.failures ?? 0) + 1
       const ms = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))

@@ -57,7 +57,7 @@ function applyDeviceEvent(context: Context, controller: string, event: DeviceEve
 
 /**
  * A unit fell after its operation's result. The controller has counted it in the operation's record (SPEC §8): it is
- * asked for the record, whose count may be heard twice without harm. Whose it was may be unknown: then only people know.
+ * asked for the record, whose count may be heard twice without harm. Where no operation is named, only people know whose unit it was.
  * So it is where the operation has dropped its own already, and of another one at that cabinet nobody knows whether its
  * unit still hangs: one sensor watches all rows.
  */

@@ -95,7 +95,7 @@ export function watchHealth(context: () => Context): HealthWatch {
 
   return {
     look() {
-      // Later than whoever waits for the event's own outcome.
+      // Soon, and not at once: replies to the event go out first.
       if (!isStopped) cancel ??= context().runtime.clock.after(LOOK_MS, compare)
     },
     onChange: (listener) => void listeners.push(listener),

@@ -50,7 +50,7 @@ export interface HubCore {
    * a controller that stays away); the outcome is also in the ledger as `command.finished`.
    */
   execute(command: Command, reply: (result: CommandResult) => void): void
-  /** As `execute`, for someone at the hub itself: nothing of it is reported as a command. */
+  /** As `execute`, for a person at the hub itself: the cloud gets no report of the command. */
   operate(body: CommandBody, reply: (result: CommandResult) => void): void
   health(): HubHealth
   /** Milliseconds since the core last handled an event; its housekeeping is one each `housekeepingMs` at the least. */

@@ -43,7 +43,7 @@ function snapshotOf({ stock }: Journal, at: number): SnapshotEntry {
   }
 }
 
-/** The journal and the ledger: what happens once stands in both. */
+/** The journal and the ledger: what is written to one is reported in the other. */
 interface Books {
   journal: Journal
   ledger: Ledger
@@ -63,7 +63,7 @@ export function setAlarm(
   ledger.report({ kind: 'alarm', code, device, raised, detail })
 }
 
-/** Reports an operation of which nobody can say what became of it (I1). */
+/** Reports an operation of unknown outcome (I1). */
 export function reportUnknown(
   { ledger }: Books,
   operation: Pick<OperationRow, 'id' | 'device' | 'action' | 'why' | 'order_id' | 'line_id' | 'product_id'>,

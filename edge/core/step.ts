@@ -24,7 +24,7 @@ export type Step =
   | { kind: 'give_up'; orderId: number }
   /** The order ends. What still runs for it is given up as unknown. */
   | { kind: 'end'; orderId: number; phase: EndedPhase; reason: string | null }
-  /** What controllers remember of a recovering order is all that there will be. */
+  /** Nothing more will be learned of a recovering order: decides it by what controllers remember. */
   | { kind: 'recover'; orderId: number }
 
 /** Nothing to do now; `ms`: until time alone may change that. */

@@ -85,7 +85,7 @@ export function countFacing(context: Context, facing: FacingRow, units: number):
   endDoubtOf(context, facing.cabinet)
 }
 
-/** Somebody has looked at the shelf: a unit that fell there by itself is no riddle any more. */
+/** A person has looked at the shelf: a unit that fell there by itself is accounted for. */
 function endDoubtOf(context: Context, cabinet: number): void {
   setAlarm(context, 'unexpected_drop', cabinetDevice(cabinet), false, '')
 }
@@ -102,7 +102,7 @@ function bookCount(context: Context, facing: FacingRow, delta: number, count_id:
   context.ledger.report({ kind: 'stock.counted', ...changed, count_id })
 }
 
-/** A count says of doubtful units together how many left: that many of the oldest happened. Its delta books them. */
+/** A count shows how many of the doubtful units left the shelf: that many of the oldest happened. Its delta books them. */
 function settleByCount(context: Context, unknown: readonly OperationRow[], missing: number): void {
   for (const [index, operation] of unknown.entries()) {
     const happened = index < missing
@@ -132,7 +132,7 @@ export function spread(facings: readonly FacingRow[], delta: number): { facing: 
 }
 
 /**
- * Takes up which product stands where. Units of a product whose facing went away move to its first remaining one; where
+ * Applies which product stands where. Units of a product whose facing went away move to its first remaining one; where
  * there is none they are written off.
  */
 export function applyPlanogram(context: Context, facings: readonly Facing[]): void {

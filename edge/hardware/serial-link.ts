@@ -169,7 +169,7 @@ export class SerialLink {
   #receive(line: string): void {
     const decoded = decodeFrame(line)
     if (decoded.ok) return this.#dispatch({ type: 'received', frame: decoded.frame })
-    // Damaged lines happen; whoever sent it sends it again. A whole one that we cannot read would come for ever.
+    // Damaged lines happen, and the controller sends them again. A whole one that we cannot read it would send for ever.
     const { error, seq } = decoded
     this.#note('debug', 'line not understood', { error })
     if (seq === undefined) return

@@ -9,7 +9,7 @@ import { run, value, values } from './statements.ts'
 import { createStock } from './stock.ts'
 import type { Store } from './store.ts'
 
-/** Everything that the hub holds true, table by table. Whoever writes does so within `store.transact`. */
+/** Everything that the hub holds true, table by table. Callers write within `store.transact`. */
 export type Journal = ReturnType<typeof createJournal>
 
 /** Prepares every statement once. `bins` are the numbers of the hub's bins. */

@@ -67,44 +67,7 @@ export function createOutbox(
   runtime: Runtime,
   settings: OutboxSettings = defaultOutboxSettings,
 ): Outbox {
-  const { db } = store
-  const statements = {
-    position: db.prepare<[OutboxStream], SenderPosition>(
-      'SELECT epoch, base, base_tag AS baseTag, last FROM stream_positions WHERE stream = ?',
-    ),
-    create: db.prepare<[OutboxStream, string]>(
-      'INSERT INTO stream_positions (stream, epoch, base, base_tag, last) VALUES (?, ?, 0, 0, 0)',
-    ),
-    advance: db
-      .prepare<[OutboxStream], number>(
-        'UPDATE stream_positions SET last = last + 1 WHERE stream = ? RETURNING last',
-      )
-      .pluck(),
-    insert: db.prepare<[OutboxStream, number, number, string]>(
-      'INSERT INTO outbox (stream, seq, tag, body) VALUES (?, ?, ?, ?)',
-    ),
-    read: db
-      .prepare<[OutboxStream, number, number], [tag: number, body: string]>(
-        'SELECT tag, body FROM outbox WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?',
-      )
-      .raw(),
-    tag: db
-      .prepare<[OutboxStream, number], number>('SELECT tag FROM outbox WHERE stream = ? AND seq = ?')
-      .pluck(),
-    remove: db.prepare<[OutboxStream, number]>('DELETE FROM outbox WHERE stream = ? AND seq <= ?'),
-    rebase: db.prepare<[number, number, OutboxStream]>(
-      'UPDATE stream_positions SET base = ?, base_tag = ? WHERE stream = ?',
-    ),
-    restart: db.prepare<[string, number, OutboxStream]>(
-      'UPDATE stream_positions SET epoch = ?, base = 0, base_tag = 0, last = ? WHERE stream = ?',
-    ),
-    // Twice, through the negative numbers: a row must not meet the number of one that has yet to move.
-    negate: db.prepare<[number, OutboxStream]>('UPDATE outbox SET seq = ? - seq WHERE stream = ?'),
-    makePositive: db.prepare<[OutboxStream]>('UPDATE outbox SET seq = -seq WHERE stream = ?'),
-    learnEpoch: db.prepare<[string]>('INSERT INTO ledger_epochs (epoch) VALUES (?)'),
-    epochs: db.prepare<[], string>('SELECT epoch FROM ledger_epochs ORDER BY id').pluck(),
-    forgetEpochs: db.prepare<[]>('DELETE FROM ledger_epochs'),
-  }
+  const statements = statementsOf(store)
   const listeners: ((stream: OutboxStream) => void)[] = []
   let telemetry: TelemetryEntry[] = []
   let cancelFlush: Cancel | undefined
@@ -211,5 +174,45 @@ export function createOutbox(
     stop() {
       flush()
     },
+  }
+}
+
+function statementsOf({ db }: Store) {
+  return {
+    position: db.prepare<[OutboxStream], SenderPosition>(
+      'SELECT epoch, base, base_tag AS baseTag, last FROM stream_positions WHERE stream = ?',
+    ),
+    create: db.prepare<[OutboxStream, string]>(
+      'INSERT INTO stream_positions (stream, epoch, base, base_tag, last) VALUES (?, ?, 0, 0, 0)',
+    ),
+    advance: db
+      .prepare<[OutboxStream], number>(
+        'UPDATE stream_positions SET last = last + 1 WHERE stream = ? RETURNING last',
+      )
+      .pluck(),
+    insert: db.prepare<[OutboxStream, number, number, string]>(
+      'INSERT INTO outbox (stream, seq, tag, body) VALUES (?, ?, ?, ?)',
+    ),
+    read: db
+      .prepare<[OutboxStream, number, number], [tag: number, body: string]>(
+        'SELECT tag, body FROM outbox WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?',
+      )
+      .raw(),
+    tag: db
+      .prepare<[OutboxStream, number], number>('SELECT tag FROM outbox WHERE stream = ? AND seq = ?')
+      .pluck(),
+    remove: db.prepare<[OutboxStream, number]>('DELETE FROM outbox WHERE stream = ? AND seq <= ?'),
+    rebase: db.prepare<[number, number, OutboxStream]>(
+      'UPDATE stream_positions SET base = ?, base_tag = ? WHERE stream = ?',
+    ),
+    restart: db.prepare<[string, number, OutboxStream]>(
+      'UPDATE stream_positions SET epoch = ?, base = 0, base_tag = 0, last = ? WHERE stream = ?',
+    ),
+    // Twice, through the negative numbers: a row must not meet the number of one that has yet to move.
+    negate: db.prepare<[number, OutboxStream]>('UPDATE outbox SET seq = ? - seq WHERE stream = ?'),
+    makePositive: db.prepare<[OutboxStream]>('UPDATE outbox SET seq = -seq WHERE stream = ?'),
+    learnEpoch: db.prepare<[string]>('INSERT INTO ledger_epochs (epoch) VALUES (?)'),
+    epochs: db.prepare<[], string>('SELECT epoch FROM ledger_epochs ORDER BY id').pluck(),
+    forgetEpochs: db.prepare<[]>('DELETE FROM ledger_epochs'),
   }
 }

@@ -3,7 +3,7 @@ import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { Ack, ReceiverPosition, SenderPosition } from '../../protocol/mqtt/session.ts'
 import { initialSender, isOurs, stepSender } from '../../protocol/stream/sender.ts'
 import type { SenderEvent, SenderLimits } from '../../protocol/stream/sender.ts'
-import type { Outbox, OutboxStream } from '../journal/outbox.ts'
+import type { Outbox, OutboxSlice, OutboxStream } from '../journal/outbox.ts'
 
 export interface StreamSenderOptions {
   stream: OutboxStream
@@ -73,32 +73,17 @@ export function createStreamSender(options: StreamSenderOptions) {
       }
   }
 
-  /** Sends the entries in as many batches as their bytes need. Bodies are spliced in as they are stored. */
   function send(first: number, count: number): void {
-    const slice = outbox.read(stream, first, count)
-    let { previousTag } = slice
-    let texts: string[] = []
-    let bytes = 0
-    let next = first
-    const finish = (): void => {
-      if (texts.length === 0) return
-      const head = JSON.stringify({ epoch: state.epoch, first: next, previousTag, oldest: slice.oldest })
+    for (const batch of batchesOf(
+      outbox.read(stream, first, count),
+      first,
+      state.epoch,
+      options.batchBytes,
+    )) {
       checkpoint('sync.before-send')
-      options.publish(`${head.slice(0, -1)},"entries":[${texts.join(',')}]}`)
+      options.publish(batch.payload)
       checkpoint('sync.after-send')
-      next += texts.length
-      previousTag = slice.entries[next - first - 1]!.tag
-      texts = []
-      bytes = 0
     }
-    for (const { tag, body } of slice.entries) {
-      const text = `{"tag":${tag},"body":${body}}`
-      const length = Buffer.byteLength(text)
-      if (bytes + length > options.batchBytes) finish()
-      texts.push(text)
-      bytes += length
-    }
-    finish()
   }
 
   return {
@@ -138,5 +123,27 @@ export function createStreamSender(options: StreamSenderOptions) {
       disarm()
       cancelLinger?.()
     },
+  }
+}
+
+/** The entries in as many batches as their bytes need. Bodies are spliced in as they are stored. */
+function* batchesOf(
+  { entries, oldest, previousTag }: OutboxSlice,
+  first: number,
+  epoch: string,
+  maxBytes: number,
+): Generator<{ payload: string; last: number }> {
+  for (let index = 0; index < entries.length;) {
+    const head = { epoch, first: first + index, previousTag: entries[index - 1]?.tag ?? previousTag, oldest }
+    const texts: string[] = []
+    for (let bytes = 0; index < entries.length; index++) {
+      const { tag, body } = entries[index]!
+      const text = `{"tag":${tag},"body":${body}}`
+      bytes += Buffer.byteLength(text)
+      if (bytes > maxBytes && texts.length > 0) break
+      texts.push(text)
+    }
+    const payload = `${JSON.stringify(head).slice(0, -1)},"entries":[${texts.join(',')}]}`
+    yield { payload, last: first + index - 1 }
   }
 }

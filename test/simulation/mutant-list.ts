@@ -19,8 +19,7 @@ export const mutants: readonly Mutant[] = [
       {
         file: 'edge/sync/stream-sender.ts',
         find: "      checkpoint('sync.after-send')\n",
-        replace:
-          "      checkpoint('sync.after-send')\n      outbox.forget(stream, next + texts.length - 1)\n",
+        replace: "      checkpoint('sync.after-send')\n      outbox.forget(stream, batch.last)\n",
       },
     ],
   },

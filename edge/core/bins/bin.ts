@@ -42,8 +42,8 @@ export interface BinView {
 const UNSURE_AFTER_MS = 500
 
 /**
- * Where the bin's door stands, for whoever wants to close it. A door that stopped on its way says `unknown`; only closing
- * it again shows more.
+ * Where the bin's door stands, for a decision to close it. A door that stopped on its way says `unknown`; only closing it
+ * again shows more.
  */
 export function doorToClose(
   bin: BinView,
@@ -90,7 +90,7 @@ type Rule = (bin: BinView) => boolean
 
 const isFilling: Rule = (bin) => bin.phase === 'preparing'
 const isWaiting: Rule = (bin) => bin.phase === 'ready' || bin.phase === 'collecting'
-/** No lift motion with its door open, nor with a door of which nobody knows. */
+/** No lift moves while its door is open, or may be. */
 const isDoorNotClosed: Rule = (bin) => bin.door !== 'closed'
 const isLiftMoving: Rule = (bin) => bin.lift === 'moving'
 

@@ -46,7 +46,7 @@ export function noteMotionFailed(context: Context, operation: OperationRow, why:
     setAlarm(context, 'bin_fault', operation.device, true, `${operation.action} ${why}`)
 }
 
-/** A motion of which nobody knows is settled by where the door or lift stands, once its sensors say so. */
+/** Settles motions of unknown outcome by where the door or lift stands, once its sensors say so. */
 export function settleMotionBySensor(context: Context, device: string): void {
   const { journal, devices, cloud } = context
   const number = numberOf('bin', device)

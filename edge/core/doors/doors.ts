@@ -61,7 +61,7 @@ function hindranceOf(context: Context, body: DoorCommand): CommandReason | undef
   const { journal, layout, doors } = context
   switch (body.name) {
     case 'open_main_door':
-      // Whoever has ordered is alone with the goods.
+      // A customer who has ordered must be alone with the goods.
       return journal.orders.unfinished().length > 0 ? 'interlock' : undefined
     case 'open_fridge': {
       const cabinet = layout.fridgeDoors.find(({ fridge }) => fridge === body.fridge)?.[body.side]

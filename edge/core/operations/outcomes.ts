@@ -106,7 +106,7 @@ function endMotion(context: Context, operation: OperationRow, end: OperationEnd)
   finishCommandOf(context, operation)
 }
 
-/** Nobody can say (I1): never tried again by itself, and its facing gives nothing until it is settled. */
+/** Its outcome is unknown (I1): the hub never tries it again, and its facing gives nothing until it is settled. */
 function becomeUnknown(context: Context, operation: OperationRow, end: OperationEnd): void {
   const { journal } = context
   journal.operations.end(operation.id, { ...end, state: 'unknown' })
@@ -115,7 +115,7 @@ function becomeUnknown(context: Context, operation: OperationRow, end: Operation
   reportUnknown(context, { ...operation, why: end.why })
 }
 
-/** What still runs for an order that ends is nobody's to wait for: unknown, until its controller speaks. */
+/** Stops waiting for what still runs for an order that ends: it is unknown until its controller reports. */
 export function giveUpRunning(context: Context, orderId: number): void {
   for (const operation of context.journal.operations.open())
     if (operation.order_id === orderId)

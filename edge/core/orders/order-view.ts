@@ -12,7 +12,7 @@ export interface UnitView {
   unit: number
   state: UnitState
   bin: number | null
-  /** Where it would come from now; only of waiting units. */
+  /** Where the unit would be dispensed from now; waiting units only. */
   choice: FacingChoice | undefined
 }
 
@@ -158,7 +158,7 @@ function fridgesOf({ journal, layout, doors }: Context): { disabled: Set<number>
   return { disabled, open }
 }
 
-/** How long a unit of the cabinet, of which nobody knows whether it fell, may still hang and fall. */
+/** How long the unit of a dispense of unknown outcome may still hang in this cabinet, and fall. */
 function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: string): number {
   if (unknown.device !== device || unknown.action !== 'dispense' || unknown.ended_at === null) return 0
   return Math.min(settings.lateDropMs, unknown.ended_at + settings.lateDropMs - cloud.now())

@@ -17,7 +17,7 @@ export function prepareStep(order: OrderView, held: readonly BinView[], world: O
   return step.kind === 'wait' ? firstOf([step, wait(leftMs + 1)]) : step
 }
 
-/** Past its deadline nothing more is dispensed: what has dropped is handed over; an order of which nothing has is ended. */
+/** Past its deadline the hub dispenses nothing more: it hands over what has dropped, and ends an order of which nothing has. */
 function lateStep(
   order: OrderView,
   held: readonly BinView[],
