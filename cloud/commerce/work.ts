@@ -7,7 +7,7 @@ import { removalWork } from './methods/remove-method.ts'
 import { savingWork } from './methods/save-method.ts'
 import { deadlineWork } from './orders/deadlines.ts'
 import { paymentWork } from './payments/settle-payment.ts'
-import { refundWork } from './refunds/execute-refund.ts'
+import { refundWork } from './refunds/undelivered.ts'
 import type { MoneyServices } from './services.ts'
 import { depositWork } from './wallet/settle-deposit.ts'
 

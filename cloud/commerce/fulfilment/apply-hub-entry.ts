@@ -1,10 +1,8 @@
 import type { LineProgress, OrderEntry } from '../../../protocol/mqtt/hub-entries.ts'
-import type { OrderCause } from '../../../protocol/model/order-status.ts'
+import type { OrderCause, TransitionResult } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { releaseRedemptions } from '../deals/redemptions.ts'
 import { earnPoints } from '../loyalty/points-ledger.ts'
-import { refundUndelivered } from '../refunds/automatic-refunds.ts'
-import { cancelOrder } from '../refunds/cancel-order.ts'
+import { cancelOrder, endUndelivered, refundUndelivered } from '../refunds/undelivered.ts'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { measurePace } from '../orders/hub-pace.ts'
@@ -56,19 +54,16 @@ export async function applyOrderEntry(
       await cancelOrder(tx, context, order)
       return
     case 'order.timed_out':
+    case 'order.failed': {
       await recordLines(tx, order.id, entry.lines)
-      await endUndelivered(tx, context, order, 'preparation_timeout', {
-        bins: entry.bins,
-        failure_reason: 'preparation_timeout',
-      })
+      const [cause, failure_reason] =
+        entry.kind === 'order.failed'
+          ? (['hub_failed', entry.reason] as const)
+          : (['preparation_timeout', 'preparation_timeout'] as const)
+      const step = await endUndelivered(tx, context, order, cause, { failure_reason, ...binsOf(entry) })
+      warnOfIllegal(context, order, cause, step)
       return
-    case 'order.failed':
-      await recordLines(tx, order.id, entry.lines)
-      await endUndelivered(tx, context, order, 'hub_failed', {
-        bins: entry.bins,
-        failure_reason: entry.reason,
-      })
-      return
+    }
     case 'order.unclaimed':
       await advance(tx, context, order, 'unclaimed', { failure_reason: 'unclaimed' })
   }
@@ -78,31 +73,6 @@ export async function applyOrderEntry(
 async function settleReady(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   await releasePromises(tx, order.id)
   await refundUndelivered(tx, context, order, 'short')
-}
-
-/** The order ended before READY: what is not known to have dropped goes back, stock and money. */
-export async function endUndelivered(
-  tx: Tx,
-  context: CloudContext,
-  order: OrderRow,
-  cause: Extract<OrderCause, 'preparation_timeout' | 'hub_failed'>,
-  changes: Changes,
-): Promise<void> {
-  if (!(await advance(tx, context, order, cause, changes))) return
-  if (await isEmptyHanded(tx, order.id)) await releaseRedemptions(tx, order.id)
-  await releasePromises(tx, order.id)
-  await refundUndelivered(tx, context, order, cause === 'hub_failed' ? 'failed' : 'timed_out')
-}
-
-/** Nothing of an order has dropped. */
-async function isEmptyHanded(tx: Tx, orderId: number): Promise<boolean> {
-  const dropped = await tx.q
-    .selectFrom('order_items')
-    .select('id')
-    .where('order_id', '=', orderId)
-    .where('qty_dropped', '>', 0)
-    .executeTakeFirst()
-  return dropped === undefined
 }
 
 interface Changes {
@@ -134,15 +104,26 @@ async function advance(
     const step = await moveOrder(tx, context, order, station, times)
     if (station === 'hub_ready' && step.kind === 'moved') await settleReady(tx, context, order)
   }
-  const from = order.processing_status
   const step = await moveOrder(tx, context, order, cause, {
     ...changes,
     ...(cause === 'hub_preparing' ? { preparing_at: now } : {}),
-    ...(bins && bins.length > 0 ? { bins: JSON.stringify(bins) } : {}),
+    ...binsOf({ bins }),
   })
-  if (step.kind === 'illegal')
-    context.log.warn({ orderId: order.id, from, cause }, 'the hub reports of an order that has ended here')
+  warnOfIllegal(context, order, cause, step)
   return step.kind === 'moved'
+}
+
+const binsOf = ({ bins }: { bins?: readonly number[] | undefined }): { bins?: string } =>
+  bins && bins.length > 0 ? { bins: JSON.stringify(bins) } : {}
+
+function warnOfIllegal(
+  { log }: CloudContext,
+  { id, processing_status: from }: OrderRow,
+  cause: OrderCause,
+  { kind }: TransitionResult,
+): void {
+  if (kind === 'illegal')
+    log.warn({ orderId: id, from, cause }, 'the hub reports of an order that has ended here')
 }
 
 async function recordLines(tx: Tx, orderId: number, lines: readonly LineProgress[]): Promise<void> {

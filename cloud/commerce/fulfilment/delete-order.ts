@@ -1,13 +1,13 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { executeRefund } from '../refunds/execute-refund.ts'
+import { executeRefund } from '../refunds/refunds.ts'
 import { livePayment } from '../payments/pay.ts'
 import { ProcessorUnavailable } from '../processors/processor.ts'
 import { cancelPayment, submitPayment } from '../payments/settle-payment.ts'
 import { orUnavailable } from '../processors/reach.ts'
 import type { CommerceServices } from '../services.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
-import { cancelOrder } from '../refunds/cancel-order.ts'
+import { cancelOrder } from '../refunds/undelivered.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
 import { removeCart } from '../orders/move-order.ts'
@@ -78,7 +78,7 @@ async function cancelPaid(services: CommerceServices, order: OrderRow, actor: st
   switch (cancellation) {
     case 'cancelled': {
       const refund = await services.context.db.transact(async (tx) =>
-        cancelOrder(tx, services.context, (await lockOrder(tx, order.id))!, { actor, isInHand: true }),
+        cancelOrder(tx, services.context, (await lockOrder(tx, order.id))!, { actor, runsAtOnce: true }),
       )
       if (refund) await tryRefund(services, refund.id)
       return 'cancelled'

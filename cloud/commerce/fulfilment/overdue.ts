@@ -6,7 +6,7 @@ import type { Tx } from '../../platform/store/database.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { moveOrder } from '../orders/move-order.ts'
 import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
-import { endUndelivered } from './apply-hub-entry.ts'
+import { endUndelivered } from '../refunds/undelivered.ts'
 
 /** Ends orders of hubs that have fallen silent, so that nobody's money waits for ever. */
 export const overdueWork = (context: CloudContext): WorkKinds => ({

@@ -5,7 +5,7 @@ import { customerRequest } from './customers.ts'
 import { insertRemoval, keepDefault, lockCustomer } from './method-rows.ts'
 import { unschedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
-import { requireProcessor, tryNow } from '../processors/reach.ts'
+import { processorBackoff, requireProcessor, tryNow } from '../processors/reach.ts'
 import type { MoneyServices } from '../services.ts'
 
 type RemovalRow = Selectable<Tables['processor_removals']>
@@ -54,7 +54,7 @@ export async function carryOutRemovals(services: MoneyServices, userId: number):
 /** Removals that were left unfinished. */
 export const removalWork = (services: MoneyServices): WorkKinds => ({
   removal: {
-    backoff: { firstMs: services.context.settings.paymentRecheckMs, maxMs: MAX_PAUSE_MS },
+    backoff: processorBackoff(services.context),
     async look({ subject }) {
       const row = await services.context.db.kysely
         .selectFrom('processor_removals')
@@ -66,8 +66,6 @@ export const removalWork = (services: MoneyServices): WorkKinds => ({
     },
   },
 })
-
-const MAX_PAUSE_MS = 3_600_000
 
 /** The processor is told as often as it takes; what is gone there is gone here. Throws `ProcessorUnavailable`. */
 async function carryOutRemoval({ context, processor }: MoneyServices, row: RemovalRow): Promise<void> {

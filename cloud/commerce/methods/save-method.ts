@@ -14,7 +14,7 @@ import {
 } from './method-rows.ts'
 import { MethodRefused, type MethodDetails } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { orUnavailable, refusal, requireProcessor, tryNow } from '../processors/reach.ts'
+import { orUnavailable, processorBackoff, refusal, requireProcessor, tryNow } from '../processors/reach.ts'
 import { unschedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
 
@@ -164,7 +164,7 @@ async function become(tx: Tx, row: MethodRow, details: MethodDetails): Promise<M
 /** Methods whose saving was left unfinished: after a crash, or while the processor was out of reach. */
 export const savingWork = (services: MoneyServices): WorkKinds => ({
   'method.save': {
-    backoff: { firstMs: services.context.settings.paymentRecheckMs, maxMs: MAX_PAUSE_MS },
+    backoff: processorBackoff(services.context),
     async look({ subject }) {
       const row = await saving(services).where('id', '=', Number(subject)).executeTakeFirst()
       if (row) await goOnSaving(services, row)
@@ -172,8 +172,6 @@ export const savingWork = (services: MoneyServices): WorkKinds => ({
     },
   },
 })
-
-const MAX_PAUSE_MS = 3_600_000
 
 /** The methods with which a user has just paid, and that are to be kept. Whatever hinders it is left to due work. */
 export async function savePaidMethods(services: MoneyServices, userId: number): Promise<void> {

@@ -51,11 +51,11 @@ export function placeIn(
   if (!own) return NOWHERE
   const left = ({ units, preparing_at }: QueuedUnits): number =>
     preparing_at === null ? units * unitMs : Math.max(unitMs, units * unitMs - (now - preparing_at))
-  const isInHand = own.processing_status === OrderStatus.PREPARING
-  const before = isInHand ? [] : sorted.slice(0, index)
+  const runsAtOnce = own.processing_status === OrderStatus.PREPARING
+  const before = runsAtOnce ? [] : sorted.slice(0, index)
   const waitMs = [...before, own].reduce((sum, order) => sum + left(order), 0)
   return {
-    position: isInHand ? null : before.length + 1,
+    position: runsAtOnce ? null : before.length + 1,
     ahead: before.length,
     estimatedWaitSeconds: Math.ceil(waitMs / 1000),
   }

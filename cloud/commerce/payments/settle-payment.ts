@@ -1,7 +1,7 @@
 import { applyPaymentOutcome } from './payment-outcome.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import type { Intent } from '../processors/processor.ts'
-import { requireProcessor } from '../processors/reach.ts'
+import { processorBackoff, requireProcessor } from '../processors/reach.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { EXTERNAL } from '../processors/payment-methods.ts'
 import type { MoneyServices } from '../services.ts'
@@ -67,12 +67,10 @@ async function askProcessor(
 /** Payments that were left unfinished: a crash, a processor out of reach, a customer who has gone. */
 export const paymentWork = (services: MoneyServices): WorkKinds => ({
   payment: {
-    backoff: { firstMs: services.context.settings.paymentRecheckMs, maxMs: MAX_PAUSE_MS },
+    backoff: processorBackoff(services.context),
     look: ({ subject }) => lookAtPayment(services, Number(subject)),
   },
 })
-
-const MAX_PAUSE_MS = 3_600_000
 
 /** Asks after a payment whose outcome was never learned, and cancels one that its customer does not finish. */
 async function lookAtPayment(services: MoneyServices, id: number): Promise<Outcome> {

@@ -6,7 +6,7 @@ import { applyDepositOutcome } from '../wallet/settle-deposit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
 import type { CardProcessor, ProcessorRefund } from '../processors/processor.ts'
-import { applyRefundOutcome } from '../refunds/refund-rows.ts'
+import { applyRefundOutcome } from '../refunds/refunds.ts'
 import { isSigned } from '../processors/signature.ts'
 
 /** An event of the processor. Of types that are not named here nothing but the id is kept. */

@@ -1,3 +1,4 @@
+import type { BackoffOptions } from '../../../protocol/model/runtime.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import { isolated } from '../../platform/work/background.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -36,3 +37,9 @@ export const tryNow = (context: CloudContext, during: string, work: () => Promis
       context.log.warn({ err: error, during }, 'the card processor cannot be reached')
     }
   })
+
+/** Pauses between looks at due work for which the processor cannot be reached. */
+export const processorBackoff = ({ settings }: CloudContext): BackoffOptions => ({
+  firstMs: settings.paymentRecheckMs,
+  maxMs: 3_600_000,
+})

@@ -2,7 +2,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Intent } from '../processors/processor.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import type { MoneyServices } from '../services.ts'
-import { requireProcessor } from '../processors/reach.ts'
+import { processorBackoff, requireProcessor } from '../processors/reach.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { moveBalance, type WalletTransactionRow } from './wallet-ledger.ts'
 
@@ -101,12 +101,10 @@ export async function applyDepositOutcome(
  */
 export const depositWork = (services: MoneyServices): WorkKinds => ({
   deposit: {
-    backoff: { firstMs: services.context.settings.paymentRecheckMs, maxMs: MAX_PAUSE_MS },
+    backoff: processorBackoff(services.context),
     look: ({ subject }) => lookAtDeposit(services, Number(subject)),
   },
 })
-
-const MAX_PAUSE_MS = 3_600_000
 
 async function lookAtDeposit(services: MoneyServices, id: number): Promise<Outcome> {
   const { db, runtime, settings } = services.context

@@ -10,7 +10,7 @@ import { confirmExternal } from '../../../../cloud/commerce/payments/confirm-ext
 import { confirmPayment } from '../../../../cloud/commerce/payments/confirm-payment.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
-import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
+import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { sandboxWork } from '../../../../cloud/commerce/processors/sandbox/deliver-events.ts'
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import type { CommerceServices } from '../../../../cloud/commerce/services.ts'

@@ -4,7 +4,7 @@ import { confirmExternal } from '../../../../cloud/commerce/payments/confirm-ext
 import { confirmPayment } from '../../../../cloud/commerce/payments/confirm-payment.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
-import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
+import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
-import { refundItem } from '../../../../cloud/commerce/refunds/refund-item.ts'
-import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
+import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor, type OpenBankShop } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
 import { deliver, tell } from '../../support/webhooks.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { refundItem } from '../../../../cloud/commerce/refunds/refund-item.ts'
-import { refundOrder } from '../../../../cloud/commerce/refunds/refund-order.ts'
+import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../../protocol/model/order-status.ts'
 import { pay } from '../../../../../cloud/commerce/payments/pay.ts'
-import { refundOrder } from '../../../../../cloud/commerce/refunds/refund-order.ts'
+import { refundOrder } from '../../../../../cloud/commerce/refunds/refund-requests.ts'
 import { saveMethod } from '../../../../../cloud/commerce/methods/save-method.ts'
 import { deposit } from '../../../../../cloud/commerce/wallet/deposit.ts'
 import { onStripeShop } from '../../../support/each-processor.ts'

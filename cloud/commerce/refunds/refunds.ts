@@ -1,21 +1,62 @@
+import { unitShare } from '../catalogue/pricing.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { settlePoints } from '../loyalty/points-ledger.ts'
-import type { ItemRow, OrderRow } from '../orders/order-rows.ts'
+import { lockOrder, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { creditRefund } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
 import { WALLET } from '../processors/payment-methods.ts'
-import type { ProcessorRefund } from '../processors/processor.ts'
-import type { LineShare, Share } from './refund-shares.ts'
+import { ProcessorUnavailable, type ProcessorRefund } from '../processors/processor.ts'
+import type { MoneyServices } from '../services.ts'
+import { requireProcessor } from '../processors/reach.ts'
 
-export type RefundReason = 'customer' | 'short' | 'timed_out' | 'failed' | 'cancelled' | 'late_payment'
+/** Money with the tax that is part of it. Cents; `tax` ≤ `amount`. */
+export interface Share {
+  amount: number
+  tax: number
+}
+
+/** A line's frozen share of its order, and what of it has gone back. */
+export interface LineShare {
+  qty: number
+  /** Without tax, after all discounts. */
+  net: number
+  tax: number
+  /** Units refunded, and what they returned. */
+  refundedUnits: number
+  returned: Share
+}
+
+/**
+ * What the next `units` of a line are worth: the frozen share of all units up to them, less what the line has returned
+ * already. In whatever portions and with whatever refusals in between, a line never returns more than it cost.
+ */
+export function nextUnits({ qty, net, tax, refundedUnits, returned }: LineShare, units: number): Share {
+  const upTo = (amount: number): number => unitShare(amount, qty, 0, refundedUnits + units)
+  return {
+    amount: Math.max(0, upTo(net + tax) - returned.amount),
+    tax: Math.max(0, upTo(tax) - returned.tax),
+  }
+}
+
+/**
+ * Takes a share out of what is left of an order: no more than that, and so that the tax left is never more than the money
+ * left. The last share takes all the tax.
+ */
+export function takeShare(left: Share, wanted: Share): Share {
+  const amount = Math.min(left.amount, wanted.amount)
+  const least = Math.max(0, left.tax - (left.amount - amount))
+  return { amount, tax: Math.max(least, Math.min(wanted.tax, left.tax, amount)) }
+}
+
+/** An amount of an order as such, with the tax in proportion to what is left. */
+export const amountShare = (left: Share, amount: number): Share =>
+  takeShare(left, { amount, tax: left.amount === 0 ? 0 : Math.floor((left.tax * amount) / left.amount) })
 
 /** Who has asked for what follows from what happened. */
 export const SERVICE = 'service'
-
-type Part = Pick<CloudContext, 'runtime' | 'settings'>
 
 /** The payment that an order's money goes back to, or undefined where nothing was paid in time. */
 export function paidPayment(tx: Tx, orderId: number): Promise<PaymentRow | undefined> {
@@ -29,39 +70,40 @@ export function paidPayment(tx: Tx, orderId: number): Promise<PaymentRow | undef
 }
 
 /**
- * What can still be given back of a payment. A refund that waits for the processor counts as given back: it is never
- * promised twice. Late money has no tax in it: its order was never sold.
+ * What can still be given back of a payment. A refund that waits for the processor counts as given back: no money is
+ * reserved twice. Late money has no tax in it: its order was never sold.
  */
 export async function refundable(
   tx: Tx,
   order: Pick<OrderRow, 'tax_total'>,
   payment: PaymentRow,
 ): Promise<Share> {
-  const refunds = await tx.q
-    .selectFrom('refunds')
-    .select(['amount', 'tax'])
-    .where('payment_id', '=', payment.id)
-    .where('status', '<>', 'failed')
-    .execute()
-  return refunds.reduce((left, { amount, tax }) => ({ amount: left.amount - amount, tax: left.tax - tax }), {
-    amount: payment.amount,
-    tax: payment.is_late === 1 ? 0 : (order.tax_total ?? 0),
-  })
+  const returned = await returnedOf(tx, 'payment_id', payment.id)
+  const tax = payment.is_late === 1 ? 0 : (order.tax_total ?? 0)
+  return { amount: payment.amount - returned.amount, tax: tax - returned.tax }
 }
 
 /** A frozen line, with what its own refunds have returned. */
-export async function lineShareOf(tx: Tx, item: ItemRow): Promise<LineShare> {
+export const lineShareOf = async (tx: Tx, item: ItemRow): Promise<LineShare> => ({
+  qty: item.qty,
+  net: item.net!,
+  tax: item.tax!,
+  refundedUnits: item.refunded_quantity,
+  returned: await returnedOf(tx, 'item_id', item.id),
+})
+
+/** What refunds of a payment or of a line have returned, or will. */
+async function returnedOf(tx: Tx, of: 'payment_id' | 'item_id', id: number): Promise<Share> {
   const refunds = await tx.q
     .selectFrom('refunds')
     .select(['amount', 'tax'])
-    .where('item_id', '=', item.id)
+    .where(of, '=', id)
     .where('status', '<>', 'failed')
     .execute()
-  const returned = refunds.reduce(
-    (sum, { amount, tax }) => ({ amount: sum.amount + amount, tax: sum.tax + tax }),
-    { amount: 0, tax: 0 },
-  )
-  return { qty: item.qty, net: item.net!, tax: item.tax!, refundedUnits: item.refunded_quantity, returned }
+  return refunds.reduce((sum, { amount, tax }) => ({ amount: sum.amount + amount, tax: sum.tax + tax }), {
+    amount: 0,
+    tax: 0,
+  })
 }
 
 export interface NewRefund extends Share {
@@ -69,11 +111,11 @@ export interface NewRefund extends Share {
   /** The line it is for, or null for an amount of the whole order. */
   itemId: number | null
   quantity: number
-  reason: RefundReason
+  reason: RefundRow['reason']
   /** Who asked for it; the service itself where absent. */
   actor?: string
   /** Whoever asked carries it out at once: due work comes in only where that has failed. */
-  isInHand?: boolean
+  runsAtOnce?: boolean
   requestKey?: string | null
   /** How many refunds of this money the processor has refused before. */
   refusals?: number
@@ -85,13 +127,13 @@ export interface NewRefund extends Share {
  */
 export async function insertRefund(
   tx: Tx,
-  context: Part,
+  context: CloudContext,
   order: OrderRow,
-  { payment, itemId, actor = SERVICE, isInHand = false, requestKey = null, ...refund }: NewRefund,
+  { payment, itemId, actor = SERVICE, runsAtOnce = false, requestKey = null, ...refund }: NewRefund,
 ): Promise<RefundRow> {
   const now = context.runtime.clock.now()
   const isDone = payment.processor === 'external' || payment.processor === WALLET || refund.amount === 0
-  const dueAt = isInHand ? now + context.settings.paymentRecheckMs : now
+  const dueAt = runsAtOnce ? now + context.settings.paymentRecheckMs : now
   const row = await tx.q
     .insertInto('refunds')
     .values({
@@ -123,7 +165,7 @@ export async function insertRefund(
  */
 export async function applyRefundOutcome(
   tx: Tx,
-  context: Part,
+  context: CloudContext,
   order: OrderRow,
   refundId: number,
   outcome: ProcessorRefund,
@@ -170,7 +212,7 @@ function retryAt(
 /** Whatever somebody asked for, and whatever was refused, is on the owner's record. */
 export async function auditRefund(
   tx: Tx,
-  { runtime }: Pick<Part, 'runtime'>,
+  { runtime }: CloudContext,
   order: OrderRow,
   refund: RefundRow,
   nextAttemptAt: number | null = null,
@@ -196,7 +238,7 @@ export async function auditRefund(
 }
 
 /** Brings what is derived from refunds up to date: payment status, each line's refunded units, and points. */
-async function refreshRefunds(tx: Tx, context: Part, order: OrderRow): Promise<void> {
+async function refreshRefunds(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   await refreshPaymentStatus(tx, order.id)
   const items = await tx.q
     .selectFrom('order_items')
@@ -226,4 +268,68 @@ async function refreshRefunds(tx: Tx, context: Part, order: OrderRow): Promise<v
         .execute()
   }
   await settlePoints(tx, context, order)
+}
+
+/**
+ * Carries a recorded refund out: the processor is asked under the key of the row, as often as it takes, and what it says
+ * is stored. Returns the row as it stands then. Throws `ProcessorUnavailable`, which leaves it to due work.
+ */
+export async function executeRefund(services: MoneyServices, refundId: number): Promise<RefundRow> {
+  const { context } = services
+  const { db, checkpoint } = context
+  const refund = await readRefund(context, refundId)
+  if (refund.status !== 'pending') return refund
+  checkpoint('refund.before-processor')
+  const outcome = await askProcessor(services, refund)
+  checkpoint('refund.after-processor')
+  await db.transact(async (tx) => {
+    const order = (await lockOrder(tx, refund.order_id))!
+    await applyRefundOutcome(tx, context, order, refund.id, outcome)
+  })
+  if (outcome.status === 'failed')
+    context.log.error(
+      { refundId, orderId: refund.order_id, amount: refund.amount, why: outcome.failureReason },
+      'the processor refused a refund',
+    )
+  return readRefund(context, refundId)
+}
+
+/** One that the processor is at work on is asked after; any other is asked for. */
+async function askProcessor(
+  { context, processor }: MoneyServices,
+  refund: RefundRow,
+): Promise<ProcessorRefund> {
+  try {
+    const payment = await context.db.kysely
+      .selectFrom('payments')
+      .select(['processor', 'processor_ref'])
+      .where('id', '=', refund.payment_id)
+      .executeTakeFirstOrThrow()
+    requireProcessor(processor, payment.processor)
+    if (refund.processor_ref !== null) return await processor.readRefund(refund.processor_ref)
+    return await processor.createRefund({
+      idempotencyKey: `refund:${refund.id}`,
+      begunAt: refund.created_at,
+      ref: payment.processor_ref!,
+      amount: refund.amount,
+      metadata: { refund_id: refund.id, order_id: refund.order_id },
+    })
+  } catch (error) {
+    if (error instanceof ProcessorUnavailable) await markInDoubt(context, refund)
+    throw error
+  }
+}
+
+/** Nobody knows whether it was done: asked for once more, by whomever, it goes on under the same key. */
+async function markInDoubt({ db }: CloudContext, { id }: RefundRow): Promise<void> {
+  await db.kysely
+    .updateTable('refunds')
+    .set({ is_in_doubt: 1 })
+    .where('id', '=', id)
+    .where('status', '=', 'pending')
+    .execute()
+}
+
+function readRefund({ db }: CloudContext, refundId: number): Promise<RefundRow> {
+  return db.kysely.selectFrom('refunds').selectAll().where('id', '=', refundId).executeTakeFirstOrThrow()
 }

@@ -1,17 +1,164 @@
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import { reachesHub } from '../../platform/credentials/hub-access.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import type { CommerceServices } from '../services.ts'
+import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { readPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
+import {
+  amountShare,
+  lineShareOf,
+  paidPayment,
+  refundable,
+  nextUnits,
+  takeShare,
+  executeRefund,
+  auditRefund,
+  insertRefund,
+  SERVICE,
+  type NewRefund,
+  type Share,
+} from './refunds.ts'
+import { lockItems, lockOrder, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
+import type { Tx } from '../../platform/store/database.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { enqueue } from '../../gateway/outbox.ts'
-import { ApiError } from '../../platform/api-error.ts'
 import { KEEP_MS } from '../../platform/http/idempotency.ts'
-import { cancelOrder } from './cancel-order.ts'
+import { cancelOrder } from './undelivered.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
-import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
-import type { Tx } from '../../platform/store/database.ts'
-import { executeRefund } from './execute-refund.ts'
-import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
-import { auditRefund, insertRefund, paidPayment, refundable, SERVICE, type NewRefund } from './refund-rows.ts'
-import type { Share } from './refund-shares.ts'
 import { orUnavailable } from '../processors/reach.ts'
-import type { CommerceServices } from '../services.ts'
+
+/** O §4.3: what an owner gives back. */
+export function refundHandlers(
+  services: CommerceServices,
+): Handlers<'owner.orders.refund' | 'owner.orders.refund_item'> {
+  const { db } = services.context
+  /** `asked`: a key whose first answer was a 5xx may come again with something else to do. */
+  const requestOf = (
+    orderId: number,
+    credential: OwnerCredential,
+    key: string | undefined,
+    asked: readonly (number | null)[],
+  ) => ({
+    orderId,
+    mayTouch: async (hubId: number) => {
+      const hub = await db.kysely
+        .selectFrom('hubs')
+        .select(['id', 'owner_id'])
+        .where('id', '=', hubId)
+        .executeTakeFirstOrThrow()
+      return reachesHub(credential, hub)
+    },
+    actor: credential.actor,
+    requestKey: key === undefined ? undefined : `${credential.actor} ${JSON.stringify(asked)} ${key}`,
+  })
+  return {
+    async 'owner.orders.refund'({ params, body, credential, idempotencyKey }) {
+      const newStatus = await refundOrder(services, {
+        ...requestOf(params.order_id, credential, idempotencyKey, [body.amount ?? null]),
+        amount: body.amount,
+      })
+      return { success: true, order_id: params.order_id, new_status: newStatus }
+    },
+    async 'owner.orders.refund_item'({ params, body, credential, idempotencyKey }) {
+      const { paymentStatus, amount, taxLeft } = await refundItem(services, {
+        ...requestOf(params.order_id, credential, idempotencyKey, [params.product_id, body.quantity]),
+        productId: params.product_id,
+        quantity: body.quantity,
+      })
+      return { success: true, new_status: paymentStatus, refunded_amount: amount, updated_tax: taxLeft }
+    },
+  }
+}
+
+export interface RefundOrderRequest extends RefundRequest {
+  /** Cents; all that remains where absent. */
+  amount?: number | undefined
+}
+
+/** Refunds an order, whole or in part (O §4.3). Returns its payment status. Throws `already_refunded`, `invalid_amount`. */
+export async function refundOrder(
+  services: CommerceServices,
+  request: RefundOrderRequest,
+): Promise<PaymentStatus> {
+  const { amount: wanted } = request
+  await requestRefund(services, request, {
+    share(_tx, _order, left) {
+      if (left.amount === 0) throw new ApiError('already_refunded')
+      const amount = wanted ?? left.amount
+      if (amount > left.amount) throw new ApiError('invalid_amount', undefined, { remaining: left.amount })
+      return Promise.resolve({ itemId: null, quantity: 0, ...amountShare(left, amount) })
+    },
+    isSame: (_tx, _order, left, { item_id, amount }) =>
+      Promise.resolve(item_id === null && (wanted === undefined ? left.amount === 0 : wanted === amount)),
+  })
+  return readPaymentStatus(services.context.db.kysely, request.orderId)
+}
+
+export interface RefundItemRequest extends RefundRequest {
+  /** A product's id, or a UPC read as a number. */
+  productId: number
+  /** Units, 1 or more. */
+  quantity: number
+}
+
+export interface RefundedItem {
+  paymentStatus: PaymentStatus
+  /** Cents, its tax included. */
+  amount: number
+  /** The order's tax that remains. */
+  taxLeft: number
+}
+
+/**
+ * Refunds units of one line by its frozen share (O §4.3), or by what is left of the order where amounts of it have gone
+ * back before. Throws `product_not_in_order`, `insufficient_quantity`.
+ */
+export async function refundItem(
+  services: CommerceServices,
+  request: RefundItemRequest,
+): Promise<RefundedItem> {
+  const { db } = services.context
+  const { productId, quantity } = request
+  const refund = await requestRefund(services, request, {
+    async share(tx, order, left) {
+      const item = await requireItem(tx, order, productId)
+      const remaining = item.qty - item.refunded_quantity
+      if (quantity > remaining) throw new ApiError('insufficient_quantity', undefined, { remaining })
+      const share = takeShare(left, nextUnits(await lineShareOf(tx, item), quantity))
+      return { itemId: item.id, quantity, ...share }
+    },
+    async isSame(tx, order, _left, refund) {
+      const item = await requireItem(tx, order, productId)
+      return refund.item_id === item.id && refund.quantity === quantity
+    },
+  })
+  return db.transact(async (tx) => ({
+    paymentStatus: await readPaymentStatus(tx.q, request.orderId),
+    amount: refund.amount,
+    taxLeft: await taxLeft(tx, request.orderId),
+  }))
+}
+
+const asUpc = (productId: number): string => String(productId).padStart(12, '0')
+
+/** By a product id of the order, else by the UPC under which it was sold (contract §5). */
+async function requireItem(tx: Tx, order: OrderRow, productId: number): Promise<ItemRow> {
+  const items = await lockItems(tx, order.id)
+  const item =
+    items.find((one) => one.product_id === productId) ?? items.find(({ upc }) => upc === asUpc(productId))
+  if (!item) throw new ApiError('product_not_in_order')
+  return item
+}
+
+async function taxLeft(tx: Tx, orderId: number): Promise<number> {
+  const order = await tx.q
+    .selectFrom('orders')
+    .select('tax_total')
+    .where('id', '=', orderId)
+    .executeTakeFirstOrThrow()
+  return (await refundable(tx, order, (await paidPayment(tx, orderId))!)).tax
+}
 
 export interface RefundRequest {
   orderId: number
@@ -74,7 +221,7 @@ async function recordRefund(
   if (inDoubt) return inDoubt.id
   const planned = await plan.share(tx, order, left)
   const { actor, requestKey = null } = request
-  const refund = { ...planned, payment, reason: 'customer', actor, requestKey, isInHand: true } as const
+  const refund = { ...planned, payment, reason: 'customer', actor, requestKey, runsAtOnce: true } as const
   return (await insertRefund(tx, context, order, refund)).id
 }
 
@@ -150,7 +297,7 @@ async function cancelFirst(
     if (locked.processing_status !== OrderStatus.QUEUED) return null
     // The owner's word ends it, whether or not the hub could be asked.
     const { actor, requestKey = null } = request
-    const refund = await cancelOrder(tx, context, locked, { actor, requestKey, isInHand: true })
+    const refund = await cancelOrder(tx, context, locked, { actor, requestKey, runsAtOnce: true })
     // One that has it already is told not to begin; should it have begun, nobody can open the bin.
     if (cancellation !== 'cancelled')
       await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.id })

@@ -1,0 +1,185 @@
+import type { OrderCause, TransitionResult } from '../../../protocol/model/order-status.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { unschedule } from '../../platform/work/queue.ts'
+import { done, type WorkKinds } from '../../platform/work/runner.ts'
+import { releaseRedemptions } from '../deals/redemptions.ts'
+import { moveOrder, releasePromises } from '../orders/move-order.ts'
+import { lockItems, lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
+import { processorBackoff } from '../processors/reach.ts'
+import type { MoneyServices } from '../services.ts'
+import {
+  executeRefund,
+  insertRefund,
+  lineShareOf,
+  nextUnits,
+  paidPayment,
+  refundable,
+  takeShare,
+  type NewRefund,
+} from './refunds.ts'
+
+/**
+ * What an order ends in that was paid and is not delivered whole: its stock is free again, and its money goes back without
+ * asking (contract §5).
+ */
+
+/** The order was cancelled before anything moved: its stock is free and all of its money goes back, by the refund returned. */
+export async function cancelOrder(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  by: Pick<NewRefund, 'actor' | 'runsAtOnce' | 'requestKey'> = {},
+): Promise<RefundRow | undefined> {
+  const step = await moveOrder(tx, context, order, 'cancelled')
+  if (step.kind !== 'moved') return undefined
+  await releaseRedemptions(tx, order.id)
+  await releasePromises(tx, order.id)
+  return refundRest(tx, context, order, by)
+}
+
+/** The order ended before READY: what is not known to have dropped goes back, stock and money. */
+export async function endUndelivered(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  cause: Extract<OrderCause, 'preparation_timeout' | 'hub_failed'>,
+  changes: { failure_reason: string; bins?: string },
+): Promise<TransitionResult> {
+  const step = await moveOrder(tx, context, order, cause, changes)
+  if (step.kind !== 'moved') return step
+  if (await isEmptyHanded(tx, order.id)) await releaseRedemptions(tx, order.id)
+  await releasePromises(tx, order.id)
+  await refundUndelivered(tx, context, order, cause === 'hub_failed' ? 'failed' : 'timed_out')
+  return step
+}
+
+/** Nothing of an order has dropped. */
+async function isEmptyHanded(tx: Tx, orderId: number): Promise<boolean> {
+  const dropped = await tx.q
+    .selectFrom('order_items')
+    .select('id')
+    .where('order_id', '=', orderId)
+    .where('qty_dropped', '>', 0)
+    .executeTakeFirst()
+  return dropped === undefined
+}
+
+type UndeliveredReason = 'short' | 'timed_out' | 'failed'
+
+/**
+ * What was paid for and did not drop goes back without asking (contract §5): of each line the frozen share of the units
+ * that are missing and not refunded yet. Under the order's lock, in the transaction of the report.
+ */
+export async function refundUndelivered(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  reason: UndeliveredReason,
+  refusals = 0,
+): Promise<void> {
+  const payment = await paidPayment(tx, order.id)
+  if (!payment || payment.amount === 0) return
+  for (const item of await lockItems(tx, order.id)) {
+    const units = item.qty - Math.min(item.qty, item.qty_dropped) - item.refunded_quantity
+    if (units <= 0) continue
+    const left = await refundable(tx, order, payment)
+    const share = takeShare(left, nextUnits(await lineShareOf(tx, item), units))
+    const refund = { payment, itemId: item.id, quantity: units, ...share, reason, refusals }
+    if (left.amount > 0) await insertRefund(tx, context, order, refund)
+  }
+}
+
+/** All that is left of an order's money goes back; undefined where nothing is. */
+async function refundRest(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  options: RefundOptions,
+): Promise<RefundRow | undefined> {
+  const payment = await paidPayment(tx, order.id)
+  return payment && refundWhole(tx, context, order, payment, 'cancelled', options)
+}
+
+/** Money that its order can no longer take is refunded; it never revives the order (contract §5). */
+export const refundLate = (
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  payment: PaymentRow,
+  options: RefundOptions = {},
+): Promise<RefundRow | undefined> =>
+  refundWhole(tx, context, order, { ...payment, is_late: 1 }, 'late_payment', options)
+
+type RefundOptions = Pick<NewRefund, 'actor' | 'runsAtOnce' | 'refusals' | 'requestKey'>
+
+async function refundWhole(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  payment: PaymentRow,
+  reason: 'cancelled' | 'late_payment',
+  options: RefundOptions,
+): Promise<RefundRow | undefined> {
+  const share = await refundable(tx, order, payment)
+  if (share.amount === 0) return undefined
+  return insertRefund(tx, context, order, {
+    payment,
+    itemId: null,
+    quantity: 0,
+    ...share,
+    reason,
+    ...options,
+  })
+}
+
+/**
+ * Another refund takes the place of one that the processor refused, for as much as is owed now: somebody may have given
+ * it back by hand meanwhile.
+ */
+async function replaceRefused(tx: Tx, context: CloudContext, refused: RefundRow): Promise<void> {
+  const order = (await lockOrder(tx, refused.order_id))!
+  // Of two that look at it at once one finds the work gone.
+  if (!(await unschedule(tx, 'refund', refused.id))) return
+  const refusals = refused.refusals + 1
+  switch (refused.reason) {
+    case 'short':
+    case 'timed_out':
+    case 'failed':
+      return refundUndelivered(tx, context, order, refused.reason, refusals)
+    case 'cancelled':
+      await refundRest(tx, context, order, { refusals })
+      return
+    case 'late_payment': {
+      const payment = await tx.q
+        .selectFrom('payments')
+        .selectAll()
+        .where('id', '=', refused.payment_id)
+        .executeTakeFirstOrThrow()
+      await refundLate(tx, context, order, payment, { refusals })
+      return
+    }
+    case 'customer':
+    // What somebody asked for is theirs to repeat.
+  }
+}
+
+/** Refunds that wait for the processor, and those that it refused and the service owes. */
+export const refundWork = (services: MoneyServices): WorkKinds => ({
+  refund: {
+    backoff: processorBackoff(services.context),
+    async look({ subject }) {
+      const { context } = services
+      const refund = await context.db.kysely
+        .selectFrom('refunds')
+        .selectAll()
+        .where('id', '=', Number(subject))
+        .executeTakeFirst()
+      if (refund?.status === 'pending') await executeRefund(services, refund.id)
+      if (refund?.status === 'failed') await context.db.transact((tx) => replaceRefused(tx, context, refund))
+      // Whatever is to be done later has been made due with the refund's outcome.
+      return done
+    },
+  },
+})
