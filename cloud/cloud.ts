@@ -42,7 +42,6 @@ import { noticeWork, type Senders } from './people/notifications/notices.ts'
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './commerce/orders/handlers.ts'
 import { cancellationHandlers } from './commerce/fulfilment/handlers.ts'
 import { refundHandlers } from './commerce/refunds/refund-requests.ts'
-import { paymentMethodHandlers } from './commerce/methods/handlers.ts'
 import { paymentHandlers } from './commerce/payments/handlers.ts'
 import type { CardProcessor } from './commerce/processors/processor.ts'
 import { retentionWork } from './retention.ts'
@@ -161,7 +160,6 @@ export function createCloud(options: CloudOptions): Cloud {
       ...transferHandlers(context, options.verifyIdentity, media),
       ...deliveryHandlers(services),
       ...paymentHandlers(services, options.webhookSecret),
-      ...paymentMethodHandlers(services),
       ...walletHandlers(services),
       ...loyaltyHandlers(context),
       ...diagHandlers(

@@ -30,9 +30,7 @@ import { openMediaStore } from './platform/media/open-store.ts'
 import { readClientKey } from './operations/ssh/client-key.ts'
 import { createRemote } from './operations/ssh/remote.ts'
 import { sshExec } from './operations/ssh/ssh-exec.ts'
-import { sandboxWork } from './commerce/processors/sandbox/deliver-events.ts'
-import { createSandbox } from './commerce/processors/sandbox/sandbox.ts'
-import { readInstallation } from './commerce/processors/stripe/installation.ts'
+import { sandboxWork, createSandbox } from './commerce/processors/sandbox/sandbox.ts'
 import type { CardProcessor } from './commerce/processors/processor.ts'
 import { SIGNATURE_HEADER } from './commerce/payments/webhook.ts'
 import { openLog } from './platform/log-files.ts'
@@ -203,6 +201,7 @@ async function openProcessor(
   if (url === undefined) return createSandbox({ db, runtime })
   // Only who needs the SDK loads it: it is larger than all else.
   const { createStripe } = await import('./commerce/processors/stripe/stripe.ts')
+  const { readInstallation } = await import('./commerce/processors/stripe/account.ts')
   return createStripe({
     apiKey: config.PAYMENTS_API_KEY!,
     url,

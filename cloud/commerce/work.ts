@@ -9,7 +9,7 @@ import { deadlineWork } from './orders/deadlines.ts'
 import { paymentWork } from './payments/settle-payment.ts'
 import { refundWork } from './refunds/undelivered.ts'
 import type { MoneyServices } from './services.ts'
-import { depositWork } from './wallet/settle-deposit.ts'
+import { depositWork } from './wallet/deposit.ts'
 
 /** All that commerce does later. */
 export const commerceWork = (services: MoneyServices): WorkKinds => ({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { commerceWork } from '../../cloud/commerce/work.ts'
-import { sandboxWork } from '../../cloud/commerce/processors/sandbox/deliver-events.ts'
+import { sandboxWork } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
 import { changeWork } from '../../cloud/operations/ssh/recover-changes.ts'
 import { noticeWork } from '../../cloud/people/notifications/notices.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'

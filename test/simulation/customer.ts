@@ -1,7 +1,6 @@
 import { createOrder, setItem } from '../../cloud/commerce/orders/cart.ts'
 import { deleteOrder } from '../../cloud/commerce/fulfilment/delete-order.ts'
-import { confirmExternal } from '../../cloud/commerce/payments/confirm-external.ts'
-import { confirmPayment } from '../../cloud/commerce/payments/confirm-payment.ts'
+import { confirmExternal, confirmPayment } from '../../cloud/commerce/payments/confirm.ts'
 import { pay } from '../../cloud/commerce/payments/pay.ts'
 import { refundItem, refundOrder } from '../../cloud/commerce/refunds/refund-requests.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'

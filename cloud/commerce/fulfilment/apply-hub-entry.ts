@@ -1,7 +1,7 @@
 import type { LineProgress, OrderEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { OrderCause, TransitionResult } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { earnPoints } from '../loyalty/points-ledger.ts'
+import { earnPoints } from '../loyalty/points.ts'
 import { cancelOrder, endUndelivered, refundUndelivered } from '../refunds/undelivered.ts'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Tx } from '../../platform/store/database.ts'

@@ -1,7 +1,6 @@
 import type { CloudContext } from '../../platform/context.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
-import { pointsFor, pointsValue } from './points.ts'
-import { readPoints } from './points-ledger.ts'
+import { pointsFor, pointsValue, readPoints } from './points.ts'
 
 /** C §4.5. */
 export const loyaltyHandlers = ({

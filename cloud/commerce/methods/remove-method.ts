@@ -1,11 +1,10 @@
 import type { Selectable } from 'kysely'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { customerRequest } from './customers.ts'
-import { insertRemoval, keepDefault, lockCustomer } from './method-rows.ts'
+import { customerRequest, insertRemoval, keepDefault, lockCustomer } from './method-rows.ts'
 import { unschedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
-import { processorBackoff, requireProcessor, tryNow } from '../processors/reach.ts'
+import { processorBackoff, requireProcessor, tryNow } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 
 type RemovalRow = Selectable<Tables['processor_removals']>

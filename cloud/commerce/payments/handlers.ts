@@ -1,7 +1,10 @@
 import type { UserCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
-import { confirmPayment } from './confirm-payment.ts'
+import { confirmPayment } from './confirm.ts'
 import { pay, payFromWallet } from './pay.ts'
+import { listMethods } from '../methods/method-rows.ts'
+import { removeMethod } from '../methods/remove-method.ts'
+import { createSetupIntent, saveMethod } from '../methods/save-method.ts'
 import type { MoneyServices } from '../services.ts'
 import { receiveWebhook, SIGNATURE_HEADER, STRIPE_SIGNATURE_HEADER } from './webhook.ts'
 
@@ -10,6 +13,10 @@ type PayRoutes =
   | 'consumer.payments.platform_a_pay'
   | 'consumer.payments.platform_b_pay'
   | 'consumer.payments.confirm'
+  | 'consumer.payments.setup_intent'
+  | 'consumer.payments.save_method'
+  | 'consumer.payments.methods'
+  | 'consumer.payments.delete_method'
   | 'consumer.wallet.debit'
   | 'root.webhooks.payments'
 
@@ -18,8 +25,9 @@ interface WalletPayment {
   credential: UserCredential
 }
 
-/** C §4.4, and the processor's events (contract §12). */
+/** C §4.4: payments and saved payment methods; and the processor's events (contract §12). */
 export function paymentHandlers(services: MoneyServices, webhookSecret: string): Handlers<PayRoutes> {
+  const { context, processor } = services
   const byWallet = (type: 'platform_a' | 'platform_b', { body, credential }: WalletPayment) =>
     pay(services, {
       userId: credential.userId,
@@ -45,6 +53,21 @@ export function paymentHandlers(services: MoneyServices, webhookSecret: string):
         orderId: body.order_id,
         paymentId: body.payment_intent_id,
       }),
+    'consumer.payments.setup_intent': ({ credential, idempotencyKey }) =>
+      createSetupIntent(services, credential.userId, idempotencyKey),
+    'consumer.payments.save_method': ({ body, credential }) =>
+      saveMethod(services, {
+        userId: credential.userId,
+        method: body.payment_method_id,
+        setDefault: body.set_default ?? false,
+      }),
+    'consumer.payments.methods': ({ credential }) =>
+      listMethods(context.db.kysely, credential.userId, processor.name),
+    async 'consumer.payments.delete_method'({ params, credential }) {
+      const { payment_method_id } = params
+      await removeMethod(services, { userId: credential.userId, method: payment_method_id })
+      return { payment_method_id, deleted: true }
+    },
     'consumer.wallet.debit': ({ body, credential }) =>
       payFromWallet(services, {
         userId: credential.userId,
@@ -53,7 +76,6 @@ export function paymentHandlers(services: MoneyServices, webhookSecret: string):
       }),
     async 'root.webhooks.payments'(input) {
       const signature = input.header(SIGNATURE_HEADER) ?? input.header(STRIPE_SIGNATURE_HEADER)
-      const { context, processor } = services
       await receiveWebhook(context, webhookSecret, input.rawBody, signature, processor.readEvent)
       return { received: true }
     },

@@ -1,21 +1,23 @@
-import type { PaymentMethodType, PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
+import type {
+  PaymentMethodType,
+  PaymentResult,
+  PaymentIntentStatus,
+} from '../../../protocol/contract/consumer-payments.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { ApiError } from '../../platform/api-error.ts'
+import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import { freezeOrder, queueOrder } from '../orders/checkout.ts'
 import { lockOwnOrder, type OrderRow } from '../orders/order-rows.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Tx, Queries } from '../../platform/store/database.ts'
 import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
-import { ensureCustomer, type Customer } from '../methods/customers.ts'
-import { customerOfMethod, saveAfterPayment } from '../methods/method-rows.ts'
-import { EXTERNAL, WALLET } from '../processors/payment-methods.ts'
-import { paymentResult } from './payment-result.ts'
+import { ensureCustomer, customerOfMethod, saveAfterPayment, type Customer } from '../methods/method-rows.ts'
+import { EXTERNAL, WALLET, orUnavailable, refusal } from '../processors/processor.ts'
 import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/save-method.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { cancelPayment, submitPayment } from './settle-payment.ts'
-import { orUnavailable } from '../processors/reach.ts'
 import type { MoneyServices } from '../services.ts'
+import type { z } from 'zod'
 
 export interface WalletPayRequest {
   userId: number
@@ -178,3 +180,56 @@ async function insertPayment(
     await schedule(tx, 'payment', row.id, now + settings.paymentRecheckMs)
   return row
 }
+
+const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {
+  pending: 'processing',
+  requires_action: 'requires_action',
+  authorized: 'requires_capture',
+  completed: 'succeeded',
+  failed: 'requires_payment_method',
+  canceled: 'canceled',
+}
+
+/** A payment as its customer sees it (contract §9). Throws `card_declined` or `payment_failed` where it failed. */
+export async function paymentResult(q: Queries, paymentId: number): Promise<PaymentResult> {
+  const payment = await q
+    .selectFrom('payments')
+    .selectAll()
+    .where('id', '=', paymentId)
+    .executeTakeFirstOrThrow()
+  const order = await q
+    .selectFrom('orders')
+    .selectAll()
+    .where('id', '=', payment.order_id)
+    .executeTakeFirstOrThrow()
+  if (payment.status === 'failed') throw failure(payment)
+  return {
+    order_id: order.id,
+    payment_id: publicId(payment),
+    status: intentStatus[payment.status]!,
+    payment_status: order.payment_status,
+    processing_status: order.processing_status,
+    amount: payment.amount,
+    client_secret: payment.client_secret,
+    next_action: nextAction(payment, order),
+    decline_code: payment.decline_code,
+  }
+}
+
+const publicId = ({ id, processor_ref }: PaymentRow): string => processor_ref ?? `pay_${id}`
+
+function nextAction(payment: PaymentRow, order: OrderRow): PaymentResult['next_action'] {
+  if (payment.status !== 'requires_action') return null
+  if (payment.processor !== 'external') return { type: 'authenticate', payment_intent_id: publicId(payment) }
+  return { type: 'integrator_confirmation', hub_id: order.hub_id, bin_number: order.reserved_bin! }
+}
+
+const failure = (payment: PaymentRow): ApiError =>
+  payment.decline_code === null
+    ? new ApiError('payment_failed', undefined, detailsOf(payment))
+    : refusal(payment.decline_code, detailsOf(payment))
+
+const detailsOf = (payment: PaymentRow): ErrorDetails => ({
+  order_id: payment.order_id,
+  payment_id: publicId(payment),
+})

@@ -1,9 +1,7 @@
 import { applyPaymentOutcome } from './payment-outcome.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
-import type { Intent } from '../processors/processor.ts'
-import { processorBackoff, requireProcessor } from '../processors/reach.ts'
+import { processorBackoff, requireProcessor, EXTERNAL, type Intent } from '../processors/processor.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
-import { EXTERNAL } from '../processors/payment-methods.ts'
 import type { MoneyServices } from '../services.ts'
 
 /**

@@ -26,7 +26,7 @@ import { enqueue } from '../../gateway/outbox.ts'
 import { KEEP_MS } from '../../platform/http/idempotency.ts'
 import { cancelOrder } from './undelivered.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
-import { orUnavailable } from '../processors/reach.ts'
+import { orUnavailable } from '../processors/processor.ts'
 
 /** O §4.3: what an owner gives back. */
 export function refundHandlers(

@@ -1,16 +1,19 @@
 import { unitShare } from '../catalogue/pricing.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { settlePoints } from '../loyalty/points-ledger.ts'
+import { settlePoints } from '../loyalty/points.ts'
 import { lockOrder, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { creditRefund } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
-import { WALLET } from '../processors/payment-methods.ts'
-import { ProcessorUnavailable, type ProcessorRefund } from '../processors/processor.ts'
+import {
+  WALLET,
+  ProcessorUnavailable,
+  requireProcessor,
+  type ProcessorRefund,
+} from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { requireProcessor } from '../processors/reach.ts'
 
 /** Money with the tax that is part of it. Cents; `tax` ≤ `amount`. */
 export interface Share {

@@ -7,7 +7,7 @@ import { releaseRedemptions } from '../deals/redemptions.ts'
 import { moveOrder, releasePromises } from '../orders/move-order.ts'
 import { lockItems, lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
-import { processorBackoff } from '../processors/reach.ts'
+import { processorBackoff } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import {
   executeRefund,

@@ -1,7 +1,11 @@
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { MoneyServices } from '../services.ts'
 import { deposit } from './deposit.ts'
-import { walletBalance, walletTransactions } from './transactions.ts'
+import type { WalletBalance, WalletTransaction } from '../../../protocol/contract/consumer-wallet.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import { readBalance } from './wallet-ledger.ts'
 
 /** C §4.6. */
 export function walletHandlers(
@@ -20,5 +24,66 @@ export function walletHandlers(
       }),
     'consumer.wallet.transactions': ({ query, credential }) =>
       walletTransactions(q, credential.userId, query),
+  }
+}
+
+/** Contract §9. `pending_cents`: deposits that the processor has yet to report. */
+export async function walletBalance(
+  q: Queries,
+  { settings }: CloudContext,
+  userId: number,
+): Promise<WalletBalance> {
+  const pending = await q
+    .selectFrom('wallet_transactions')
+    .select((eb) => eb.fn.coalesce(eb.fn.sum<number | string>('amount'), eb.lit(0)).as('cents'))
+    .where('user_id', '=', userId)
+    .where('status', '=', 'pending')
+    .executeTakeFirstOrThrow()
+  return {
+    balance_cents: await readBalance(q, userId),
+    pending_cents: Number(pending.cents),
+    currency: settings.currency,
+  }
+}
+
+/** A page of what a wallet has seen, newest first. */
+export async function walletTransactions(
+  q: Queries,
+  userId: number,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<WalletTransaction[]> {
+  const rows = await q
+    .selectFrom('wallet_transactions as t')
+    .leftJoin('wallet_entries as e', 'e.transaction_id', 't.id')
+    .where('t.user_id', '=', userId)
+    .orderBy('t.id', 'desc')
+    .limit(limit)
+    .offset(offset)
+    .selectAll('t')
+    .select('e.balance_after')
+    .execute()
+  return rows.map((row) => ({
+    id: row.id,
+    type: row.type,
+    amount_cents: row.amount,
+    balance_after_cents: row.balance_after,
+    status: row.status,
+    order_id: row.order_id,
+    payment_intent_id: row.processor_ref,
+    description: describe(row),
+    created_at: timestamp(row.created_at),
+  }))
+}
+
+function describe({ type, order_id }: { type: string; order_id: number | null }): string {
+  switch (type) {
+    case 'deposit':
+      return 'Deposit'
+    case 'debit':
+      return `Payment of order ${order_id}`
+    case 'refund':
+      return `Refund of order ${order_id}`
+    default:
+      return 'Adjustment'
   }
 }

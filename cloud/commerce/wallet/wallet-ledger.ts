@@ -5,7 +5,6 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 
 export type WalletTransactionRow = Selectable<Tables['wallet_transactions']>
-type Part = Pick<CloudContext, 'runtime'>
 
 /**
  * The one place where a wallet's balance moves: by one conditional UPDATE, with the entry that says so (I6). Returns the
@@ -13,7 +12,7 @@ type Part = Pick<CloudContext, 'runtime'>
  */
 export async function moveBalance(
   tx: Tx,
-  { runtime }: Part,
+  { runtime }: CloudContext,
   { id, user_id, amount }: Pick<WalletTransactionRow, 'id' | 'user_id' | 'amount'>,
 ): Promise<number | undefined> {
   const now = runtime.clock.now()
@@ -38,7 +37,7 @@ export async function moveBalance(
 }
 
 /** Takes a payment out of its customer's wallet; false where that does not hold enough, and the caller rolls back. */
-export async function debitPayment(tx: Tx, context: Part, payment: PaymentRow): Promise<boolean> {
+export async function debitPayment(tx: Tx, context: CloudContext, payment: PaymentRow): Promise<boolean> {
   const transaction = await insertTransaction(tx, context, {
     user_id: payment.user_id,
     type: 'debit',
@@ -52,7 +51,7 @@ export async function debitPayment(tx: Tx, context: Part, payment: PaymentRow): 
 /** Puts a refund of a wallet payment back where it came from. */
 export async function creditRefund(
   tx: Tx,
-  context: Part,
+  context: CloudContext,
   userId: number,
   refund: Pick<RefundRow, 'id' | 'order_id' | 'amount'>,
 ): Promise<void> {
@@ -72,7 +71,7 @@ type NewTransaction = Pick<WalletTransactionRow, 'user_id' | 'type' | 'amount'> 
 /** What is not said of it is null; it is completed unless something else is said. */
 export function insertTransaction(
   tx: Tx,
-  { runtime }: Part,
+  { runtime }: CloudContext,
   transaction: NewTransaction,
 ): Promise<WalletTransactionRow> {
   const now = runtime.clock.now()

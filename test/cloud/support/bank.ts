@@ -7,9 +7,8 @@ import type {
   ProcessorRefund,
 } from '../../../cloud/commerce/processors/processor.ts'
 import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
-import { sandboxWork } from '../../../cloud/commerce/processors/sandbox/deliver-events.ts'
-import { createSandbox } from '../../../cloud/commerce/processors/sandbox/sandbox.ts'
-import { readInstallation } from '../../../cloud/commerce/processors/stripe/installation.ts'
+import { sandboxWork, createSandbox } from '../../../cloud/commerce/processors/sandbox/sandbox.ts'
+import { readInstallation } from '../../../cloud/commerce/processors/stripe/account.ts'
 import { createStripe } from '../../../cloud/commerce/processors/stripe/stripe.ts'
 import { signPayload } from '../../../cloud/commerce/processors/signature.ts'
 import { STRIPE_KEY, type StripeServer } from './stripe/server.ts'

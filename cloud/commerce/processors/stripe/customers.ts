@@ -6,13 +6,17 @@ import {
   type MethodDetails,
   type SetupIntent,
 } from '../processor.ts'
-import type { StripeAccount } from './account.ts'
-import { declineCodeOf, isMissing, orProcessorUnavailable, refusalOf, unavailable } from './errors.ts'
+import {
+  declineCodeOf,
+  KEY_MS,
+  isMissing,
+  orProcessorUnavailable,
+  refusalOf,
+  unavailable,
+  type StripeAccount,
+} from './account.ts'
 
-/** Stripe keeps keys for 24 hours; later a customer is looked for, as nobody should be there twice. */
-const KEY_MS = 20 * 3_600_000
-
-/** Stripe learns a number of ours, and no name, address or telephone number. */
+/** Nobody should be there twice: a customer whose key may be forgotten is looked for. Stripe learns a number of ours, and no name, address or telephone number. */
 export async function createCustomer(
   { sdk, installation, clock, keyOf }: StripeAccount,
   { idempotencyKey, begunAt, userId }: CustomerRequest,

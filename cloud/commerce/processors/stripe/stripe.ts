@@ -1,9 +1,16 @@
 import type { CardProcessor } from '../processor.ts'
-import { openAccount, type StripeOptions } from './account.ts'
+import { openAccount, declineCodeOf, type StripeOptions } from './account.ts'
 import { attachMethod, createCustomer, createSetupIntent, detachMethod, removeCustomer } from './customers.ts'
-import { readEvent } from './events.ts'
-import { cancelIntent, confirmIntent, createIntent, readIntent } from './intents.ts'
-import { createRefund, readRefund } from './refunds.ts'
+import {
+  cancelIntent,
+  confirmIntent,
+  createIntent,
+  readIntent,
+  createRefund,
+  readRefund,
+  refundStatus,
+} from './money.ts'
+import { z } from 'zod'
 
 /**
  * Stripe, through its own SDK. Intents are confirmed as they are made, with the customer present; redirects to banks'
@@ -28,4 +35,67 @@ export function createStripe(options: StripeOptions): CardProcessor {
     detachMethod: ({ method }) => detachMethod(account, method),
     readEvent: (body) => readEvent(account.installation, body),
   }
+}
+
+const Head = z.object({ id: z.string(), type: z.string() })
+
+/** What is read of the events that matter. */
+const MoneyEvent = Head.extend({
+  data: z.object({
+    object: z.object({
+      id: z.string(),
+      status: z.string().nullish(),
+      client_secret: z.string().nullish(),
+      payment_method: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
+      last_payment_error: z
+        .object({ decline_code: z.string().optional(), code: z.string().optional() })
+        .nullish(),
+      failure_reason: z.string().nullish(),
+      metadata: z.record(z.string(), z.string()).nullish(),
+    }),
+  }),
+})
+
+const refundTypes: readonly string[] = ['refund.updated', 'refund.failed', 'charge.refund.updated']
+
+/** An event in our words. Of what is no business of ours only the name is kept; what is no event is left as it is. */
+export function readEvent(installation: string, body: unknown): unknown {
+  const head = Head.safeParse(body)
+  if (!head.success) return body
+  const { id, type } = head.data
+  const isRefund = refundTypes.includes(type)
+  if (!isRefund && !type.startsWith('payment_intent.')) return { id, type, data: { object: { id } } }
+  const event = MoneyEvent.safeParse(body)
+  if (!event.success) return body
+  const { object } = event.data.data
+  const method = object.payment_method
+  return {
+    id,
+    // Whether a refund failed its status says.
+    type: isRefund ? 'refund.updated' : type,
+    data: {
+      object: {
+        id: object.id,
+        status: isRefund ? refundStatus(object.status) : object.status,
+        client_secret: object.client_secret,
+        payment_method: typeof method === 'string' ? method : method?.id,
+        decline_code: declineCodeOf(object.last_payment_error),
+        failure_reason: object.failure_reason ?? (object.status === 'canceled' ? 'canceled' : null),
+        metadata: metadataOf(installation, object.metadata ?? {}),
+      },
+    },
+  }
+}
+
+const names = ['payment_id', 'deposit_id', 'refund_id'] as const
+
+/** Of an object that is not this installation's the metadata does not count: its payment 1 is another one. */
+function metadataOf(installation: string, metadata: Record<string, string>): Record<string, number> {
+  if (metadata['larder'] !== installation) return {}
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = metadata[name]
+      return value !== undefined && /^\d{1,15}$/.test(value) ? [[name, Number(value)]] : []
+    }),
+  )
 }

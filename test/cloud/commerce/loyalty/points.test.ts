@@ -1,7 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { pointsFor } from '../../../../cloud/commerce/loyalty/points.ts'
-import { readPoints } from '../../../../cloud/commerce/loyalty/points-ledger.ts'
+import { pointsFor, readPoints } from '../../../../cloud/commerce/loyalty/points.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { emptySqlite, onEachDatabase } from '../../support/database.ts'

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { confirmExternal } from '../../../../cloud/commerce/payments/confirm-external.ts'
-import { confirmPayment } from '../../../../cloud/commerce/payments/confirm-payment.ts'
+import { confirmExternal, confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'

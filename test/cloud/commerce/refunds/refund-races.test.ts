@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { confirmExternal } from '../../../../cloud/commerce/payments/confirm-external.ts'
+import { confirmExternal } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachDatabase } from '../../support/database.ts'

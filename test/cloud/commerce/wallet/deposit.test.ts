@@ -3,7 +3,7 @@ import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/comm
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
-import { walletBalance, walletTransactions } from '../../../../cloud/commerce/wallet/transactions.ts'
+import { walletBalance, walletTransactions } from '../../../../cloud/commerce/wallet/handlers.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop, ShopOptions } from '../../support/shop.ts'
 import { balanceOf, walletsAddUp } from '../../support/wallets.ts'
