@@ -7,6 +7,7 @@ import { pino } from 'pino'
 import { formatGpioAddress, parseGpioAddress } from '../protocol/gpio/socket.ts'
 import type { HardwareDescription } from '../protocol/model/hardware.ts'
 import { helpText, readSettings } from '../protocol/model/program-settings.ts'
+import { progressOn } from '../protocol/model/progress.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { createConsole } from './console/http.ts'
 import { playScenario } from './console/scenario.ts'
@@ -92,7 +93,10 @@ async function run(settings: SimulatorSettings): Promise<void> {
       }),
   )
 
-  for (const [index, hardware] of readHardware(settings).entries()) {
+  const described = readHardware(settings)
+  const progress = progressOn(process.stderr, runtime.clock)
+  for (const [index, hardware] of described.entries()) {
+    progress.show(`making hub ${hardware.hubId}, ${index + 1} of ${described.length}`)
     const hub = createSimulatedHub({
       hardware,
       runtime,
@@ -135,6 +139,7 @@ async function run(settings: SimulatorSettings): Promise<void> {
     return () => server.close()
   }
 
+  progress.clear()
   const address = server.address()
   const bound = typeof address === 'object' && address ? address.port : port
   process.stdout.write(`simulator ready: http://${hostname}:${bound}\n`)

@@ -139,7 +139,7 @@ export function startDemo(
       await supervisor.stop()
     }
     if (isStopped) return stop()
-    stage = 'starting the cloud, the simulator, the hub and its management, until the hub takes orders'
+    stage = 'starting the programs, until the hub takes orders'
     supervisor.start()
 
     const isReady = await waitUntilReady({
