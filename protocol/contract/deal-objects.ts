@@ -50,6 +50,26 @@ const MOST_UNITS = 1000
 const Amount = z.int().min(0).max(MOST_CENTS)
 const Units = z.int().min(1).max(MOST_UNITS)
 
+type Context = z.core.$RefinementCtx
+
+function requireValue(value: unknown, field: string, context: Context): void {
+  if (value === null)
+    context.addIssue({ code: 'invalid_type', expected: 'int', input: undefined, path: [field] })
+}
+
+type Range = readonly [least: number, most: number]
+
+function requireWithin(
+  value: number | null,
+  [minimum, maximum]: Range,
+  field: string,
+  context: Context,
+): void {
+  const issue = { origin: 'int', inclusive: true, input: value, path: [field] }
+  if (value !== null && value < minimum) context.addIssue({ code: 'too_small', minimum, ...issue })
+  if (value !== null && value > maximum) context.addIssue({ code: 'too_big', maximum, ...issue })
+}
+
 /** A deal's trigger as it is sent: what its type needs must be there. */
 export const NewTrigger = z
   .object({
@@ -59,22 +79,10 @@ export const NewTrigger = z
     category_id: Id.nullable().default(null),
     product_id: Id.nullable().default(null),
   })
-  .superRefine((trigger, context) => {
-    const absent = (field: string) =>
-      context.addIssue({ code: 'invalid_type', expected: 'int', input: undefined, path: [field] })
-    if ((trigger.type === 'QUANTITY' || trigger.type === 'SPEND') && trigger.quantity === null)
-      absent('quantity')
-    if (trigger.type !== 'SPEND' && trigger.quantity !== null && trigger.quantity > MOST_UNITS)
-      context.addIssue({
-        code: 'too_big',
-        origin: 'int',
-        maximum: MOST_UNITS,
-        inclusive: true,
-        input: trigger.quantity,
-        path: ['quantity'],
-      })
-    if (trigger.type === 'CATEGORY' && trigger.category_id === null && trigger.category === null)
-      absent('category_id')
+  .superRefine(({ type, quantity, category, category_id }, context) => {
+    if (type === 'QUANTITY' || type === 'SPEND') requireValue(quantity, 'quantity', context)
+    if (type !== 'SPEND') requireWithin(quantity, [1, MOST_UNITS], 'quantity', context)
+    if (type === 'CATEGORY') requireValue(category_id ?? category, 'category_id', context)
   })
 export type NewTrigger = z.output<typeof NewTrigger>
 
@@ -94,27 +102,8 @@ export const NewReward = z
   })
   .superRefine(({ type, discount_pct_or_price: value }, context) => {
     if (type === 'FREE_ITEM' || type === 'CHEAPEST_FREE') return
-    const [least, most] = valueRange[type]
-    const at = { path: ['discount_pct_or_price'] }
-    if (value === null) context.addIssue({ code: 'invalid_type', expected: 'int', input: undefined, ...at })
-    else if (value < least)
-      context.addIssue({
-        code: 'too_small',
-        origin: 'int',
-        minimum: least,
-        inclusive: true,
-        input: value,
-        ...at,
-      })
-    else if (value > most)
-      context.addIssue({
-        code: 'too_big',
-        origin: 'int',
-        maximum: most,
-        inclusive: true,
-        input: value,
-        ...at,
-      })
+    requireValue(value, 'discount_pct_or_price', context)
+    requireWithin(value, valueRange[type], 'discount_pct_or_price', context)
   })
 export type NewReward = z.output<typeof NewReward>
 
@@ -157,7 +146,7 @@ interface Dates {
 }
 
 /** The first day is not after the last. */
-function checkDates({ start, end }: Dates, context: z.core.$RefinementCtx): void {
+function checkDates({ start, end }: Dates, context: Context): void {
   if (start != null && end != null && start > end)
     context.addIssue({ code: 'custom', message: 'the end is before the start', input: end, path: ['end'] })
 }

@@ -101,7 +101,16 @@ export function decodeRequest(bytes: Buffer): FuseRequest {
       const notify = (body.readUInt32LE(16) & POLL_SCHEDULE_NOTIFY) !== 0
       return { ...head, kind, handle: handle(), pollHandle: body.readBigUInt64LE(8), notify }
     }
-    default:
+    case 'forget':
+    case 'batch_forget':
+    case 'interrupt':
+    case 'getattr':
+    case 'setattr':
+    case 'open':
+    case 'opendir':
+    case 'statfs':
+    case 'flush':
+    case 'destroy':
       return { ...head, kind }
   }
 }
