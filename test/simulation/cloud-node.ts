@@ -1,3 +1,4 @@
+import '../support/small-limits.ts'
 import type BetterSqlite3 from 'better-sqlite3'
 import { commerceWork } from '../../cloud/commerce/work.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
