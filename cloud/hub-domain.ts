@@ -1,5 +1,4 @@
-import { applyOperationEntry } from './commerce/catalogue/apply-operation.ts'
-import { applySnapshot, applyStockEntries } from './commerce/catalogue/apply-stock.ts'
+import { applyOperationEntry, applySnapshot, applyStockEntries } from './commerce/catalogue/apply-stock.ts'
 import { applyOrderEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { hubSnapshot } from './commerce/fulfilment/hub-snapshot.ts'
 import type { HubDomain } from './gateway/domain.ts'

@@ -16,7 +16,7 @@ import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.
 import { builtOf, writeLayout, type Built } from '../commerce/catalogue/layout.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { clearAddress, parseHostKey, writeAddress } from '../operations/ssh/addresses.ts'
-import { keptClientKey } from '../operations/ssh/client-key.ts'
+import { keptClientKey } from '../operations/ssh/remote.ts'
 
 const DEFAULT_PORT = '8083'
 

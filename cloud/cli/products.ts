@@ -1,8 +1,7 @@
 import { progressOn, progressText } from '../../protocol/model/progress.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { hubOf, readJsonFile, required, type CommandLine } from './command-line.ts'
-import { importProducts } from '../commerce/catalogue/import-products.ts'
-import { ProductFile } from '../commerce/catalogue/product-file.ts'
+import { importProducts, ProductFile } from '../commerce/catalogue/import-products.ts'
 
 const usage = `Usage:
   npm run products -- import --hub HUB --file FILE
@@ -29,7 +28,7 @@ export const productCommands = (runtime: Runtime): CommandLine => ({
           progress.show(progressText(done, entries.length, 'products', elapsedMs))
         }
         const imported = await db
-          .transact((tx) => importProducts(tx, { runtime }, hubId, entries, 'command line', show))
+          .transact((tx) => importProducts(tx, runtime, hubId, entries, 'command line', show))
           .finally(() => progress.clear())
         return { hub_id: hubId, ...imported }
       },

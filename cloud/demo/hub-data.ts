@@ -1,19 +1,23 @@
-import { searchText } from '../commerce/catalogue/search-text.ts'
-import { digestOf } from '../platform/credentials/secrets.ts'
-import { upcCheckDigit } from '../../protocol/model/upc.ts'
+import { sql } from 'kysely'
+import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { upcCheckDigit } from '../../protocol/model/upc.ts'
+import { type Built, builtOf, writeLayout } from '../commerce/catalogue/layout.ts'
+import { searchText } from '../commerce/catalogue/products.ts'
 import { openHub } from '../operations/hubs/create-hub.ts'
+import { digestOf } from '../platform/credentials/secrets.ts'
 import type { Tx } from '../platform/store/database.ts'
-import { demoProducts, type DemoProduct } from './assortment.ts'
+import { recordset } from '../platform/store/recordset.ts'
+import type { Tables } from '../platform/store/schema.ts'
+import { type DemoProduct, demoProducts } from './assortment.ts'
 import type { DemoChance } from './chance.ts'
-import { insertMany } from './insert-many.ts'
-import type { ProductPictures } from './product-pictures.ts'
+import type { ProductPictures } from './pictures.ts'
 
 /** The hardware that the demo's hubs have (`simulator/hardware/demo-hub.json`): room for every facing below. */
-export const ROOM = { cabinets: 4, shelves: 5, rows: 6, depth: 10 }
+const ROOM = { cabinets: 4, shelves: 5, rows: 6, depth: 10 }
 
-export interface DemoHub {
+interface DemoHub {
   id: number
   ownerId: number
   name: string
@@ -228,4 +232,52 @@ function arrange(products: readonly SeededProduct[], doubled: number, chance: De
 async function categoryIds(tx: Tx): Promise<Map<string, number>> {
   const rows = await tx.q.selectFrom('categories').select(['id', 'name']).execute()
   return new Map(rows.map(({ id, name }) => [name, id]))
+}
+
+/** Writes how a hub is built: as its hardware says, or with as many shelves and rows as the demo's planogram needs. */
+export const insertLayout = (
+  tx: Tx,
+  hubId: number,
+  hardware: Pick<HardwareDescription, 'controllers' | 'fridgeDoors'> | undefined,
+): Promise<void> => writeLayout(tx, hubId, hardware ? builtOf(hardware) : plain)
+
+const plain: Built = {
+  shelves: Array.from({ length: ROOM.cabinets * ROOM.shelves }, (_, index) => ({
+    cabinet: 1 + Math.floor(index / ROOM.shelves),
+    shelf: 1 + (index % ROOM.shelves),
+    total_rows: ROOM.rows,
+  })),
+  fridges: [{ fridge: 1, left: 1, middle: 2, right: 3 }],
+}
+
+const CHUNK = 5000
+
+/** Inserts many rows, ids included, with few statements. All rows have the columns of the first. */
+export async function insertMany(
+  tx: Tx,
+  table: keyof Tables,
+  rows: readonly Record<string, string | number | null>[],
+): Promise<void> {
+  const first = rows[0]
+  if (!first) return
+  const names = Object.keys(first)
+  const columns = Object.fromEntries(names.map((name) => [name, typeOf(rows, name)]))
+  const list = sql.join(names.map((name) => sql.ref(name)))
+  for (let from = 0; from < rows.length; from += CHUNK) {
+    const source = recordset(tx.kind, columns, rows.slice(from, from + CHUNK))
+    await sql`insert into ${sql.table(table)} (${list}) select ${list} from ${source}`.execute(tx.q)
+  }
+  // SQLite counts on from the greatest id by itself.
+  if (tx.kind === 'postgres' && typeof first['id'] === 'number')
+    await sql`select setval(pg_get_serial_sequence(${table}, 'id'), (select max(id) from ${sql.table(table)}))`.execute(
+      tx.q,
+    )
+}
+
+function typeOf(
+  rows: readonly Record<string, string | number | null>[],
+  name: string,
+): 'int' | 'real' | 'text' {
+  if (rows.some((row) => typeof row[name] === 'string')) return 'text'
+  return rows.every((row) => row[name] === null || Number.isInteger(row[name])) ? 'int' : 'real'
 }

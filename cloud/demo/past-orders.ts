@@ -1,14 +1,12 @@
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { localDay } from '../platform/calendar/zone.ts'
-import { discountedPrice } from '../commerce/catalogue/price.ts'
-import { chooseDeals, type Plan } from '../commerce/deals/engine/choose-deals.ts'
+import { discountedPrice, priceOrder } from '../commerce/catalogue/pricing.ts'
+import { chooseDeals, type Plan } from '../commerce/deals/engine/apply-deal.ts'
 import { totalOf, type Deal } from '../commerce/deals/engine/deal.ts'
 import { statusOf } from '../commerce/deals/engine/judge-deal.ts'
-import { priceOrder } from '../commerce/catalogue/pricing.ts'
 import type { Tx } from '../platform/store/database.ts'
 import type { DemoChance } from './chance.ts'
-import type { SeededHub, SeededProduct } from './hub-data.ts'
-import { insertMany } from './insert-many.ts'
+import { insertMany, type SeededHub, type SeededProduct } from './hub-data.ts'
 
 const DAY = 86_400_000
 const MINUTE = 60_000

@@ -10,11 +10,16 @@ import type { CloudDatabase, Tx } from '../platform/store/database.ts'
 import { demoProducts } from './assortment.ts'
 import { demoChance } from './chance.ts'
 import { insertDeals } from './deals.ts'
-import { demoHubs, insertHub, type SeededFacing, type SeededHub } from './hub-data.ts'
-import { insertLayout } from './hub-layout.ts'
-import { insertMany } from './insert-many.ts'
+import {
+  demoHubs,
+  insertHub,
+  insertLayout,
+  insertMany,
+  type SeededFacing,
+  type SeededHub,
+} from './hub-data.ts'
 import { insertPastOrders } from './past-orders.ts'
-import { noPictures, type ProductPictures } from './product-pictures.ts'
+import { noPictures, type ProductPictures } from './pictures.ts'
 
 /** What the demo needs to know of its data (contract §14); keys and passwords are told here and nowhere else. */
 export interface DemoData {

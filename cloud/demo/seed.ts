@@ -14,8 +14,7 @@ import { openMediaStore } from '../platform/media/open-store.ts'
 import { mediaSigner } from '../platform/media/addresses.ts'
 import { defaultSettings } from '../platform/settings/settings.ts'
 import { openDatabase } from '../platform/store/database.ts'
-import { seedBanners } from './banners.ts'
-import { drawProducts } from './product-pictures.ts'
+import { drawProducts, seedBanners } from './pictures.ts'
 import { seedDemo } from './seed-database.ts'
 
 const table = {

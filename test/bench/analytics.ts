@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { analyticsHandlers } from '../../cloud/commerce/analytics/handlers.ts'
+import { analyticsHandlers } from '../../cloud/commerce/analytics/reports.ts'
 import { rebuildSales } from '../../cloud/commerce/analytics/rebuild.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { credentialResolver } from '../../cloud/platform/credentials/resolve.ts'

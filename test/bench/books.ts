@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { searchText } from '../../cloud/commerce/catalogue/search-text.ts'
-import { insertMany } from '../../cloud/demo/insert-many.ts'
+import { searchText } from '../../cloud/commerce/catalogue/products.ts'
+import { insertMany } from '../../cloud/demo/hub-data.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
 
 const PRODUCTS = 60

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { commerceWork } from '../../cloud/commerce/work.ts'
 import { sandboxWork } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
-import { changeWork } from '../../cloud/operations/ssh/recover-changes.ts'
+import { changeWork } from '../../cloud/operations/ssh/bin-changes.ts'
 import { noticeWork } from '../../cloud/people/notifications/notices.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { schedule } from '../../cloud/platform/work/queue.ts'

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { availableOf } from '../../cloud/commerce/catalogue/availability.ts'
+import { availableOf } from '../../cloud/commerce/catalogue/reservations.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { codeOf, dataOf } from './control-answers.ts'
 import { Plant } from './plant.ts'

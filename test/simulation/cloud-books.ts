@@ -1,5 +1,5 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import { insertLayout } from '../../cloud/demo/hub-layout.ts'
+import { insertLayout } from '../../cloud/demo/hub-data.ts'
 import { openDatabase, type Queries } from '../../cloud/platform/store/database.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { insertDeals } from './deals.ts'

@@ -1,4 +1,4 @@
-import { applyReward } from '../../cloud/commerce/deals/apply-reward.ts'
+import { applyReward } from '../../cloud/commerce/deals/preview-cart.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import type { ConstraintType, RewardType, TriggerType } from '../../protocol/model/deal-terms.ts'
 import { insist, type CustomerWorld } from './customer-calls.ts'

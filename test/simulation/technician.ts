@@ -1,5 +1,5 @@
-import { countStock } from '../../cloud/commerce/catalogue/stock-counts.ts'
-import { configure, withNumber, type Configuration } from '../../cloud/operations/controls/configuration.ts'
+import { countStock } from '../../cloud/commerce/catalogue/shelf-stock.ts'
+import { type Configuration, configure, withNumber } from '../../cloud/operations/controls/configuration.ts'
 import type { CommerceServices } from '../../cloud/commerce/services.ts'
 import { fridgeSides } from '../../protocol/model/hardware.ts'
 import type { CommandBody } from '../../protocol/mqtt/command.ts'
@@ -111,7 +111,7 @@ const reconfigure = (
 /** A product that stands in one place, counted from afar. */
 const countFromAfar = (world: TechnicianWorld, productId: number, quantity: number): Promise<string> =>
   ask(world, 'owner counts', async ({ context }) => {
-    await context.db.transact((tx) => countStock(tx, context, { hubId: HUB, productId, quantity }))
+    await context.db.transact((tx) => countStock(tx, context.runtime, { hubId: HUB, productId, quantity }))
     return 'ok'
   })
 

@@ -1,9 +1,9 @@
-import { sql } from 'kysely'
+import { sql, type Selectable } from 'kysely'
+import { monthOf } from '../../platform/calendar/days.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { changesBetween, WHOLE_HUB, type CustomerChange, type TotalsChange } from './changes.ts'
-import type { Sale } from './sale.ts'
-import { readSales, rowOf } from './sale-rows.ts'
+import { ALL, readSales, rowOf, WHOLE_HUB, type Sale } from './sale.ts'
 
 /**
  * Counts an order at the end of the transaction that changes its money: in the same commit, however often it is asked for.
@@ -131,3 +131,74 @@ async function addTotals(
 
 const periodKey = ({ hub_id, period }: { hub_id: number; period: string }): string => `${hub_id} ${period}`
 const customerKey = (row: CustomerChange): string => `${periodKey(row)} ${row.user_id}`
+
+type TotalsChange = Omit<Selectable<Tables['sales_totals']>, 'customers'>
+type CustomerChange = Selectable<Tables['sales_customers']>
+
+/** How summaries change when some sales take the place of others; rows that stay as they are may be among them. */
+interface SalesChanges {
+  totals: TotalsChange[]
+  customers: CustomerChange[]
+}
+
+function changesBetween(before: readonly Sale[], after: readonly Sale[]): SalesChanges {
+  const totals = new Map<string, TotalsChange>()
+  const customers = new Map<string, CustomerChange>()
+  for (const sale of before) addSale(-1, sale)
+  for (const sale of after) addSale(1, sale)
+  return {
+    totals: sorted(totals),
+    customers: sorted(customers).filter(({ orders }) => orders !== 0),
+  }
+
+  function addSale(sign: 1 | -1, { hubId, userId, day, lines }: Sale): void {
+    const month = monthOf(day)
+    const whole = lines.reduce<Figures>(
+      ([allUnits, allRevenue, allCost], [, units, revenue, cost]) => [
+        allUnits + units,
+        allRevenue + revenue,
+        allCost + cost,
+      ],
+      [0, 0, 0],
+    )
+    for (const period of [ALL, month, day]) countTotals(sign, { hubId, period, productId: WHOLE_HUB }, whole)
+    for (const [productId, ...figures] of lines)
+      for (const period of [ALL, month]) countTotals(sign, { hubId, period, productId }, figures)
+    for (const period of [ALL, month]) countCustomer(sign, hubId, period, userId)
+  }
+
+  function countTotals(
+    sign: 1 | -1,
+    { hubId, period, productId }: { hubId: number; period: string; productId: number },
+    [units, revenue, cost]: Figures,
+  ): void {
+    const key = `${hubId} ${period} ${productId}`
+    const row = totals.get(key) ?? {
+      hub_id: hubId,
+      period,
+      product_id: productId,
+      orders: 0,
+      units: 0,
+      revenue: 0,
+      cost: 0,
+    }
+    row.orders += sign
+    row.units += sign * units
+    row.revenue += sign * revenue
+    row.cost += sign * cost
+    totals.set(key, row)
+  }
+
+  function countCustomer(sign: 1 | -1, hubId: number, period: string, userId: number): void {
+    const key = `${hubId} ${period} ${userId}`
+    const row = customers.get(key) ?? { hub_id: hubId, period, user_id: userId, orders: 0 }
+    row.orders += sign
+    customers.set(key, row)
+  }
+}
+
+type Figures = readonly [units: number, revenue: number, cost: number]
+
+/** Rows in one order, so that transactions lock them in the same one. */
+const sorted = <T>(rows: ReadonlyMap<string, T>): T[] =>
+  [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)

@@ -2,28 +2,98 @@ import { sql } from 'kysely'
 import { ApiError } from '../../platform/api-error.ts'
 import {
   addMonths,
+  type Day,
   monthOf,
   monthsOf,
   weekdays,
   weekOf,
   yearOf,
-  type Day,
 } from '../../platform/calendar/days.ts'
+import { localDay } from '../../platform/calendar/zone.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import { imageUrl } from '../../platform/media/addresses.ts'
+import type { Media } from '../../platform/media/media.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { ALL, WHOLE_HUB } from './changes.ts'
-import { readTotals } from './totals.ts'
+import { ALL, WHOLE_HUB } from './sale.ts'
+import { addUp, periodOf, readTotals, salesOverview } from './totals.ts'
+
+type AnalyticsRoute = `owner.analytics.${
+  | 'gross_revenue'
+  | 'total_orders'
+  | 'total_products'
+  | 'total_customers'
+  | 'top_products'
+  | 'top_categories'
+  | 'weekly_sales'
+  | 'earnings'
+  | 'customer_growth'
+  | 'monthly_comparison'
+  | 'overview'
+  | 'net_profit'
+  | 'product_months'}`
+
+/** O §4.4. Everything is read from summaries (`sale.ts` says what they count): no call looks at orders. */
+export function analyticsHandlers(
+  { db, runtime, settings }: CloudContext,
+  { addressOf }: Pick<Media, 'addressOf'>,
+): Handlers<AnalyticsRoute> {
+  const q = db.kysely
+
+  const calendarOf = (hubId: number): Promise<{ id: number; timezone: string }> =>
+    q.selectFrom('hubs').select(['id', 'timezone']).where('id', '=', hubId).executeTakeFirstOrThrow()
+
+  async function scopeOf({ hub_id }: { hub_id: number }): Promise<Scope> {
+    const { timezone } = await calendarOf(hub_id)
+    return { hubId: hub_id, today: localDay(timezone, runtime.clock.now()) }
+  }
+  const allTime = async (hubId: number) => (await readTotals(q, hubId, [ALL]))(ALL)
+
+  return {
+    async 'owner.analytics.gross_revenue'({ query }) {
+      const { hub_id, timeframe } = query
+      if (timeframe === undefined) return { gross_revenue: (await allTime(hub_id)).revenue }
+      const { parts } = periodOf[timeframe]((await scopeOf(query)).today)
+      const totals = await readTotals(q, hub_id, parts)
+      return { gross_revenue: addUp(parts.map(totals)).revenue }
+    },
+    'owner.analytics.total_orders': async ({ query }) => ({
+      total_orders: (await allTime(query.hub_id)).orders,
+    }),
+    'owner.analytics.total_products': async ({ query }) => ({
+      total_products: await countProducts(q, query.hub_id),
+    }),
+    'owner.analytics.total_customers': async ({ query }) => ({
+      total_customers: (await allTime(query.hub_id)).customers,
+    }),
+    async 'owner.analytics.top_products'({ query }) {
+      const sold = await topProducts(q, query.hub_id, settings.topProducts)
+      return sold.map(([name, units, image]) => [name, units, imageUrl(addressOf, image)])
+    },
+    'owner.analytics.top_categories': ({ params }) => topCategories(q, params.hub_id),
+    'owner.analytics.weekly_sales': async ({ query }) => weeklySales(q, await scopeOf(query)),
+    'owner.analytics.earnings': async ({ query }) => earnings(q, await scopeOf(query)),
+    'owner.analytics.customer_growth': async ({ query }) => customerGrowth(q, await scopeOf(query)),
+    'owner.analytics.monthly_comparison': async ({ query }) => monthlyComparison(q, await scopeOf(query)),
+    'owner.analytics.overview': async ({ query }) =>
+      salesOverview(q, await calendarOf(query.hub_id), runtime.clock.now()),
+    'owner.analytics.net_profit': async ({ query }) => netProfit(q, await scopeOf(query)),
+    'owner.analytics.product_months': async ({ query }) =>
+      productMonths(q, await scopeOf(query), query.product_upc),
+  }
+}
 
 const MONTHS_SHOWN = 12
 const CATEGORIES_SHOWN = 100
 
 /** What the reports are of: a hub, on a day of its calendar. */
-export interface Scope {
+interface Scope {
   hubId: number
   today: Day
 }
 
 /** Name, units and image of the products that sold most. */
-export async function topProducts(
+async function topProducts(
   q: Queries,
   hubId: number,
   limit: number,
@@ -39,7 +109,7 @@ export async function topProducts(
   return rows.map(({ name, units, image_url }) => [name, units, image_url])
 }
 
-export async function topCategories(
+async function topCategories(
   q: Queries,
   hubId: number,
 ): Promise<{ name: string; revenue_cents: number; units_sold: number }[]> {
@@ -69,14 +139,14 @@ const soldProducts = (q: Queries, hubId: number) =>
     .where('t.product_id', '>', sql.lit(WHOLE_HUB))
 
 /** Revenue of each day of the current week. */
-export async function weeklySales(q: Queries, { hubId, today }: Scope): Promise<[string, number][]> {
+async function weeklySales(q: Queries, { hubId, today }: Scope): Promise<[string, number][]> {
   const week = weekOf(today)
   const totals = await readTotals(q, hubId, week)
   return week.map((day, index) => [weekdays[index]!, totals(day).revenue])
 }
 
 /** The months of the current year up to now, with what they brought and cost. */
-export async function earnings(q: Queries, { hubId, today }: Scope) {
+async function earnings(q: Queries, { hubId, today }: Scope) {
   const months = monthsToDate(today)
   const totals = await readTotals(q, hubId, months)
   const monthly_data = months.map((month) => {
@@ -91,7 +161,7 @@ export async function earnings(q: Queries, { hubId, today }: Scope) {
   }
 }
 
-export async function customerGrowth(q: Queries, { hubId, today }: Scope) {
+async function customerGrowth(q: Queries, { hubId, today }: Scope) {
   const months = monthsToDate(today)
   const totals = await readTotals(q, hubId, months)
   return {
@@ -102,7 +172,7 @@ export async function customerGrowth(q: Queries, { hubId, today }: Scope) {
 const monthsToDate = (today: Day): string[] =>
   monthsOf(yearOf(today)).filter((month) => month <= monthOf(today))
 
-export async function monthlyComparison(q: Queries, { hubId, today }: Scope) {
+async function monthlyComparison(q: Queries, { hubId, today }: Scope) {
   const current = monthsOf(yearOf(today))
   const previous = monthsOf(yearOf(today) - 1)
   const totals = await readTotals(q, hubId, [...current, ...previous])
@@ -110,14 +180,14 @@ export async function monthlyComparison(q: Queries, { hubId, today }: Scope) {
   return { current_year: current.map(revenue), previous_year: previous.map(revenue) }
 }
 
-export async function netProfit(q: Queries, { hubId, today }: Scope) {
+async function netProfit(q: Queries, { hubId, today }: Scope) {
   const month = monthOf(today)
   const { revenue, cost } = (await readTotals(q, hubId, [month]))(month)
   return { gross_revenue: revenue, cost_of_goods: cost, net_profit: revenue - cost }
 }
 
 /** The last twelve months of a product, the current one among them. Throws `product_not_found`. */
-export async function productMonths(q: Queries, { hubId, today }: Scope, upc: string) {
+async function productMonths(q: Queries, { hubId, today }: Scope, upc: string) {
   const product = await q
     .selectFrom('products')
     .select(['id', 'upc', 'name'])
@@ -146,7 +216,7 @@ export async function productMonths(q: Queries, { hubId, today }: Scope, upc: st
 }
 
 /** How many different products a hub sells now. */
-export async function countProducts(q: Queries, hubId: number): Promise<number> {
+async function countProducts(q: Queries, hubId: number): Promise<number> {
   const { count } = await q
     .selectFrom('products')
     .select((eb) => eb.fn.countAll<number>().as('count'))

@@ -1,17 +1,75 @@
 import type { Selectable } from 'kysely'
-import { locationKey } from '../../../protocol/model/location.ts'
-import { appendAudits } from '../../platform/audit/audit.ts'
-import type { CloudContext } from '../../platform/context.ts'
-import { UsageError } from '../../platform/settings/usage-error.ts'
+import { z } from 'zod'
+import { Location, locationKey } from '../../../protocol/model/location.ts'
+import { isUpc } from '../../../protocol/model/upc.ts'
 import { enqueue } from '../../gateway/outbox.ts'
+import { appendAudits } from '../../platform/audit/audit.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { UsageError } from '../../platform/settings/usage-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import type { ProductEntry } from './product-file.ts'
-import { searchText } from './search-text.ts'
-import { countStock } from './stock-counts.ts'
-import { sumProducts } from './stock-facings.ts'
+import { searchText } from './products.ts'
+import { countStock, sumProducts } from './shelf-stock.ts'
 
-export interface Imported {
+const Cents = z.int().min(0).max(100_000_000)
+const Name = z.string().trim().min(1).max(200)
+
+const ProductEntry = z
+  .strictObject({
+    upc: z.string().refine(isUpc, 'must be 12 digits, of which the last checks the others'),
+    name: Name,
+    description: z.string().max(2000).nullable().default(null),
+    category: Name,
+    subcategory: Name.nullable().default(null),
+    /** Cents. */
+    price: Cents,
+    purchase_price: Cents,
+    /** The product's own markdown in percent. */
+    markdown_percent: z.int().min(0).max(99).default(0),
+    /** Where its image is: elsewhere. */
+    image_url: z
+      .union([z.literal(''), z.httpUrl().max(500).startsWith('https://')], 'must be an https:// address')
+      .default(''),
+    is_active: z.boolean().default(true),
+    /** Where it stands; the first place is its primary one. */
+    facings: z.array(Location).max(40).default([]),
+    /** What was counted there, all places together; left out, the stock stays what it is. */
+    quantity: z.int().min(0).max(1_000_000).optional(),
+  })
+  .superRefine(({ is_active, facings, quantity }, ctx) => {
+    if (is_active && facings.length === 0)
+      ctx.addIssue({ code: 'custom', path: ['facings'], message: 'an active product stands somewhere' })
+    if (quantity !== undefined && facings.length === 0)
+      ctx.addIssue({ code: 'custom', path: ['quantity'], message: 'what stands nowhere is not counted' })
+  })
+type ProductEntry = z.infer<typeof ProductEntry>
+
+/** What a hub sells and where it stands, as an operator writes it: a product is known by its UPC. */
+export const ProductFile = z
+  .array(ProductEntry)
+  .min(1)
+  .max(5000)
+  .superRefine((products, ctx) => {
+    const upcs = new Set<string>()
+    const places = new Map<string, string>()
+    for (const [index, { upc, facings }] of products.entries()) {
+      if (upcs.has(upc)) ctx.addIssue({ code: 'custom', path: [index], message: `UPC ${upc} is there twice` })
+      upcs.add(upc)
+      for (const facing of facings) {
+        const key = locationKey(facing)
+        const other = places.get(key)
+        if (other !== undefined)
+          ctx.addIssue({
+            code: 'custom',
+            path: [index],
+            message: `${key} is taken by ${other} and by ${upc}`,
+          })
+        places.set(key, upc)
+      }
+    }
+  })
+
+interface Imported {
   created: number
   updated: number
   facings: number
@@ -26,7 +84,7 @@ type Facing = Selectable<Tables['facings']>
  */
 export async function importProducts(
   tx: Tx,
-  context: Pick<CloudContext, 'runtime'>,
+  runtime: Runtime,
   hubId: number,
   entries: readonly ProductEntry[],
   actor: string,
@@ -55,12 +113,12 @@ export async function importProducts(
   let counted = 0
   for (const [{ quantity }, productId] of ids)
     if (quantity !== undefined) {
-      await countStock(tx, context, { hubId, productId, quantity })
+      await countStock(tx, runtime, { hubId, productId, quantity })
       counted += 1
     }
   await appendAudits(
     tx.q,
-    context.runtime,
+    runtime,
     [...ids].map(([entry, id]) => ({
       actor,
       action: 'products.import',

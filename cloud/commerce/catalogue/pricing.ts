@@ -1,7 +1,15 @@
-import { discountedPrice } from './price.ts'
+import { sql } from 'kysely'
+
+/** What a product costs after its own markdown, in cents, rounded half up (contract §6). */
+export function discountedPrice(originalPrice: number, markdownPercent: number): number {
+  return Math.floor((originalPrice * (100 - markdownPercent) + 50) / 100)
+}
+
+/** The same, of a row of `products`. */
+export const discountedPriceSql = sql<number>`((products.original_price * (100 - products.markdown_percent) + 50) / 100)`
 
 /** What a line is priced from. Cents; the markdown in percent. */
-export interface PriceableLine {
+interface PriceableLine {
   quantity: number
   originalPrice: number
   markdownPercent: number
@@ -10,7 +18,7 @@ export interface PriceableLine {
 }
 
 /** Per unit, and of the whole line without (`net`) and with its `tax`. Integer cents. */
-export interface PricedLine {
+interface PricedLine {
   unitPriceOriginal: number
   unitPrice: number
   net: number

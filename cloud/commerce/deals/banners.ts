@@ -12,7 +12,7 @@ const MOST = 100
 
 /** O §4.7. */
 export function bannerHandlers(
-  { db, runtime }: Pick<CloudContext, 'db' | 'runtime'>,
+  { db, runtime }: CloudContext,
   media: Media,
 ): Handlers<keyof typeof ownerBannerRoutes> {
   const view = ({ id, name, image_key, order_by }: Selectable<Tables['banners']>): Banner => ({

@@ -1,19 +1,16 @@
+import type { Deal } from '../../../protocol/contract/deal-objects.ts'
 import type { dealRoutes } from '../../../protocol/contract/deals.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { reachesHub, requireHub } from '../../platform/credentials/hub-access.ts'
-import type { CloudContext } from '../../platform/context.ts'
-import { ApiError } from '../../platform/api-error.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { missing } from '../../platform/http/validate.ts'
 import type { Media } from '../../platform/media/media.ts'
-import { applyReward } from './apply-reward.ts'
-import { checkEligibility } from './check-eligibility.ts'
-import { dealsOfHub, findDeal, runningDeals, toEngine } from './deal-rows.ts'
-import { imageOf, viewDeal } from './deal-view.ts'
-import { isLimited, statusOf } from './engine/judge-deal.ts'
-import { hubTime } from './hub-time.ts'
-import { redemptionHistory } from './redemption-history.ts'
-import { countUses } from './uses.ts'
+import { applyReward, checkEligibility } from './preview-cart.ts'
+import { type DealRow, dealsOfHub, findDeal, runningDeals, type StoredDeal, toEngine } from './deal-rows.ts'
+import { hubTime, isLimited, statusOf } from './engine/judge-deal.ts'
+import { countUses, redemptionHistory } from './redemptions.ts'
 import { createDeal, deleteDeal, updateDeal } from './write-deals.ts'
 
 /** O §4.7, deals. */
@@ -146,3 +143,37 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
     },
   }
 }
+
+type Addresses = Pick<Media, 'addressOf'>
+
+const imageOf = ({ image_key }: DealRow, media: Addresses): string | null =>
+  image_key === null ? null : media.addressOf(image_key)
+
+/** A deal as its owner sees it (O §2). */
+const viewDeal = ({ row, triggers, rewards, constraints }: StoredDeal, media: Addresses): Deal => ({
+  id: row.id,
+  name: row.name,
+  description: row.description,
+  display_text: row.display_text,
+  display_image: imageOf(row, media),
+  priority: row.priority,
+  is_deal_active: row.is_active === 1,
+  start: row.start_day,
+  end: row.end_day,
+  triggers: triggers.map(({ id, type, quantity, category, category_id, product_id }) => ({
+    id,
+    type,
+    quantity,
+    category,
+    category_id,
+    product_id,
+  })),
+  rewards: rewards.map(({ id, type, quantity, product_id, discount_pct_or_price }) => ({
+    id,
+    type,
+    quantity,
+    product_id,
+    discount_pct_or_price,
+  })),
+  constraints: constraints.map(({ id, type, value }) => ({ id, type, value })),
+})

@@ -2,17 +2,17 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { runningDeals, toEngine, type StoredDeal } from './deal-rows.ts'
-import { chooseDeals, type Plan } from './engine/choose-deals.ts'
+import { chooseDeals, type Plan } from './engine/apply-deal.ts'
 import { totalOf, type Cart, type CartLine, type Deal } from './engine/deal.ts'
 import {
   asksForFirstOrder,
+  type Circumstances,
+  hubTime,
   isLimited,
   judgeDeal,
-  type Circumstances,
   type Obstacle,
 } from './engine/judge-deal.ts'
-import { hubTime } from './hub-time.ts'
-import { countUses, type Shopper } from './uses.ts'
+import { countUses, type Shopper } from './redemptions.ts'
 
 /** A cart at a hub, and whose it is. */
 export interface CartAtHub {
@@ -35,7 +35,7 @@ export interface Offer {
 }
 
 /** Judges the running deals of a hub for a cart. */
-export async function offerDeals(q: Queries, context: Clocked, at: CartAtHub): Promise<Offer> {
+export async function offerDeals(q: Queries, context: CloudContext, at: CartAtHub): Promise<Offer> {
   const now = context.runtime.clock.now()
   const time = hubTime(at.hub.timezone, now)
   const stored = await runningDeals(q, at.hub.id, time.day)
@@ -53,13 +53,11 @@ export async function offerDeals(q: Queries, context: Clocked, at: CartAtHub): P
   return { cart, circumstances, judged }
 }
 
-type Clocked = Pick<CloudContext, 'runtime'>
-
 /**
  * The same, with the limits held until the end of the transaction: whoever else wants to use a limited deal of this cart
  * waits, and then counts what this one has used.
  */
-export async function holdOffer(tx: Tx, context: Clocked, at: CartAtHub): Promise<Offer> {
+export async function holdOffer(tx: Tx, context: CloudContext, at: CartAtHub): Promise<Offer> {
   const first = await offerDeals(tx.q, context, at)
   const wanted = first.judged.filter(({ obstacle }) => obstacle === null).map(({ deal }) => deal)
   const limited = wanted.filter(({ terms }) => isLimited(terms)).map(({ id }) => id)

@@ -1,10 +1,17 @@
 import type { z } from 'zod'
-import type { CartItems } from '../../../protocol/contract/deal-objects.ts'
+import type { CartItems, EligibleDeal, RewardResult } from '../../../protocol/contract/deal-objects.ts'
+import type { RewardType } from '../../../protocol/model/deal-terms.ts'
+import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import type { CartAtHub } from './offer.ts'
+import { dealsOfHub, toEngine } from './deal-rows.ts'
+import { applyDeal, type Plan } from './engine/apply-deal.ts'
+import type { Reward } from './engine/deal.ts'
+import { type Obstacle, statusOf } from './engine/judge-deal.ts'
+import { type CartAtHub, holdOffer, type Offer, offerDeals, planOf } from './offer.ts'
+import { announce } from './redemptions.ts'
 
 /** A cart as an integrator sends it. */
-export interface SentCart {
+interface SentCart {
   hub_id: number
   user_id: number | null
   device_uuid: string | null
@@ -12,7 +19,7 @@ export interface SentCart {
 }
 
 /** The same with the categories that were not sent, as the hub's products have them, and its lines for the engine. */
-export async function readCart(
+async function readCart(
   q: Queries,
   hub: { id: number; timezone: string },
   { cart_items: items, user_id, device_uuid }: SentCart,
@@ -45,4 +52,189 @@ export async function readCart(
   }
   return { items: completed, at }
 }
-export type ReadCart = Awaited<ReturnType<typeof readCart>>
+type ReadCart = Awaited<ReturnType<typeof readCart>>
+
+interface EligibilityRequest extends SentCart {
+  cart_total: number
+  user_order_count: number | null
+}
+
+/** The deals for which a cart qualifies (O §4.7), with what each would save by itself. Nothing is applied. */
+export async function checkEligibility(
+  context: CloudContext,
+  hub: { id: number; timezone: string },
+  request: EligibilityRequest,
+): Promise<z.input<typeof EligibleDeal>[]> {
+  const q = context.db.kysely
+  const { at } = await readCart(q, hub, request)
+  const { cart, circumstances, judged } = await offerDeals(q, context, {
+    ...at,
+    total: request.cart_total,
+    paidOrders: request.user_order_count,
+  })
+  const eligible = judged.filter(({ obstacle }) => obstacle === null)
+  const named = eligible.flatMap(({ deal }) => deal.rewards.flatMap(({ productId }) => productId ?? []))
+  const products =
+    named.length === 0
+      ? []
+      : await q.selectFrom('products').select(['id', 'name']).where('id', 'in', named).execute()
+  const names = new Map(products.map(({ id, name }) => [id, name]))
+  const all = cart.lines.map(({ quantity }) => quantity)
+  return eligible.map(({ deal, stored: { row } }) => ({
+    deal_id: deal.id,
+    deal_name: deal.name,
+    description: row.description,
+    display_text: row.display_text,
+    reward_description: describeRewards(deal.rewards, (id) => names.get(id)!, context.settings.currency),
+    potential_savings: applyDeal(deal, cart, circumstances.buyer, all)?.saving ?? 0,
+    start: deal.start,
+    end: deal.end,
+    stackable: deal.terms.stackable,
+  }))
+}
+
+interface Words {
+  /** `2 × Cola`, `Cola`, `2 items`, `the whole cart` */
+  what: string
+  each: string
+  value: number
+  money: string
+}
+
+const sentences: Record<RewardType, (words: Words) => string> = {
+  FREE_ITEM: ({ what }) => `${what} free`,
+  PERCENT_OFF: ({ what, value }) => `${value}% off ${what}`,
+  AMOUNT_OFF: ({ what, each, money }) => `${money} off ${what}${each}`,
+  FIXED_PRICE: ({ what, each, money }) => `${what} for ${money}${each}`,
+  CHEAPEST_FREE: ({ what }) => `the cheapest of ${what} free`,
+}
+
+/** What a deal gives, in words; product names by id. */
+function describeRewards(
+  rewards: readonly Reward[],
+  nameOf: (productId: number) => string,
+  currency: string,
+): string {
+  return rewards
+    .map(({ type, quantity, productId, value }) => {
+      const name = productId === null ? null : nameOf(productId)
+      const isCart = name === null && quantity === null
+      return sentences[type]({
+        what: isCart ? 'the whole cart' : counted(quantity, name),
+        each: isCart || quantity === 1 ? '' : ' each',
+        value,
+        money: `${(value / 100).toFixed(2)} ${currency}`,
+      })
+    })
+    .join(', ')
+}
+
+function counted(quantity: number | null, name: string | null): string {
+  if (name === null) return quantity === 1 ? 'one item' : `${quantity} items`
+  return quantity === null ? name : `${quantity} × ${name}`
+}
+
+interface RewardRequest extends SentCart {
+  deal_ids: number[]
+}
+
+/**
+ * Applies deals to a cart at the prices sent (O §4.7), and announces their redemption in the same transaction, so that
+ * their limits bind. Of deals that do not combine the best is applied. A deal that does not apply is no error.
+ */
+export async function applyReward(
+  context: CloudContext,
+  hub: { id: number; timezone: string },
+  request: RewardRequest,
+): Promise<RewardResult> {
+  const { db, runtime, settings, checkpoint } = context
+  const ids = [...new Set(request.deal_ids)]
+  const result = await db.transact(async (tx) => {
+    const cart = await readCart(tx.q, hub, request)
+    const offer = await holdOffer(tx, context, cart.at)
+    const plan = planOf(offer, new Set(ids))
+    const expiresAt = runtime.clock.now() + settings.announcedRedemptionMs
+    await announce(tx, context, cart.at.shopper, plan.applications, expiresAt)
+    const refused = ids.filter((id) => !plan.applications.some(({ deal }) => deal.id === id))
+    const others = refused.length === 0 ? [] : await explainAll(tx.q, hub.id, offer, refused)
+    return resultOf(cart, plan, others)
+  })
+  checkpoint('deals.announced')
+  return result
+}
+
+function resultOf({ items }: ReadCart, plan: Plan, others: readonly string[]): RewardResult {
+  const original = items.reduce((sum, { quantity, unit_price }) => sum + quantity * unit_price, 0)
+  const applied = plan.applications.map(({ deal }) => deal.name)
+  return {
+    success: true,
+    deal_applied: applied.length > 0,
+    modified_cart_items: items.map(({ product_id, category_id, quantity, unit_price }, index) => {
+      const discount = plan.discounts[index]!
+      const units = discount === 0 ? 0 : plan.units[index]!
+      return {
+        product_id,
+        category_id,
+        quantity,
+        original_unit_price: unit_price,
+        discounted_unit_price: units === 0 ? unit_price : Math.round(unit_price - discount / units),
+        discount_applied: discount,
+        quantity_discounted: units,
+      }
+    }),
+    original_cart_total: original,
+    discounted_cart_total: original - plan.saving,
+    total_savings: plan.saving,
+    message: [...(applied.length > 0 ? [`Applied: ${applied.join(', ')}.`] : []), ...others].join(' '),
+  }
+}
+
+/** Why deals were not applied, of which nothing is asked but their ids. */
+async function explainAll(
+  q: Queries,
+  hubId: number,
+  { cart, circumstances, judged }: Offer,
+  ids: readonly number[],
+): Promise<string[]> {
+  const stored = (await dealsOfHub(q, hubId)).map(toEngine)
+  const all = cart.lines.map(({ quantity }) => quantity)
+  return ids.map((id) => {
+    const deal = stored.find((one) => one.id === id)
+    if (!deal) return explain({ id }, 'unknown')
+    const verdict = judged.find((one) => one.deal.id === id)
+    return explain(deal, verdict ? (verdict.obstacle ?? idle()) : status())
+
+    function idle(): WhyNot {
+      return applyDeal(deal!, cart, circumstances.buyer, all) ? 'others_save_more' : 'nothing_cheaper'
+    }
+    /** It does not run; or it could not be held, as its limit has come free only now. */
+    function status(): WhyNot {
+      const where = statusOf(deal!, circumstances.time.day, 0)
+      return where === 'active' ? 'just_taken' : where
+    }
+  })
+}
+
+/** Why a deal did nothing for a cart that it was asked for. */
+type WhyNot = Obstacle | 'unknown' | 'nothing_cheaper' | 'others_save_more' | 'just_taken'
+
+const reasons: Record<WhyNot, string> = {
+  unknown: 'this hub has no such deal',
+  inactive: 'it is switched off',
+  scheduled: 'it has not begun',
+  expired: 'it is over',
+  exhausted: 'it has been used as often as it may be',
+  wrong_weekday: 'it does not apply today',
+  wrong_time: 'it does not apply at this time of the day',
+  cart_too_small: 'the cart is worth too little',
+  not_first_order: 'it is for a first order, of a customer who is known',
+  user_limit: 'this customer has used it as often as one may',
+  device_limit: 'it has been used from this device as often as it may be',
+  trigger_not_met: 'the cart lacks what it asks for',
+  nothing_cheaper: 'it makes nothing in this cart cheaper',
+  others_save_more: 'what other deals save it cannot be combined with',
+  just_taken: 'somebody else is using it at this moment',
+}
+
+const explain = (deal: { id: number; name?: string }, why: WhyNot): string =>
+  `Deal ${deal.id}${deal.name === undefined ? '' : ` (${deal.name})`} was not applied: ${reasons[why]}.`

@@ -1,17 +1,23 @@
+import { type ExpressionBuilder, sql } from 'kysely'
+import type { DealRedemptions } from '../../../protocol/contract/deals.ts'
+import { type DealTerms, readTerms } from '../../../protocol/model/deal-terms.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
+import type { StoredDeal } from './deal-rows.ts'
 import type { Application } from './engine/apply-deal.ts'
-import { isAnnouncedFor, notReleased, type Shopper } from './uses.ts'
+import { hubTime, statusOf, type Uses } from './engine/judge-deal.ts'
 
-type Clocked = Pick<CloudContext, 'runtime'>
 type Applied = Pick<Application, 'saving'> & { deal: { id: number } }
 
 /** Redeems deals for an order that is frozen; one that was announced for its user is taken up. */
 export async function redeem(
   tx: Tx,
-  { runtime }: Clocked,
+  { runtime }: CloudContext,
   order: { id: number; user_id: number },
   applications: readonly Applied[],
 ): Promise<void> {
@@ -49,7 +55,7 @@ export async function redeem(
 /** Announces redemptions of a cart that is no order: they bind the deals' limits until `expiresAt`. */
 export async function announce(
   tx: Tx,
-  { runtime }: Clocked,
+  { runtime }: CloudContext,
   { userId, deviceUuid }: Shopper,
   applications: readonly Applied[],
   expiresAt: number,
@@ -74,7 +80,7 @@ export async function announce(
 }
 
 /** The order is paid. */
-export async function completeRedemptions(tx: Tx, { runtime }: Clocked, orderId: number): Promise<void> {
+export async function completeRedemptions(tx: Tx, { runtime }: CloudContext, orderId: number): Promise<void> {
   await tx.q
     .updateTable('deal_redemptions')
     .set({ status: 'completed', redeemed_at: runtime.clock.now() })
@@ -95,7 +101,7 @@ export async function releaseRedemptions(tx: Tx, orderId: number): Promise<void>
 }
 
 /** The order is a cart again: what was announced before is an announcement again while its time lasts. */
-export async function putBackRedemptions(tx: Tx, { runtime }: Clocked, orderId: number): Promise<void> {
+export async function putBackRedemptions(tx: Tx, { runtime }: CloudContext, orderId: number): Promise<void> {
   const announcements = await tx.q
     .updateTable('deal_redemptions')
     .set({ order_id: null })
@@ -125,3 +131,161 @@ export const redemptionWork = ({ db, runtime }: CloudContext): WorkKinds => ({
     },
   },
 })
+
+/** Whoever a cart belongs to, as far as the caller says. */
+export interface Shopper {
+  userId: number | null
+  deviceUuid: string | null
+  /** The cart is an order to be paid: it takes up what was announced for its user. */
+  takesUp: boolean
+}
+
+type Redemptions = ExpressionBuilder<Tables, 'deal_redemptions'>
+
+/** In these words the indexes of redemptions that may bind are used, and in no others. */
+const notReleased = sql<boolean>`status <> 'released'`
+
+/**
+ * Redemptions that bind a deal's limits at an instant: completed ones, those of orders that are being paid, and announced
+ * ones within their time.
+ */
+const isBinding = (eb: Redemptions, now: number) =>
+  eb.and([
+    notReleased,
+    eb.or([eb('status', '=', 'completed'), eb('order_id', 'is not', null), eb('expires_at', '>', now)]),
+  ])
+
+/** Those that were announced for a user and that no order has taken up. */
+const isAnnouncedFor = (eb: Redemptions, userId: number | null, now: number) =>
+  eb.and([
+    notReleased,
+    eb('status', '=', 'pending'),
+    eb('order_id', 'is', null),
+    eb('user_id', '=', userId),
+    eb('expires_at', '>', now),
+  ])
+
+interface LimitedDeal {
+  id: number
+  terms: DealTerms
+}
+
+/** How often deals are used, as it binds a shopper; by deal. What no limit asks for is not counted. */
+export async function countUses(
+  q: Queries,
+  deals: readonly LimitedDeal[],
+  { userId, deviceUuid, takesUp }: Shopper,
+  now: number,
+): Promise<(deal: { id: number }) => Uses> {
+  const idsOf = (isMeant: (terms: DealTerms) => boolean): number[] =>
+    deals.filter(({ terms }) => isMeant(terms)).map(({ id }) => id)
+  const binding = (ids: readonly number[]) =>
+    q
+      .selectFrom('deal_redemptions')
+      .select((eb) => ['deal_id', eb.fn.countAll<number>().as('count')])
+      .where('deal_id', 'in', ids)
+      .where((eb) => isBinding(eb, now))
+      .groupBy('deal_id')
+
+  const total = await counts(
+    idsOf(({ maxUses }) => maxUses !== null),
+    binding,
+  )
+  const personal = idsOf(
+    ({ maxUsesPerUser, maxUsesPerDevice }) => maxUsesPerUser !== null || maxUsesPerDevice !== null,
+  )
+  const byUser = await counts(userId === null ? [] : personal, (ids) =>
+    binding(ids).where('user_id', '=', userId),
+  )
+  const byDevice = await counts(deviceUuid === null ? [] : personal, (ids) =>
+    binding(ids).where('device_uuid', '=', deviceUuid),
+  )
+  const announced = await counts(takesUp ? deals.map(({ id }) => id) : [], (ids) =>
+    binding(ids).where((eb) => isAnnouncedFor(eb, userId, now)),
+  )
+
+  return ({ id }) => {
+    const own = Math.min(1, announced(id))
+    return {
+      total: total(id) - Math.min(own, total(id)),
+      byUser: userId === null ? null : byUser(id) - Math.min(own, byUser(id)),
+      byDevice: deviceUuid === null ? null : byDevice(id),
+    }
+  }
+}
+
+async function counts(
+  ids: readonly number[],
+  query: (ids: readonly number[]) => { execute(): Promise<{ deal_id: number; count: number }[]> },
+): Promise<(id: number) => number> {
+  const rows = ids.length === 0 ? [] : await query(ids).execute()
+  const byDeal = new Map(rows.map(({ deal_id, count }) => [deal_id, count]))
+  return (id) => byDeal.get(id) ?? 0
+}
+
+/** Status, usage and redemptions of a deal, newest first (contract §8). Throws `invalid_cursor`. */
+export async function redemptionHistory(
+  { db, runtime }: CloudContext,
+  { row, constraints }: StoredDeal,
+  timezone: string,
+  { limit, cursor }: { limit: number; cursor: number | null },
+): Promise<DealRedemptions> {
+  const q = db.kysely
+  const now = runtime.clock.now()
+  if (cursor !== null) await requireCursor(q, row.id, cursor)
+  const { total, discount } = await q
+    .selectFrom('deal_redemptions')
+    .select((eb) => [
+      eb.fn.countAll<number>().as('total'),
+      eb.fn.coalesce(eb.fn.sum<number>('discount_amount'), eb.lit(0)).as('discount'),
+    ])
+    .where('deal_id', '=', row.id)
+    .where((eb) => isBinding(eb, now))
+    .executeTakeFirstOrThrow()
+  let page = q
+    .selectFrom('deal_redemptions')
+    .selectAll()
+    .where('deal_id', '=', row.id)
+    .orderBy('id', 'desc')
+    .limit(limit + 1)
+  if (cursor !== null) page = page.where('id', '<', cursor)
+  const rows = await page.execute()
+  const shown = rows.slice(0, limit)
+  const terms = readTerms(constraints)
+  const deal = { isActive: row.is_active === 1, start: row.start_day, end: row.end_day, terms }
+  const hasMore = rows.length > limit
+  return {
+    deal_id: row.id,
+    status: statusOf(deal, hubTime(timezone, now).day, total),
+    usage: {
+      total,
+      limit: terms.maxUses,
+      remaining: terms.maxUses === null ? null : Math.max(0, terms.maxUses - total),
+    },
+    total_discount: discount,
+    data: shown.map(({ id, order_id, user_id, device_uuid, discount_amount, ...redemption }) => ({
+      id,
+      order_id,
+      user_id,
+      device_uuid,
+      discount_amount,
+      status:
+        redemption.status === 'pending' && order_id === null && redemption.expires_at! <= now
+          ? 'released'
+          : redemption.status,
+      redeemed_at: timestamp(redemption.redeemed_at),
+    })),
+    next_cursor: hasMore ? shown.at(-1)!.id : null,
+    has_more: hasMore,
+  }
+}
+
+async function requireCursor(q: Queries, dealId: number, cursor: number): Promise<void> {
+  const known = await q
+    .selectFrom('deal_redemptions')
+    .select('id')
+    .where('id', '=', cursor)
+    .where('deal_id', '=', dealId)
+    .executeTakeFirst()
+  if (!known) throw new ApiError('invalid_cursor', 'The cursor is not a redemption of this deal.')
+}

@@ -6,20 +6,21 @@ import type {
   NewReward,
   NewTrigger,
 } from '../../../protocol/contract/deal-objects.ts'
-import { appendAudit } from '../../platform/audit/audit.ts'
-import type { CloudContext } from '../../platform/context.ts'
+import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import type { CloudContext } from '../../platform/context.ts'
 import type { Media } from '../../platform/media/media.ts'
-import type { Tx } from '../../platform/store/database.ts'
-import { checkParts, type Placed } from './check-parts.ts'
-import { findDeal, type DealRow, type StoredDeal } from './deal-rows.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { type DealRow, findDeal, type StoredDeal } from './deal-rows.ts'
 
 /** Deals of one hub that are not deleted: every cart is looked at by all that run. */
 const MOST_DEALS = 500
 
 type DealFields = Omit<NewDeal, 'triggers' | 'rewards' | 'constraints'>
 
-export interface DealToCreate {
+interface DealToCreate {
   fields: DealFields
   triggers: readonly Placed<NewTrigger>[]
   rewards: readonly Placed<NewReward>[]
@@ -73,7 +74,7 @@ export async function createDeal(
         .insertInto('deal_constraints')
         .values({ deal_id: id, ...constraint })
         .execute()
-    await audit(tx, { runtime }, { actor, action: 'deals.create', hubId: fields.hub_id, id })
+    await audit(tx, runtime, { actor, action: 'deals.create', hubId: fields.hub_id, id })
     return (await findDeal(tx.q, id))!
   })
 }
@@ -117,7 +118,7 @@ export function updateDeal(
     await tx.q.updateTable('deals').set(changes).where('id', '=', dealId).execute()
     const { hub_id: hubId } = row
     const detail = { name, is_deal_active: isActive, start, end }
-    await audit(tx, { runtime }, { actor, action: 'deals.update', hubId, id: dealId, detail })
+    await audit(tx, runtime, { actor, action: 'deals.update', hubId, id: dealId, detail })
     return (await findDeal(tx.q, dealId))!
   })
 }
@@ -140,7 +141,7 @@ export function deleteDeal(
       .where('id', '=', dealId)
       .execute()
     if (row.image_key !== null) await media.remove(tx, row.image_key)
-    await audit(tx, { runtime }, { actor, action: 'deals.delete', hubId: row.hub_id, id: dealId })
+    await audit(tx, runtime, { actor, action: 'deals.delete', hubId: row.hub_id, id: dealId })
   })
 }
 
@@ -159,8 +160,93 @@ interface Change {
   detail?: Record<string, unknown>
 }
 
-const audit = (
-  tx: Tx,
-  { runtime }: Pick<CloudContext, 'runtime'>,
-  { id, ...change }: Change,
-): Promise<void> => appendAudit(tx.q, runtime, { ...change, object: `deal-${id}`, result: 'executed' })
+const audit = (tx: Tx, runtime: Runtime, { id, ...change }: Change): Promise<void> =>
+  appendAudit(tx.q, runtime, { ...change, object: `deal-${id}`, result: 'executed' })
+
+type Place = readonly (string | number)[]
+
+/** A part of a deal with where it stood in the request. */
+interface Placed<T> {
+  part: T
+  loc: Place
+}
+
+/**
+ * Triggers with their categories found, by id or by name. Products and categories must be the hub's: whatever is not is
+ * `validation_error` where it stood.
+ */
+async function checkParts(
+  q: Queries,
+  hubId: number,
+  triggers: readonly Placed<NewTrigger>[],
+  rewards: readonly Placed<NewReward>[],
+): Promise<NewTrigger[]> {
+  const products = await knownProducts(q, hubId, [...triggers, ...rewards])
+  const categories = await categoriesOf(q, hubId)
+  const items: ValidationItem[] = []
+  const refuse = (loc: Place, field: string, msg: string, input: unknown): void =>
+    void items.push({ loc: [...loc, field], msg: `Value error, ${msg}`, type: 'value_error', input })
+
+  for (const { part, loc } of [...triggers, ...rewards])
+    if (part.product_id !== null && !products.has(part.product_id))
+      refuse(loc, 'product_id', 'the hub has no such product', part.product_id)
+  const found = triggers.map(({ part, loc }) => {
+    const { category, category_id: id } = part
+    if (id !== null) {
+      const name = categories.get(id)
+      if (name === undefined) refuse(loc, 'category_id', 'the hub has no product of such a category', id)
+      else if (category !== null && !isSame(category, name))
+        refuse(loc, 'category', `category ${id} is '${name}'`, category)
+      return part
+    }
+    if (category === null) return part
+    const [named] = [...categories].find(([, name]) => isSame(category, name)) ?? []
+    if (named === undefined) refuse(loc, 'category', 'the hub has no product of such a category', category)
+    return { ...part, category_id: named ?? null }
+  })
+  if (items.length > 0) throw new ApiError('validation_error', undefined, undefined, items)
+  return found
+}
+
+const isSame = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+
+async function knownProducts(
+  q: Queries,
+  hubId: number,
+  parts: readonly Placed<{ product_id: number | null }>[],
+): Promise<Set<number>> {
+  const ids = parts.flatMap(({ part }) => part.product_id ?? [])
+  if (ids.length === 0) return new Set()
+  const rows = await q
+    .selectFrom('products')
+    .select('id')
+    .where('hub_id', '=', hubId)
+    .where('id', 'in', ids)
+    .where('is_active', '=', 1)
+    .execute()
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** Names of the categories and subcategories that products of a hub have, by id. */
+async function categoriesOf(q: Queries, hubId: number): Promise<Map<number, string>> {
+  const rows = await q
+    .selectFrom('categories')
+    .select(['id', 'name'])
+    .where((eb) =>
+      eb.or([
+        eb('id', 'in', eb.selectFrom('products').select('category_id').where('hub_id', '=', hubId)),
+        eb(
+          'id',
+          'in',
+          eb
+            .selectFrom('products')
+            .select('subcategory_id')
+            .where('hub_id', '=', hubId)
+            .where('subcategory_id', 'is not', null),
+        ),
+      ]),
+    )
+    .orderBy('id')
+    .execute()
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}

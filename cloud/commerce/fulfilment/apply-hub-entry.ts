@@ -5,8 +5,8 @@ import { earnPoints } from '../loyalty/points.ts'
 import { cancelOrder, endUndelivered, refundUndelivered } from '../refunds/undelivered.ts'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { measurePace } from '../orders/hub-pace.ts'
-import { moveOrder, releasePromises } from '../orders/move-order.ts'
+import { measurePace } from '../orders/queue-position.ts'
+import { moveOrder, releaseReservations } from '../orders/move-order.ts'
 import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
 
 /**
@@ -71,7 +71,7 @@ export async function applyOrderEntry(
 
 /** All that could be had is in the bins: what is missing goes back, stock and money. */
 async function settleReady(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
-  await releasePromises(tx, order.id)
+  await releaseReservations(tx, order.id)
   await refundUndelivered(tx, context, order, 'short')
 }
 

@@ -7,10 +7,25 @@ import { cancelPayment, submitPayment } from '../payments/settle-payment.ts'
 import type { CommerceServices } from '../services.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import { cancelOrder } from '../refunds/undelivered.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
 import { removeCart } from '../orders/move-order.ts'
 import { lockOrder, lockOwnOrder, type OrderKey, type OrderRow } from '../orders/order-rows.ts'
+
+/** C §4.2: a customer takes an order back. */
+export const cancellationHandlers = (services: CommerceServices): Handlers<'consumer.orders.delete'> => ({
+  async 'consumer.orders.delete'({ params, credential }) {
+    const outcome = await deleteOrder(
+      services,
+      { userId: params.user_id, orderId: params.order_id },
+      credential.actor,
+    )
+    const message =
+      outcome === 'deleted' ? 'The order was deleted.' : 'The order was cancelled and is refunded.'
+    return { success: true, order_id: params.order_id, message }
+  },
+})
 
 /** A payment whose outcome was unknown is asked for, then cancelled, then the order goes. */
 const ATTEMPTS = 4

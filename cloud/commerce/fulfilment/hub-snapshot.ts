@@ -3,7 +3,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { QueuedOrder, type CloudEntry, type HubConfig } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { pendingCounts } from '../catalogue/stock-counts.ts'
+import { pendingCounts } from '../catalogue/shelf-stock.ts'
 import { LAST_ACTIVE, parseBins } from '../orders/order-rows.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>

@@ -1,11 +1,18 @@
 import { isEditable, OrderStatus } from '../../../protocol/model/order-status.ts'
-import { availableOf } from '../catalogue/availability.ts'
-import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { availableOf } from '../catalogue/reservations.ts'
 import { hubIntake, requireAccepting } from './intake.ts'
 import { scheduleDeadlines } from './move-order.ts'
-import { LAST_ACTIVE, lockOwnOrder, type OrderKey, type OrderRow } from './order-rows.ts'
+import {
+  LAST_ACTIVE,
+  lockOrder,
+  lockOwnOrder,
+  type OrderKey,
+  type OrderRow,
+  readOwnOrder,
+} from './order-rows.ts'
 
 /** The user's active order at a hub, or a new, empty cart there (contract §10). */
 export function createOrder(
@@ -16,7 +23,7 @@ export function createOrder(
 }
 
 /** The same within a transaction. Throws `hub_not_found`, `hub_not_accepting_orders`. */
-export async function openCart(
+async function openCart(
   tx: Tx,
   context: CloudContext,
   { userId, hubId }: { userId: number; hubId: number },
@@ -71,7 +78,7 @@ export function activeOrder(q: Queries, userId: number, hubId: number): Promise<
     .executeTakeFirst()
 }
 
-export interface ItemChange {
+interface ItemChange {
   productId: number
   /** Absolute; 0 removes the line. */
   quantity: number
@@ -98,7 +105,7 @@ export function setItem(
   })
 }
 
-export async function removeLine(tx: Tx, orderId: number, productId: number): Promise<void> {
+async function removeLine(tx: Tx, orderId: number, productId: number): Promise<void> {
   await tx.q
     .deleteFrom('order_items')
     .where('order_id', '=', orderId)
@@ -124,9 +131,9 @@ async function putItem(tx: Tx, order: OrderRow, productId: number, quantity: num
 }
 
 /** The most units of one product in an order. */
-export const MAX_QUANTITY = 1000
+const MAX_QUANTITY = 1000
 
-export async function putLine(tx: Tx, orderId: number, productId: number, quantity: number): Promise<void> {
+async function putLine(tx: Tx, orderId: number, productId: number, quantity: number): Promise<void> {
   await tx.q
     .insertInto('order_items')
     .values({
@@ -149,4 +156,128 @@ export async function putLine(tx: Tx, orderId: number, productId: number, quanti
     })
     .onConflict((conflict) => conflict.columns(['order_id', 'product_id']).doUpdateSet({ qty: quantity }))
     .execute()
+}
+
+interface WantedLine {
+  productId: number
+  quantity: number
+}
+
+interface UnavailableLine {
+  product_id: number
+  requested: number
+  available: number
+}
+
+/**
+ * Adds units to a cart, product by product and no more than there is stock; the cart's own units count too. Returns of
+ * what there is less than would be wanted. Under the cart's lock.
+ */
+export async function addLines(
+  tx: Tx,
+  { runtime }: CloudContext,
+  cart: OrderRow,
+  wanted: readonly WantedLine[],
+): Promise<UnavailableLine[]> {
+  const present = await tx.q
+    .selectFrom('order_items')
+    .select(['product_id', 'qty'])
+    .where('order_id', '=', cart.id)
+    .execute()
+  const unavailable: UnavailableLine[] = []
+  for (const { productId, quantity } of wanted) {
+    const had = present.find(({ product_id }) => product_id === productId)?.qty ?? 0
+    const requested = had + quantity
+    const available = Math.min(await availableOf(tx.q, productId), MAX_QUANTITY)
+    if (available < requested) unavailable.push({ product_id: productId, requested, available })
+    if (available > 0) await putLine(tx, cart.id, productId, Math.min(requested, available))
+    else await removeLine(tx, cart.id, productId)
+  }
+  const changed = { version: cart.version + 1, updated_at: runtime.clock.now() }
+  await tx.q.updateTable('orders').set(changed).where('id', '=', cart.id).execute()
+  Object.assign(cart, changed)
+  return unavailable
+}
+
+interface Reorder {
+  userId: number
+  sourceOrderId: number
+  targetHubId: number
+}
+
+/**
+ * Puts the items of an earlier order into the user's cart at a hub, which is opened if need be. At another hub a product is
+ * the one with the same UPC. Throws `order_not_found`, `order_not_editable`, and what opening a cart throws.
+ */
+export function reorder(
+  context: CloudContext,
+  { userId, sourceOrderId, targetHubId }: Reorder,
+): Promise<{ order: OrderRow; unavailable: UnavailableLine[] }> {
+  return context.db.transact(async (tx) => {
+    const source = await readOwnOrder(tx.q, { orderId: sourceOrderId, userId })
+    const cart = await lockedCart(tx, context, { userId, hubId: targetHubId })
+    if (!isEditable(cart.processing_status))
+      throw new ApiError('order_not_editable', undefined, { order_id: cart.id })
+    // A cart holds its own items already.
+    if (cart.id === source.id) return { order: cart, unavailable: [] }
+    const lines = await counterparts(tx.q, source.id, targetHubId)
+    const known = lines.flatMap(({ targetId, qty }) =>
+      targetId === undefined ? [] : [{ productId: targetId, quantity: qty }],
+    )
+    const unknown = lines
+      .filter(({ targetId }) => targetId === undefined)
+      .map(({ product_id, qty }) => ({ product_id, requested: qty, available: 0 }))
+    return { order: cart, unavailable: [...(await addLines(tx, context, cart, known)), ...unknown] }
+  })
+}
+
+/** The user's active order at a hub. One that is deleted while its lock is waited for is no more: another is opened. */
+async function lockedCart(
+  tx: Tx,
+  context: CloudContext,
+  owner: { userId: number; hubId: number },
+): Promise<OrderRow> {
+  const { id } = await openCart(tx, context, owner)
+  return (await lockOrder(tx, id)) ?? lockedCart(tx, context, owner)
+}
+
+/** An order's lines, and which product of a hub each would be there. */
+async function counterparts(q: Queries, orderId: number, hubId: number) {
+  const lines = await q
+    .selectFrom('order_items as i')
+    .innerJoin('products as p', 'p.id', 'i.product_id')
+    .where('i.order_id', '=', orderId)
+    .orderBy('i.id')
+    .select((eb) => ['i.product_id', 'i.qty', eb.fn.coalesce('i.upc', 'p.upc').as('upc')])
+    .execute()
+  const upcs = lines.map(({ upc }) => upc)
+  const targets =
+    upcs.length === 0
+      ? []
+      : await q
+          .selectFrom('products')
+          .select(['id', 'upc'])
+          .where('hub_id', '=', hubId)
+          .where('is_active', '=', 1)
+          .where('upc', 'in', upcs)
+          .execute()
+  return lines.map((line) => ({ ...line, targetId: targets.find(({ upc }) => upc === line.upc)?.id }))
+}
+
+/** How many units a user's active order at a hub has. Throws `hub_not_found`. */
+export async function countItems(
+  q: Queries,
+  userId: number,
+  hubId: number,
+): Promise<{ count: number; order_id: number | null }> {
+  const hub = await q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
+  if (!hub) throw new ApiError('hub_not_found')
+  const order = await activeOrder(q, userId, hubId)
+  if (!order) return { count: 0, order_id: null }
+  const { count } = await q
+    .selectFrom('order_items')
+    .select((eb) => eb.fn.sum<number | null>('qty').as('count'))
+    .where('order_id', '=', order.id)
+    .executeTakeFirstOrThrow()
+  return { count: count ?? 0, order_id: order.id }
 }

@@ -1,6 +1,6 @@
 import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { OrderCause } from '../../../protocol/model/order-status.ts'
-import { availableOf, reserve } from '../catalogue/availability.ts'
+import { availableOf, reserve } from '../catalogue/reservations.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { completeRedemptions, putBackRedemptions, redeem } from '../deals/redemptions.ts'
 import { hubState } from '../../gateway/hub-state.ts'
@@ -9,7 +9,7 @@ import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { hubIntake, type Intake } from './intake.ts'
-import { moveOrder, releasePromises } from './move-order.ts'
+import { moveOrder, releaseReservations } from './move-order.ts'
 import type { OrderRow } from './order-rows.ts'
 import { cartLines, priceToFreeze, type CartLine, type PricedCart } from './price-cart.ts'
 
@@ -131,7 +131,7 @@ export async function unfreezeOrder(
   })
   if (step.kind !== 'moved') return
   await putBackRedemptions(tx, context, order.id)
-  await releasePromises(tx, order.id)
+  await releaseReservations(tx, order.id)
   await tx.q
     .updateTable('order_items')
     .set({

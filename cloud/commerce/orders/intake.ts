@@ -23,7 +23,7 @@ export interface Intake {
 /** What a hub can do for a new order. Throws `hub_not_found`. */
 export async function hubIntake(
   q: Queries,
-  { runtime, settings }: Pick<CloudContext, 'runtime' | 'settings'>,
+  { runtime, settings }: CloudContext,
   hubId: number,
 ): Promise<Intake> {
   const hub = await q

@@ -1,16 +1,17 @@
 import type { Updateable } from 'kysely'
 import {
+  type OrderCause,
   OrderStatus,
   transition,
-  type OrderCause,
   type TransitionResult,
 } from '../../../protocol/model/order-status.ts'
-import { unreserve } from '../catalogue/availability.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { schedule } from '../../platform/work/queue.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { lockItems, type OrderRow } from './order-rows.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
+import { unreserve } from '../catalogue/reservations.ts'
+import { lockItems, lockOrder, type OrderRow } from './order-rows.ts'
 
 /**
  * The one place where an order's status changes: along the table of `order-status.ts`, in the transaction of whatever
@@ -69,7 +70,7 @@ export async function scheduleDeadlines(tx: Tx, { settings }: CloudContext, orde
 }
 
 /** Gives back every unit that is promised to an order still. */
-export async function releasePromises(tx: Tx, orderId: number): Promise<void> {
+export async function releaseReservations(tx: Tx, orderId: number): Promise<void> {
   const promised = (await lockItems(tx, orderId)).filter(({ reserved }) => reserved > 0)
   if (promised.length === 0) return
   await tx.q.updateTable('order_items').set({ reserved: 0 }).where('order_id', '=', orderId).execute()
@@ -88,4 +89,45 @@ export async function removeCart(tx: Tx, context: CloudContext, order: OrderRow)
     .executeTakeFirst()
   if (payment) await moveOrder(tx, context, order, 'discarded')
   else await tx.q.deleteFrom('orders').where('id', '=', order.id).execute()
+}
+
+/** Looks at a cart that nobody touches, and at one that expired (contract §5). */
+export const deadlineWork = (context: CloudContext): WorkKinds => ({
+  'order.idle': { look: ({ subject }) => expireIdle(context, Number(subject)) },
+  'order.expired': { look: ({ subject }) => purgeExpired(context, Number(subject)) },
+})
+
+/**
+ * Ends a cart that nobody touched for long. One whose payment is unfinished is left alone: the payment's own deadline makes
+ * a cart of it again, or a paid order.
+ */
+function expireIdle(context: CloudContext, orderId: number): Promise<Outcome> {
+  const { db, runtime, settings } = context
+  return db.transact(async (tx) => {
+    const order = await lockOrder(tx, orderId)
+    if (order?.processing_status !== OrderStatus.NEW) return done
+    const idleAt = order.updated_at + settings.idleOrderMs
+    if (idleAt > runtime.clock.now()) return { next: idleAt }
+    await moveOrder(tx, context, order, 'idle')
+    return { next: null, affected: [orderId] }
+  })
+}
+
+/** Deletes an order that expired long ago and that no money was ever tried for. What was merged into another one is kept. */
+async function purgeExpired({ db }: CloudContext, orderId: number): Promise<Outcome> {
+  const purged = await db.kysely
+    .deleteFrom('orders')
+    .where('id', '=', orderId)
+    .where('processing_status', '=', OrderStatus.EXPIRED)
+    .where('merged_into', 'is', null)
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb.selectFrom('payments').select('payments.id').whereRef('payments.order_id', '=', 'orders.id'),
+        ),
+      ),
+    )
+    .returning('id')
+    .execute()
+  return { next: null, affected: purged.map(({ id }) => id) }
 }

@@ -1,9 +1,13 @@
-import { sql } from 'kysely'
-import type { OrderSort } from '../../../protocol/contract/consumer-orders.ts'
-import type { Order } from '../../../protocol/contract/consumer-orders.ts'
+import { type Expression, sql } from 'kysely'
+import type { Order, OrderSort } from '../../../protocol/contract/consumer-orders.ts'
+import type { OwnerOrder } from '../../../protocol/contract/owner-orders.ts'
 import { OrderStatus, type OrderStatusName } from '../../../protocol/model/order-status.ts'
+import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { jsonOf, JsonText } from '../../platform/store/json.ts'
+import { containsPattern, prefixPattern } from '../../platform/store/like.ts'
+import { statement } from '../../platform/store/statement.ts'
 import { viewOrders } from './order-view.ts'
 
 export interface OrderListQuery {
@@ -16,7 +20,7 @@ export interface OrderListQuery {
   size: number
 }
 
-export interface OrderPage {
+interface OrderPage {
   items: Order[]
   total: number
   page: number
@@ -27,7 +31,7 @@ export interface OrderPage {
 /** A page of a user's orders (C §4.2). Costs as much as the user has orders, however many all have. */
 export async function listOrders(
   q: Queries,
-  context: Pick<CloudContext, 'runtime' | 'settings'>,
+  context: CloudContext,
   { userId, statuses, orderBy, descending, page, size }: OrderListQuery,
 ): Promise<OrderPage> {
   let matching = q.selectFrom('orders').where('user_id', '=', userId)
@@ -58,4 +62,91 @@ const sortKeys = {
   total: sql`coalesce(total, 0)`,
   processing_status: sql.ref('processing_status'),
   order_id: sql.ref('id'),
+}
+
+interface HistoryPage {
+  hubId: number
+  /** 1–100. */
+  limit: number
+  /** The last order's id of the page before. */
+  cursor: number | null
+  search: string | null
+}
+
+type OrderColumns = Record<keyof OwnerOrder, Expression<unknown>>
+type ItemColumns = Record<keyof OwnerOrder['order_items'][number], Expression<unknown>>
+
+/** Orders with their items as JSON (O §2), newest first, below an id. */
+function page(q: Queries, { hubId, below, limit }: { hubId: number; below: number; limit: number }) {
+  const json = jsonOf(q)
+  const ref = (name: string) => sql.ref(name)
+  const item = json.object({
+    productUPC: ref('i.upc'),
+    name: ref('i.name'),
+    qty: ref('i.qty'),
+    dropped: json.boolean(sql`i.qty_dropped >= i.qty`),
+    qty_dropped: ref('i.qty_dropped'),
+    refunded_quantity: ref('i.refunded_quantity'),
+    price: ref('i.unit_price'),
+    image_url: ref('i.image_url'),
+  } satisfies ItemColumns)
+  const order = json.object({
+    id: ref('orders.id'),
+    user_id: ref('orders.user_id'),
+    total_price_original: ref('orders.total_price_original'),
+    total_price_discounted: ref('orders.total_price_discounted'),
+    payment_status: ref('orders.payment_status'),
+    processing_status: ref('orders.processing_status'),
+    created_at: json.timestamp(ref('orders.created_at')),
+    order_items: sql`(select ${json.arrayOf(item, ref('i.id'))} from order_items as i where i.order_id = orders.id)`,
+  } satisfies OrderColumns)
+  return q
+    .selectFrom('orders')
+    .where('hub_id', '=', hubId)
+    .where('total', 'is not', null)
+    .where('id', '<', below)
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .select(['id', json.text(order).as('body')])
+}
+const anyPage = statement(page)
+
+/**
+ * A hub's order history, newest first (O §4.3), as JSON. An order is part of it once its prices were frozen; a cart is its
+ * customer's business.
+ */
+export async function orderHistory(
+  q: Queries,
+  { hubId, limit, cursor, search }: HistoryPage,
+): Promise<JsonText<{ data: OwnerOrder[]; next_cursor: number | null; has_more: boolean }>> {
+  if (cursor !== null) await requireCursor(q, hubId, cursor)
+  // One more than is shown tells whether there are more.
+  const wanted = { hubId, below: cursor ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
+  const rows =
+    search === null || search === ''
+      ? await anyPage(q, wanted)
+      : await page(q, wanted).where(matches(search)).execute()
+  const hasMore = rows.length > limit
+  const shown = hasMore ? rows.slice(0, limit) : rows
+  const next = hasMore ? shown.at(-1)!.id : null
+  return new JsonText(
+    `{"data":[${shown.map(({ body }) => body).join(',')}],"next_cursor":${next},"has_more":${hasMore}}`,
+  )
+}
+
+const knownCursor = statement((q, { hubId, cursor }: { hubId: number; cursor: number }) =>
+  q.selectFrom('orders').select('id').where('id', '=', cursor).where('hub_id', '=', hubId),
+)
+
+async function requireCursor(q: Queries, hubId: number, cursor: number): Promise<void> {
+  const [known] = await knownCursor(q, { hubId, cursor })
+  if (!known) throw new ApiError('invalid_cursor')
+}
+
+/** An exact order id, a part of an item's name, or the beginning of a UPC (contract §5). */
+function matches(search: string) {
+  const id = /^\d{1,9}$/.test(search) ? Number(search) : -1
+  return sql<boolean>`(orders.id = ${id} or exists (
+    select 1 from order_items as i where i.order_id = orders.id
+    and (lower(i.name) like ${containsPattern(search)} escape '!' or i.upc like ${prefixPattern(search)} escape '!')))`
 }

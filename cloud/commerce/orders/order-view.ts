@@ -9,10 +9,8 @@ import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.t
 
 const Deals = Order.shape.deals
 
-type Context = Pick<CloudContext, 'runtime' | 'settings'>
-
 /** An order as its customer sees it (contract §9). */
-export async function viewOrder(q: Queries, context: Context, order: OrderRow): Promise<Order> {
+export async function viewOrder(q: Queries, context: CloudContext, order: OrderRow): Promise<Order> {
   const [view] = await viewOrders(q, context, [order])
   return view!
 }
@@ -20,7 +18,7 @@ export async function viewOrder(q: Queries, context: Context, order: OrderRow): 
 /** The same of several, which cost hardly more: all but carts, of which a user has few. */
 export async function viewOrders(
   q: Queries,
-  context: Context,
+  context: CloudContext,
   orders: readonly OrderRow[],
 ): Promise<Order[]> {
   const frozenItems = await itemsOf(
@@ -42,7 +40,7 @@ export async function viewOrders(
 
 async function view(
   q: Queries,
-  context: Context,
+  context: CloudContext,
   order: OrderRow,
   { items, totals, deals }: Contents,
 ): Promise<Order> {
@@ -70,7 +68,7 @@ async function view(
   }
 }
 
-export async function readOrder(q: Queries, context: Context, key: OrderKey): Promise<Order> {
+export async function readOrder(q: Queries, context: CloudContext, key: OrderKey): Promise<Order> {
   return viewOrder(q, context, await readOwnOrder(q, key))
 }
 
@@ -82,7 +80,7 @@ interface Contents {
 }
 
 /** What paying would freeze now. */
-async function cart(q: Queries, context: Context, order: OrderRow): Promise<Contents> {
+async function cart(q: Queries, context: CloudContext, order: OrderRow): Promise<Contents> {
   const lines = await cartLines(q, order.id)
   const priced = await priceCart(q, context, order, lines)
   return {

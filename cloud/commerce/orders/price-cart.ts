@@ -1,11 +1,10 @@
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
-import { discountedPrice } from '../catalogue/price.ts'
+import { discountedPrice, type PricedOrder, priceOrder } from '../catalogue/pricing.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { holdOffer, offerDeals, planOf, type CartAtHub } from '../deals/offer.ts'
-import type { Plan } from '../deals/engine/choose-deals.ts'
+import type { Plan } from '../deals/engine/apply-deal.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { OrderRow } from './order-rows.ts'
-import { priceOrder, type PricedOrder } from '../catalogue/pricing.ts'
 
 /** A cart line with its product, by line id. */
 export function cartLines(q: Queries, orderId: number) {
@@ -37,12 +36,10 @@ export interface PricedCart extends PricedOrder {
   deals: Order['deals']
 }
 
-type Clocked = Pick<CloudContext, 'runtime'>
-
 /** What paying a cart would freeze now. */
 export async function priceCart(
   q: Queries,
-  context: Clocked,
+  context: CloudContext,
   order: OrderRow,
   lines: readonly CartLine[],
 ): Promise<PricedCart> {
@@ -53,7 +50,7 @@ export async function priceCart(
 /** The same, with the limits of its deals held until the end of the transaction. */
 export async function priceToFreeze(
   tx: Tx,
-  context: Clocked,
+  context: CloudContext,
   order: OrderRow,
   lines: readonly CartLine[],
 ): Promise<PricedCart> {

@@ -1,10 +1,11 @@
+import { sql } from 'kysely'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Queries } from '../../platform/store/database.ts'
-import { hubPace } from './hub-pace.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Instant } from '../../platform/store/table.ts'
 import { LAST_ACTIVE, type OrderRow } from './order-rows.ts'
 
-export interface QueuePlace {
+interface QueuePlace {
   /** 1 is next; null for an order that does not wait. */
   position: number | null
   /** Orders that the hub serves before it, the one in hand included. */
@@ -27,7 +28,7 @@ const NOWHERE: QueuePlace = { position: null, ahead: 0, estimatedWaitSeconds: nu
 /** An order's place in its hub's queue, and how long it takes at the pace of that hub. */
 export async function queuePlace(
   q: Queries,
-  { runtime }: Pick<CloudContext, 'runtime'>,
+  { runtime }: CloudContext,
   order: OrderRow,
 ): Promise<QueuePlace> {
   if (!isWaiting(order.processing_status)) return NOWHERE
@@ -79,5 +80,50 @@ function readQueue(q: Queries, hubId: number): Promise<QueuedUnits[]> {
       'o.preparing_at',
       eb.fn.sum<number>('i.qty').as('units'),
     ])
+    .execute()
+}
+
+/** Where a hub has dispensed nothing yet. */
+export const TYPICAL_UNIT_MS = 15_000
+
+/** The weight of the last order once there are enough of them; the first ones count alike. */
+const WEIGHT = 0.1
+
+/** How long a hub takes for a unit, in milliseconds. */
+export async function hubPace(q: Queries, hubId: number): Promise<number> {
+  const pace = await q
+    .selectFrom('hub_paces')
+    .select('unit_ms')
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
+  return pace?.unit_ms ?? TYPICAL_UNIT_MS
+}
+
+interface Prepared {
+  hubId: number
+  /** Both by the hub's own clock: the reports may arrive long after, and together. */
+  beganAt: number | null
+  readyAt: number
+  units: number
+  /** An order that took longer was held up by something else, or the clock was set meanwhile. */
+  longestMs: number
+}
+
+/** Takes down how long an order took. */
+export async function measurePace(tx: Tx, prepared: Prepared, now: Instant): Promise<void> {
+  const { hubId, beganAt, readyAt, units, longestMs } = prepared
+  const tookMs = beganAt === null ? 0 : readyAt - beganAt
+  if (units <= 0 || tookMs <= 0 || tookMs > longestMs) return
+  await tx.q
+    .insertInto('hub_paces')
+    .values({ hub_id: hubId, unit_ms: tookMs / units, samples: 1, updated_at: now })
+    .onConflict((conflict) =>
+      conflict.column('hub_id').doUpdateSet({
+        unit_ms: sql`hub_paces.unit_ms + (excluded.unit_ms - hub_paces.unit_ms)
+          * case when hub_paces.samples < ${sql.lit(1 / WEIGHT)} then 1.0 / (hub_paces.samples + 1) else ${sql.lit(WEIGHT)} end`,
+        samples: sql`hub_paces.samples + 1`,
+        updated_at: now,
+      }),
+    )
     .execute()
 }

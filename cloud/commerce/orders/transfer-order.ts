@@ -3,10 +3,8 @@ import type { VerifiedIdentity, VerifyIdentity } from '../../platform/credential
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { isUniqueViolation, type Tx } from '../../platform/store/database.ts'
-import { addLines } from './add-lines.ts'
-import { activeOrder } from './cart.ts'
-import { removeCart } from './move-order.ts'
-import { moveOrder } from './move-order.ts'
+import { activeOrder, addLines } from './cart.ts'
+import { moveOrder, removeCart } from './move-order.ts'
 import { lockOrder, type OrderRow } from './order-rows.ts'
 
 export interface Transfer {

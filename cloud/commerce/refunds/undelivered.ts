@@ -4,7 +4,7 @@ import type { Tx } from '../../platform/store/database.ts'
 import { unschedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import { releaseRedemptions } from '../deals/redemptions.ts'
-import { moveOrder, releasePromises } from '../orders/move-order.ts'
+import { moveOrder, releaseReservations } from '../orders/move-order.ts'
 import { lockItems, lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
 import { processorBackoff } from '../processors/processor.ts'
@@ -35,7 +35,7 @@ export async function cancelOrder(
   const step = await moveOrder(tx, context, order, 'cancelled')
   if (step.kind !== 'moved') return undefined
   await releaseRedemptions(tx, order.id)
-  await releasePromises(tx, order.id)
+  await releaseReservations(tx, order.id)
   return refundRest(tx, context, order, by)
 }
 
@@ -50,7 +50,7 @@ export async function endUndelivered(
   const step = await moveOrder(tx, context, order, cause, changes)
   if (step.kind !== 'moved') return step
   if (await isEmptyHanded(tx, order.id)) await releaseRedemptions(tx, order.id)
-  await releasePromises(tx, order.id)
+  await releaseReservations(tx, order.id)
   await refundUndelivered(tx, context, order, cause === 'hub_failed' ? 'failed' : 'timed_out')
   return step
 }

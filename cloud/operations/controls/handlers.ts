@@ -1,18 +1,26 @@
 import { z } from 'zod'
+import type { FridgeSide } from '../../../protocol/model/hardware.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CommandBody } from '../../../protocol/mqtt/command.ts'
-import { BinHealth } from '../../../protocol/mqtt/session.ts'
-import { appendAudit } from '../../platform/audit/audit.ts'
-import { requireHub } from '../../platform/credentials/hub-access.ts'
-import { ApiError } from '../../platform/api-error.ts'
-import type { Handlers } from '../../platform/http/handler.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { BinHealth, DoorHealth } from '../../../protocol/mqtt/session.ts'
 import { confirmExternal } from '../../commerce/payments/confirm.ts'
-import { sendAudited, type ControlServices } from './audited-command.ts'
-import { ok } from './control-result.ts'
-import { binOf, requireBin, type BinRequest } from './devices.ts'
-import { hardwareError } from './hardware-error.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { requireHub } from '../../platform/credentials/hub-access.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import {
+  binOf,
+  type BinRequest,
+  type ControlServices,
+  type FridgeRequest,
+  hardwareError,
+  ok,
+  requireBin,
+  requireFridge,
+  sendAudited,
+} from './control.ts'
 
 /** O §4.6, contract §6. */
 export function controlHandlers(
@@ -136,5 +144,50 @@ function unheard(bin_number: number, enabled: boolean): BinHealth {
     occupied: null,
     fault_code: null,
     order_id: null,
+  }
+}
+
+/** O §4.6: what moves a fridge's locks, or its serial line. */
+export function fridgeHandlers(
+  services: ControlServices,
+): Handlers<
+  | 'owner.controls.open_fridge_left'
+  | 'owner.controls.open_fridge_right'
+  | 'owner.controls.open_fridge_middle'
+  | 'owner.controls.close_fridge'
+  | 'owner.controls.reconnect_fridge'
+> {
+  async function send({ query, credential }: FridgeRequest, body: CommandBody) {
+    await requireFridge(services.context, query)
+    const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
+    if (outcome.kind !== 'executed') throw hardwareError(outcome, 'fridge_not_found')
+    return {
+      command_id: outcome.commandId,
+      duration_ms: Math.round(outcome.durationMs),
+      data: outcome.data,
+    }
+  }
+
+  async function moveLocks(request: FridgeRequest, body: CommandBody) {
+    const { data, ...rest } = await send(request, body)
+    return ok(200, { ...rest, door: DoorHealth.shape.status.catch('unknown').parse(data['door']) })
+  }
+
+  const open = (request: FridgeRequest, side: FridgeSide) =>
+    moveLocks(request, { name: 'open_fridge', fridge: request.query.fridge, side })
+
+  return {
+    'owner.controls.open_fridge_left': (request) => open(request, 'left'),
+    'owner.controls.open_fridge_right': (request) => open(request, 'right'),
+    'owner.controls.open_fridge_middle': (request) => open(request, 'middle'),
+    'owner.controls.close_fridge': (request) =>
+      moveLocks(request, { name: 'close_fridge', fridge: request.query.fridge }),
+    async 'owner.controls.reconnect_fridge'(request) {
+      const { data: _, ...rest } = await send(request, {
+        name: 'reconnect_fridge',
+        fridge: request.query.fridge,
+      })
+      return ok(200, { ...rest, connected: true as const })
+    },
   }
 }

@@ -3,8 +3,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { parseBins, readOwnOrder, type OrderRow } from '../../commerce/orders/order-rows.ts'
-import { sendAudited, type ControlServices } from './audited-command.ts'
-import { hardwareError, hardwareReason } from './hardware-error.ts'
+import { type ControlServices, hardwareError, hardwareReason, sendAudited } from './control.ts'
 
 /** `CommandResult.data` of `open_delivery` (SPEC §6). */
 const Results = z.object({

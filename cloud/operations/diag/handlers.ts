@@ -1,10 +1,8 @@
 import type { CloudContext } from '../../platform/context.ts'
 import { reply, type Handlers } from '../../platform/http/handler.ts'
-import { openLogFolder } from './log-folder.ts'
-import { streamLines } from './log-stream.ts'
+import { openLogFolder, streamLines } from './logs.ts'
 import { monitorPage, monitorPolicy } from './monitor-page.ts'
-import { systemInfo, type ProcessFacts } from './system-info.ts'
-import { workerStatus } from './worker-status.ts'
+import { type ProcessFacts, systemInfo, workerStatus } from './system-info.ts'
 
 const headers = { 'Cache-Control': 'no-store' }
 

@@ -1,15 +1,52 @@
+import type { Selectable } from 'kysely'
+import { sshFailure } from '../../../protocol/contract/owner-controls.ts'
+import type { ManagementAnswer, ManagementCommand } from '../../../protocol/management/command.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
-import type { ManagementCommand, ManagementAnswer } from '../../../protocol/management/command.ts'
-import { appendAudit } from '../../platform/audit/audit.ts'
-import { schedule, unschedule } from '../../platform/work/queue.ts'
-import type { CloudContext } from '../../platform/context.ts'
-import { setDesired, withNumber } from '../controls/configuration.ts'
 import { holdsWithin } from '../../../protocol/model/runtime.ts'
 import { hubState } from '../../gateway/hub-state.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import { schedule, unschedule } from '../../platform/work/queue.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
+import { setDesired, withNumber } from '../controls/configuration.ts'
 import { readAddress } from './addresses.ts'
 import type { Remote, RemoteOutcome } from './remote.ts'
 
-export interface ManagementServices {
+/** O §4.6, contract §6: bins over SSH; status 200 in both outcomes. */
+export function managementHandlers(
+  services: ManagementServices,
+): Handlers<'owner.controls.enable_bin_ssh' | 'owner.controls.disable_bin_ssh'> {
+  async function change(
+    enabled: boolean,
+    { query, credential }: { query: { bin: number; hub: number }; credential: OwnerCredential },
+  ) {
+    const { bin, hub } = query
+    const changed = await changeBin(services, { hubId: hub, bin, enabled, actor: credential.actor })
+    const place = { hub_id: hub, bin_number: bin }
+    if (!changed.ok) return sshFailure(changed.failure, changed.error, place)
+    const { disabled_bins, stop_result, start_result } = changed.answer
+    return {
+      status: 'ok' as const,
+      result: {
+        success: true as const,
+        ...place,
+        enabled_bin: enabled ? bin : null,
+        disabled_bins: disabled_bins ?? [],
+        stop_result,
+        start_result,
+      },
+    }
+  }
+  return {
+    'owner.controls.enable_bin_ssh': (request) => change(true, request),
+    'owner.controls.disable_bin_ssh': (request) => change(false, request),
+  }
+}
+
+interface ManagementServices {
   context: CloudContext
   remote: Remote
 }
@@ -22,7 +59,7 @@ export interface BinChange {
   actor: string
 }
 
-export type BinChanged =
+type BinChanged =
   | { ok: true; answer: Extract<ManagementAnswer, { ok: true }> }
   | { ok: false; failure: Failure; error: string }
 type Failure = Extract<RemoteOutcome, { kind: 'failed' }>['failure'] | 'validation_error'
@@ -39,7 +76,7 @@ const REPORT_MS = 5000
 /**
  * Enables or disables a bin over SSH. Written down first; then the hub is asked; on its word the cloud's desired state
  * says the same, in one transaction with its entry to the hub and the audit record. Whatever dies in between, the hub is
- * asked later what it has stored (`recover-changes.ts`), and the two agree again.
+ * asked later what it has stored (`changeWork`), and the two agree again.
  */
 export async function changeBin(
   { context, remote }: ManagementServices,
@@ -109,7 +146,7 @@ async function intend({ db, runtime, settings }: CloudContext, change: BinChange
 }
 
 /** What is known of a change: the hub has stored it, or never will, or nobody knows yet. */
-export type Verdict = 'stored' | 'not-stored' | 'unknown'
+type Verdict = 'stored' | 'not-stored' | 'unknown'
 
 function verdictOf(outcome: RemoteOutcome): Verdict {
   if (outcome.kind === 'failed') return outcome.isSent ? 'unknown' : 'not-stored'
@@ -125,7 +162,7 @@ function readOutcome(outcome: RemoteOutcome): BinChanged {
 }
 
 /** Brings a change to its end, once: of several that know, the first one's word counts. An unknown one stays open. */
-export async function settle(
+async function settle(
   context: CloudContext,
   id: string,
   change: BinChange,
@@ -177,3 +214,83 @@ const auditOf = ({ hubId, bin, enabled, actor }: BinChange, result: string, deta
   result,
   detail: { ...detail },
 })
+
+type ChangeRow = Selectable<Tables['management_changes']>
+
+/** A hub that cannot be asked is asked again after this. */
+const ASK_AGAIN_MS = 60_000
+/** After so long nobody will know any more; what the cloud wants of the hub holds. */
+const GIVE_UP_MS = 24 * 3_600_000
+
+/**
+ * Settles a change whose outcome was never learned, because this service died or the connection did: the hub is asked what
+ * it has stored, and the cloud's desired state follows.
+ */
+export const changeWork = (services: ManagementServices): WorkKinds => ({
+  'ssh.change': {
+    async look({ subject }) {
+      const row = await services.context.db.kysely
+        .selectFrom('management_changes')
+        .selectAll()
+        .where('id', '=', subject)
+        .where('state', '=', 'pending')
+        .executeTakeFirst()
+      return row ? recover(services, row) : done
+    },
+  },
+})
+
+async function recover({ context, remote }: ManagementServices, row: ChangeRow): Promise<Outcome> {
+  const { db, runtime } = context
+  const change: BinChange = {
+    hubId: row.hub_id,
+    bin: row.bin_number,
+    enabled: row.enabled === 1,
+    actor: row.actor,
+  }
+  if (await isSuperseded(context, row)) return close(context, row, 'superseded')
+  const address = await readAddress(db.kysely, row.hub_id)
+  const outcome = address && (await remote(address, { name: 'status' }))
+  if (outcome?.kind === 'answered' && outcome.answer.ok && outcome.answer.disabled_bins) {
+    const isStored = outcome.answer.disabled_bins.includes(change.bin) !== change.enabled
+    await settle(context, row.id, change, isStored ? 'stored' : 'not-stored', { recovered: true })
+    return done
+  }
+  const now = runtime.clock.now()
+  return now - row.created_at > GIVE_UP_MS ? close(context, row, 'unknown') : { next: now + ASK_AGAIN_MS }
+}
+
+/** Somebody has said since what that bin is to be: then that holds. */
+async function isSuperseded({ db }: CloudContext, row: ChangeRow): Promise<boolean> {
+  const later = await db.kysely
+    .selectFrom('audit_log')
+    .select('id')
+    .where('hub_id', '=', row.hub_id)
+    .where('object', '=', `bin-${row.bin_number}`)
+    .where('at', '>', row.created_at)
+    .where('action', 'in', [
+      'controls.enable_bin',
+      'controls.disable_bin',
+      'controls.toggle_bin',
+      'controls.enable_bin_ssh',
+      'controls.disable_bin_ssh',
+    ])
+    .where('result', 'in', ['accepted', 'executed'])
+    .limit(1)
+    .executeTakeFirst()
+  return later !== undefined
+}
+
+async function close(
+  { db }: CloudContext,
+  { id }: ChangeRow,
+  state: 'superseded' | 'unknown',
+): Promise<Outcome> {
+  await db.kysely
+    .updateTable('management_changes')
+    .set({ state })
+    .where('id', '=', id)
+    .where('state', '=', 'pending')
+    .execute()
+  return done
+}

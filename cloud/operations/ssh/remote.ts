@@ -1,12 +1,18 @@
+import { readFileSync } from 'node:fs'
+import ssh2 from 'ssh2'
 import {
   exitCodeOf,
-  ManagementAnswer,
   formatCommand,
+  MANAGEMENT_USER,
+  ManagementAnswer,
   type ManagementCommand,
 } from '../../../protocol/management/command.ts'
-import type { Log } from '../../../protocol/model/log.ts'
+import { newKey } from '../../../protocol/management/new-key.ts'
+import { fingerprintOf, sshAlgorithms } from '../../../protocol/management/ssh.ts'
+import { type Log, silentLog } from '../../../protocol/model/log.ts'
+import type { Cancel, Clock } from '../../../protocol/model/runtime.ts'
+import { keepFirst, readKept } from '../../platform/settings/kept-file.ts'
 import type { ManagementAddress } from './addresses.ts'
-import type { ExecFailure, ExecOutcome, ExecRequest } from './ssh-exec.ts'
 
 export type RemoteOutcome =
   | { kind: 'answered'; answer: ManagementAnswer }
@@ -16,7 +22,7 @@ export type RemoteOutcome =
 /** Has a hub's management service carry out a command. */
 export type Remote = (address: ManagementAddress, command: ManagementCommand) => Promise<RemoteOutcome>
 
-export interface RemoteOptions {
+interface RemoteOptions {
   /** The cloud's private key, read for each command. Throws where there is none. */
   readKey: () => string
   exec: (request: ExecRequest) => Promise<ExecOutcome>
@@ -65,4 +71,148 @@ function parseAnswer(text: string): ManagementAnswer | undefined {
     // Not this service, or another version of it: its exit status and words are all there is.
     return undefined
   }
+}
+
+/** How a command could not be run to its end (contract §6, `error_type`). */
+type ExecFailure = 'connection_error' | 'authentication_error' | 'timeout'
+
+type ExecOutcome =
+  | { kind: 'exited'; code: number; stdout: string; stderr: string }
+  /** `isSent`: the command was sent, and may have been carried out. */
+  | { kind: 'failed'; failure: ExecFailure; error: string; isSent: boolean }
+
+export interface ExecRequest {
+  address: ManagementAddress
+  /** In OpenSSH's format. */
+  privateKey: string
+  command: string
+  /** From the first packet to the login. */
+  connectMs: number
+  /** From the login to the exit status. */
+  commandMs: number
+}
+
+const MAX_OUTPUT = 64 * 1024
+
+const algorithms: ssh2.Algorithms = {
+  kex: [...sshAlgorithms.kex],
+  cipher: [...sshAlgorithms.cipher],
+  hmac: [...sshAlgorithms.hmac],
+  compress: [...sshAlgorithms.compress],
+  serverHostKey: [
+    'ssh-ed25519',
+    'ecdsa-sha2-nistp256',
+    'ecdsa-sha2-nistp384',
+    'ecdsa-sha2-nistp521',
+    'rsa-sha2-512',
+    'rsa-sha2-256',
+  ],
+}
+
+/** Without the message, which may name addresses. */
+const reasonOf = ({ code, level }: { code?: string; level?: string }): string => code ?? level ?? 'unknown'
+
+/** Runs one command over SSH, at a host whose key is the pinned one or not at all. Never rejects. */
+export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog): Promise<ExecOutcome> {
+  const { address, connectMs, commandMs } = request
+  const client = new ssh2.Client()
+  return new Promise((resolve) => {
+    let isSent = false
+    let isStranger = false
+    let cancel: Cancel = clock.after(connectMs, () =>
+      fail('timeout', `no login at the management service within ${connectMs} ms`),
+    )
+
+    const settle = (outcome: ExecOutcome): void => {
+      cancel()
+      resolve(outcome)
+      client.end()
+      client.destroy()
+    }
+    const fail = (failure: ExecFailure, error: string): void =>
+      settle({ kind: 'failed', failure, error, isSent })
+
+    client.on('error', (error: Error & { level?: string; code?: string }) => {
+      if (isStranger) fail('authentication_error', 'the host key is not the one that is pinned for this hub')
+      else if (error.level === 'client-authentication')
+        fail('authentication_error', 'the management service does not let the cloud’s key in')
+      else fail('connection_error', `the connection failed: ${reasonOf(error)}`)
+    })
+    client.on('close', () => fail('connection_error', 'the management service closed the connection'))
+    client.on('ready', () => {
+      cancel()
+      cancel = clock.after(commandMs, () => fail('timeout', `no answer within ${commandMs} ms`))
+      isSent = true
+      client.exec(request.command, (error, channel) => {
+        if (error) return fail('connection_error', 'the command was not taken')
+        read(channel)
+      })
+    })
+
+    function read(channel: ssh2.ClientChannel): void {
+      const stdout = collect(channel, tooLong)
+      const stderr = collect(channel.stderr, tooLong)
+      let code: number | null = null
+      channel.on('exit', (status: number | null) => (code = status))
+      channel.on('close', () => {
+        if (code === null) return fail('connection_error', 'the command ended without an exit status')
+        settle({ kind: 'exited', code, stdout: stdout(), stderr: stderr() })
+      })
+    }
+    const tooLong = (): void => fail('connection_error', 'the management service answers without end')
+
+    try {
+      client.connect({
+        host: address.host,
+        port: address.port,
+        username: MANAGEMENT_USER,
+        privateKey: request.privateKey,
+        hostVerifier: (key: Buffer) => {
+          isStranger = fingerprintOf(key) !== address.hostKey
+          return !isStranger
+        },
+        // Timed here, by the clock that was given.
+        readyTimeout: 0,
+        algorithms,
+      })
+    } catch (error) {
+      log.error({ err: error }, 'the key for management services cannot be used')
+      fail('authentication_error', 'the cloud’s key cannot be used')
+    }
+  })
+}
+
+/** Collects what comes; returns how to read it. */
+function collect(stream: NodeJS.ReadableStream, tooLong: () => void): () => string {
+  const chunks: Buffer[] = []
+  let length = 0
+  stream.on('data', (chunk: Buffer) => {
+    length += chunk.length
+    if (length > MAX_OUTPUT) return tooLong()
+    chunks.push(chunk)
+  })
+  return () => Buffer.concat(chunks).toString('utf8')
+}
+
+interface ClientKey {
+  /** In OpenSSH's format. */
+  privateKey: string
+  /** As a line of `authorized_keys`. */
+  publicKey: string
+}
+
+/** The cloud's key in the file at `path`; throws where it is missing or none. */
+export function readClientKey(path: string): ClientKey {
+  const privateKey = readFileSync(path, 'utf8')
+  const key = ssh2.utils.parseKey(privateKey)
+  if (key instanceof Error) throw new Error(`${path} is no private key (${key.message})`)
+  if (!key.isPrivateKey()) throw new Error(`${path} is no private key`)
+  const wire = key.getPublicSSH().toString('base64')
+  return { privateKey, publicKey: `${key.type} ${wire} larder-cloud` }
+}
+
+/** The same, made where there is none. */
+export function keptClientKey(path: string): ClientKey {
+  if (readKept(path) === undefined) keepFirst(path, newKey('larder-cloud').privateKey)
+  return readClientKey(path)
 }

@@ -23,14 +23,12 @@ export interface Bootstrapped {
   created: boolean
 }
 
-type Context = Pick<CloudContext, 'db' | 'runtime'>
-
 /**
  * The user of an identity, created where there is none. An identity that was a guest's and is not anonymous any more keeps
  * its user, and with it its orders. Throws `validation_error` without any contact, `hub_not_found`.
  */
 export async function bootstrapUser(
-  { db, runtime }: Context,
+  { db, runtime }: CloudContext,
   caller: IdentityCredential,
   details: UserDetails,
 ): Promise<Bootstrapped> {
@@ -66,7 +64,7 @@ export async function bootstrapUser(
 
 /** The guest user of an anonymous identity. Throws `forbidden` for an identity that is not anonymous. */
 export async function bootstrapGuest(
-  { db, runtime }: Context,
+  { db, runtime }: CloudContext,
   caller: IdentityCredential,
 ): Promise<Bootstrapped> {
   if (!caller.claims.anonymous)

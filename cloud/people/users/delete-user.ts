@@ -8,7 +8,7 @@ import { forgetCustomers } from '../../commerce/methods/method-rows.ts'
 import { carryOutRemovals } from '../../commerce/methods/remove-method.ts'
 import type { CommerceServices } from '../../commerce/services.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { removeProfileImage } from './profile-image.ts'
+import { removeProfileImage } from './profile.ts'
 
 /**
  * Erases everything personal of a user and frees its identity. The books stay: orders, payments and the wallet belong to

@@ -5,11 +5,8 @@ import type { Media } from '../../platform/media/media.ts'
 import type { CommerceServices } from '../../commerce/services.ts'
 import { bootstrapGuest, bootstrapUser } from './bootstrap.ts'
 import { deleteUser } from './delete-user.ts'
-import { usersWith } from './find-user.ts'
-import { currentHub } from './hub-choice.ts'
-import { readUser } from './profile.ts'
-import { setIdentity } from './set-identity.ts'
-import { viewUser } from './user-view.ts'
+import { setIdentity, usersWith } from './set-identity.ts'
+import { currentHub, readUser, viewUser } from './profile.ts'
 
 type UserRoutes =
   | 'consumer.users.get'

@@ -1,12 +1,67 @@
 import type { Selectable, Updateable } from 'kysely'
-import type { Profile, ProfilePatch } from '../../../protocol/contract/consumer-profile.ts'
-import type { CloudContext } from '../../platform/context.ts'
+import type {
+  CurrentHub,
+  Profile,
+  ProfileImage,
+  ProfilePatch,
+} from '../../../protocol/contract/consumer-profile.ts'
+import type { User } from '../../../protocol/contract/consumer-users.ts'
+import type { FormFile } from '../../../protocol/contract/form.ts'
+import type { HubSummary } from '../../../protocol/contract/owner-hubs.ts'
+import { summarizeHub } from '../../operations/hubs/hubs.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import type { AddressOf } from '../../platform/media/addresses.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
-import type { Queries } from '../../platform/store/database.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import type { AddressOf } from '../../platform/media/addresses.ts'
+import type { Media } from '../../platform/media/media.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { imageAddress } from './user-view.ts'
+import { requireHubExists } from './bootstrap.ts'
+import { registerPush, unregisterPush } from './push-configs.ts'
+
+type ProfileRoutes =
+  | 'consumer.profile.get'
+  | 'consumer.profile.update'
+  | 'consumer.profile.patch'
+  | 'consumer.profile.set_image'
+  | 'consumer.profile.delete_image'
+  | 'consumer.profile.select_hub'
+  | 'consumer.profile.unselect_hub'
+  | 'consumer.profile.default_hub'
+  | 'consumer.profile.register_push'
+  | 'consumer.profile.unregister_push'
+
+/** C §4.3: what a user says of itself, where it shops, and its devices. */
+export function profileHandlers(context: CloudContext, media: Media): Handlers<ProfileRoutes> {
+  const addressOf = (key: string): string => media.addressOf(key)
+  const patch = async (userId: number, body: ProfilePatch) =>
+    viewProfile(await patchProfile(context, userId, body), addressOf)
+  return {
+    async 'consumer.profile.get'({ credential }) {
+      return viewProfile(await readUser(context.db.kysely, credential.userId), addressOf)
+    },
+    'consumer.profile.update': ({ credential, body }) => patch(credential.userId, body),
+    'consumer.profile.patch': ({ credential, body }) => patch(credential.userId, body),
+    'consumer.profile.set_image': ({ credential, form }) =>
+      setProfileImage(context, media, credential.userId, form.files[0]!),
+    async 'consumer.profile.delete_image'({ credential }) {
+      await deleteProfileImage(context, media, credential.userId)
+    },
+    'consumer.profile.select_hub': ({ credential, params }) =>
+      chooseHub(context, credential.userId, { selected_hub_id: params.hub_id }),
+    async 'consumer.profile.unselect_hub'({ credential, params }) {
+      await unselectHub(context, credential.userId, params.hub_id)
+    },
+    'consumer.profile.default_hub': ({ credential, body }) =>
+      chooseHub(context, credential.userId, { default_hub_id: body.hub_id }),
+    'consumer.profile.register_push': ({ credential, body }) =>
+      registerPush(context, credential.userId, body),
+    async 'consumer.profile.unregister_push'({ credential, query }) {
+      return { deleted: await unregisterPush(context, credential.userId, query.device_id) }
+    },
+  }
+}
 
 export type UserRow = Selectable<Tables['users']>
 
@@ -14,7 +69,7 @@ export function readUser(q: Queries, userId: number): Promise<UserRow> {
   return q.selectFrom('users').selectAll().where('id', '=', userId).executeTakeFirstOrThrow()
 }
 
-export const viewProfile = (row: UserRow, addressOf: AddressOf): Profile => ({
+const viewProfile = (row: UserRow, addressOf: AddressOf): Profile => ({
   user_id: row.id,
   first_name: row.first_name,
   last_name: row.last_name,
@@ -32,8 +87,8 @@ export const viewProfile = (row: UserRow, addressOf: AddressOf): Profile => ({
 })
 
 /** Applies a merge patch in one statement: patches of other fields at the same time are all kept. */
-export async function patchProfile(
-  { db, runtime }: Pick<CloudContext, 'db' | 'runtime'>,
+async function patchProfile(
+  { db, runtime }: CloudContext,
   userId: number,
   patch: ProfilePatch,
 ): Promise<UserRow> {
@@ -73,4 +128,106 @@ function requirePast(date: string | null | undefined, now: number): void {
       input: date,
     },
   ])
+}
+
+const imageAddress = (addressOf: AddressOf, key: string | null): string | null =>
+  key === null ? null : addressOf(key)
+
+export const viewUser = (row: Selectable<Tables['users']>, addressOf: AddressOf): User => ({
+  user_id: row.id,
+  identity_id: row.identity,
+  is_anonymous: row.is_anonymous === 1,
+  email: row.email,
+  phone_number: row.phone_number,
+  first_name: row.first_name,
+  last_name: row.last_name,
+  profile_image_url: imageAddress(addressOf, row.profile_image_key),
+  selected_hub_id: row.selected_hub_id,
+  default_hub_id: row.default_hub_id,
+  created_at: timestamp(row.created_at),
+  updated_at: timestamp(row.updated_at),
+})
+
+/** The hub that a user has selected, else the default one. */
+export async function currentHub(q: Queries, user: UserRow): Promise<HubSummary | null> {
+  const hubId = user.selected_hub_id ?? user.default_hub_id
+  if (hubId === null) return null
+  const hub = await q.selectFrom('hubs').selectAll().where('id', '=', hubId).executeTakeFirstOrThrow()
+  return summarizeHub(hub)
+}
+
+/** Sets one of a user's two hubs, or clears it. Throws `hub_not_found`. */
+async function chooseHub(
+  { db, runtime }: CloudContext,
+  userId: number,
+  choice: { selected_hub_id: number } | { default_hub_id: number | null },
+): Promise<CurrentHub> {
+  const q = db.kysely
+  const [hubId] = Object.values(choice)
+  if (hubId !== null) await requireHubExists(q, hubId!)
+  const user = await q
+    .updateTable('users')
+    .set({ ...choice, updated_at: runtime.clock.now() })
+    .where('id', '=', userId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  return viewChoice(q, user)
+}
+
+/** Clears the selection where it is this hub. Throws `hub_not_found`. */
+async function unselectHub({ db, runtime }: CloudContext, userId: number, hubId: number): Promise<void> {
+  await requireHubExists(db.kysely, hubId)
+  await db.kysely
+    .updateTable('users')
+    .set({ selected_hub_id: null, updated_at: runtime.clock.now() })
+    .where('id', '=', userId)
+    .where('selected_hub_id', '=', hubId)
+    .execute()
+}
+
+const viewChoice = async (q: Queries, user: UserRow): Promise<CurrentHub> => ({
+  user_id: user.id,
+  current_hub: await currentHub(q, user),
+  default_hub_id: user.default_hub_id,
+})
+
+/** Makes a stored file the user's image; the one before it goes. */
+async function setProfileImage(
+  { db, runtime }: CloudContext,
+  media: Media,
+  userId: number,
+  file: FormFile,
+): Promise<ProfileImage> {
+  await db.transact(async (tx) => {
+    await removeProfileImage(tx, media, userId)
+    await media.keep(tx, [file.key])
+    await tx.q
+      .updateTable('users')
+      .set({ profile_image_key: file.key, updated_at: runtime.clock.now() })
+      .where('id', '=', userId)
+      .execute()
+  })
+  return { profile_image_url: media.addressOf(file.key), mime_type: file.mime_type, size: file.size }
+}
+
+/** Without effect where there is none. */
+function deleteProfileImage({ db, runtime }: CloudContext, media: Media, userId: number): Promise<void> {
+  return db.transact(async (tx) => {
+    if (await removeProfileImage(tx, media, userId))
+      await tx.q
+        .updateTable('users')
+        .set({ profile_image_key: null, updated_at: runtime.clock.now() })
+        .where('id', '=', userId)
+        .execute()
+  })
+}
+
+/** Has the file removed after the commit; the reference to it is the caller's to change. Tells whether there was one. */
+export async function removeProfileImage(tx: Tx, media: Media, userId: number): Promise<boolean> {
+  const user = await tx
+    .forUpdate(tx.q.selectFrom('users').select('profile_image_key').where('id', '=', userId))
+    .executeTakeFirstOrThrow()
+  if (user.profile_image_key === null) return false
+  await media.remove(tx, user.profile_image_key)
+  return true
 }

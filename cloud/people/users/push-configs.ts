@@ -14,8 +14,6 @@ export interface PushRegistration {
   locale?: string | null | undefined
 }
 
-type Context = Pick<CloudContext, 'db' | 'runtime'>
-
 /** More devices than one person carries. */
 const MAX_DEVICES = 20
 
@@ -24,7 +22,7 @@ const MAX_DEVICES = 20
  * on, and of nobody else.
  */
 export async function registerPush(
-  context: Context,
+  context: CloudContext,
   userId: number,
   registration: PushRegistration,
 ): Promise<PushConfig> {
@@ -38,7 +36,7 @@ export async function registerPush(
   }
 }
 
-async function register(tx: Tx, { runtime }: Context, userId: number, registration: PushRegistration) {
+async function register(tx: Tx, { runtime }: CloudContext, userId: number, registration: PushRegistration) {
   const now = runtime.clock.now()
   const { device_id, push_token, platform, app_version = null, locale = null } = registration
   // One registration of a user after the other.
@@ -77,7 +75,11 @@ async function register(tx: Tx, { runtime }: Context, userId: number, registrati
 }
 
 /** True where there was such a device. */
-export async function unregisterPush({ db }: Context, userId: number, deviceId: string): Promise<boolean> {
+export async function unregisterPush(
+  { db }: CloudContext,
+  userId: number,
+  deviceId: string,
+): Promise<boolean> {
   const { numDeletedRows } = await db.kysely
     .deleteFrom('push_configs')
     .where('user_id', '=', userId)

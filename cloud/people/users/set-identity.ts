@@ -1,9 +1,8 @@
+import { ApiError } from '../../platform/api-error.ts'
+import type { CloudContext } from '../../platform/context.ts'
 import type { IdentityCredential } from '../../platform/credentials/credential.ts'
 import type { VerifyIdentity } from '../../platform/credentials/identity-token.ts'
-import type { CloudContext } from '../../platform/context.ts'
-import { ApiError } from '../../platform/api-error.ts'
-import { isUniqueViolation } from '../../platform/store/database.ts'
-import { usersWith, type Contact } from './find-user.ts'
+import { isUniqueViolation, type Queries } from '../../platform/store/database.ts'
 import type { UserRow } from './profile.ts'
 
 /**
@@ -12,7 +11,7 @@ import type { UserRow } from './profile.ts'
  * `user_not_found`, `forbidden`.
  */
 export async function setIdentity(
-  { db, runtime }: Pick<CloudContext, 'db' | 'runtime'>,
+  { db, runtime }: CloudContext,
   verify: VerifyIdentity,
   caller: IdentityCredential,
   { contact, token }: { contact: Contact; token: string },
@@ -44,4 +43,17 @@ export async function setIdentity(
       ? caller.claims.emailVerified && caller.claims.email === contact.email
       : caller.claims.phoneNumber === contact.phone_number
   }
+}
+
+/** One of the two ways in which a person is reached. An e-mail address is in small letters. */
+type Contact = { phone_number: string } | { email: string }
+
+/** Everybody with a contact, who registered with it before a guest: contacts are not unique. */
+export function usersWith(q: Queries, contact: Contact): Promise<UserRow[]> {
+  const users = q.selectFrom('users').selectAll().orderBy('is_anonymous').orderBy('id').limit(100)
+  return (
+    'email' in contact
+      ? users.where('email', '=', contact.email)
+      : users.where('phone_number', '=', contact.phone_number)
+  ).execute()
 }

@@ -1,4 +1,4 @@
-import { encodePng } from '../../../cloud/demo/png.ts'
+import { encodePng } from '../../../cloud/demo/pictures.ts'
 
 /** Small files of every type that the service takes, and of some that it refuses; the first bytes are as real files have them. */
 

@@ -1,4 +1,4 @@
-import { insertLayout } from '../../../cloud/demo/hub-layout.ts'
+import { insertLayout } from '../../../cloud/demo/hub-data.ts'
 import type { Call, RouteCases } from './call.ts'
 import type { World } from './world.ts'
 

@@ -1,8 +1,70 @@
-import { givesAway, type Cart, type Deal } from './deal.ts'
-import { splitByLargestRemainder } from './largest-remainder.ts'
-import { grant, isServed, linesFor } from './rewards.ts'
-import { timesMet, triggerUnits, type Buyer } from './triggers.ts'
-import { greatest, least, minus, noUnits, plus, type Units } from './units.ts'
+import type { RewardType } from '../../../../protocol/model/deal-terms.ts'
+import { type Cart, type CartLine, type Deal, givesAway, inOrder, isOnCart, type Reward } from './deal.ts'
+import { type Buyer, timesMet, triggerUnits } from './judge-deal.ts'
+import {
+  cheapestFirst,
+  countOf,
+  greatest,
+  least,
+  minus,
+  noUnits,
+  plus,
+  splitByLargestRemainder,
+  take,
+  type Units,
+} from './units.ts'
+
+/** What all deals together do to a cart. Cents. */
+export interface Plan {
+  applications: readonly Application[]
+  /** By line. */
+  units: number[]
+  discounts: number[]
+  saving: number
+}
+
+/**
+ * Chooses among deals that may apply (contract §8). One that does not stack applies alone; those that stack apply together,
+ * in order, each to the units that the ones before it have left. What saves most wins; of equal savings the one with the
+ * lowest id among its deals.
+ */
+export function chooseDeals(deals: readonly Deal[], cart: Cart, buyer: Buyer): Plan {
+  const alone = deals.filter(({ terms }) => !terms.stackable).map((deal) => [deal])
+  const together = deals.filter(({ terms }) => terms.stackable)
+  return [...alone, together]
+    .map((group) => applyInOrder(group, cart, buyer))
+    .reduce((best, plan) => (isBetter(plan, best) ? plan : best))
+}
+
+function isBetter(a: Plan, b: Plan): boolean {
+  return a.saving > b.saving || (a.saving === b.saving && lowestId(a) < lowestId(b))
+}
+
+const lowestId = ({ applications }: Plan): number => Math.min(...applications.map(({ deal }) => deal.id))
+
+/** At most one deal makes a unit cheaper. */
+function applyInOrder(deals: readonly Deal[], cart: Cart, buyer: Buyer): Plan {
+  const applications: Application[] = []
+  let units = noUnits(cart.lines)
+  let discounts = noUnits(cart.lines)
+  for (const deal of deals.toSorted(inOrder)) {
+    const free = minus(
+      cart.lines.map(({ quantity }) => quantity),
+      units,
+    )
+    const application = applyDeal(deal, cart, buyer, free)
+    if (!application) continue
+    applications.push(application)
+    units = plus(units, application.units)
+    discounts = plus(discounts, application.discounts)
+  }
+  return {
+    applications,
+    units,
+    discounts,
+    saving: applications.reduce((sum, { saving }) => sum + saving, 0),
+  }
+}
 
 /** What one deal does to a cart. Cents. */
 export interface Application {
@@ -77,4 +139,76 @@ function attempt(deal: Deal, cart: Cart, free: Units, times: number): Applicatio
   const { mostDiscount } = deal.terms
   const saving = Math.min(sum(discounts), mostDiscount ?? Infinity)
   return { deal, units: taken, discounts: splitByLargestRemainder(saving, discounts), saving }
+}
+
+/** What a reward does to a cart: units that it makes cheaper, and cents off, by line. */
+interface Grant {
+  units: number[]
+  discounts: number[]
+}
+
+const worthOf = (units: Units, lines: readonly CartLine[]): number[] =>
+  units.map((count, index) => count * lines[index]!.unitPrice)
+const share = (percent: number, cents: number): number => Math.floor((cents * percent) / 100)
+
+/** Cents off a group that costs `cents`. An amount is there for each time that the trigger is met; a price is one price. */
+const offGroup: Record<RewardType, (cents: number, value: number, times: number) => number> = {
+  FREE_ITEM: (cents) => cents,
+  CHEAPEST_FREE: (cents) => cents,
+  PERCENT_OFF: (cents, percent) => share(percent, cents),
+  AMOUNT_OFF: (cents, amount, times) => Math.min(cents, amount * times),
+  FIXED_PRICE: (cents, price) => Math.max(0, cents - price),
+}
+
+/** Cents off one unit; null: off the group, floored there and split. */
+const offUnit: Record<RewardType, ((unitPrice: number, value: number) => number) | null> = {
+  FREE_ITEM: (unitPrice) => unitPrice,
+  CHEAPEST_FREE: (unitPrice) => unitPrice,
+  PERCENT_OFF: null,
+  AMOUNT_OFF: (unitPrice, amount) => Math.min(unitPrice, amount),
+  FIXED_PRICE: (unitPrice, price) => Math.max(0, unitPrice - price),
+}
+
+/** How many units a reward may have; null: all. `CHEAPEST_FREE` of all would not be the cheapest: it is one. */
+const unitsWanted = ({ type, quantity }: Reward, times: number): number | null => {
+  if (quantity !== null) return quantity * times
+  return type === 'CHEAPEST_FREE' ? times : null
+}
+
+/** The lines a reward may choose from, in its order: what it would not make cheaper it leaves alone. */
+const linesFor = ({ type, productId, value }: Reward, lines: readonly CartLine[]): number[] =>
+  cheapestFirst(
+    lines,
+    (line) =>
+      (productId === null || line.productId === productId) &&
+      line.unitPrice > (type === 'FIXED_PRICE' ? value : 0),
+  )
+
+/**
+ * Carries out a reward on the units that are still to be had, cheapest first. Of the cart as one thing where it says
+ * neither product nor quantity, else of units.
+ */
+function grant(reward: Reward, lines: readonly CartLine[], free: Units, times: number): Grant {
+  if (isOnCart(reward)) return onGroup(reward, lines, [...free], times)
+  const order = linesFor(reward, lines)
+  const units = take(free, order, unitsWanted(reward, times) ?? countOf(free))
+  const off = offUnit[reward.type]
+  if (off === null) return onGroup(reward, lines, units, times)
+  return {
+    units,
+    discounts: units.map((count, index) => count * off(lines[index]!.unitPrice, reward.value)),
+  }
+}
+
+function onGroup({ type, value }: Reward, lines: readonly CartLine[], units: number[], times: number): Grant {
+  const worth = worthOf(units, lines)
+  const discounts = splitByLargestRemainder(offGroup[type](sum(worth), value, times), worth)
+  return { units, discounts }
+}
+
+/** Whether every one of the units that a reward gives away is there to be had. */
+function isServed(reward: Reward, lines: readonly CartLine[], free: Units, times: number): boolean {
+  const wanted = unitsWanted(reward, times)
+  if (!givesAway(reward) || wanted === null) return true
+  return countOf(take(free, linesFor(reward, lines), wanted)) === wanted
 }

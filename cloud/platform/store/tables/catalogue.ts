@@ -28,7 +28,7 @@ export const catalogueTables = {
     row: int,
     /**
      * On the shelf, as the hub's ledger last said (I5); where a count is on its way to the hub, the count and what has moved
-     * since. Written by `stock-facings.ts` alone.
+     * since. Written by `shelf-stock.ts` alone.
      */
     quantity: int,
     /** For orders in PENDING_PAYMENT to PREPARING and not yet dropped. Never above `quantity` when it is reserved. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { analyticsHandlers } from '../../../../cloud/commerce/analytics/handlers.ts'
+import { analyticsHandlers } from '../../../../cloud/commerce/analytics/reports.ts'
 import { SalesOverview } from '../../../../protocol/contract/owner-analytics.ts'
 import { errorOf, testApp } from '../../support/app.ts'
 import { openBooks } from './support/books.ts'

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { analyticsHandlers } from '../../../../cloud/commerce/analytics/handlers.ts'
+import { analyticsHandlers } from '../../../../cloud/commerce/analytics/reports.ts'
 import { salesWork } from '../../../../cloud/commerce/analytics/rebuild.ts'
 import { schedule } from '../../../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { analyticsHandlers } from '../../../../cloud/commerce/analytics/handlers.ts'
+import { analyticsHandlers } from '../../../../cloud/commerce/analytics/reports.ts'
 import { demoChance } from '../../../../cloud/demo/chance.ts'
 import { seedDemo } from '../../../../cloud/demo/seed-database.ts'
 import { refreshPaymentStatus } from '../../../../cloud/commerce/orders/payment-status.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { importProducts } from '../../../../cloud/commerce/catalogue/import-products.ts'
-import { ProductFile } from '../../../../cloud/commerce/catalogue/product-file.ts'
-import { insertLayout } from '../../../../cloud/demo/hub-layout.ts'
+import { importProducts, ProductFile } from '../../../../cloud/commerce/catalogue/import-products.ts'
+import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
 
@@ -22,7 +21,7 @@ onEachDatabase('products from a file', (open) => {
     return shop
   }
   const load = ({ context }: Shop, products: unknown) =>
-    context.db.transact((tx) => importProducts(tx, context, 1, ProductFile.parse(products), 'test'))
+    context.db.transact((tx) => importProducts(tx, context.runtime, 1, ProductFile.parse(products), 'test'))
   const productOf = ({ context }: Shop, upc: string) =>
     context.db.kysely.selectFrom('products').selectAll().where('upc', '=', upc).executeTakeFirstOrThrow()
   const facingsOf = ({ context }: Shop, productId: number) =>

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { discountedPrice } from '../../../../cloud/commerce/catalogue/price.ts'
-import { priceOrder, taxOn, unitShare } from '../../../../cloud/commerce/catalogue/pricing.ts'
+import { discountedPrice, priceOrder, taxOn, unitShare } from '../../../../cloud/commerce/catalogue/pricing.ts'
 
 const line = fc
   .record({

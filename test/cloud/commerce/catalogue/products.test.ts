@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  readProduct,
-  searchProducts,
-  type ProductSearch,
-} from '../../../../cloud/commerce/catalogue/products.ts'
-import { searchText } from '../../../../cloud/commerce/catalogue/search-text.ts'
+import { type ProductSearch, readProduct, searchProducts, searchText } from '../../../../cloud/commerce/catalogue/products.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyReward } from '../../../../cloud/commerce/deals/apply-reward.ts'
+import { applyReward } from '../../../../cloud/commerce/deals/preview-cart.ts'
 import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { onEachDatabase } from '../../support/database.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { chooseDeals } from '../../../../cloud/commerce/deals/engine/choose-deals.ts'
+import { chooseDeals } from '../../../../cloud/commerce/deals/engine/apply-deal.ts'
 import type { Cart, Deal } from '../../../../cloud/commerce/deals/engine/deal.ts'
 import { cart, deal, reward, trigger } from './support/deal.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
-import { orderHistory } from '../../../../cloud/commerce/orders/history.ts'
+import { orderHistory } from '../../../../cloud/commerce/orders/order-list.ts'
 import { readOrder } from '../../../../cloud/commerce/orders/order-view.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { hubPace, TYPICAL_UNIT_MS } from '../../../../cloud/commerce/orders/hub-pace.ts'
-import { placeIn, queuePlace, type QueuedUnits } from '../../../../cloud/commerce/orders/queue-position.ts'
+import { hubPace, placeIn, type QueuedUnits, queuePlace, TYPICAL_UNIT_MS } from '../../../../cloud/commerce/orders/queue-position.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
 

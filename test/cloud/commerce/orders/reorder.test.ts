@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
-import { reorder } from '../../../../cloud/commerce/orders/reorder.ts'
+import { reorder } from '../../../../cloud/commerce/orders/cart.ts'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'

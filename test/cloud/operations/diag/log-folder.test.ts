@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
 import { ApiError } from '../../../../cloud/platform/api-error.ts'
-import { openLogFolder, type LogFolder } from '../../../../cloud/operations/diag/log-folder.ts'
-import { streamLines } from '../../../../cloud/operations/diag/log-stream.ts'
+import { type LogFolder, openLogFolder, streamLines } from '../../../../cloud/operations/diag/logs.ts'
 import { manualRuntime } from '../../../support/manual-runtime.ts'
 
 interface Folder {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { insertLayout } from '../../../../cloud/demo/hub-layout.ts'
+import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import { doorHandlers } from '../../../../cloud/operations/doors/handlers.ts'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { HardwareDescription } from '../../../../protocol/model/hardware.ts'

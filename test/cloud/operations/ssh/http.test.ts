@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { managementHandlers } from '../../../../cloud/operations/ssh/handlers.ts'
+import { managementHandlers } from '../../../../cloud/operations/ssh/bin-changes.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { errorOf, testApp, type TestApp } from '../../support/app.ts'
 import { emptySqlite } from '../../support/database.ts'

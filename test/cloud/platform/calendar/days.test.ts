@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addDays, addMonths, monthsOf, weekdayOf, weekOf } from '../../../../cloud/platform/calendar/days.ts'
-import { periodBefore, periodOf, timeframes } from '../../../../cloud/commerce/analytics/periods.ts'
+import { periodBefore, periodOf, timeframes } from '../../../../cloud/commerce/analytics/totals.ts'
 
 const DAY = 86_400_000
 const day = fc

@@ -1,15 +1,49 @@
 import type { Selectable } from 'kysely'
-import { HubSummary } from '../../../protocol/contract/owner-hubs.ts'
-import type { z } from 'zod'
-import type { HubHealthReport, HubInfo } from '../../../protocol/contract/owner-hubs.ts'
-import type { HubState } from '../../gateway/hub-state.ts'
+import { z } from 'zod'
+import { type HubHealthReport, type HubInfo, HubSummary } from '../../../protocol/contract/owner-hubs.ts'
+import { readLayout } from '../../commerce/catalogue/layout.ts'
+import { hubState, type HubState } from '../../gateway/hub-state.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+
+const Numbers = z.array(z.int())
+
+export const hubHandlers = (
+  context: CloudContext,
+): Handlers<
+  'owner.hubs.list' | 'owner.hubs.ids' | 'owner.hubs.info' | 'owner.hubs.layout' | 'owner.hubs.health'
+> => ({
+  'owner.hubs.list': async ({ credential }) => {
+    const hubs = await reachableHubs(context.db.kysely, credential)
+    return hubs.map(summarizeHub)
+  },
+  'owner.hubs.ids': async ({ credential }) => {
+    const hubs = await reachableHubs(context.db.kysely, credential)
+    return hubs.map(({ id }) => id)
+  },
+  'owner.hubs.info': async ({ credential, query }) =>
+    describeHub(await requireHub(context.db.kysely, credential, query.hub_id)),
+  'owner.hubs.layout': async ({ query }) => ({
+    layout: await readLayout(context.db.kysely, query.hub_id),
+  }),
+  'owner.hubs.health': async ({ credential, query }) => {
+    const q = context.db.kysely
+    const hub = await requireHub(q, credential, query.hub_id)
+    const state = await hubState(q, hub.id, context.runtime.clock.now(), context.settings.onlineWithinMs)
+    return reportHealth(hub.id, state, {
+      bins: Numbers.parse(JSON.parse(hub.disabled_bins)),
+      fridges: Numbers.parse(JSON.parse(hub.disabled_fridges)),
+    })
+  },
+})
 
 type HubRow = Selectable<Tables['hubs']>
 
 /** O §2, hub info. */
-export const describeHub = (row: HubRow): z.infer<typeof HubInfo> => ({
+const describeHub = (row: HubRow): z.infer<typeof HubInfo> => ({
   success: true,
   ...summarizeHub(row),
   postal_code: row.postal_code,
@@ -24,7 +58,7 @@ export const summarizeHub = (row: HubRow): HubSummary => HubSummary.parse(row)
  * O §2, hub health: what the hub last said of itself, as far as it can still hold. Of an offline hub the devices' statuses
  * are `offline`; which of them will be enabled is the cloud's to know (contract §6).
  */
-export function reportHealth(
+function reportHealth(
   hubId: number,
   state: HubState,
   disabled: { bins: readonly number[]; fridges: readonly number[] },

@@ -1,0 +1,145 @@
+import type { z } from 'zod'
+import type { CommandBody } from '../../../protocol/mqtt/command.ts'
+import type { BinHealth, HubHealth } from '../../../protocol/mqtt/session.ts'
+import { readFridges } from '../../commerce/catalogue/layout.ts'
+import type { CommandOutcome, CommandRequest, Commands } from '../../gateway/commands.ts'
+import { hubState, type HubState } from '../../gateway/hub-state.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+
+export interface ControlServices {
+  context: CloudContext
+  commands: Commands
+}
+
+/** Sends a command, with as long a deadline as its motion needs. The audit log has it, whatever comes of it. */
+export function sendAudited(
+  { context, commands }: ControlServices,
+  request: CommandRequest,
+): Promise<CommandOutcome> {
+  const { commandTimeoutMs } = context.settings
+  return commands.send({ timeoutMs: commandTimeoutMs * durationOf(request.body), ...request })
+}
+
+/** How long a command may take until it counts as unanswered, in `commandTimeoutMs`: a lift is slower than a door. */
+function durationOf(body: CommandBody): number {
+  switch (body.name) {
+    case 'raise_bin':
+    case 'lower_bin':
+      return 2
+    case 'cycle_bin':
+      return 1 + 0.4 * body.cycles
+    case 'open_bin':
+    case 'close_bin':
+    case 'get_bin_status':
+    case 'reconnect_bin':
+    case 'open_fridge':
+    case 'close_fridge':
+    case 'reconnect_fridge':
+    case 'open_main_door':
+    case 'open_delivery':
+    case 'cancel_order':
+      return 1
+  }
+}
+
+export interface BinRequest {
+  query: { bin: number; hub: number }
+  credential: OwnerCredential
+}
+
+export interface FridgeRequest {
+  query: { fridge: number; hub: number }
+  credential: OwnerCredential
+}
+
+/** The hub as it was last heard, if it has such a bin. That the credential reaches it is known by now. */
+export async function requireBin(context: CloudContext, query: BinRequest['query']): Promise<HubState> {
+  const state = await readState(context, query.hub)
+  if (state.health && !binOf(state.health, query.bin)) throw new ApiError('bin_not_found')
+  return state
+}
+
+/** Throws `fridge_not_found` where neither the hub's layout nor its own report has such a fridge. */
+export async function requireFridge(context: CloudContext, query: FridgeRequest['query']): Promise<void> {
+  const fridges = await readFridges(context.db.kysely, query.hub)
+  if (fridges.some(({ fridge }) => fridge === query.fridge)) return
+  const { health } = await readState(context, query.hub)
+  if (!health?.fridges.some(({ fridge_number }) => fridge_number === query.fridge))
+    throw new ApiError('fridge_not_found')
+}
+
+export const binOf = (health: HubHealth, number: number): z.infer<typeof BinHealth> | undefined =>
+  health.bins.find((bin) => bin.bin_number === number)
+
+const readState = ({ db, runtime, settings }: CloudContext, hubId: number): Promise<HubState> =>
+  hubState(db.kysely, hubId, runtime.clock.now(), settings.onlineWithinMs)
+
+/** `details.reason` of `hardware_error` (contract §2). */
+type HardwareReason = 'offline' | 'timeout' | 'nack' | 'fault' | 'interlock'
+
+/** What a hub's reason for not executing a command is to the caller. */
+const reasons: Record<string, HardwareReason> = {
+  offline: 'offline',
+  timeout: 'timeout',
+  nack: 'nack',
+  fault: 'fault',
+  interlock: 'interlock',
+  // The fence (SPEC §6): the hub has another connection by now, or the command came late. Nothing moved.
+  stale_session: 'offline',
+  expired: 'timeout',
+  too_late: 'interlock',
+  interrupted: 'fault',
+}
+
+type Unexecuted = Exclude<CommandOutcome, { kind: 'executed' }>
+
+/**
+ * The error that a command which was not executed, or not as far as is known, is answered with (contract §6). `absent`: the
+ * code for a device that the hub says it does not have.
+ */
+export function hardwareError(
+  outcome: Unexecuted,
+  absent: 'bin_not_found' | 'fridge_not_found' | 'hardware_error' = 'hardware_error',
+): ApiError {
+  switch (outcome.kind) {
+    case 'offline':
+      return new ApiError('hardware_error', 'The hub is offline. Nothing was sent.', { reason: 'offline' })
+    case 'timeout':
+      return new ApiError(
+        'hardware_error',
+        'The hub did not answer in time. It may or may not have happened.',
+        {
+          reason: 'timeout',
+          command_id: outcome.commandId,
+          outcome: 'unknown',
+        },
+      )
+    case 'refused':
+    case 'failed':
+      if (outcome.reason === 'not_found' && absent !== 'hardware_error') return new ApiError(absent)
+      return new ApiError('hardware_error', undefined, {
+        reason: hardwareReason(outcome),
+        command_id: outcome.commandId,
+        outcome: outcome.kind,
+        ...cyclesOf(outcome.data),
+      })
+  }
+}
+
+/** How often a door had opened and closed before it failed. */
+const cyclesOf = (data: Record<string, unknown> | null) =>
+  typeof data?.['cycles_completed'] === 'number' && { cycles_completed: data['cycles_completed'] }
+
+/** The same in one word. */
+export function hardwareReason(outcome: Unexecuted): HardwareReason {
+  if (outcome.kind === 'offline' || outcome.kind === 'timeout') return outcome.kind
+  return reasons[outcome.reason] ?? 'fault'
+}
+
+/** O §4.6, standard response. 200: executed; 202: accepted, the hub goes on with it (contract §6). */
+export const ok = <Status extends 200 | 202, Data>(status_code: Status, response_data: Data) => ({
+  status: 'ok' as const,
+  result: { success: true, status_code, response_data },
+})
