@@ -11,7 +11,7 @@ Makes what a hub sells and where it stands what a file (JSON) says: a list of
 with "description", "subcategory", "markdown_percent", "image_url", "is_active" and "quantity" where they are wanted. Prices are
 cents; the first facing is the primary one; "quantity" is a count of what stands there now. A product is known by its UPC: one
 that the hub has is changed, one that the file does not name stays as it is, "is_active": false takes one out of sale. The hub
-is told; while it is away, when it returns.`
+learns of it at once, or when it returns.`
 
 export const productCommands = (runtime: Runtime): CommandLine => ({
   usage,

@@ -31,7 +31,7 @@ export type ResolveCredential = (auth: Auth, presented: Presented) => Promise<Au
 
 /** Who is calling (contract §3). Throws the 401s. With both headers the API key decides, without fallback. */
 export function credentialResolver(
-  { db, runtime }: Pick<CloudContext, 'db' | 'runtime'>,
+  { db, runtime }: CloudContext,
   verifyIdentity: VerifyIdentity,
 ): ResolveCredential {
   const q = db.kysely

@@ -14,7 +14,7 @@ import type { Handlers } from './handler.ts'
 import { rateHeaders } from './rate-limit.ts'
 
 export interface AppOptions extends EndpointParts {
-  /** A demo's routes are served where they have handlers. */
+  /** The demo's routes are served if they have handlers. */
   handlers: Handlers<ServiceRouteId> & Partial<Handlers<DemoRouteId>>
   /** Where a request comes from: the address of the socket, or what a trusted proxy says. */
   addressOf(c: Context): string
@@ -59,7 +59,7 @@ export function createApp(options: AppOptions): App {
   app.onError((error, c) => refuse(c, error))
   return app
 
-  /** Its rate headers are those of pages for everybody, of whose allowance it takes nothing: no route, no limit of its own. */
+  /** No route serves the request, so that it has no limit of its own: shows that of open pages, and takes nothing from it. */
   function refuseUnserved(
     c: RequestContext,
     code: 'route_not_found' | 'method_not_allowed',

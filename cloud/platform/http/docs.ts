@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { html, raw } from 'hono/html'
+import type { Clock } from '../../../protocol/model/runtime.ts'
 import { timestamp } from '../calendar/timestamps.ts'
-import type { CloudContext } from '../context.ts'
 import { reply, type Handlers } from './handler.ts'
 import { schemaText, type JsonSchema } from './json-schema.ts'
 import { SERVICE_NAME, SERVICE_VERSION, type OpenApiDocument, type Operation } from './openapi.ts'
 
 /** What the service says of itself: its name, its OpenAPI document, and that document as a page. */
 export function rootHandlers(
-  { runtime }: Pick<CloudContext, 'runtime'>,
+  clock: Clock,
   document: OpenApiDocument,
 ): Handlers<'root.index' | 'root.openapi' | 'root.docs'> {
   const page = docsPage(document)
@@ -18,7 +18,7 @@ export function rootHandlers(
         service: SERVICE_NAME.toLowerCase(),
         version: SERVICE_VERSION,
         status: 'ok',
-        time: timestamp(runtime.clock.now()),
+        time: timestamp(clock.now()),
       }),
     'root.openapi': () => Promise.resolve({ ...document }),
     'root.docs': async () =>

@@ -15,7 +15,7 @@ import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
 import { idempotencyKeyOf, validate, validateForm, type ParsedParts } from './validate.ts'
 
 export interface EndpointParts {
-  context: Pick<CloudContext, 'db' | 'runtime' | 'log'>
+  context: CloudContext
   resolveCredential: ResolveCredential
   limiter: RateLimiter
   media: Media

@@ -6,9 +6,9 @@ import type { Media } from '../media/media.ts'
 import type { MediaSigner } from '../media/addresses.ts'
 import { isMediaKey, type ByteRange } from '../media/store.ts'
 
-/** The files themselves, to whoever has a signed address. */
+/** Serves files of the media store to anybody who has a signed address. */
 export function fileHandlers(
-  { runtime }: Pick<CloudContext, 'runtime'>,
+  { runtime }: CloudContext,
   media: Media,
   signer: MediaSigner,
 ): Handlers<keyof typeof fileRoutes> {
@@ -29,7 +29,7 @@ export function fileHandlers(
         ETag: etag,
         'Accept-Ranges': 'bytes',
         'Cache-Control': `private, max-age=${lasts}, immutable`,
-        // Whatever is in it, a browser takes it for what it was judged to be, and runs nothing.
+        // Browsers take the file for the type that its content had, and run nothing in it.
         'X-Content-Type-Options': 'nosniff',
         'Content-Security-Policy': "default-src 'none'; sandbox",
         'Content-Disposition': `inline; filename="${key.slice(key.lastIndexOf('/') + 1)}"`,
@@ -61,7 +61,7 @@ export function fileHandlers(
   }
 }
 
-/** What a request says of the copy that it has, and of the part that it wants. */
+/** The headers of a request that name the copy it has and the part it wants. */
 export interface Conditions {
   range: string | undefined
   ifRange: string | undefined
@@ -75,8 +75,8 @@ export type Selection =
   | { kind: 'unsatisfiable' }
 
 /**
- * Which part of a file of `size` bytes answers a request (RFC 9110 §13, §14). More than one range, and what is no range at
- * all, is answered with the whole.
+ * The part of a file of `size` bytes that answers a request (RFC 9110 §13, §14). A request for several ranges, or for
+ * something that is not a range, gets the whole file.
  */
 export function selectBytes(
   { range, ifRange, ifNoneMatch }: Conditions,

@@ -11,11 +11,11 @@ import type {
 } from '../credentials/credential.ts'
 import type { JsonText } from '../store/json.ts'
 
-/** A form whose files have been stored, and go again unless the handler's transaction keeps them (`Media.keep`). */
+/** A form whose files are stored; they are removed unless the handler's transaction keeps them (`Media.keep`). */
 export interface ParsedForm<Fields> {
   fields: Fields
   files: readonly FormFile[]
-  /** The id of the object to make, where the form is `numbered`: always the same one of this request. */
+  /** The id of the object that a `numbered` form makes: always the same one within a request. */
   number(): Promise<number>
 }
 
@@ -36,8 +36,8 @@ interface CredentialByKind {
 }
 
 /**
- * A request after credential, scope, rate limit, validation and hub access: what is left is the route's own business.
- * A `user_id` in the path is the credential's user.
+ * A request that has passed the checks of credential, scope, rate limit, validation and hub access. A `user_id` in the path
+ * is the credential's user.
  */
 export interface HandlerInput<R extends Route> {
   params: Parsed<R, 'params'>

@@ -11,7 +11,7 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>
 }
 
-/** How long a request may take to come in: as long as the largest upload (contract §4) at 1 Mbit/s. Node's own is 5 minutes. */
+/** How long a request may take to arrive: the largest upload (contract §4) at 1 Mbit/s. Node's default is 5 minutes. */
 const LONGEST_REQUEST_MS = 30 * 60_000
 
 /** Rejects where the port is in use. */
@@ -38,8 +38,8 @@ export async function listen(
 }
 
 /**
- * Where a request comes from. Behind proxies that are trusted to have written it, that many entries from the end of
- * `X-Forwarded-For`; anything further left is whatever the caller liked to send.
+ * Reads where a request comes from. Each trusted proxy appends one entry to `X-Forwarded-For`: the address is that many
+ * entries from its end, because anything further left is of the caller's own making.
  */
 export const addressReader =
   (trustedProxies: number) =>

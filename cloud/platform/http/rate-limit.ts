@@ -7,11 +7,11 @@ export const WINDOW_MS = 60_000
 /** Counts calls in fixed windows of a minute (contract §4). */
 export interface RateLimiter {
   /**
-   * Takes one call from the allowance of `caller` on `route`. Null where none is left: such a call takes nothing. Otherwise
-   * how many calls were made in this window, with this one.
+   * Takes one call from the allowance of `caller` on `route`. Returns the number of calls in this window, this one included;
+   * null where none is left, and then nothing is taken.
    */
   take(caller: string, route: string, limit: number): Promise<number | null>
-  /** How many calls were made in this window. */
+  /** The number of calls in this window. */
   used(caller: string, route: string): Promise<number>
 }
 
@@ -66,12 +66,12 @@ export function databaseRateLimiter(db: CloudDatabase, clock: Clock): RateLimite
   }
 }
 
-/** Forgets who has not called for a while. */
+/** Deletes the counts of past windows. */
 export async function purgeRateLimits({ kysely }: CloudDatabase, clock: Clock): Promise<void> {
   await kysely.deleteFrom('rate_limits').where('minute', '<', windowOf(clock)).execute()
 }
 
-/** What every answer says of its limit: the IETF draft's fields and the customary ones (contract §4). */
+/** The headers of every answer that name its limit: the IETF draft's and the customary ones (contract §4). */
 export function rateHeaders(clock: Clock, limit: number, used: number | null): Record<string, string> {
   const remaining = Math.max(0, limit - (used ?? limit))
   const resetSeconds = Math.ceil(((windowOf(clock) + 1) * WINDOW_MS - clock.now()) / 1000)

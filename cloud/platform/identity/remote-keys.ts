@@ -6,11 +6,11 @@ import { ApiError } from '../api-error.ts'
 
 const Discovery = z.object({ issuer: z.string(), jwks_uri: z.url() })
 const FETCH_TIMEOUT_MS = 5000
-/** How often keys are fetched at most because a token names one that is not known. */
+/** The least time between two fetches because of tokens that name an unknown key. */
 const COOLDOWN_MS = 30_000
-/** The same after the issuer could not be reached. */
+/** The least time before another try after the issuer could not be reached. */
 const RETRY_MS = 5000
-/** Keys this old are fetched anew, so that one that was withdrawn is not believed for ever. */
+/** Keys this old are fetched again, so that a withdrawn key does not stay valid for ever. */
 const MAX_AGE_MS = 600_000
 
 export interface RemoteKeysOptions {
@@ -20,16 +20,16 @@ export interface RemoteKeysOptions {
 }
 
 /**
- * The keys of an OIDC issuer, found by discovery at the first token and kept. A key id that is not known has them fetched
- * again: a rotation needs no restart. While the issuer is out of reach the keys that are known go on; a token that needs
- * another is answered with `identity_unavailable`.
+ * The keys of an OIDC issuer, found by discovery at the first token and kept. An unknown key id makes it fetch them again, so
+ * that a rotation needs no restart. While the issuer is out of reach the known keys stay valid; for a token that needs another
+ * key it throws `identity_unavailable`.
  */
 export function remoteKeys({ issuer, clock, log }: RemoteKeysOptions): JWTVerifyGetKey {
   let known: { keys: JWTVerifyGetKey; at: number } | undefined
   let tried: { at: number; ok: boolean } | undefined
   let loading: Promise<JWTVerifyGetKey> | undefined
 
-  /** Fetches the keys; of calls at once, one does. */
+  /** Fetches the keys. Coalesces concurrent calls into one fetch. */
   function load(): Promise<JWTVerifyGetKey> {
     loading ??= fetchKeys(issuer)
       .then(
@@ -58,14 +58,14 @@ export function remoteKeys({ issuer, clock, log }: RemoteKeysOptions): JWTVerify
       return (await load())(header, token)
     }
     const { keys, at } = known
-    // Nobody waits for this; where it fails, the old keys go on.
+    // Nobody waits for this fetch; if it fails, the old keys stay valid.
     if (clock.monotonic() - at >= MAX_AGE_MS && !isTooSoon()) load().catch(() => {})
     try {
       return await keys(header, token)
     } catch (error) {
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
       if (!isTooSoon() || loading) return (await load())(header, token)
-      // Whether the key is a new one cannot be told as long as the issuer is away.
+      // While the issuer is away nobody can tell whether the key is a new one.
       if (tried?.ok === false) throw new ApiError('identity_unavailable')
       throw error
     }
@@ -77,9 +77,9 @@ async function fetchKeys(issuer: string): Promise<JWTVerifyGetKey> {
   const answer = await fetch(url, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
   if (!answer.ok) throw new Error(`${url} answered ${answer.status}`)
   const found = Discovery.parse(await answer.json())
-  // OpenID Connect Discovery §4.3: otherwise somebody else's keys would be taken for the issuer's.
+  // OpenID Connect Discovery §4.3: otherwise we would trust somebody else's keys as the issuer's.
   if (found.issuer !== issuer) throw new Error(`${url} names the issuer ${found.issuer} instead`)
-  // When keys are fetched again is decided above: by itself the set would forget them while the issuer is away.
+  // Only `load` fetches keys again: left to itself, the set would forget them while the issuer is away.
   const keys = createRemoteJWKSet(new URL(found.jwks_uri), {
     timeoutDuration: FETCH_TIMEOUT_MS,
     cacheMaxAge: Infinity,

@@ -3,7 +3,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type Cry
 import { z } from 'zod'
 import { keepFirst, readKept } from '../settings/kept-file.ts'
 
-/** An ES256 key pair. Its id is its thumbprint, so that another key is never mistaken for it. */
+/** An ES256 key pair. Its id is its thumbprint, so that no other key has the same id. */
 export interface SigningKey {
   privateKey: CryptoKey
   publicJwk: JWK & { kid: string }
@@ -35,7 +35,7 @@ export async function signingKeyOf(jwk: JWK): Promise<SigningKey> {
   }
 }
 
-/** The key kept in a folder, made there at first. */
+/** The key from a file in a folder; makes it if there is none. */
 export async function keptSigningKey(folder: string): Promise<SigningKey> {
   const path = join(folder, 'identity-key.json')
   const text = readKept(path) ?? keepFirst(path, JSON.stringify(await mintSigningKey()))

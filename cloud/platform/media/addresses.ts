@@ -6,11 +6,11 @@ import type { Clock, Random } from '../../../protocol/model/runtime.ts'
 import { keepFirst, readKept } from '../settings/kept-file.ts'
 import { JsonText } from '../store/json.ts'
 
-/** Addresses under which files can be fetched for a while without any other credential. */
+/** Signs addresses from which files can be fetched for a while without any other credential. */
 export interface MediaSigner {
-  /** Stays the same for a quarter of its life, so that it can be kept in caches, and is good for at least its life. */
+  /** The address stays the same for a quarter of its lifetime, so that caches work, and is valid for at least all of it. */
   addressOf(key: string): string
-  /** Until when an address is good, in milliseconds since the epoch; null where it is not, or no more. */
+  /** Until when an address is valid, in milliseconds since the Unix epoch; null if it is invalid or has expired. */
   check(key: string, signed: { expires: string | undefined; signature: string | undefined }): number | null
 }
 
@@ -43,37 +43,37 @@ export function mediaSigner({ baseUrl, secret, lifetimeMs, clock }: SignerOption
   }
 }
 
-/** The secret of file addresses that is kept in a folder, made there at first. */
+/** The secret of file addresses, from a file in a folder; makes it if there is none. */
 export function keptMediaSecret(folder: string, random: Random): string {
   const path = join(folder, 'media-secret')
   return readKept(path) ?? keepFirst(path, randomHex(random, 32))
 }
 
-/** Where a file of the media store can be fetched for a while. */
+/** Makes the signed address of a file of the media store. */
 export type AddressOf = (key: string) => string
 
 /**
- * `image_url` of a product or of an order's line, of what is stored: an address elsewhere (http or https) as it is, a file of
- * the media store as a signed address (contract §4), nothing as an empty text.
+ * The `image_url` that callers see for the one that is stored: an address elsewhere (http or https) stays as it is, a key of
+ * the media store becomes a signed address (contract §4), an empty text stays empty.
  */
 export const imageUrl = (addressOf: AddressOf, stored: string): string =>
   stored === '' || /^https?:\/\//.test(stored) ? stored : addressOf(stored)
 
-/** What is stored of something with an image, as it is shown. */
+/** Something with an image, as callers see it. */
 export const withImage = <T extends { image_url: string }>(addressOf: AddressOf, shown: T): T => ({
   ...shown,
   image_url: imageUrl(addressOf, shown.image_url),
 })
 
-/** The same for each line of an order. */
+/** An order with the image of each line as callers see it. */
 export const withImages = (addressOf: AddressOf, order: Order): Order => ({
   ...order,
   items: order.items.map((item) => withImage(addressOf, item)),
 })
 
 /**
- * The same in JSON as a database writes it. Only a member's name stands before a colon with its quotation marks unescaped,
- * so that no text within a value is taken for one.
+ * The same replacement in JSON that a database wrote. It cannot hit text inside a value: there, the quotation marks around
+ * `image_url` would be escaped.
  */
 export function jsonWithImages<T>(addressOf: AddressOf, { text }: JsonText<T>): JsonText<T> {
   const known = new Map<string, string>()

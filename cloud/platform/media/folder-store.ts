@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { isMediaKey, type MediaStore } from './store.ts'
 
-/** A folder on a disk. An object is written beside its place and put there once it is on the disk. */
+/** A folder. An object is written beside its place, and renamed into it once its bytes are on the disk. */
 export function folderStore(root: string): MediaStore {
   function pathOf(key: string): string {
     if (!isMediaKey(key)) throw new Error(`not a key of the media store: ${key}`)
@@ -37,7 +37,7 @@ export function folderStore(root: string): MediaStore {
       const path = pathOf(key)
       await rm(partOf(path), { force: true })
       await rm(path, { force: true })
-      // The folder of an object's files goes with the last of them.
+      // The last file of a numbered object takes its folder with it.
       if (/\/\d+\//.test(key)) await rmdir(dirname(path)).catch(nullWhere('ENOENT', 'ENOTEMPTY', 'EEXIST'))
     },
   }
@@ -45,7 +45,7 @@ export function folderStore(root: string): MediaStore {
 
 const partOf = (path: string): string => `${path}.part`
 
-/** A rename is on the disk once its folder is. */
+/** Puts a rename on the disk: it is there once its folder is. */
 async function flushFolder(path: string): Promise<void> {
   const handle = await open(path)
   try {

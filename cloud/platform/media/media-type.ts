@@ -7,7 +7,7 @@ export interface MediaType {
   extension: string
 }
 
-/** So many bytes from the beginning tell a file's type; a shorter file is judged whole. */
+/** The number of bytes from the beginning that decide a file's type; a shorter file is judged whole. */
 export const HEAD_BYTES = 4096
 
 const png: MediaType = { kind: 'image', mimeType: 'image/png', extension: 'png' }
@@ -18,10 +18,10 @@ const mp4: MediaType = { kind: 'video', mimeType: 'video/mp4', extension: 'mp4' 
 const mov: MediaType = { kind: 'video', mimeType: 'video/quicktime', extension: 'mov' }
 const webm: MediaType = { kind: 'video', mimeType: 'video/webm', extension: 'webm' }
 
-/** Every type that the service takes (contract §4). */
+/** Every type that the service accepts (contract §4). */
 export const mediaTypes: readonly MediaType[] = [png, jpeg, gif, webp, mp4, mov, webm]
 
-/** What a file is, by its first bytes; undefined for everything that the service does not take. */
+/** The type of a file by its first bytes; undefined for types that the service does not accept. */
 export function mediaTypeOf(head: Uint8Array): MediaType | undefined {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
   if (startsWith(bytes, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) && text(bytes, 12, 4) === 'IHDR')

@@ -26,26 +26,26 @@ export interface FileToStore {
 }
 
 /**
- * Files: their bytes in the media store, and what is known of them in the database. A row is committed before its file is
- * written and after it is removed, so that no crash leaves a file of which nobody knows.
+ * Files: their bytes in the media store, and a row for each in the database. The row is committed before the file is written,
+ * and deleted after the file, so that no crash leaves a file without a row.
  */
 export interface Media {
   /** The next id of an object whose files have a folder of their own. */
   nextNumber(folder: MediaFolder): Promise<number>
-  /** Stores a file. It goes again unless a transaction keeps it. */
+  /** Stores a file. Due work removes it unless a transaction keeps it. */
   store(file: FileToStore): Promise<StoredFile>
-  /** In the transaction that refers to the files. */
+  /** Keeps files, in the transaction that refers to them. Throws where one of them is gone. */
   keep(tx: Tx, keys: readonly string[]): Promise<void>
-  /** In the transaction that refers to the file no more; it goes after the commit. */
+  /** Gives a file up, in the transaction that drops the last reference to it; it is removed after the commit. */
   remove(tx: Tx, key: string): Promise<void>
   /** Removes those of the files that no transaction has kept. */
   release(keys: readonly string[]): Promise<void>
-  /** Removes, as due work, what requests that died have left, and what could not be removed before. */
+  /** Removes, as due work, the files of requests that died, and files that could not be removed before. */
   work: WorkKinds
-  /** A kept file; null where there is none. */
+  /** A kept file, or null. */
   find(key: string): Promise<StoredFile | null>
   read(key: string, range?: ByteRange): Promise<ReadableStream<Uint8Array> | null>
-  /** The address from which anybody who has it can fetch the file for a while. */
+  /** An address from which anybody can fetch the file for a while. */
   addressOf(key: string): string
 }
 
@@ -63,7 +63,7 @@ export function createMedia({ context, store, signer }: MediaOptions): Media {
   const { clock } = runtime
   const q = db.kysely
 
-  /** Of rows whose state is `removed`: first the bytes, then the row. */
+  /** Deletes a file whose row is in state `removed`: first the bytes, then the row. */
   async function purge(key: string): Promise<void> {
     checkpoint('media.before-remove')
     await store.remove(key)
@@ -74,7 +74,7 @@ export function createMedia({ context, store, signer }: MediaOptions): Media {
     })
   }
 
-  /** Nobody has kept it. False where somebody has, or it has gone. */
+  /** Marks a file that nobody has kept as removed. False if it was kept, or is gone. */
   const giveUp = (key: string): Promise<boolean> =>
     db.transact(async (tx) => {
       const row = await tx.q
@@ -95,7 +95,7 @@ export function createMedia({ context, store, signer }: MediaOptions): Media {
   }
 
   async function release(keys: readonly string[]): Promise<void> {
-    // What cannot be removed now is left to due work: it must not hide why the request ended.
+    // A failure here must not hide why the request ended; due work removes what is left.
     await isolated(context, 'removal of files', async () => {
       for (const key of keys) if (await giveUp(key)) await purge(key)
     })

@@ -12,11 +12,11 @@ export interface S3Options {
   secretAccessKey: string
 }
 
-/** What is held in memory of an upload: the smallest part that S3 takes but for the last. Some want equal ones. */
+/** As much of an upload as is held in memory: S3's minimum for every part but the last. Some servers want equal parts. */
 export const PART_BYTES = 5 * 1024 * 1024
 const TIMEOUT_MS = 60_000
 
-/** A bucket of anything that speaks S3. A file that is larger than one part is uploaded in several. */
+/** A bucket of any S3-compatible store. A file larger than one part is a multipart upload. */
 export function s3Store({ prefix, ...options }: S3Options): MediaStore {
   const s3 = new S3mini({ ...options, fetch: timedFetch })
 
@@ -26,7 +26,7 @@ export function s3Store({ prefix, ...options }: S3Options): MediaStore {
   }
 
   async function complete(place: string, upload: string, parts: Part[]): Promise<void> {
-    // The status of the answer is sent before the outcome is known: only an ETag says that it went well.
+    // S3 sends the status before it knows the outcome: only an ETag proves success.
     const { etag } = await s3.completeMultipartUpload(place, upload, parts)
     if (!etag) throw new Error(`the store did not put ${place} together`)
   }
@@ -48,7 +48,7 @@ export function s3Store({ prefix, ...options }: S3Options): MediaStore {
         if (upload === undefined) await s3.putObject(place, '', mimeType)
         else await complete(place, upload, sent)
       } catch (error) {
-        // Where this fails too, `remove` does it: whoever began the upload asks for that.
+        // If this fails too, the caller's `remove` does it.
         if (upload !== undefined) await s3.abortMultipartUpload(place, upload).catch(() => {})
         throw error
       }
@@ -76,7 +76,7 @@ interface Part {
   etag: string
 }
 
-/** A download lasts as long as its receiver takes; everything else is answered soon. */
+/** Every request has a time limit, except downloads: they last as long as their receiver reads. */
 const timedFetch: typeof fetch = (input, init) =>
   fetch(input, init?.method === 'GET' ? init : { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
 
