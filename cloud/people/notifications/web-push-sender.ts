@@ -1,14 +1,29 @@
-import webPush from 'web-push'
+import { ECDH } from 'node:crypto'
+import { generateRequestDetails } from 'web-push-neo'
 import { z } from 'zod'
 import { resultOf, type Sender } from './sender.ts'
 
 const TIMEOUT_MS = 10_000
 
-/** What a browser's `PushSubscription.toJSON()` says. */
+/** What a browser's `PushSubscription.toJSON()` says, with keys for which a message can be encrypted (RFC 8291 §3.1, §3.2). */
 const Subscription = z.object({
   endpoint: z.url().max(2000),
-  keys: z.object({ p256dh: z.string().min(1).max(200), auth: z.string().min(1).max(100) }),
+  keys: z.object({
+    p256dh: z.string().max(200).refine(isPoint),
+    auth: z.string().refine((text) => Buffer.from(text, 'base64url').length === 16),
+  }),
 })
+
+/** Whether a text is an uncompressed point on P-256. */
+function isPoint(text: string): boolean {
+  const bytes = Buffer.from(text, 'base64url')
+  if (bytes.length !== 65) return false
+  try {
+    return ECDH.convertKey(bytes, 'prime256v1').length > 0
+  } catch {
+    return false
+  }
+}
 
 export interface WebPushOptions {
   publicKey: string
@@ -28,23 +43,18 @@ export function webPushSender(options: WebPushOptions): Sender {
     async send(device, message, about) {
       const subscription = subscriptionOf(device?.token)
       if (!subscription || !isPushService(new URL(subscription.endpoint))) return 'gone'
-      let request: webPush.RequestDetails
-      try {
-        request = webPush.generateRequestDetails(subscription, JSON.stringify({ ...message, ...about }), {
-          TTL,
-          vapidDetails: { subject, publicKey, privateKey },
-        })
-      } catch {
-        // Keys that no browser made: nothing can be encrypted for them.
-        return 'gone'
-      }
-      const { 'Content-Length': _, ...headers } = request.headers
-      const response = await fetch(request.endpoint, {
+      const payload = JSON.stringify({ ...message, ...about })
+      const { headers, body } = await generateRequestDetails(subscription, payload, {
+        TTL,
+        vapidDetails: { subject, publicKey, privateKey },
+      })
+      delete headers['Content-Length']
+      const response = await fetch(subscription.endpoint, {
         method: 'POST',
         signal: AbortSignal.timeout(TIMEOUT_MS),
         redirect: 'error',
-        headers: headers as Record<string, string>,
-        body: new Uint8Array(request.body ?? new ArrayBuffer(0)),
+        headers,
+        body,
       })
       await response.body?.cancel()
       return resultOf(response.status)

@@ -1,8 +1,14 @@
-import { createDecipheriv, createECDH, createVerify, generateKeyPairSync, hkdfSync } from 'node:crypto'
+import {
+  createDecipheriv,
+  createECDH,
+  createPublicKey,
+  createVerify,
+  generateKeyPairSync,
+  hkdfSync,
+} from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import webPush from 'web-push'
 import { fcmSender } from '../../../../cloud/people/notifications/fcm-sender.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { originMatcher, webPushSender } from '../../../../cloud/people/notifications/web-push-sender.ts'
@@ -75,7 +81,13 @@ function browser(endpoint: string) {
   return { token, read }
 }
 
-const vapid = webPush.generateVAPIDKeys()
+/** Keys as operators make them: both as raw bytes. */
+function vapidKeys() {
+  const ecdh = createECDH('prime256v1')
+  const publicKey = ecdh.generateKeys().toString('base64url')
+  return { publicKey, privateKey: ecdh.getPrivateKey().toString('base64url') }
+}
+const vapid = vapidKeys()
 const webSender = (origins: readonly string[]) =>
   webPushSender({ ...vapid, subject: 'mailto:hub@example.org', origins, ttlSeconds: 600 })
 
@@ -94,6 +106,22 @@ test('Web Push: the browser alone can read the message, and its service knows wh
   expect(key).toBe(vapid.publicKey)
   const claims = JSON.parse(b64url(jwt!.split('.')[1]!).toString()) as object
   expect(claims).toMatchObject({ aud: url, sub: 'mailto:hub@example.org' })
+  const point = b64url(vapid.publicKey)
+  const [x, y] = [point.subarray(1, 33), point.subarray(33)].map((part) => part.toString('base64url'))
+  const verifier = createVerify('SHA256').update(jwt!.slice(0, jwt!.lastIndexOf('.')))
+  const jwk = { kty: 'EC', crv: 'P-256', x: x!, y: y! }
+  const signer = { key: createPublicKey({ key: jwk, format: 'jwk' }), dsaEncoding: 'ieee-p1363' as const }
+  expect(verifier.verify(signer, b64url(jwt!.split('.')[2]!))).toBe(true)
+})
+
+test('Web Push: what is wrong with our own keys costs no customer the subscription', async () => {
+  const { url } = await pushService()
+  const { token } = browser(`${url}/push/abc`)
+  const options = { ...vapid, subject: 'mailto:hub@example.org', origins: [url], ttlSeconds: 600 }
+  for (const wrong of [{ subject: 'hub@example.org' }, { publicKey: 'AAAA' }, { privateKey: 'AAAA' }])
+    await expect(
+      webPushSender({ ...options, ...wrong }).send({ platform: 'web', token }, message, about),
+    ).rejects.toThrow()
 })
 
 test.each(results)('Web Push: an answer of %i is "%s"', async (status, result) => {
@@ -113,8 +141,14 @@ test('Web Push: no address is called that is not of a push service, whatever a b
   ]
   for (const token of tokens)
     expect(await sender.send({ platform: 'web', token }, message, about)).toBe('gone')
-  const broken = JSON.stringify({ endpoint: `${url}/push`, keys: { p256dh: 'AAAA', auth: 'AAAA' } })
-  expect(await webSender([url]).send({ platform: 'web', token: broken }, message, about)).toBe('gone')
+  const offCurve = Buffer.alloc(65, 4).toString('base64url')
+  for (const keys of [
+    { p256dh: 'AAAA', auth: 'AAAA' },
+    { p256dh: offCurve, auth: Buffer.alloc(16).toString('base64url') },
+  ]) {
+    const broken = JSON.stringify({ endpoint: `${url}/push`, keys })
+    expect(await webSender([url]).send({ platform: 'web', token: broken }, message, about)).toBe('gone')
+  }
   expect(received).toEqual([])
 })
 
