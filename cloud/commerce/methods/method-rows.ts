@@ -15,7 +15,7 @@ export type MethodRow = Selectable<Tables['payment_methods']>
 export function viewMethod(row: MethodRow): PaymentMethod {
   return {
     payment_method_id: row.ref,
-    type: row.type as PaymentMethod['type'],
+    type: row.type!,
     brand: row.brand!,
     last4: row.last4!,
     exp_month: row.exp_month!,
@@ -88,11 +88,6 @@ export async function insertSaving(
       processor: customer.processor,
       ref,
       state: 'saving',
-      type: null,
-      brand: null,
-      last4: null,
-      exp_month: null,
-      exp_year: null,
       is_default: isDefault ? 1 : 0,
       created_at: runtime.clock.now(),
     })
@@ -212,12 +207,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, userId: numb
     known ??
     tx.q
       .insertInto('processor_customers')
-      .values({
-        user_id: userId,
-        processor: processor.name,
-        ref: null,
-        created_at: context.runtime.clock.now(),
-      })
+      .values({ user_id: userId, processor: processor.name, created_at: context.runtime.clock.now() })
       .returningAll()
       .executeTakeFirstOrThrow()
   )

@@ -66,7 +66,7 @@ export const removalWork = (services: MoneyServices): WorkKinds => ({
   },
 })
 
-/** The processor is told as often as it takes; what is gone there is gone here. Throws `ProcessorUnavailable`. */
+/** The processor is asked as often as it takes; what is gone there is gone here. Throws `ProcessorUnavailable`. */
 async function carryOutRemoval({ context, processor }: MoneyServices, row: RemovalRow): Promise<void> {
   requireProcessor(processor, row.processor)
   context.checkpoint('removal.before-processor')

@@ -83,7 +83,7 @@ async function begin(
   const customer = await lockCustomer(tx, id)
   if (!customer) throw new ApiError('user_not_found')
   const known = await methodByRef(tx, id, method)
-  if (known) return setDefault ? wishDefault(tx, known) : known
+  if (known) return setDefault ? markDefault(tx, known) : known
   const { count } = await tx.q
     .selectFrom('payment_methods')
     .select((eb) => eb.fn.countAll<number>().as('count'))
@@ -101,7 +101,7 @@ async function begin(
   return insertSaving(tx, context, customer, { ref: method, isDefault: setDefault, dueAt })
 }
 
-async function wishDefault(tx: Tx, known: MethodRow): Promise<MethodRow> {
+async function markDefault(tx: Tx, known: MethodRow): Promise<MethodRow> {
   if (known.state === 'saved') await makeDefault(tx, known)
   else await tx.q.updateTable('payment_methods').set({ is_default: 1 }).where('id', '=', known.id).execute()
   return { ...known, is_default: 1 }
@@ -165,7 +165,7 @@ async function keep(
   if (twin && twin.id !== id) {
     // A token for a method that is saved already, or will be.
     await tx.q.deleteFrom('payment_methods').where('id', '=', id).execute()
-    const kept = row.is_default === 1 ? await wishDefault(tx, twin) : twin
+    const kept = row.is_default === 1 ? await markDefault(tx, twin) : twin
     return kept.state === 'saved' ? kept : become(tx, kept, details)
   }
   return become(tx, row, details)

@@ -19,7 +19,7 @@ export interface ConfirmRequest {
   paymentId: string
 }
 
-/** Completes a payment after its customer's action; of a finished one it tells the end. */
+/** Completes a payment after its customer's action; of a finished one it returns the end. */
 export async function confirmPayment(
   services: MoneyServices,
   request: ConfirmRequest,
@@ -74,10 +74,7 @@ export async function confirmExternal(
     const [claim] = await claims(tx.q, confirmation)
     if (claim?.order_id !== waiting.order_id) return null
     await applyPaymentOutcome(tx, context, claim.payment_id, {
-      ref: null,
       status: 'succeeded',
-      declineCode: null,
-      clientSecret: null,
       confirmedByKey: confirmation.key,
     })
     return claim.order_id

@@ -110,7 +110,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
       total,
     })
   if (payment.status === 'completed') await queueOrder(tx, context, order)
-  // There was nothing to pay; the wish stands.
+  // There was nothing to pay; the method is saved all the same.
   if (payment.processor === 'none' && payment.saves_method === 1)
     await saveAfterPayment(tx, context, { ...owner, ref: method })
   await refreshPaymentStatus(tx, order.id)
@@ -166,10 +166,6 @@ async function insertPayment(
       ...payment,
       order_id: order.id,
       user_id: order.user_id,
-      processor_ref: null,
-      decline_code: null,
-      client_secret: null,
-      confirmed_by_key: null,
       is_late: 0,
       created_at: now,
       updated_at: now,

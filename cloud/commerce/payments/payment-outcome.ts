@@ -1,3 +1,5 @@
+import type { Updateable } from 'kysely'
+import type { Tables } from '../../platform/store/schema.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { queueOrder, unfreezeOrder } from '../orders/checkout.ts'
@@ -9,14 +11,9 @@ import { saveAfterPayment } from '../methods/method-rows.ts'
 import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import type { Intent } from '../processors/processor.ts'
 
-/** What became of a payment; `ref` and `clientSecret` are null where no processor has it. */
-export type PaymentOutcome = Pick<Intent, 'status' | 'declineCode'> & {
-  ref: string | null
-  clientSecret: string | null
-  /** The method's own id. */
-  method?: string | null
-  confirmedByKey?: string | null
-}
+/** What became of a payment: an intent, or the service's or an integrator's own word where no processor has it. */
+export type PaymentOutcome = Pick<Intent, 'status'> &
+  Partial<Pick<Intent, 'ref' | 'declineCode' | 'clientSecret' | 'method'>> & { confirmedByKey?: string }
 
 /**
  * The one place where a payment changes: the answer to `pay`, a confirmation, an event of the processor and the recovery
@@ -52,16 +49,18 @@ async function apply(
   outcome: PaymentOutcome,
 ): Promise<void> {
   const known = {
-    processor_ref: payment.processor_ref ?? outcome.ref,
-    client_secret: payment.client_secret ?? outcome.clientSecret,
+    processor_ref: payment.processor_ref ?? outcome.ref ?? null,
+    client_secret: payment.client_secret ?? outcome.clientSecret ?? null,
     updated_at: context.runtime.clock.now(),
   }
   const isLive = payment.status === 'pending' || payment.status === 'requires_action'
   const isAwaited = isLive && order.processing_status === OrderStatus.PENDING_PAYMENT
-  const set = (changes: Partial<PaymentRow>) =>
+  const set = (
+    changes: Pick<Updateable<Tables['payments']>, 'status' | 'is_late' | 'decline_code' | 'confirmed_by_key'>,
+  ) =>
     tx.q
       .updateTable('payments')
-      .set({ ...known, ...changes } as never)
+      .set({ ...known, ...changes })
       .where('id', '=', payment.id)
       .execute()
   switch (outcome.status) {
@@ -95,7 +94,7 @@ async function apply(
     case 'canceled':
       if (!isLive) return
       await unschedule(tx, 'payment', payment.id)
-      await set({ status: outcome.status, decline_code: outcome.declineCode })
+      await set({ status: outcome.status, decline_code: outcome.declineCode ?? null })
       if (isAwaited) await unfreezeOrder(tx, context, order, 'payment_failed')
   }
 }

@@ -39,14 +39,7 @@ export async function confirmPaymentIntent(services: MoneyServices, payment: Pay
 export async function cancelPayment(services: MoneyServices, payment: PaymentRow): Promise<void> {
   const { context, processor } = services
   if (payment.processor === 'external')
-    await context.db.transact((tx) =>
-      applyPaymentOutcome(tx, context, payment.id, {
-        ref: null,
-        status: 'canceled',
-        declineCode: null,
-        clientSecret: null,
-      }),
-    )
+    await context.db.transact((tx) => applyPaymentOutcome(tx, context, payment.id, { status: 'canceled' }))
   else await askProcessor(services, payment, () => processor.cancelIntent(payment.processor_ref!))
 }
 

@@ -20,19 +20,19 @@ export interface CardProcessor {
   readIntent(ref: string): Promise<Intent>
   /** Completes an intent after its customer's action. */
   confirmIntent(ref: string): Promise<Intent>
-  /** Gives an unfinished intent up; of a finished one it tells the end. */
+  /** Gives an unfinished intent up; of a finished one it returns the end. */
   cancelIntent(ref: string): Promise<Intent>
-  /** Gives money of an intent back, or tells of the refund that the key has made before, as it was then. */
+  /** Gives money of an intent back, or returns the refund that the key has made before, as it was then. */
   createRefund(request: RefundRequest): Promise<ProcessorRefund>
   /** What has become of a refund. */
   readRefund(ref: string): Promise<ProcessorRefund>
-  /** Somebody who saves methods; or the one whom the key has made before. Nothing personal is told. Its ref. */
+  /** Creates a customer who saves methods, or returns the one whom the key has made before: its ref. Sends nothing personal. */
   createCustomer(request: CustomerRequest): Promise<string>
   /** With all saved methods. One that is gone already is no error. */
   removeCustomer(ref: string): Promise<void>
   /** Lets the customer enter a method in the processor's own form. */
   createSetupIntent(request: { idempotencyKey: string; customer: string }): Promise<SetupIntent>
-  /** Saves a method with a customer; one that is saved there already is told as it is. Throws `MethodRefused`. */
+  /** Saves a method with a customer; returns one that is saved there already as it is. Throws `MethodRefused`. */
   attachMethod(request: AttachRequest): Promise<MethodDetails>
   /** One that is not saved there any more is no error. */
   detachMethod(request: { method: string; customer: string }): Promise<void>

@@ -298,7 +298,7 @@ async function cancelFirst(
     // The owner's word ends it, whether or not the hub could be asked.
     const { actor, requestKey = null } = request
     const refund = await cancelOrder(tx, context, locked, { actor, requestKey, runsAtOnce: true })
-    // One that has it already is told not to begin; should it have begun, nobody can open the bin.
+    // A hub that has it already must not begin it; should it have begun, nobody can open the bin.
     if (cancellation !== 'cancelled')
       await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.id })
     return refund?.id ?? null

@@ -145,8 +145,6 @@ export async function insertRefund(
       payment_id: payment.id,
       item_id: itemId,
       status: isDone ? 'succeeded' : 'pending',
-      processor_ref: null,
-      failure_reason: null,
       actor,
       request_key: requestKey,
       created_at: now,

@@ -1,3 +1,5 @@
+import type { Updateable } from 'kysely'
+import type { Tables } from '../../platform/store/schema.ts'
 import type { DepositResponse } from '../../../protocol/contract/consumer-wallet.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
@@ -42,27 +44,20 @@ export async function deposit(services: MoneyServices, request: DepositRequest):
 }
 
 function requireWithin(amount: number, { depositMinCents, depositMaxCents }: CloudContext['settings']): void {
-  const loc = ['body', 'amount_cents']
+  const refuse = (
+    type: 'greater_than_equal' | 'less_than_equal',
+    than: string,
+    ctx: Record<string, number>,
+    limit: number,
+  ): never => {
+    const msg = `Input should be ${than} than or equal to ${limit}`
+    throw new ApiError('validation_error', undefined, undefined, [
+      { loc: ['body', 'amount_cents'], type, msg, input: amount, ctx },
+    ])
+  }
   if (amount < depositMinCents)
-    throw new ApiError('validation_error', undefined, undefined, [
-      {
-        loc,
-        type: 'greater_than_equal',
-        msg: `Input should be greater than or equal to ${depositMinCents}`,
-        input: amount,
-        ctx: { ge: depositMinCents },
-      },
-    ])
-  if (amount > depositMaxCents)
-    throw new ApiError('validation_error', undefined, undefined, [
-      {
-        loc,
-        type: 'less_than_equal',
-        msg: `Input should be less than or equal to ${depositMaxCents}`,
-        input: amount,
-        ctx: { le: depositMaxCents },
-      },
-    ])
+    refuse('greater_than_equal', 'greater', { ge: depositMinCents }, depositMinCents)
+  if (amount > depositMaxCents) refuse('less_than_equal', 'less', { le: depositMaxCents }, depositMaxCents)
 }
 
 async function begin(
@@ -176,14 +171,14 @@ export async function applyDepositOutcome(
   const deposit = await tx
     .forUpdate(tx.q.selectFrom('wallet_transactions').selectAll().where('id', '=', depositId))
     .executeTakeFirstOrThrow()
-  const set = (changes: Partial<WalletTransactionRow>) =>
+  const set = (changes: Pick<Updateable<Tables['wallet_transactions']>, 'status' | 'decline_code'>) =>
     tx.q
       .updateTable('wallet_transactions')
       .set({
         processor_ref: deposit.processor_ref ?? outcome.ref,
         client_secret: deposit.client_secret ?? outcome.clientSecret,
         updated_at: context.runtime.clock.now(),
-        ...(changes as object),
+        ...changes,
       })
       .where('id', '=', depositId)
       .execute()

@@ -79,16 +79,6 @@ export function insertTransaction(
     .insertInto('wallet_transactions')
     .values({
       status: 'completed',
-      order_id: null,
-      payment_id: null,
-      refund_id: null,
-      processor: null,
-      method: null,
-      customer_ref: null,
-      processor_ref: null,
-      client_secret: null,
-      decline_code: null,
-      request_key: null,
       ...transaction,
       created_at: now,
       updated_at: now,

@@ -20,7 +20,7 @@ import {
 const SEARCHABLE_MS = 2 * 3_600_000
 
 /**
- * Creates and confirms an intent under its key. Where the key tells nothing (Stripe repeats an error of its own, or has
+ * Creates and confirms an intent under its key. Where the key does not help (Stripe repeats an error of its own, or has
  * forgotten the key by now) the intent is looked for by what it is for; a second one is never made, and one that is not
  * there when it would be found was never made.
  */
