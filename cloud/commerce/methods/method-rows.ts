@@ -73,7 +73,7 @@ export function methodByRef(tx: Tx, customerId: number, ref: string): Promise<Me
     .executeTakeFirst()
 }
 
-/** Records that a method is to be saved; `save-method.ts` does it. Under the customer's lock. */
+/** Records that a method is to be saved; `save-method.ts` saves it. Under the customer's lock. */
 export async function insertSaving(
   tx: Tx,
   { runtime }: CloudContext,

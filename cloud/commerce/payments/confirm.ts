@@ -27,7 +27,7 @@ export async function confirmPayment(
   const { kysely } = services.context.db
   await readOwnOrder(kysely, request)
   const payment = await findPayment(services, request)
-  if (payment.processor === 'external' && payment.status === 'requires_action')
+  if (payment.processor === EXTERNAL && payment.status === 'requires_action')
     throw new ApiError('order_state_conflict', 'The integrator confirms this payment.')
   if (payment.status === 'requires_action') await orUnavailable(confirmPaymentIntent(services, payment))
   if (payment.status === 'pending') await orUnavailable(submitPayment(services, payment))

@@ -216,7 +216,7 @@ const publicId = ({ id, processor_ref }: PaymentRow): string => processor_ref ??
 
 function nextAction(payment: PaymentRow, order: OrderRow): PaymentResult['next_action'] {
   if (payment.status !== 'requires_action') return null
-  if (payment.processor !== 'external') return { type: 'authenticate', payment_intent_id: publicId(payment) }
+  if (payment.processor !== EXTERNAL) return { type: 'authenticate', payment_intent_id: publicId(payment) }
   return { type: 'integrator_confirmation', hub_id: order.hub_id, bin_number: order.reserved_bin! }
 }
 

@@ -38,7 +38,7 @@ export async function confirmPaymentIntent(services: MoneyServices, payment: Pay
  */
 export async function cancelPayment(services: MoneyServices, payment: PaymentRow): Promise<void> {
   const { context, processor } = services
-  if (payment.processor === 'external')
+  if (payment.processor === EXTERNAL)
     await context.db.transact((tx) => applyPaymentOutcome(tx, context, payment.id, { status: 'canceled' }))
   else await askProcessor(services, payment, () => processor.cancelIntent(payment.processor_ref!))
 }

@@ -8,6 +8,7 @@ import type { Tx } from '../../platform/store/database.ts'
 import { creditRefund } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
 import {
+  EXTERNAL,
   WALLET,
   ProcessorUnavailable,
   requireProcessor,
@@ -125,7 +126,7 @@ export interface NewRefund extends Share {
 }
 
 /**
- * Records a refund, under its order's lock. One of a card payment waits for the processor (`execute-refund.ts`); one of
+ * Records a refund, under its order's lock. One of a card payment waits for the processor (`executeRefund`); one of
  * money that an integrator took, or that came from the wallet, is done with this (contract §5).
  */
 export async function insertRefund(
@@ -135,7 +136,7 @@ export async function insertRefund(
   { payment, itemId, actor = SERVICE, runsAtOnce = false, requestKey = null, ...refund }: NewRefund,
 ): Promise<RefundRow> {
   const now = context.runtime.clock.now()
-  const isDone = payment.processor === 'external' || payment.processor === WALLET || refund.amount === 0
+  const isDone = payment.processor === EXTERNAL || payment.processor === WALLET || refund.amount === 0
   const dueAt = runsAtOnce ? now + context.settings.paymentRecheckMs : now
   const row = await tx.q
     .insertInto('refunds')

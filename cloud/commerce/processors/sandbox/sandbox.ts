@@ -37,7 +37,7 @@ export const EVENT_DELAY_MS = 500
 
 /**
  * A card processor that moves no money (contract §13). It stands for another party: its books are its own, written in
- * transactions of its own, and its events come by webhook (`deliver-events.ts`) like anybody's.
+ * transactions of its own, and its events come by webhook (`sandboxWork`) like anybody's.
  */
 export function createSandbox({
   db,
@@ -57,7 +57,7 @@ export function createSandbox({
     createIntent: (request) =>
       write(async (tx) => {
         const created = await insertIntent(tx, runtime, request, eventDelayMs)
-        // One that is processing is announced when it is completed (`deliver-events.ts`).
+        // One that is processing is announced when it is completed (`sandboxWork`).
         if (created) await writeEvent(tx, runtime, created, eventDelayMs)
         return created ? toIntent(created) : intentByKey(tx, request.idempotencyKey)
       }),
