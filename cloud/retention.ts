@@ -49,7 +49,7 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`expires_at < ${before} and order_id is null and status <> 'completed'`,
   },
   {
-    // Those of an order that is under way say that its customer has been told (`notices.ts`).
+    // Those of an order that is under way say that its customer has been notified (`notices.ts`).
     table: 'notifications',
     key: ['id'],
     kept: records,

@@ -119,7 +119,7 @@ function toLedgerRow(entry: StockEntry): LedgerRow {
 
 /**
  * An operation of which the hub could not learn what became (I1), or what it learned in the end. An unknown unit passes
- * from the order's promise to the doubtful ones: it may be on the shelf, but nobody is sold it.
+ * from the order's reservation to the doubtful ones: it may be on the shelf, but nobody is sold it.
  */
 export async function applyOperationEntry(
   tx: Tx,
@@ -196,7 +196,7 @@ type Cause = Pick<LedgerRow, 'cause_id' | 'cabinet' | 'shelf' | 'row'> & { kind:
 const causeKey = ({ kind, cause_id, cabinet, shelf, row }: Cause): string =>
   `${kind} ${cause_id} ${cabinet}-${shelf}-${row}`
 
-/** Appends what the ledger does not hold yet, and tells which rows those were. */
+/** Appends what the ledger does not hold yet. Returns which rows those were. */
 async function insertLedger(
   tx: Tx,
   hubId: number,

@@ -187,7 +187,7 @@ const inventoryRows = (q: Queries) =>
     .selectAll('products')
     .select('categories.name as category')
 
-/** O §2, product, as the inventory lists it. The stock is what is on the shelf, promised or not. */
+/** O §2, product, as the inventory lists it. The stock is what is on the shelf, reserved or not. */
 const listedProduct = (row: ProductRow): InventoryProduct => ({
   id: row.id,
   name: row.name,

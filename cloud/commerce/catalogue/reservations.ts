@@ -3,7 +3,7 @@ import { ApplyError } from '../../gateway/domain.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 
 /**
- * What can still be sold of a product: what is on the shelf, less what is promised, less the units of which nobody knows
+ * What can still be sold of a product: what is on the shelf, less what is reserved, less the units of which nobody knows
  * whether they fell, less those in disabled fridges. An expression over a row of `products`.
  */
 export const availableUnits: RawBuilder<number> = sql<number>`(products.quantity - products.reserved - (
@@ -26,28 +26,28 @@ interface Shortage {
 }
 
 /**
- * Promises units to an order. Check and promise are one statement, so that the last unit is promised once however many
+ * Reserves units for an order. Check and reservation are one statement, so that the last unit is reserved once however many
  * ask. Returns what is short; the caller then rolls back.
  */
 export async function reserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<Shortage[]> {
   const shortages: Shortage[] = []
   // Always in the same order, so that two orders cannot wait for one another.
   for (const { productId, quantity } of lines.toSorted((a, b) => a.productId - b.productId)) {
-    const promised = await tx.q
+    const reserved = await tx.q
       .updateTable('products')
       .set((eb) => ({ reserved: eb('reserved', '+', quantity) }))
       .where('id', '=', productId)
       .where('is_active', '=', 1)
       .where(availableUnits, '>=', quantity)
       .executeTakeFirst()
-    if (promised.numUpdatedRows === 1n) continue
+    if (reserved.numUpdatedRows === 1n) continue
     const available = await availableOf(tx.q, productId)
     shortages.push({ product_id: productId, requested: quantity, available })
   }
   return shortages
 }
 
-/** Takes promises back. */
+/** Releases reservations. */
 export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
   for (const { productId, quantity } of lines.toSorted((a, b) => a.productId - b.productId))
     if (quantity > 0)
@@ -76,7 +76,7 @@ interface Delivered {
   delivered: number
 }
 
-/** Each unit that dropped for an order is no longer promised to it: the promise ends with the unit on the shelf. */
+/** Each unit that dropped for an order is no longer reserved for it: the reservation ends with the unit on the shelf. */
 export async function consumeReservations(tx: Tx, hubId: number, drops: readonly Delivered[]): Promise<void> {
   const units = new Map<number, number>()
   for (const { order_id, line_id, delivered } of drops)

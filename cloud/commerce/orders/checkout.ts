@@ -19,7 +19,7 @@ interface Obstacle {
 }
 
 /**
- * What stands in the way of paying a cart, in the order in which paying would say so. Stock is not promised yet: `reserve`
+ * What stands in the way of paying a cart, in the order in which paying would say so. Stock is not reserved yet: `reserve`
  * has the last word on it.
  */
 export async function checkoutObstacles(
@@ -48,7 +48,7 @@ export interface FreezeOptions {
   expectedTotal?: number | undefined
 }
 
-/** Freezes a cart with its prices and deals, promises its stock, and moves it to PENDING_PAYMENT. */
+/** Freezes a cart with its prices and deals, reserves its stock, and moves it to PENDING_PAYMENT. */
 export async function freezeOrder(
   tx: Tx,
   context: CloudContext,

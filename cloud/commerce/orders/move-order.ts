@@ -69,14 +69,14 @@ export async function scheduleDeadlines(tx: Tx, { settings }: CloudContext, orde
   }
 }
 
-/** Gives back every unit that is promised to an order still. */
+/** Releases every unit that is still reserved for an order. */
 export async function releaseReservations(tx: Tx, orderId: number): Promise<void> {
-  const promised = (await lockItems(tx, orderId)).filter(({ reserved }) => reserved > 0)
-  if (promised.length === 0) return
+  const held = (await lockItems(tx, orderId)).filter(({ reserved }) => reserved > 0)
+  if (held.length === 0) return
   await tx.q.updateTable('order_items').set({ reserved: 0 }).where('order_id', '=', orderId).execute()
   await unreserve(
     tx,
-    promised.map(({ product_id, reserved }) => ({ productId: product_id, quantity: reserved })),
+    held.map(({ product_id, reserved }) => ({ productId: product_id, quantity: reserved })),
   )
 }
 

@@ -5,6 +5,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CommandBody } from '../../../protocol/mqtt/command.ts'
 import { BinHealth, DoorHealth } from '../../../protocol/mqtt/session.ts'
 import { confirmExternal } from '../../commerce/payments/confirm.ts'
+import type { CommandRequest } from '../../gateway/commands.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
@@ -37,15 +38,8 @@ export function controlHandlers(
   const { context } = services
   const { runtime, db } = context
 
-  async function send({ query, credential }: BinRequest, body: CommandBody) {
-    const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
-    if (outcome.kind !== 'executed') throw hardwareError(outcome, 'bin_not_found')
-    return {
-      command_id: outcome.commandId,
-      duration_ms: Math.round(outcome.durationMs),
-      data: outcome.data,
-    }
-  }
+  const send = ({ query, credential }: BinRequest, body: CommandBody) =>
+    execute(services, { hubId: query.hub, body, actor: credential.actor }, 'bin_not_found')
 
   async function moveDoor(name: 'open_bin' | 'close_bin', request: BinRequest) {
     const { data, ...rest } = await send(request, { name, bin: request.query.bin })
@@ -121,6 +115,18 @@ export function controlHandlers(
   }
 }
 
+/** Has a hub execute a command; throws what is answered where it did not. `absent`: where it has no such device. */
+async function execute(
+  services: ControlServices,
+  request: CommandRequest,
+  absent: 'bin_not_found' | 'fridge_not_found',
+) {
+  const outcome = await sendAudited(services, request)
+  if (outcome.kind !== 'executed') throw hardwareError(outcome, absent)
+  const { commandId, durationMs, data } = outcome
+  return { command_id: commandId, duration_ms: Math.round(durationMs), data }
+}
+
 /** What the hub answered; it is its fault if that is no status. */
 function live(data: Record<string, unknown>, now: number) {
   const bin = BinHealth.safeParse(data)
@@ -159,13 +165,7 @@ export function fridgeHandlers(
 > {
   async function send({ query, credential }: FridgeRequest, body: CommandBody) {
     await requireFridge(services.context, query)
-    const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
-    if (outcome.kind !== 'executed') throw hardwareError(outcome, 'fridge_not_found')
-    return {
-      command_id: outcome.commandId,
-      duration_ms: Math.round(outcome.durationMs),
-      data: outcome.data,
-    }
+    return execute(services, { hubId: query.hub, body, actor: credential.actor }, 'fridge_not_found')
   }
 
   async function moveLocks(request: FridgeRequest, body: CommandBody) {

@@ -34,7 +34,7 @@ export const NewHub = z.strictObject({
 })
 export type NewHub = z.infer<typeof NewHub>
 
-/** Registers a hub. Its MQTT password is told here and nowhere else. */
+/** Registers a hub. Its MQTT password is shown here and nowhere else. */
 export async function createHub(
   tx: Tx,
   { clock, random }: Runtime,

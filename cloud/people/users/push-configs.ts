@@ -18,8 +18,8 @@ export interface PushRegistration {
 const MAX_DEVICES = 20
 
 /**
- * Registers a device, or registers it anew. Whoever has a device's token has the device: it is told of this user from now
- * on, and of nobody else.
+ * Registers a device, or registers it anew. Whoever has a device's token has the device: from now on it is notified of
+ * this user's orders and of nobody else's.
  */
 export async function registerPush(
   context: CloudContext,
