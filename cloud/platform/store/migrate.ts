@@ -33,6 +33,9 @@ export async function migrate(
     db: kysely,
     provider: { getMigrations: () => Promise.resolve(migrationsFor(kind, first, numbered)) },
   })
+  // The usual case takes no lock: command lines come and go beside the service.
+  const known = await migrator.getMigrations()
+  if (known.every(({ executedAt }) => executedAt !== undefined)) return
   const { error } = await migrator.migrateToLatest()
   if (error !== undefined)
     throw error instanceof Error ? error : new Error('migration failed', { cause: error })
