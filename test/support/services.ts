@@ -21,6 +21,13 @@ const services = {
   },
   systemd: () =>
     onPath('systemd-notify') && onPath('systemd-socket-activate') ? undefined : 'systemd is not installed',
+  /** Making packages takes a minute: `.ci/run` asks for it. */
+  packages: () =>
+    !process.env['TEST_PACKAGES']
+      ? 'TEST_PACKAGES is not set'
+      : onPath('dpkg-deb') && onPath('systemd-analyze')
+        ? undefined
+        : 'dpkg-deb or systemd-analyze is not installed',
   chromium: () => (onPath('chromium') ? undefined : 'chromium is not installed'),
 } satisfies Record<string, () => string | undefined>
 export type Service = keyof typeof services

@@ -1,0 +1,168 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import type { Progress } from '../../protocol/model/progress.ts'
+import { debianArchitecture, filesBelow, makeDebianPackage, placeSystemFiles, sizeOf } from './debian.ts'
+import { copyPackage, productionFolders } from './dependencies.ts'
+import { readManifest, type Manifest, type PackageName } from './manifest.ts'
+
+export interface BuiltPackage {
+  debian: string
+  tarball: string
+  /** What it takes up where it is installed, without Node. Bytes. */
+  installedBytes: number
+}
+
+export interface BuildOptions {
+  /** The repository's folder, where `npm ci` has run. */
+  root: string
+  name: PackageName
+  /** The folder that gets the files. */
+  out: string
+  progress: Progress
+}
+
+/**
+ * Makes a Debian package and a tarball of one program: its compiled workspaces, the dependencies that these need at run
+ * time, as `npm ci` has installed and compiled them here, and the command `larder`.
+ */
+export function buildPackage({ root, name, out, progress }: BuildOptions): BuiltPackage {
+  const manifest = readManifest(root, name)
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  const line = Number(process.versions.node.split('.')[0])
+  const work = mkdtempSync(join(tmpdir(), 'larder-package-'))
+  try {
+    const tree = join(work, 'tree')
+    const program = join(tree, 'usr/lib/larder', manifest.folder)
+    mkdirSync(program, { recursive: true })
+
+    progress.show('compiling')
+    compile(root, program, work, manifest)
+    const folders = productionFolders(root, manifest.workspaces)
+    for (const [index, folder] of folders.entries()) {
+      progress.show(`copying dependencies: ${index + 1} of ${folders.length}`)
+      copyPackage(root, folder, program)
+    }
+    placeProgram(root, program, { manifest, version, line })
+    execFileSync('chmod', ['-R', 'u=rwX,go=rX', tree])
+    progress.show('trying every command and dependency')
+    tryOut(root, program, manifest)
+
+    mkdirSync(out, { recursive: true })
+    const base = join(out, `${manifest.name}_${version}_${debianArchitecture}_node${line}`)
+    placeSystemFiles(root, tree, manifest)
+    const installedBytes = sizeOf(tree)
+    progress.show('packing the Debian package')
+    makeDebianPackage(root, tree, `${base}.deb`, { manifest, version, line })
+    progress.show('packing the tarball')
+    // It runs from any folder; units and configuration lie beside the program, to be put where a system has them.
+    for (const unit of manifest.units) put(join(root, unit), join(program, 'systemd'))
+    for (const file of Object.values(manifest.configuration)) put(join(root, file), join(program, 'etc'))
+    execFileSync('tar', [
+      '--owner=0',
+      '--group=0',
+      '-czf',
+      `${base}.tar.gz`,
+      '-C',
+      join(tree, 'usr/lib'),
+      'larder',
+    ])
+    return { debian: `${base}.deb`, tarball: `${base}.tar.gz`, installedBytes }
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+function put(file: string, folder: string): void {
+  mkdirSync(folder, { recursive: true })
+  copyFileSync(file, join(folder, file.split('/').at(-1)!))
+}
+
+/** Compiles the workspaces alone, from nothing: what an earlier build left behind does not get in. */
+function compile(root: string, program: string, work: string, { workspaces, without }: Manifest): void {
+  const config = {
+    extends: join(root, 'tsconfig.json'),
+    compilerOptions: {
+      rootDir: root,
+      outDir: program,
+      noEmit: false,
+      incremental: false,
+      tsBuildInfoFile: null,
+      typeRoots: [join(root, 'node_modules/@types')],
+    },
+    include: workspaces.map((workspace) => join(root, workspace)),
+    exclude: without.map((folder) => join(root, folder)),
+  }
+  writeFileSync(join(work, 'tsconfig.json'), JSON.stringify(config))
+  execFileSync(join(root, 'node_modules/.bin/tsc'), ['--project', join(work, 'tsconfig.json')], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  for (const file of filesBelow(program).filter((path) => path.endsWith('.js'))) {
+    const path = join(program, file)
+    const text = readFileSync(path, 'utf8')
+    // Where the package is there is no npm: words to users name the command that is.
+    const named = text.replaceAll(/npm run ([a-z]+) --(?= )/g, 'larder $1')
+    if (named !== text) writeFileSync(path, named)
+  }
+}
+
+interface Made {
+  manifest: Manifest
+  version: string
+  line: number
+}
+
+/** The command, the check of Node, and what they read. */
+function placeProgram(root: string, program: string, { manifest, version, line }: Made): void {
+  const { name, commands } = manifest
+  const about = {
+    name,
+    version,
+    private: true,
+    type: 'module',
+    madeFor: { line, abi: process.versions.modules },
+  }
+  writeFileSync(join(program, 'package.json'), `${JSON.stringify(about, null, 2)}\n`)
+  writeFileSync(join(program, 'larder.version'), `${name} ${version} for Node ${line}\n`)
+  writeFileSync(
+    join(program, 'larder.commands'),
+    commands.map((command) => `${command.join(' ')}\n`).join(''),
+  )
+  cpSync(join(root, 'edge/packaging/node-check.cjs'), join(program, 'node-check.cjs'))
+  cpSync(join(root, 'edge/packaging/larder'), join(program, 'larder'))
+  chmodSync(join(program, 'larder'), 0o755)
+}
+
+/** A file that was left out and is needed shows here, and not on somebody's hub. */
+function tryOut(root: string, program: string, { commands, workspaces }: Manifest): void {
+  const env = { ...process.env, PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter) }
+  for (const [command] of commands)
+    execFileSync(join(program, 'larder'), [command, '--help'], {
+      env,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+  const imports = workspaces.flatMap((workspace) => {
+    const { dependencies } = JSON.parse(readFileSync(join(root, workspace, 'package.json'), 'utf8')) as {
+      dependencies: Record<string, string>
+    }
+    return Object.keys(dependencies).map((name) => `await import(${JSON.stringify(name)})`)
+  })
+  const opened = `new (await import('./${driverIn(program)}')).Sqlite(':memory:').exec('select 1').close()`
+  const script = [...imports, opened, 'process.exit()'].join('\n')
+  execFileSync(process.execPath, ['--input-type=module', '--eval', script], { cwd: program })
+}
+
+const driverIn = (program: string): string =>
+  filesBelow(program).find(
+    (path) => /^[a-z]+\/.*\/sqlite-driver\.js$/.test(path) && !path.startsWith('node_modules'),
+  )!

@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+/** What a package consists of. Paths of the repository are relative to it; those of the system begin with a slash. */
+const Manifest = z.strictObject({
+  /** Its name in Debian, and that of its folder below /usr/lib/larder. */
+  name: z.string(),
+  folder: z.string(),
+  summary: z.string(),
+  about: z.string(),
+  workspaces: z.array(z.string()),
+  /** Folders of the workspaces that it leaves out. */
+  without: z.array(z.string()),
+  /** Name, program with what it is called with, Node's flags, configuration, what it does: as `larder` reads them. */
+  commands: z.array(z.tuple([z.string(), z.string(), z.string(), z.string(), z.string()])),
+  units: z.array(z.string()),
+  /** Groups of the system that its services are in. */
+  groups: z.array(z.string()),
+  /** Files of the system, and where they come from; those of the configuration are kept on upgrade. */
+  files: z.record(z.string(), z.string()),
+  configuration: z.record(z.string(), z.string()),
+  recommends: z.array(z.string()),
+})
+export type Manifest = z.infer<typeof Manifest>
+
+/** The packages that can be made, each described by a file of its own workspace. */
+const manifests = { hub: 'edge/packaging/hub.json', cloud: 'cloud/packaging/cloud.json' } as const
+export type PackageName = keyof typeof manifests
+export const packageNames = Object.keys(manifests) as PackageName[]
+
+export const readManifest = (root: string, name: PackageName): Manifest =>
+  Manifest.parse(JSON.parse(readFileSync(join(root, manifests[name]), 'utf8')))
