@@ -3,7 +3,11 @@ import { noCheckpoint, type Checkpoint } from '../../../protocol/model/checkpoin
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../../protocol/mqtt/session.ts'
-import { applyOperationEntry, applySnapshot, applyStockEntries } from '../../../cloud/commerce/catalogue/apply-stock.ts'
+import {
+  applyOperationEntry,
+  applySnapshot,
+  applyStockEntries,
+} from '../../../cloud/commerce/catalogue/apply-stock.ts'
 import { commerceWork } from '../../../cloud/commerce/work.ts'
 import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'

@@ -1,6 +1,11 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { discountedPrice, priceOrder, taxOn, unitShare } from '../../../../cloud/commerce/catalogue/pricing.ts'
+import {
+  discountedPrice,
+  priceOrder,
+  taxOn,
+  unitShare,
+} from '../../../../cloud/commerce/catalogue/pricing.ts'
 
 const line = fc
   .record({

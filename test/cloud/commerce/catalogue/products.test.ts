@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest'
-import { type ProductSearch, readProduct, searchProducts, searchText } from '../../../../cloud/commerce/catalogue/products.ts'
+import {
+  type ProductSearch,
+  readProduct,
+  searchProducts,
+  searchText,
+} from '../../../../cloud/commerce/catalogue/products.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
 

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest'
 import { constraintProblem, type ConstraintType } from '../../../../protocol/model/deal-terms.ts'
-import { hubTime, judgeDeal, statusOf, type Uses } from '../../../../cloud/commerce/deals/engine/judge-deal.ts'
+import {
+  hubTime,
+  judgeDeal,
+  statusOf,
+  type Uses,
+} from '../../../../cloud/commerce/deals/engine/judge-deal.ts'
 import { cart, circumstances, deal, noon, reward, trigger, type Wording } from './support/deal.ts'
 
 const rewards = [reward('PERCENT_OFF', 10)]

@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { hubPace, placeIn, type QueuedUnits, queuePlace, TYPICAL_UNIT_MS } from '../../../../cloud/commerce/orders/queue-position.ts'
+import {
+  hubPace,
+  placeIn,
+  type QueuedUnits,
+  queuePlace,
+  TYPICAL_UNIT_MS,
+} from '../../../../cloud/commerce/orders/queue-position.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
 

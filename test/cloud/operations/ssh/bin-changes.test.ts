@@ -1,7 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { setDesired, withNumber } from '../../../../cloud/operations/controls/configuration.ts'
 import { appendAudit } from '../../../../cloud/platform/audit/audit.ts'
-import { type BinChange, changeBin, changeWork, SETTLED_MS } from '../../../../cloud/operations/ssh/bin-changes.ts'
+import {
+  type BinChange,
+  changeBin,
+  changeWork,
+  SETTLED_MS,
+} from '../../../../cloud/operations/ssh/bin-changes.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'

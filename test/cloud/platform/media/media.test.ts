@@ -54,7 +54,7 @@ async function archive(open: OpenDatabase, wrap: (store: MediaStore) => MediaSto
       ),
     add,
     /** What is due a while from now is done. */
-    async sweep(afterMs = 0) {
+    sweep: async (afterMs = 0) => {
       runtime.clock.advance(afterMs)
       const context = contextWith(noCheckpoint)
       await new WorkRunner(context, testMedia(context, store).work).drain()
