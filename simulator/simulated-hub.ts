@@ -198,7 +198,7 @@ function faultMap(hardware: HardwareDescription): FaultMap {
   return { kindsOf: (name) => kinds.get(name) ?? [], controllerOf: (name) => owners.get(name) }
 }
 
-/** `GET /api/hubs/{id}/state`: the truth, sensors and their faults aside (contract §14). */
+/** `GET /api/hubs/{id}/state`: the truth, sensors and their faults aside. */
 export interface HubState {
   hub_id: number
   time: string

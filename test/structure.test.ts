@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '..')
 const rooms = ['edge', 'cloud', 'protocol', 'simulator', 'test'] as const
-/** Which rooms a room may import, besides itself (design §1). */
+/** Which rooms a room may import, besides itself. */
 const mayImport: Record<(typeof rooms)[number], readonly string[]> = {
   protocol: [],
   edge: ['protocol'],

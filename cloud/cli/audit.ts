@@ -12,7 +12,7 @@ ends in a dot (controls.). --actor: key:PREFIX, identity:SUB, and the like. --li
 const STANDARD_LIMIT = 100
 const MAX_LIMIT = 10_000
 
-/** The audit log, for operators (contract §14 has its siblings). */
+/** The audit log, for operators. */
 export const auditCommands: CommandLine = {
   usage,
   subcommands: {

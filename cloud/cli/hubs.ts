@@ -38,7 +38,7 @@ Where the hubs' management services are (SSH), and by which host key each is kno
 fingerprint (SHA256:…), as \`npm run management -- --host-key\` prints them on the hub: a hub that shows another key is
 refused. key prints the cloud's own public key, for the file AUTHORIZED_KEYS of each hub; it is made where there is none.`
 
-/** Contract §6: pinned host keys. */
+/** Pinned host keys. */
 export const hubCommands = (runtime: Runtime): CommandLine => ({
   usage,
   subcommands: {

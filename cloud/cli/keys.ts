@@ -32,7 +32,6 @@ rotate issues a successor with the same rights; the key itself expires after the
 hubs of the owner.
 --expires takes an ISO 8601 time. Scopes: ${scopes.join(', ')}.`
 
-/** Contract §3, §14. */
 export const keyCommands = (runtime: Runtime): CommandLine => ({
   usage,
   subcommands: {

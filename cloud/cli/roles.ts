@@ -13,7 +13,6 @@ const usage = `Usage:
 Roles of identity tokens on the owner's interface. --identity is the token's subject. --hubs "*" means every hub.
 owner: every scope; technician: hubs, controls, maintenance; analyst: everything to read.`
 
-/** Contract §3, §14. */
 export const roleCommands = (runtime: Runtime): CommandLine => ({
   usage,
   subcommands: {

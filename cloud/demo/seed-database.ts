@@ -21,7 +21,7 @@ import {
 import { insertPastOrders } from './past-orders.ts'
 import { noPictures, type ProductPictures } from './pictures.ts'
 
-/** What the demo needs to know of its data (contract §14); keys and passwords are shown here and nowhere else. */
+/** What the demo needs to know of its data; keys and passwords are shown here and nowhere else. */
 export interface DemoData {
   owner: { api_key: string }
   other_owner: { api_key: string; hub_id: number }

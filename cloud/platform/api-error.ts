@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../protocol/model/error-codes.ts'
 
 export type ErrorDetails = Readonly<Record<string, unknown>>
 
-/** An answer that is an error, by its code (contract §2). Services throw it; `http/answer.ts` alone writes it out. */
+/** An answer that is an error, by its code. Services throw it; `http/answer.ts` alone writes it out. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetails | undefined

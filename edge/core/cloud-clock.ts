@@ -8,7 +8,7 @@ import type { Meta } from '../journal/meta.ts'
  * wall clock says has passed since, plus what has passed since the start. A wall clock that came back reset says that
  * nothing has passed. A bound from below makes deadlines late, never early: an order that was journaled with time left
  * is still dispensed after a restart without network; what was dated by it is put right when the cloud speaks
- * (`correct-times.ts`). Nothing is ordered by it (design §5).
+ * (`correct-times.ts`). Nothing is ordered by it.
  */
 export interface CloudClock {
   /** Milliseconds since the Unix epoch. */

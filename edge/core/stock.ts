@@ -55,7 +55,7 @@ export function laterDropId(operationId: string, drops: number): string {
   return `${operationId.slice(0, 14)}8${operationId.slice(15, -2)}${tail}`
 }
 
-/** A count of a product, wherever it stands: its stock becomes the count and what has moved since (design §2). */
+/** A count of a product, wherever it stands: its stock becomes the count and what has moved since. */
 export function applyCount(context: Context, count: StockCount): void {
   const { journal } = context
   if (journal.stock.hasCause(count.count_id)) return

@@ -33,7 +33,7 @@ export interface DeadLetter {
 
 export type Inbox = ReturnType<typeof createInbox>
 
-/** The hub's receiver's store (design §4), on tables `inbox_position`, `inbox_left_epochs` and `dead_letters`. */
+/** The hub's receiver's store, on tables `inbox_position`, `inbox_left_epochs` and `dead_letters`. */
 export function createInbox(store: Store, runtime: Runtime, log: Log) {
   const { db } = store
   const read = one(db.prepare<[], ReceiverPosition>('SELECT epoch, cursor, tag FROM inbox_position'))

@@ -166,7 +166,7 @@ CREATE TABLE known_operations (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 `,
 }
 
-/** The reliable streams (design §4): what the hub has to report, and what came from the cloud. */
+/** The reliable streams: what the hub has to report, and what came from the cloud. */
 const streams: Migration = {
   name: 'streams',
   sql: `

@@ -8,7 +8,7 @@ import type { Store } from './store.ts'
 export type OutboxStream = 'ledger' | 'telemetry'
 
 export interface OutboxSettings {
-  /** Telemetry is collected in memory and written together this often: spares the card (facts, SQLite). */
+  /** Telemetry is collected in memory and written together this often: spares the card. */
   telemetryFlushMs: number
   /** Telemetry entries kept; the oldest give way. */
   telemetryEntries: number
@@ -61,7 +61,7 @@ export interface Outbox {
   stop(): void
 }
 
-/** The hub's senders' store (design §4), on tables `outbox`, `stream_positions` and `ledger_epochs`. */
+/** The hub's senders' store, on tables `outbox`, `stream_positions` and `ledger_epochs`. */
 export function createOutbox(
   store: Store,
   runtime: Runtime,

@@ -44,7 +44,7 @@ export function openStore(options: StoreOptions): Store {
   const inFile = options.database === undefined && options.path !== ':memory:'
   const db = options.database ?? (inFile ? openSoundFile(options.path, log) : new Sqlite(options.path))
   db.pragma('journal_mode = WAL')
-  // An act or a sale must survive a power cut: the log is flushed at every commit (design §5).
+  // An act or a sale must survive a power cut: the log is flushed at every commit.
   db.pragma('synchronous = FULL')
   db.pragma('foreign_keys = ON')
   // In KiB; the driver's own 16 MB are a fifth of what the hub may take.

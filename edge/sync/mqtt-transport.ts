@@ -38,6 +38,6 @@ function openSocket({ url, ca }: MqttOptions): Socket {
   if (protocol === 'mqtt:') return connectTcp({ host, port: Number(port || 1883), noDelay: true })
   if (protocol !== 'mqtts:') throw new Error(`not an address of a broker: ${url}`)
   const socket = connectTls({ host, port: Number(port || 8883), servername: host, ...(ca && { ca }) })
-  // Without it Nagle costs some 40 ms a round trip (facts, MQTT).
+  // Without it Nagle costs some 40 ms a round trip.
   return socket.setNoDelay(true)
 }

@@ -12,7 +12,7 @@ import {
 } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-/** Contract §9. What the contract marks with `?` is always present here, and null where there is nothing to say. */
+/** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const OrderItem = z
   .object({
     order_item_id: Id,
@@ -80,7 +80,7 @@ const statusNames = Object.keys(OrderStatus) as OrderStatusName[]
 /** A status by its number or its name. */
 const StatusFilter = z.literal([...Object.values(OrderStatus), ...statusNames])
 
-/** C §4.2, contract §10. */
+/** C §4.2. */
 export const consumerOrderRoutes = defineRoutes(
   { interface: 'consumer', auth: { kind: 'user' }, rate: 'standard', tag: 'Orders' },
   {

@@ -39,7 +39,7 @@ export type PaymentResult = z.infer<typeof PaymentResult>
 export const PaymentMethodType = z.enum(['card', 'platform_a', 'platform_b'])
 export type PaymentMethodType = z.infer<typeof PaymentMethodType>
 
-/** Contract §9. `brand` in the processor's words (`visa`, `mastercard`, …). */
+/** `brand` in the processor's words (`visa`, `mastercard`, …). */
 export const PaymentMethod = z
   .object({
     payment_method_id: z.string(),
@@ -54,7 +54,7 @@ export const PaymentMethod = z
   .meta({ id: 'PaymentMethod' })
 export type PaymentMethod = z.infer<typeof PaymentMethod>
 
-/** Contract §9: with it the processor's own form takes a card, which is then saved. `status` in the words of Stripe's SetupIntent. */
+/** With it the processor's own form takes a card, which is then saved. `status` in the words of Stripe's SetupIntent. */
 export const ClientSecret = z
   .object({
     setup_intent_id: z.string(),
@@ -132,7 +132,7 @@ const walletPay = (platform: 'A' | 'B') =>
     examples: { body: { order_id: 1, wallet_token: 'tok_visa' }, response: paid },
   }) as const
 
-/** C §4.4, contract §10. */
+/** C §4.4. */
 export const consumerPaymentRoutes = defineRoutes(
   { interface: 'consumer', auth: { kind: 'user' }, rate: 'standard', tag: 'Payments' },
   {
@@ -184,7 +184,7 @@ export const consumerPaymentRoutes = defineRoutes(
       rate: 'payment',
       body: z.object({
         order_id: Id,
-        /** A saved one, or any of the processor's; `external` claims the order for an integrator's payment (contract §5). */
+        /** A saved one, or any of the processor's; `external` claims the order for an integrator's payment. */
         payment_method_id: MethodId,
         /** The method is saved once it has paid. */
         save_payment_method: z.boolean().optional(),

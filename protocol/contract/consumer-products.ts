@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Cents, Id } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-/** Contract §9. `quantity` is what can still be bought; the purchase price is nobody's business here. */
+/** `quantity` is what can still be bought; the purchase price is nobody's business here. */
 export const Product = z
   .object({
     id: Id,

@@ -4,7 +4,7 @@ import { picture } from './form.ts'
 import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
-/** Contract §9. What the contract marks with `?` is always present here, and null where there is nothing to say. */
+/** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const Profile = z
   .object({
     user_id: Id,

@@ -3,7 +3,7 @@ import { Email, Id, PersonName, PhoneNumber, Timestamp } from './fields.ts'
 import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
-/** Contract §9. What the contract marks with `?` is always present here, and null where there is nothing to say. */
+/** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const User = z
   .object({
     user_id: Id,

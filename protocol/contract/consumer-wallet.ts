@@ -3,7 +3,7 @@ import { Cents, Id, Timestamp } from './fields.ts'
 import { PaymentResult, payingErrors } from './consumer-payments.ts'
 import { defineRoutes } from './route.ts'
 
-/** Contract §9. `pending_cents`: deposits of which the processor has not reported yet. */
+/** `pending_cents`: deposits of which the processor has not reported yet. */
 export const WalletBalance = z
   .object({ balance_cents: Cents, pending_cents: Cents, currency: z.string() })
   .meta({ id: 'WalletBalance' })
@@ -12,7 +12,7 @@ export type WalletBalance = z.infer<typeof WalletBalance>
 export const WalletTransactionType = z.enum(['deposit', 'debit', 'refund', 'adjustment'])
 export const WalletTransactionStatus = z.enum(['pending', 'completed', 'failed', 'canceled'])
 
-/** Contract §9. What the contract marks with `?` is always present here, and null where there is nothing to say. */
+/** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const WalletTransaction = z
   .object({
     id: Id,
@@ -42,7 +42,7 @@ export const DepositResponse = z
   .meta({ id: 'DepositResponse' })
 export type DepositResponse = z.infer<typeof DepositResponse>
 
-/** C §4.5 and §4.6, contract §10: the prepaid wallet and the points. */
+/** C §4.5 and §4.6: the prepaid wallet and the points. */
 export const consumerWalletRoutes = defineRoutes(
   { interface: 'consumer', auth: { kind: 'user' }, rate: 'standard', tag: 'Wallet' },
   {

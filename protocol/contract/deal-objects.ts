@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { constraintProblem, constraintTypes, rewardTypes, triggerTypes } from '../model/deal-terms.ts'
 import { Cents, Id } from './fields.ts'
 
-/** The calendar day of a hub (contract §8). */
+/** The calendar day of a hub. */
 export const DealDate = z.iso.date()
 
 const TriggerFields = z.object({
@@ -182,7 +182,7 @@ export const DealUpdate = z
   })
   .superRefine(checkDates)
 
-/** A line of a cart whose prices are the caller's (contract §8). */
+/** A line of a cart whose prices are the caller's. */
 export const CartItem = z.object({
   product_id: Id,
   category_id: Id.nullable().default(null),

@@ -34,7 +34,7 @@ export type DealStatus = z.infer<typeof DealStatus>
 export const RedemptionStatus = z.enum(['pending', 'completed', 'released'])
 export type RedemptionStatus = z.infer<typeof RedemptionStatus>
 
-/** Contract §8. Newest first. */
+/** Newest first. */
 export const DealRedemptions = z
   .object({
     deal_id: Id,

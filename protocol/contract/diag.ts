@@ -13,7 +13,7 @@ export const taskNames = [
 ] as const
 export type TaskName = (typeof taskNames)[number]
 
-/** Contract §11. `affected_ids` are orders; of `bestsellers`, products. */
+/** `affected_ids` are orders; of `bestsellers`, products. */
 export const TaskResult = z
   .object({
     task_id: z.string(),
@@ -97,7 +97,7 @@ const trigger = {
     'Runs the task and answers with what it did. A task runs once at a time, over all processes: while it is under way, the answer is that run.',
 } as const
 
-/** C §4.1, contract §11. */
+/** C §4.1. */
 export const diagRoutes = defineRoutes(
   { interface: 'diag', auth: { kind: 'diag', scope: 'diag:read' }, rate: 'standard', tag: 'Diagnostics' },
   {

@@ -3,7 +3,7 @@ import { errorCodeNames, errorCodes, type ErrorCode } from '../model/error-codes
 import { isJsonField } from './form.ts'
 import { rateClasses, type Route } from './route.ts'
 
-/** One entry of a 422's `detail` (contract §2). */
+/** One entry of a 422's `detail`. */
 export const ValidationItem = z.object({
   loc: z.array(z.union([z.string(), z.int()])),
   msg: z.string(),
@@ -32,7 +32,7 @@ export const ValidationItem = z.object({
 })
 export type ValidationItem = z.infer<typeof ValidationItem>
 
-/** The one shape of every error, on both interfaces (contract §2). */
+/** The one shape of every error, on both interfaces. */
 export const ErrorBody = z
   .object({
     error: z.object({

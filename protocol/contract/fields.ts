@@ -12,13 +12,13 @@ export const Cents = z.int()
 /** An instant: ISO 8601 in UTC with a trailing `Z` (O §1). */
 export const Timestamp = z.iso.datetime()
 
-/** `processing_status` (contract §5). */
+/** `processing_status`. */
 export const ProcessingStatus = z.literal(Object.values(OrderStatus))
 export const ProcessingStatusName = z.enum(
   Object.keys(OrderStatus) as [keyof typeof OrderStatus, ...(keyof typeof OrderStatus)[]],
 )
 
-/** Derived from an order's payments and refunds (contract §5, I6). */
+/** Derived from an order's payments and refunds (I6). */
 export const PaymentStatus = z.enum([
   'unpaid',
   'pending',

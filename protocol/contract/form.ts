@@ -16,7 +16,7 @@ export interface Form {
   folder: MediaFolder
   /**
    * The object that the form makes has its id before its files are stored, which stand in a folder of that name
-   * (contract §4: `maintenance/<report>/<uuid>.<ext>`). Ids are counted by folder.
+   * (`maintenance/<report>/<uuid>.<ext>`). Ids are counted by folder.
    */
   numbered?: true
 }
@@ -34,10 +34,10 @@ export interface FileField {
   videoBytes?: number
 }
 
-/** The most text that a form may carry, as much as a JSON body (contract §4). */
+/** The most text that a form may carry, as much as a JSON body. */
 export const FORM_TEXT_BYTES = MIB
 
-/** An image of a banner, a deal or a profile (contract §4). */
+/** An image of a banner, a deal or a profile. */
 export const picture = { required: true, imageBytes: 5 * MIB } as const satisfies FileField
 
 /** The most bytes that the files of a form may have together. */
@@ -55,7 +55,7 @@ export function isJsonField(field: z.core.$ZodType): boolean {
   return 'innerType' in def ? isJsonField(def.innerType as z.core.$ZodType) : def.type === 'object'
 }
 
-/** A file of a form that has been stored (contract §4). */
+/** A file of a form that has been stored. */
 export interface FormFile {
   fieldname: string
   /** As its sender called it: text, never a path. */

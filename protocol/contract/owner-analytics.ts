@@ -24,7 +24,6 @@ const OverviewPeriod = Figures.extend({
   change_pct: z.number().nullable(),
 })
 
-/** Contract §7. */
 export const SalesOverview = z
   .object({
     hub_id: Id,

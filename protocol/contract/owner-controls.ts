@@ -11,7 +11,7 @@ const controlResult = <T extends z.ZodType>(data: T) =>
     status: z.literal('ok'),
     result: z.object({
       success: z.boolean(),
-      /** 200: executed; 202: accepted, the hub goes on with it (contract §6). */
+      /** 200: executed; 202: accepted, the hub goes on with it. */
       status_code: z.literal([200, 202]),
       response_data: data,
     }),
@@ -24,7 +24,7 @@ const doorMoved = z.object({ command_id: z.uuid(), door: Door, duration_ms: z.in
 const liftMoved = z.object({ command_id: z.uuid(), lift: Lift, duration_ms: z.int() })
 const lockMoved = z.object({ command_id: z.uuid(), door: LockedDoor, duration_ms: z.int() })
 const reconnected = z.object({ command_id: z.uuid(), connected: z.literal(true), duration_ms: z.int() })
-/** An integrator's payment was confirmed by opening the bin reserved for its order (contract §5). */
+/** An integrator's payment was confirmed by opening the bin reserved for its order. */
 const confirmed = z.object({ command_id: z.uuid(), order_id: Id, processing_status: z.literal(20) })
 const configured = z.object({ enabled: z.boolean() })
 const intake = z.object({ accepting_orders: z.boolean() })
@@ -172,7 +172,7 @@ const shared = {
   tag: 'Controls',
 } as const
 
-/** O §4.6, contract §6. */
+/** O §4.6. */
 export const ownerControlRoutes = defineRoutes(shared, {
   'owner.controls.open_bin': control('open_bin', bin, z.union([confirmed, doorMoved]), ofBin, {
     summary: "Open a bin's door; for a bin reserved for an integrator's order, confirm its payment",

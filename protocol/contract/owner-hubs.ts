@@ -3,7 +3,6 @@ import { DeviceStatus } from '../mqtt/session.ts'
 import { Id, Timestamp } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-/** Contract §6. */
 export const HubStatus = z.enum(['active', 'paused', 'maintenance', 'inactive'])
 
 /** O §2. */

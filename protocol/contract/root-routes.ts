@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { Timestamp } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-/** Contract §1, §11, §12. */
 export const rootRoutes = defineRoutes(
   { interface: 'root', auth: { kind: 'none' }, rate: 'open', tag: 'Service' },
   {
@@ -42,7 +41,6 @@ export const rootRoutes = defineRoutes(
   },
 )
 
-/** Contract §4. */
 export const fileRoutes = defineRoutes(
   { interface: 'root', auth: { kind: 'none' }, tag: 'Service' },
   {
@@ -67,7 +65,7 @@ export const fileRoutes = defineRoutes(
   },
 )
 
-/** The embedded identity issuer (contract §13). Served only where no other issuer is configured, never in production. */
+/** The embedded identity issuer. Served only where no other issuer is configured, never in production. */
 export const demoRoutes = defineRoutes(
   { interface: 'root', auth: { kind: 'none' }, rate: 'unlimited', tag: 'Identity' },
   {

@@ -17,7 +17,7 @@ export interface Route {
   /** Field schemas are of parsed values: integers as `z.int()`. The HTTP layer reads them out of strings. */
   params?: z.ZodObject
   query?: z.ZodObject
-  /** Of the JSON body. Strict (`z.strictObject`) for PUT and PATCH, lenient for POST (contract §1). */
+  /** Of the JSON body. Strict (`z.strictObject`) for PUT and PATCH, lenient for POST. */
   body?: z.ZodObject
   /** A request without any body is one with `{}`. */
   bodyOptional?: true
@@ -38,7 +38,7 @@ export interface Route {
   produces?: 'text/html' | 'application/octet-stream' | 'text/event-stream'
   /** The last parameter of the path takes all the rest of it, slashes included. */
   openEnded?: true
-  /** The query or path parameter that names a hub to which an `api` credential needs access (contract §2). */
+  /** The query or path parameter that names a hub to which an `api` credential needs access. */
   hub?: string
   /** Error codes beyond those that follow from the other fields. */
   errors?: readonly ErrorCode[]
@@ -52,7 +52,7 @@ export interface Route {
    * query as it came and a sentence that says what is wrong.
    */
   invalidBody?: (query: Readonly<Record<string, string>>, message: string) => unknown
-  /** Accepts `Idempotency-Key` (contract §3). */
+  /** Accepts `Idempotency-Key`. */
   idempotent?: true
   tag: string
   summary: string
@@ -61,7 +61,7 @@ export interface Route {
   examples?: { body?: unknown; response?: unknown }
 }
 
-/** Owner paths stand below `/api/v1`, root paths at `/`, consumer paths at both (contract §1). */
+/** Owner paths stand below `/api/v1`, root paths at `/`, consumer paths at both. */
 export type Interface = 'owner' | 'consumer' | 'diag' | 'root'
 
 export type Auth =
@@ -77,7 +77,7 @@ export type Auth =
   | { kind: 'diag'; scope: Scope }
   | { kind: 'none' }
 
-/** Requests a minute and whose (contract §4, O §8). */
+/** Requests a minute and whose (O §8). */
 export const rateClasses = {
   standard: { requests: 360, by: 'credential' },
   low: { requests: 90, by: 'credential' },
@@ -121,7 +121,7 @@ export function defineRoutes<
   return Object.fromEntries(routes) as { [Id in keyof Table]: RouteOf<Shared, Table[Id]> }
 }
 
-/** The paths at which a route is served, as documented (contract §1). */
+/** The paths at which a route is served, as documented. */
 export function mountsOf(route: Pick<Route, 'interface' | 'path'>): string[] {
   switch (route.interface) {
     case 'root':

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /**
  * The GPIO socket: what a simulated hub's chip and its user say to one another, one JSON object a line, over a Unix or
- * TCP socket. `simulator/mounts/gpio/SPEC.md` describes it whole. Levels are logical, as in `model/gpio.ts`.
+ * TCP socket. `simulator/mounts/gpio/SPEC.md` describes it whole. Levels are logical: an inverted line is inverted by its owner.
  *
  * 1  first version
  */

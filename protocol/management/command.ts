@@ -39,7 +39,7 @@ export function parseCommand(line: string): ManagementCommand | undefined {
   return { name: match[1] as 'enable-bin' | 'disable-bin', bin: Number(match[2]) }
 }
 
-/** One call to the manager of the hub's service (contract §6). */
+/** One call to the manager of the hub's service. */
 export const ServiceAction = z.object({
   /** 0: it did as asked. */
   exit_code: z.int(),

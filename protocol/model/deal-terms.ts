@@ -1,4 +1,4 @@
-/** What can set a deal off, what it gives, and what bounds it (contract §8). */
+/** What can set a deal off, what it gives, and what bounds it. */
 export const triggerTypes = ['QUANTITY', 'CATEGORY', 'SPEND', 'FIRST_ORDER', 'ALWAYS'] as const
 export type TriggerType = (typeof triggerTypes)[number]
 

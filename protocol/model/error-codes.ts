@@ -1,6 +1,6 @@
 /**
  * Every error code of both interfaces with its HTTP status and what it says where the thrower says nothing better
- * (contract §2). `hardware_error` is 504 where no answer came in time: see `errorStatus`.
+ *. `hardware_error` is 504 where no answer came in time: see `errorStatus`.
  */
 export const errorCodes = {
   // 400

@@ -1,4 +1,4 @@
-/** `processing_status` of an order (contract §5). The gaps leave room. */
+/** `processing_status` of an order. The gaps leave room. */
 export const OrderStatus = {
   NEW: 0,
   PENDING_PAYMENT: 10,

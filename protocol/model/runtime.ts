@@ -1,6 +1,6 @@
 /**
  * Time, chance and identity as parameters. Nothing below `main.ts` reads a clock or rolls a die by itself,
- * so that the whole system runs under a simulated scheduler (design §8.2).
+ * so that the whole system runs under a simulated scheduler.
  */
 
 /** Cancels a timer; calling it twice, or after the timer fired, does nothing. */

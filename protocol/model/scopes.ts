@@ -1,4 +1,4 @@
-/** Scopes of API keys: the document's (O §5), and two for diagnostics (contract §3). Write does not imply read. */
+/** Scopes of API keys: the document's (O §5), and two for diagnostics. Write does not imply read. */
 export const scopes = [
   'inventory:read',
   'inventory:write',
@@ -20,7 +20,7 @@ export type Scope = (typeof scopes)[number]
 
 export const isScope = (value: string): value is Scope => scopes.some((scope) => scope === value)
 
-/** Roles of identity tokens on owner paths (contract §3). */
+/** Roles of identity tokens on owner paths. */
 export const roleNames = ['owner', 'technician', 'analyst'] as const
 export type RoleName = (typeof roleNames)[number]
 

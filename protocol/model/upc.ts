@@ -7,6 +7,6 @@ export function upcCheckDigit(elevenDigits: string): number {
   return (10 - (sum % 10)) % 10
 }
 
-/** Twelve digits, of which the last checks the others (contract §6). */
+/** Twelve digits, of which the last checks the others. */
 export const isUpc = (text: string): boolean =>
   /^\d{12}$/.test(text) && upcCheckDigit(text.slice(0, 11)) === Number(text[11])

@@ -9,7 +9,7 @@ export const QueuedOrder = z.object({
   lines: z.array(z.object({ line_id: z.int(), product_id: z.int(), quantity: z.int().min(1) })).min(1),
   /** The bin that was reserved for it, if any; otherwise the hub chooses. */
   bin: z.int().nullable(),
-  /** The bins open by themselves at READY (an integrator's order, contract §5). */
+  /** The bins open by themselves at READY (an integrator's order). */
   open_when_ready: z.boolean(),
   queued_at: z.number(),
   /** A hub that has not begun by then does not begin (I2 for orders): it reports TIMED_OUT. */
@@ -38,7 +38,7 @@ export const StockCount = z.object({
   count_id: z.uuid(),
   product_id: z.int(),
   quantity: z.int().min(0),
-  /** The hub sets the stock to the count less what it dropped after this instant (design §2). */
+  /** The hub sets the stock to the count less what it dropped after this instant. */
   counted_at: z.number(),
 })
 export type StockCount = z.infer<typeof StockCount>

@@ -82,8 +82,8 @@ const CLOSE_MS = 2000
 const REFUSED = 128
 
 /**
- * Connections by mqtt.js, one client for each: QoS 1, clean sessions. Nothing is queued for a later connection (facts,
- * MQTT): outboxes do that. The PUBACK of a message goes out after its handler has returned.
+ * Connections by mqtt.js, one client for each: QoS 1, clean sessions. Nothing is queued for a later connection: outboxes do
+ * that. The PUBACK of a message goes out after its handler has returned.
  */
 export function clientTransport(
   settings: ClientTransportOptions,

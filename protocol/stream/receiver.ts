@@ -1,5 +1,5 @@
 /**
- * The receiving half of the reliable stream (design §4): pure. The caller applies what it is told to, and moves its
+ * The receiving half of the reliable stream: pure. The caller applies what it is told to, and moves its
  * stored position, in one transaction; then acknowledges.
  *
  * A position carries the tag of the entry at its cursor. A batch names the tag of the entry before its first: where the

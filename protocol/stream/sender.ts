@@ -1,5 +1,5 @@
 /**
- * The sending half of the reliable stream (design §4): pure, and the same in both directions. Entries live in the
+ * The sending half of the reliable stream: pure, and the same in both directions. Entries live in the
  * caller's store; this decides which go out when, and which may be forgotten. The caller
  * - appends an entry in the transaction of the row that it reports, then dispatches `appended`;
  * - carries out the effects in their order;

@@ -20,7 +20,7 @@ class Refusal extends Error {
   }
 }
 
-/** The simulator's HTTP interface (contract §14) and the technician's page at `/`. */
+/** The simulator's HTTP interface and the technician's page at `/`. */
 export function createConsole(hubs: ReadonlyMap<number, SimulatedHub>, log: Log): Hono {
   const app = new Hono({ strict: false })
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { faultTypes } from '../faults/fault-types.ts'
 
-/** What the simulator's HTTP interface accepts (contract §14). Bounded, and nothing unknown. */
+/** What the simulator's HTTP interface accepts. Bounded, and nothing unknown. */
 
 const DAY_MS = 86_400_000
 const name = z

@@ -41,7 +41,7 @@ const MAX_SOCKET_PATH = 107
 /** A start that failed for a reason that the person at the keyboard can do something about. */
 export class DemoError extends Error {}
 
-/** Starts the demo (contract §14). `print` writes for the person at the keyboard, who sees by `progress` what takes long. */
+/** Starts the demo. `print` writes for the person at the keyboard, who sees by `progress` what takes long. */
 export function startDemo(
   settings: DemoSettings,
   runtime: Runtime,
@@ -191,7 +191,7 @@ async function refuseUsedPorts(settings: DemoSettings): Promise<void> {
   }
 }
 
-/** `data/demo.json`, as contract §14 has it. */
+/** `data/demo.json`: what a newcomer and tests read of a running demo. */
 function demoFile(seed: SeedResult, addresses: DemoAddresses) {
   return {
     base_url: addresses.baseUrl,

@@ -32,7 +32,7 @@ export function demoPlaces(dataDir: string) {
 }
 export type DemoPlaces = ReturnType<typeof demoPlaces>
 
-/** What the seed program prints (contract §14: the demo's data). Keys are shown here and nowhere else again. */
+/** What the seed program prints. Keys are shown here and nowhere else again. */
 export const SeedResult = z.object({
   owner: z.object({ api_key: z.string() }),
   other_owner: z.object({ api_key: z.string(), hub_id: z.int() }),

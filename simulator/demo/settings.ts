@@ -63,7 +63,7 @@ export function readDemoSettings(
   environment: Readonly<Record<string, string | undefined>>,
 ): { ok: true; settings: DemoSettings } | { ok: false; problems: string[] } {
   const given: Record<string, string | undefined> = { ...environment }
-  // Its cloud takes play money, and anybody for whom they say they are (contract §13).
+  // Its cloud takes play money, and anybody for whom they say they are.
   const problems = refusedEnvironment(environment['NODE_ENV'])
   let fresh = false
   for (let index = 0; index < argv.length; index++) {

@@ -8,6 +8,7 @@ import { schedule } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner, type WorkKinds } from '../../cloud/platform/work/runner.ts'
 import { retentionWork } from '../../cloud/retention.ts'
 import { onEachDatabase } from './support/database.ts'
+import { testMedia } from './support/media.ts'
 import { openShop, type Shop } from './support/shop.ts'
 
 /** Every kind of due work that stands beside what it works on, with its own handler. */
@@ -18,6 +19,7 @@ function allKinds({ context, services }: Shop): WorkKinds {
     ...noticeWork(context, { ios: sender, android: sender, web: sender, none: sender }),
     ...changeWork({ context, remote: () => Promise.reject(new Error('no hub is asked')) }),
     ...retentionWork(context),
+    ...testMedia(context).work,
     ...sandboxWork({ context, secret: 'whsec', deliver: () => Promise.resolve(true) }),
   }
 }

@@ -4,7 +4,7 @@ import { codeOf, dataOf, short, UUID } from './control-answers.ts'
 import { Plant } from './plant.ts'
 
 /**
- * O §4.6 and §4.1 down to the simulated motion: the answer of each call beside the simulator's own log (design §7), with
+ * O §4.6 and §4.1 down to the simulated motion: the answer of each call beside the simulator's own log, with
  * the real gateway, streams, hub core, serial links and firmware in between.
  */
 

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { Plant } from './plant.ts'
 
-/** `update_quantity` down to the hub's own stock, and back (design §2). */
+/** `update_quantity` down to the hub's own stock, and back. */
 
 let plant: Plant
 beforeEach(async () => {

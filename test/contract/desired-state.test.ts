@@ -4,7 +4,7 @@ import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { codeOf, dataOf } from './control-answers.ts'
 import { Plant } from './plant.ts'
 
-/** Configuration by the owner's interface, down to what the hub then does (contract §6). */
+/** Configuration by the owner's interface, down to what the hub then does. */
 
 let plant: Plant
 beforeEach(async () => {

@@ -7,7 +7,7 @@ import { nothingPaidIsLost } from './orders.ts'
 import { walletsAddUp } from './wallets.ts'
 import { analyticsAddUp } from './sales.ts'
 
-/** Design §3, as code: all that is violated by what was found, in words. */
+/** The invariants (GLOSSARY), as code: all that is violated by what was found, in words. */
 export function violationsOf(evidence: Evidence): Violation[] {
   return [
     oneMotionPerOperation,

@@ -19,7 +19,7 @@ export interface Evidence {
   commandOfOperation: ReadonlyMap<string, string>
 }
 
-/** One motion that really happened (contract §14). */
+/** One motion that really happened. */
 export interface Motion {
   n: number
   at: number | string

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutants.ts'
 
-/** The safeguards without which the swarm must not stay green (design §8.5). */
+/** The safeguards without which the swarm must not stay green. */
 export const mutants: readonly Mutant[] = [
   {
     name: 'receiver without deduplication',

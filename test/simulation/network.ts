@@ -35,7 +35,7 @@ export interface NetworkCounts {
 }
 
 /**
- * An MQTT broker and the network around it, in memory. It promises no more than a broker does (facts, MQTT): what it has
+ * An MQTT broker and the network around it, in memory. It promises no more than a broker does: what it has
  * accepted it may lose when it restarts, deliver twice, or late. Retained messages and wills are kept.
  */
 export class Network {

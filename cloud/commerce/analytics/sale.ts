@@ -6,7 +6,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { unitShare } from '../catalogue/pricing.ts'
 
 /**
- * What analytics count (contract §7). All of it is of *paid orders*: those with a payment that was completed in time. Late
+ * What analytics count. All of it is of *paid orders*: those with a payment that was completed in time. Late
  * money never counts; who took the money (card, wallet, integrator) makes no difference.
  *
  * - A sale belongs to the day on which it was paid (`orders.queued_at`), in the hub's time zone, and so does everything

@@ -91,7 +91,7 @@ export function periodBefore(timeframe: Timeframe, day: Day): Period {
   return periodOf[timeframe](addDays(periodOf[timeframe](day).first, -1))
 }
 
-/** O §4.4, contract §7: the current day, week, month and year to date, each beside the whole one before. */
+/** O §4.4: the current day, week, month and year to date, each beside the whole one before. */
 export async function salesOverview(
   q: Queries,
   hub: { id: number; timezone: string },

@@ -80,7 +80,7 @@ type Facing = Selectable<Tables['facings']>
 
 /**
  * Makes a hub's products and planogram what a file says, and sends the hub what concerns it. Products that the file does not
- * name stay as they are; stock is counted, never written (design §2).
+ * name stay as they are; stock is counted, never written.
  */
 export async function importProducts(
   tx: Tx,

@@ -114,7 +114,7 @@ function updateProduct(
   })
 }
 
-/** Takes a count of a product's stock (design §2): shown at once, confirmed by the hub's own ledger. */
+/** Takes a count of a product's stock: shown at once, confirmed by the hub's own ledger. */
 function countProduct(context: CloudContext, request: ProductRequest, quantity: number): Promise<Product> {
   return context.db.transact(async (tx) => {
     const before = await lockProduct(tx, request)

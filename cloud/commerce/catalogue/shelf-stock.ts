@@ -11,7 +11,7 @@ import { recordset } from '../../platform/store/recordset.ts'
 
 /**
  * A count that somebody typed: shown at once, and sent to the hub, which sets its stock to the count less what it dropped
- * after it (design §2). An earlier count of the product that the hub has not confirmed is out of date with it.
+ * after it. An earlier count of the product that the hub has not confirmed is out of date with it.
  */
 export async function countStock(
   tx: Tx,
@@ -147,7 +147,7 @@ export async function setFacings<F extends FacingQuantity>(
 
 /**
  * Writes what products have on the shelf: the sum of their facings, or a count that its hub has not confirmed yet with what
- * has moved since it was typed (design §2).
+ * has moved since it was typed.
  */
 export async function sumProducts(tx: Tx, productIds: readonly number[]): Promise<void> {
   const source = recordset(

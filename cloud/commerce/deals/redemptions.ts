@@ -223,7 +223,7 @@ async function counts(
   return (id) => byDeal.get(id) ?? 0
 }
 
-/** Status, usage and redemptions of a deal, newest first (contract §8). Throws `invalid_cursor`. */
+/** Status, usage and redemptions of a deal, newest first. Throws `invalid_cursor`. */
 export async function redemptionHistory(
   { db, runtime }: CloudContext,
   { row, constraints }: StoredDeal,

@@ -30,7 +30,7 @@ export const cancellationHandlers = (services: CommerceServices): Handlers<'cons
 /** A payment whose outcome was unknown is asked for, then cancelled, then the order goes. */
 const ATTEMPTS = 4
 
-/** Removes an unpaid order, or cancels and refunds one that its hub has not begun (contract §10). */
+/** Removes an unpaid order, or cancels and refunds one that its hub has not begun. */
 export async function deleteOrder(
   services: CommerceServices,
   key: OrderKey,

@@ -39,7 +39,7 @@ function endOverdue(context: CloudContext, orderId: number): Promise<Outcome> {
 /**
  * A hub times an unclaimed order out by itself, and reports it when it is online; one that is offline may have seen its
  * customer, so it is given as long as for any other order before the cloud speaks for it. No money goes back by itself
- * (contract §5).
+ *.
  */
 function failUnclaimed(context: CloudContext, orderId: number): Promise<Outcome> {
   return context.db.transact(async (tx) => {

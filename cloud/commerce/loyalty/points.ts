@@ -18,7 +18,7 @@ export async function earnPoints(tx: Tx, context: CloudContext, order: OrderRow)
 }
 
 /**
- * Refunds take points back, so that an order's points are always those of what remains of it (contract §10): whatever the
+ * Refunds take points back, so that an order's points are always those of what remains of it: whatever the
  * portions, nothing is lost to rounding. A refund that fails after all brings them back. Under the order's lock.
  */
 export async function settlePoints(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {

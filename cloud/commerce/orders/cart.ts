@@ -14,7 +14,7 @@ import {
   readOwnOrder,
 } from './order-rows.ts'
 
-/** The user's active order at a hub, or a new, empty cart there (contract §10). */
+/** The user's active order at a hub, or a new, empty cart there. */
 export function createOrder(
   context: CloudContext,
   { userId, hubId }: { userId: number; hubId: number },

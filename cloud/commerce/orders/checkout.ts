@@ -43,7 +43,7 @@ export async function checkoutObstacles(
 }
 
 export interface FreezeOptions {
-  /** The order is claimed for an integrator's payment: a bin is kept for it (contract §5). */
+  /** The order is claimed for an integrator's payment: a bin is kept for it. */
   claim: boolean
   expectedTotal?: number | undefined
 }

@@ -91,7 +91,7 @@ export async function removeCart(tx: Tx, context: CloudContext, order: OrderRow)
   else await tx.q.deleteFrom('orders').where('id', '=', order.id).execute()
 }
 
-/** Looks at a cart that nobody touches, and at one that expired (contract §5). */
+/** Looks at a cart that nobody touches, and at one that expired. */
 export const deadlineWork = (context: CloudContext): WorkKinds => ({
   'order.idle': { look: ({ subject }) => expireIdle(context, Number(subject)) },
   'order.expired': { look: ({ subject }) => purgeExpired(context, Number(subject)) },

@@ -143,7 +143,7 @@ async function requireCursor(q: Queries, hubId: number, cursor: number): Promise
   if (!known) throw new ApiError('invalid_cursor')
 }
 
-/** An exact order id, a part of an item's name, or the beginning of a UPC (contract §5). */
+/** An exact order id, a part of an item's name, or the beginning of a UPC. */
 function matches(search: string) {
   const id = /^\d{1,9}$/.test(search) ? Number(search) : -1
   return sql<boolean>`(orders.id = ${id} or exists (

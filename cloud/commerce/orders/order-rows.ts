@@ -18,7 +18,7 @@ export function lockOrder(tx: Tx, orderId: number): Promise<OrderRow | undefined
   return tx.forUpdate(tx.q.selectFrom('orders').selectAll().where('id', '=', orderId)).executeTakeFirst()
 }
 
-/** Of an order, whose it must be; anything else is not found rather than denied (contract §2). */
+/** Of an order, whose it must be; anything else is not found rather than denied. */
 export interface OrderKey {
   orderId: number
   userId: number

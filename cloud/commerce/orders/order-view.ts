@@ -9,7 +9,7 @@ import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.t
 
 const Deals = Order.shape.deals
 
-/** An order as its customer sees it (contract §9). */
+/** An order as its customer sees it. */
 export async function viewOrder(q: Queries, context: CloudContext, order: OrderRow): Promise<Order> {
   const [view] = await viewOrders(q, context, [order])
   return view!

@@ -11,7 +11,7 @@ type Paid = Pick<PaymentRow, 'id' | 'status' | 'amount' | 'is_late'>
 type GivenBack = Pick<RefundRow, 'payment_id' | 'status' | 'amount'>
 
 /**
- * An order's payment status (contract §5), from its payments (oldest first) and refunds and from nothing else (I6).
+ * An order's payment status, from its payments (oldest first) and refunds and from nothing else (I6).
  * Money that came too late counts only where the order was not paid otherwise.
  */
 export function derivePaymentStatus(payments: readonly Paid[], refunds: readonly GivenBack[]): PaymentStatus {

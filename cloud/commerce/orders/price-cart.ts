@@ -32,7 +32,7 @@ export type CartLine = Awaited<ReturnType<typeof cartLines>>[number]
 
 export interface PricedCart extends PricedOrder {
   plan: Plan
-  /** What the plan takes off, as its customer sees it (contract §9). */
+  /** What the plan takes off, as its customer sees it. */
   deals: Order['deals']
 }
 

@@ -58,7 +58,7 @@ export interface ExternalConfirmation {
 }
 
 /**
- * The integrator's word that the order for which this bin is kept is paid (contract §5): the order goes to the hub. Its id,
+ * The integrator's word that the order for which this bin is kept is paid: the order goes to the hub. Its id,
  * also when the word is repeated before the bin is filled; null where no order waits for such a word at this bin.
  */
 export async function confirmExternal(

@@ -25,7 +25,7 @@ interface WalletPayment {
   credential: UserCredential
 }
 
-/** C §4.4: payments and saved payment methods; and the processor's events (contract §12). */
+/** C §4.4: payments and saved payment methods; and the processor's events. */
 export function paymentHandlers(services: MoneyServices, webhookSecret: string): Handlers<PayRoutes> {
   const { context, processor } = services
   const byWallet = (type: 'platform_a' | 'platform_b', { body, credential }: WalletPayment) =>

@@ -26,7 +26,7 @@ export interface WalletPayRequest {
 }
 
 export interface PayRequest extends WalletPayRequest {
-  /** A method of the processor, or `external`: an integrator takes the money (contract §5). */
+  /** A method of the processor, or `external`: an integrator takes the money. */
   method: string
   /** Of a mobile wallet `method` is the token; a card where absent. */
   type?: PaymentMethodType
@@ -186,7 +186,7 @@ const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {
   canceled: 'canceled',
 }
 
-/** A payment as its customer sees it (contract §9). Throws `card_declined` or `payment_failed` where it failed. */
+/** A payment as its customer sees it. Throws `card_declined` or `payment_failed` where it failed. */
 export async function paymentResult(q: Queries, paymentId: number): Promise<PaymentResult> {
   const payment = await q
     .selectFrom('payments')

@@ -138,7 +138,7 @@ export class ProcessorUnavailable extends Unavailable {
   override readonly name = 'ProcessorUnavailable'
 }
 
-/** Ways of paying that no card processor has to do with (contract §5), as `payments.processor` and `.method` name them. */
+/** Ways of paying that no card processor has to do with, as `payments.processor` and `.method` name them. */
 export const EXTERNAL = 'external'
 export const WALLET = 'wallet'
 

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** `t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">` (contract §12). `nowMs` since the Unix epoch. */
+/** `t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`. `nowMs` since the Unix epoch. */
 export function signPayload(body: string, secret: string, nowMs: number): string {
   const seconds = Math.floor(nowMs / 1000)
   return `t=${seconds},v1=${digest(body, secret, seconds).toString('hex')}`

@@ -142,7 +142,7 @@ export async function refundItem(
 
 const asUpc = (productId: number): string => String(productId).padStart(12, '0')
 
-/** By a product id of the order, else by the UPC under which it was sold (contract §5). */
+/** By a product id of the order, else by the UPC under which it was sold. */
 async function requireItem(tx: Tx, order: OrderRow, productId: number): Promise<ItemRow> {
   const items = await lockItems(tx, order.id)
   const item =

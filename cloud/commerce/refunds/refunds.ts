@@ -127,7 +127,7 @@ export interface NewRefund extends Share {
 
 /**
  * Records a refund, under its order's lock. One of a card payment waits for the processor (`executeRefund`); one of
- * money that an integrator took, or that came from the wallet, is done with this (contract §5).
+ * money that an integrator took, or that came from the wallet, is done with this.
  */
 export async function insertRefund(
   tx: Tx,

@@ -22,7 +22,7 @@ import {
 
 /**
  * What an order ends in that was paid and is not delivered whole: its stock is free again, and its money goes back without
- * asking (contract §5).
+ * asking.
  */
 
 /** The order was cancelled before anything moved: its stock is free and all of its money goes back, by the refund returned. */
@@ -69,7 +69,7 @@ async function isEmptyHanded(tx: Tx, orderId: number): Promise<boolean> {
 type UndeliveredReason = 'short' | 'timed_out' | 'failed'
 
 /**
- * What was paid for and did not drop goes back without asking (contract §5): of each line the frozen share of the units
+ * What was paid for and did not drop goes back without asking: of each line the frozen share of the units
  * that are missing and not refunded yet. Under the order's lock, in the transaction of the report.
  */
 export async function refundUndelivered(
@@ -102,7 +102,7 @@ async function refundRest(
   return payment && refundWhole(tx, context, order, payment, 'cancelled', options)
 }
 
-/** Money that its order can no longer take is refunded; it never revives the order (contract §5). */
+/** Money that its order can no longer take is refunded; it never revives the order. */
 export const refundLate = (
   tx: Tx,
   context: CloudContext,

@@ -27,7 +27,7 @@ export function walletHandlers(
   }
 }
 
-/** Contract §9. `pending_cents`: deposits that the processor has yet to report. */
+/** `pending_cents`: deposits that the processor has yet to report. */
 export async function walletBalance(
   q: Queries,
   { settings }: CloudContext,

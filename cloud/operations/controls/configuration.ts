@@ -18,7 +18,7 @@ import {
   requireFridge,
 } from './control.ts'
 
-/** O §4.6, contract §6: what is desired state. 200 where the hub has it in force, 202 where it will have. */
+/** O §4.6: what is desired state. 200 where the hub has it in force, 202 where it will have. */
 export function configurationHandlers({
   context,
 }: ControlServices): Handlers<
@@ -98,7 +98,7 @@ export function configurationHandlers({
   }
 }
 
-/** What an operator wants of a hub (contract §6): desired state, which reaches the hub when it can. */
+/** What an operator wants of a hub: desired state, which reaches the hub when it can. */
 export interface Configuration {
   acceptingOrders: boolean
   disabledBins: readonly number[]

@@ -76,7 +76,7 @@ export const binOf = (health: HubHealth, number: number): z.infer<typeof BinHeal
 const readState = ({ db, runtime, settings }: CloudContext, hubId: number): Promise<HubState> =>
   hubState(db.kysely, hubId, runtime.clock.now(), settings.onlineWithinMs)
 
-/** `details.reason` of `hardware_error` (contract §2). */
+/** `details.reason` of `hardware_error`. */
 type HardwareReason = 'offline' | 'timeout' | 'nack' | 'fault' | 'interlock'
 
 /** What a hub's reason for not executing a command is to the caller. */
@@ -96,7 +96,7 @@ const reasons: Record<string, HardwareReason> = {
 type Unexecuted = Exclude<CommandOutcome, { kind: 'executed' }>
 
 /**
- * The error that a command which was not executed, or not as far as is known, is answered with (contract §6). `absent`: the
+ * The error that a command which was not executed, or not as far as is known, is answered with. `absent`: the
  * code for a device that the hub says it does not have.
  */
 export function hardwareError(
@@ -138,7 +138,7 @@ export function hardwareReason(outcome: Unexecuted): HardwareReason {
   return reasons[outcome.reason] ?? 'fault'
 }
 
-/** O §4.6, standard response. 200: executed; 202: accepted, the hub goes on with it (contract §6). */
+/** O §4.6, standard response. 200: executed; 202: accepted, the hub goes on with it. */
 export const ok = <Status extends 200 | 202, Data>(status_code: Status, response_data: Data) => ({
   status: 'ok' as const,
   result: { success: true, status_code, response_data },

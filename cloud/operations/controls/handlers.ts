@@ -23,7 +23,7 @@ import {
   sendAudited,
 } from './control.ts'
 
-/** O §4.6, contract §6. */
+/** O §4.6. */
 export function controlHandlers(
   services: ControlServices,
 ): Handlers<
@@ -51,7 +51,7 @@ export function controlHandlers(
     return ok(200, { ...rest, lift: BinHealth.shape.lift.catch('unknown').parse(data['lift']) })
   }
 
-  /** An integrator's word that the order for which the bin is kept is paid (contract §5); null where none waits for it. */
+  /** An integrator's word that the order for which the bin is kept is paid; null where none waits for it. */
   async function confirm({ query, credential }: BinRequest) {
     const key = credential.keyPrefix ?? credential.actor
     const orderId = await confirmExternal(context, { hubId: query.hub, bin: query.bin, key })

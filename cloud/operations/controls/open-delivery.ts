@@ -12,7 +12,7 @@ const Results = z.object({
   ),
 })
 
-/** C §4.2, contract §10: the customer at the hub has the bins of a ready order opened. */
+/** C §4.2: the customer at the hub has the bins of a ready order opened. */
 export const deliveryHandlers = (services: ControlServices): Handlers<'consumer.orders.open_delivery'> => ({
   async 'consumer.orders.open_delivery'({ params, query, credential }) {
     const order = await readOwnOrder(services.context.db.kysely, {

@@ -11,7 +11,7 @@ import { background, isolated } from '../../platform/work/background.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import type { WorkRunner } from '../../platform/work/runner.ts'
 
-/** Which kinds of due work a documented task stands for (C §4.1, contract §11). */
+/** Which kinds of due work a documented task stands for (C §4.1). */
 export const kindsOfTask: Record<TaskName, readonly string[]> = {
   bestsellers: ['bestsellers', 'bestsellers.hub'],
   'update-timed-out-orders': ['order.overdue'],
@@ -134,7 +134,7 @@ const write = (
 
 const headers = { 'Cache-Control': 'no-store' }
 
-/** C §4.1, contract §11. */
+/** C §4.1. */
 export function taskHandlers(
   context: CloudContext,
   tasks: BackgroundTasks,

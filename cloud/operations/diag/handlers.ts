@@ -6,7 +6,7 @@ import { type ProcessFacts, systemInfo, workerStatus } from './system-info.ts'
 
 const headers = { 'Cache-Control': 'no-store' }
 
-/** C §4.1, contract §11. */
+/** C §4.1. */
 export function diagHandlers(
   context: CloudContext,
   facts: ProcessFacts,

@@ -93,7 +93,7 @@ export const monitorPolicy = [
   "connect-src 'self'",
 ].join('; ')
 
-/** Follows a log file (contract §11). The key that is typed in stays in the page. */
+/** Follows a log file. The key that is typed in stays in the page. */
 export const monitorPage = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Larder: logs</title><style>${style}</style></head>

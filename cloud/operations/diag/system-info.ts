@@ -21,7 +21,7 @@ export interface ProcessFacts {
 const MIB = 1024 * 1024
 const mib = (bytes: number): number => Math.round(bytes / MIB)
 
-/** Contract §11. `startedAt` is monotonic. */
+/** `startedAt` is monotonic. */
 export async function systemInfo(
   context: CloudContext,
   facts: ProcessFacts,
@@ -77,7 +77,7 @@ async function databaseSize({ kysely, kind }: CloudDatabase): Promise<number> {
   return Number((await size.execute(kysely)).rows[0]!.size)
 }
 
-/** Contract §11: the processes that live, oldest first, and what each does in the background. */
+/** The processes that live, oldest first, and what each does in the background. */
 export async function workerStatus({ db, runtime }: CloudContext, withTasks: boolean): Promise<WorkerStatus> {
   const now = runtime.clock.now()
   const rows = await db.kysely

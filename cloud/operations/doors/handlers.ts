@@ -64,7 +64,7 @@ export function doorHandlers(
   }
 }
 
-/** Whether the hub has to do with any order (contract §5). */
+/** Whether the hub has to do with any order. */
 async function hasOrderInProgress({ db }: CloudContext, hubId: number): Promise<boolean> {
   const order = await db.kysely
     .selectFrom('orders')

@@ -56,7 +56,7 @@ export const summarizeHub = (row: HubRow): HubSummary => HubSummary.parse(row)
 
 /**
  * O §2, hub health: what the hub last said of itself, as far as it can still hold. Of an offline hub the devices' statuses
- * are `offline`; which of them will be enabled is the cloud's to know (contract §6).
+ * are `offline`; which of them will be enabled is the cloud's to know.
  */
 function reportHealth(
   hubId: number,

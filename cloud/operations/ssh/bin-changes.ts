@@ -15,7 +15,7 @@ import { setDesired, withNumber } from '../controls/configuration.ts'
 import { readAddress } from './addresses.ts'
 import type { Remote, RemoteOutcome } from './remote.ts'
 
-/** O §4.6, contract §6: bins over SSH; status 200 in both outcomes. */
+/** O §4.6: bins over SSH; status 200 in both outcomes. */
 export function managementHandlers(
   services: ManagementServices,
 ): Handlers<'owner.controls.enable_bin_ssh' | 'owner.controls.disable_bin_ssh'> {

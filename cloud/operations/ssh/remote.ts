@@ -73,7 +73,7 @@ function parseAnswer(text: string): ManagementAnswer | undefined {
   }
 }
 
-/** How a command could not be run to its end (contract §6, `error_type`). */
+/** How a command could not be run to its end (`error_type`). */
 type ExecFailure = 'connection_error' | 'authentication_error' | 'timeout'
 
 type ExecOutcome =

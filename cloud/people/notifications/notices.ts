@@ -20,7 +20,7 @@ export type Senders = Record<Device['platform'] | 'none', Sender>
 
 const MAX_ATTEMPTS = 6
 
-/** Notices to customers about their orders (contract §5), and their delivery. */
+/** Notices to customers about their orders, and their delivery. */
 export const noticeWork = (context: CloudContext, senders: Senders): WorkKinds => ({
   'notice.expiring': { look: ({ subject }) => noticeExpiring(context, Number(subject)) },
   'notice.unclaimed': { look: ({ subject }) => noticeUnclaimed(context, Number(subject)) },

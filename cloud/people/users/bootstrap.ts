@@ -7,7 +7,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 
 type UserRow = Selectable<Tables['users']>
 
-/** What a caller says of itself; what its token verifies wins over it (contract §10). */
+/** What a caller says of itself; what its token verifies wins over it. */
 export interface UserDetails {
   phone_number?: string | undefined
   email?: string | undefined

@@ -8,7 +8,7 @@ import type { Tables } from '../store/schema.ts'
 import { statement } from '../store/statement.ts'
 import { base62, digestOf, isSameDigest } from './secrets.ts'
 
-/** `last_used_at` is written at most this often (contract §3). */
+/** `last_used_at` is written at most this often. */
 const TOUCH_MS = 3_600_000
 
 const StoredScopes = z.array(z.enum(scopes))
@@ -37,7 +37,7 @@ export interface ApiKeyRequest {
   expiresAt: number | null
 }
 
-/** `lk_`, a public prefix of 8 characters, `_`, and 32 random bytes in base 62 (contract §3). */
+/** `lk_`, a public prefix of 8 characters, `_`, and 32 random bytes in base 62. */
 const FORMAT = /^lk_([0-9A-Za-z]{8})_[0-9A-Za-z]{43}$/
 
 export interface NewApiKey {
@@ -57,7 +57,7 @@ export function mintApiKey(random: Random): NewApiKey {
 /** The public prefix of what looks like an API key. */
 export const prefixOf = (key: string): string | undefined => FORMAT.exec(key)?.[1]
 
-/** Issues a key. What it may do never changes after this (contract §3). */
+/** Issues a key. What it may do never changes after this. */
 export async function issueApiKey(q: Queries, runtime: Runtime, request: ApiKeyRequest): Promise<NewApiKey> {
   const minted = mintApiKey(runtime.random)
   await q

@@ -33,7 +33,7 @@ const hubById = statement((q, hub: { id: number }) =>
 
 /**
  * The hub that a request names. A credential that is limited to certain hubs gets `hub_access_denied` for every other id,
- * whether that hub exists or not; one with all hubs of its owner gets `hub_not_found` (contract §2).
+ * whether that hub exists or not; one with all hubs of its owner gets `hub_not_found`.
  */
 export async function requireHub(
   q: Queries,

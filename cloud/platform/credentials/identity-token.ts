@@ -34,7 +34,7 @@ const Claims = z.object({
   role: z.string().optional(),
 })
 
-/** Tokens of one issuer (contract §3): RS256 or ES256 and nothing else; `iss, aud, exp, iat, sub` checked. */
+/** Tokens of one issuer: RS256 or ES256 and nothing else; `iss, aud, exp, iat, sub` checked. */
 export function identityVerifier({ issuer, audience, keys, clock }: IdentityTokenOptions): VerifyIdentity {
   return async (token) => {
     const now = clock.now()

@@ -29,7 +29,7 @@ export interface Authenticated {
 
 export type ResolveCredential = (auth: Auth, presented: Presented) => Promise<Authenticated>
 
-/** Who is calling (contract §3). Throws the 401s. With both headers the API key decides, without fallback. */
+/** Who is calling. Throws the 401s. With both headers the API key decides, without fallback. */
 export function credentialResolver(
   { db, runtime }: CloudContext,
   verifyIdentity: VerifyIdentity,

@@ -3,7 +3,7 @@ import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { Queries } from '../store/database.ts'
 import { StoredHubs, type HubSelection } from './api-keys.ts'
 
-/** A role that an identity has on some hubs (contract §3). */
+/** A role that an identity has on some hubs. */
 export interface Role {
   id: number
   identity: string

@@ -7,7 +7,7 @@ import type { Tables } from '../store/schema.ts'
 import { everyInBackground } from '../work/background.ts'
 import type { Answer } from './answer.ts'
 
-/** How long a key names its request (contract §3). */
+/** How long a key names its request. */
 export const KEEP_MS = 24 * 3_600_000
 /**
  * A request holds its key for so long before it must renew it, which it does however long it takes. One that did not renew
@@ -27,7 +27,7 @@ export interface KeyedRequest {
 
 const StoredHeaders = z.record(z.string(), z.string())
 
-/** What makes two requests the same one: method, path with query, and body (contract §3). */
+/** What makes two requests the same one: method, path with query, and body. */
 export const fingerprintOf = (method: string, pathAndQuery: string, body: string): string =>
   createHash('sha256').update(`${method} ${pathAndQuery}\n${body}`).digest('hex')
 

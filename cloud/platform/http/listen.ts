@@ -11,7 +11,7 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>
 }
 
-/** How long a request may take to arrive: the largest upload (contract §4) at 1 Mbit/s. Node's default is 5 minutes. */
+/** How long a request may take to arrive: the largest upload at 1 Mbit/s. Node's default is 5 minutes. */
 const LONGEST_REQUEST_MS = 30 * 60_000
 
 /** Rejects where the port is in use. */

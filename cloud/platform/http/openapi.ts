@@ -42,7 +42,7 @@ export interface OpenApiDocument {
   components: { schemas: Record<string, JsonSchema>; securitySchemes: Record<string, JsonSchema> }
 }
 
-/** The OpenAPI document of the routes that are served. Paths are spelled as documented (contract §1). */
+/** The OpenAPI document of the routes that are served. Paths are spelled as documented. */
 export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId, Route>>): OpenApiDocument {
   const writer = schemaWriter()
   const paths: OpenApiDocument['paths'] = {}
@@ -160,7 +160,7 @@ function securityOf(auth: Auth): Operation['security'] {
   }
 }
 
-/** Grouped by status. `hardware_error` has two (contract §2). */
+/** Grouped by status. `hardware_error` has two. */
 function errorResponses(route: Route): Operation['responses'] {
   const codes = errorsOf(route)
   const statusesOf = (code: ErrorCode) =>

@@ -4,7 +4,7 @@ import type { CloudDatabase } from '../store/database.ts'
 
 export const WINDOW_MS = 60_000
 
-/** Counts calls in fixed windows of a minute (contract §4). */
+/** Counts calls in fixed windows of a minute. */
 export interface RateLimiter {
   /**
    * Takes one call from the allowance of `caller` on `route`. Returns the number of calls in this window, this one included;
@@ -71,7 +71,7 @@ export async function purgeRateLimits({ kysely }: CloudDatabase, clock: Clock): 
   await kysely.deleteFrom('rate_limits').where('minute', '<', windowOf(clock)).execute()
 }
 
-/** The headers of every answer that name its limit: the IETF draft's and the customary ones (contract §4). */
+/** The headers of every answer that name its limit: the IETF draft's and the customary ones. */
 export function rateHeaders(clock: Clock, limit: number, used: number | null): Record<string, string> {
   const remaining = Math.max(0, limit - (used ?? limit))
   const resetSeconds = Math.ceil(((windowOf(clock) + 1) * WINDOW_MS - clock.now()) / 1000)

@@ -1,6 +1,6 @@
 import { ApiError } from '../api-error.ts'
 
-/** The largest JSON body (contract §4). */
+/** The largest JSON body. */
 const LIMIT_BYTES = 1024 * 1024
 
 /** Reads a body as text, and never more of it than the limit, whatever its header claims. Throws `payload_too_large`. */
@@ -18,7 +18,7 @@ export async function readBody(request: Request): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Parses a JSON body. Malformed JSON has its own code on owner paths; elsewhere it is FastAPI's 422 (contract §2). */
+/** Parses a JSON body. Malformed JSON has its own code on owner paths; elsewhere it is FastAPI's 422. */
 export function parseJson(
   text: string,
   contentType: string | undefined,

@@ -56,7 +56,7 @@ export function validateForm(
   return fields!
 }
 
-/** The text of an `Idempotency-Key` (contract §3). */
+/** The text of an `Idempotency-Key`. */
 export const IdempotencyKey = z.string().min(1).max(255)
 
 /** Reads the header `Idempotency-Key`. Throws `validation_error` for a text that cannot be a key. */
@@ -68,7 +68,7 @@ export function idempotencyKeyOf(header: string | undefined): string | undefined
   throw ApiError.invalid(...issues.flatMap((issue) => itemsOf('header', issue)))
 }
 
-/** Refuses a request in which something is wrong, with the document's own code where it names one (contract §2). */
+/** Refuses a request in which something is wrong, with the document's own code where it names one. */
 function refuseWhere(route: Route, items: readonly ValidationItem[]): void {
   if (items.length === 0) return
   const codes = items.map(({ loc }) => {
@@ -119,7 +119,7 @@ const textsOf =
   }
 
 /**
- * Reads strings as the types of their fields. An integer is a string of digits and nothing else (contract §1), a boolean one
+ * Reads strings as the types of their fields. An integer is a string of digits and nothing else, a boolean one
  * of FastAPI's words; any other text is left as it is, for the schema to refuse.
  */
 function coerce(schema: z.ZodObject, textOf: Texts): Record<string, unknown> {
@@ -159,7 +159,7 @@ type Place = 'query' | 'path' | 'body' | 'header'
 type Issue = z.core.$ZodIssue
 type Description = Pick<ValidationItem, 'msg' | 'type' | 'ctx'>
 
-/** A zod issue in the words of FastAPI's 422 (contract §2). */
+/** A zod issue in the words of FastAPI's 422. */
 function itemsOf(place: Place, issue: Issue): ValidationItem[] {
   const loc = [place, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))]
   if (issue.code === 'unrecognized_keys')

@@ -13,7 +13,7 @@ export interface EmbeddedIssuer {
   handlers: Handlers<DemoRouteId>
 }
 
-/** Issues identity tokens to anybody who asks (contract §13), for demos and tests. Production refuses to start with it. */
+/** Issues identity tokens to anybody who asks, for demos and tests. Production refuses to start with it. */
 export function createEmbeddedIssuer(options: {
   issuer: string
   audience: string

@@ -54,7 +54,7 @@ export type AddressOf = (key: string) => string
 
 /**
  * The `image_url` that callers see for the one that is stored: an address elsewhere (http or https) stays as it is, a key of
- * the media store becomes a signed address (contract §4), an empty text stays empty.
+ * the media store becomes a signed address, an empty text stays empty.
  */
 export const imageUrl = (addressOf: AddressOf, stored: string): string =>
   stored === '' || /^https?:\/\//.test(stored) ? stored : addressOf(stored)

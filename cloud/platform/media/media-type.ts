@@ -18,7 +18,7 @@ const mp4: MediaType = { kind: 'video', mimeType: 'video/mp4', extension: 'mp4' 
 const mov: MediaType = { kind: 'video', mimeType: 'video/quicktime', extension: 'mov' }
 const webm: MediaType = { kind: 'video', mimeType: 'video/webm', extension: 'webm' }
 
-/** Every type that the service accepts (contract §4). */
+/** Every type that the service accepts. */
 export const mediaTypes: readonly MediaType[] = [png, jpeg, gif, webp, mp4, mov, webm]
 
 /** The type of a file by its first bytes; undefined for types that the service does not accept. */

@@ -60,7 +60,7 @@ export function readCloudConfig(
   }
 }
 
-/** What stands in for another party is for demos (contract §13). */
+/** What stands in for another party is for demos. */
 function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): string[] {
   return [
     ...(settings.PAYMENTS_URL === 'sandbox:'

@@ -175,5 +175,5 @@ export async function seedHubs({ kysely }: CloudDatabase): Promise<void> {
     .execute()
 }
 
-/** The error that an answer is; its shape is checked in passing (contract §2). */
+/** The error that an answer is; its shape is checked in passing. */
 export const errorOf = (answer: CallAnswer): ErrorBody => ErrorBody.parse(answer.json)

@@ -106,7 +106,7 @@ function plainBounds(schema: Bounds): Bounds {
   return options?.length === 1 ? plainBounds(options[0]!) : schema
 }
 
-/** Refused in PUT and PATCH, ignored in POST (contract §1). */
+/** Refused in PUT and PATCH, ignored in POST. */
 function extraKey(route: Route, call: Call): BadCall[] {
   if (!route.body || (route.method !== 'PUT' && route.method !== 'PATCH')) return []
   return [

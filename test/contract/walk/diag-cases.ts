@@ -3,7 +3,7 @@ import type { Call, RouteCases } from './call.ts'
 const operator = (): Promise<Call> => Promise.resolve({ as: 'operator' })
 const noSuchFile = (): Promise<Call> => Promise.resolve({ as: 'operator', query: { file: 'nothing.log' } })
 
-/** C §4.1, contract §11. */
+/** C §4.1. */
 export const diagCases = {
   'diag.sysinfo': { success: () => Promise.resolve({ as: 'operator', query: { with_settings: true } }) },
   'diag.worker': { success: () => Promise.resolve({ as: 'operator', query: { with_tasks: true } }) },

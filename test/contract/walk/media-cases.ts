@@ -56,7 +56,7 @@ async function image(
 
 const always = (call: Call) => () => Promise.resolve(call)
 
-/** O §4.5, banners of O §4.7, and the files of contract §4. */
+/** O §4.5, banners of O §4.7, and signed files. */
 export const mediaCases = {
   'owner.maintenance.create': {
     success: always(filing()),

@@ -168,7 +168,6 @@ function event(world: World, text: string, secret = world.webhookSecret): Call {
 }
 const anEvent = JSON.stringify({ id: 'evt_1', type: 'other', data: { object: { id: 'pi_1' } } })
 
-/** Contract §12. */
 export const webhookCases = {
   'root.webhooks.payments': {
     success: (world) => Promise.resolve(event(world, anEvent)),

@@ -162,7 +162,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
         continue
       }
       const { detail } = await refused(world, bad.call, bad.code, bad.name)
-      // Only a 422 lists what is wrong (contract §2).
+      // Only a 422 lists what is wrong.
       if (errorStatus(bad.code) !== 422) continue
       expect([bad.name, detail]).toEqual([
         bad.name,

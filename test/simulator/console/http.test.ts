@@ -27,7 +27,7 @@ const error = (code: string, message?: RegExp) => ({
   },
 })
 
-describe('the simulator’s HTTP interface (contract §14)', () => {
+describe('the simulator’s HTTP interface', () => {
   test('state: positions, doors, rows with units, temperatures, GPIO levels', async () => {
     const { status, json } = await get('/api/hubs/1/state')
     expect(status).toBe(200)

@@ -24,7 +24,7 @@ export interface Plan {
 }
 
 /**
- * Chooses among deals that may apply (contract §8). One that does not stack applies alone; those that stack apply together,
+ * Chooses among deals that may apply. One that does not stack applies alone; those that stack apply together,
  * in order, each to the units that the ones before it have left. What saves most wins; of equal savings the one with the
  * lowest id among its deals.
  */

@@ -21,7 +21,7 @@ export interface Reward {
   value: number
 }
 
-/** A deal as the engine sees it (contract §8). `start` and `end` are days of the hub, inclusive; null is open. */
+/** A deal as the engine sees it. `start` and `end` are days of the hub, inclusive; null is open. */
 export interface Deal {
   id: number
   name: string

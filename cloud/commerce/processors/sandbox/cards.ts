@@ -17,7 +17,7 @@ interface Card {
 
 const visa = { brand: 'visa', last4: '4242' } as const
 
-/** Stripe's test tokens, as far as the sandbox plays them (contract §13). `pm_usBankAccount` pays after a moment. */
+/** Stripe's test tokens, as far as the sandbox plays them. `pm_usBankAccount` pays after a moment. */
 const cards: Readonly<Record<string, Card>> = {
   pm_card_visa: { status: 'succeeded', ...visa },
   pm_card_mastercard: { status: 'succeeded', brand: 'mastercard', last4: '4444' },

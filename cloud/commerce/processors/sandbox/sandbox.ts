@@ -32,11 +32,11 @@ export interface SandboxOptions {
   eventDelayMs?: number
 }
 
-/** "After a moment" (contract §13). */
+/** "After a moment". */
 export const EVENT_DELAY_MS = 500
 
 /**
- * A card processor that moves no money (contract §13). It stands for another party: its books are its own, written in
+ * A card processor that moves no money. It stands for another party: its books are its own, written in
  * transactions of its own, and its events come by webhook (`sandboxWork`) like anybody's.
  */
 export function createSandbox({

@@ -7,7 +7,7 @@ export const credentialTables = {
     digest: text.unique.fixed,
     name: text.fixed,
     owner_id: int.references('owners').fixed,
-    /** JSON array of scopes; never changes after issue (contract §3). */
+    /** JSON array of scopes; never changes after issue. */
     scopes: text.fixed,
     /** JSON array of hub ids, or "*". */
     hubs: text.fixed,
@@ -37,7 +37,7 @@ export const credentialTables = {
   })
     .primaryKey('credential', 'key')
     .index('idempotency_keys_by_age', ['created_at']),
-  /** Calls in the current minute, where several processes share a limit (contract §4). What a crash loses of it nobody misses. */
+  /** Calls in the current minute, where several processes share a limit. What a crash loses of it nobody misses. */
   rate_limits: defineTable({ caller: text, route: text, minute: int, count: int })
     .primaryKey('caller', 'route')
     .volatile(),

@@ -3,7 +3,7 @@ import { constraintTypes, rewardTypes, triggerTypes } from '../../../../protocol
 import { defineTable, flag, id, instant, int, oneOf, text } from '../table.ts'
 
 /**
- * Deals (O §2, contract §8) and what came of them. A redemption is a matter of the books: it refers to its order and user
+ * Deals (O §2) and what came of them. A redemption is a matter of the books: it refers to its order and user
  * by their numbers, and stays when they or the deal go.
  */
 export const dealTables = {

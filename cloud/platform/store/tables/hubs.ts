@@ -18,7 +18,7 @@ export const hubTables = {
     timezone: text,
     hub_status: oneOf(HubStatus.options),
     mqtt_password_digest: text,
-    /** Desired state (contract §6), sent to the hub as `config`. */
+    /** Desired state, sent to the hub as `config`. */
     accepting_orders: flag,
     disabled_bins: text,
     disabled_fridges: text,

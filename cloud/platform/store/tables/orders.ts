@@ -11,7 +11,7 @@ export const orderTables = {
     user_id: int.references('users'),
     hub_id: int.references('hubs').fixed,
     processing_status: oneOf(Object.values(OrderStatus)),
-    /** Derived by `payments/payment-status.ts` from payments and refunds, and by nothing else (I6). */
+    /** Derived by `orders/payment-status.ts` from payments and refunds, and by nothing else (I6). */
     payment_status: oneOf(PaymentStatus.options),
     currency: text.fixed,
     /** Frozen at checkout; null in a cart, whose prices are the products'. */
@@ -22,7 +22,7 @@ export const orderTables = {
     /** `Order.deals` as JSON: what was taken off, and already is off the totals. */
     deals: text.nullable,
     version: int,
-    /** Reserved by an integrator's claim (contract §5), else null. */
+    /** Reserved by an integrator's claim, else null. */
     reserved_bin: int.nullable,
     open_when_ready: flag,
     /** JSON array of bin numbers, as the hub reports them (the reserved bin before that). */
@@ -38,7 +38,7 @@ export const orderTables = {
     finished_at: instant.nullable,
     /** When the hub began, by its own clock: what it says later of the order is measured from here. */
     hub_began_at: int.nullable,
-    /** The cart that took this one's items when a guest became a user (contract §10). */
+    /** The cart that took this one's items when a guest became a user. */
     merged_into: int.nullable,
   })
     .index('orders_by_hub', ['hub_id', 'id'])
@@ -47,7 +47,7 @@ export const orderTables = {
     // A queue is short however many orders its hub has had.
     .index('orders_in_queue', ['hub_id', 'queued_at'], isActive)
     .index('orders_under_way', ['processing_status', 'updated_at'], isActive)
-    // One active order per user and hub, and one claim per bin (contract §5).
+    // One active order per user and hub, and one claim per bin.
     .uniqueIndex('orders_one_active', ['user_id', 'hub_id'], isActive)
     .uniqueIndex('orders_one_claim', ['hub_id', 'reserved_bin'], `reserved_bin is not null and ${isActive}`),
   order_items: defineTable({

@@ -179,7 +179,7 @@ onEachDatabase('O §4.2: prices and barcodes', (open) => {
   })
 })
 
-onEachDatabase('design §2: a count of stock', (open) => {
+onEachDatabase('a count of stock', (open) => {
   const quantity = ({ get }: World) =>
     get('hub_inventory/?hub_id=1').then((answer) => (answer.json as { quantity: number }[])[0]!.quantity)
   const apply = ({ app }: World, ...entries: StockEntry[]) =>

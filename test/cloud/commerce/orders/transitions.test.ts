@@ -9,7 +9,7 @@ import {
 } from '../../../../protocol/model/order-status.ts'
 import { statuses } from '../../support/shop.ts'
 
-/** Contract §5, written out a second time: from → cause → to. */
+/** The table of `order-status.ts`, written out a second time: from → cause → to. */
 const legal: Partial<Record<OrderStatus, Partial<Record<OrderCause, OrderStatus>>>> = {
   [S.NEW]: { checkout: S.PENDING_PAYMENT, idle: S.EXPIRED, discarded: S.EXPIRED },
   [S.PENDING_PAYMENT]: { payment_failed: S.NEW, payment_completed: S.QUEUED, idle: S.EXPIRED },

@@ -43,7 +43,7 @@ const hubRow = ({ shop }: World) =>
 const sent = async ({ shop }: World) =>
   (await shop.outbox()).map((entry) => (entry as unknown as { config: HubConfig }).config)
 
-onEachDatabase('contract §6: desired state', (open) => {
+onEachDatabase('desired state', (open) => {
   test('is stored and on its way to the hub in one transaction, whole each time', async () => {
     const world = await openWorld(open)
     expect(await world.post('disable_bin?hub=1&bin=3')).toEqual({

@@ -103,7 +103,7 @@ describe('O §4.6: bins', () => {
   })
 })
 
-describe('contract §2, §6: what goes wrong', () => {
+describe('what goes wrong', () => {
   const refused = (reason: string): CommandOutcome => ({
     kind: 'refused',
     commandId: COMMAND,
@@ -183,7 +183,7 @@ describe('contract §2, §6: what goes wrong', () => {
   })
 })
 
-describe('contract §5: open_bin as the integrator’s confirmation', () => {
+describe('open_bin as the integrator’s confirmation', () => {
   async function claim(): Promise<number> {
     // By the shop's clock, then again by the interface's.
     await shop.hear()
