@@ -98,7 +98,9 @@ function page(q: Queries, { hubId, below, limit }: { hubId: number; below: numbe
     payment_status: ref('orders.payment_status'),
     processing_status: ref('orders.processing_status'),
     created_at: json.timestamp(ref('orders.created_at')),
-    order_items: sql`(select ${json.arrayOf(item, ref('i.id'))} from order_items as i where i.order_id = orders.id)`,
+    order_items: json.nested(
+      sql`select ${json.arrayOf(item, ref('i.id'))} from order_items as i where i.order_id = orders.id`,
+    ),
   } satisfies OrderColumns)
   return q
     .selectFrom('orders')

@@ -14,6 +14,8 @@ export interface JsonSql {
   boolean(condition: Sql): RawBuilder<boolean>
   /** `timestamp` (`calendar/timestamps.ts`) of milliseconds since the Unix epoch. */
   timestamp(at: Sql): RawBuilder<string>
+  /** What a subquery wrote, within other JSON. SQLite 3.54 takes it for a text, unless it is said that it is JSON. */
+  nested(query: Sql): RawBuilder<string>
   /** JSON as text, to be sent as it is. */
   text(json: Sql): RawBuilder<string>
 }
@@ -26,6 +28,7 @@ const sqlite: JsonSql = {
   arrayOf: (item, order) => sql`json_group_array(${item} order by ${order})`,
   boolean: (condition) => sql`json(iif(${condition}, 'true', 'false'))`,
   timestamp: (at) => sql`strftime('%Y-%m-%dT%H:%M:%fZ', ${at} / 1000.0, 'unixepoch')`,
+  nested: (query) => sql`json((${query}))`,
   text: (json) => sql`${json}`,
 }
 
@@ -35,6 +38,7 @@ const postgres: JsonSql = {
   boolean: (condition) => sql`(${condition})`,
   timestamp: (at) =>
     sql`to_char(to_timestamp(${at} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+  nested: (query) => sql`(${query})`,
   text: (json) => sql`(${json})::text`,
 }
 
