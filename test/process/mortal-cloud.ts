@@ -44,6 +44,8 @@ export function mortalCloud({ folder, databaseUrl, port, mqttPort, clock }: Mort
         // A hub that was heard once, and is not connected: it takes orders, and commands to it fail at once.
         ONLINE_WITHIN_MS: '3600000',
         WORK_POLL_MS: '100',
+        // What a killed life has claimed is taken up by the next one soon.
+        WORK_LEASE_MS: '1000',
         PAYMENT_RECHECK_MS: '200',
       },
       stdio: ['ignore', 'pipe', 'pipe'],
