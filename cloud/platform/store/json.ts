@@ -11,8 +11,6 @@ export interface JsonSql {
   object(fields: Readonly<Record<string, Sql>>): RawBuilder<string>
   /** Of a query's rows, `[]` where there are none. */
   arrayOf(item: Sql, order: Sql): RawBuilder<string>
-  /** What a subquery gives, as a part of other JSON: SQLite 3.54 takes it for text otherwise. */
-  nested(query: Sql): RawBuilder<string>
   boolean(condition: Sql): RawBuilder<boolean>
   /** `timestamp` (`calendar/timestamps.ts`) of milliseconds since the Unix epoch. */
   timestamp(at: Sql): RawBuilder<string>
@@ -28,7 +26,6 @@ const pairs = (fields: Readonly<Record<string, Sql>>): RawBuilder<unknown> =>
 const sqlite: JsonSql = {
   object: (fields) => sql`json_object(${pairs(fields)})`,
   arrayOf: (item, order) => sql`json_group_array(${item} order by ${order})`,
-  nested: (query) => sql`json((${query}))`,
   boolean: (condition) => sql`json(iif(${condition}, 'true', 'false'))`,
   timestamp: (at) => sql`strftime('%Y-%m-%dT%H:%M:%fZ', ${at} / 1000.0, 'unixepoch')`,
   nested: (query) => sql`json((${query}))`,
@@ -38,7 +35,6 @@ const sqlite: JsonSql = {
 const postgres: JsonSql = {
   object: (fields) => sql`json_build_object(${pairs(fields)})`,
   arrayOf: (item, order) => sql`coalesce(json_agg(${item} order by ${order}), '[]')`,
-  nested: (query) => sql`(${query})`,
   boolean: (condition) => sql`(${condition})`,
   timestamp: (at) =>
     sql`to_char(to_timestamp(${at} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
