@@ -9,7 +9,7 @@ import { UsageError } from '../../platform/settings/usage-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { searchText } from './products.ts'
-import { countStock, sumProducts } from './shelf-stock.ts'
+import { countStock, sumProducts, lockFacings } from './shelf-stock.ts'
 
 const Cents = z.int().min(0).max(100_000_000)
 const Name = z.string().trim().min(1).max(200)
@@ -222,17 +222,7 @@ async function categoryOf(tx: Tx, name: string, parentId: number | null): Promis
 
 /** Puts the products where the file has them. A place that keeps its product keeps what is in it. Returns the planogram. */
 async function arrange(tx: Tx, hubId: number, ids: ReadonlyMap<ProductEntry, number>): Promise<Facing[]> {
-  const before = await tx
-    .forUpdate(
-      tx.q
-        .selectFrom('facings')
-        .selectAll()
-        .where('hub_id', '=', hubId)
-        .orderBy('cabinet')
-        .orderBy('shelf')
-        .orderBy('row'),
-    )
-    .execute()
+  const before = await lockFacings(tx, hubId)
   const named = new Set(ids.values())
   const stays = before.filter(({ product_id }) => !named.has(product_id))
   const held = new Map(before.map((facing) => [locationKey(facing), facing]))

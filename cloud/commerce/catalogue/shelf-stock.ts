@@ -90,17 +90,7 @@ export async function setFacings<F extends FacingQuantity>(
   facings: readonly F[],
 ): Promise<(F & { before: number })[]> {
   if (facings.length === 0) return []
-  const known = await tx
-    .forUpdate(
-      tx.q
-        .selectFrom('facings')
-        .selectAll()
-        .where('hub_id', '=', hubId)
-        .orderBy('cabinet')
-        .orderBy('shelf')
-        .orderBy('row'),
-    )
-    .execute()
+  const known = await lockFacings(tx, hubId)
   await requireProducts(tx, hubId, new Set(facings.map(({ product_id }) => product_id)), known)
   const byLocation = new Map(known.map((facing) => [locationKey(facing), facing]))
   const written: (F & { before: number })[] = []
@@ -187,3 +177,17 @@ async function requireProducts(
     if (!product) throw new ApplyError(`hub ${hubId} has no product ${id}`)
   }
 }
+
+/** A hub's facings in the order of their places, locked. */
+export const lockFacings = (tx: Tx, hubId: number) =>
+  tx
+    .forUpdate(
+      tx.q
+        .selectFrom('facings')
+        .selectAll()
+        .where('hub_id', '=', hubId)
+        .orderBy('cabinet')
+        .orderBy('shelf')
+        .orderBy('row'),
+    )
+    .execute()

@@ -1,8 +1,6 @@
-import type { Selectable } from 'kysely'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries, Tx } from '../store/database.ts'
-import type { Tables } from '../store/schema.ts'
 
 /**
  * The rows of `due_work`: everything that the cloud does later is one of them (README, due work). A row is written in the
@@ -22,7 +20,7 @@ export interface Claimed {
 type Subject = string | number
 
 /**
- * Makes one subject or several due at `dueAt` (milliseconds since the Unix epoch; null: an exhausted row stays so).
+ * Makes one subject or several due at `dueAt` (milliseconds since the Unix epoch).
  * Work that is waiting already is moved there. One whose handler is at work is looked at once more after it.
  */
 export async function schedule(
@@ -179,5 +177,3 @@ export async function nextDueAt(q: Queries, now: number): Promise<number | undef
     .executeTakeFirst()
   return row?.due_at ?? undefined
 }
-
-export type WorkRow = Selectable<Tables['due_work']>
