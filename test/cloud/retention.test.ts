@@ -30,12 +30,11 @@ async function deleteOld(context: CloudContext): Promise<Record<string, number>>
   const before = await countRows(db, tables)
   const start = runtime.clock.now()
   await db.transact((tx) => schedule(tx, 'retention', tables, start))
-  for (let passed = 0; passed < 60_000; passed += 50) {
-    const clock = { ...runtime.clock, now: () => start + passed }
-    const then = { ...context, runtime: { ...runtime, clock } }
+  for (let at: number | undefined = start; at !== undefined && at < start + 60_000;) {
+    const now = at
+    const then = { ...context, runtime: { ...runtime, clock: { ...runtime.clock, now: () => now } } }
     await new WorkRunner(then, retentionWork(then)).drain()
-    const next = await nextDueAt(db.kysely, start + passed)
-    if (next === undefined || next > start + 60_000) break
+    at = await nextDueAt(db.kysely, now)
   }
   const after = await countRows(db, tables)
   return Object.fromEntries(

@@ -60,7 +60,7 @@ export class Plant {
       runtime,
       log: silentLog,
       checkpoint: noCheckpoint,
-      settings: defaultSettings,
+      settings: { ...defaultSettings },
       onFault: (error) => scheduler.report(error, life),
     }
     const openTransport = network.transportFor('cloud', life)

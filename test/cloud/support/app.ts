@@ -74,7 +74,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     runtime,
     log: silentLog,
     checkpoint: noCheckpoint,
-    settings: defaultSettings,
+    settings: { ...defaultSettings },
   }
   await seedHubs(db)
   const issuer = await testIssuer(runtime)

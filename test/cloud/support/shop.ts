@@ -81,7 +81,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     runtime,
     log: silentLog,
     checkpoint,
-    settings: defaultSettings,
+    settings: { ...defaultSettings },
     onFault:
       options.onFault ??
       ((error) => {

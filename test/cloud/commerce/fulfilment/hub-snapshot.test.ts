@@ -19,7 +19,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
       runtime: stillRuntime(),
       log: silentLog,
       checkpoint: noCheckpoint,
-      settings: defaultSettings,
+      settings: { ...defaultSettings },
     }
     await seedHub(db, 1)
     await seedHub(db, 2)

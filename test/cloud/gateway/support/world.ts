@@ -67,7 +67,7 @@ export class World {
       runtime: { clock: this.scheduler.clock(life, () => 0), random: this.chance.fork() },
       log: silentLog,
       checkpoint,
-      settings: defaultSettings,
+      settings: { ...defaultSettings },
       onFault: (error) => {
         if (error instanceof Crash) this.scheduler.report(error, life)
         else faults.push(error)

@@ -87,10 +87,13 @@ onEachDatabase('notices', (open) => {
     const { sent, senders } = recorder()
     await deliverNotices(context, senders)
     await deliverNotices(context, senders)
-    expect(sent).toEqual([
-      { token: 'phone', title: 'Your cart is about to expire', orderId: id },
-      { token: 'tablet', title: 'Your cart is about to expire', orderId: id },
-    ])
+    const expected = ['phone', 'tablet'].map((token) => ({
+      token,
+      title: 'Your cart is about to expire',
+      orderId: id,
+    }))
+    expect(sent).toHaveLength(2)
+    expect(sent).toEqual(expect.arrayContaining(expected))
   })
 
   test('an order that waits for ten minutes is told of, once, in whatever process the task runs', async () => {

@@ -25,7 +25,7 @@ async function archive(open: OpenDatabase, wrap: (store: MediaStore) => MediaSto
     runtime,
     log: silentLog,
     checkpoint,
-    settings: defaultSettings,
+    settings: { ...defaultSettings },
     onFault: (error) => void faults.push(error),
   })
   const store = wrap(folderStore(folder))
