@@ -64,12 +64,7 @@ onEachDatabase('what has been kept for its time', (open) => {
 
   beforeEach(async () => {
     db = await open()
-    const still = stillRuntime()
-    const after = (_: number, run: () => void) => {
-      setImmediate(run)
-      return () => {}
-    }
-    runtime = { ...still, clock: { ...still.clock, after } }
+    runtime = stillRuntime()
     await seedHub(db, 1)
   })
 
