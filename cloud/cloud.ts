@@ -19,6 +19,7 @@ import { hubDomain } from './hub-domain.ts'
 import { Gateway } from './gateway/gateway.ts'
 import { diagHandlers } from './operations/diag/handlers.ts'
 import type { ProcessFacts } from './operations/diag/system-info.ts'
+import { cloudRefusals, type CloudRefusals } from './platform/refusals.ts'
 import type { GatewaySettings } from './platform/settings/settings.ts'
 import { createApp, type App } from './platform/http/app.ts'
 import type { Handlers } from './platform/http/handler.ts'
@@ -59,6 +60,8 @@ export interface CloudOptions {
   processor: CardProcessor
   webhookSecret: string
   verifyIdentity: VerifyIdentity
+  /** Shared with the embedded broker, where there is one. */
+  refusals?: CloudRefusals
   /** The embedded issuer's routes, where it is used. */
   demoHandlers?: Handlers<DemoRouteId>
   /** As callers know the service, without a slash at its end. */
@@ -73,7 +76,11 @@ export interface CloudOptions {
   /** Due work of whoever else works with this database: the sandbox processor. */
   otherWork?: WorkKinds
   /** What diagnostics tell of this process, its name among others, and where its log files are. */
-  facts: Omit<ProcessFacts, 'broker'> & { name: string; logFolder: string; brokerClients?: () => number }
+  facts: Omit<ProcessFacts, 'broker' | 'refused'> & {
+    name: string
+    logFolder: string
+    brokerClients?: () => number
+  }
   addressOf: (c: Context) => string
   /** See `EndpointParts`. */
   checkResponses?: boolean
@@ -93,8 +100,10 @@ const PURGE_MS = 3_600_000
 /** The cloud service, put together; it does not listen (`main.ts` does). */
 export function createCloud(options: CloudOptions): Cloud {
   const { context, processor } = options
+  const refusals = options.refusals ?? cloudRefusals(context)
   const gateway = new Gateway({
     domain: hubDomain,
+    refusals,
     context,
     openTransport: options.openTransport,
     processId: options.processId,
@@ -131,6 +140,7 @@ export function createCloud(options: CloudOptions): Cloud {
         ? databaseRateLimiter(context.db, context.runtime.clock)
         : memoryRateLimiter(context.runtime.clock),
     media,
+    refusals,
     checkResponses: options.checkResponses ?? false,
     addressOf: options.addressOf,
     handlers: {
@@ -164,6 +174,7 @@ export function createCloud(options: CloudOptions): Cloud {
         context,
         {
           ...options.facts,
+          refused: () => refusals.totals,
           broker: () => ({
             connected: gateway.isConnected(),
             clients: options.facts.brokerClients?.() ?? null,

@@ -1,5 +1,5 @@
 import '../protocol/require-node.ts'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -31,6 +31,7 @@ import { createRemote, readClientKey, sshExec } from './operations/ssh/remote.ts
 import { sandboxWork, createSandbox } from './commerce/processors/sandbox/sandbox.ts'
 import type { CardProcessor } from './commerce/processors/processor.ts'
 import { SIGNATURE_HEADER } from './commerce/payments/webhook.ts'
+import { cloudRefusals } from './platform/refusals.ts'
 import { openLog } from './platform/log-files.ts'
 import { createSenders } from './people/notifications/senders.ts'
 import { openDatabase } from './platform/store/database.ts'
@@ -77,6 +78,28 @@ function onPort(setting: 'PORT' | 'MQTT_PORT', port: number, host: string) {
   }
 }
 
+const readPem = (setting: string, path: string): string =>
+  attempt(() => {
+    try {
+      return readFileSync(path, 'utf8')
+    } catch (error) {
+      const { code = String(error) } = error as NodeJS.ErrnoException
+      throw new Error(`${setting}: ${path} cannot be read (${code})`, { cause: error })
+    }
+  })
+
+/** Where the embedded broker listens, and with which certificate. */
+const brokerAddress = ({ HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...config }: CloudConfig) => ({
+  host,
+  port,
+  ...(config.MQTT_CERT !== undefined && {
+    tls: {
+      cert: readPem('MQTT_CERT', config.MQTT_CERT),
+      key: readPem('MQTT_KEY', config.MQTT_KEY!),
+    },
+  }),
+})
+
 async function main(): Promise<void> {
   const config = configure()
   const runtime = systemRuntime()
@@ -88,21 +111,27 @@ async function main(): Promise<void> {
   mkdirSync(config.DATA_DIR, { recursive: true })
   if (/^sqlite:[^:]/.test(config.databaseUrl))
     mkdirSync(dirname(config.databaseUrl.slice('sqlite:'.length)), { recursive: true })
-  const db = openDatabase({ url: config.databaseUrl })
+  const db = openDatabase({ url: config.databaseUrl, log })
   await db.migrate()
   const context: CloudContext = { db, runtime, log, checkpoint: noCheckpoint, settings: config.rules }
 
+  const refusals = cloudRefusals(context)
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
   const broker =
     config.MQTT_URL === undefined
-      ? await startEmbeddedBroker({ db, log, port: config.MQTT_PORT, host: config.HOST }).catch(
-          onPort('MQTT_PORT', config.MQTT_PORT, config.HOST),
+      ? await startEmbeddedBroker({ db, log, refusals, ...brokerAddress(config) }).catch(
+          onPort('MQTT_PORT', config.MQTT_PORT, brokerAddress(config).host),
         )
       : undefined
   const openTransport: OpenTransport =
     broker?.openTransport ??
-    externalBroker({ url: config.MQTT_URL!, clientId: `larder-cloud-${processId}`, clock })
+    externalBroker({
+      url: config.MQTT_URL!,
+      clientId: `larder-cloud-${processId}`,
+      clock,
+      ...(config.MQTT_CA !== undefined && { ca: readPem('MQTT_CA', config.MQTT_CA) }),
+    })
 
   const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
   const audience = config.IDENTITY_AUDIENCE
@@ -127,6 +156,7 @@ async function main(): Promise<void> {
   const cloud = createCloud({
     context,
     openTransport,
+    refusals,
     processId,
     gatewaySettings: config.gateway,
     processor,
@@ -167,7 +197,8 @@ async function main(): Promise<void> {
     },
     addressOf: addressReader(config.TRUSTED_PROXIES),
   })
-  const server = await listen(cloud.app, { host: config.HOST, port: config.PORT, clock }).catch(
+  const address = { host: config.HOST, port: config.PORT }
+  const server = await listen(cloud.app, { ...address, clock, bounds: config.http }).catch(
     onPort('PORT', config.PORT, config.HOST),
   )
   webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { serverBounds } from '../protocol/model/bound-server.ts'
+import { allowInsecure, goesInClear, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
 import { parseGpioAddress, type GpioAddress } from '../protocol/gpio/socket.ts'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
 import {
@@ -47,6 +49,13 @@ export const edgeSettings = {
   }),
   local: {
     host: text('The address at which the local API listens; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
+    ...prefixed('LOCAL', {
+      cert: optionalText(
+        "A PEM file with the local API's certificate and its chain: it then speaks https alone. Read at the start.",
+      ),
+      key: optionalText('A PEM file with the key of LOCAL_CERT.'),
+    }),
+    bounds: serverBounds('LOCAL', { maxConnections: 100, requestTimeoutMs: 20_000 }),
     port: port(8081, "The port of the local API and of the technician's page; 0 takes any."),
     token: named(
       'LOCAL_TOKEN',
@@ -56,6 +65,10 @@ export const edgeSettings = {
       ),
     ),
   },
+  allowInsecure: allowInsecure(
+    ['plain-http', 'plain-mqtt'],
+    "What to allow though it goes over a network in clear, separated by commas: plain-http (the local API's token at a HOST that others reach, without LOCAL_CERT), plain-mqtt (the hub's password at a broker elsewhere, by mqtt:). Without it the service does not start so.",
+  ),
   gpio: {
     schema: gpio,
     standard: 'onoff',
@@ -86,10 +99,40 @@ export function readConfig(
   const { settings } = read
   const problems: string[] = []
   const hardware = readHardware(settings.hardware, problems)
-  const ca = settings.mqtt.ca === undefined ? undefined : readText('MQTT_CA', settings.mqtt.ca, problems)
+  const pem = (setting: string, path: string | undefined) =>
+    path === undefined ? undefined : readText(setting, path, problems)
+  const { mqtt, local } = settings
+  const ca = pem('MQTT_CA', mqtt.ca)
+  const [cert, key] = [pem('LOCAL_CERT', local.cert), pem('LOCAL_KEY', local.key)]
+  if ((local.cert === undefined) !== (local.key === undefined))
+    problems.push('LOCAL_CERT: it and LOCAL_KEY must be set together')
+  problems.push(...refusedExposures(exposuresOf(settings), settings.allowInsecure))
   if (!hardware || problems.length > 0) return { kind: 'problems', problems }
-  return { kind: 'config', config: { ...settings, hardware, mqtt: { ...settings.mqtt, ca } } }
+  return {
+    kind: 'config',
+    config: { ...settings, hardware, mqtt: { ...mqtt, ca }, local: { ...local, cert, key } },
+  }
 }
+
+/** What goes over a network in clear. */
+const exposuresOf = ({ mqtt, local }: SettingsOf<typeof edgeSettings>) =>
+  [
+    {
+      name: 'plain-http',
+      problems: [
+        !isLoopback(local.host) &&
+          local.cert === undefined &&
+          `HOST: others reach ${local.host}, and the token goes there in clear: set LOCAL_CERT and LOCAL_KEY`,
+      ],
+    },
+    {
+      name: 'plain-mqtt',
+      problems: [
+        goesInClear(mqtt.url) &&
+          `MQTT_URL: the hub's password goes to ${new URL(mqtt.url).host} in clear: use mqtts:`,
+      ],
+    },
+  ] as const
 
 /** A program's settings from its arguments (`--config FILE`, `--help`) and its environment. */
 export function readProgram<T extends SettingsTable>(

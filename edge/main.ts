@@ -63,7 +63,9 @@ async function run(config: EdgeConfig): Promise<void> {
 
   // First of all: whoever has the port has the journal too, and nothing of it is touched before.
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
-  const listener = await listen(local, (request, response) => answer(request, response))
+  const listener = await listen({ ...local, clock: runtime.clock }, (request, response) =>
+    answer(request, response),
+  )
 
   const gpio = await openGpio(config, runtime, log)
   lockAll(gpio, hardware.gpio.lines, log)
@@ -97,6 +99,7 @@ async function run(config: EdgeConfig): Promise<void> {
     sync: hub.sync,
     async load() {
       const { getRequestListener } = await import('@hono/node-server')
+      const { getConnInfo } = await import('@hono/node-server/conninfo')
       const { createLocalApi } = await import('./local-api/local-api.ts')
       const api = createLocalApi({
         hubId,
@@ -106,9 +109,10 @@ async function run(config: EdgeConfig): Promise<void> {
         token,
         clock: runtime.clock,
         log,
+        addressOf: (c) => getConnInfo(c).remote.address ?? 'unknown',
         motionTimeoutMs: Math.max(...Object.values(config.hub.core.maxMs)) + MOTION_GRACE_MS,
       })
-      const listener = getRequestListener((request) => api.fetch(request))
+      const listener = getRequestListener((request, env) => api.fetch(request, env))
       return (request, response) => void listener(request, response)
     },
   })

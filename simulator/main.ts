@@ -1,9 +1,11 @@
 import '../protocol/require-node.ts'
 import { serve } from '@hono/node-server'
 import { readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { pino } from 'pino'
+import { boundServer, CHECK_CONNECTIONS_MS } from '../protocol/model/bound-server.ts'
 import { formatGpioAddress, parseGpioAddress } from '../protocol/gpio/socket.ts'
 import type { HardwareDescription } from '../protocol/model/hardware.ts'
 import { helpText, readSettings } from '../protocol/model/program-settings.ts'
@@ -18,6 +20,7 @@ import { mountPty } from './mounts/pty.ts'
 import { mountTcp, tcpAddress } from './mounts/tcp.ts'
 import { scaledTiming } from './physics/motion.ts'
 import {
+  exposed,
   portPath,
   readHardware,
   readScenario,
@@ -64,8 +67,9 @@ function settings(config: string | undefined): SimulatorSettings {
     }
   }
   const result = readSettings(simulatorSettings, process.env, file)
-  if (result.ok) return result.settings
-  throw new SettingError(result.problems.join('\n'))
+  const problems = result.ok ? exposed(result.settings) : result.problems
+  if (result.ok && problems.length === 0) return result.settings
+  throw new SettingError(problems.join('\n'))
 }
 
 async function run(settings: SimulatorSettings): Promise<void> {
@@ -83,7 +87,9 @@ async function run(settings: SimulatorSettings): Promise<void> {
 
   // First of all: whoever has the port has the data folder too, and nothing of it is touched before.
   const { SIMULATOR_HOST: hostname, SIMULATOR_PORT: port } = settings
-  const server = serve({ fetch: createConsole(hubs, log).fetch, hostname, port })
+  const serverOptions = { connectionsCheckingInterval: CHECK_CONNECTIONS_MS }
+  const server = serve({ fetch: createConsole(hubs, log).fetch, hostname, port, serverOptions }) as Server
+  boundServer(server, settings.bounds, runtime.clock)
   await orSetting(
     'SIMULATOR_PORT',
     () =>

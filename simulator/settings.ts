@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
+import { serverBounds } from '../protocol/model/bound-server.ts'
+import { allowInsecure, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
 import {
   numberText,
@@ -18,6 +20,11 @@ import type { LoadedRow } from './physics/world-state.ts'
 export const simulatorSettings = {
   SIMULATOR_HOST: text('The address that the HTTP interface listens on.', '127.0.0.1'),
   SIMULATOR_PORT: port(8082, 'Its port; 0 takes any that is free.'),
+  bounds: serverBounds('SIMULATOR', { maxConnections: 200, requestTimeoutMs: 20_000 }),
+  ALLOW_INSECURE: allowInsecure(
+    ['open-console'],
+    'open-console: let others than this machine reach the HTTP interface, which asks nobody who they are. Without it SIMULATOR_HOST must be a loopback address.',
+  ),
   DATA_DIR: text(
     'The folder of everything that is kept: the worlds, the controllers’ memories, and links to the serial ports where hardware.json names them by relative paths.',
     'data',
@@ -56,6 +63,14 @@ export const simulatorSettings = {
 } satisfies SettingsTable
 
 export type SimulatorSettings = SettingsOf<typeof simulatorSettings>
+
+/** What is wrong with where it listens. */
+export const exposed = ({ SIMULATOR_HOST, ALLOW_INSECURE }: SimulatorSettings): string[] => {
+  const problem =
+    !isLoopback(SIMULATOR_HOST) &&
+    `SIMULATOR_HOST: anybody who reaches ${SIMULATOR_HOST} may do anything there`
+  return refusedExposures([{ name: 'open-console', problems: [problem] }], ALLOW_INSECURE)
+}
 
 /** A file that was given and cannot be used; the message names the setting. */
 export class SettingError extends Error {}

@@ -1,17 +1,24 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import { Aedes, type AedesPublishPacket, type Client } from 'aedes'
 import type { Log } from '../../protocol/model/log.ts'
 import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
+import type { CloudRefusals } from '../platform/refusals.ts'
 import type { CloudDatabase } from '../platform/store/database.ts'
 
 export interface EmbeddedBrokerOptions {
   db: CloudDatabase
   log: Log
+  /** Told of who is turned away. */
+  refusals: CloudRefusals
   /** 0: any free one. */
   port: number
   host?: string
+  /** PEM of a certificate with its chain, and its key: it takes `mqtts:` alone. */
+  tls?: { cert: string; key: string }
+  maxConnections?: number
 }
 
 export interface EmbeddedBroker {
@@ -25,6 +32,8 @@ export interface EmbeddedBroker {
 }
 
 const MAX_PACKET_BYTES = 1024 * 1024
+/** Of a client that has not signed in: its names, its password and its will. */
+const MAX_CONNECT_BYTES = 4096
 /** A client that takes nothing for so long is cut off: aedes lets the publisher, and so all others, wait for it. */
 const DRAIN_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 10_000
@@ -33,48 +42,25 @@ const CONNECT_TIMEOUT_MS = 10_000
  * The MQTT broker inside the cloud's process (SPEC §2): hubs sign in with the passwords whose digests are in `hubs`, and
  * reach their own topics only.
  */
-export async function startEmbeddedBroker({
-  db,
-  log,
-  port,
-  host = '127.0.0.1',
-}: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
-  const hubs = new WeakMap<Client, number>()
-  const broker = await Aedes.createBroker({
-    drainTimeout: DRAIN_TIMEOUT_MS,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    authenticate(client, username, password, done) {
-      signIn(db, client.id, username, password).then(
-        (hubId) => {
-          if (hubId !== undefined) hubs.set(client, hubId)
-          else log.warn({ user: username, client: client.id }, 'MQTT client refused')
-          done(null, hubId !== undefined)
-        },
-        (error: unknown) => {
-          log.error({ err: error }, 'MQTT client could not be checked')
-          done(null, false)
-        },
-      )
-    },
-    authorizePublish(client, packet, done) {
-      const hubId = client === null ? undefined : hubs.get(client)
-      const isOurs = client === null || (hubId !== undefined && mayPublish(hubId, packet.topic))
-      if (!isOurs) log.warn({ hubId, topic: packet.topic }, 'MQTT client may not publish there')
-      done(isOurs ? null : new Error('not authorized'))
-    },
-    authorizeSubscribe(client, subscription, done) {
-      const hubId = hubs.get(client)
-      const isOurs = hubId !== undefined && maySubscribe(hubId, subscription.topic)
-      if (!isOurs) log.warn({ hubId, topic: subscription.topic }, 'MQTT client may not subscribe to that')
-      done(null, isOurs ? subscription : null)
-    },
-  })
+export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
+  const { port, host = '127.0.0.1', tls, maxConnections = 10_000 } = options
+  /** How long a client's packets may be. */
+  const sizes = new WeakMap<Client, PacketSizes>()
+  const broker = await createBroker(options, (client) => sizes.get(client)?.allow(MAX_PACKET_BYTES))
   const sockets = new Set<Socket>()
-  const server = createServer({ noDelay: true }, (socket) => {
+  const handle = (socket: Socket): void => {
+    const limit = limitPackets(socket, MAX_CONNECT_BYTES)
+    sizes.set(broker.handle(socket), limit)
+  }
+  const server = tls
+    ? createTlsServer({ noDelay: true, handshakeTimeout: CONNECT_TIMEOUT_MS, ...tls }, handle)
+    : createServer({ noDelay: true }, handle)
+  server.maxConnections = maxConnections
+  // A handshake that fails is a stranger's affair; its socket is closed already.
+  server.on('tlsClientError', () => {})
+  server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
-    limitPackets(socket, MAX_PACKET_BYTES)
-    broker.handle(socket)
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -92,13 +78,59 @@ export async function startEmbeddedBroker({
   }
 }
 
-/** The hub that user name and password belong to. A client id that is not its user's could end another's connection. */
+/** aedes with passwords and rights. */
+function createBroker(
+  { db, log, refusals }: EmbeddedBrokerOptions,
+  onSignedIn: (client: Client) => void,
+): Promise<Aedes> {
+  const hubs = new WeakMap<Client, number>()
+  return Aedes.createBroker({
+    drainTimeout: DRAIN_TIMEOUT_MS,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    authenticate(client, username, password, done) {
+      signIn(db, client.id, username, password).then(
+        (signedIn) => {
+          if (typeof signedIn === 'number') {
+            hubs.set(client, signedIn)
+            onSignedIn(client)
+          } else {
+            const { remoteAddress = 'unknown' } = client.conn as Socket
+            refusals.note('mqtt_login', remoteAddress, { why: signedIn, user: username, client: client.id })
+          }
+          done(null, typeof signedIn === 'number')
+        },
+        (error: unknown) => {
+          log.error({ err: error }, 'MQTT client could not be checked')
+          done(null, false)
+        },
+      )
+    },
+    authorizePublish(client, { topic }, done) {
+      const hubId = client === null ? undefined : hubs.get(client)
+      const isOurs = client === null || (hubId !== undefined && mayPublish(hubId, topic))
+      if (!isOurs) refusals.note('mqtt_topic', `hub-${hubId}`, { why: 'may not publish there', topic })
+      done(isOurs ? null : new Error('not authorized'))
+    },
+    authorizeSubscribe(client, subscription, done) {
+      const hubId = hubs.get(client)
+      const { topic } = subscription
+      const isOurs = hubId !== undefined && maySubscribe(hubId, topic)
+      if (!isOurs) refusals.note('mqtt_topic', `hub-${hubId}`, { why: 'may not subscribe to that', topic })
+      done(null, isOurs ? subscription : null)
+    },
+  })
+}
+
+/** Why a client is turned away, as the log says it. */
+type Turned = 'no such hub in this database' | 'wrong password' | 'the client id is not the user'
+
+/** The hub that user name and password belong to, or why there is none. */
 async function signIn(
   db: CloudDatabase,
   clientId: string,
   user: string | undefined,
   password: Buffer | undefined,
-): Promise<number | undefined> {
+): Promise<number | Turned> {
   const hubId = hubOfUser(user ?? '')
   const hub =
     hubId === undefined
@@ -113,7 +145,10 @@ async function signIn(
     digestOf(password?.toString() ?? ''),
     hub?.mqtt_password_digest ?? digestOf(''),
   )
-  return matches && hub !== undefined && clientId === user ? hubId : undefined
+  if (hubId === undefined || hub === undefined) return 'no such hub in this database'
+  if (!matches) return 'wrong password'
+  // It could end another hub's connection.
+  return clientId === user ? hubId : 'the client id is not the user'
 }
 
 /** The hub that a user name belongs to. */
@@ -158,7 +193,7 @@ function inProcessTransport(broker: Aedes): OpenTransport {
  * comes, before anybody collects its body.
  */
 export class PacketSizes {
-  readonly #maxBytes: number
+  #maxBytes: number
   /** Bytes of the present packet's body that are still to come. */
   #body = 0
   /** The bytes of the remaining length that were read: -1 before the packet's first byte. */
@@ -166,6 +201,11 @@ export class PacketSizes {
   #length = 0
 
   constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** What holds from the next packet on. */
+  allow(maxBytes: number): void {
     this.#maxBytes = maxBytes
   }
 
@@ -201,7 +241,7 @@ export class PacketSizes {
  * Ends a connection that sends a packet longer than `maxBytes`. It stands before the stream's buffer, so that the broker,
  * which has no such limit, never sees those bytes.
  */
-function limitPackets(socket: Socket, maxBytes: number): void {
+function limitPackets(socket: Socket, maxBytes: number): PacketSizes {
   const sizes = new PacketSizes(maxBytes)
   const push = socket.push.bind(socket)
   socket.push = (chunk: Uint8Array | null, encoding) => {
@@ -209,4 +249,5 @@ function limitPackets(socket: Socket, maxBytes: number): void {
     socket.destroy(new Error('MQTT packet is too long'))
     return false
   }
+  return sizes
 }

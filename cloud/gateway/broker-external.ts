@@ -1,4 +1,4 @@
-import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { MqttClient } from 'mqtt'
 import type { Clock } from '../../protocol/model/runtime.ts'
@@ -10,23 +10,31 @@ export interface BrokerAddress {
   /** Unique to this process: the broker ends an older connection with the same id. */
   clientId: string
   clock: Clock
+  /** PEM of the authorities to trust with `mqtts:`; the system's by default. */
+  ca?: string
   connectTimeoutMs?: number
 }
 
 /** The cloud's connections to an external broker. */
-export function externalBroker({ url, ...options }: BrokerAddress): OpenTransport {
+export function externalBroker({ url, ca, ...options }: BrokerAddress): OpenTransport {
   const address = new URL(url)
   const username = decodeURIComponent(address.username)
   const password = decodeURIComponent(address.password)
   return clientTransport(
     { ...options, username, password },
-    (client) => new MqttClient(() => openSocket(address), client),
+    (client) => new MqttClient(() => openSocket(address, ca), client),
   )
 }
 
 /** With TCP_NODELAY: without it Nagle costs some 40 ms a round trip (SPEC §2). */
-function openSocket({ protocol, hostname: host, port }: URL): Socket {
+function openSocket({ protocol, hostname: host, port }: URL, ca: string | undefined): Socket {
   if (protocol === 'mqtt:') return connectTcp({ host, port: Number(port || 1883), noDelay: true })
   if (protocol !== 'mqtts:') throw new Error(`not an address of a broker: ${protocol}//${host}`)
-  return connectTls({ host, port: Number(port || 8883), servername: host }).setNoDelay(true)
+  const socket = connectTls({
+    host,
+    port: Number(port || 8883),
+    ...(isIP(host) === 0 && { servername: host }),
+    ...(ca && { ca }),
+  })
+  return socket.setNoDelay(true)
 }

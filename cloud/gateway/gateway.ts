@@ -3,6 +3,7 @@ import { backoffMs, type Cancel } from '../../protocol/model/runtime.ts'
 import { downTopic, nudgeTopic, parseUpTopic, upFilter } from '../../protocol/mqtt/topics.ts'
 import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { CloudContext } from '../platform/context.ts'
+import { cloudRefusals, type CloudRefusals } from '../platform/refusals.ts'
 import { defaultGatewaySettings, type GatewaySettings } from '../platform/settings/settings.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import { CommandSender, type Commands } from './commands.ts'
@@ -17,6 +18,8 @@ export interface GatewayOptions {
   openTransport: OpenTransport
   /** Names this life of this process in leases: unique to it. */
   processId: string
+  /** Told of hubs' messages that cannot be read; its own where absent. */
+  refusals?: CloudRefusals
   /** What the hubs' entries mean. */
   domain: HubDomain
   settings?: Partial<GatewaySettings>
@@ -36,6 +39,7 @@ export class Gateway {
   readonly #context: CloudContext
   readonly #settings: GatewaySettings
   readonly #clocks: HubClocks
+  readonly #refusals: CloudRefusals
   readonly #leases: LeaseKeeper
   readonly #commands: CommandSender
   readonly #links = new Map<number, HubLink>()
@@ -50,6 +54,7 @@ export class Gateway {
     const { context, processId } = options
     this.#options = options
     this.#context = context
+    this.#refusals = options.refusals ?? cloudRefusals(context)
     this.#settings = { ...defaultGatewaySettings, ...options.settings }
     this.#clocks = new HubClocks(context.runtime.clock)
     this.#commands = new CommandSender({
@@ -159,8 +164,9 @@ export class Gateway {
     if (!address) return
     const { hubId, channel } = address
     const { data: body } = upSchemas[channel].safeParse(message)
-    // SPEC §1: logged and ignored.
-    if (!body) return this.#context.log.warn({ hubId, channel }, 'message of a hub does not fit its schema')
+    // SPEC §1: logged, in one line a minute, and ignored.
+    if (!body)
+      return this.#refusals.note('hub_message', `hub-${hubId}`, { why: 'does not fit its schema', channel })
     this.#receive(hubId, { channel, body } as HubMessage)
   }
 
@@ -197,6 +203,7 @@ export class Gateway {
       context: this.#context,
       settings: this.#settings,
       domain: this.#options.domain,
+      refusals: this.#refusals,
       leases: this.#leases,
       clocks: this.#clocks,
       publish: (channel, message) => this.#publish(downTopic(hubId, channel), message),

@@ -3,6 +3,7 @@ import { CommandResult } from '../../protocol/mqtt/command.ts'
 import { Ack, Batch, Heartbeat, Hello, Presence, type Hail } from '../../protocol/mqtt/session.ts'
 import type { DownChannel, UpChannel } from '../../protocol/mqtt/topics.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
+import type { CloudRefusals } from '../platform/refusals.ts'
 import type { GatewaySettings } from '../platform/settings/settings.ts'
 import { isRetryable } from '../platform/store/database.ts'
 import { background } from '../platform/work/background.ts'
@@ -31,6 +32,7 @@ export type HubMessage = {
 export type LinkMessage = Exclude<HubMessage, { channel: 'result' }>
 
 export interface HubLinkPorts extends Receiving {
+  refusals: CloudRefusals
   settings: GatewaySettings
   leases: LeaseKeeper
   clocks: HubClocks
@@ -160,10 +162,10 @@ export class HubLink {
   }
 
   async #onHello(hello: Hello): Promise<void> {
-    const { context, hubId, publish } = this.#ports
+    const { context, hubId, publish, refusals } = this.#ports
     if (!isSpoken(hello.protocol)) {
-      context.log.warn({ hubId, protocol: hello.protocol }, 'hub speaks another protocol version')
-      return
+      const why = 'speaks another protocol version'
+      return refusals.note('hub_message', `hub-${hubId}`, { why, protocol: hello.protocol })
     }
     if (isLate(this.#sessions, hello.session, hello.clock.monotonic)) return
     const welcome = await answerHello(this.#ports, hubId, hello)

@@ -9,6 +9,7 @@ import {
 import { judgeBatch, type ReceiverState, type Verdict } from '../../protocol/stream/receiver.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
+import { isOutage } from '../platform/store/outage.ts'
 import { recordFinished } from './command-store.ts'
 import { ApplyError, type HubDomain } from './domain.ts'
 
@@ -259,7 +260,7 @@ function isEntryFault(error: unknown): boolean {
  * a database or of the system counts; a defect in our own code carries none.
  */
 export function isStoreFailure(error: unknown): boolean {
-  return codeOf(error) !== '' && !isEntryFault(error)
+  return isOutage(error) || (codeOf(error) !== '' && !isEntryFault(error))
 }
 
 function codeOf(error: unknown): string {

@@ -1,4 +1,7 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { boundServer, CHECK_CONNECTIONS_MS, type ServerBounds } from '../../protocol/model/bound-server.ts'
+import type { Clock } from '../../protocol/model/runtime.ts'
 import { failingProbes, type Probes } from '../supervision.ts'
 import type { SyncState } from '../sync/sync.ts'
 
@@ -44,20 +47,33 @@ export interface Listener {
   close(): void
 }
 
+export interface ListenOptions {
+  host: string
+  port: number
+  /** PEM of a certificate and its key: it speaks https alone. */
+  cert?: string | undefined
+  key?: string | undefined
+  bounds: ServerBounds
+  clock: Clock
+}
+
 /** Listens, and resolves when it does. Rejects with a sentence that names the setting where it cannot. */
 export function listen(
-  { host, port }: { host: string; port: number },
+  { host, port, cert, key, bounds, clock }: ListenOptions,
   answer: RequestListener,
 ): Promise<Listener> {
   return new Promise((resolve, reject) => {
-    const server = createServer(answer)
+    const options = { connectionsCheckingInterval: CHECK_CONNECTIONS_MS }
+    const tls = cert !== undefined && { cert, key }
+    const server = tls ? createTlsServer({ ...options, ...tls }, answer) : createServer(options, answer)
+    boundServer(server, bounds, clock)
     const fail = (error: NodeJS.ErrnoException): void => reject(new Error(reasonOf(error, host, port)))
     server.once('error', fail)
     server.listen({ port, host }, () => {
       server.off('error', fail)
       const address = server.address()
       const actual = typeof address === 'object' && address ? address.port : port
-      resolve({ url: `http://${host}:${actual}`, close: () => void server.close() })
+      resolve({ url: `${tls ? 'https' : 'http'}://${host}:${actual}`, close: () => void server.close() })
     })
   })
 }

@@ -3,6 +3,7 @@ import { bodyLimit } from 'hono/body-limit'
 import { z } from 'zod'
 import { Location } from '../../protocol/model/location.ts'
 import type { Log } from '../../protocol/model/log.ts'
+import { Refusals } from '../../protocol/model/refusals.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { HubCore, LocalOutcome } from '../core/hub-core.ts'
@@ -38,6 +39,8 @@ export interface LocalApiOptions {
   log: Log
   /** How long a motion may take until its caller hears that no result came. */
   motionTimeoutMs: number
+  /** Where a request comes from. */
+  addressOf: (c: Context) => string
 }
 
 /** Bodies of the local API. Unknown keys are refused: whoever types `unit` for `units` must hear of it. */
@@ -73,6 +76,7 @@ const motions = {
  */
 export function createLocalApi(options: LocalApiOptions): Hono {
   const { core, log } = options
+  const refusals = new Refusals(['local_token'], options)
   const authorized = bearerCheck(options.token)
   const app = new Hono()
 
@@ -91,7 +95,9 @@ export function createLocalApi(options: LocalApiOptions): Hono {
   app.get('/', (c) => c.html(page, 200, { 'Content-Security-Policy': pagePolicy }))
 
   app.use('/api/*', async (c, next) => {
-    if (authorized(c.req.header('authorization'))) return next()
+    const given = c.req.header('authorization')
+    if (authorized(given)) return next()
+    if (given !== undefined) refusals.note('local_token', options.addressOf(c), { path: c.req.path })
     c.header('WWW-Authenticate', 'Bearer realm="larder-hub"')
     throw new LocalError('authentication_required')
   })

@@ -1,4 +1,4 @@
-import { connect as connectTcp } from 'node:net'
+import { connect as connectTcp, isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { MqttClient } from 'mqtt'
@@ -37,7 +37,13 @@ function openSocket({ url, ca }: MqttOptions): Socket {
   const { protocol, hostname: host, port } = new URL(url)
   if (protocol === 'mqtt:') return connectTcp({ host, port: Number(port || 1883), noDelay: true })
   if (protocol !== 'mqtts:') throw new Error(`not an address of a broker: ${url}`)
-  const socket = connectTls({ host, port: Number(port || 8883), servername: host, ...(ca && { ca }) })
+  const socket = connectTls({
+    host,
+    port: Number(port || 8883),
+    // A certificate may name an address too; then there is no name to ask for.
+    ...(isIP(host) === 0 && { servername: host }),
+    ...(ca && { ca }),
+  })
   // Without it Nagle costs some 40 ms a round trip.
   return socket.setNoDelay(true)
 }

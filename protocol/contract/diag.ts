@@ -46,6 +46,18 @@ export const SystemInfo = z
     db: z.object({ kind: z.enum(['sqlite', 'postgres']), size_bytes: z.int(), schema_version: z.string() }),
     broker: z.object({ connected: z.boolean(), clients: z.int() }),
     hubs: z.object({ total: z.int(), online: z.int() }),
+    /** How often this process has refused somebody since its start. */
+    refused: z.object({
+      /** 401: a key or token that is wrong, expired or revoked. */
+      http_credential: z.int(),
+      /** 403. */
+      http_right: z.int(),
+      /** At the embedded broker. */
+      mqtt_login: z.int(),
+      mqtt_topic: z.int(),
+      /** Of hubs: not as it should be. */
+      hub_message: z.int(),
+    }),
     /** By name; what is secret is not there. */
     settings: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
   })

@@ -55,12 +55,14 @@ export function errorsOf(route: Route): ErrorCode[] {
     ...(route.params || route.query || route.body || route.form ? (['validation_error'] as const) : []),
     ...(route.body || route.form ? (['unsupported_media_type'] as const) : []),
     ...(route.body || route.form || route.rawBody ? (['payload_too_large'] as const) : []),
+    ...(route.body || route.rawBody ? (['request_timeout'] as const) : []),
     ...(hasJson(route) && route.interface === 'owner' ? (['invalid_json'] as const) : []),
     ...(route.idempotent ? (['idempotency_key_in_use', 'idempotency_key_reused'] as const) : []),
     ...Object.values(route.badValues ?? {}),
     ...(route.errors ?? []),
     ...(rateClasses[route.rate].requests === Infinity ? [] : (['rate_limit_exceeded'] as const)),
     'internal_error',
+    'service_unavailable',
   ])
   return [...codes].sort((a, b) => errorCodes[a].status - errorCodes[b].status)
 }

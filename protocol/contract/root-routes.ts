@@ -31,12 +31,13 @@ export const rootRoutes = defineRoutes(
       at: 'POST /webhooks/payments',
       rate: 'unlimited',
       rawBody: true,
+      signedBy: ['Payment-Signature', 'Stripe-Signature'],
       response: z.object({ received: z.literal(true) }),
       errors: ['invalid_signature', 'invalid_json'],
       tag: 'Payments',
       summary: "The card processor's events",
       description:
-        'Signed: header `Payment-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`, within 300 s; the header may as well be called `Stripe-Signature`. An event is applied once, by its id; a repeated one is answered as the first. Calls are not limited, and answers say nothing of a limit.',
+        'Signed: header `Payment-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`, within 300 s; the header may as well be called `Stripe-Signature`. Without it the body is not read. An event is applied once, by its id; a repeated one is answered as the first. Calls are not limited, and answers say nothing of a limit.',
     },
   },
 )

@@ -25,6 +25,8 @@ export interface Route {
   form?: Form
   /** The body is handed on unparsed (webhooks, whose signature is over the bytes). */
   rawBody?: true
+  /** Headers of which one must be there before the body is read: the signature over it. */
+  signedBy?: readonly string[]
   /** Of the success body. */
   response: z.ZodType
   /** Success status; 200 where absent. A 204 has no body: its `response` is `z.undefined()`. */

@@ -51,7 +51,8 @@ export const errorCodes = {
   no_bin_available: { status: 409, message: 'No delivery bin is available.' },
   duplicate_upc: { status: 409, message: 'Another product of this hub has this UPC.' },
   idempotency_key_in_use: { status: 409, message: 'A request with this idempotency key is under way.' },
-  // 413, 415
+  // 408, 413, 415
+  request_timeout: { status: 408, message: 'The body did not come in time.' },
   payload_too_large: { status: 413, message: 'The body is too large.' },
   unsupported_media_type: { status: 415, message: 'The body must be application/json.' },
   // 416
@@ -79,6 +80,7 @@ export const errorCodes = {
   hardware_error: { status: 502, message: 'The hardware did not do it.' },
   processor_unavailable: { status: 503, message: 'The card processor cannot be reached.' },
   identity_unavailable: { status: 503, message: 'The issuer of identity tokens cannot be reached.' },
+  service_unavailable: { status: 503, message: 'The service cannot do this now. Try again soon.' },
   hub_offline: { status: 503, message: 'The hub is offline.' },
 } as const satisfies Record<string, { status: number; message: string }>
 

@@ -4,6 +4,7 @@ import { hubDomain } from '../../cloud/hub-domain.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
 import { externalBroker } from '../../cloud/gateway/broker-external.ts'
 import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
+import { cloudRefusals } from '../../cloud/platform/refusals.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../protocol/model/log.ts'
@@ -25,7 +26,8 @@ await db.kysely
   .updateTable('hubs')
   .set({ mqtt_password_digest: digestOf(password!) })
   .execute()
-const broker = brokerUrl === undefined ? await startEmbeddedBroker({ db, log, port: 0 }) : undefined
+const refusals = cloudRefusals({ log, runtime })
+const broker = brokerUrl === undefined ? await startEmbeddedBroker({ db, log, refusals, port: 0 }) : undefined
 const gateway = new Gateway({
   domain: hubDomain,
   context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings },

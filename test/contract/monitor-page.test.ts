@@ -5,6 +5,7 @@ import { chromium } from 'playwright-core'
 import { expect } from 'vitest'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { listen } from '../../cloud/platform/http/listen.ts'
+import { defaultHttpSettings } from '../../cloud/platform/settings/settings.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { onPath, service } from '../support/services.ts'
 import { emptySqlite } from '../cloud/support/database.ts'
@@ -35,7 +36,12 @@ service('chromium')(
       hubs: '*',
       expiresAt: null,
     })
-    const server = await listen(cloud.app, { host: '127.0.0.1', port: 0, clock: systemRuntime().clock })
+    const server = await listen(cloud.app, {
+      host: '127.0.0.1',
+      port: 0,
+      clock: systemRuntime().clock,
+      bounds: defaultHttpSettings,
+    })
     // The service's clock is a virtual one: somebody must move it.
     const mover = setInterval(() => shop.clock.advance(250), 20)
     const profile = await mkdtemp(join(tmpdir(), 'larder-chromium-'))

@@ -203,6 +203,7 @@ test('a route has the errors that follow from what it is', () => {
     'rate_limit_exceeded',
     'internal_error',
     'identity_unavailable',
+    'service_unavailable',
   ])
 })
 

@@ -61,6 +61,24 @@ describe("the hub's configuration", () => {
     })
   })
 
+  it('sends neither password nor token over a network in clear unless it is named', () => {
+    const base = { HARDWARE: file('hub.json', hardware), MQTT_PASSWORD: 'secret' }
+    for (const [environment, setting, name] of [
+      [{ MQTT_URL: 'mqtt://broker.example' }, 'MQTT_URL', 'plain-mqtt'],
+      [{ HOST: '0.0.0.0' }, 'HOST', 'plain-http'],
+    ] as const) {
+      const given = { ...base, ...environment }
+      expect(problems(given)).toEqual([expect.stringMatching(new RegExp(`^${setting}: .*=${name} `))])
+      expect(readConfig([], { ...given, ALLOW_INSECURE: name }).kind).toBe('config')
+    }
+    expect(readConfig([], { ...base, MQTT_URL: 'mqtts://broker.example' }).kind).toBe('config')
+    const pem = { LOCAL_CERT: file('cert.pem', 'cert'), LOCAL_KEY: file('key.pem', 'key') }
+    expect(readConfig([], { ...base, ...pem, HOST: '0.0.0.0' })).toMatchObject({
+      config: { local: { cert: 'cert', key: 'key' } },
+    })
+    expect(problems({ ...base, LOCAL_CERT: pem.LOCAL_CERT })).toEqual([expect.stringContaining('LOCAL_KEY')])
+  })
+
   it('names every setting that is wrong or missing', () => {
     expect(problems({})).toEqual([
       expect.stringContaining('HARDWARE'),

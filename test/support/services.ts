@@ -13,6 +13,7 @@ const services = {
   /** A server of its own, made by `.ci/run`, in which databases may be created. */
   postgres: () => (process.env['TEST_POSTGRES_URL'] ? undefined : 'TEST_POSTGRES_URL is not set'),
   mosquitto: () => (onPath('mosquitto') ? undefined : 'mosquitto is not installed'),
+  openssl: () => (onPath('openssl') ? undefined : 'openssl is not installed'),
   sshd: () => (onPath('sshd') ? undefined : 'sshd is not installed'),
   /** OpenSSH's own clients. */
   ssh: () => {

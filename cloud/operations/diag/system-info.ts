@@ -15,6 +15,7 @@ export interface ProcessFacts {
   commit: string
   /** Settings that anybody may see, by name. */
   settings: Readonly<Record<string, string | number | boolean>>
+  refused(): SystemInfo['refused']
   broker(): { connected: boolean; clients: number | null }
 }
 
@@ -65,6 +66,7 @@ export async function systemInfo(
     // An external broker does not tell: the hubs that are connected are those that it serves for us.
     broker: { connected, clients: clients ?? Number(online) },
     hubs: { total: Number(total), online: Number(online) },
+    refused: facts.refused(),
   }
 }
 

@@ -116,12 +116,22 @@ const byPrefix = statement((q, key: { prefix: string }) =>
   q.selectFrom('api_keys').selectAll().where('prefix', '=', key.prefix),
 )
 
-/** The key that a request presents; throws `invalid_api_key` or `token_expired`. */
+/** A key that was genuine until somebody revoked it: who has it still uses it, or has stolen it. */
+export class RevokedKey extends ApiError {
+  readonly prefix: string
+
+  constructor(prefix: string) {
+    super('invalid_api_key', 'The API key was revoked.')
+    this.prefix = prefix
+  }
+}
+
+/** The key that a request presents; throws `invalid_api_key` (`RevokedKey`) or `token_expired`. */
 export async function verifyApiKey(q: Queries, { clock }: Runtime, presented: string): Promise<ApiKey> {
   const prefix = prefixOf(presented)
   const [row] = prefix === undefined ? [] : await byPrefix(q, { prefix })
   if (!row || !isSameDigest(row.digest, digestOf(presented))) throw new ApiError('invalid_api_key')
-  if (row.revoked_at !== null) throw new ApiError('invalid_api_key', 'The API key was revoked.')
+  if (row.revoked_at !== null) throw new RevokedKey(row.prefix)
   const now = clock.now()
   if (row.expires_at !== null && row.expires_at <= now)
     throw new ApiError('token_expired', 'The API key has expired.')

@@ -3,6 +3,7 @@ import type { ErrorBody } from '../../../protocol/contract/errors.ts'
 import type { Route } from '../../../protocol/contract/route.ts'
 import { ApiError } from '../api-error.ts'
 import { JsonText } from '../store/json.ts'
+import { isOutage } from '../store/outage.ts'
 import type { Reply } from './handler.ts'
 
 /** What the app keeps with a request. */
@@ -43,9 +44,18 @@ function bodyOf(route: Route, body: unknown): Answer['body'] {
   return route.produces ? (body as string) : JSON.stringify(body)
 }
 
-/** The one renderer of errors. Whatever is not an `ApiError` is our own fault; its answer reveals nothing of it. */
+/** When a caller may try again what cannot be done now. */
+const RETRY_AFTER_SECONDS = 5
+
+/**
+ * The one renderer of errors. Whatever is not an `ApiError` is our own fault, or the database's which is away; its answer
+ * reveals nothing of it.
+ */
 export function errorAnswer(thrown: unknown, requestId: string): Answer<string> {
-  const error = thrown instanceof ApiError ? thrown : new ApiError('internal_error')
+  const error =
+    thrown instanceof ApiError
+      ? thrown
+      : new ApiError(isOutage(thrown) ? 'service_unavailable' : 'internal_error')
   const { status, code, message, details, items } = error
   const body: ErrorBody = {
     error: { code, message, ...(details && { details }) },
@@ -57,6 +67,7 @@ export function errorAnswer(thrown: unknown, requestId: string): Answer<string> 
     headers: {
       'Content-Type': 'application/json; charset=utf-8',
       ...(status === 401 && { 'WWW-Authenticate': 'Bearer realm="larder", APIKey' }),
+      ...(status === 503 && { 'Retry-After': String(RETRY_AFTER_SECONDS) }),
       ...(status === 416 && { 'Content-Range': `bytes */${String(details?.['size'])}` }),
     },
     body: JSON.stringify(body),

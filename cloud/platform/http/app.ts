@@ -8,12 +8,17 @@ import {
 } from '../../../protocol/contract/routes.ts'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { ApiError } from '../api-error.ts'
+import { prefixOf } from '../credentials/api-keys.ts'
+import { cloudRefusals, type CloudRefusals } from '../refusals.ts'
 import { errorAnswer, send, type RequestContext, type RequestState } from './answer.ts'
 import { endpoint, type AnyHandler, type EndpointParts } from './endpoint.ts'
 import type { Handlers } from './handler.ts'
 import { rateHeaders } from './rate-limit.ts'
+import { bodyReader } from './read-body.ts'
 
-export interface AppOptions extends EndpointParts {
+export interface AppOptions extends Omit<EndpointParts, 'readBody'> {
+  /** Told of credentials that are refused; its own where absent. */
+  refusals?: CloudRefusals
   /** The demo's routes are served if they have handlers. */
   handlers: Handlers<ServiceRouteId> & Partial<Handlers<DemoRouteId>>
   /** Where a request comes from: the address of the socket, or what a trusted proxy says. */
@@ -26,6 +31,8 @@ export type App = Hono<RequestState>
 export function createApp(options: AppOptions): App {
   const { runtime, log } = options.context
   const app: App = new Hono<RequestState>({ strict: false })
+  const refusals = options.refusals ?? cloudRefusals(options.context)
+  const parts = { ...options, readBody: bodyReader(runtime.clock, options.context.settings) }
 
   app.use(async (c, next) => {
     const requestId = `req_${randomHex(runtime.random, 12)}`
@@ -46,7 +53,7 @@ export function createApp(options: AppOptions): App {
     for (const mount of mountsOf(route)) {
       const plain = mount.replaceAll(/\{(\w+)\}/g, ':$1').replace(/(.)\/$/, '$1')
       const path = route.openEnded ? `${plain}{.+}` : plain
-      app.on(route.method, path, endpoint(id, route, handler as AnyHandler, options))
+      app.on(route.method, path, endpoint(id, route, handler as AnyHandler, parts))
       methods.set(path, [...(methods.get(path) ?? []), route.method])
     }
   }
@@ -71,7 +78,16 @@ export function createApp(options: AppOptions): App {
   function refuse(c: RequestContext, error: unknown): Promise<Response> {
     const requestId = c.get('requestId')
     const answer = errorAnswer(error, requestId)
-    if (answer.status === 500) log.error({ requestId, path: c.req.path, err: error }, 'request failed')
+    if (error instanceof ApiError) noteRefusal(c, error)
+    else log.error({ requestId, path: c.req.path, err: error }, 'request failed')
     return send(c, answer)
+  }
+
+  function noteRefusal(c: RequestContext, { status, code }: ApiError): void {
+    // To come without any credential is no attempt.
+    if ((status !== 401 && status !== 403) || code === 'authentication_required') return
+    const kind = status === 401 ? 'http_credential' : 'http_right'
+    const key = prefixOf(c.req.header('X-API-Key') ?? '')
+    refusals.note(kind, c.get('address'), { code, path: c.req.path, ...(key && { key }) })
   }
 }

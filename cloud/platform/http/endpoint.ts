@@ -10,12 +10,13 @@ import { answerOf, errorAnswer, send, type Answer, type RequestContext } from '.
 import { Reply, type HandlerInput } from './handler.ts'
 import { fingerprintOf, idempotently } from './idempotency.ts'
 import { rateHeaders, type RateLimiter } from './rate-limit.ts'
-import { parseJson, readBody } from './read-body.ts'
+import { parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
 import { idempotencyKeyOf, validate, validateForm, type ParsedParts } from './validate.ts'
 
 export interface EndpointParts {
   context: CloudContext
+  readBody: ReadBody
   resolveCredential: ResolveCredential
   limiter: RateLimiter
   media: Media
@@ -47,7 +48,7 @@ async function serve(self: Endpoint, c: RequestContext): Promise<Response> {
   const authenticated = await authenticate(self, c)
   await requireScope(self, c, authenticated)
   await takeAllowance(self, c, authenticated)
-  const received = await receive(route, c)
+  const received = await receive(self, c)
   const parsed = parse(route, received)
   if (parsed instanceof Reply) return send(c, answerOf(route, parsed, self.checkResponses))
   const key = route.idempotent ? idempotencyKeyOf(c.req.header('Idempotency-Key')) : undefined
@@ -110,7 +111,10 @@ interface Received {
   body: { present: boolean; value: unknown }
 }
 
-async function receive(route: Route, c: RequestContext): Promise<Received> {
+async function receive({ route, readBody }: Endpoint, c: RequestContext): Promise<Received> {
+  // Nobody need read what nobody has signed.
+  if (route.signedBy?.every((name) => c.req.header(name) === undefined))
+    throw new ApiError('invalid_signature', `The header ${route.signedBy[0]} is missing.`)
   const text = route.body || route.rawBody ? await readBody(c.req.raw) : ''
   const json = route.body
     ? parseJson(text, c.req.header('Content-Type'), route.interface === 'owner')

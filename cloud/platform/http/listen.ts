@@ -2,6 +2,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
 import type { Context } from 'hono'
+import { boundServer, CHECK_CONNECTIONS_MS, type ServerBounds } from '../../../protocol/model/bound-server.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import type { App } from './app.ts'
 
@@ -11,16 +12,14 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>
 }
 
-/** How long a request may take to arrive: the largest upload at 1 Mbit/s. Node's default is 5 minutes. */
-const LONGEST_REQUEST_MS = 30 * 60_000
-
 /** Rejects where the port is in use. */
 export async function listen(
   app: App,
-  { host, port, clock }: { host: string; port: number; clock: Clock },
+  { host, port, clock, bounds }: { host: string; port: number; clock: Clock; bounds: ServerBounds },
 ): Promise<HttpServer> {
-  const server = createAdaptorServer({ fetch: app.fetch }) as Server
-  server.requestTimeout = LONGEST_REQUEST_MS
+  const serverOptions = { connectionsCheckingInterval: CHECK_CONNECTIONS_MS }
+  const server = createAdaptorServer({ fetch: app.fetch, serverOptions }) as Server
+  boundServer(server, bounds, clock)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, resolve)

@@ -1,21 +1,57 @@
+import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
+import type { CloudSettings } from '../settings/settings.ts'
 
 /** The largest JSON body. */
 const LIMIT_BYTES = 1024 * 1024
 
-/** Reads a body as text, and never more of it than the limit, whatever its header claims. Throws `payload_too_large`. */
-export async function readBody(request: Request): Promise<string> {
-  if (Number(request.headers.get('content-length') ?? 0) > LIMIT_BYTES)
-    throw new ApiError('payload_too_large')
-  const chunks: Uint8Array[] = []
-  let length = 0
-  // Leaving the loop cancels the stream.
-  for await (const chunk of request.body ?? []) {
-    length += chunk.byteLength
-    if (length > LIMIT_BYTES) throw new ApiError('payload_too_large')
-    chunks.push(chunk)
+export type BodyLimits = Pick<CloudSettings, 'bodyIdleMs' | 'bodyTimeoutMs' | 'heldBodyBytes'>
+
+/** Reads a request's body as text. Throws `payload_too_large`, `request_timeout`, `service_unavailable`. */
+export type ReadBody = (request: Request) => Promise<string>
+
+/**
+ * Reads bodies, and never more of one than the limit, whatever its header claims. Each must come steadily and in time, and
+ * there is a bound on what all together hold that have not come in whole: strangers who send slowly bind no memory.
+ */
+export function bodyReader(clock: Clock, limits: BodyLimits): ReadBody {
+  /** Bytes of bodies that are being read. */
+  let heldBytes = 0
+
+  return async (request) => {
+    if (Number(request.headers.get('content-length') ?? 0) > LIMIT_BYTES)
+      throw new ApiError('payload_too_large')
+    if (!request.body) return ''
+    const reader = request.body.getReader()
+    const deadline = clock.monotonic() + limits.bodyTimeoutMs
+    const chunks: Uint8Array[] = []
+    let length = 0
+    try {
+      for (;;) {
+        const waitMs = Math.min(limits.bodyIdleMs, deadline - clock.monotonic())
+        const { done, value } = await inTime(clock, waitMs, reader.read())
+        if (done) return Buffer.concat(chunks).toString('utf8')
+        length += value.byteLength
+        heldBytes += value.byteLength
+        if (length > LIMIT_BYTES) throw new ApiError('payload_too_large')
+        if (heldBytes > limits.heldBodyBytes) throw new ApiError('service_unavailable')
+        chunks.push(value)
+      }
+    } catch (error) {
+      reader.cancel().catch(() => {})
+      // A sender who has gone hears no answer.
+      throw error instanceof ApiError ? error : new ApiError('request_timeout')
+    } finally {
+      heldBytes -= length
+    }
   }
-  return Buffer.concat(chunks).toString('utf8')
+}
+
+function inTime<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(ms, () => reject(new ApiError('request_timeout')))
+    work.then(resolve, reject).finally(cancel)
+  })
 }
 
 /** Parses a JSON body. Malformed JSON has its own code on owner paths; elsewhere it is FastAPI's 422. */

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { goesInClear, isLoopback, refusedExposures, type Exposure } from '../../../protocol/model/exposure.ts'
 import {
   helpText,
   readSettings,
@@ -8,13 +9,14 @@ import {
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
 import { serviceSettings, type storeSettings } from './service-settings.ts'
-import { gatewaySettings, ruleSettings } from './settings.ts'
+import { gatewaySettings, httpSettings, ruleSettings } from './settings.ts'
 
 /** Every setting of the cloud service. */
 export const cloudSettings = {
   ...serviceSettings,
   rules: ruleSettings,
   gateway: gatewaySettings,
+  http: httpSettings,
 } satisfies SettingsTable
 
 export type StoreConfig = SettingsOf<typeof storeSettings> & { databaseUrl: string }
@@ -47,6 +49,10 @@ export function readCloudConfig(
   const problems = [
     ...(settings.NODE_ENV === 'production' ? refusedInProduction(settings) : []),
     ...missingForStripe(settings),
+    ...refusedExposures(exposuresOf(settings), settings.ALLOW_INSECURE),
+    ...((settings.MQTT_CERT === undefined) === (settings.MQTT_KEY === undefined)
+      ? []
+      : ['MQTT_CERT: it and MQTT_KEY must be set together']),
   ]
   if (problems.length > 0) return { ok: false, problems }
   return {
@@ -71,6 +77,55 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
       : []),
     ...(settings.MEDIA_SECRET === undefined ? ['MEDIA_SECRET: must be set with NODE_ENV=production'] : []),
   ]
+}
+
+/** What is for trying, and what goes in clear, where others than this machine reach it. */
+function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
+  const { HOST, MQTT_HOST = HOST, MQTT_URL, PUBLIC_URL, IDENTITY_ISSUER, FCM_URL } = settings
+  const isReached = !isLoopback(HOST)
+  const reached = `HOST: others reach ${HOST}`
+  const inClear = (name: string, url: string | undefined) =>
+    url !== undefined && goesInClear(url) && `${name}: ${new URL(url).host} is called in clear`
+  return [
+    {
+      name: 'embedded-issuer',
+      problems: [
+        isReached &&
+          IDENTITY_ISSUER === undefined &&
+          `${reached}, and the embedded issuer lets anybody be anybody: set IDENTITY_ISSUER`,
+      ],
+    },
+    {
+      name: 'sandbox',
+      problems: [
+        isReached &&
+          settings.PAYMENTS_URL === 'sandbox:' &&
+          `${reached}, and nobody pays in the sandbox: set PAYMENTS_URL`,
+      ],
+    },
+    {
+      name: 'plain-http',
+      problems: [
+        isReached && `${reached}, and HTTP is in clear: set HOST to 127.0.0.1 behind a proxy that encrypts`,
+        PUBLIC_URL !== undefined &&
+          goesInClear(PUBLIC_URL) &&
+          'PUBLIC_URL: callers come in clear: use https:',
+        inClear('IDENTITY_ISSUER', IDENTITY_ISSUER),
+        inClear('PAYMENTS_URL', stripeUrlOf(settings)),
+        inClear('FCM_URL', FCM_URL),
+      ],
+    },
+    {
+      name: 'plain-mqtt',
+      problems: [
+        MQTT_URL === undefined &&
+          settings.MQTT_CERT === undefined &&
+          !isLoopback(MQTT_HOST) &&
+          `MQTT_HOST: others reach ${MQTT_HOST}, and hubs send their passwords in clear: set MQTT_CERT and MQTT_KEY`,
+        inClear('MQTT_URL', MQTT_URL),
+      ],
+    },
+  ] as const satisfies readonly Exposure<string>[]
 }
 
 function missingForStripe(settings: SettingsOf<typeof serviceSettings>): string[] {

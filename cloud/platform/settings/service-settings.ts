@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { allowInsecure } from '../../../protocol/model/exposure.ts'
 import {
   oneOf,
   optionalText,
@@ -31,8 +32,12 @@ export const serviceSettings = {
   HOST: {
     schema: z.string(),
     standard: '127.0.0.1',
-    describe: 'Address that HTTP and the embedded broker listen on.',
+    describe: 'Address that HTTP listens on.',
   },
+  ALLOW_INSECURE: allowInsecure(
+    ['embedded-issuer', 'sandbox', 'plain-http', 'plain-mqtt'],
+    'What to allow though others than this machine reach it, separated by commas: embedded-issuer (anybody is anybody), sandbox (nobody pays), plain-http (keys and tokens in clear, unless a proxy that encrypts is the only one to reach HOST), plain-mqtt (passwords of hubs in clear). Without it the service does not start so; production refuses the first two always.',
+  ),
   PORT: port(8080, 'Port of HTTP; 0 takes any free one.'),
   PUBLIC_URL: {
     schema: url(/^https?:\/\/[^/]+.*[^/]$/, 'an http(s) address without a slash at its end').optional(),
@@ -48,10 +53,18 @@ export const serviceSettings = {
     schema: url(/^mqtts?:\/\/./, 'mqtt://… or mqtts://…').optional(),
     describe: 'An external MQTT 3.1.1 broker, with user and password. Default: a broker inside this process.',
   },
+  MQTT_CA: optionalText(
+    "A PEM file of authorities to trust with an mqtts: MQTT_URL. The system's where it is not set.",
+  ),
+  MQTT_HOST: optionalText('Address that the embedded broker listens on. Default: HOST.'),
   MQTT_PORT: port(
     18830,
     'Port of the embedded broker; 0 takes any free one. Without meaning where MQTT_URL is set.',
   ),
+  MQTT_CERT: optionalText(
+    "A PEM file with the embedded broker's certificate and its chain: it then takes mqtts: alone. Read at the start.",
+  ),
+  MQTT_KEY: optionalText('A PEM file with the key of MQTT_CERT.'),
   PAYMENTS_URL: {
     secret: true,
     schema: url(/^(sandbox:|stripe:(https?:\/\/[^/]+)?)$/, 'sandbox: or stripe:'),

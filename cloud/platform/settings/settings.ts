@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { serverBounds } from '../../../protocol/model/bound-server.ts'
 import {
   DAY_MS as DAY,
   days,
@@ -17,6 +18,10 @@ const HOUR = 60 * MINUTE
 
 const ms = (standardMs: number, describe: string, maxMs = 30 * DAY) => duration(standardMs, describe, maxMs)
 const CENTS = [1, 100_000_000] as const
+
+/** What strangers may bind of the HTTP server. A whole request: the largest upload at 1 Mbit/s. */
+export const httpSettings = serverBounds('HTTP', { maxConnections: 5000, requestTimeoutMs: 30 * MINUTE })
+export const defaultHttpSettings = defaultsOf(httpSettings)
 
 /** The values that the contract marks *config*: what an operator can set of the service's rules. */
 export const ruleSettings = {
@@ -100,6 +105,15 @@ export const ruleSettings = {
     365,
     'Alarms that are over, dead letters, and epochs that hubs have left are deleted after this. Orders, money, stock and the audit log are kept.',
   ),
+  ...prefixed('HTTP', {
+    bodyIdleMs: ms(10 * SECOND, 'A body of JSON of which nothing more comes is given up after this.'),
+    bodyTimeoutMs: ms(MINUTE, 'How long a body of JSON may take to arrive.'),
+    heldBodyBytes: wholeNumber(
+      [1024 * 1024, 1024 * 1024 * 1024],
+      24 * 1024 * 1024,
+      'The most bytes of JSON bodies that have begun to arrive and are not whole. Beyond them requests with bodies are answered 503.',
+    ),
+  }),
   webhookToleranceMs: ms(300 * SECOND, 'How old a signed webhook may be.'),
   announcedRedemptionMs: ms(
     30 * MINUTE,

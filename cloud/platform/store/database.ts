@@ -1,6 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { sql, type Kysely, type SelectQueryBuilder, type Transaction } from 'kysely'
 import { noCheckpoint, type Checkpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import { migrate } from './migrate.ts'
 import type { DatabaseKind } from './table.ts'
 import { openPostgres } from './postgres.ts'
@@ -49,6 +50,8 @@ export interface DatabaseOptions {
   /** `sqlite:PATH`, `sqlite::memory:` or `postgres://…` */
   url: string
   checkpoint?: Checkpoint
+  /** Told of connections that have ended. */
+  log?: Log
   /** An open SQLite database to use instead of the one that `url` names. */
   sqlite?: BetterSqlite3.Database
 }
@@ -56,9 +59,14 @@ export interface DatabaseOptions {
 const MAX_ATTEMPTS = 20
 
 /** Opens the cloud's database; the schema is brought up to date by `migrate`. */
-export function openDatabase({ url, checkpoint = noCheckpoint, sqlite }: DatabaseOptions): CloudDatabase {
+export function openDatabase({
+  url,
+  checkpoint = noCheckpoint,
+  log = silentLog,
+  sqlite,
+}: DatabaseOptions): CloudDatabase {
   const kind: DatabaseKind = sqlite || url.startsWith('sqlite:') ? 'sqlite' : 'postgres'
-  const kysely = kind === 'sqlite' ? openSqlite(url, sqlite) : openPostgres(url)
+  const kysely = kind === 'sqlite' ? openSqlite(url, sqlite) : openPostgres(url, log)
   const outboxes = createSignal<number>()
   const workDue = createSignal<number>()
 
@@ -122,7 +130,8 @@ function createTx(
       } catch (error) {
         effects.length = registered
         for (const name of last.keys()) if (!names.has(name)) last.delete(name)
-        await sql`rollback to savepoint part`.execute(q)
+        // Where the whole transaction is undone already (a full disk, an ended connection), why is what must be heard.
+        await sql`rollback to savepoint part`.execute(q).catch(() => Promise.reject(error as Error))
         await sql`release savepoint part`.execute(q)
         throw error
       }

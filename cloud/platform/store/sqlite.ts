@@ -25,7 +25,7 @@ export function openSqlite(url: string, prepared?: BetterSqlite3.Database): Kyse
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
   const reader = prepared || database.memory ? undefined : new Sqlite(database.name, { readonly: true })
-  const dialect = new ImmediateDialect(withStatementCache(database, reader), reader && createRead(reader))
+  const dialect = new ImmediateDialect(database, reader)
   return new Kysely<Tables>({ dialect })
 }
 
@@ -65,19 +65,34 @@ function createRead(reader: BetterSqlite3.Database): Read {
 
 /** Takes the write lock at the beginning: a transaction that read first could not wait for it (SQLITE_BUSY at once). */
 class ImmediateDriver extends SqliteDriver {
+  readonly #database: BetterSqlite3.Database
+
+  constructor(database: BetterSqlite3.Database, prepared: SqliteDatabase) {
+    super({ database: prepared })
+    this.#database = database
+  }
+
   override async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw('begin immediate'))
+  }
+
+  /** On a full disk SQLite undoes the transaction by itself; then there is nothing to undo, and the cause is what counts. */
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (this.#database.inTransaction) await super.rollbackTransaction(connection)
   }
 }
 
 class ImmediateDialect extends SqliteDialect {
-  readonly #database: SqliteDatabase
+  readonly #database: BetterSqlite3.Database
+  readonly #prepared: SqliteDatabase
   readonly #read: Read | undefined
 
-  constructor(database: SqliteDatabase, read: Read | undefined) {
-    super({ database })
+  constructor(database: BetterSqlite3.Database, reader: BetterSqlite3.Database | undefined) {
+    const prepared = withStatementCache(database, reader)
+    super({ database: prepared })
     this.#database = database
-    this.#read = read
+    this.#prepared = prepared
+    this.#read = reader && createRead(reader)
   }
 
   override createAdapter(): SqliteFileAdapter {
@@ -85,7 +100,7 @@ class ImmediateDialect extends SqliteDialect {
   }
 
   override createDriver(): ImmediateDriver {
-    return new ImmediateDriver({ database: this.#database })
+    return new ImmediateDriver(this.#database, this.#prepared)
   }
 }
 

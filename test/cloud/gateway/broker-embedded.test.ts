@@ -4,15 +4,22 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { downFilter, downTopic, upFilter, upTopic } from '../../../protocol/mqtt/topics.ts'
-import type { MqttTransport } from '../../../protocol/mqtt/transport.ts'
+import type { MqttTransport, OpenTransport } from '../../../protocol/mqtt/transport.ts'
 import { digestOf } from '../../../cloud/platform/credentials/secrets.ts'
 import { startEmbeddedBroker, type EmbeddedBroker } from '../../../cloud/gateway/broker-embedded.ts'
 import { externalBroker } from '../../../cloud/gateway/broker-external.ts'
+import { cloudRefusals, type CloudRefusals } from '../../../cloud/platform/refusals.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
+import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
+import { makeCertificate } from '../../support/certificate.ts'
+import { service } from '../../support/services.ts'
 import { emptySqlite } from '../support/database.ts'
 import { seedHub } from './support/seed-hub.ts'
 
 let broker: EmbeddedBroker
+let refusals: CloudRefusals
+const warned: Record<string, unknown>[] = []
+const log = { ...silentLog, warn: (fields: object) => void warned.push(fields as Record<string, unknown>) }
 let cloud: MqttTransport
 const heard: { topic: string; payload: string }[] = []
 const clients: MqttClient[] = []
@@ -21,7 +28,8 @@ beforeAll(async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   await seedHub(db, 1, digestOf('secret-1'))
   await seedHub(db, 2, digestOf('secret-2'))
-  broker = await startEmbeddedBroker({ db, log: silentLog, port: 0 })
+  refusals = cloudRefusals({ log, runtime: systemRuntime() })
+  broker = await startEmbeddedBroker({ db, log, refusals, port: 0 })
   await new Promise<void>((resolve) => {
     cloud = broker.openTransport(
       { subscribe: [upFilter] },
@@ -82,6 +90,22 @@ describe('who may connect', () => {
   ])('not $who', async ({ options }) => {
     expect((await connect(options)).outcome).toMatch(/Not authorized/)
   })
+})
+
+test('who is turned away is told once a minute with a count, in few characters, and a long CONNECT is not even read', async () => {
+  const before = refusals.totals.mqtt_login
+  const name = 'x'.repeat(2000)
+  for (let attempt = 0; attempt < 5; attempt += 1) await connect({ clientId: name, username: name })
+  expect(refusals.totals.mqtt_login - before).toBe(5)
+  const lines = warned.filter(({ refused }) => refused === 'mqtt_login')
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toMatchObject({ caller: '127.0.0.1' })
+  const { outcome } = await Promise.race([
+    connect({ clientId: 'x'.repeat(60_000) }),
+    closed(clients.at(-1)!).then(() => ({ outcome: 'closed' })),
+  ])
+  expect(outcome).toBe('closed')
+  expect(refusals.totals.mqtt_login - before).toBe(5)
 })
 
 describe('what a hub may do', () => {
@@ -204,3 +228,47 @@ describe('connections of the cloud to an external broker', () => {
     await expect.poll(() => events.length).toBe(2)
   })
 })
+
+service('openssl')(
+  'with a certificate it takes mqtts alone, from hubs and from a cloud that trust it',
+  async () => {
+    const certificate = makeCertificate()
+    const { cert, key } = certificate
+    const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+    await seedHub(db, 1, digestOf('secret-1'))
+    const secure = await startEmbeddedBroker({ db, log, refusals, port: 0, tls: { cert, key } })
+    const { clock } = systemRuntime()
+    const heardOf = (open: OpenTransport): Promise<string> =>
+      new Promise((resolve) => {
+        const transport = open(
+          { subscribe: [downFilter(1)] },
+          {
+            onConnect: () => {
+              transport.close()
+              resolve('connected')
+            },
+            onDisconnect: resolve,
+            onMessage: () => {},
+          },
+        )
+      })
+    const hubAt = (url: string, ca?: string) =>
+      heardOf(mqttTransport({ url, user: 'hub-1', password: 'secret-1', clock, ...(ca && { ca }) }))
+    const cloudAt = (url: string, ca?: string) =>
+      heardOf(externalBroker({ url, clientId: 'hub-1', clock, ...(ca && { ca }) }))
+    try {
+      for (const host of ['localhost', '127.0.0.1']) {
+        expect(await hubAt(`mqtts://${host}:${secure.port}`, cert)).toBe('connected')
+        expect(await cloudAt(`mqtts://hub-1:secret-1@${host}:${secure.port}`, cert)).toBe('connected')
+      }
+      expect(await hubAt(`mqtts://localhost:${secure.port}`)).toMatch(/self-signed certificate/)
+      expect(await cloudAt(`mqtts://hub-1:secret-1@localhost:${secure.port}`)).toMatch(
+        /self-signed certificate/,
+      )
+      expect(await hubAt(`mqtt://localhost:${secure.port}`)).not.toBe('connected')
+    } finally {
+      await secure.close()
+      certificate.remove()
+    }
+  },
+)

@@ -1,7 +1,7 @@
 import { ErrorBody } from '../../../protocol/contract/errors.ts'
 import { routes, type RouteId, type ServiceRouteId } from '../../../protocol/contract/routes.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../protocol/model/log.ts'
+import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import type { Scope } from '../../../protocol/model/scopes.ts'
 import { issueApiKey, type HubSelection } from '../../../cloud/platform/credentials/api-keys.ts'
 import { identityVerifier, type VerifyIdentity } from '../../../cloud/platform/credentials/identity-token.ts'
@@ -61,6 +61,7 @@ export interface TestAppOptions {
   /** Where uploaded files go; a folder that nobody looks at where absent. */
   mediaStore?: MediaStore
   db?: CloudDatabase
+  log?: Log
   limiter?: (context: CloudContext) => RateLimiter
   /** Instead of that of `issuer`. */
   verifyIdentity?: VerifyIdentity
@@ -72,7 +73,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
   const context: CloudContext = {
     db,
     runtime,
-    log: silentLog,
+    log: options.log ?? silentLog,
     checkpoint: noCheckpoint,
     settings: { ...defaultSettings },
   }

@@ -15,7 +15,12 @@ import { openWorld, type World } from './world.ts'
 
 const MINUTE = 60_000
 /** Errors that no call of a healthy service can bring about. */
-const UNREACHABLE: readonly ErrorCode[] = ['internal_error', 'identity_unavailable']
+const UNREACHABLE: readonly ErrorCode[] = [
+  'internal_error',
+  'identity_unavailable',
+  'request_timeout',
+  'service_unavailable',
+]
 
 /**
  * Walks routes: each to its documented success in its exact shape, and to every error that it documents, on both

@@ -1,11 +1,19 @@
+import { get } from 'node:https'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createFront, listen, type Listener } from '../../../edge/local-api/front.ts'
 import { keptToken } from '../../../edge/local-api/token.ts'
+import { serverBounds } from '../../../protocol/model/bound-server.ts'
+import { defaultsOf } from '../../../protocol/model/program-settings.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { makeCertificate } from '../../support/certificate.ts'
+import { service } from '../../support/services.ts'
 import { fakeRuntime } from '../support/fake-runtime.ts'
 
+const bounds = defaultsOf(serverBounds('LOCAL', { maxConnections: 10, requestTimeoutMs: 20_000 }))
+const { clock } = systemRuntime()
 const listeners: Listener[] = []
 afterEach(() => listeners.splice(0).forEach((listener) => listener.close()))
 
@@ -22,7 +30,7 @@ async function front(probe: () => boolean, port = 0) {
       return Promise.resolve((_request, response) => void response.end('"the rest"'))
     },
   })
-  const listener = await listen({ host: '127.0.0.1', port }, answer)
+  const listener = await listen({ host: '127.0.0.1', port, bounds, clock }, answer)
   listeners.push(listener)
   const get = async (path: string) => {
     const response = await fetch(listener.url + path)
@@ -78,4 +86,25 @@ describe('the kept token', () => {
       rmSync(folder, { recursive: true })
     }
   })
+})
+
+service('openssl')('with a certificate the local API speaks https alone', async () => {
+  const certificate = makeCertificate()
+  const { cert, key } = certificate
+  try {
+    const answer = (_request: unknown, response: { end(text: string): unknown }) =>
+      void response.end('over TLS')
+    const listener = await listen({ host: '127.0.0.1', port: 0, bounds, clock, cert, key }, answer)
+    listeners.push(listener)
+    expect(listener.url).toMatch(/^https:/)
+    const text = await new Promise<string>((resolve, reject) => {
+      get(listener.url, { ca: cert }, (response) => {
+        response.on('data', (chunk: Buffer) => resolve(chunk.toString()))
+      }).on('error', reject)
+    })
+    expect(text).toBe('over TLS')
+    await expect(fetch(listener.url.replace('https', 'http'))).rejects.toThrow()
+  } finally {
+    certificate.remove()
+  }
 })

@@ -43,8 +43,13 @@ function bench(changes: Partial<LocalCore> = {}) {
     links: () => [{ controller: 'bins', port: '/dev/bins', up: false, firmware: null }],
     token: TOKEN.replaceAll(' ', '-'),
     clock: runtime.clock,
-    log: { ...silentLog, info: (fields) => void logged.push(fields) },
+    log: {
+      ...silentLog,
+      info: (fields) => void logged.push(fields),
+      warn: (fields) => void logged.push(fields),
+    },
     motionTimeoutMs: 30_000,
+    addressOf: () => '192.0.2.9',
   }
   const app = createLocalApi(options)
   const send = async (method: string, path: string, body?: unknown, token = options.token) => {
@@ -77,6 +82,13 @@ describe('the local API', () => {
       links: [{ controller: 'bins', up: false }],
       sync: { phase: 'waiting' },
     })
+  })
+
+  it('leaves one line of who guesses at its token', async () => {
+    const { send, app, logged } = bench()
+    for (let guess = 0; guess < 500; guess += 1) await send('GET', '/api/state', undefined, `guess-${guess}`)
+    await app.request('/api/state')
+    expect(logged).toEqual([{ refused: 'local_token', caller: '192.0.2.9', path: '/api/state', count: 1 }])
   })
 
   it('answers 401 to a missing, wrong or shortened token, on every path of /api', async () => {

@@ -14,6 +14,12 @@ export interface TestDatabase {
   remove(): Promise<void>
 }
 
+/** A server of one's own. */
+export interface TestServer extends TestDatabase {
+  /** SIGINT ends its connections and shuts it down, SIGKILL is a crash. It is started again by itself. */
+  signal(name: 'SIGINT' | 'SIGKILL'): void
+}
+
 /** An empty database on the server at `serverUrl`. */
 export async function createPostgresDatabase(serverUrl: string, runtime: Runtime): Promise<TestDatabase> {
   const name = `larder_chaos_${randomHex(runtime.random, 8)}`
@@ -28,7 +34,7 @@ export async function startPostgres(options: {
   folder: string
   port: number
   runtime: Runtime
-}): Promise<TestDatabase> {
+}): Promise<TestServer> {
   const { folder, port, runtime } = options
   const programs = postgresPrograms()
   const data = mkdtempSync(join(tmpdir(), 'larder-postgres-'))
@@ -65,6 +71,10 @@ export async function startPostgres(options: {
   const database = await createPostgresDatabase(url, runtime)
   return {
     url: database.url,
+    signal(name) {
+      const { pid } = server.stateOf('postgres')
+      if (pid !== null) process.kill(pid, name)
+    },
     async remove() {
       await server.stop()
       rmSync(data, { recursive: true, force: true })

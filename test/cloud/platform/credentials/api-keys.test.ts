@@ -1,3 +1,5 @@
+import { silentLog } from '../../../../protocol/model/log.ts'
+import { listAudit, type AuditFilter } from '../../../../cloud/platform/audit/audit.ts'
 import { expect, test } from 'vitest'
 import {
   listApiKeys,
@@ -48,6 +50,39 @@ test('a wrong, a revoked and an expired key are 401, each by its code', async ()
   expect(await revokeApiKey(context.db.kysely, runtime, prefixOf(good)!)).toBe(true)
   expect(await codeOf(good)).toEqual([401, 'invalid_api_key'])
   expect(await revokeApiKey(context.db.kysely, runtime, 'nokeyatall')).toBe(false)
+})
+
+test('the use of a revoked key is in the audit log, once an hour and key; of a wrong one it is not', async () => {
+  const { call, key, context, runtime } = await testApp()
+  const revoked = await key(['hubs:read'])
+  await revokeApiKey(context.db.kysely, runtime, prefixOf(revoked)!)
+  const filter = { action: 'keys.use_revoked', limit: 10 } as AuditFilter
+  const found = async () => await listAudit(context.db.kysely, filter)
+  await call('GET', hubs, { key: `${revoked.slice(0, -1)}!` })
+  await call('GET', hubs, { key: `${revoked.slice(0, 12)}${'0'.repeat(43)}` })
+  expect(await found()).toEqual([])
+  for (let attempt = 0; attempt < 5; attempt += 1) await call('GET', hubs, { key: revoked })
+  const object = `key-${prefixOf(revoked)}`
+  expect(await found()).toMatchObject([{ actor: 'address:192.0.2.1', object, result: 'refused' }])
+  runtime.advance(HOUR)
+  await call('GET', '/diag/worker', { key: revoked })
+  expect(await found()).toHaveLength(2)
+})
+
+test('refused credentials and rights leave one line a caller, however many they are', async () => {
+  const lines: object[] = []
+  const { call, key } = await testApp({ log: { ...silentLog, warn: (fields) => void lines.push(fields) } })
+  const poor = await key(['hubs:write'])
+  for (let attempt = 0; attempt < 500; attempt += 1)
+    await call('GET', hubs, { key: `lk_${String(attempt).padStart(8, '0')}_${'x'.repeat(43)}` })
+  await call('GET', hubs, { token: 'x' })
+  await call('GET', hubs)
+  await call('GET', hubs, { key: poor })
+  const caller = '192.0.2.1'
+  expect(lines).toEqual([
+    { refused: 'http_credential', caller, code: 'invalid_api_key', path: hubs, key: '00000000', count: 1 },
+    { refused: 'http_right', caller, code: 'scope_missing', path: hubs, key: prefixOf(poor), count: 1 },
+  ])
 })
 
 test('last_used_at is touched at most hourly', async () => {

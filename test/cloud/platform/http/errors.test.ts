@@ -84,3 +84,29 @@ test('401 names both schemes', async () => {
   const answer = await call('GET', '/api/v1/owners/hubs')
   expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer realm="larder", APIKey')
 })
+
+test.each([
+  ['PostgreSQL was told to end the connection', Object.assign(new Error('terminating'), { code: '57P01' })],
+  ['PostgreSQL is not there', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })],
+  ['the connection broke', new Error('Connection terminated unexpectedly')],
+  ['the disk is full', Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })],
+])('503 says when to try again where %s', async (_why, error) => {
+  const { call, key } = await testApp({ handlers: { 'owner.hubs.list': () => Promise.reject(error) } })
+  const answer = await call('GET', '/api/v1/owners/hubs', { key: await key(['hubs:read']) })
+  expect([answer.status, errorOf(answer).error.code]).toEqual([503, 'service_unavailable'])
+  expect(Number(answer.headers.get('Retry-After'))).toBeGreaterThan(0)
+})
+
+test('a webhook without any signature is refused before its body is read', async () => {
+  const { app } = await testApp()
+  let wasAsked = false
+  const body = new ReadableStream({ pull: () => void (wasAsked = true) }, { highWaterMark: 0 })
+  const request = new Request('http://larder.test/webhooks/payments', {
+    method: 'POST',
+    body,
+    duplex: 'half',
+  })
+  const answer = await app.request(request)
+  expect([answer.status, wasAsked]).toEqual([400, false])
+  expect(await answer.json()).toMatchObject({ error: { code: 'invalid_signature' } })
+})

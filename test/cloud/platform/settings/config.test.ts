@@ -27,9 +27,9 @@ test('without any setting it is the whole service in one process', () => {
 })
 
 test('the environment wins over the file, and empty variables count as not set', () => {
-  const file = { path: 'c.json', text: JSON.stringify({ PORT: 9000, HOST: '0.0.0.0', WORK_POLL_MS: 5 }) }
+  const file = { path: 'c.json', text: JSON.stringify({ PORT: 9000, HOST: '::1', WORK_POLL_MS: 5 }) }
   const result = readCloudConfig({ PORT: '9001', HOST: '' }, file)
-  expect(result).toMatchObject({ config: { PORT: 9001, HOST: '0.0.0.0', rules: { workPollMs: 5 } } })
+  expect(result).toMatchObject({ config: { PORT: 9001, HOST: '::1', rules: { workPollMs: 5 } } })
 })
 
 test('an operator reaches the limits of the gateway, and sees days as days', () => {
@@ -98,6 +98,59 @@ test('Stripe wants its key and the secret of its signatures, and then production
   if (!result.ok) throw new Error('refused')
   expect(stripeUrlOf(result.config)).toBe('https://api.stripe.com')
   expect(JSON.stringify(result.config.shown)).not.toMatch(/sk_live_1|whsec_/)
+})
+
+const problemsOf = (env: Record<string, string>): string[] => {
+  const result = readCloudConfig(env)
+  return result.ok ? [] : result.problems
+}
+/** What a problem is about, and what would allow it. */
+const named = (problem: string) => `${/^\w+/.exec(problem)![0]} ${/ALLOW_INSECURE=(\S+)/.exec(problem)?.[1]}`
+
+test('what is for trying, or in clear, does not start where others reach it unless it is named', () => {
+  const everywhere = { HOST: '0.0.0.0' }
+  expect(problemsOf(everywhere).map(named)).toEqual([
+    'HOST embedded-issuer',
+    'HOST sandbox',
+    'HOST plain-http',
+    'MQTT_HOST plain-mqtt',
+  ])
+  const names = 'embedded-issuer,sandbox,plain-http,plain-mqtt'
+  expect(problemsOf({ ...everywhere, ALLOW_INSECURE: names })).toEqual([])
+  expect(problemsOf({ ...everywhere, ALLOW_INSECURE: 'sandbox, plain-http' }).map(named)).toEqual([
+    'HOST embedded-issuer',
+    'MQTT_HOST plain-mqtt',
+  ])
+  expect(problemsOf({ ALLOW_INSECURE: 'all' })).toEqual([expect.stringContaining('ALLOW_INSECURE')])
+  for (const HOST of ['127.0.0.1', 'localhost', '::1']) expect(problemsOf({ HOST })).toEqual([])
+})
+
+test('keys and passwords do not leave the machine in clear unless it is named', () => {
+  const stripe = { PAYMENTS_API_KEY: 'sk_live_1', PAYMENTS_WEBHOOK_SECRET: 'whsec_0123456789abcdef' }
+  for (const [env, what] of [
+    [{ IDENTITY_ISSUER: 'http://id.example' }, 'IDENTITY_ISSUER plain-http'],
+    [{ PUBLIC_URL: 'http://shop.example' }, 'PUBLIC_URL plain-http'],
+    [{ ...stripe, PAYMENTS_URL: 'stripe:http://proxy.example' }, 'PAYMENTS_URL plain-http'],
+    [{ MQTT_URL: 'mqtt://larder-cloud:x@broker.example' }, 'MQTT_URL plain-mqtt'],
+    [{ MQTT_HOST: '0.0.0.0' }, 'MQTT_HOST plain-mqtt'],
+  ] as const) {
+    expect(problemsOf(env).map(named)).toEqual([what])
+    expect(problemsOf({ ...env, ALLOW_INSECURE: what.split(' ')[1]! })).toEqual([])
+  }
+  expect(
+    problemsOf({ MQTT_URL: 'mqtts://u:p@broker.example', IDENTITY_ISSUER: 'https://id.example' }),
+  ).toEqual([])
+  expect(problemsOf({ MQTT_HOST: '0.0.0.0', MQTT_CERT: 'c.pem', MQTT_KEY: 'k.pem' })).toEqual([])
+  expect(problemsOf({ MQTT_CERT: 'c.pem' })).toEqual(['MQTT_CERT: it and MQTT_KEY must be set together'])
+})
+
+test('production takes on neither play money nor an issuer that believes everybody, whatever is named', () => {
+  const env = {
+    NODE_ENV: 'production',
+    ALLOW_INSECURE: 'embedded-issuer,sandbox',
+    MEDIA_SECRET: 'm'.repeat(32),
+  }
+  expect(problemsOf(env).map((problem) => problem.split(':')[0])).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER'])
 })
 
 test('--help lists every setting', () => {

@@ -1,5 +1,7 @@
+import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { isUniqueViolation } from '../../../../cloud/platform/store/database.ts'
+import { isOutage } from '../../../../cloud/platform/store/outage.ts'
 import { onEachDatabase } from '../../support/database.ts'
 
 onEachDatabase('the cloud store', (open) => {
@@ -149,5 +151,41 @@ onEachDatabase('the cloud store', (open) => {
     const error: unknown = await insert().catch((caught: unknown) => caught)
     expect(isUniqueViolation(error)).toBe(true)
     expect(isUniqueViolation(new Error('other'))).toBe(false)
+  })
+
+  test('what has undone a transaction is what its caller hears', async () => {
+    const db = await open()
+    const work = db.transact(async (tx) => {
+      await tx.q.insertInto('owners').values({ name: 'A' }).execute()
+      // As SQLite does by itself on a full disk.
+      await sql`rollback`.execute(tx.q)
+      throw new Error('database or disk is full')
+    })
+    await expect(work).rejects.toThrow('database or disk is full')
+    const part = db.transact((tx) =>
+      tx.savepoint(async () => {
+        await sql`rollback`.execute(tx.q)
+        throw new Error('database or disk is full')
+      }),
+    )
+    await expect(part).rejects.toThrow('database or disk is full')
+    expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([])
+  })
+
+  test('a connection that is ended under a transaction fails that call alone', async () => {
+    const db = await open()
+    if (db.kind !== 'postgres') return
+    const work = db.transact(async (tx) => {
+      const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx.q)
+      await tx.q.insertInto('owners').values({ name: 'A' }).execute()
+      await sql`select pg_terminate_backend(${rows[0]!.pid})`.execute(db.kysely)
+      // The caller waits for something else when the connection ends.
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      await tx.q.insertInto('owners').values({ name: 'B' }).execute()
+    })
+    const error: unknown = await work.catch((reason: unknown) => reason)
+    expect(isOutage(error)).toBe(true)
+    await db.transact((tx) => tx.q.insertInto('owners').values({ name: 'C' }).execute())
+    expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([{ name: 'C' }])
   })
 })

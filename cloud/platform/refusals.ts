@@ -1,0 +1,13 @@
+import { Refusals } from '../../protocol/model/refusals.ts'
+import type { CloudContext } from './context.ts'
+
+/**
+ * What the cloud refuses to strangers and to those who may not: credentials and rights over HTTP, sign-ins and topics at the
+ * embedded broker, messages of hubs that are not as they should be.
+ */
+const kinds = ['http_credential', 'http_right', 'mqtt_login', 'mqtt_topic', 'hub_message'] as const
+
+export type CloudRefusals = Refusals<(typeof kinds)[number]>
+
+export const cloudRefusals = ({ log, runtime }: Pick<CloudContext, 'log' | 'runtime'>): CloudRefusals =>
+  new Refusals(kinds, { log, clock: runtime.clock })

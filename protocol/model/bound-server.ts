@@ -1,0 +1,83 @@
+import type { Clock } from './runtime.ts'
+import { duration, prefixed, wholeNumber, type SettingsOf } from './program-settings.ts'
+
+/** What is used of an HTTP server (`node:http`); named here so that the protocol itself opens nothing. */
+export interface ServerLike {
+  headersTimeout: number
+  requestTimeout: number
+  keepAliveTimeout: number
+  on(event: 'connection', listener: (socket: SocketLike) => void): unknown
+  on(event: 'request', listener: (request: RequestLike, response: ResponseLike) => void): unknown
+}
+interface SocketLike {
+  on(event: 'close', listener: () => void): unknown
+  destroy(): unknown
+}
+interface RequestLike {
+  socket: SocketLike
+  /** Whether it has come in whole. */
+  complete: boolean
+}
+interface ResponseLike {
+  on(event: 'finish', listener: () => void): unknown
+}
+
+/** The settings of a program's HTTP server, by the beginning of their names. */
+export const serverBounds = (
+  prefix: string,
+  standard: { maxConnections: number; requestTimeoutMs: number },
+) =>
+  prefixed(prefix, {
+    maxConnections: wholeNumber(
+      [1, 1_000_000],
+      standard.maxConnections,
+      'The most HTTP connections at once. Beyond them the one is closed that has waited longest without a request.',
+    ),
+    headersTimeoutMs: duration(10_000, "How long a request's headers may take to arrive."),
+    requestTimeoutMs: duration(standard.requestTimeoutMs, 'How long a whole request may take to arrive.'),
+  })
+
+export type ServerBounds = SettingsOf<ReturnType<typeof serverBounds>>
+
+/** How often a server made by `createServer` looks for what is late: its option `connectionsCheckingInterval`. */
+export const CHECK_CONNECTIONS_MS = 2000
+/** How long a connection is kept for its next request. */
+const KEEP_ALIVE_MS = 5000
+/** How long the rest of a request may still come that is answered already: its sender may only then read the answer. */
+const LINGER_MS = 1000
+
+/**
+ * Keeps strangers from binding what the server has: headers and requests must come in time, and there is a bound on
+ * connections. Beyond it the one goes that has waited longest with no request under way; where all are at work, the new one.
+ * A connection whose request is answered before it has come in whole ends soon after the answer.
+ */
+export function boundServer(server: ServerLike, bounds: ServerBounds, clock: Clock): void {
+  server.headersTimeout = bounds.headersTimeoutMs
+  server.requestTimeout = bounds.requestTimeoutMs
+  server.keepAliveTimeout = KEEP_ALIVE_MS
+  /** In the order in which they began to wait. */
+  const waiting = new Set<SocketLike>()
+  const busy = new Set<SocketLike>()
+
+  server.on('connection', (socket) => {
+    if (waiting.size + busy.size >= bounds.maxConnections) {
+      const [longest] = waiting
+      if (longest === undefined) return void socket.destroy()
+      waiting.delete(longest)
+      longest.destroy()
+    }
+    waiting.add(socket)
+    socket.on('close', () => {
+      waiting.delete(socket)
+      busy.delete(socket)
+    })
+  })
+  server.on('request', (request, response) => {
+    const { socket } = request
+    if (waiting.delete(socket)) busy.add(socket)
+    response.on('finish', () => {
+      if (busy.delete(socket)) waiting.add(socket)
+      if (!request.complete) clock.after(LINGER_MS, () => request.complete || socket.destroy())
+    })
+  })
+}

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { goesInClear, isLoopback, refusedExposures } from '../../../protocol/model/exposure.ts'
+
+test.each([
+  ['127.0.0.1', true],
+  ['127.8.0.9', true],
+  ['localhost', true],
+  ['::1', true],
+  ['[::1]', true],
+  ['::ffff:127.0.0.1', true],
+  ['0.0.0.0', false],
+  ['::', false],
+  ['192.168.1.4', false],
+  ['127.0.0.1.example', false],
+  ['hub.local', false],
+])('%s is on this machine alone: %s', (host, isOurs) => {
+  expect(isLoopback(host)).toBe(isOurs)
+})
+
+test.each([
+  ['mqtt://broker.example', true],
+  ['mqtt://127.0.0.1:18830', false],
+  ['mqtts://broker.example', false],
+  ['http://[::1]:80', false],
+  ['http://10.0.0.1', true],
+  ['https://id.example', false],
+])('%s goes over a network in clear: %s', (url, isPlain) => {
+  expect(goesInClear(url)).toBe(isPlain)
+})
+
+test('what is exposed is refused unless it is allowed by its name', () => {
+  const exposures = [
+    { name: 'a', problems: ['HOST: bad', false] },
+    { name: 'b', problems: [false] },
+  ] as const
+  expect(refusedExposures(exposures)).toEqual(['HOST: bad; ALLOW_INSECURE=a takes it on'])
+  expect(refusedExposures(exposures, ['b'])).toHaveLength(1)
+  expect(refusedExposures(exposures, ['a'])).toEqual([])
+})
