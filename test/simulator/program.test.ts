@@ -84,6 +84,8 @@ describe('the simulator as a program', () => {
   test('killed in mid-motion it comes back with its world as it was, and nothing lost', async () => {
     const first = await start({ SIMULATOR_SPEED: '0.1' })
     await openDoor('a'.repeat(32))
+    const bins = async () => (await read<{ bins: object[] }>(`${first.url}/api/hubs/1/state`)).bins
+    await expect.poll(async () => (await bins())[0]).toMatchObject({ door: 'moving' })
     first.child.kill('SIGKILL')
     await first.exited
     const second = await start()
