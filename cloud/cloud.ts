@@ -144,7 +144,7 @@ export function createCloud(options: CloudOptions): Cloud {
     checkResponses: options.checkResponses ?? false,
     addressOf: options.addressOf,
     handlers: {
-      ...rootHandlers(context.runtime.clock, openApiDocument(options.baseUrl, served)),
+      ...rootHandlers(context.runtime.clock, () => openApiDocument(options.baseUrl, served)),
       ...hubHandlers(context),
       ...inventoryHandlers(context, media),
       ...ownerOrderHandlers(context, media),

@@ -6,12 +6,17 @@ import { reply, type Handlers } from './handler.ts'
 import { schemaText, type JsonSchema } from './json-schema.ts'
 import { SERVICE_NAME, SERVICE_VERSION, type OpenApiDocument, type Operation } from './openapi.ts'
 
-/** What the service says of itself: its name, its OpenAPI document, and that document as a page. */
+/**
+ * What the service says of itself: its name, its OpenAPI document, and that document as a page. Both are made when they are
+ * first asked for: a start does not wait for them.
+ */
 export function rootHandlers(
   clock: Clock,
-  document: OpenApiDocument,
+  describe: () => OpenApiDocument,
 ): Handlers<'root.index' | 'root.openapi' | 'root.docs'> {
-  const page = docsPage(document)
+  let kept: OpenApiDocument | undefined
+  let page: string | undefined
+  const document = (): OpenApiDocument => (kept ??= describe())
   return {
     'root.index': () =>
       Promise.resolve({
@@ -20,9 +25,11 @@ export function rootHandlers(
         status: 'ok',
         time: timestamp(clock.now()),
       }),
-    'root.openapi': () => Promise.resolve({ ...document }),
-    'root.docs': async () =>
-      reply((await page).toString(), { headers: { 'Content-Security-Policy': docsPolicy } }),
+    'root.openapi': () => Promise.resolve({ ...document() }),
+    'root.docs': async () => {
+      page ??= (await docsPage(document())).toString()
+      return reply(page, { headers: { 'Content-Security-Policy': docsPolicy } })
+    },
   }
 }
 

@@ -52,7 +52,7 @@ test('every answer and every body has an example that its own schema accepts', (
 })
 
 async function pages() {
-  return testApp({ handlers: rootHandlers(stillRuntime().clock, document) })
+  return testApp({ handlers: rootHandlers(stillRuntime().clock, () => document) })
 }
 
 test('GET / says what the service is', async () => {
