@@ -7,6 +7,7 @@ import { createFaults, type Fault, type FaultMap, type FaultRequest, type Faults
 import { lineFilter } from './faults/line-faults.ts'
 import { type Controller, createController } from './firmware/controller.ts'
 import type { MemoryEntry } from './firmware/operation-memory.ts'
+import { usedMemory } from './firmware/used-board.ts'
 import { createWire, mountInProcess, type Wire } from './mounts/wire.ts'
 import { createGpioBank, type GpioBank } from './physics/gpio-bank.ts'
 import { defaultTiming, type Timing } from './physics/motion.ts'
@@ -139,7 +140,13 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
       return
     }
     cutPower(hit, for_ms)
-    if (type === 'memory_loss') for (const id of hit) controllers.get(id)!.eraseMemory()
+    if (type !== 'memory_loss' && type !== 'used_board') return
+    for (const id of hit) {
+      const controller = controllers.get(id)!
+      const isUsed = type === 'used_board'
+      const elsewhere = hardware.hubId + 1
+      controller.replaceMemory(isUsed ? usedMemory(controller.description, elsewhere, runtime) : [])
+    }
   }
 
   function press(target: string): DeedResult {

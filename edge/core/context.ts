@@ -9,7 +9,7 @@ import type { Journal } from '../journal/journal.ts'
 import type { Outbox } from '../journal/outbox.ts'
 import type { Store } from '../journal/store.ts'
 import type { CloudClock } from './cloud-clock.ts'
-import type { Devices } from './devices.ts'
+import type { Devices, Stranger } from './devices.ts'
 import { cabinetDevice, type Layout } from './layout.ts'
 import type { Ledger } from './ledger.ts'
 import type { CoreSettings } from './settings.ts'
@@ -56,6 +56,10 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   doors: Doors
   cloud: CloudClock
   ledger: Ledger
+  /** This journal's own id, by which controllers know whose they are (serial SPEC §8). */
+  storeId: string
+  /** By controller: the board on its line that is not this hub's. */
+  strangers: Map<string, Stranger>
   /** By controller: the ids of the memories that the journal knew when it was opened. */
   knownMemories: ReadonlyMap<string, string>
   /** On the monotonic clock. */

@@ -1,6 +1,9 @@
+import { randomHex } from '../../protocol/model/ids.ts'
+import type { Random } from '../../protocol/model/runtime.ts'
 import { Doors } from '../hardware/doors.ts'
 import { correctTimes, latestTime } from '../journal/correct-times.ts'
-import { createJournal } from '../journal/journal.ts'
+import { createJournal, type Journal } from '../journal/journal.ts'
+import type { Store } from '../journal/store.ts'
 import { createActor } from './actor.ts'
 import { createCloudClock } from './cloud-clock.ts'
 import { endInterrupted } from './command-results.ts'
@@ -83,6 +86,8 @@ export function createCore(options: CoreOptions): HubCore {
     settle: (operationId, happened) => local.settleByPerson(context, operationId, happened),
     restock: (location, units) => local.restockByPerson(context, location, units),
     count: (location, units) => local.countByPerson(context, location, units),
+    takeOverController: (controller) => local.takeOverByPerson(context, controller),
+    foreignControllers: () => local.foreignControllers(context),
     unlockDoor: (door, forMs) =>
       doors.unlock(door, forMs) ? { ok: true } : { ok: false, reason: 'unavailable' },
     unknownOperations: () => local.unknownOperations(context),
@@ -107,6 +112,8 @@ function partsOf(options: CoreOptions) {
     cloud,
     devices: createDevices(layout, runtime.clock),
     ledger: createLedger(journal, outbox, cloud.now),
+    storeId: storeIdOf(store, journal, runtime.random),
+    strangers: new Map(),
     knownMemories: new Map(journal.controllers.all().map((known) => [known.id, known.memory_id])),
     startedAt: runtime.clock.monotonic(),
     waiters: new Map(),
@@ -114,6 +121,15 @@ function partsOf(options: CoreOptions) {
     cycling: new Map(),
     askAt: new Map(),
   } satisfies Partial<Context>
+}
+
+/** A store says which it is from its first start on. */
+function storeIdOf(store: Store, { meta }: Journal, random: Random): string {
+  const known = meta.storeId()
+  if (known !== null) return known
+  const id = randomHex(random, 4)
+  store.transact(() => meta.setStoreId(id))
+  return id
 }
 
 function doorsOf(options: CoreOptions, context: () => Context, health: HealthWatch): Doors {

@@ -24,6 +24,17 @@ export interface FridgeState {
   reportedAt: number | undefined
 }
 
+/**
+ * A board on one of the hub's lines that is not its own (serial SPEC §8): nothing is asked of it, and nothing that it says
+ * of its devices is believed.
+ */
+export interface Stranger {
+  /** Another hub's, or another line's: only a person makes it this hub's. Otherwise the hub takes it over. */
+  isForeign: boolean
+  /** The devices that have spoken on its line since it came up. */
+  heard: Set<string>
+}
+
 export type Devices = ReturnType<typeof createDevices>
 
 /** What the devices say of themselves, in memory only: controllers say it anew on every connection. */
@@ -49,6 +60,12 @@ export function createDevices(layout: Layout, clock: Clock) {
       forget(controller)
       memories.set(controller, memoryId)
       met.add(controller)
+      downSince.delete(controller)
+    },
+    /** It answers, and is not to be used. */
+    hold(controller: string): void {
+      forget(controller)
+      memories.delete(controller)
       downSince.delete(controller)
     },
     down(controller: string): void {

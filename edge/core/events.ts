@@ -9,6 +9,7 @@ import { setAlarm } from './ledger.ts'
 import { applyOutcome, applyRefusal } from './operations/outcomes.ts'
 import { acceptOrder, cancelOrder, isOwn } from './orders/orders.ts'
 import { importListed, meetController } from './recovery/controllers.ts'
+import { hearStranger } from './recovery/strangers.ts'
 import { applySnapshot } from './recovery/orders.ts'
 import { applyCount, applyPlanogram } from './stock.ts'
 
@@ -19,11 +20,14 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
     onUp: (controller, identity) =>
       handle((context) => {
         meetController(context, controller, identity)
-        endReconnects(context, controller)
+        if (context.devices.isUp(controller)) endReconnects(context, controller)
       }),
     onDown(controller, reason) {
       context().log.warn({ controller, reason }, 'controller is not connected')
-      handle(({ devices }) => devices.down(controller))
+      handle(({ devices, strangers }) => {
+        strangers.delete(controller)
+        devices.down(controller)
+      })
     },
     onResult: (_, outcome) =>
       handle((context) => {
@@ -41,14 +45,17 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
 }
 
 /**
- * Takes in what a device says of itself. One that belongs on another line is not heard: lines are mixed up, or the board
- * is not this hub's. Its bins stay out of use then, as those that should be on the line say nothing.
+ * Takes in what a device says of itself. One that belongs on another line is not heard: lines are mixed up. Its bins stay
+ * out of use then, as those that should be on the line say nothing. Nor is one of a board that is not this hub's.
  */
 function applyDeviceEvent(context: Context, controller: string, event: DeviceEvent): void {
   if (context.layout.controllerOf(event.device) !== controller) {
-    setAlarm(context, 'wrong_controller', controller, true, `${event.device} is on its line`)
+    context.strangers.get(controller)?.heard.add(event.device)
+    setAlarm(context, 'controller_foreign', controller, true, `${event.device} is on its line`)
     return
   }
+  const stranger = context.strangers.get(controller)
+  if (stranger) return hearStranger(context, controller, stranger, event.device)
   context.devices.note(event)
   settleMotionBySensor(context, event.device)
   if (event.drop !== undefined) noteLateDrop(context, event)

@@ -2,6 +2,7 @@ import { every, type Cancel } from '../../protocol/model/runtime.ts'
 import { pruneJournal } from '../journal/journal.ts'
 import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
+import { takeOver } from './recovery/strangers.ts'
 
 const CLOCK_EVERY = 10
 const PRUNE_EVERY = 60
@@ -25,8 +26,11 @@ export function startHousekeeping(context: Context): Cancel {
 }
 
 function checkControllers(context: Context): void {
-  const { layout, devices, runtime, settings } = context
+  const { layout, devices, runtime, settings, strangers } = context
   for (const controller of layout.controllers) {
+    const stranger = strangers.get(controller)
+    // It could not be taken over when its devices had spoken.
+    if (stranger?.isForeign === false) takeOver(context, controller, stranger)
     const since = devices.downSince(controller)
     if (since !== undefined && runtime.clock.monotonic() - since >= settings.silentAlarmMs)
       setAlarm(context, 'controller_silent', controller, true, 'no answer on its line')

@@ -68,6 +68,10 @@ export interface HubCore {
   settle(operationId: string, happened: boolean): LocalOutcome
   restock(location: Location, units: number): LocalOutcome
   count(location: Location, units: number): LocalOutcome
+  /** Takes the board on a controller's line for this hub's, although it belongs elsewhere; what it remembers is erased. */
+  takeOverController(controller: string): LocalOutcome
+  /** The controllers on whose lines there is a board that belongs elsewhere. */
+  foreignControllers(): string[]
   /** Unlocks `main` or `fridge_<n>_left|middle|right` for a bounded time. */
   unlockDoor(door: string, forMs: number): LocalOutcome
   unknownOperations(): UnknownOperation[]

@@ -63,6 +63,16 @@ export function setAlarm(
   ledger.report({ kind: 'alarm', code, device, raised, detail })
 }
 
+/** Reports what has happened and is over with that: an alarm that is raised and lowered at once. */
+export function reportIncident(
+  { ledger }: Pick<Books, 'ledger'>,
+  code: string,
+  device: string,
+  detail: string,
+): void {
+  for (const raised of [true, false]) ledger.report({ kind: 'alarm', code, device, raised, detail })
+}
+
 /** Reports an operation of unknown outcome (I1). */
 export function reportUnknown(
   { ledger }: Books,

@@ -3,6 +3,7 @@ import type { Context } from './context.ts'
 import type { FacingStock, LocalOutcome, LocalRefusal, OrderSummary, UnknownOperation } from './hub-core.ts'
 import { settleOperation } from './ledger.ts'
 import { progressOf } from './orders/orders.ts'
+import { takeOver } from './recovery/strangers.ts'
 import { bookDrop, countFacing, restockFacing } from './stock.ts'
 import { isAt, placeOf } from './layout.ts'
 
@@ -41,6 +42,16 @@ export function countByPerson(context: Context, location: Location, units: numbe
   context.handle(() => countFacing(context, facing, units))
   return { ok: true }
 }
+
+/** A person says that the board on this line is a spare part for this hub. */
+export function takeOverByPerson(context: Context, controller: string): LocalOutcome {
+  const stranger = context.strangers.get(controller)
+  if (!stranger?.isForeign) return no('not_found')
+  return takeOver(context, controller, stranger) ? { ok: true } : no('invalid')
+}
+
+export const foreignControllers = ({ strangers }: Context): string[] =>
+  [...strangers].flatMap(([controller, { isForeign }]) => (isForeign ? [controller] : []))
 
 export function unknownOperations({ journal }: Context): UnknownOperation[] {
   return journal.operations.unknown().map((operation) => ({

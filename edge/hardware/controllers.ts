@@ -2,7 +2,14 @@ import { deviceId, type HardwareDescription } from '../../protocol/model/hardwar
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { decodeFrame, encodeFrame, opOfUuid, uuidOfOp } from '../../protocol/serial/codec.ts'
-import type { Action, Failure, FrameBody, FrameOf, OperationState } from '../../protocol/serial/frames.ts'
+import type {
+  Action,
+  Failure,
+  FrameBody,
+  FrameOf,
+  OperationState,
+  Owner,
+} from '../../protocol/serial/frames.ts'
 import type { OpenLinePort } from '../../protocol/serial/line-port.ts'
 import type { CommandRefusal } from './link-state.ts'
 import type { LinkSettings } from './link-settings.ts'
@@ -74,6 +81,8 @@ export interface ControllerIdentity {
   /** Operations in its memory. */
   stored: number
   firmware: string
+  /** Whose it says that it is; null where it is nobody's. */
+  owner: Owner | null
 }
 
 /**
@@ -110,6 +119,11 @@ export interface Controllers {
   query(deviceId: string, operationId: string): boolean
   /** Asks for the newest `count` (at most 256) operations in memory; `onListed` answers. False where it is not up. */
   list(controllerId: string, count: number): boolean
+  /**
+   * Tells a controller whose it is (SPEC §8); with `wipe` it forgets its operations, and comes up anew. False where it is
+   * not up.
+   */
+  own(controllerId: string, owner: Owner, wipe: boolean): boolean
   /** Every line, for people. */
   links(): LinkSummary[]
   /** Drops the connection of the device's controller and opens a new one. */
@@ -156,6 +170,8 @@ export function createControllers(options: ControllersOptions, events: Controlle
     query: (device, operationId) =>
       linkOf(device)?.submit({ type: 'QRY', op: opOfUuid(operationId) }) ?? false,
     list: (controllerId, count) => links.get(controllerId)?.submit({ type: 'LST', n: count }) ?? false,
+    own: (controllerId, owner, wipe) =>
+      links.get(controllerId)?.submit({ type: 'OWN', ...owner, wipe }) ?? false,
     links: () =>
       hardware.controllers.map(({ id, port }) => {
         const welcome = links.get(id)?.welcome
@@ -174,12 +190,13 @@ function commandOf(request: ActuationRequest): Omit<FrameBody<'CMD'>, 'host'> {
   return command
 }
 
-const identityOf = ({ boot, mem, last, count, fw }: FrameOf<'WELCOME'>): ControllerIdentity => ({
-  bootId: boot,
-  memoryId: mem,
-  lastOperation: last === undefined ? null : uuidOfOp(last),
-  stored: count,
-  firmware: fw,
+const identityOf = ({ hub, ctl, store, ...frame }: FrameOf<'WELCOME'>): ControllerIdentity => ({
+  bootId: frame.boot,
+  memoryId: frame.mem,
+  lastOperation: frame.last === undefined ? null : uuidOfOp(frame.last),
+  stored: frame.count,
+  firmware: frame.fw,
+  owner: hub === undefined || ctl === undefined || store === undefined ? null : { hub, ctl, store },
 })
 
 const outcomeOf = ({ op, state, why, moved, drops, ms }: FrameOf<'RES' | 'OPS'>): OperationOutcome => ({

@@ -217,6 +217,7 @@ function receive(state: Up, frame: Frame, nowMs: number, settings: LinkSettings)
     case 'CMD':
     case 'QRY':
     case 'LST':
+    case 'OWN':
       // An echo of our own: a port with local echo, or a loop.
       return stay(state)
   }
@@ -256,7 +257,14 @@ function answered(state: Up, frame: FrameOf<'ACK' | 'NAK'>, nowMs: number, setti
   const sent = state.outstanding?.frame
   if (sent?.seq !== frame.s) return stay(state)
   const freed: Up = { ...state, outstanding: undefined }
+  // Its memory is another one now: only a new WELCOME tells of it.
+  if (frame.type === 'ACK' && sent.type === 'OWN' && sent.wipe) return fall(state, 'it was taken over')
   if (frame.type === 'ACK') return pump(freed, nowMs, settings, [{ type: 'disarm', timer: 'retry' }])
+  if (sent.type === 'OWN' && frame.why !== 'stale_host')
+    return pump(freed, nowMs, settings, [
+      { type: 'disarm', timer: 'retry' },
+      { type: 'not_owned', why: frame.why },
+    ])
   if (sent.type !== 'CMD') return fall(state, `${sent.type} refused: ${frame.why}`)
   // Says nothing of an earlier copy of the command: the operation stays open, and the next session asks (SPEC §6).
   if (frame.why === 'stale_host') return fall(state, 'the controller lost its session')

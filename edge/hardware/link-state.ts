@@ -10,6 +10,7 @@ export type Request =
   | ({ type: 'CMD' } & Omit<FrameBody<'CMD'>, 'host'>)
   | ({ type: 'QRY' } & FrameBody<'QRY'>)
   | ({ type: 'LST' } & FrameBody<'LST'>)
+  | ({ type: 'OWN' } & FrameBody<'OWN'>)
 
 /** What the host sends once. */
 export type Unrepeated =
@@ -17,10 +18,10 @@ export type Unrepeated =
   | ({ type: 'ACK' } & FrameBody<'ACK'>)
   | ({ type: 'NAK' } & FrameBody<'NAK'>)
 
-export type WrittenFrame = FrameOf<'HELLO' | 'PING' | 'CMD' | 'QRY' | 'LST' | 'ACK' | 'NAK'>
+export type WrittenFrame = FrameOf<'HELLO' | 'PING' | 'CMD' | 'QRY' | 'LST' | 'OWN' | 'ACK' | 'NAK'>
 /** A frame under way. */
 export type Outstanding = {
-  frame: FrameOf<'HELLO' | 'CMD' | 'QRY' | 'LST'>
+  frame: FrameOf<'HELLO' | 'CMD' | 'QRY' | 'LST' | 'OWN'>
   repeats: number
   sinceMs: number
 }
@@ -99,6 +100,8 @@ export type LinkEffect =
   /** Hand over a frame, then dispatch `handled`. An END comes with the operations that it ends. */
   | { type: 'deliver'; frame: Delivered; listed: readonly FrameOf<'OPS'>[] }
   | { type: 'refused'; command: FrameOf<'CMD'>; why: CommandRefusal }
+  /** The controller does not write down whose it is; it stays as it was. */
+  | { type: 'not_owned'; why: Refusal }
   | { type: 'down'; reason: string; wasUp: boolean }
 
 export interface LinkStep {

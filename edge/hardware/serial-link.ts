@@ -124,6 +124,8 @@ export class SerialLink {
         return this.#step({ type: 'handled', frame: effect.frame })
       case 'refused':
         return this.#handlers.onRefused(effect.command, effect.why)
+      case 'not_owned':
+        return this.#note('warn', 'the controller does not take its owner', { why: effect.why })
       case 'down':
         this.#note(effect.wasUp ? 'warn' : 'debug', 'controller is not connected', { reason: effect.reason })
         if (effect.wasUp) this.#handlers.onDown(effect.reason)

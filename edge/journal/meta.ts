@@ -23,6 +23,9 @@ export function createMeta({ db }: Store) {
     /** Whether this store holds what the cloud's snapshot said: until then the hub sells and dispenses nothing. */
     isLive: (): boolean => read('live') === 'true',
     setLive: (live: boolean) => write('live', String(live)),
+    /** The id of this store; a copy of it has the same. */
+    storeId: (): string | null => read('store_id') ?? null,
+    setStoreId: (id: string) => write('store_id', id),
     /** What an operator set in the cloud; null before the first word from it. */
     config(): HubConfig | null {
       const text = read('config')

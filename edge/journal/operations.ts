@@ -1,6 +1,9 @@
-import type { Action } from '../../protocol/serial/frames.ts'
+import { refusals, type Action } from '../../protocol/serial/frames.ts'
 import { all, one, run } from './statements.ts'
 import type { Store } from './store.ts'
+
+/** Why an operation came to nothing that was never written to the line: it does not count as a try. */
+export const NEVER_SENT = 'never'
 
 /**
  * `open`: the intent is journaled, the outcome not known yet. `nothing`: it never moved anything. `unknown`: nobody can
@@ -62,6 +65,9 @@ export type OperationEnd = Pick<OperationRow, 'state' | 'why' | 'moved' | 'drops
 const said: readonly Said[] = ['id', 'controller', 'device', 'action', 'max_ms', 'state', 'intent_at']
 const columns = [...said, ...Object.keys(unsaid)]
 
+/** Why an operation came to nothing that its controller does not remember: it was never sent, or refused. */
+const notHeld = [NEVER_SENT, ...refusals].map((why) => `'${why}'`).join(', ')
+
 /** As the index of these has it: in these words only it is used. */
 const UNFINISHED = `state IN ('open', 'unknown')`
 
@@ -116,12 +122,17 @@ export function createOperations({ db }: Store) {
       ),
     ),
     deleteAll: run(db.prepare<[]>('DELETE FROM operations')),
-    /** Deletes finished ones but the newest `kept` of each controller. */
+    /**
+     * Deletes finished ones but the newest `kept` of each controller's memory. Those that the memory never held are counted
+     * apart: the newest that it holds must stay known, or the journal would be taken for an older copy of itself.
+     */
     prune: run(
       db.prepare<[kept: number]>(
         `DELETE FROM operations WHERE state NOT IN ('open', 'unknown') AND recheck = 0 AND number IN (
          SELECT number FROM (
-           SELECT number, row_number() OVER (PARTITION BY controller ORDER BY number DESC) AS age FROM operations)
+           SELECT number, row_number() OVER (
+             PARTITION BY controller, memory_id, state = 'nothing' AND why IN (${notHeld})
+             ORDER BY number DESC) AS age FROM operations)
          WHERE age > ?)`,
       ),
     ),

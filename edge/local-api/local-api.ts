@@ -23,6 +23,8 @@ export type LocalCore = Pick<
   | 'restock'
   | 'count'
   | 'unlockDoor'
+  | 'takeOverController'
+  | 'foreignControllers'
   | 'unknownOperations'
   | 'orders'
   | 'stock'
@@ -59,6 +61,7 @@ const BinNumber = z
   .string()
   .regex(/^[1-4]$/)
   .transform(Number)
+const ControllerId = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/)
 const DoorName = z.string().regex(/^(main|fridge_[1-8]_(left|middle|right))$/)
 
 const MAX_BODY_BYTES = 16 * 1024
@@ -133,6 +136,13 @@ export function createLocalApi(options: LocalApiOptions): Hono {
     log.info({ door, forMs, ...outcome }, 'local command')
     return done(c, outcome)
   })
+  app.post('/api/controllers/:id/take-over', async (c) => {
+    const id = parse(ControllerId, c.req.param('id'), 'id')
+    await bodyOf(c, Nothing)
+    const outcome = core.takeOverController(id)
+    log.info({ controller: id, ...outcome }, 'local command')
+    return done(c, outcome)
+  })
   for (const [motion, name] of Object.entries(motions))
     app.post(`/api/bins/:number/${motion}`, async (c) => {
       const bin = parse(BinNumber, c.req.param('number'), 'number')
@@ -152,6 +162,7 @@ function stateOf({ hubId, core, sync, links }: LocalApiOptions) {
     stock: core.stock(),
     unknown_operations: core.unknownOperations(),
     links: links(),
+    foreign_controllers: core.foreignControllers(),
     sync: sync.state(),
   }
 }

@@ -102,8 +102,11 @@ function show(state) {
     order.order_id, order.phase, order.bins.join(', ') || null,
     order.lines.map((line) => line.product_id + ': ' + line.dropped + '/' + line.quantity).join('; '),
   ]))
-  table('links', ['Controller', 'Port', 'Up', 'Firmware'], state.links.map((link) =>
-    [link.controller, link.port, link.up ? 'yes' : 'no', link.firmware]))
+  table('links', ['Controller', 'Port', 'Up', 'Firmware', ''], state.links.map((link) => [
+    link.controller, link.port, link.up ? 'yes' : 'no', link.firmware,
+    state.foreign_controllers.includes(link.controller) ? ['belongs elsewhere ', button('use it here', () =>
+      act('Take over ' + link.controller, '/api/controllers/' + link.controller + '/take-over'))] : '',
+  ]))
   if (!at('stock').contains(document.activeElement))
     table('stock', ['Facing', 'Product', 'Units', ''], state.stock.map((facing) => {
       const units = document.createElement('input')

@@ -97,7 +97,7 @@ export type OperationEntry = z.infer<typeof OperationEntry>
 export const AlarmEntry = z.object({
   kind: z.literal('alarm'),
   at,
-  /** For example `door_forced`, `fridge_warm`, `controller_silent`, `wrong_controller`, `store_full`. */
+  /** For example `door_forced`, `fridge_warm`, `controller_silent`, `controller_foreign`, `store_full`. */
   code: z.string().max(64),
   device: z.string().max(64),
   raised: z.boolean(),

@@ -2,7 +2,11 @@ import { z } from 'zod'
 
 /** The frames of the serial protocol, as values; SPEC.md says what each means, `codec.ts` how each is written. */
 
-export const SERIAL_PROTOCOL_VERSION = 1
+/**
+ * 1  first version
+ * 2  controllers keep whose they are: OWN, and `hub`, `ctl`, `store` of WELCOME
+ */
+export const SERIAL_PROTOCOL_VERSION = 2
 /** Longest line in bytes, without the line feed. Whoever sees a longer one drops it and waits for a line feed. */
 export const MAX_LINE_BYTES = 240
 
@@ -66,6 +70,15 @@ const place = {
   row: integer(40).optional(),
   bin: integer(4).optional(),
 }
+/** Whose a controller is (SPEC §8). */
+const owner = {
+  /** The hub's number. */
+  hub: integer(4_000_000_000),
+  /** The controller's name in the hub's description of its hardware. */
+  ctl: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/),
+  /** The journal of that hub: 32 random bits, minted when it was begun. */
+  store: id32,
+}
 const outcome = {
   op,
   state: z.enum(operationStates),
@@ -95,6 +108,11 @@ export const frameSchemas = {
   }),
   QRY: z.strictObject({ op }),
   LST: z.strictObject({ n: integer(256) }),
+  OWN: z.strictObject({
+    ...owner,
+    /** The memory of operations is formatted first. */
+    wipe: flag,
+  }),
   // Controller to host.
   WELCOME: z.strictObject({
     proto: integer(99),
@@ -107,6 +125,10 @@ export const frameSchemas = {
     last: op.optional(),
     /** How many operations are in memory. */
     count: integer(256),
+    /** Absent where no hub has taken it over since its memory was formatted. */
+    hub: owner.hub.optional(),
+    ctl: owner.ctl.optional(),
+    store: owner.store.optional(),
   }),
   PONG: z.strictObject({ t: integer(999_999_999) }),
   RES: z.strictObject(outcome),
@@ -130,6 +152,13 @@ export const frameSchemas = {
   NAK: z.strictObject({ s: seq, why: z.enum(refusals) }),
 } as const
 
+/** Whose a controller is (SPEC §8). */
+export interface Owner {
+  hub: number
+  ctl: string
+  store: string
+}
+
 export type FrameType = keyof typeof frameSchemas
 export type FrameBody<T extends FrameType> = z.output<(typeof frameSchemas)[T]>
 /** A frame: its sender's sequence number (0–65535), its type, its fields. */
@@ -142,6 +171,7 @@ export const acknowledged: ReadonlySet<FrameType> = new Set([
   'CMD',
   'QRY',
   'LST',
+  'OWN',
   'WELCOME',
   'RES',
   'OPS',

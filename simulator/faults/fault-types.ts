@@ -71,6 +71,11 @@ const kinds = {
     ['controller', 'device'],
     { instant: true },
   ),
+  used_board: fault(
+    'the controller is replaced, for for_ms (default 1000) without power, by a board that has served another hub',
+    ['controller', 'device'],
+    { instant: true },
+  ),
   door_forced: fault('somebody forces a door open, now, whatever its lock or motor', ['bin', 'door'], {
     instant: true,
     needsTarget: true,

@@ -5,7 +5,7 @@ export interface FaultRequest {
   type: FaultType
   /** A device, door or controller; none = all that the fault can hit. */
   target?: string | undefined
-  /** How long it lasts; none = until it is cleared. For `brown_out` and `memory_loss`: how long the power is away. */
+  /** How long it lasts; none = until it is cleared. For `brown_out`, `memory_loss` and `used_board`: how long the power is away. */
   for_ms?: number | undefined
   /** Chance on each occasion, in (0, 1]. */
   probability?: number | undefined

@@ -31,8 +31,8 @@ export interface Controller {
   powerOn(): void
   /** Motors stop where they are; RAM is lost. */
   powerOff(): void
-  /** Erases the memory of operations; only while it has no power. */
-  eraseMemory(): void
+  /** Another board takes its place, whose memory holds this; none: a new one. Only while it has no power. */
+  replaceMemory(contents: readonly MemoryEntry[]): void
   /** A line from the host. Lost where there is no power. */
   receive(line: string): void
 }
@@ -112,7 +112,7 @@ export function createController(options: ControllerOptions): Controller {
       firmware.cut()
       firmware = undefined
     },
-    eraseMemory: () => memory.replace([]),
+    replaceMemory: (contents) => memory.replace(contents),
     receive: (line) => firmware?.receive(line),
   }
 }

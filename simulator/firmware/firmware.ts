@@ -5,6 +5,7 @@ import {
   SERIAL_PROTOCOL_VERSION,
   type Frame,
   type FrameBody,
+  type FrameOf,
   type Refusal,
 } from '../../protocol/serial/frames.ts'
 import type { Cabinet } from '../physics/cabinet.ts'
@@ -119,6 +120,8 @@ export class Firmware {
         this.#queue.send({ type: 'END', n: operations.length })
         return
       }
+      case 'OWN':
+        return this.#own(frame)
       case 'WELCOME':
       case 'PONG':
       case 'RES':
@@ -149,10 +152,23 @@ export class Firmware {
   }
 
   #welcome(host: string): { type: 'WELCOME' } & FrameBody<'WELCOME'> {
-    const { id, count } = this.#memory
+    const { id, count, owner } = this.#memory
     const last = this.#memory.newest(1)[0]?.op
     const proto = SERIAL_PROTOCOL_VERSION
-    return { type: 'WELCOME', proto, host, fw: FIRMWARE_VERSION, boot: this.boot, mem: id, last, count }
+    const version = { fw: FIRMWARE_VERSION, boot: this.boot }
+    const { hub, ctl, store } = owner ?? {}
+    return { type: 'WELCOME', proto, host, ...version, mem: id, last, count, hub, ctl, store }
+  }
+
+  /** Learns whose it is. SPEC §8. */
+  #own({ seq, hub, ctl, store, wipe }: FrameOf<'OWN'>): void {
+    const { owner } = this.#memory
+    const isKnown = owner?.hub === hub && owner.ctl === ctl && owner.store === store
+    if (this.#host === undefined) return this.#refuse(seq, 'stale_host')
+    if (!isKnown && wipe && this.#operations.isAnyRunning()) return this.#refuse(seq, 'busy')
+    if (!isKnown && this.#options.isMemoryFaulty()) return this.#refuse(seq, 'memory_fault')
+    if (!isKnown) this.#memory.own({ hub, ctl, store }, wipe)
+    this.#queue.send({ type: 'ACK', s: seq })
   }
 
   #endSession(): void {

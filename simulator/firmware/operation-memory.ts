@@ -1,6 +1,6 @@
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
-import type { FrameBody } from '../../protocol/serial/frames.ts'
+import type { FrameBody, Owner } from '../../protocol/serial/frames.ts'
 import type { AppendLog } from '../storage/append-log.ts'
 
 /** An operation as the controller remembers it: the fields of OPS. */
@@ -8,18 +8,23 @@ export type StoredOperation = FrameBody<'OPS'>
 export type OperationResult = Pick<StoredOperation, 'state' | 'why' | 'moved' | 'drops' | 'ms'>
 
 /** What stands in non-volatile memory; the log may hold several records of one operation, of which the last counts. */
-export type MemoryEntry = { format: string } | { record: StoredOperation } | { overwritten: string }
+export type MemoryEntry =
+  { format: string } | { owner: Owner } | { record: StoredOperation } | { overwritten: string }
 
 /** The last operations with their results (SPEC §8). */
 export interface OperationMemory {
   /** Changes when the contents were lost. */
   readonly id: string
   readonly count: number
+  /** Whose the controller is; forgotten with the contents. */
+  readonly owner: Owner | undefined
   get(op: string): StoredOperation | undefined
   newest(count: number): StoredOperation[]
   /** Writes the record of an operation that is about to begin. */
   begin(record: StoredOperation): void
   update(op: string, change: Partial<OperationResult>): void
+  /** Writes down whose the controller is; `wipe`: in a memory that is formatted anew. */
+  own(owner: Owner, wipe: boolean): void
   /** What QRY answers. */
   result(op: string): FrameBody<'RES'>
 }
@@ -32,12 +37,14 @@ const SLACK = 2048
 export function openOperationMemory(log: AppendLog<MemoryEntry>, random: Random): OperationMemory {
   const records = new Map<string, StoredOperation>()
   let id = ''
+  let owner: Owner | undefined
   let overwritten = ''
   let entries = 0
 
   function take(entry: MemoryEntry): void {
     entries++
     if ('format' in entry) id = entry.format
+    else if ('owner' in entry) owner = entry.owner
     else if ('overwritten' in entry) overwritten = entry.overwritten
     else {
       records.set(entry.record.op, entry.record)
@@ -62,18 +69,24 @@ export function openOperationMemory(log: AppendLog<MemoryEntry>, random: Random)
 
   function compact(): void {
     const whole: MemoryEntry[] = [{ format: id }]
+    if (owner) whole.push({ owner })
     if (overwritten) whole.push({ overwritten })
     for (const record of records.values()) whole.push({ record })
     log.replace(whole)
     entries = whole.length
   }
 
-  for (const entry of log.read()) take(entry)
-  if (!id) {
+  function format(): void {
     log.replace([])
     records.clear()
+    owner = undefined
+    overwritten = ''
+    entries = 0
     write({ format: randomHex(random, 4) })
   }
+
+  for (const entry of log.read()) take(entry)
+  if (!id) format()
   for (const record of records.values())
     if (record.state === 'running') write({ record: { ...record, state: 'interrupted' } })
 
@@ -84,12 +97,19 @@ export function openOperationMemory(log: AppendLog<MemoryEntry>, random: Random)
     get count() {
       return records.size
     },
+    get owner() {
+      return owner
+    },
     get: (op) => records.get(op),
     newest: (count) => [...records.values()].slice(-count || records.size),
     begin: (record) => write({ record }),
     update(op, change) {
       const record = records.get(op)
       if (record) write({ record: { ...record, ...change } })
+    },
+    own(next, wipe) {
+      if (wipe) format()
+      write({ owner: next })
     },
     result(op) {
       const record = records.get(op)

@@ -33,6 +33,10 @@ export class Operations {
     return this.#running.has(device)
   }
 
+  isAnyRunning(): boolean {
+    return this.#running.size > 0
+  }
+
   /** Why the command must be refused; its operation is not in memory. SPEC §6, steps 4 to 7. */
   refusal(command: Command): Refusal | undefined {
     const behaviour = this.#options.behaviours.get(command.dev)

@@ -54,6 +54,9 @@ export function createPromptController(random: Random, send: (line: string) => v
           mem,
           last: undefined,
           count: 0,
+          hub: 1,
+          ctl: 'bins',
+          store: mem,
         })
         return
       case 'ACK':
@@ -66,6 +69,9 @@ export function createPromptController(random: Random, send: (line: string) => v
       case 'QRY':
         transmit('ACK', { s: frame.seq })
         transmit('RES', { op: frame.op, state: 'done', why: undefined, moved: false, drops: 0, ms: 0 })
+        return
+      case 'OWN':
+        transmit('ACK', { s: frame.seq })
         return
       case 'LST':
         transmit('ACK', { s: frame.seq })

@@ -89,16 +89,14 @@ function loseStore({ hub, mayLose, coverage }: Stage): void {
 
 function hardwareFault({ room, chance, coverage, mayLose }: Stage): void {
   const type = chance.pick(faultTypes)
-  if (type === 'memory_loss' && mayLose !== 'controller memory') return
+  const losesMemory = type === 'memory_loss' || type === 'used_board'
+  if (losesMemory && mayLose !== 'controller memory') return
   const kind = faultKinds[type]
   coverage.hit(`fault hardware ${type}`)
   room.hub.faults.raise({
     type,
     target: chance.pick(TARGETS[chance.pick(kind.targets)]!),
-    for_ms:
-      type === 'brown_out' || type === 'memory_loss'
-        ? chance.between(300, 3000)
-        : chance.between(2000, 40_000),
+    for_ms: type === 'brown_out' || losesMemory ? chance.between(300, 3000) : chance.between(2000, 40_000),
     ...(!('instant' in kind) && !('once' in kind) && { probability: chance.pick([0.2, 0.5, 1]) }),
   })
 }

@@ -29,6 +29,7 @@ export async function meddle(world: TechnicianWorld): Promise<void> {
   const { chance, hub, coverage } = world
   while (world.isStormy()) {
     await world.sleep(chance.between(1000, 25_000))
+    takeOverBoards(world)
     const draw = chance.fraction()
     if (draw < 0.15) {
       await reconfigure(world, chance.pick(CHANGES))
@@ -45,6 +46,12 @@ export async function meddle(world: TechnicianWorld): Promise<void> {
       await command(world, chance.pick(COMMANDS)(chance))
     }
   }
+}
+
+/** Boards that have served another hub were put in on purpose. */
+function takeOverBoards({ hub, coverage }: TechnicianWorld): void {
+  for (const controller of hub.hub?.core.foreignControllers() ?? [])
+    coverage.hit(`technician takes over ${hub.hub?.core.takeOverController(controller).ok}`)
 }
 
 const COMMANDS: readonly ((chance: Chance) => CommandBody)[] = [
@@ -122,6 +129,8 @@ const NOBODY = { name: 'technician', alive: true, onCrash() {} }
 export async function putInOrder(world: TechnicianWorld): Promise<void> {
   const { room, hub, chance } = world
   await reconfigure(world, () => SERVING)
+  takeOverBoards(world)
+  await world.sleep(5000)
   for (const { door, open } of room.hub.state().doors)
     if (open) room.hub.act({ action: 'close_door', target: door })
   for (let round = 0; round < 6; round++) {

@@ -74,7 +74,7 @@ async function openDoor(op: string): Promise<void> {
     port.on('data', (bytes: Buffer) => split(bytes.toString('latin1')))
   })
   const command = { type: 'CMD', host: 'abcd0001', op, dev: 'bin-1', act: 'open_door', max: 9000 } as const
-  port.write(`${encodeFrame({ seq: 1, type: 'HELLO', proto: 1, host: 'abcd0001' })}\n`)
+  port.write(`${encodeFrame({ seq: 1, type: 'HELLO', proto: 2, host: 'abcd0001' })}\n`)
   port.write(`${encodeFrame({ seq: 2, ...command })}\n`)
   await acknowledged
   await new Promise<void>((resolve) => port.close(() => resolve()))

@@ -1,13 +1,13 @@
 import type { Refusal } from '../../../protocol/serial/frames.ts'
 import type { OperationOutcome } from '../../hardware/controllers.ts'
-import type { OperationEnd, OperationRow } from '../../journal/operations.ts'
+import { NEVER_SENT, type OperationEnd, type OperationRow } from '../../journal/operations.ts'
 import type { UnitRow } from '../../journal/orders.ts'
 import { noteMotionFailed, noteMotionSucceeded, settleMotionBySensor } from '../bins/motions.ts'
 import { finishCommandOf } from '../command-results.ts'
 import type { Context } from '../context.ts'
 import { reportUnknown, settleOperation } from '../ledger.ts'
 import { bookDrop } from '../stock.ts'
-import { judge, NEVER_SENT, resolve } from './reconciliation.ts'
+import { judge, resolve } from './reconciliation.ts'
 
 /** Takes a controller's word on an operation into the books. Hearing it again changes nothing. */
 export function applyOutcome(context: Context, operation: OperationRow, outcome: OperationOutcome): void {

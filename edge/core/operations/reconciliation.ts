@@ -7,8 +7,12 @@ import type { Action, OperationState } from '../../../protocol/serial/frames.ts'
  * the memory says → what to do. `outcomes.ts` and `recovery/controllers.ts` do it.
  */
 
-/** Why an operation came to nothing that was never written to the line: it does not count as a try. */
-export const NEVER_SENT = 'never'
+/**
+ * Whose a controller is, by its own word (serial SPEC §8). `own`: this store's, or with the memory that this store knows.
+ * `former`: this hub's and this line's, taken over by another store. `nobodys`: it says nothing. `foreign`: another hub's, or
+ * another line's.
+ */
+export type Board = 'own' | 'former' | 'nobodys' | 'foreign'
 
 /** What the journal knows of a controller's memory: `new` where it has not met the controller yet. */
 export type Standing = 'new' | 'unreconciled' | 'reconciled'
@@ -19,15 +23,35 @@ export type NewestOperation = 'none' | 'known' | 'foreign'
 /**
  * `agree`: memory and journal share one history; ask for every outcome that is missing. `import`: take over what the
  * memory holds. `start_over`: this store is a copy of one that went on elsewhere; begin again from the cloud, then import.
+ * `take_over`: it becomes this hub's, without its memory; what is open there is then unknown. `refuse`: it is not used.
  */
-export type Handshake = 'agree' | 'import' | 'start_over'
+export type Handshake = 'agree' | 'import' | 'start_over' | 'take_over' | 'refuse'
 
-/** What to do when a controller has come up. A foreign operation proves that the memory is the better witness. */
-export const handshakes: Record<Standing, Record<NewestOperation, Handshake>> = {
-  new: { none: 'agree', known: 'agree', foreign: 'import' },
-  unreconciled: { none: 'agree', known: 'agree', foreign: 'import' },
-  // `none`: it lost its memory. That the journal can live with: what is open becomes unknown.
-  reconciled: { none: 'agree', known: 'agree', foreign: 'start_over' },
+const all = <H extends Handshake>(handshake: H): Record<NewestOperation, H> => ({
+  none: handshake,
+  known: handshake,
+  foreign: handshake,
+})
+
+/**
+ * What to do when a controller has come up. The memory of a board of this hub is the better witness where it holds what the
+ * journal does not know. Another hub's tells this one nothing, and takes nothing from it.
+ */
+export const handshakes: Record<Board, Record<Standing, Record<NewestOperation, Handshake>>> = {
+  own: {
+    // A store that was begun before it met the controller first, and is a copy of that.
+    new: { none: 'agree', known: 'agree', foreign: 'start_over' },
+    unreconciled: { none: 'agree', known: 'agree', foreign: 'import' },
+    reconciled: { none: 'agree', known: 'agree', foreign: 'start_over' },
+  },
+  former: {
+    new: { none: 'agree', known: 'agree', foreign: 'import' },
+    unreconciled: { none: 'agree', known: 'agree', foreign: 'import' },
+    // This line has had a board of this store: that one comes from another installation that uses the same names.
+    reconciled: all('take_over'),
+  },
+  nobodys: { new: all('take_over'), unreconciled: all('take_over'), reconciled: all('take_over') },
+  foreign: { new: all('refuse'), unreconciled: all('refuse'), reconciled: all('refuse') },
 }
 
 /**

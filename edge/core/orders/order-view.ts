@@ -1,10 +1,9 @@
 import { fridgeDoor, fridgeSides } from '../../../protocol/model/hardware.ts'
-import type { OperationRow } from '../../journal/operations.ts'
+import { NEVER_SENT, type OperationRow } from '../../journal/operations.ts'
 import type { OrderPhase, OrderRow, UnitRow, UnitState } from '../../journal/orders.ts'
 import type { BinView } from '../bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from '../context.ts'
 import { cabinetDevice, isAt, placeOf } from '../layout.ts'
-import { NEVER_SENT } from '../operations/reconciliation.ts'
 import { chooseFacing, type Attempt, type FacingChoice, type FacingView } from './facing-choice.ts'
 
 export interface UnitView {

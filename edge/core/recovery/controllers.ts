@@ -1,36 +1,63 @@
 import type { ControllerIdentity, StoredOperation } from '../../hardware/controllers.ts'
 import type { ControllerRow } from '../../journal/controllers.ts'
 import type { Context } from '../context.ts'
-import { setAlarm } from '../ledger.ts'
+import { reportIncident, setAlarm } from '../ledger.ts'
 import { ask } from '../operations/intend.ts'
-import { handshakes, judge, type NewestOperation, type Standing } from '../operations/reconciliation.ts'
+import {
+  handshakes,
+  judge,
+  type Board,
+  type NewestOperation,
+  type Standing,
+} from '../operations/reconciliation.ts'
 import { accountImported } from './orders.ts'
+import { isOfThisLine, meetStranger, own } from './strangers.ts'
 
 /** As many operations as a controller lists at most (serial SPEC §7). */
 const LISTED = 256
 
 /**
- * A controller has come up: reconciles its memory with the journal. If its newest operation is not in the journal, the
- * journal is new, or a copy of an older one; then the controller's memory is the better witness.
+ * A controller has come up: finds out whose it is, and reconciles its memory with the journal. If it is this hub's and its
+ * newest operation is not in the journal, the journal is new, or a copy of an older one; then the controller's memory is
+ * the better witness.
  */
 export function meetController(context: Context, controller: string, identity: ControllerIdentity): void {
-  const { journal, devices, log } = context
+  const { journal, devices, strangers } = context
   const { memoryId, lastOperation } = identity
-  devices.up(controller, memoryId)
   setAlarm(context, 'controller_silent', controller, false, '')
-  // What it says of its devices next shows whether it still is.
-  setAlarm(context, 'wrong_controller', controller, false, '')
+  // What it says of itself and of its devices now shows whether it still is.
+  setAlarm(context, 'controller_foreign', controller, false, '')
   const known = journal.controllers.find(controller)
-  if (known?.reconciled === 1 && known.memory_id !== memoryId)
-    log.warn(
-      { controller, memoryId, before: known.memory_id },
-      'the controller has lost its memory of operations',
-    )
-  const handshake = handshakes[standingOf(known)][newestOf(context, lastOperation)]
+  const board = boardOf(context, controller, identity, known)
+  const handshake = handshakes[board][standingOf(known)][newestOf(context, lastOperation)]
+  if (handshake === 'refuse' || handshake === 'take_over') return meetStranger(context, controller, identity)
+  strangers.delete(controller)
+  devices.up(controller, memoryId)
   if (handshake === 'start_over') startOver(context, controller)
+  else if (known && known.memory_id !== memoryId) noteReplaced(context, controller, memoryId, known)
   setReconciled(context, controller, memoryId, handshake === 'agree')
-  if (handshake === 'agree') askAll(context, controller)
-  else listUnreconciled(context)
+  if (handshake !== 'agree') return listUnreconciled(context)
+  askAll(context, controller)
+  if (identity.owner?.store !== context.storeId) own(context, controller, false)
+}
+
+function boardOf(
+  context: Context,
+  controller: string,
+  identity: ControllerIdentity,
+  known: ControllerRow | undefined,
+): Board {
+  if (identity.owner === null) return 'nobodys'
+  if (!isOfThisLine(context, controller, identity)) return 'foreign'
+  const isOwn = identity.owner.store === context.storeId || identity.memoryId === known?.memory_id
+  return isOwn ? 'own' : 'former'
+}
+
+/** Another board, or a memory that was lost: what was open in the former one is asked in vain, and becomes unknown. */
+function noteReplaced(context: Context, controller: string, memoryId: string, known: ControllerRow): void {
+  const before = known.memory_id
+  context.log.warn({ controller, memoryId, before }, 'the controller was replaced, or has lost its memory')
+  reportIncident(context, 'controller_replaced', controller, 'another board, or one that has lost its memory')
 }
 
 const standingOf = (known: ControllerRow | undefined): Standing =>
@@ -94,6 +121,7 @@ export function importListed(context: Context, controller: string, listed: reado
   const isWhole = listed.length < LISTED
   journal.controllers.put({ ...known, reconciled: 1, continuous: isWhole ? known.continuous : 0 })
   if (journal.meta.isLive()) accountImported(context)
+  own(context, controller, false)
 }
 
 function importOperation(context: Context, from: ControllerRow, operation: StoredOperation): void {

@@ -88,14 +88,14 @@ test('a device that belongs on another line is not heard there: an alarm until i
   bench.core.controllerEvents.onDevice('cold', { device: 'bin-9' })
   expect(bench.core.health().bins[0]).toMatchObject({ door: 'closed', lift: 'down', occupied: false })
   expect(bench.entries('alarm')).toMatchObject([
-    { code: 'wrong_controller', device: 'vending', raised: true, detail: 'bin-1 is on its line' },
-    { code: 'wrong_controller', device: 'cold', raised: true },
+    { code: 'controller_foreign', device: 'vending', raised: true, detail: 'bin-1 is on its line' },
+    { code: 'controller_foreign', device: 'cold', raised: true },
   ])
   bench.room.power('off', 'vending')
   bench.run(5000)
   bench.room.power('on', 'vending')
   bench.run(5000)
   expect(bench.entries('alarm').slice(2)).toMatchObject([
-    { code: 'wrong_controller', device: 'vending', raised: false },
+    { code: 'controller_foreign', device: 'vending', raised: false },
   ])
 })

@@ -59,6 +59,8 @@ export class HubBench {
   /** Points passed in the present life. */
   passed: string[] = []
   inboxResets = 0
+  /** Lines of this hub that lead to another controller than they should, by their ports. */
+  readonly plugs = new Map<string, string>()
   #life: Life | undefined
   #chance = seededChance(7)
   #commands = 0
@@ -319,11 +321,15 @@ export class HubBench {
           if (life.alive) call(...args)
         })
     return (options, handlers) => {
-      const port = this.room.openPort(options, {
-        onOpen: inHub(() => handlers.onOpen()),
-        onLine: inHub((line: string) => handlers.onLine(line)),
-        onClose: inHub((reason: string) => handlers.onClose(reason)),
-      })
+      const path = this.plugs.get(options.path) ?? options.path
+      const port = this.room.openPort(
+        { ...options, path },
+        {
+          onOpen: inHub(() => handlers.onOpen()),
+          onLine: inHub((line: string) => handlers.onLine(line)),
+          onClose: inHub((reason: string) => handlers.onClose(reason)),
+        },
+      )
       life.ports.add(port)
       return port
     }

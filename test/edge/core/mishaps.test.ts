@@ -25,7 +25,13 @@ const targets: Partial<Record<FaultType, readonly string[]>> = {
   brown_out: ['vending', 'bins'],
   brown_out_in_motion: ['vending', 'bins'],
   memory_loss: ['vending', 'bins'],
+  used_board: ['vending', 'bins'],
   door_forced: ['bin-1', 'bin-2', 'main'],
+}
+
+function takeOverBoards(bench: HubBench): void {
+  if (!bench.alive) return
+  for (const controller of bench.core.foreignControllers()) bench.core.takeOverController(controller)
 }
 
 /** Some orders, with faults and crashes as chance has them; then quiet, and customers who fetch their goods. */
@@ -64,6 +70,7 @@ function play(seed: number): HubBench {
       if (target) bench.fault(type, chance.pick(target), { for_ms: forMs })
     }
     if (chance.happens(0.1)) bench.restart()
+    if (chance.happens(0.5)) takeOverBoards(bench)
     const ready = Array.from({ length: queued }, (_, index) => index + 1).filter((id) =>
       ['ready', 'collecting'].includes(bench.phase(id) ?? ''),
     )
@@ -77,6 +84,8 @@ function play(seed: number): HubBench {
   bench.room.faults.clearAll()
   bench.onCheckpoint = () => {}
   if (!bench.alive) bench.begin()
+  bench.run(10_000)
+  takeOverBoards(bench)
   for (let minute = 0; minute < 80; minute++) {
     for (let id = 1; id <= queued; id++)
       if (['ready', 'collecting'].includes(bench.phase(id) ?? ''))

@@ -188,11 +188,26 @@ test('a unit ends: whatever provably fails, after finitely many tries it is shor
   )
 })
 
-test('a controller whose newest operation the journal knows agrees with it; a foreign one is the better witness', () => {
-  for (const standing of ['new', 'unreconciled', 'reconciled'] as const) {
-    expect(handshakes[standing].none).toBe('agree')
-    expect(handshakes[standing].known).toBe('agree')
-    expect(handshakes[standing].foreign).toBe(standing === 'reconciled' ? 'start_over' : 'import')
+const standings = ['new', 'unreconciled', 'reconciled'] as const
+const newest = ['none', 'known', 'foreign'] as const
+
+test('only a board of this hub is a witness: what it knows and the journal does not proves the journal a copy, or new', () => {
+  for (const standing of standings) {
+    expect(handshakes.own[standing].none).toBe('agree')
+    expect(handshakes.own[standing].known).toBe('agree')
+    expect(handshakes.own[standing].foreign).toBe(standing === 'unreconciled' ? 'import' : 'start_over')
+    for (const operation of newest) {
+      expect(handshakes.nobodys[standing][operation]).toBe('take_over')
+      expect(handshakes.foreign[standing][operation]).toBe('refuse')
+    }
+  }
+})
+
+test('a board of a former store is taken over by a new one, and never by one that has had its own on this line', () => {
+  for (const operation of newest) {
+    for (const standing of ['new', 'unreconciled'] as const)
+      expect(handshakes.former[standing][operation]).toBe(operation === 'foreign' ? 'import' : 'agree')
+    expect(handshakes.former.reconciled[operation]).toBe('take_over')
   }
 })
 

@@ -73,7 +73,7 @@ export class ScriptedController {
 
   /** Says that it started, as SPEC §5 has it. */
   announce(): void {
-    const fields = { proto: 1, fw: 'test-1', boot: this.boot, mem: this.memory, count: this.#results.size }
+    const fields = { proto: 2, fw: 'test-1', boot: this.boot, mem: this.memory, count: this.#results.size }
     this.#write({ type: 'WELCOME', host: '00000000', ...fields })
   }
 

@@ -211,7 +211,7 @@ describe('a serial link', () => {
     controller.mute = true
     controllers.start()
     runtime.advance(5)
-    controller.say('~0004 WELCOME proto=1 host=0badcafe fw=1 boot=b0000000 mem=deadbeef count=0')
+    controller.say('~0004 WELCOME proto=2 host=0badcafe fw=1 boot=b0000000 mem=deadbeef count=0')
     controller.say(`~0005 RES op=${'0'.repeat(32)} state=done moved=1 drops=1 ms=1`)
     controller.announce()
     runtime.advance(100)

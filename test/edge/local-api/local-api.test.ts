@@ -30,6 +30,8 @@ function bench(changes: Partial<LocalCore> = {}) {
     restock: ask('restock'),
     count: ask('count'),
     unlockDoor: ask('unlockDoor'),
+    takeOverController: ask('takeOverController'),
+    foreignControllers: () => ['bins'],
     unknownOperations: () => [],
     orders: () => [],
     stock: () => [{ product_id: 7, location, primary: true, quantity: 4, blocked: false }],
@@ -80,6 +82,7 @@ describe('the local API', () => {
       stock: [{ product_id: 7, quantity: 4 }],
       unknown_operations: [],
       links: [{ controller: 'bins', up: false }],
+      foreign_controllers: ['bins'],
       sync: { phase: 'waiting' },
     })
   })
@@ -136,20 +139,25 @@ describe('the local API', () => {
     expect(await answer).toMatchObject({ status: 504, json: { error: { code: 'timeout' } } })
   })
 
-  it('settles, counts, restocks and unlocks', async () => {
+  it('settles, counts, restocks, unlocks and takes boards over', async () => {
     const { send, asked, logged } = bench()
     const ok = { status: 200, json: { ok: true } }
     expect(await send('POST', `/api/operations/${OPERATION}/settle`, { happened: true })).toEqual(ok)
     expect(await send('POST', '/api/stock/count', { location, units: 0 })).toEqual(ok)
     expect(await send('POST', '/api/stock/restock', { location, units: 12 })).toEqual(ok)
     expect(await send('POST', '/api/doors/fridge_1_left/unlock', { for_ms: 60_000 })).toEqual(ok)
+    expect(await send('POST', '/api/controllers/bins/take-over')).toEqual(ok)
     expect(asked).toEqual([
       ['settle', OPERATION, true],
       ['count', location, 0],
       ['restock', location, 12],
       ['unlockDoor', 'fridge_1_left', 60_000],
+      ['takeOverController', 'bins'],
     ])
-    expect(logged).toEqual([{ door: 'fridge_1_left', forMs: 60_000, ok: true }])
+    expect(logged).toEqual([
+      { door: 'fridge_1_left', forMs: 60_000, ok: true },
+      { controller: 'bins', ok: true },
+    ])
   })
 
   it('says why the hub will not', async () => {
@@ -177,6 +185,7 @@ describe('the local API', () => {
     [`/api/operations/${OPERATION}/settle`, '{happened', 400],
     [`/api/operations/${OPERATION}/settle`, '[]', 422],
     ['/api/bins/5/open', {}, 422],
+    ['/api/controllers/Bins/take-over', {}, 422],
     ['/api/bins/1/open', { now: true }, 422],
     ['/api/stock/count', ' '.repeat(20_000), 413],
     ['/api/bins/1/fly', {}, 404],

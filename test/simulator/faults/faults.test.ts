@@ -162,6 +162,17 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     expect(bench.host.last('WELCOME')!.mem).not.toBe(mem)
     expect(bench.ask(1)).toMatchObject({ state: 'none' })
   },
+  used_board(bench) {
+    const { mem } = bench.host.last('WELCOME')!
+    bench.dispense(1)
+    raise(bench, 'used_board', 'front')
+    bench.time.pass(2000)
+    bench.reconnect()
+    const welcome = bench.host.last('WELCOME')!
+    expect(welcome).toMatchObject({ hub: 2, ctl: 'front', last: expect.any(String) })
+    expect(welcome.mem).not.toBe(mem)
+    expect(bench.ask(1)).toMatchObject({ state: 'none' })
+  },
   door_forced(bench) {
     raise(bench, 'door_forced', 'bin-1')
     raise(bench, 'door_forced', 'fridge_1_left')

@@ -21,7 +21,9 @@ const step = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant('fault' as const),
       // A lost memory makes repetition harmful by its nature: the host has the memory id for that.
-      type: fc.constantFrom(...faultTypes.filter((type) => type !== 'memory_loss' && type !== 'door_forced')),
+      type: fc.constantFrom(
+        ...faultTypes.filter((type) => !['memory_loss', 'used_board', 'door_forced'].includes(type)),
+      ),
       ms: fc.integer({ min: 1, max: 3000 }),
     }),
   },

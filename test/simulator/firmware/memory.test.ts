@@ -80,6 +80,46 @@ describe('the memory of operations (SPEC §8)', () => {
     expect(bench.ask(1)).toMatchObject({ state: 'none' })
   })
 
+  test('it keeps whose it is; a new owner may let it forget what it did, and a repetition does nothing more', () => {
+    const bench = createBench()
+    const owner = { hub: 7, ctl: 'front', store: '5e11ab1e' }
+    bench.dispense(1, {}, 4000)
+    bench.host.send({ type: 'OWN', ...owner, wipe: false })
+    bench.time.pass(10)
+    bench.reconnect()
+    const kept = bench.host.last('WELCOME')!
+    expect(kept).toMatchObject({ ...owner, count: 1 })
+    for (let times = 0; times < 3; times++) {
+      bench.host.send({ type: 'OWN', ...owner, hub: 8, wipe: true })
+      bench.time.pass(10)
+    }
+    bench.hub.power('off', 'front', 100)
+    bench.time.pass(1000)
+    bench.reconnect()
+    const wiped = bench.host.last('WELCOME')!
+    expect(wiped).toMatchObject({ ...owner, hub: 8, count: 0 })
+    expect(wiped.mem).not.toBe(kept.mem)
+    expect(bench.ask(1)).toMatchObject({ state: 'none' })
+  })
+
+  test('it is not formatted while a motor runs, nor told a new owner where it cannot be written', () => {
+    const bench = createBench()
+    const { mem } = bench.host.last('WELCOME')!
+    const own = { type: 'OWN', hub: 7, ctl: 'front', store: '5e11ab1e', wipe: true } as const
+    bench.perform(1, 'bin-1', 'raise_lift', {}, 10)
+    bench.host.send(own)
+    bench.time.pass(10)
+    expect(bench.host.last('NAK')?.why).toBe('busy')
+    bench.time.pass(10_000)
+    bench.hub.faults.raise({ type: 'flash_fault', target: 'front' })
+    bench.host.send(own)
+    bench.time.pass(10)
+    expect(bench.host.last('NAK')?.why).toBe('memory_fault')
+    bench.reconnect()
+    expect(bench.host.last('WELCOME')).toMatchObject({ mem, count: 1 })
+    expect(bench.host.last('WELCOME')?.hub).toBeUndefined()
+  })
+
   test('it keeps 256; what it has overwritten it calls forgotten, never none', () => {
     const log = memoryStorage().open<MemoryEntry>('memory')
     const memory = openOperationMemory(log, seededRandom(1))

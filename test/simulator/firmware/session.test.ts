@@ -6,7 +6,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   test('WELCOME repeats the host session, then every device tells what it senses, in order', () => {
     const { host } = createBench()
     expect(host.received.map(({ type }) => type)).toEqual(['ACK', 'WELCOME', 'EVT', 'EVT', 'EVT'])
-    expect(host.last('WELCOME')).toMatchObject({ proto: 1, host: host.host, count: 0 })
+    expect(host.last('WELCOME')).toMatchObject({ proto: 2, host: host.host, count: 0 })
     expect(host.of('EVT').map((event) => ({ ...event, seq: 0 }))).toEqual([
       { seq: 0, type: 'EVT', ev: 1, dev: 'bin-1', door: 'closed', lift: 'down', occ: false },
       { seq: 0, type: 'EVT', ev: 2, dev: 'bin-2', door: 'closed', lift: 'down', occ: false },
@@ -77,9 +77,9 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     former.close()
     const host = new TestHost(hub, 'front', time.clock, { host: 'bbbbbbbb' })
     time.pass(1)
-    host.send({ type: 'HELLO', proto: 2, host: 'bbbbbbbb' })
+    host.send({ type: 'HELLO', proto: 3, host: 'bbbbbbbb' })
     time.pass(5)
-    expect(host.last('WELCOME')).toMatchObject({ proto: 1, host: 'bbbbbbbb' })
+    expect(host.last('WELCOME')).toMatchObject({ proto: 2, host: 'bbbbbbbb' })
     host.command({ op: operation(1), dev: 'bin-1', act: 'open_door' })
     time.pass(5)
     expect(host.last('NAK')?.why).toBe('stale_host')

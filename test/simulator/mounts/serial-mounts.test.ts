@@ -77,7 +77,7 @@ describe('the pty mount, with the real serialport', () => {
     mount = mountPty(wire(), link, silentLog)
     expect(realpathSync(link)).toMatch(/^\/dev\/pts\/\d+$/)
     const { port, line } = await openSerial(link)
-    port.write(`${encodeFrame({ seq: 1, type: 'HELLO', proto: 1, host: 'abcd0001' })}\n`)
+    port.write(`${encodeFrame({ seq: 1, type: 'HELLO', proto: 2, host: 'abcd0001' })}\n`)
     const welcome = await line.next(({ type }) => type === 'WELCOME')
     port.write(`${encodeFrame({ seq: 2, type: 'ACK', s: welcome.seq })}\n`)
     const op = 'a'.repeat(32)
@@ -94,7 +94,7 @@ describe('the pty mount, with the real serialport', () => {
     for (let round = 1; round <= 25; round++) {
       const { port, line } = await openSerial(link)
       const host = (0xabcd0000 + round).toString(16)
-      port.write(`${encodeFrame({ seq: round, type: 'HELLO', proto: 1, host })}\n`)
+      port.write(`${encodeFrame({ seq: round, type: 'HELLO', proto: 2, host })}\n`)
       expect(await line.next((frame) => frame.type === 'WELCOME' && frame.host === host)).toBeDefined()
       await close(port)
     }
@@ -111,7 +111,7 @@ describe('the pty mount, with the real serialport', () => {
       hub.power('on', 'front')
     }
     const again = await openSerial(link)
-    again.port.write(`${encodeFrame({ seq: 9, type: 'HELLO', proto: 1, host: 'abcd0002' })}\n`)
+    again.port.write(`${encodeFrame({ seq: 9, type: 'HELLO', proto: 2, host: 'abcd0002' })}\n`)
     const answer = await again.line.next((frame) => frame.type === 'WELCOME' && frame.host === 'abcd0002')
     expect(answer).toBeDefined()
     await close(again.port)
@@ -142,7 +142,7 @@ describe('the TCP mount', () => {
     const closed = new Promise<void>((resolve) => first.socket.once('close', () => resolve()))
     const second = await dial()
     await closed
-    second.socket.write(`${encodeFrame({ seq: 1, type: 'HELLO', proto: 1, host: 'abcd0003' })}\r\n`)
+    second.socket.write(`${encodeFrame({ seq: 1, type: 'HELLO', proto: 2, host: 'abcd0003' })}\r\n`)
     expect(await second.line.next(({ type }) => type === 'WELCOME')).toMatchObject({ host: 'abcd0003' })
     second.socket.destroy()
   })

@@ -48,7 +48,7 @@ export class TestHost {
 
   hello(host = this.host): void {
     this.host = host
-    this.send({ type: 'HELLO', proto: 1, host })
+    this.send({ type: 'HELLO', proto: 2, host })
   }
 
   command(fields: Record<string, unknown> & { op: string; dev: string; act: string }): string {

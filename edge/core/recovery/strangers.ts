@@ -1,0 +1,46 @@
+import type { ControllerIdentity } from '../../hardware/controllers.ts'
+import type { Context } from '../context.ts'
+import type { Stranger } from '../devices.ts'
+import { setAlarm } from '../ledger.ts'
+
+/** A board has come up that is not this hub's. */
+export function meetStranger(context: Context, controller: string, identity: ControllerIdentity): void {
+  const { strangers, devices, log } = context
+  const { owner, memoryId } = identity
+  const isForeign = owner !== null && !isOfThisLine(context, controller, identity)
+  strangers.set(controller, { isForeign, heard: new Set() })
+  devices.hold(controller)
+  if (!isForeign) return
+  const detail = `the board on its line belongs to hub ${owner.hub} as ${owner.ctl}`
+  log.warn({ controller, memoryId, owner }, 'the controller on this line belongs elsewhere: it is not used')
+  setAlarm(context, 'controller_foreign', controller, true, detail)
+}
+
+/** Whether a board says that it is this hub's, and of this line. */
+export const isOfThisLine = (
+  { hardware }: Context,
+  controller: string,
+  { owner }: ControllerIdentity,
+): boolean => owner?.hub === hardware.hubId && owner.ctl === controller
+
+/** A device has spoken on a stranger's line. When all that belong there have, and no other, nobody's board is taken over. */
+export function hearStranger(context: Context, controller: string, stranger: Stranger, device: string): void {
+  stranger.heard.add(device)
+  if (!stranger.isForeign) takeOver(context, controller, stranger)
+}
+
+/** Takes a board over without what it remembers. False where other devices are on its line than should be. */
+export function takeOver(context: Context, controller: string, { heard }: Stranger): boolean {
+  const wanted = context.layout.devicesOf(controller)
+  if (heard.size !== wanted.length || !wanted.every((device) => heard.has(device))) return false
+  context.log.info({ controller }, 'the controller on this line is taken over')
+  own(context, controller, true)
+  return true
+}
+
+/** Tells a controller that it is this hub's. */
+export function own(context: Context, controller: string, wipe: boolean): void {
+  const { store, controllers, hardware, storeId } = context
+  const owner = { hub: hardware.hubId, ctl: controller, store: storeId }
+  store.afterCommit(() => void controllers.own(controller, owner, wipe))
+}
