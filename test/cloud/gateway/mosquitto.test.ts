@@ -28,7 +28,7 @@ async function cloudAt(broker: Mosquitto): Promise<{ gateway: Gateway; context: 
   const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
   const gateway = new Gateway({
     context,
-    openTransport: externalBroker({ url: broker.url('larder-cloud'), clientId: 'cloud-1', clock }),
+    openTransport: externalBroker({ url: broker.cloudUrl, clientId: 'cloud-1', clock }),
     processId: 'one',
     domain: inertDomain,
     settings: { backoff: { firstMs: 20, maxMs: 50 } },
@@ -40,7 +40,7 @@ async function cloudAt(broker: Mosquitto): Promise<{ gateway: Gateway; context: 
 
 const hubTransport = (broker: Mosquitto) =>
   mqttTransport({
-    url: `mqtt://127.0.0.1:${broker.port}`,
+    url: `mqtt://127.0.0.1:${broker.hubPort}`,
     user: 'hub-1',
     password: MOSQUITTO_PASSWORD,
     clock,
@@ -49,7 +49,7 @@ const hubTransport = (broker: Mosquitto) =>
 const onMosquitto = service('mosquitto')
 
 onMosquitto('a hub and the cloud talk over Mosquitto, also after it was killed', async () => {
-  const broker = await startMosquitto(['hub-1', 'larder-cloud'])
+  const broker = await startMosquitto(['hub-1'])
   const { gateway, context } = await cloudAt(broker)
   const hub = new ScriptedHub({
     hubId: 1,
@@ -87,7 +87,7 @@ onMosquitto('a hub and the cloud talk over Mosquitto, also after it was killed',
 })
 
 onMosquitto('the access rules of the specification keep a hub to its own topics', async () => {
-  const broker = await startMosquitto(['hub-1', 'larder-cloud'])
+  const broker = await startMosquitto(['hub-1'])
   const heard: string[] = []
   const open = (how: ReturnType<typeof hubTransport>, subscribe: string[]): Promise<MqttTransport | string> =>
     new Promise((resolve) => {
@@ -101,7 +101,7 @@ onMosquitto('the access rules of the specification keep a hub to its own topics'
       )
     })
   try {
-    const asCloud = externalBroker({ url: broker.url('larder-cloud'), clientId: 'cloud-1', clock })
+    const asCloud = externalBroker({ url: broker.cloudUrl, clientId: 'cloud-1', clock })
     const cloud = (await open(asCloud, [upFilter, 'larder/v1/cloud/#'])) as MqttTransport
     // Mosquitto grants a foreign filter and delivers nothing of it.
     const hub = (await open(hubTransport(broker), ['larder/v1/hub-1/down/#', 'larder/#'])) as MqttTransport

@@ -6,7 +6,7 @@ import { type SeedResult, demoPlaces, type DemoPlaces } from '../../../simulator
 import { prepareData, unplug } from '../../../simulator/demo/first-start.ts'
 import { createSupervisor, type Program, type Supervisor } from '../../../simulator/demo/supervisor.ts'
 import { createCommandTap, type CommandTap } from './command-tap.ts'
-import { setUpMosquitto } from './mosquitto.ts'
+import { setUpMosquitto } from '../../support/mosquitto-spec.ts'
 import { commandOf, packageRoot } from './package-root.ts'
 import { environments, quickCloud, quickEdge, type ProgramName } from './plant-settings.ts'
 import { freePorts } from './ports.ts'
@@ -55,12 +55,12 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
   const { runtime, folder, kind } = options
   const places = demoPlaces(folder)
   const isBare = kind.type === 'bare'
-  const [edge, simulator, broker] = (await freePorts(3)) as [number, number, number]
+  const [edge, simulator, broker, cloudPort] = (await freePorts(4)) as [number, number, number, number]
   const clouds = await freePorts(isBare ? 1 : 2)
   const ports = { edge, simulator, broker, clouds }
   const databaseUrl = isBare ? `sqlite:${places.database}` : kind.databaseUrl
   const cloudPassword = randomHex(runtime.random, 16)
-  const cloudMqttUrl = isBare ? undefined : `mqtt://${CLOUD_USER}:${cloudPassword}@127.0.0.1:${broker}`
+  const cloudMqttUrl = isBare ? undefined : `mqtt://${CLOUD_USER}:${cloudPassword}@127.0.0.1:${cloudPort}`
   const environment = environments({ places, ports, databaseUrl, cloudMqttUrl })
   const seed = await prepareData({
     places,
@@ -95,7 +95,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
   ]
   if (!isBare) {
     const passwords = { [CLOUD_USER]: cloudPassword, [hubUser(hubId)]: seed.mqtt_password }
-    programs.unshift(program('broker', setUpMosquitto({ folder, port: broker, passwords }), {}))
+    programs.unshift(program('broker', setUpMosquitto({ folder, hubPort: broker, cloudPort, passwords }), {}))
   }
 
   const supervisors = new Map<ProgramName, Supervisor>()

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import * as cloudEntries from '../../../protocol/mqtt/cloud-entries.ts'
@@ -28,4 +29,9 @@ function wire(): string {
 test('no change of the wire is silent: raise the version, tell its history, and record the new hash', () => {
   const hash = createHash('sha256').update(wire()).digest('hex').slice(0, 16)
   expect({ version: MQTT_PROTOCOL_VERSION, hash }).toEqual({ version: 2, hash: MQTT_SCHEMA_HASH })
+})
+
+test('the specification names the version that is spoken', () => {
+  const spec = readFileSync(new URL('../../../protocol/mqtt/SPEC.md', import.meta.url), 'utf8')
+  expect(/^Protocol version (\d+),/m.exec(spec)?.[1]).toBe(String(MQTT_PROTOCOL_VERSION))
 })

@@ -1,0 +1,59 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { packageRoot } from '../process/chaos/package-root.ts'
+import { onPath } from './services.ts'
+
+export interface MosquittoSetup {
+  /** Where its files go. */
+  folder: string
+  hubPort: number
+  cloudPort: number
+  /** By user; all but hubs are of the cloud. */
+  passwords: Readonly<Record<string, string>>
+  /** Paths of a certificate, which is its own authority, and of its key. Without them it speaks in clear. */
+  certificate?: { certPath: string; keyPath: string }
+}
+
+/**
+ * Writes the files of protocol/mqtt/SPEC.md §2 as they stand there, but for folder, ports and address, and returns the
+ * command that runs Mosquitto by them.
+ */
+export function setUpMosquitto({ folder, passwords, certificate, ...ports }: MosquittoSetup): string[] {
+  const write = (name: string, text: string): string => {
+    const path = join(folder, name)
+    writeFileSync(path, text, { mode: 0o600 })
+    return path
+  }
+  const passwordsOf = (name: string, isOne: (user: string) => boolean): void => {
+    const users = Object.entries(passwords).filter(([user]) => isOne(user))
+    const path = write(name, users.map(([user, password]) => `${user}:${password}\n`).join(''))
+    execFileSync(onPath('mosquitto_passwd')!, ['-U', path], { stdio: 'ignore' })
+  }
+  const isHub = (user: string): boolean => user.startsWith('hub-')
+  passwordsOf('hub-passwords', isHub)
+  passwordsOf('cloud-passwords', (user) => !isHub(user))
+  for (const name of ['hub-acl', 'cloud-acl']) write(name, specified(name))
+  if (certificate) {
+    const cert = readFileSync(certificate.certPath, 'utf8')
+    write('ca.pem', cert)
+    write('broker.pem', cert)
+    write('broker.key', readFileSync(certificate.keyPath, 'utf8'))
+  }
+  const configuration = specified('mosquitto.conf')
+    .replace('listener 8883', `listener ${ports.hubPort} 127.0.0.1`)
+    .replace('listener 8884', `listener ${ports.cloudPort} 127.0.0.1`)
+    .replaceAll(certificate ? /(?!)/g : /^(cafile|certfile|keyfile) .*\n/gm, '')
+    .replaceAll('/etc/larder/', `${folder}/`)
+  // Started by root it becomes another user, who could not read these files.
+  const user = process.getuid?.() === 0 ? 'user root\n' : ''
+  return [onPath('mosquitto')!, '-c', write('mosquitto.conf', user + configuration)]
+}
+
+/** A file as the specification prints it: what operators copy is what is tested. */
+function specified(name: string): string {
+  const spec = readFileSync(join(packageRoot(), 'protocol/mqtt/SPEC.md'), 'utf8')
+  const text = new RegExp(`^\`\`\`\n(# /etc/larder/${name}\n[^]*?)^\`\`\`$`, 'm').exec(spec)?.[1]
+  if (text === undefined) throw new Error(`the specification has no ${name}`)
+  return text
+}
