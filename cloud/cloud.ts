@@ -132,6 +132,7 @@ export function createCloud(options: CloudOptions): Cloud {
   const tasks = backgroundTasks(context, options.processId, (task) => runKinds(context, work, task))
   const served = options.demoHandlers ? routes : withoutDemo()
   const app = createApp({
+    isSecure: options.baseUrl.startsWith('https:'),
     context,
     resolveCredential: credentialResolver(context, options.verifyIdentity),
     // Several processes share a PostgreSQL, never a SQLite file.

@@ -57,6 +57,9 @@ export const edgeSettings = {
     }),
     bounds: serverBounds('LOCAL', { maxConnections: 100, requestTimeoutMs: 20_000 }),
     port: port(8081, "The port of the local API and of the technician's page; 0 takes any."),
+    allowedHosts: optionalText(
+      "Names, separated by commas, by which the local API may be called besides addresses, localhost and this machine's own name.",
+    ),
     token: named(
       'LOCAL_TOKEN',
       optionalText(

@@ -2,8 +2,10 @@ import '../protocol/require-node.ts'
 import './light-zod.ts'
 import { mkdirSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
+import { hostname } from 'node:os'
 import { dirname } from 'node:path'
 import { pino } from 'pino'
+import { hostCheck } from '../protocol/model/allowed-hosts.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
@@ -107,6 +109,11 @@ async function run(config: EdgeConfig): Promise<void> {
         sync: hub.sync,
         links: () => hub.controllers.links(),
         token,
+        isAllowedHost: hostCheck([
+          hostname(),
+          `${hostname()}.local`,
+          ...(local.allowedHosts?.split(',') ?? []),
+        ]),
         clock: runtime.clock,
         log,
         addressOf: (c) => getConnInfo(c).remote.address ?? 'unknown',

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { boundServer, CHECK_CONNECTIONS_MS } from '../protocol/model/bound-server.ts'
 import { formatGpioAddress, parseGpioAddress } from '../protocol/gpio/socket.ts'
+import { hostCheck } from '../protocol/model/allowed-hosts.ts'
 import type { HardwareDescription } from '../protocol/model/hardware.ts'
 import { helpText, readSettings } from '../protocol/model/program-settings.ts'
 import { progressOn } from '../protocol/model/progress.ts'
@@ -86,9 +87,11 @@ async function run(settings: SimulatorSettings): Promise<void> {
   const closings: (() => Promise<void>)[] = []
 
   // First of all: whoever has the port has the data folder too, and nothing of it is touched before.
-  const { SIMULATOR_HOST: hostname, SIMULATOR_PORT: port } = settings
+  const { SIMULATOR_HOST: hostname, SIMULATOR_PORT: port, SIMULATOR_ALLOWED_HOSTS: names } = settings
+  const isAllowedHost = hostCheck([hostname, ...(names?.split(',') ?? [])])
+  const { fetch } = createConsole({ hubs, isAllowedHost, log })
   const serverOptions = { connectionsCheckingInterval: CHECK_CONNECTIONS_MS }
-  const server = serve({ fetch: createConsole(hubs, log).fetch, hostname, port, serverOptions }) as Server
+  const server = serve({ fetch, hostname, port, serverOptions }) as Server
   boundServer(server, settings.bounds, runtime.clock)
   await orSetting(
     'SIMULATOR_PORT',

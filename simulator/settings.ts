@@ -19,6 +19,9 @@ import type { LoadedRow } from './physics/world-state.ts'
 /** Every setting of the simulator; `--help` prints this table. */
 export const simulatorSettings = {
   SIMULATOR_HOST: text('The address that the HTTP interface listens on.', '127.0.0.1'),
+  SIMULATOR_ALLOWED_HOSTS: optionalText(
+    'Names, separated by commas, by which it may be called besides addresses and localhost.',
+  ),
   SIMULATOR_PORT: port(8082, 'Its port; 0 takes any that is free.'),
   bounds: serverBounds('SIMULATOR', { maxConnections: 200, requestTimeoutMs: 20_000 }),
   ALLOW_INSECURE: allowInsecure(

@@ -37,6 +37,8 @@ export interface LocalApiOptions {
   links: () => LinkSummary[]
   /** Bearer token of every path below `/api`. */
   token: string
+  /** By which `Host` it may be called (`hostCheck`). */
+  isAllowedHost: (header: string | undefined) => boolean
   clock: Clock
   log: Log
   /** How long a motion may take until its caller hears that no result came. */
@@ -90,6 +92,7 @@ export function createLocalApi(options: LocalApiOptions): Hono {
   })
   app.notFound((c) => answer(c, new LocalError('not_found')))
   app.use(async (c, next) => {
+    if (!options.isAllowedHost(c.req.header('host'))) throw new LocalError('host_not_allowed')
     await next()
     c.header('Cache-Control', 'no-store')
     c.header('X-Content-Type-Options', 'nosniff')

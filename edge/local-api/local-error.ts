@@ -3,6 +3,7 @@ const table = {
   invalid_request: [422, 'The request is not as it should be.'],
   invalid_json: [400, 'The body is not JSON.'],
   payload_too_large: [413, 'The body is too large.'],
+  host_not_allowed: [403, 'The hub is not called by this name: ALLOWED_HOSTS lists others.'],
   authentication_required: [401, 'The token is missing or wrong.'],
   not_found: [404, 'There is no such thing.'],
   not_unknown: [409, 'The outcome of this operation is known.'],

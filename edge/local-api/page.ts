@@ -161,6 +161,7 @@ export const page = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Larder hub</title>
+<link rel="icon" href="data:,">
 <style>${style}</style>
 </head>
 <body>
@@ -184,6 +185,7 @@ export const pagePolicy = [
   `script-src ${source(script)}`,
   `style-src ${source(style)}`,
   "connect-src 'self'",
+  'img-src data:',
   "form-action 'self'",
   "base-uri 'none'",
   "frame-ancestors 'none'",

@@ -101,7 +101,7 @@ export const consumerOrderRoutes = defineRoutes(
         order_processing_statuses: z.array(StatusFilter).max(50).optional(),
         order_by: OrderSort.default('created_at'),
         is_desc: z.boolean().default(false),
-        page: z.int().min(1).max(1_000_000).default(1),
+        page: z.int().min(1).default(1),
         size: z.int().min(1).max(100).default(50),
       }),
       response: z.object({

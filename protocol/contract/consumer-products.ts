@@ -34,11 +34,11 @@ export const consumerProductRoutes = defineRoutes(
       at: 'GET /hubs/{hub_id}/products',
       params: z.object({ hub_id: Id }),
       query: z.object({
-        subcategory_id: Id.optional(),
-        category_id: Id.optional(),
+        subcategory_id: z.int().optional(),
+        category_id: z.int().optional(),
         /** Words of the name, in whole or in part, in any case. */
         product_name: z.string().max(200).optional(),
-        page: z.int().min(1).max(1_000_000).default(1),
+        page: z.int().min(1).default(1),
         size: z.int().min(1).max(100).default(50),
       }),
       response: z.array(Product),

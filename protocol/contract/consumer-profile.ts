@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Email, Id, PersonName, PhoneNumber, Timestamp } from './fields.ts'
+import { ShownContacts } from './consumer-users.ts'
 import { picture } from './form.ts'
 import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
@@ -10,8 +11,7 @@ export const Profile = z
     user_id: Id,
     first_name: z.string().nullable(),
     last_name: z.string().nullable(),
-    email: z.string().nullable(),
-    phone_number: z.string().nullable(),
+    ...ShownContacts,
     date_of_birth: z.iso.date().nullable(),
     locale: z.string().nullable(),
     profile_image_url: z.string().nullable(),
@@ -92,6 +92,7 @@ const patch = {
   body: ProfilePatch,
   response: Profile,
   summary: 'Change the profile: what is absent is kept, null clears',
+  description: 'A contact that the token does not verify is kept as one that is not verified.',
   examples: { body: { first_name: 'Ada', date_of_birth: '1990-12-10', notifications: { sms: false } } },
 } as const
 

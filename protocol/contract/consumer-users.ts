@@ -3,14 +3,21 @@ import { Email, Id, PersonName, PhoneNumber, Timestamp } from './fields.ts'
 import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
+/** A contact is verified where a token has proved it: then it is of this user alone. Any other is as the user says. */
+export const ShownContacts = {
+  email: z.string().nullable(),
+  email_verified: z.boolean(),
+  phone_number: z.string().nullable(),
+  phone_verified: z.boolean(),
+}
+
 /** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const User = z
   .object({
     user_id: Id,
     identity_id: z.string().nullable(),
     is_anonymous: z.boolean(),
-    email: z.string().nullable(),
-    phone_number: z.string().nullable(),
+    ...ShownContacts,
     first_name: z.string().nullable(),
     last_name: z.string().nullable(),
     profile_image_url: z.string().nullable(),
@@ -42,7 +49,8 @@ const contacts = {
   last_name: PersonName.optional(),
 }
 const byWhomever =
-  'At least one contact is needed, in the body or in the token. What the token verifies wins over what the body says.'
+  'At least one contact is needed, in the body or in the token. What the token verifies (`phone_number`, and `email` with `email_verified`) wins over what the body says. A verified contact is of one user: the one who proved it last; another user keeps it as one that is not verified.'
+const onlyVerified = 'Only contacts that are verified count.'
 
 /** C §4.3: accounts. */
 export const consumerUserRoutes = defineRoutes(
@@ -102,7 +110,9 @@ export const consumerUserRoutes = defineRoutes(
       at: 'GET /users/user/exists',
       query: PhoneQuery,
       response: z.object({ exists: z.boolean(), user_id: Id.nullable() }).meta({ id: 'UserExistsWithId' }),
+      alsoRate: 'lookup',
       summary: 'Whether a user has a phone number, and which',
+      description: `${onlyVerified} Guests, and identities without a user, are not told which user it is.`,
     },
     'consumer.users.phone_exists': {
       at: 'GET /users/user/exists/phone',
@@ -111,6 +121,7 @@ export const consumerUserRoutes = defineRoutes(
       query: PhoneQuery,
       response: UserExists,
       summary: 'Whether a user has a phone number',
+      description: onlyVerified,
     },
     'consumer.users.email_exists': {
       at: 'GET /users/user/exists/email',
@@ -119,6 +130,7 @@ export const consumerUserRoutes = defineRoutes(
       query: z.object({ email: Email }),
       response: UserExists,
       summary: 'Whether a user has an e-mail address',
+      description: onlyVerified,
     },
     'consumer.users.set_identity': {
       at: 'PUT /users/user/identity-id',
@@ -133,6 +145,8 @@ export const consumerUserRoutes = defineRoutes(
         }),
       response: z.object({ message: z.string() }),
       errors: ['forbidden', 'user_not_found'],
+      // It tells whether a contact is anybody's, too.
+      alsoRate: 'lookup',
       summary: "Make another identity the user's",
       description:
         'The user is named by a contact and must be the caller; `identity_token` proves the new identity, by which alone the user is reached from then on. `forbidden` too where that identity is a guest or has a user of its own.',

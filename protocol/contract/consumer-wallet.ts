@@ -82,7 +82,7 @@ export const consumerWalletRoutes = defineRoutes(
       at: 'GET /users/wallet/transactions',
       query: z.object({
         limit: z.int().min(1).max(100).default(50),
-        offset: z.int().min(0).max(1_000_000).default(0),
+        offset: z.int().min(0).default(0),
       }),
       response: z.array(WalletTransaction),
       summary: 'What has moved the wallet, newest first',

@@ -93,8 +93,8 @@ const Done = z.object({
     success: z.literal(true),
     hub_id: z.int(),
     bin_number: z.int(),
-    /** The bin's number where it was enabled, null where it was disabled. */
-    enabled_bin: z.int().nullable(),
+    /** The bin that the command was for; whether it is enabled now, `disabled_bins` says. */
+    enabled_bin: z.int(),
     /** Every bin that the hub's stored configuration disables now. */
     disabled_bins: z.array(z.int()),
     stop_result: ServiceAction.nullable(),
@@ -146,7 +146,7 @@ const overSsh = (name: 'enable_bin_ssh' | 'disable_bin_ssh', summary: string, en
     idempotent: true,
     summary,
     description:
-      "Works while the hub's service hangs or its MQTT is cut: the management service on the hub, reached by SSH, stores the change and restarts the hub's service, by force where it does not end by itself. Takes as long as that does (seconds). Status 200 in both outcomes: `status` says which. `error_type`: `validation_error` (no such bin at the hub, or invalid parameters), `connection_error`, `authentication_error` (the hub refuses the cloud's key, or its host key is not the pinned one), `timeout` (nobody knows yet whether it was done), `command_failed`. `enabled_bin` is null where the bin was disabled.",
+      "Works while the hub's service hangs or its MQTT is cut: the management service on the hub, reached by SSH, stores the change and restarts the hub's service, by force where it does not end by itself. Takes as long as that does (seconds). Status 200 in both outcomes: `status` says which. `error_type`: `validation_error` (no such bin at the hub, or invalid parameters), `connection_error`, `authentication_error` (the hub refuses the cloud's key, or its host key is not the pinned one), `timeout` (nobody knows yet whether it was done), `command_failed`. `enabled_bin` is the bin that the command was for; `disabled_bins` says whether it is enabled now.",
     examples: {
       response: {
         status: 'ok',
@@ -154,7 +154,7 @@ const overSsh = (name: 'enable_bin_ssh' | 'disable_bin_ssh', summary: string, en
           success: true,
           hub_id: 1,
           bin_number: 2,
-          enabled_bin: enabled ? 2 : null,
+          enabled_bin: 2,
           disabled_bins: enabled ? [] : [2],
           stop_result: { exit_code: 0, duration_ms: 140, output: 'the edge ended' },
           start_result: { exit_code: 0, duration_ms: 820, output: 'the edge runs as process 4711' },

@@ -14,6 +14,8 @@ export interface Route {
   interface: Interface
   auth: Auth
   rate: RateClass
+  /** A second, smaller allowance that each call takes from as well. */
+  alsoRate?: RateClass
   /** Field schemas are of parsed values: integers as `z.int()`. The HTTP layer reads them out of strings. */
   params?: z.ZodObject
   query?: z.ZodObject
@@ -86,7 +88,7 @@ export const rateClasses = {
   payment: { requests: 20, by: 'credential' },
   /** Unauthenticated pages; by address. */
   open: { requests: 360, by: 'address' },
-  /** Unauthenticated look-ups that could be used to enumerate; by address. */
+  /** Look-ups that could be used to enumerate, with a credential or without; by address. */
   lookup: { requests: 10, by: 'address' },
   /**
    * Signed calls of the card processor, signed addresses of files, and the demo's issuer. Their answers carry no rate
@@ -95,6 +97,13 @@ export const rateClasses = {
   unlimited: { requests: Infinity, by: 'address' },
 } as const satisfies Record<string, { requests: number; by: 'credential' | 'address' }>
 export type RateClass = keyof typeof rateClasses
+
+/** The allowances that a call of a route takes from. The first one, the smallest, is the one that its answers tell of. */
+export const ratesOf = ({
+  rate,
+  alsoRate,
+}: Pick<Route, 'rate' | 'alsoRate'>): readonly [RateClass, ...RateClass[]] =>
+  alsoRate === undefined ? [rate] : [alsoRate, rate]
 
 /** A route as its table writes it: method and path stand in one text, and what the whole table shares stands beside it. */
 export type RouteEntry = Partial<Omit<Route, 'method' | 'path'>> & { at: `${Route['method']} /${string}` }

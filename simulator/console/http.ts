@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import type { Log } from '../../protocol/model/log.ts'
 import { faultKinds } from '../faults/fault-types.ts'
 import type { SimulatedHub } from '../simulated-hub.ts'
-import { technicianPage } from './page.ts'
+import { pagePolicy, technicianPage } from './page.ts'
 import { ActBody, complaint, FaultBody, PowerBody } from './requests.ts'
 
 const MAX_BODY_BYTES = 16 * 1024
@@ -20,8 +20,15 @@ class Refusal extends Error {
   }
 }
 
+export interface ConsoleOptions {
+  hubs: ReadonlyMap<number, SimulatedHub>
+  /** By which `Host` it may be called (`hostCheck`). */
+  isAllowedHost: (header: string | undefined) => boolean
+  log: Log
+}
+
 /** The simulator's HTTP interface and the technician's page at `/`. */
-export function createConsole(hubs: ReadonlyMap<number, SimulatedHub>, log: Log): Hono {
+export function createConsole({ hubs, isAllowedHost, log }: ConsoleOptions): Hono {
   const app = new Hono({ strict: false })
 
   app.onError((error, c) => {
@@ -41,8 +48,11 @@ export function createConsole(hubs: ReadonlyMap<number, SimulatedHub>, log: Log)
     const origin = c.req.header('origin')
     if (origin !== undefined && hostOf(origin) !== c.req.header('host'))
       throw new Refusal(403, 'forbidden', 'requests from other sites are refused')
+    if (!isAllowedHost(c.req.header('host')))
+      throw new Refusal(403, 'forbidden', 'SIMULATOR_ALLOWED_HOSTS does not name this host')
     await next()
     c.header('Cache-Control', 'no-store')
+    c.header('X-Content-Type-Options', 'nosniff')
   })
   app.use(
     bodyLimit({
@@ -66,10 +76,7 @@ export function createConsole(hubs: ReadonlyMap<number, SimulatedHub>, log: Log)
   }
 
   app.get('/', (c) => {
-    c.header(
-      'Content-Security-Policy',
-      "default-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
-    )
+    c.header('Content-Security-Policy', pagePolicy)
     return c.html(technicianPage([...hubs.keys()]))
   })
   app.get('/api/hubs', (c) => c.json([...hubs.keys()].map((hub_id) => ({ hub_id }))))

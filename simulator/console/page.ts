@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 /** The technician's page: one file, no other host. It reads and writes through the HTTP interface only. */
 export function technicianPage(hubs: readonly number[]): string {
   const options = hubs.map((id) => `<option value="${id}">hub ${id}</option>`).join('')
@@ -6,6 +8,7 @@ export function technicianPage(hubs: readonly number[]): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Larder simulator</title>
+<link rel="icon" href="data:,">
 <style>${style}</style>
 <h1>Larder simulator <select id="hub" aria-label="Hub">${options}</select></h1>
 <p id="message" role="status"></p>
@@ -132,3 +135,17 @@ attempt(async () => {
 const repeat = window.setInterval
 repeat(() => refresh().catch((error) => say(error.message)), 1000)
 `
+
+const source = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
+/** Nothing but the page's own script and style runs on it, and it speaks with this simulator only. */
+export const pagePolicy = [
+  "default-src 'none'",
+  `script-src ${source(script)}`,
+  `style-src ${source(style)}`,
+  'img-src data:',
+  "connect-src 'self'",
+  "form-action 'none'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')

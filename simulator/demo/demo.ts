@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { MANAGEMENT_USER } from '../../protocol/management/command.ts'
@@ -7,6 +7,7 @@ import type { Progress } from '../../protocol/model/progress.ts'
 import { every, type Runtime } from '../../protocol/model/runtime.ts'
 import { sysfsAvailability } from '../mounts/gpio/mounted-command.ts'
 import { writeJson, type SeedResult, demoPlaces, type DemoPlaces } from './places.ts'
+import { lockFolder } from './folder-lock.ts'
 import { dropData, prepareData, prepareManagement, unplug } from './first-start.ts'
 import { formatLinesToTry, linesToTry } from './lines-to-try.ts'
 import { isPortFree, request, waitUntilReady } from './readiness.ts'
@@ -80,6 +81,8 @@ export function startDemo(
     const places = demoPlaces(settings.DATA_DIR)
     const addresses = demoAddresses(settings, places)
     const sysfs = chooseGpio(settings, places, say)
+    // Before anything in the folder is touched, and before anybody is told to take other ports.
+    stop = await lockData(places)
     await refuseUsedPorts(settings)
     if (settings.fresh) dropData(places)
     if (!existsSync(places.seedFile)) say('First start: making the data of the demo…')
@@ -134,9 +137,11 @@ export function startDemo(
       socket: places.supervisorSocket,
       clock: runtime.clock,
     })
+    const unlock = stop
     stop = async () => {
       outside.close()
       await supervisor.stop()
+      await unlock()
     }
     if (isStopped) return stop()
     stage = 'starting the programs, until the hub takes orders'
@@ -176,6 +181,21 @@ function chooseGpio(
   say(`No simulated /sys/class/gpio here (${found.reason}): the hub's GPIO lines come over a socket.`)
   return undefined
 }
+
+/** Resolves with the release. */
+async function lockData({ dataDir, lock, demoFile }: DemoPlaces): Promise<() => Promise<void>> {
+  mkdirSync(dataDir, { recursive: true })
+  const release = await lockFolder(lock)
+  if (release) return () => Promise.resolve(release())
+  const at = existsSync(demoFile)
+    ? ` at ${DemoAddress.parse(JSON.parse(readFileSync(demoFile, 'utf8'))).base_url}`
+    : ''
+  throw new DemoError(
+    `a demo runs in ${dataDir} already${at}; another one needs a folder and ports of its own: DATA_DIR, ${demoPorts.join(', ')}`,
+  )
+}
+
+const DemoAddress = z.object({ base_url: z.string() })
 
 async function refuseUsedPorts(settings: DemoSettings): Promise<void> {
   const byPort = new Map<number, string>()

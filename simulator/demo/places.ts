@@ -8,6 +8,8 @@ export function demoPlaces(dataDir: string) {
   return {
     dataDir,
     demoFile: at('demo.json'),
+    /** A socket: whoever listens at it has the folder. */
+    lock: at('lock.sock'),
     /** What the seed printed. It is there once the first start got through. */
     seedFile: at('seed.json'),
     logs: at('logs'),

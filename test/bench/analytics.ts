@@ -150,6 +150,7 @@ function appOver(db: CloudDatabase, runtime: Runtime, mediaFolder: string): App 
     limiter: memoryRateLimiter(hurried),
     media,
     checkResponses: false,
+    isSecure: false,
     addressOf: () => '192.0.2.1',
     handlers: { ...absent, ...analyticsHandlers(context, media) },
   })

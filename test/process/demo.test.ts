@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -101,6 +101,24 @@ async function acts(): Promise<Act[]> {
   const response = await fetch(`${demo().simulator_url}/api/hubs/1/actuations`)
   return (await response.json()) as Act[]
 }
+
+test('a second demo in one folder says where the first one runs, and leaves it alone', async () => {
+  const first = start('--gpio', 'socket')
+  await first.ready()
+  const { base_url } = demo()
+  const links = () => readdirSync(join(folder, 'data/hub-1/ports'))
+  const before = links()
+  for (const name of ports) environment[name] = String(await freePort())
+  const second = start('--gpio', 'socket')
+  await ended(second.child)
+  expect([second.child.exitCode, second.text()]).toEqual([
+    1,
+    expect.stringContaining(`already at ${base_url}`) as string,
+  ])
+  expect([links(), existsSync(join(folder, 'data/supervisor.sock'))]).toEqual([before, true])
+  expect(demo().base_url).toBe(base_url)
+  expect((await fetch(`${base_url}/`)).status).toBe(200)
+})
 
 test('by the printed lines an order goes from cart to COMPLETED, and nothing else moves', async () => {
   const { ready, text, child } = start('--gpio', 'socket')

@@ -13,7 +13,7 @@ import { isUniqueViolation, type Queries, type Tx } from '../../platform/store/d
 import { jsonOf, JsonText } from '../../platform/store/json.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { statement } from '../../platform/store/statement.ts'
-import { hasPlace } from './layout.ts'
+import { missingPart } from './layout.ts'
 import { discountedPrice, discountedPriceSql } from './pricing.ts'
 import { countStock } from './shelf-stock.ts'
 
@@ -36,7 +36,16 @@ export function inventoryHandlers(
     },
     async 'owner.inventory.lookup'({ query }) {
       const { hub_id: hubId, cabinet, shelf, row } = query
-      if (!(await hasPlace(q, hubId, { cabinet, shelf, row }))) throw new ApiError('invalid_location')
+      const missing = await missingPart(q, hubId, { cabinet, shelf, row })
+      if (missing)
+        throw new ApiError('invalid_location', undefined, undefined, [
+          {
+            loc: ['query', missing],
+            msg: `Value error, the hub has no such ${missing}`,
+            type: 'value_error',
+            input: query[missing],
+          },
+        ])
       const product = await inventoryRows(q)
         .innerJoin('facings', 'facings.product_id', 'products.id')
         .where('facings.hub_id', '=', hubId)

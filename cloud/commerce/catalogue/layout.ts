@@ -28,21 +28,17 @@ export async function readLayout(q: Queries, hubId: number): Promise<HubLayout> 
   return layout
 }
 
-/** Whether a hub has such a place at all. */
-export async function hasPlace(
+/** The part of a location that a hub does not have: its cabinet, else the shelf in it, else the row on it. */
+export async function missingPart(
   q: Queries,
   hubId: number,
   { cabinet, shelf, row }: Location,
-): Promise<boolean> {
-  const found = await q
-    .selectFrom('hub_shelves')
-    .select('shelf')
-    .where('hub_id', '=', hubId)
-    .where('cabinet', '=', cabinet)
-    .where('shelf', '=', shelf)
-    .where('total_rows', '>=', row)
-    .executeTakeFirst()
-  return found !== undefined
+): Promise<keyof Location | undefined> {
+  const shelves = (await readLayout(q, hubId))[String(cabinet)]?.shelves
+  if (!shelves) return 'cabinet'
+  const rows = shelves.find(({ shelf_number }) => shelf_number === shelf)?.total_rows
+  if (rows === undefined) return 'shelf'
+  return row > rows ? 'row' : undefined
 }
 
 export interface FridgeLayout {

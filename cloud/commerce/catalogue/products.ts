@@ -8,6 +8,7 @@ import { withImage } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { containsPattern } from '../../platform/store/like.ts'
+import { offsetOf } from '../../platform/store/paging.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { discountedPrice } from './pricing.ts'
@@ -79,7 +80,7 @@ export async function searchProducts(
     bySubcategory: search.subcategoryId !== undefined,
     words: words.length,
   })
-  const offset = (search.page - 1) * search.size
+  const offset = offsetOf(search.page, search.size)
   const values: SearchValues = { ...search, offset }
   for (const [index, word] of words.entries()) values[`word${index}`] = containsPattern(word)
   const rows = await page(q, values)

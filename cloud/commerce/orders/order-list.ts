@@ -4,6 +4,7 @@ import type { OwnerOrder } from '../../../protocol/contract/owner-orders.ts'
 import { OrderStatus, type OrderStatusName } from '../../../protocol/model/order-status.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import { offsetOf } from '../../platform/store/paging.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { jsonOf, JsonText } from '../../platform/store/json.ts'
 import { containsPattern, prefixPattern } from '../../platform/store/like.ts'
@@ -50,7 +51,7 @@ export async function listOrders(
     .orderBy(sortKeys[orderBy], direction)
     .orderBy('id', direction)
     .limit(size)
-    .offset((page - 1) * size)
+    .offset(offsetOf(page, size))
     .execute()
   return { items: await viewOrders(q, context, rows), total, page, size, pages: Math.ceil(total / size) }
 }

@@ -91,12 +91,16 @@ export const monitorPolicy = [
   `script-src ${hashSource(script)}`,
   `style-src ${hashSource(style)}`,
   "connect-src 'self'",
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
 ].join('; ')
 
 /** Follows a log file. The key that is typed in stays in the page. */
 export const monitorPage = `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Larder: logs</title><style>${style}</style></head>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Larder: logs</title><link rel="icon" href="data:,"><style>${style}</style></head>
 <body>
 <header>
 <h1>Larder: logs</h1>

@@ -33,7 +33,7 @@ export function managementHandlers(
       result: {
         success: true as const,
         ...place,
-        enabled_bin: enabled ? bin : null,
+        enabled_bin: bin,
         disabled_bins: disabled_bins ?? [],
         stop_result,
         start_result,

@@ -4,6 +4,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import { provenBy, takeProven, takingContacts } from './contacts.ts'
 
 type UserRow = Selectable<Tables['users']>
 
@@ -28,33 +29,36 @@ export interface Bootstrapped {
  * its user, and with it its orders. Throws `validation_error` without any contact, `hub_not_found`.
  */
 export async function bootstrapUser(
-  { db, runtime }: CloudContext,
+  context: CloudContext,
   caller: IdentityCredential,
   details: UserDetails,
 ): Promise<Bootstrapped> {
+  const { clock } = context.runtime
   const { claims } = caller
+  const proven = provenBy(claims)
   const contact = {
-    email: (claims.emailVerified ? claims.email : null) ?? details.email ?? claims.email,
-    phone_number: claims.phoneNumber ?? details.phone_number ?? null,
+    email: proven.email ?? details.email ?? claims.email,
+    phone_number: proven.phone_number ?? details.phone_number ?? null,
   }
   const device = details.device_uuid === undefined ? {} : { device_uuid: details.device_uuid }
-  return db.transact(async (tx) => {
+  return takingContacts(context, async (tx) => {
     const known = await findUser(tx, caller.identity)
     const isGuestNoMore = known?.is_anonymous === 1 && !claims.anonymous
-    if (known && !isGuestNoMore) return { user: await seenOn(tx, known, device), created: false }
+    if (known && !isGuestNoMore) return { user: await seenAgain(tx, known, caller, device), created: false }
     requireContact(contact)
     if (details.default_hub_id !== undefined) await requireHubExists(tx.q, details.default_hub_id)
     const values = {
       ...contact,
+      ...(await takeProven(tx, contact, proven, known?.id ?? null)),
       first_name: details.first_name ?? null,
       last_name: details.last_name ?? null,
       default_hub_id: details.default_hub_id ?? null,
       ...device,
     }
-    if (!known) return insertUser(tx, runtime.clock.now(), caller, values)
+    if (!known) return insertUser(tx, clock.now(), caller, values)
     const user = await tx.q
       .updateTable('users')
-      .set({ ...values, is_anonymous: 0, updated_at: runtime.clock.now() })
+      .set({ ...values, is_anonymous: 0, updated_at: clock.now() })
       .where('id', '=', known.id)
       .returningAll()
       .executeTakeFirstOrThrow()
@@ -75,11 +79,25 @@ export async function bootstrapGuest(
   })
 }
 
-/** The device may be another one than the last time; nothing else of a user is the bootstrap's to change. */
-async function seenOn(tx: Tx, user: UserRow, device: { device_uuid?: string }): Promise<UserRow> {
-  if (device.device_uuid === undefined || device.device_uuid === user.device_uuid) return user
-  await tx.q.updateTable('users').set(device).where('id', '=', user.id).execute()
-  return { ...user, ...device }
+/**
+ * The device may be another one than the last time, and a contact that the user had named may have been proved meanwhile;
+ * nothing else of a user is the bootstrap's to change.
+ */
+async function seenAgain(
+  tx: Tx,
+  user: UserRow,
+  { claims }: IdentityCredential,
+  device: { device_uuid?: string },
+): Promise<UserRow> {
+  const { email_verified, phone_verified } = await takeProven(tx, user, provenBy(claims), user.id)
+  const seen = {
+    ...device,
+    ...(email_verified && { email_verified }),
+    ...(phone_verified && { phone_verified }),
+  }
+  const isNew = Object.entries(seen).some(([name, value]) => user[name as keyof UserRow] !== value)
+  if (isNew) await tx.q.updateTable('users').set(seen).where('id', '=', user.id).execute()
+  return { ...user, ...seen }
 }
 
 const findUser = ({ q }: Tx, identity: string): Promise<UserRow | undefined> =>

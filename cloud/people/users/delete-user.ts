@@ -63,7 +63,9 @@ async function erase(tx: Tx, { userId, actor }: UserCredential, now: number): Pr
     .set({
       identity: null,
       email: null,
+      email_verified: 0,
       phone_number: null,
+      phone_verified: 0,
       first_name: null,
       last_name: null,
       profile_image_key: null,

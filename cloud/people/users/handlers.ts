@@ -2,10 +2,12 @@ import type { VerifyIdentity } from '../../platform/credentials/identity-token.t
 import type { CloudContext } from '../../platform/context.ts'
 import { reply, type Handlers } from '../../platform/http/handler.ts'
 import type { Media } from '../../platform/media/media.ts'
+import type { Queries } from '../../platform/store/database.ts'
 import type { CommerceServices } from '../../commerce/services.ts'
 import { bootstrapGuest, bootstrapUser } from './bootstrap.ts'
 import { deleteUser } from './delete-user.ts'
-import { setIdentity, usersWith } from './set-identity.ts'
+import { verifiedUserWith } from './contacts.ts'
+import { setIdentity } from './set-identity.ts'
 import { currentHub, readUser, viewUser } from './profile.ts'
 
 type UserRoutes =
@@ -41,15 +43,16 @@ export function userHandlers(
     async 'consumer.users.bootstrap_guest'({ credential }) {
       return viewUser((await bootstrapGuest(context, credential)).user, addressOf)
     },
-    async 'consumer.users.exists'({ query }) {
-      const [user] = await usersWith(q, query)
-      return { exists: user !== undefined, user_id: user?.id ?? null }
+    async 'consumer.users.exists'({ credential, query }) {
+      const user = await verifiedUserWith(q, query)
+      const mayKnow = user !== undefined && (await isRegistered(q, credential.identity))
+      return { exists: user !== undefined, user_id: mayKnow ? user.id : null }
     },
     async 'consumer.users.phone_exists'({ query }) {
-      return { exists: (await usersWith(q, query)).length > 0 }
+      return { exists: (await verifiedUserWith(q, query)) !== undefined }
     },
     async 'consumer.users.email_exists'({ query }) {
-      return { exists: (await usersWith(q, query)).length > 0 }
+      return { exists: (await verifiedUserWith(q, query)) !== undefined }
     },
     async 'consumer.users.set_identity'({ credential, body }) {
       const { phone_number, email, identity_token } = body
@@ -58,6 +61,16 @@ export function userHandlers(
       return { message: 'The identity was stored.' }
     },
   }
+}
+
+/** Anybody can have as many anonymous identities as they like. */
+async function isRegistered(q: Queries, identity: string): Promise<boolean> {
+  const user = await q
+    .selectFrom('users')
+    .select('is_anonymous')
+    .where('identity', '=', identity)
+    .executeTakeFirst()
+  return user?.is_anonymous === 0
 }
 
 /** The end of an account. */

@@ -1,4 +1,4 @@
-import type { Selectable, Updateable } from 'kysely'
+import { sql, type Selectable, type Updateable } from 'kysely'
 import type {
   CurrentHub,
   Profile,
@@ -12,12 +12,15 @@ import { summarizeHub } from '../../operations/hubs/hubs.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import type { UserCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { AddressOf } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import type { Flag } from '../../platform/store/table.ts'
 import { requireHubExists } from './bootstrap.ts'
+import { provenBy, takeProven, takingContacts } from './contacts.ts'
 import { registerPush, unregisterPush } from './push-configs.ts'
 
 type ProfileRoutes =
@@ -35,14 +38,14 @@ type ProfileRoutes =
 /** C §4.3: what a user says of itself, where it shops, and its devices. */
 export function profileHandlers(context: CloudContext, media: Media): Handlers<ProfileRoutes> {
   const addressOf = (key: string): string => media.addressOf(key)
-  const patch = async (userId: number, body: ProfilePatch) =>
-    viewProfile(await patchProfile(context, userId, body), addressOf)
+  const patch = async (caller: UserCredential, body: ProfilePatch) =>
+    viewProfile(await patchProfile(context, caller, body), addressOf)
   return {
     async 'consumer.profile.get'({ credential }) {
       return viewProfile(await readUser(context.db.kysely, credential.userId), addressOf)
     },
-    'consumer.profile.update': ({ credential, body }) => patch(credential.userId, body),
-    'consumer.profile.patch': ({ credential, body }) => patch(credential.userId, body),
+    'consumer.profile.update': ({ credential, body }) => patch(credential, body),
+    'consumer.profile.patch': ({ credential, body }) => patch(credential, body),
     'consumer.profile.set_image': ({ credential, form }) =>
       setProfileImage(context, media, credential.userId, form.files[0]!),
     async 'consumer.profile.delete_image'({ credential }) {
@@ -73,8 +76,7 @@ const viewProfile = (row: UserRow, addressOf: AddressOf): Profile => ({
   user_id: row.id,
   first_name: row.first_name,
   last_name: row.last_name,
-  email: row.email,
-  phone_number: row.phone_number,
+  ...shownContacts(row),
   date_of_birth: row.date_of_birth,
   locale: row.locale,
   profile_image_url: imageAddress(addressOf, row.profile_image_key),
@@ -86,24 +88,47 @@ const viewProfile = (row: UserRow, addressOf: AddressOf): Profile => ({
   updated_at: timestamp(row.updated_at),
 })
 
+const shownContacts = (row: UserRow) => ({
+  email: row.email,
+  email_verified: row.email_verified === 1,
+  phone_number: row.phone_number,
+  phone_verified: row.phone_verified === 1,
+})
+
 /** Applies a merge patch in one statement: patches of other fields at the same time are all kept. */
 async function patchProfile(
-  { db, runtime }: CloudContext,
-  userId: number,
+  context: CloudContext,
+  { userId, claims }: UserCredential,
   patch: ProfilePatch,
 ): Promise<UserRow> {
-  const now = runtime.clock.now()
+  const now = context.runtime.clock.now()
   requirePast(patch.date_of_birth, now)
   const { notifications, ...fields } = patch
   const changes: Updateable<Tables['users']> = withoutAbsent({ ...fields, ...switches(notifications) })
-  if (Object.keys(changes).length === 0) return readUser(db.kysely, userId)
-  return db.kysely
-    .updateTable('users')
-    .set({ ...changes, updated_at: now })
-    .where('id', '=', userId)
-    .returningAll()
-    .executeTakeFirstOrThrow()
+  if (Object.keys(changes).length === 0) return readUser(context.db.kysely, userId)
+  const named = { email: patch.email ?? null, phone_number: patch.phone_number ?? null }
+  return takingContacts(context, async (tx) => {
+    const { email_verified, phone_verified } = await takeProven(tx, named, provenBy(claims), userId)
+    return tx.q
+      .updateTable('users')
+      .set({ ...changes, updated_at: now })
+      .$if(patch.email !== undefined, (users) =>
+        users.set({ email_verified: email_verified || stillVerified('email', named.email) }),
+      )
+      .$if(patch.phone_number !== undefined, (users) =>
+        users.set({ phone_verified: phone_verified || stillVerified('phone', named.phone_number) }),
+      )
+      .where('id', '=', userId)
+      .returningAll()
+      .executeTakeFirstOrThrow()
+  })
 }
+
+/** A contact that is named again as it was stays what it was. */
+const stillVerified = (contact: 'email' | 'phone', value: string | null) =>
+  contact === 'email'
+    ? sql<Flag>`case when email = ${value} then email_verified else 0 end`
+    : sql<Flag>`case when phone_number = ${value} then phone_verified else 0 end`
 
 /** Null is the default: on. */
 function switches(patch: ProfilePatch['notifications']) {
@@ -137,8 +162,7 @@ export const viewUser = (row: Selectable<Tables['users']>, addressOf: AddressOf)
   user_id: row.id,
   identity_id: row.identity,
   is_anonymous: row.is_anonymous === 1,
-  email: row.email,
-  phone_number: row.phone_number,
+  ...shownContacts(row),
   first_name: row.first_name,
   last_name: row.last_name,
   profile_image_url: imageAddress(addressOf, row.profile_image_key),

@@ -3,6 +3,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { IdentityCredential } from '../../platform/credentials/credential.ts'
 import type { VerifyIdentity } from '../../platform/credentials/identity-token.ts'
 import { isUniqueViolation, type Queries } from '../../platform/store/database.ts'
+import { provenBy, verifiedUserWith, type Contact } from './contacts.ts'
 import type { UserRow } from './profile.ts'
 
 /**
@@ -17,10 +18,7 @@ export async function setIdentity(
   { contact, token }: { contact: Contact; token: string },
 ): Promise<void> {
   const { identity, claims } = await verify(token)
-  const named = await usersWith(db.kysely, contact)
-  if (named.length === 0) throw new ApiError('user_not_found')
-  const own = named.find((user) => user.identity === caller.identity) ?? named.find((user) => mayClaim(user))
-  if (!own) throw new ApiError('forbidden', 'The caller is not the user that the contact names.')
+  const own = await ownUser(db.kysely, contact, caller)
   if (claims.anonymous && own.is_anonymous === 0)
     throw new ApiError('forbidden', "A guest's identity cannot become a registered user's.")
   if (own.identity === identity) return
@@ -36,24 +34,26 @@ export async function setIdentity(
     if (isUniqueViolation(error)) throw new ApiError('forbidden', 'This identity has another user.')
     throw error
   }
-
-  function mayClaim(user: UserRow): boolean {
-    if (user.identity !== null || caller.claims.anonymous) return false
-    return 'email' in contact
-      ? caller.claims.emailVerified && caller.claims.email === contact.email
-      : caller.claims.phoneNumber === contact.phone_number
-  }
 }
 
-/** One of the two ways in which a person is reached. An e-mail address is in small letters. */
-type Contact = { phone_number: string } | { email: string }
-
-/** Everybody with a contact, who registered with it before a guest: contacts are not unique. */
-export function usersWith(q: Queries, contact: Contact): Promise<UserRow[]> {
-  const users = q.selectFrom('users').selectAll().orderBy('is_anonymous').orderBy('id').limit(100)
-  return (
+/** The user with a contact who is the caller. Throws `user_not_found`, `forbidden`. */
+async function ownUser(q: Queries, contact: Contact, caller: IdentityCredential): Promise<UserRow> {
+  const { identity, claims } = caller
+  const users = q.selectFrom('users').selectAll().orderBy('is_anonymous').orderBy('id')
+  const withContact =
     'email' in contact
       ? users.where('email', '=', contact.email)
       : users.where('phone_number', '=', contact.phone_number)
-  ).execute()
+  const own = await withContact.where('identity', '=', identity).executeTakeFirst()
+  if (own) return own
+  const unclaimed = await withContact.where('identity', 'is', null).executeTakeFirst()
+  if (unclaimed && !claims.anonymous && isProven(contact, claims)) return unclaimed
+  // Who merely says that a contact is theirs is not named by it.
+  if (!unclaimed && !(await verifiedUserWith(q, contact))) throw new ApiError('user_not_found')
+  throw new ApiError('forbidden', 'The caller is not the user that the contact names.')
+}
+
+function isProven(contact: Contact, claims: IdentityCredential['claims']): boolean {
+  const { email, phone_number } = provenBy(claims)
+  return 'email' in contact ? contact.email === email : contact.phone_number === phone_number
 }

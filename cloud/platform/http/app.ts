@@ -23,7 +23,11 @@ export interface AppOptions extends Omit<EndpointParts, 'readBody'> {
   handlers: Handlers<ServiceRouteId> & Partial<Handlers<DemoRouteId>>
   /** Where a request comes from: the address of the socket, or what a trusted proxy says. */
   addressOf(c: Context): string
+  /** Callers reach it by https alone: their browsers are told to try nothing else. */
+  isSecure: boolean
 }
+
+const HSTS_SECONDS = 365 * 86_400
 
 export type App = Hono<RequestState>
 
@@ -38,7 +42,12 @@ export function createApp(options: AppOptions): App {
     const requestId = `req_${randomHex(runtime.random, 12)}`
     c.set('requestId', requestId)
     c.set('address', options.addressOf(c))
-    c.set('headers', { 'X-Request-Id': requestId })
+    c.set('headers', {
+      'X-Request-Id': requestId,
+      // What a caller has stored is taken for the type that it is said to have, and for nothing else.
+      'X-Content-Type-Options': 'nosniff',
+      ...(options.isSecure && { 'Strict-Transport-Security': `max-age=${HSTS_SECONDS}` }),
+    })
     const startedAt = runtime.clock.monotonic()
     await next()
     const { method, path } = c.req
@@ -46,22 +55,15 @@ export function createApp(options: AppOptions): App {
     log.debug({ requestId, method, path, status: c.res.status, ms }, 'request')
   })
 
-  const methods = new Map<string, string[]>()
-  for (const [id, route] of Object.entries(routes) as [RouteId, Route][]) {
-    const handler = options.handlers[id]
-    if (!handler) continue
-    for (const mount of mountsOf(route)) {
-      const plain = mount.replaceAll(/\{(\w+)\}/g, ':$1').replace(/(.)\/$/, '$1')
-      const path = route.openEnded ? `${plain}{.+}` : plain
-      app.on(route.method, path, endpoint(id, route, handler as AnyHandler, parts))
-      methods.set(path, [...(methods.get(path) ?? []), route.method])
-    }
-  }
-  for (const [path, allowed] of methods)
+  for (const [path, served] of pathsOf(options.handlers)) {
+    for (const { id, route, handler } of served)
+      app.on(route.method, path, endpoint(id, route, handler, parts))
+    const allowed = served.map(({ route }) => route.method).join(', ')
     app.all(path, (c) => {
-      c.get('headers')['Allow'] = allowed.join(', ')
+      c.get('headers')['Allow'] = allowed
       return refuseUnserved(c, 'method_not_allowed')
     })
+  }
   app.notFound((c) => refuseUnserved(c, 'route_not_found'))
   app.onError((error, c) => refuse(c, error))
   return app
@@ -90,4 +92,32 @@ export function createApp(options: AppOptions): App {
     const key = prefixOf(c.req.header('X-API-Key') ?? '')
     refusals.note(kind, c.get('address'), { code, path: c.req.path, ...(key && { key }) })
   }
+}
+
+interface Served {
+  id: RouteId
+  route: Route
+  handler: AnyHandler
+}
+
+/**
+ * The routes that have handlers, by the paths at which they are served. A word comes before a parameter that would take it:
+ * what stands at `/deals/apply-reward` is never asked for as `/deals/{deal_id}`.
+ */
+function pathsOf(handlers: Partial<Handlers<RouteId>>): [path: string, served: Served[]][] {
+  const found = new Map<string, Served[]>()
+  for (const [id, route] of Object.entries(routes) as [RouteId, Route][]) {
+    const handler = handlers[id] as AnyHandler | undefined
+    if (!handler) continue
+    for (const mount of mountsOf(route)) {
+      const plain = mount.replaceAll(/\{(\w+)\}/g, ':$1').replace(/(.)\/$/, '$1')
+      const path = route.openEnded ? `${plain}{.+}` : plain
+      found.set(path, [...(found.get(path) ?? []), { id, route, handler }])
+    }
+  }
+  const parametersLast = (path: string): string =>
+    path.replaceAll(/[^/]+/g, (part) => (part[0] === ':' ? '1' : '0'))
+  return [...found].sort(([a], [b]) =>
+    parametersLast(a) < parametersLast(b) ? -1 : parametersLast(a) > parametersLast(b) ? 1 : 0,
+  )
 }

@@ -73,6 +73,10 @@ const docsPolicy = [
   "default-src 'none'",
   `script-src ${hashSource(docsScript)}`,
   `style-src ${hashSource(docsStyle)}`,
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
 ].join('; ')
 
 type Html = ReturnType<typeof html>
@@ -96,6 +100,7 @@ function docsPage({ info, tags, paths, components }: OpenApiDocument): Html {
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>${info.title} API</title>
+        <link rel="icon" href="data:," />
         ${raw(`<style>${docsStyle}</style>`)}
       </head>
       <body>

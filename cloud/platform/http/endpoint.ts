@@ -1,4 +1,4 @@
-import { rateClasses, type Route } from '../../../protocol/contract/route.ts'
+import { rateClasses, ratesOf, type RateClass, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
@@ -12,7 +12,7 @@ import { fingerprintOf, idempotently } from './idempotency.ts'
 import { rateHeaders, type RateLimiter } from './rate-limit.ts'
 import { parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
-import { idempotencyKeyOf, validate, validateForm, type ParsedParts } from './validate.ts'
+import { idempotencyKeyOf, requireUtf8, validate, validateForm, type ParsedParts } from './validate.ts'
 
 export interface EndpointParts {
   context: CloudContext
@@ -45,6 +45,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
  */
 async function serve(self: Endpoint, c: RequestContext): Promise<Response> {
   const { route } = self
+  if (!isShared(route)) c.get('headers')['Cache-Control'] = 'no-store'
   const authenticated = await authenticate(self, c)
   await requireScope(self, c, authenticated)
   await takeAllowance(self, c, authenticated)
@@ -65,6 +66,10 @@ async function serve(self: Endpoint, c: RequestContext): Promise<Response> {
   }
 }
 
+/** Whether all callers are answered alike. No cache keeps any other answer (RFC 9111 §3). */
+const isShared = ({ auth, rate }: Route): boolean =>
+  (auth.kind === 'none' || auth.kind === 'optional-identity') && rate !== 'lookup'
+
 async function authenticate(self: Endpoint, c: RequestContext): Promise<Authenticated> {
   try {
     return await self.resolveCredential(self.route.auth, {
@@ -82,24 +87,32 @@ async function authenticate(self: Endpoint, c: RequestContext): Promise<Authenti
 async function requireScope(self: Endpoint, c: RequestContext, authenticated: Authenticated): Promise<void> {
   const { missingScope } = authenticated
   if (missingScope === null) return
-  addRateHeaders(self, c, await self.limiter.used(spenderOf(self, c, authenticated), self.id))
+  const [rate] = ratesOf(self.route)
+  addRateHeaders(self, c, await self.limiter.used(spenderOf(rate, c, authenticated), self.id))
   throw new ApiError('scope_missing', undefined, { required_scope: missingScope })
 }
 
 async function takeAllowance(self: Endpoint, c: RequestContext, authenticated: Authenticated): Promise<void> {
-  const { requests } = rateClasses[self.route.rate]
-  if (requests === Infinity) return
-  const used = await self.limiter.take(spenderOf(self, c, authenticated), self.id, requests)
-  addRateHeaders(self, c, used)
-  if (used === null) throw new ApiError('rate_limit_exceeded')
+  for (const [index, rate] of ratesOf(self.route).entries()) {
+    const { requests } = rateClasses[rate]
+    if (requests === Infinity) continue
+    const used = await self.limiter.take(spenderOf(rate, c, authenticated), self.id, requests)
+    if (index === 0 || used === null) addRateHeaders(self, c, used, rate)
+    if (used === null) throw new ApiError('rate_limit_exceeded')
+  }
 }
 
 /** Whose allowance a request takes from. */
-const spenderOf = ({ route }: Endpoint, c: RequestContext, { credential }: Authenticated): string =>
-  rateClasses[route.rate].by === 'address' ? `address:${c.get('address')}` : credential.actor
+const spenderOf = (rate: RateClass, c: RequestContext, { credential }: Authenticated): string =>
+  rateClasses[rate].by === 'address' ? `address:${c.get('address')}` : credential.actor
 
-function addRateHeaders({ route, context }: Endpoint, c: RequestContext, used: number | null): void {
-  const headers = rateHeaders(context.runtime.clock, rateClasses[route.rate].requests, used)
+function addRateHeaders(
+  { route, context }: Endpoint,
+  c: RequestContext,
+  used: number | null,
+  rate: RateClass = ratesOf(route)[0],
+): void {
+  const headers = rateHeaders(context.runtime.clock, rateClasses[rate].requests, used)
   Object.assign(c.get('headers'), headers)
 }
 
@@ -115,9 +128,10 @@ async function receive({ route, readBody }: Endpoint, c: RequestContext): Promis
   // Nobody need read what nobody has signed.
   if (route.signedBy?.every((name) => c.req.header(name) === undefined))
     throw new ApiError('invalid_signature', `The header ${route.signedBy[0]} is missing.`)
-  const text = route.body || route.rawBody ? await readBody(c.req.raw) : ''
+  const isOwner = route.interface === 'owner'
+  const text = route.body || route.rawBody ? await readBody(c.req.raw, isOwner || route.rawBody === true) : ''
   const json = route.body
-    ? parseJson(text, c.req.header('Content-Type'), route.interface === 'owner')
+    ? parseJson(text, c.req.header('Content-Type'), isOwner)
     : { present: false, value: undefined }
   const body = route.bodyOptional && !json.present ? { present: true, value: {} } : json
   return { url: new URL(c.req.url), params: c.req.param(), text, body }
@@ -126,6 +140,7 @@ async function receive({ route, readBody }: Endpoint, c: RequestContext): Promis
 /** Path, query and body as the route's schemas read them; or the answer of a route that reports what is wrong with a 200. */
 function parse(route: Route, { url, params, body }: Received): ParsedParts | Reply<unknown> {
   try {
+    requireUtf8(url)
     return validate(route, { params, query: url.searchParams, body })
   } catch (error) {
     if (!route.invalidBody || !(error instanceof ApiError)) throw error

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { ErrorBody, errorsOf } from '../../../protocol/contract/errors.ts'
 import { KIB, MIB, totalBytesOf, type FileField, type Form } from '../../../protocol/contract/form.ts'
-import { rateClasses, type Auth, type Route } from '../../../protocol/contract/route.ts'
+import { rateClasses, ratesOf, type Auth, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { errorCodes, errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'
 import { mediaTypes } from '../media/media-type.ts'
@@ -79,7 +79,7 @@ export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId,
 
 function operation(id: string, route: Route, writer: SchemaWriter): Operation {
   const { auth, form, body, examples } = route
-  const { requests } = rateClasses[route.rate]
+  const { requests } = rateClasses[ratesOf(route)[0]]
   const parameters = [
     ...parametersOf('path', route.params, writer),
     ...parametersOf('query', route.query, writer),

@@ -7,8 +7,11 @@ const LIMIT_BYTES = 1024 * 1024
 
 export type BodyLimits = Pick<CloudSettings, 'bodyIdleMs' | 'bodyTimeoutMs' | 'heldBodyBytes'>
 
-/** Reads a request's body as text. Throws `payload_too_large`, `request_timeout`, `service_unavailable`. */
-export type ReadBody = (request: Request) => Promise<string>
+/**
+ * Reads a request's body as text. Throws `payload_too_large`, `request_timeout`, `service_unavailable`, and for bytes that are
+ * not UTF-8 what malformed JSON is answered with.
+ */
+export type ReadBody = (request: Request, isOwner: boolean) => Promise<string>
 
 /**
  * Reads bodies, and never more of one than the limit, whatever its header claims. Each must come steadily and in time, and
@@ -18,7 +21,7 @@ export function bodyReader(clock: Clock, limits: BodyLimits): ReadBody {
   /** Bytes of bodies that are being read. */
   let heldBytes = 0
 
-  return async (request) => {
+  return async (request, isOwner) => {
     if (Number(request.headers.get('content-length') ?? 0) > LIMIT_BYTES)
       throw new ApiError('payload_too_large')
     if (!request.body) return ''
@@ -30,7 +33,7 @@ export function bodyReader(clock: Clock, limits: BodyLimits): ReadBody {
       for (;;) {
         const waitMs = Math.min(limits.bodyIdleMs, deadline - clock.monotonic())
         const { done, value } = await inTime(clock, waitMs, reader.read())
-        if (done) return Buffer.concat(chunks).toString('utf8')
+        if (done) return textOf(Buffer.concat(chunks), isOwner)
         length += value.byteLength
         heldBytes += value.byteLength
         if (length > LIMIT_BYTES) throw new ApiError('payload_too_large')
@@ -54,6 +57,15 @@ function inTime<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T> {
   })
 }
 
+function textOf(bytes: Buffer, isOwner: boolean): string {
+  try {
+    // As it was sent, whatever stands at its beginning: signatures are over the bytes.
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw malformed(isOwner, 'the body is not UTF-8', [])
+  }
+}
+
 /** Parses a JSON body. Malformed JSON has its own code on owner paths; elsewhere it is FastAPI's 422. */
 export function parseJson(
   text: string,
@@ -71,13 +83,17 @@ export function decodeJson(text: string, isOwner: boolean, field: readonly strin
   try {
     return JSON.parse(text) as unknown
   } catch (error) {
-    const where = field.join('.')
-    if (isOwner) throw new ApiError('invalid_json', where === '' ? undefined : `${where} is not valid JSON.`)
-    throw ApiError.invalid({
-      loc: ['body', ...field],
-      msg: 'JSON decode error',
-      type: 'json_invalid',
-      ctx: { error: error instanceof Error ? error.message : 'malformed' },
-    })
+    throw malformed(isOwner, error instanceof Error ? error.message : 'malformed', field)
   }
+}
+
+function malformed(isOwner: boolean, error: string, field: readonly string[]): ApiError {
+  const where = field.join('.')
+  if (isOwner) return new ApiError('invalid_json', where === '' ? undefined : `${where} is not valid JSON.`)
+  return ApiError.invalid({
+    loc: ['body', ...field],
+    msg: 'JSON decode error',
+    type: 'json_invalid',
+    ctx: { error },
+  })
 }

@@ -16,7 +16,7 @@ import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { HEAD_BYTES, mediaTypeOf, mediaTypes, type MediaType } from '../media/media-type.ts'
 import type { Media } from '../media/media.ts'
-import { missing, tooMany } from './validate.ts'
+import { missing, notUtf8, tooMany } from './validate.ts'
 
 /** A form as it came: its text, and its files, which are in the media store by now. */
 export interface ReceivedForm {
@@ -113,6 +113,8 @@ async function readParts(reading: Reading, body: Readable, contentType = ''): Pr
     parser.on('partsLimit', () => reject(malformed('too many parts')))
     parser.on('field', (name, value, _nameCut, valueCut) => {
       if (valueCut) reject(new ApiError('payload_too_large'))
+      // So the parser reads what is not UTF-8.
+      else if (value.includes('\uFFFD')) reading.received.items.push({ loc: ['body', name], ...notUtf8 })
       else if (Object.hasOwn(reading.form.fields.shape, name)) reading.received.texts.append(name, value)
     })
     parser.on('file', (name, content, fileName) => {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import { isJsonField, type Form } from '../../../protocol/contract/form.ts'
 import type { Route } from '../../../protocol/contract/route.ts'
-import { errorCodes } from '../../../protocol/model/error-codes.ts'
+import { errorCodes, type ErrorCode } from '../../../protocol/model/error-codes.ts'
 import { ApiError } from '../api-error.ts'
 import { decodeJson } from './read-body.ts'
 
@@ -40,6 +40,15 @@ export function validate(route: Route, raw: RawParts): ParsedParts {
   return parsed
 }
 
+const REPLACEMENT = /%EF%BF%BD/gi
+
+/** Refuses a query whose percent-encoded bytes are not UTF-8: they are read as U+FFFD, which was not sent. */
+export function requireUtf8({ search }: URL): void {
+  const isReplaced =
+    new URLSearchParams(search.replaceAll(REPLACEMENT, '')).toString().search(REPLACEMENT) >= 0
+  if (isReplaced) throw ApiError.invalid({ loc: ['query'], ...notUtf8 })
+}
+
 /** Validates the text of a form. Throws one error that lists this and what is wrong with the form's files. */
 export function validateForm(
   route: Route,
@@ -71,13 +80,19 @@ export function idempotencyKeyOf(header: string | undefined): string | undefined
 /** Refuses a request in which something is wrong, with the document's own code where it names one. */
 function refuseWhere(route: Route, items: readonly ValidationItem[]): void {
   if (items.length === 0) return
-  const codes = items.map(({ loc }) => {
+  const codeOf = ({ loc, type }: ValidationItem): ErrorCode | undefined => {
     const inList = loc.findIndex((part) => typeof part === 'number')
-    return route.badValues?.[loc.slice(0, inList < 0 ? undefined : inList).join('.')]
-  })
-  const code = codes.find((each) => each !== undefined) ?? 'validation_error'
+    const code = route.badValues?.[loc.slice(0, inList < 0 ? undefined : inList).join('.')]
+    // What is not there is not malformed.
+    return type === 'missing' && code !== undefined && errorCodes[code].status !== 422 ? undefined : code
+  }
+  const named = items.find((item) => codeOf(item) !== undefined)
+  const code = (named && codeOf(named)) ?? 'validation_error'
+  // Of a code's own sentence the upper bound is no part.
+  const message =
+    named?.type === 'less_than_equal' ? `${named.loc.slice(1).join('.')}: ${named.msg}.` : undefined
   // Only a 422 lists what is wrong.
-  throw new ApiError(code, undefined, undefined, errorCodes[code].status === 422 ? items : undefined)
+  throw new ApiError(code, message, undefined, errorCodes[code].status === 422 ? items : undefined)
 }
 
 /** An error reports at most this many problems, so that no answer is much larger than its request. */
@@ -95,17 +110,22 @@ function check(
       items.push(...itemsOf(place, issue).slice(0, Math.max(0, MOST_ITEMS - items.length)))
     return undefined
   }
-  for (const loc of nulsIn(result.data, [place]))
-    items.push({ loc, ...valueError('a NUL character is not text') })
+  items.push(...noTextIn(result.data, [place]))
   return result.data
 }
 
-/** Where a value contains text with a NUL character, which PostgreSQL does not store. */
-function nulsIn(value: unknown, loc: ValidationItem['loc']): ValidationItem['loc'][] {
-  if (typeof value === 'string') return value.includes('\0') ? [loc] : []
-  if (Array.isArray(value)) return value.flatMap((each, index) => nulsIn(each, [...loc, index]))
+/** Half of a pair of UTF-16, which no encoding can carry: it would be stored as another character. */
+const LONE_SURROGATE = /\p{Surrogate}/u
+
+/** Where a value contains text that cannot be stored as it is. PostgreSQL does not store NUL characters. */
+function noTextIn(value: unknown, loc: ValidationItem['loc']): ValidationItem[] {
+  if (typeof value === 'string') {
+    if (value.includes('\0')) return [{ loc, ...valueError('a NUL character is not text') }]
+    return LONE_SURROGATE.test(value) ? [{ loc, ...valueError('half a surrogate pair is not text') }] : []
+  }
+  if (Array.isArray(value)) return value.flatMap((each, index) => noTextIn(each, [...loc, index]))
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([name, each]) => nulsIn(each, [...loc, name]))
+  return Object.entries(value).flatMap(([name, each]) => noTextIn(each, [...loc, name]))
 }
 
 type Texts = (name: string, isList: boolean) => string | readonly string[] | undefined
@@ -220,6 +240,7 @@ const alternatives = (words: string[]): string =>
   [...(words.length > 1 ? [words.slice(0, -1).join(', ')] : []), words.at(-1)].join(' or ')
 
 const valueError = (message: string): Description => ({ type: 'value_error', msg: `Value error, ${message}` })
+export const notUtf8 = valueError('text must be UTF-8')
 
 function tooSmall({ origin, minimum, inclusive, message }: z.core.$ZodIssueTooSmall): Description {
   const limit = Number(minimum)

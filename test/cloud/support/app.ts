@@ -93,6 +93,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     media,
     checkResponses: true,
     addressOf: () => '192.0.2.1',
+    isSecure: false,
     handlers: {
       ...absent,
       ...hubHandlers(context),

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import type { ErrorBody } from '../../../protocol/contract/errors.ts'
 import { errorsOf } from '../../../protocol/contract/errors.ts'
-import { mountsOf, rateClasses, type Route } from '../../../protocol/contract/route.ts'
+import { mountsOf, rateClasses, ratesOf, type Route } from '../../../protocol/contract/route.ts'
 import { routes, type RouteId } from '../../../protocol/contract/routes.ts'
 import { errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'
 import { scopes } from '../../../protocol/model/scopes.ts'
@@ -46,7 +46,7 @@ export function walk(name: WalkName): void {
 
 function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: () => void): void {
   const route: Route = routes[id]
-  const limit = rateClasses[route.rate]
+  const limit = rateClasses[ratesOf(route)[0]]
   const seen = new Set<ErrorCode>()
 
   /** The answer to a call, after which no earlier one counts against its caller's allowance. */

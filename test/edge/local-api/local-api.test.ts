@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { Script } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { createLocalApi, type LocalApiOptions, type LocalCore } from '../../../edge/local-api/local-api.ts'
+import { hostCheck } from '../../../protocol/model/allowed-hosts.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { CommandResult } from '../../../protocol/mqtt/command.ts'
 import { fakeRuntime } from '../support/fake-runtime.ts'
@@ -44,6 +45,7 @@ function bench(changes: Partial<LocalCore> = {}) {
     sync: { state: () => ({ phase: 'waiting', session: null, heardMsAgo: null, ledger }) },
     links: () => [{ controller: 'bins', port: '/dev/bins', up: false, firmware: null }],
     token: TOKEN.replaceAll(' ', '-'),
+    isAllowedHost: hostCheck(['hub1.local']),
     clock: runtime.clock,
     log: {
       ...silentLog,
@@ -111,6 +113,18 @@ describe('the local API', () => {
       expect((await app.request(path, { method })).status).toBe(401)
     }
     expect(asked).toEqual([])
+  })
+
+  it('is not called by a name that is not its own, with its token or without', async () => {
+    const { app } = bench()
+    const ask = async (host: string) =>
+      (await app.request('/', { headers: { host, authorization: `Bearer ${TOKEN.replaceAll(' ', '-')}` } }))
+        .status
+    expect([
+      await ask('evil.example:8081'),
+      await ask('hub1.local:8081'),
+      await ask('10.0.0.7:8081'),
+    ]).toEqual([403, 200, 200])
   })
 
   it('moves a bin and says how it went', async () => {
@@ -216,7 +230,7 @@ describe('the local API', () => {
     const script = /<script>([^]*)<\/script>/.exec(html)![1]!
     expect(policy).toContain(`'sha256-${createHash('sha256').update(script).digest('base64')}'`)
     expect(policy).toContain("default-src 'none'")
-    expect(html).not.toMatch(/(src|href)=|https?:/)
+    expect(html).not.toMatch(/(src|href)=(?!"data:)|https?:/)
     // Compiled, not run: it must at least be JavaScript.
     expect(() => new Script(script)).not.toThrow()
   })

@@ -52,7 +52,7 @@ const done = (bin: number, enabled: boolean, disabled: number[]): Answer => ({
       success: true,
       hub_id: 1,
       bin_number: bin,
-      enabled_bin: enabled ? bin : null,
+      enabled_bin: bin,
       disabled_bins: disabled,
       ...inFull,
     },

@@ -1,5 +1,6 @@
 import { Script } from 'node:vm'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { hostCheck } from '../../../protocol/model/allowed-hosts.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { createConsole } from '../../../simulator/console/http.ts'
 import { faultTypes } from '../../../simulator/faults/fault-types.ts'
@@ -10,7 +11,8 @@ let app: ReturnType<typeof createConsole>
 
 beforeEach(() => {
   bench = createBench()
-  app = createConsole(new Map([[1, bench.hub]]), silentLog)
+  const isAllowedHost = hostCheck(['simulator.test'])
+  app = createConsole({ hubs: new Map([[1, bench.hub]]), isAllowedHost, log: silentLog })
 })
 
 async function call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
@@ -159,6 +161,27 @@ describe('the simulator’s HTTP interface', () => {
     })
     const own = { origin: 'http://127.0.0.1:8082', host: '127.0.0.1:8082' }
     expect((await call('POST', '/api/hubs/1/power', { state: 'on' }, own)).status).toBe(200)
+  })
+
+  test('a name that leads here is not enough: another site’s pages say theirs', async () => {
+    const rebound = { origin: 'http://evil.example:8082', host: 'evil.example:8082' }
+    for (const [method, path, body] of [
+      ['POST', '/api/hubs/1/power', { state: 'off' }],
+      ['GET', '/api/hubs/1/state', undefined],
+    ] as const)
+      expect(await call(method, path, body, rebound)).toEqual({
+        status: 403,
+        json: error('forbidden', /SIMULATOR_ALLOWED_HOSTS/),
+      })
+    expect((await call('GET', '/api/hubs/1/state', undefined, { host: 'simulator.test' })).status).toBe(200)
+  })
+
+  test('the page runs its own script and style alone, in nobody’s frame', async () => {
+    const { headers } = await app.request('/')
+    const policy = headers.get('content-security-policy')
+    expect(policy).not.toContain('unsafe-inline')
+    expect(policy).toContain("frame-ancestors 'none'")
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
   })
 
   test('the technician’s page needs no other host, and its script is a program', async () => {

@@ -8,9 +8,14 @@ export const peopleTables = {
     /** The identity provider's `sub`; null of a user that was deleted. */
     identity: text.unique.nullable,
     is_anonymous: flag,
-    /** In small letters. Neither contact is unique: nobody can keep another one from using an address by naming it first. */
+    /**
+     * In small letters. A contact that no token has proved may be several users': nobody can keep another one from using
+     * an address by naming it first. A verified one is one user's.
+     */
     email: text.nullable,
+    email_verified: flag.default(0),
     phone_number: text.nullable,
+    phone_verified: flag.default(0),
     first_name: text.nullable,
     last_name: text.nullable,
     /** In the media store. */
@@ -32,7 +37,9 @@ export const peopleTables = {
     updated_at: instant,
   })
     .index('users_by_email', ['email'])
-    .index('users_by_phone_number', ['phone_number']),
+    .index('users_by_phone_number', ['phone_number'])
+    .uniqueIndex('users_by_verified_email', ['email'], 'email_verified = 1')
+    .uniqueIndex('users_by_verified_phone_number', ['phone_number'], 'phone_verified = 1'),
   push_configs: defineTable({
     id,
     user_id: int.references('users').fixed,

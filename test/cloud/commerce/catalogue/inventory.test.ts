@@ -90,9 +90,35 @@ onEachDatabase('O §4.2: a product by its place', (open) => {
     const { get } = await openWorld(open)
     expect(refused(await get(`hubs/product/?hub_id=1&${place}`))).toEqual(error)
   })
+
+  test.each([
+    ['cabinet=1&shelf=9999&row=1', 'shelf'],
+    ['cabinet=1&shelf=1&row=9999', 'row'],
+  ])('%s: the refusal lists what is wrong', async (place, part) => {
+    const { get } = await openWorld(open)
+    const { error, detail } = errorOf(await get(`hubs/product/?hub_id=1&${place}`))
+    expect([error.code, detail]).toMatchObject([
+      'invalid_location',
+      [{ loc: ['query', part], type: 'value_error', input: 9999 }],
+    ])
+  })
 })
 
 onEachDatabase('O §4.2: prices and barcodes', (open) => {
+  test('what is too much is refused with the bound in the sentence', async () => {
+    const { put } = await openWorld(open)
+    const message = async (path: string, body: object) => errorOf(await put(path, body)).error.message
+    expect(await message('product/2/update_price', { price: 100_000_001 })).toBe(
+      'price: Input should be less than or equal to 100000000.',
+    )
+    expect(await message('hubs/product/2/update_quantity', { quantity: 1_000_001 })).toBe(
+      'quantity: Input should be less than or equal to 1000000.',
+    )
+    expect(await message('product/2/update_price', { price: 0 })).toBe(
+      'The price must be a positive integer (cents).',
+    )
+  })
+
   test('a price becomes the original one; the markdown stays', async () => {
     const world = await openWorld(open)
     const answer = await world.put('product/2/update_price', { price: 305 })

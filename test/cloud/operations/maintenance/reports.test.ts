@@ -137,7 +137,7 @@ onEachDatabase('maintenance reports', (open) => {
   })
 
   test.each([
-    ['formData missing', [], 'invalid_json', 400],
+    ['formData missing', [], 'validation_error', 422],
     ['formData empty', [['formData', '']], 'invalid_json', 400],
     ['formData malformed', [['formData', '{"hubId": 1,']], 'invalid_json', 400],
     ['formData no object', [['formData', '[1]']], 'invalid_json', 400],
@@ -208,12 +208,13 @@ onEachDatabase('maintenance reports', (open) => {
     ])
   })
 
-  test('a JSON body is 415; none at all is invalid_json', async () => {
+  test('a JSON body is 415; of none at all the form is missing', async () => {
     const { call, owner } = await workshop(open)
     const json = await call('POST', reports, { key: owner, body: data })
     expect([json.status, errorOf(json).error.code]).toEqual([415, 'unsupported_media_type'])
     const none = await call('POST', reports, { key: owner })
-    expect([none.status, errorOf(none).error.code]).toEqual([400, 'invalid_json'])
+    expect([none.status, errorOf(none).error.code]).toEqual([422, 'validation_error'])
+    expect(errorOf(none).detail).toMatchObject([{ loc: ['body', 'formData'], type: 'missing' }])
   })
 
   test('an image of 20 MiB and a video of 100 MiB are taken', async () => {

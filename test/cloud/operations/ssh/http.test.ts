@@ -39,7 +39,7 @@ describe('O §4.6: enable_bin_ssh, disable_bin_ssh', () => {
           success: true,
           hub_id: 1,
           bin_number: 2,
-          enabled_bin: null,
+          enabled_bin: 2,
           disabled_bins: [2, 4],
           ...results,
         },

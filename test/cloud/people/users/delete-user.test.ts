@@ -60,10 +60,7 @@ onEachDatabase('deleting a user', (open) => {
     const { id, created_at, updated_at, deleted_at, ...rest } = (await rows())[0]!
     expect([id, created_at <= updated_at, deleted_at === updated_at]).toEqual([1, true, true])
     for (const [column, value] of Object.entries(rest))
-      expect([column, column.startsWith('notify') || column === 'is_anonymous' ? 0 : null]).toEqual([
-        column,
-        value,
-      ])
+      expect([column, /^(notify|is_anonymous)|_verified$/.test(column) ? 0 : null]).toEqual([column, value])
     expect(await q.selectFrom('push_configs').selectAll().execute()).toEqual([])
     expect(await shop.order(orderId)).toMatchObject({ user_id: 1, payment_status: 'refunded' })
     expect(await shop.payments(orderId)).toMatchObject([{ user_id: 1, status: 'completed' }])

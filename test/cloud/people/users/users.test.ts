@@ -16,7 +16,9 @@ test('an identity has one user, however often it asks and however many times at 
       identity_id: 'ada',
       is_anonymous: false,
       email: 'ada@example.org',
+      email_verified: false,
       phone_number: null,
+      phone_verified: false,
       first_name: 'Ada',
       last_name: null,
       profile_image_url: null,
@@ -141,8 +143,8 @@ test('a bootstrap notes the device that it comes from, and nothing else of a use
 
 test('whether a user exists is asked by phone number or e-mail, in any spelling of it', async () => {
   const { call, issuer } = await testApp()
-  const body = { email: 'Ada@Example.org', phone_number: '+14155550100' }
-  await call('POST', bootstrap, { token: await issuer.token(), body })
+  const verified = { email: 'Ada@Example.org', email_verified: true, phone_number: '+14155550100' }
+  await call('POST', bootstrap, { token: await issuer.token(verified) })
   const ask = async (path: string, token?: string) =>
     (await call('GET', `/users/user/exists${path}`, token === undefined ? {} : { token })).json
   expect(await ask('/phone?phone_number=%2B14155550100')).toEqual({ exists: true })
@@ -150,9 +152,10 @@ test('whether a user exists is asked by phone number or e-mail, in any spelling 
   expect(await ask('/phone?phone_number=%2B14155550199')).toEqual({ exists: false })
   expect(await ask('/email?email=ADA@example.ORG')).toEqual({ exists: true })
   expect(await ask('/email?email=eve@example.org')).toEqual({ exists: false })
-  const stranger = await issuer.token({ sub: 'eve' })
-  expect(await ask('?phone_number=%2B14155550100', stranger)).toEqual({ exists: true, user_id: 1 })
-  expect(await ask('?phone_number=%2B14155550199', stranger)).toEqual({ exists: false, user_id: null })
+  const eve = await issuer.token({ sub: 'eve' })
+  await call('POST', bootstrap, { token: eve, body: { email: 'eve@example.org' } })
+  expect(await ask('?phone_number=%2B14155550100', eve)).toEqual({ exists: true, user_id: 1 })
+  expect(await ask('?phone_number=%2B14155550199', eve)).toEqual({ exists: false, user_id: null })
   for (const path of ['/phone?phone_number=4155550100', '/email?email=ada', '/phone', '/email'])
     expect((await call('GET', `/users/user/exists${path}`)).status).toBe(422)
 })
@@ -164,4 +167,22 @@ test('whoever asks without a credential is heard ten times a minute by address',
   expect(await ask()).toBe(429)
   runtime.advance(60_000)
   expect(await ask()).toBe(200)
+})
+
+test('whoever asks with a credential is heard ten times a minute by address too, and guests are told no user', async () => {
+  const { call, issuer, runtime } = await testApp()
+  await call('POST', bootstrap, { token: await issuer.token({ phone_number: '+14155550100' }) })
+  const ask = async (sub: string) => {
+    const token = await issuer.token({ sub, anonymous: true })
+    return call('GET', '/users/user/exists?phone_number=%2B14155550100', { token })
+  }
+  const stranger = await ask('guest-1')
+  expect([stranger.status, stranger.json]).toEqual([200, { exists: true, user_id: null }])
+  await call('POST', guest, { token: await issuer.token({ sub: 'guest-1', anonymous: true }) })
+  expect((await ask('guest-1')).json).toEqual({ exists: true, user_id: null })
+  for (let count = 3; count <= 10; count += 1) expect((await ask(`guest-${count}`)).status).toBe(200)
+  const refused = await ask('guest-11')
+  expect([refused.status, refused.headers.get('X-RateLimit-Limit')]).toEqual([429, '10'])
+  runtime.advance(60_000)
+  expect((await ask('guest-11')).status).toBe(200)
 })

@@ -67,6 +67,42 @@ test('a known path with another method is 405 and says which it has', async () =
   }
 })
 
+test('a word of a path is no parameter of another one', async () => {
+  const { call } = await testApp()
+  for (const [path, methods] of [
+    ['/api/v1/deals/apply-reward', 'POST'],
+    ['/api/v1/deals/check-eligibility/', 'POST'],
+    ['/api/v1/deals/create-from-owner', 'POST'],
+    ['/api/v1/deals/7', 'GET, PUT, DELETE'],
+  ] as const)
+    for (const method of ['PATCH', 'PUT', 'GET']) {
+      if (methods.includes(method)) continue
+      const answer = await call(method, path)
+      expect([method, path, answer.status, answer.headers.get('Allow')]).toEqual([method, path, 405, methods])
+    }
+})
+
+test('no browser guesses a type; what is for one caller is kept by no cache', async () => {
+  const { call, issuer, key } = await testApp()
+  const token = await issuer.token({ email: 'ada@example.org', email_verified: true })
+  await call('POST', '/users/user/bootstrap', { token })
+  for (const [path, options, cached] of [
+    ['/users/user', { token }, 'no-store'],
+    ['/users/user', {}, 'no-store'],
+    ['/users/user/exists/email?email=ada@example.org', {}, 'no-store'],
+    ['/api/v1/owners/hubs', { key: await key(['hubs:read']) }, 'no-store'],
+    ['/no/such/thing', {}, null],
+  ] as const) {
+    const { headers } = await call('GET', path, options)
+    expect([path, headers.get('X-Content-Type-Options'), headers.get('Cache-Control')]).toEqual([
+      path,
+      'nosniff',
+      cached,
+    ])
+    expect(headers.get('Strict-Transport-Security')).toBe(null)
+  }
+})
+
 test('a trailing slash is accepted and ignored, and consumer paths stand at / and /api/v1 alike', async () => {
   const { call, key } = await testApp()
   const options = { key: await key(['hubs:read']) }

@@ -196,3 +196,35 @@ test('a body of another type is 415, and one over 1 MiB is 413, said to be so or
   expect(endless.status).toBe(413)
   expect(sent).toBeLessThan(8)
 })
+
+test('text that is none is refused, in a body, a query and in JSON: it would be stored as other text', async () => {
+  const { call, issuer, app } = await testApp()
+  const token = await issuer.token()
+  const half = await call('POST', '/users/user/bootstrap', {
+    token,
+    body: '{"email": "ada@example.org", "first_name": "\\ud800"}',
+  })
+  expect([half.status, errorOf(half).detail]).toMatchObject([
+    422,
+    [{ loc: ['body', 'first_name'], type: 'value_error' }],
+  ])
+  const latin1 = Buffer.from('{"email": "ada@example.org", "first_name": "Andr\u00e9"}', 'latin1')
+  const request = (path: string, headers: object) =>
+    app.request(path, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...headers },
+      body: latin1,
+    })
+  const consumer = await request('/users/user/bootstrap', { Authorization: `Bearer ${token}` })
+  expect([consumer.status, await consumer.json()]).toMatchObject([
+    422,
+    { detail: [{ loc: ['body'], type: 'json_invalid' }] },
+  ])
+  for (const name of ['Andr%E9', '%80'])
+    expect((await call('GET', `/hubs/1/products?product_name=${name}`)).status).toBe(422)
+  const pair = await call('POST', '/users/user/bootstrap', {
+    token,
+    body: { email: 'ada@example.org', first_name: 'Ada 😀' },
+  })
+  expect([pair.status, pair.json]).toMatchObject([201, { first_name: 'Ada 😀' }])
+})

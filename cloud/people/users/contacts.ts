@@ -1,0 +1,74 @@
+import type { IdentityClaims } from '../../platform/credentials/credential.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { isUniqueViolation, type Queries, type Tx } from '../../platform/store/database.ts'
+import type { Flag } from '../../platform/store/table.ts'
+
+/**
+ * How a person is reached. What a token has proved is verified and one user's; anything else is as the user says, answers
+ * `exists` for nobody, and may be held by several.
+ */
+export interface Contacts {
+  email: string | null
+  phone_number: string | null
+}
+
+/** One of the two. An e-mail address is in small letters. */
+export type Contact = { phone_number: string } | { email: string }
+
+/** The contacts that a token proves. */
+export const provenBy = (claims: IdentityClaims): Contacts => ({
+  email: claims.emailVerified ? claims.email : null,
+  phone_number: claims.phoneNumber,
+})
+
+/**
+ * Which of the contacts that a user holds are verified, by what its token proves. They are nobody else's from then on:
+ * numbers and addresses are given to somebody else one day, so that the last proof counts.
+ */
+export async function takeProven(
+  { q }: Tx,
+  held: Contacts,
+  proven: Contacts,
+  userId: number | null,
+): Promise<{ email_verified: Flag; phone_verified: Flag }> {
+  const others = q.updateTable('users').$if(userId !== null, (users) => users.where('id', '<>', userId!))
+  const email = held.email === proven.email ? held.email : null
+  if (email !== null)
+    await others
+      .set({ email_verified: 0 })
+      .where('email', '=', email)
+      .where('email_verified', '=', 1)
+      .execute()
+  const phone = held.phone_number === proven.phone_number ? held.phone_number : null
+  if (phone !== null)
+    await others
+      .set({ phone_verified: 0 })
+      .where('phone_number', '=', phone)
+      .where('phone_verified', '=', 1)
+      .execute()
+  return { email_verified: email === null ? 0 : 1, phone_verified: phone === null ? 0 : 1 }
+}
+
+const ATTEMPTS = 10
+
+/** A transaction that takes contacts. Another one that takes the same ones at this moment has them first. */
+export async function takingContacts<T>(
+  { db }: Pick<CloudContext, 'db'>,
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      return await db.transact(work)
+    } catch (error) {
+      if (attempt === ATTEMPTS || !isUniqueViolation(error)) throw error
+    }
+}
+
+/** The user who has proved a contact. */
+export const verifiedUserWith = (q: Queries, contact: Contact): Promise<{ id: number } | undefined> =>
+  ('email' in contact
+    ? q.selectFrom('users').where('email', '=', contact.email).where('email_verified', '=', 1)
+    : q.selectFrom('users').where('phone_number', '=', contact.phone_number).where('phone_verified', '=', 1)
+  )
+    .select('id')
+    .executeTakeFirst()

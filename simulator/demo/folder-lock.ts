@@ -1,0 +1,43 @@
+import { rmSync } from 'node:fs'
+import { connect, createServer, type Server } from 'node:net'
+
+const ATTEMPTS = 5
+
+/**
+ * Keeps a folder for one process, by a Unix socket in it that the process listens at: it cannot outlive its process, as a
+ * file with a process id can. Resolves with the release, or with null where another process has the folder.
+ */
+export async function lockFolder(socket: string): Promise<(() => void) | null> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const server = await listenAt(socket)
+    if (server) return () => void server.close()
+    if (await isAnswered(socket)) return null
+    // A process that was killed left it.
+    rmSync(socket, { force: true })
+  }
+  return null
+}
+
+/** Null where the path is taken. */
+function listenAt(socket: string): Promise<Server | null> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((connection) => connection.end())
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(null) : reject(error),
+    )
+    server.listen(socket, () => {
+      // It keeps no process running.
+      server.unref()
+      resolve(server)
+    })
+  })
+}
+
+function isAnswered(socket: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const connection = connect(socket)
+    connection.once('connect', () => resolve(true))
+    connection.once('error', () => resolve(false))
+    connection.once('close', () => connection.destroy())
+  })
+}

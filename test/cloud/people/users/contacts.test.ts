@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { testApp } from '../../support/app.ts'
+
+const PHONE = '+14155550100'
+const EMAIL = 'ada@example.org'
+const proof = { email: EMAIL, email_verified: true, phone_number: PHONE }
+
+async function people(open: OpenDatabase) {
+  const { call, issuer, runtime } = await testApp({ db: await open() })
+  const as = async (sub: string, claims: object, method: string, path: string, body?: object) =>
+    call(method, `/users/user${path}`, { token: await issuer.token({ sub, ...claims }), body })
+  return {
+    bootstrap: (sub: string, claims: object, body: object = {}) =>
+      as(sub, claims, 'POST', '/bootstrap', body),
+    patch: (sub: string, claims: object, body: object) => as(sub, claims, 'PATCH', '/profile', body),
+    shown: async (sub: string) => {
+      const { json } = await as(sub, {}, 'GET', '/profile')
+      const { email, email_verified, phone_number, phone_verified } = json as Record<string, unknown>
+      return [email, email_verified, phone_number, phone_verified]
+    },
+    exists: async () => {
+      runtime.advance(60_000)
+      const asked = [
+        `/exists/phone?phone_number=${encodeURIComponent(PHONE)}`,
+        `/exists/email?email=${EMAIL}`,
+      ]
+      const answers = await Promise.all(asked.map((path) => call('GET', `/users/user${path}`)))
+      return answers.map(({ json }) => (json as { exists: boolean }).exists)
+    },
+  }
+}
+
+onEachDatabase('a contact', (open) => {
+  test('that no token has proved is kept and shown as such, and answers exists for nobody', async () => {
+    const { bootstrap, patch, shown, exists } = await people(open)
+    const named = await bootstrap('eve', {}, { email: EMAIL, phone_number: PHONE })
+    expect([named.status, named.json]).toMatchObject([201, { email_verified: false, phone_verified: false }])
+    await bootstrap('mallory', {}, { email: 'mallory@example.org' })
+    expect((await patch('mallory', {}, { email: EMAIL, phone_number: PHONE })).status).toBe(200)
+    expect(await shown('mallory')).toEqual([EMAIL, false, PHONE, false])
+    expect(await exists()).toEqual([false, false])
+  })
+
+  test('that a token has proved is verified, and stays so until another one takes its place', async () => {
+    const { bootstrap, patch, shown, exists } = await people(open)
+    await bootstrap('ada', proof)
+    expect(await shown('ada')).toEqual([EMAIL, true, PHONE, true])
+    expect(await exists()).toEqual([true, true])
+    await patch('ada', {}, { email: 'Ada@Example.org', first_name: 'Ada' })
+    expect(await shown('ada')).toEqual([EMAIL, true, PHONE, true])
+    await patch('ada', {}, { email: 'lovelace@example.org' })
+    expect(await shown('ada')).toEqual(['lovelace@example.org', false, PHONE, true])
+    await patch('ada', proof, { email: EMAIL, phone_number: null })
+    expect(await shown('ada')).toEqual([EMAIL, true, null, false])
+    expect(await exists()).toEqual([false, true])
+  })
+
+  test('that its user named becomes verified when a later token proves it', async () => {
+    const { bootstrap, shown, exists } = await people(open)
+    await bootstrap('ada', {}, { email: EMAIL, phone_number: PHONE })
+    await bootstrap('ada', { email: EMAIL, email_verified: true })
+    expect(await shown('ada')).toEqual([EMAIL, true, PHONE, false])
+    expect(await exists()).toEqual([false, true])
+  })
+
+  test('that is verified belongs to one user: the one who proved it last', async () => {
+    const { bootstrap, shown } = await people(open)
+    await bootstrap('ada', proof)
+    await bootstrap('eve', {}, { email: EMAIL, phone_number: PHONE })
+    expect(await shown('ada')).toEqual([EMAIL, true, PHONE, true])
+    await bootstrap('heir', { phone_number: PHONE })
+    expect(await shown('ada')).toEqual([EMAIL, true, PHONE, false])
+    expect(await shown('heir')).toEqual([null, false, PHONE, true])
+  })
+
+  test('that several prove at once is one user’s', async () => {
+    const { bootstrap, shown } = await people(open)
+    const names = ['one', 'two', 'three', 'four']
+    const answers = await Promise.all(names.map((name) => bootstrap(name, proof)))
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201])
+    const states = await Promise.all(names.map(shown))
+    expect(states.filter(([, email, , phone]) => email === true && phone === true)).toHaveLength(1)
+    expect(states.filter(([, email, , phone]) => email === false && phone === false)).toHaveLength(3)
+  })
+})
