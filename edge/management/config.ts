@@ -91,9 +91,10 @@ export function readManagementConfig(
   const { HARDWARE, SERVICE, ...settings } = read.settings
   const problems: string[] = []
   const hardware = readHardware(HARDWARE, problems)
-  readText('AUTHORIZED_KEYS', settings.AUTHORIZED_KEYS, problems)
+  const task = own.length < args.length ? 'print-host-key' : 'serve'
+  // The cloud's key, which the file is to hold, is given in exchange for the host key.
+  if (task === 'serve') readText('AUTHORIZED_KEYS', settings.AUTHORIZED_KEYS, problems)
   if (!hardware || problems.length > 0) return { kind: 'problems', problems }
   const HOST_KEY = settings.HOST_KEY ?? `${settings.STORE}.host-key`
-  const task = own.length < args.length ? 'print-host-key' : 'serve'
   return { kind: 'config', config: { ...settings, HOST_KEY, hardware, manager: SERVICE }, task }
 }

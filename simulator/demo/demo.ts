@@ -7,7 +7,7 @@ import type { Progress } from '../../protocol/model/progress.ts'
 import { every, type Runtime } from '../../protocol/model/runtime.ts'
 import { sysfsAvailability } from '../mounts/gpio/mounted-command.ts'
 import { writeJson, type SeedResult, demoPlaces, type DemoPlaces } from './places.ts'
-import { lockFolder } from './folder-lock.ts'
+import { isHeld, lockFolder } from './folder-lock.ts'
 import { dropData, prepareData, prepareManagement, unplug } from './first-start.ts'
 import { formatLinesToTry, linesToTry } from './lines-to-try.ts'
 import { isPortFree, request, waitUntilReady } from './readiness.ts'
@@ -81,9 +81,11 @@ export function startDemo(
     const places = demoPlaces(settings.DATA_DIR)
     const addresses = demoAddresses(settings, places)
     const sysfs = chooseGpio(settings, places, say)
-    // Before anything in the folder is touched, and before anybody is told to take other ports.
-    stop = await lockData(places)
+    // Before anybody is told to take other ports.
+    if (await isHeld(places.lock)) throw runningAlready(places)
     await refuseUsedPorts(settings)
+    // Before anything in the folder is touched.
+    stop = await lockData(places)
     if (settings.fresh) dropData(places)
     if (!existsSync(places.seedFile)) say('First start: making the data of the demo…')
     stage = 'filling the database: hubs, products, two years of orders'
@@ -183,15 +185,18 @@ function chooseGpio(
 }
 
 /** Resolves with the release. */
-async function lockData({ dataDir, lock, demoFile }: DemoPlaces): Promise<() => Promise<void>> {
-  mkdirSync(dataDir, { recursive: true })
-  const release = await lockFolder(lock)
-  if (release) return () => Promise.resolve(release())
-  const at = existsSync(demoFile)
-    ? ` at ${DemoAddress.parse(JSON.parse(readFileSync(demoFile, 'utf8'))).base_url}`
-    : ''
-  throw new DemoError(
-    `a demo runs in ${dataDir} already${at}; another one needs a folder and ports of its own: DATA_DIR, ${demoPorts.join(', ')}`,
+async function lockData(places: DemoPlaces): Promise<() => Promise<void>> {
+  mkdirSync(places.dataDir, { recursive: true })
+  const release = await lockFolder(places.lock)
+  if (!release) throw runningAlready(places)
+  return () => Promise.resolve(release())
+}
+
+function runningAlready({ dataDir, demoFile }: DemoPlaces): DemoError {
+  const address =
+    existsSync(demoFile) && DemoAddress.parse(JSON.parse(readFileSync(demoFile, 'utf8'))).base_url
+  return new DemoError(
+    `a demo runs in ${dataDir} already${address ? ` at ${address}` : ''}; another one needs a folder and ports of its own: DATA_DIR, ${demoPorts.join(', ')}`,
   )
 }
 

@@ -11,7 +11,7 @@ export async function lockFolder(socket: string): Promise<(() => void) | null> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const server = await listenAt(socket)
     if (server) return () => void server.close()
-    if (await isAnswered(socket)) return null
+    if (await isHeld(socket)) return null
     // A process that was killed left it.
     rmSync(socket, { force: true })
   }
@@ -33,7 +33,8 @@ function listenAt(socket: string): Promise<Server | null> {
   })
 }
 
-function isAnswered(socket: string): Promise<boolean> {
+/** Whether a process has the folder. */
+export function isHeld(socket: string): Promise<boolean> {
   return new Promise((resolve) => {
     const connection = connect(socket)
     connection.once('connect', () => resolve(true))

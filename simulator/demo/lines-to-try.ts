@@ -13,6 +13,8 @@ export interface LinesToTry {
  */
 export function linesToTry({ baseUrl, simulatorUrl, hubId, productId, subject }: LinesToTry) {
   const bearer = '-H "Authorization: Bearer $T"'
+  /** `--json` is not known before curl 7.82. */
+  const json = (body: string) => `-H 'Content-Type: application/json' -d ${body}`
   /** Keeps one field of a JSON answer in a variable. */
   const keep = (variable: string, request: string, field: string) =>
     `${variable}=$(curl -sS ${request} | grep -o '"${field}":"\\?[^",}]*' | head -1 | sed 's/.*[:"]//')`
@@ -27,23 +29,23 @@ export function linesToTry({ baseUrl, simulatorUrl, hubId, productId, subject }:
     cart: [
       keep(
         'T',
-        `--json '{"sub":"${subject}","anonymous":true}' ${baseUrl}/demo/identity/token`,
+        `${json(`'{"sub":"${subject}","anonymous":true}'`)} ${baseUrl}/demo/identity/token`,
         'access_token',
       ),
       keep('U', `-X POST ${bearer} ${baseUrl}/users/user/bootstrap/guest`, 'user_id'),
       keep('O', `-X POST ${bearer} "${baseUrl}/users/$U/orders?hub_id=${hubId}"`, 'order_id'),
       show(
-        `-X PUT ${bearer} --json '{"product_id":${productId},"quantity":2}' ${order}/order_item?hub_id=${hubId}"`,
+        `-X PUT ${bearer} ${json(`'{"product_id":${productId},"quantity":2}'`)} ${order}/order_item?hub_id=${hubId}"`,
       ),
     ],
     pay: [
       show(
-        `${bearer} --json "{\\"order_id\\":$O,\\"payment_method_id\\":\\"pm_card_visa\\"}" ${baseUrl}/users/payments/pay`,
+        `${bearer} ${json('"{\\"order_id\\":$O,\\"payment_method_id\\":\\"pm_card_visa\\"}"')} ${baseUrl}/users/payments/pay`,
       ),
     ],
     collect: [
       keep('B', `${patiently} -X POST ${bearer} ${order}/open-delivery?hub_id=${hubId}"`, 'bin_number'),
-      show(`--json "{\\"action\\":\\"take_items\\",\\"target\\":\\"bin-$B\\"}" ${simulated}/act`),
+      show(`${json('"{\\"action\\":\\"take_items\\",\\"target\\":\\"bin-$B\\"}"')} ${simulated}/act`),
     ],
     look: [show(`${bearer} ${order}?hub_id=${hubId}"`), show(`${simulated}/actuations`)],
   }

@@ -118,7 +118,7 @@ test('a second demo in one folder says where the first one runs, and leaves it a
   expect([links(), existsSync(join(folder, 'data/supervisor.sock'))]).toEqual([before, true])
   expect(demo().base_url).toBe(base_url)
   expect((await fetch(`${base_url}/`)).status).toBe(200)
-})
+}, 90_000)
 
 test('by the printed lines an order goes from cart to COMPLETED, and nothing else moves', async () => {
   const { ready, text, child } = start('--gpio', 'socket')

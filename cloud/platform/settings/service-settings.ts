@@ -105,7 +105,9 @@ export const serviceSettings = {
     describe:
       'Where images and videos are kept: file:PATH, a folder that all processes see, or s3://BUCKET[/PREFIX]?endpoint=URL&region=REGION, by default of AWS in us-east-1. Default: file:<DATA_DIR>/media.',
   },
-  AWS_ACCESS_KEY_ID: optionalText('Key of an s3: MEDIA_URL.'),
+  AWS_ACCESS_KEY_ID: optionalText(
+    'Key of an s3: MEDIA_URL; one that lasts, for no session token goes with it.',
+  ),
   AWS_SECRET_ACCESS_KEY: { ...optionalText('Secret of an s3: MEDIA_URL.'), secret: true },
   MEDIA_SECRET: {
     secret: true,
