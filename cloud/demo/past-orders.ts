@@ -1,6 +1,7 @@
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { localDay } from '../platform/calendar/zone.ts'
 import { discountedPrice, priceOrder } from '../commerce/catalogue/pricing.ts'
+import { identityOf } from '../commerce/processors/processor.ts'
 import { chooseDeals, type Plan } from '../commerce/deals/engine/apply-deal.ts'
 import { totalOf, type Deal } from '../commerce/deals/engine/deal.ts'
 import { statusOf } from '../commerce/deals/engine/judge-deal.ts'
@@ -186,14 +187,14 @@ function addPayment(
   })
   intents.push({
     id: ref,
-    idempotency_key: `pay:${id}`,
+    idempotency_key: `pay:${identityOf({ id, created_at: at })}`,
     amount,
     refunded: 0,
     method: 'pm_card_visa',
     status: 'succeeded',
     decline_code: null,
     client_secret: secret,
-    metadata: JSON.stringify({ payment_id: id, order_id: id }),
+    metadata: JSON.stringify({ payment_id: identityOf({ id, created_at: at }), order_id: id }),
     created_at: at,
   })
 }

@@ -6,7 +6,7 @@ import { schedule } from '../../platform/work/queue.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import type { CardProcessor } from '../processors/processor.ts'
+import { identityOf, type CardProcessor } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 
 export type CustomerRow = Selectable<Tables['processor_customers']>
@@ -162,6 +162,7 @@ export async function insertRemoval(
 export interface Customer {
   id: number
   ref: string
+  created_at: number
 }
 
 /**
@@ -171,7 +172,7 @@ export interface Customer {
 export async function ensureCustomer(services: MoneyServices, userId: number): Promise<Customer> {
   const { context, processor } = services
   const { id, ref, created_at } = await context.db.transact((tx) => begin(tx, services, userId))
-  if (ref !== null) return { id, ref }
+  if (ref !== null) return { id, ref, created_at }
   context.checkpoint('customer.before-processor')
   const made = await processor.createCustomer(customerRequest(id, created_at, userId))
   context.checkpoint('customer.after-processor')
@@ -181,7 +182,7 @@ export async function ensureCustomer(services: MoneyServices, userId: number): P
     .where('id', '=', id)
     .where('ref', 'is', null)
     .execute()
-  return { id, ref: made }
+  return { id, ref: made, created_at }
 }
 
 /** The same words whenever they are said. */
@@ -189,7 +190,11 @@ export const customerRequest = (
   id: number,
   begunAt: number,
   userId: number,
-): Parameters<CardProcessor['createCustomer']>[0] => ({ idempotencyKey: `customer:${id}`, begunAt, userId })
+): Parameters<CardProcessor['createCustomer']>[0] => ({
+  idempotencyKey: `customer:${identityOf({ id, created_at: begunAt })}`,
+  begunAt,
+  userId,
+})
 
 async function begin(tx: Tx, { context, processor }: MoneyServices, userId: number): Promise<CustomerRow> {
   // A user who is being deleted gets no customer any more that nobody would delete.

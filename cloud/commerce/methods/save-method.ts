@@ -15,6 +15,7 @@ import {
 } from './method-rows.ts'
 import type { MoneyServices } from '../services.ts'
 import {
+  identityOf,
   orUnavailable,
   MethodRefused,
   processorBackoff,
@@ -44,7 +45,10 @@ export async function createSetupIntent(
     .update(requestKey ?? uuidv7(context.runtime))
     .digest('hex')
   const { ref, clientSecret, status } = await orUnavailable(
-    processor.createSetupIntent({ idempotencyKey: `setup:${customer.id}:${name}`, customer: customer.ref }),
+    processor.createSetupIntent({
+      idempotencyKey: `setup:${identityOf(customer)}:${name}`,
+      customer: customer.ref,
+    }),
   )
   return { setup_intent_id: ref, client_secret: clientSecret, status }
 }
@@ -135,11 +139,15 @@ export async function finishSaving(services: MoneyServices, row: MethodRow): Pro
 
 async function attach(
   { processor }: MoneyServices,
-  { id, ref }: MethodRow,
+  method: MethodRow,
   customer: string,
 ): Promise<MethodDetails | MethodRefused> {
   try {
-    return await processor.attachMethod({ idempotencyKey: `method:${id}`, method: ref, customer })
+    return await processor.attachMethod({
+      idempotencyKey: `method:${identityOf(method)}`,
+      method: method.ref,
+      customer,
+    })
   } catch (error) {
     if (error instanceof MethodRefused) return error
     throw error

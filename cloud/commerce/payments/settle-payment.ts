@@ -1,6 +1,12 @@
 import { applyPaymentOutcome } from './payment-outcome.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
-import { processorBackoff, requireProcessor, EXTERNAL, type Intent } from '../processors/processor.ts'
+import {
+  identityOf,
+  processorBackoff,
+  requireProcessor,
+  EXTERNAL,
+  type Intent,
+} from '../processors/processor.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import type { MoneyServices } from '../services.ts'
 
@@ -15,7 +21,7 @@ export async function submitPayment(services: MoneyServices, payment: PaymentRow
     payment.processor_ref !== null
       ? processor.readIntent(payment.processor_ref)
       : processor.createIntent({
-          idempotencyKey: `pay:${payment.id}`,
+          idempotencyKey: `pay:${identityOf(payment)}`,
           begunAt: payment.created_at,
           amount: payment.amount,
           currency: context.settings.currency,
@@ -23,7 +29,7 @@ export async function submitPayment(services: MoneyServices, payment: PaymentRow
           type: payment.type,
           customer: payment.customer_ref,
           saves: payment.saves_method === 1,
-          metadata: { payment_id: payment.id, order_id: payment.order_id },
+          metadata: { payment_id: identityOf(payment), order_id: payment.order_id },
         }),
   )
 }

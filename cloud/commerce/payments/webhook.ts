@@ -25,9 +25,9 @@ export const ProcessorEvent = z.object({
       failure_reason: z.string().nullish(),
       metadata: z
         .object({
-          payment_id: z.int().optional(),
-          deposit_id: z.int().optional(),
-          refund_id: z.int().optional(),
+          payment_id: z.string().optional(),
+          deposit_id: z.string().optional(),
+          refund_id: z.string().optional(),
         })
         .optional(),
     }),
@@ -147,15 +147,17 @@ async function findByRef(
   tx: Tx,
   table: 'payments' | 'wallet_transactions' | 'refunds',
   ref: string,
-  id: number | undefined,
+  identity: string | undefined,
 ): Promise<{ id: number } | undefined> {
   // Two questions: for both at once no index serves, and the books are long.
   const known = await tx.q.selectFrom(table).select('id').where('processor_ref', '=', ref).executeTakeFirst()
+  const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
   if (known || id === undefined) return known
   return tx.q
     .selectFrom(table)
     .select('id')
-    .where('id', '=', id)
+    .where('id', '=', Number(id))
+    .where('created_at', '=', Number(bornAt))
     .where('processor_ref', 'is', null)
     .executeTakeFirst()
 }

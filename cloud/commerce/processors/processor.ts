@@ -40,6 +40,14 @@ export interface CardProcessor {
   readonly readEvent: (body: unknown) => unknown
 }
 
+/**
+ * What names a row of ours to the processor, in keys and metadata: its number with the time of its birth. The number alone is
+ * given out again by a database that was restored, or failed over with its last commits lost; the processor knows it as it
+ * was before, and would answer with another customer's money.
+ */
+export const identityOf = ({ id, created_at }: { id: number; created_at: number }): string =>
+  `${id}.${created_at}`
+
 export interface IntentRequest {
   idempotencyKey: string
   /** When this was asked for first: processors forget keys. Milliseconds. */
@@ -55,7 +63,7 @@ export interface IntentRequest {
   /** Once it has paid, the method is the customer's. */
   saves: boolean
   /** What it is for; comes back in events. */
-  metadata: { payment_id: number; order_id: number } | { deposit_id: number }
+  metadata: { payment_id: string; order_id: number } | { deposit_id: string }
 }
 
 export type IntentStatus = 'processing' | 'requires_action' | 'succeeded' | 'failed' | 'canceled'
@@ -82,7 +90,7 @@ export interface RefundRequest {
   ref: string
   amount: number
   /** Comes back in events. */
-  metadata: { refund_id: number; order_id: number }
+  metadata: { refund_id: string; order_id: number }
 }
 
 export interface ProcessorRefund {

@@ -8,6 +8,7 @@ import type { Tx } from '../../platform/store/database.ts'
 import { creditRefund } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
 import {
+  identityOf,
   EXTERNAL,
   WALLET,
   ProcessorUnavailable,
@@ -310,11 +311,11 @@ async function askProcessor(
     requireProcessor(processor, payment.processor)
     if (refund.processor_ref !== null) return await processor.readRefund(refund.processor_ref)
     return await processor.createRefund({
-      idempotencyKey: `refund:${refund.id}`,
+      idempotencyKey: `refund:${identityOf(refund)}`,
       begunAt: refund.created_at,
       ref: payment.processor_ref!,
       amount: refund.amount,
-      metadata: { refund_id: refund.id, order_id: refund.order_id },
+      metadata: { refund_id: identityOf(refund), order_id: refund.order_id },
     })
   } catch (error) {
     if (error instanceof ProcessorUnavailable) await markInDoubt(context, refund)

@@ -6,6 +6,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { KEEP_MS } from '../../platform/http/idempotency.ts'
 import { customerOfMethod } from '../methods/method-rows.ts'
 import {
+  identityOf,
   refusal,
   orUnavailable,
   processorBackoff,
@@ -123,7 +124,7 @@ export async function submitDeposit(services: MoneyServices, deposit: WalletTran
   const { context, processor } = services
   await ask(services, deposit, () =>
     processor.createIntent({
-      idempotencyKey: `deposit:${deposit.id}`,
+      idempotencyKey: `deposit:${identityOf(deposit)}`,
       begunAt: deposit.created_at,
       amount: deposit.amount,
       currency: context.settings.currency,
@@ -131,7 +132,7 @@ export async function submitDeposit(services: MoneyServices, deposit: WalletTran
       type: 'card',
       customer: deposit.customer_ref,
       saves: false,
-      metadata: { deposit_id: deposit.id },
+      metadata: { deposit_id: identityOf(deposit) },
     }),
   )
 }

@@ -175,7 +175,7 @@ export async function createRefund(account: StripeAccount, request: RefundReques
         amount: request.amount,
         metadata: {
           larder: account.installation,
-          refund_id: String(refund_id),
+          refund_id,
           order_id: String(order_id),
         },
       },
@@ -213,8 +213,7 @@ async function find(
   )
   const own = made.find(
     (refund) =>
-      refund.metadata?.['larder'] === installation &&
-      refund.metadata['refund_id'] === String(metadata.refund_id),
+      refund.metadata?.['larder'] === installation && refund.metadata['refund_id'] === metadata.refund_id,
   )
   return own && toRefund(own)
 }

@@ -90,12 +90,12 @@ export function readEvent(installation: string, body: unknown): unknown {
 const names = ['payment_id', 'deposit_id', 'refund_id'] as const
 
 /** Of an object that is not this installation's the metadata does not count: its payment 1 is another one. */
-function metadataOf(installation: string, metadata: Record<string, string>): Record<string, number> {
+function metadataOf(installation: string, metadata: Record<string, string>): Record<string, string> {
   if (metadata['larder'] !== installation) return {}
   return Object.fromEntries(
     names.flatMap((name) => {
       const value = metadata[name]
-      return value !== undefined && /^\d{1,15}$/.test(value) ? [[name, Number(value)]] : []
+      return value === undefined ? [] : [[name, value]]
     }),
   )
 }

@@ -1,3 +1,4 @@
+import { identityOf } from '../../../../cloud/commerce/processors/processor.ts'
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
@@ -28,7 +29,7 @@ async function booksAgree({ context, bank }: Shop): Promise<void> {
   const refunds = await q.selectFrom('refunds').selectAll().execute()
   expect(intents).toHaveLength(payments.length)
   for (const payment of payments) {
-    const intent = intents.find(({ key }) => key === `pay:${payment.id}`)!
+    const intent = intents.find(({ key }) => key === `pay:${identityOf(payment)}`)!
     expect(payment.status).toBe(intent.status === 'succeeded' ? 'completed' : intent.status)
     const back = refunds
       .filter(({ payment_id, status }) => payment_id === payment.id && status === 'succeeded')
@@ -260,10 +261,11 @@ async function walletAgrees(shop: Shop): Promise<void> {
     .where('type', '=', 'deposit')
     .execute()
   expect(intents.map(({ key }) => key).toSorted()).toEqual(
-    deposits.map(({ id }) => `deposit:${id}`).toSorted(),
+    deposits.map((deposit) => `deposit:${identityOf(deposit)}`).toSorted(),
   )
-  for (const { id, processor_ref, status } of deposits) {
-    const intent = intents.find(({ key }) => key === `deposit:${id}`)!
+  for (const deposit of deposits) {
+    const { processor_ref, status } = deposit
+    const intent = intents.find(({ key }) => key === `deposit:${identityOf(deposit)}`)!
     expect([processor_ref, status]).toEqual([
       intent.id,
       intent.status === 'succeeded' ? 'completed' : intent.status,

@@ -1,3 +1,4 @@
+import { identityOf } from '../../../../cloud/commerce/processors/processor.ts'
 import { describe, expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { confirmExternal, confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
@@ -178,7 +179,7 @@ onEachProcessor('money', (open) => {
     const body = JSON.stringify({
       id: 'evt_late',
       type: 'payment_intent.succeeded',
-      data: { object: { id: ref, metadata: { payment_id: payment!.id } } },
+      data: { object: { id: ref, metadata: { payment_id: identityOf(payment!) } } },
     })
     // The processor took the money although it had been told to cancel.
     await shop.bank.take()
@@ -226,7 +227,7 @@ onEachProcessor('money', (open) => {
       wrapProcessor: (sandbox) => ({
         ...sandbox,
         createIntent(request) {
-          if (request.idempotencyKey === 'pay:1') return Promise.reject(new Error('nonsense'))
+          if (request.idempotencyKey.startsWith('pay:1.')) return Promise.reject(new Error('nonsense'))
           return sandbox.createIntent(request)
         },
       }),

@@ -23,7 +23,7 @@ function asking({ services, clock }: Shop) {
       type: 'card',
       customer: null,
       saves: false,
-      metadata: { payment_id: payments, order_id: 1 },
+      metadata: { payment_id: `${payments}.0`, order_id: 1 },
       ...more,
     }
   }
@@ -32,7 +32,7 @@ function asking({ services, clock }: Shop) {
     begunAt: clock.now(),
     ref,
     amount: 100,
-    metadata: { refund_id: 1, order_id: 1 },
+    metadata: { refund_id: '1.0', order_id: 1 },
     ...more,
   })
   const customer = (userId = 1): Promise<string> =>
@@ -146,7 +146,7 @@ onEachProcessor('a card processor', (open) => {
     const again = await Promise.all([1, 2, 3].map(() => processor.createRefund(refund(ref!))))
     expect(again).toEqual([first, first, first])
     expect(await processor.readRefund(first.ref!)).toEqual(first)
-    const next = { metadata: { refund_id: 2, order_id: 1 } }
+    const next = { metadata: { refund_id: '2.0', order_id: 1 } }
     const rest = refund(ref!, { ...next, idempotencyKey: 'refund:2', amount: 441 })
     expect(await processor.createRefund(rest)).toMatchObject({ status: 'succeeded' })
     const more = refund(ref!, { ...next, idempotencyKey: 'refund:3', amount: 1 })

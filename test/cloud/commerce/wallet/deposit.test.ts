@@ -73,7 +73,7 @@ onEachProcessor('a deposit', (open) => {
         receiveWebhook(shop.context, SECRET, body!, again, shop.services.processor.readEvent),
       ),
     )
-    const other = { type: 'payment_intent.succeeded', object: { id, metadata: { deposit_id: 1 } } }
+    const other = { type: 'payment_intent.succeeded', object: { id, metadata: { deposit_id: '1.0' } } }
     await Promise.all(['a', 'b', 'c'].map((event) => tell(shop, { id: event, ...other })))
     expect(await balanceOf(shop, userId)).toBe(2500)
     expect(await shop.context.db.kysely.selectFrom('wallet_entries').selectAll().execute()).toHaveLength(1)
@@ -100,7 +100,7 @@ onEachProcessor('a deposit', (open) => {
       const shop = await open()
       const userId = await shop.customer()
       const { payment_intent_id: id } = await put(shop, userId, 'pm_card_authenticationRequired')
-      const object = { id, metadata: { deposit_id: 1 } }
+      const object = { id, metadata: { deposit_id: '1.0' } }
       await tell(shop, { id: 'evt_1', type, object })
       expect(await listed(shop, userId)).toMatchObject([{ status }])
       expect(await balance(shop, userId)).toMatchObject({ balance_cents: 0, pending_cents: 0 })
@@ -131,7 +131,7 @@ onEachProcessor('a deposit', (open) => {
     await shop.work.drain()
     expect(await listed(shop, userId)).toMatchObject([{ status: 'pending' }])
     const [intent] = await intents(shop)
-    const object = { id: intent!.id, metadata: { deposit_id: 1 } }
+    const object = { id: intent!.id, metadata: { deposit_id: '1.0' } }
     await tell(shop, { id: 'evt', type: 'payment_intent.succeeded', object })
     expect(await balanceOf(shop, userId)).toBe(2500)
   })
@@ -215,7 +215,7 @@ onEachProcessor('a deposit', (open) => {
     const event = {
       id: 'evt',
       type: 'payment_intent.succeeded',
-      data: { object: { id, metadata: { deposit_id: 1 } } },
+      data: { object: { id, metadata: { deposit_id: '1.0' } } },
     }
     const body = JSON.stringify(event)
     const now = shop.clock.now()
@@ -237,7 +237,7 @@ onEachProcessor('a deposit', (open) => {
     const shop = await open()
     const userId = await shop.customer()
     await put(shop, userId)
-    const stranger = { id: 'pi_elsewhere', metadata: { deposit_id: 1 } }
+    const stranger = { id: 'pi_elsewhere', metadata: { deposit_id: '1.0' } }
     await tell(shop, { id: 'evt', type: 'payment_intent.succeeded', object: stranger })
     expect(await balanceOf(shop, userId)).toBe(0)
   })

@@ -1,3 +1,4 @@
+import { identityOf } from '../../../../../cloud/commerce/processors/processor.ts'
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../../protocol/model/order-status.ts'
 import { pay } from '../../../../../cloud/commerce/payments/pay.ts'
@@ -36,17 +37,23 @@ onStripeShop('what Stripe is told', (open, stripe) => {
     expect(posted.map(({ path, key, params }) => ({ path, key, params }))).toEqual([
       {
         path: '/v1/customers',
-        key: `${name}:customer:1`,
-        params: { metadata: { larder: name, customer: 'customer:1', user_id: '1' } },
+        key: expect.stringMatching(/:customer:1\.\d+$/),
+        params: {
+          metadata: {
+            larder: name,
+            customer: expect.stringMatching(/^customer:1\.\d+$/),
+            user_id: '1',
+          },
+        },
       },
       {
         path: '/v1/payment_intents',
-        key: `${name}:pay:1`,
+        key: expect.stringMatching(/:pay:1\.\d+$/),
         params: {
           amount: '541',
           currency: 'usd',
           automatic_payment_methods: { enabled: 'true', allow_redirects: 'never' },
-          metadata: { larder: name, payment_id: '1', order_id: '1' },
+          metadata: { larder: name, payment_id: expect.stringMatching(/^1\.\d+$/), order_id: '1' },
           customer: expect.stringMatching(/^cus_/),
           setup_future_usage: 'on_session',
           payment_method: 'pm_card_visa',
@@ -55,7 +62,7 @@ onStripeShop('what Stripe is told', (open, stripe) => {
       },
       {
         path: expect.stringMatching(/^\/v1\/payment_methods\/pm_\w+\/attach$/),
-        key: `${name}:method:1`,
+        key: expect.stringMatching(/:method:1\.\d+$/),
         params: { customer: expect.stringMatching(/^cus_/) },
       },
     ])
@@ -129,7 +136,7 @@ onStripeShop('what Stripe is told', (open, stripe) => {
       type: 'card',
       customer: null,
       saves: false,
-      metadata: { payment_id: 1, order_id: 1 },
+      metadata: { payment_id: '1.0', order_id: 1 },
     } as const
     const refs = []
     for (const installation of ['one', 'two']) {
@@ -203,7 +210,7 @@ onStripeShop('Stripe’s events', (open, stripe) => {
     ])
   })
 
-  test('of another installation, and of money that is not ours, change nothing', async () => {
+  test('of another installation, of lost payments whose numbers were given out again, and of money that is not ours, change nothing', async () => {
     const shop = await open()
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1 })
@@ -215,9 +222,16 @@ onStripeShop('Stripe’s events', (open, stripe) => {
       type: 'payment_intent.succeeded',
       data: { object: { id: `pi_${id}`, object: 'payment_intent', status: 'succeeded', metadata } },
     })
-    await send(shop, foreign({ payment_id: '1', order_id: '1', larder: 'another' }, 'evt_1'))
-    await send(shop, foreign({ payment_id: '1' }, 'evt_2'))
+    const payment_id = identityOf((await shop.payments(orderId))[0]!)
+    await send(shop, foreign({ payment_id, order_id: '1', larder: 'another' }, 'evt_1'))
+    await send(shop, foreign({ payment_id }, 'evt_2'))
     await send(shop, foreign({}, 'evt_3'))
+    // Before the database was restored another payment had this number.
+    const { name: larder } = await shop.context.db.kysely
+      .selectFrom('installation')
+      .selectAll()
+      .executeTakeFirstOrThrow()
+    await send(shop, foreign({ payment_id: '1.1', order_id: '1', larder }, 'evt_4'))
     expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)
     expect(await shop.payments(orderId)).toMatchObject([{ status: 'pending', processor_ref: null }])
   })
