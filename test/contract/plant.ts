@@ -236,7 +236,7 @@ export class Plant {
 
 function hubNode(parts: { scheduler: Scheduler; network: Network; room: Room }): HubNode {
   const coverage = new Coverage()
-  const crashPoints = new CrashPoints(seededChance(14), coverage, 1)
+  const crashPoints = new CrashPoints('hub', seededChance(14), coverage, 1)
   crashPoints.armed = false
   return new HubNode({ ...parts, chance: seededChance(15), coverage, crashPoints })
 }

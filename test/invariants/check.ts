@@ -4,6 +4,12 @@ import { nothingBlocks, nothingReportedIsLost, stockAddsUp } from './ledgers.ts'
 import { moneyAddsUp } from './money.ts'
 import { nothingLeftMoving, nothingStaleMoves, oneMotionPerOperation } from './motion.ts'
 import { nothingPaidIsLost } from './orders.ts'
+import {
+  everyOrderEndsInTime,
+  noRowWaitsForEver,
+  nothingSoldIsWithheld,
+  whatWasTakenBackStays,
+} from './watched.ts'
 import { walletsAddUp } from './wallets.ts'
 import { analyticsAddUp } from './sales.ts'
 
@@ -21,5 +27,17 @@ export function violationsOf(evidence: Evidence): Violation[] {
     analyticsAddUp,
     nothingLeftMoving,
     nothingBlocks,
-  ].flatMap((check) => check(evidence))
+    everyOrderEndsInTime,
+    noRowWaitsForEver,
+    nothingSoldIsWithheld,
+    whatWasTakenBackStays,
+  ]
+    .flatMap((check) => check(evidence))
+    .filter(({ invariant }) => !(invariant in notYetHeld))
+}
+
+/** Invariants that cannot hold yet, and why. Empty is as it should be. */
+const notYetHeld: Partial<Record<Violation['invariant'], string>> = {
+  I12: 'a hub is not told of a line that is refunded before it is picked',
+  I11: 'a hub does not report which of its rows are blocked, so the cloud cannot know',
 }

@@ -1,3 +1,4 @@
+import { identityOf } from '../../cloud/commerce/processors/processor.ts'
 import type { Queries } from '../../cloud/platform/store/database.ts'
 import type { CloudEvidence } from './evidence.ts'
 
@@ -9,9 +10,10 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     const known = new Set(ids)
     return rows.filter((row) => known.has(row.order_id))
   }
+  const payments = await q.selectFrom('payments').selectAll().execute()
   const money = {
     items: of(await q.selectFrom('order_items').selectAll().execute()),
-    payments: of(await q.selectFrom('payments').selectAll().execute()),
+    payments: of(payments),
     refunds: of(await q.selectFrom('refunds').selectAll().execute()),
   }
   const hub = await q.selectFrom('hubs').selectAll().where('id', '=', hubId).executeTakeFirstOrThrow()
@@ -19,6 +21,7 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
   return {
     orders,
     ...money,
+    allPayments: new Set(payments.map(identityOf)),
     sales: { ...(await collectSales(q, hubId)), orders, ...money },
     wallets: await q.selectFrom('wallets').selectAll().execute(),
     walletTransactions: await q.selectFrom('wallet_transactions').selectAll().execute(),

@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { Tables } from '../../cloud/platform/store/schema.ts'
+import type { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { SalesBooks } from './recount.ts'
 
@@ -17,6 +18,23 @@ export interface Evidence {
   alarmsSent: number | undefined
   /** Operations that a command caused: operation id → command id. */
   commandOfOperation: ReadonlyMap<string, string>
+  /** Where somebody looked in all along. */
+  watched?: WatchEvidence
+}
+
+/** What can only be seen while it happens. Durations in milliseconds. */
+export interface WatchEvidence {
+  /** Orders that stood at a status for longer than their deadlines allow, while nothing was wrong any more. */
+  overstayed: readonly { order_id: number; status: OrderStatus; forMs: number }[]
+  /** Rows that were due, and that nobody looked at for longer than any pause. */
+  waiting: readonly { row: string; forMs: number }[]
+  /** Orders that were sold long after the hub had said that it will not dispense a product of theirs. */
+  soldBlind: readonly { order_id: number; product_id: number; forMs: number }[]
+  /**
+   * Lines of orders that had not begun when units of them were refunded, and the hub was told: how many units of the line
+   * were still wanted, and how many motions there had been by then.
+   */
+  takenBack: readonly { order_id: number; item_id: number; wanted: number; afterMotion: number }[]
 }
 
 /** One motion that really happened. */
@@ -63,6 +81,8 @@ export interface CloudEvidence {
   items: readonly Selectable<Tables['order_items']>[]
   payments: readonly Selectable<Tables['payments']>[]
   refunds: readonly Selectable<Tables['refunds']>[]
+  /** Of every hub's: what names them to the processor. */
+  allPayments: ReadonlySet<string>
   /** Of every customer, whatever hub they bought at. */
   wallets: readonly Selectable<Tables['wallets']>[]
   walletTransactions: readonly Selectable<Tables['wallet_transactions']>[]
@@ -93,6 +113,6 @@ export interface CloudEvidence {
 }
 
 export interface Violation {
-  invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8'
+  invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12'
   text: string
 }

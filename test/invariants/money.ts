@@ -1,3 +1,4 @@
+import { identityOf } from '../../cloud/commerce/processors/processor.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
 /** I6: money adds up, and our books say what the processor's say. */
@@ -15,7 +16,7 @@ export function moneyAddsUp({ cloud }: Evidence): Violation[] {
     if (back > (payment.status === 'completed' ? payment.amount : 0))
       say(`payment ${payment.id} (${payment.status}, ${payment.amount}) returned ${back}`)
     if (payment.processor !== 'sandbox') continue
-    const intent = cloud.intents.find((row) => row.idempotency_key === `pay:${payment.id}`)
+    const intent = cloud.intents.find((row) => row.idempotency_key === `pay:${identityOf(payment)}`)
     const captured = intent?.status === 'succeeded' ? intent.amount : 0
     const booked = payment.status === 'completed' ? payment.amount : 0
     if (captured !== booked) say(`payment ${payment.id}: the processor took ${captured}, we booked ${booked}`)
@@ -25,8 +26,8 @@ export function moneyAddsUp({ cloud }: Evidence): Violation[] {
     if (returned !== back) say(`payment ${payment.id}: the processor returned ${returned}, we booked ${back}`)
   }
   const known = new Set([
-    ...cloud.payments.map(({ id }) => `pay:${id}`),
-    ...cloud.walletTransactions.map(({ id }) => `deposit:${id}`),
+    ...Array.from(cloud.allPayments, (identity) => `pay:${identity}`),
+    ...cloud.walletTransactions.map((deposit) => `deposit:${identityOf(deposit)}`),
   ])
   for (const intent of cloud.intents)
     if (!known.has(intent.idempotency_key))

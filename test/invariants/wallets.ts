@@ -1,3 +1,4 @@
+import { identityOf } from '../../cloud/commerce/processors/processor.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import type { CloudEvidence, Evidence, Violation } from './evidence.ts'
 
@@ -59,9 +60,10 @@ function transactionsMoveOnce({ walletTransactions, walletEntries }: CloudEviden
 }
 
 function depositsAreTheProcessors({ walletTransactions, intents }: CloudEvidence, say: Say) {
-  for (const { id, amount, status } of walletTransactions.filter(({ type }) => type === 'deposit')) {
+  for (const deposit of walletTransactions.filter(({ type }) => type === 'deposit')) {
+    const { id, amount, status } = deposit
     if (status === 'pending') say(`deposit ${id} never ended`)
-    const intent = intents.find((row) => row.idempotency_key === `deposit:${id}`)
+    const intent = intents.find((row) => row.idempotency_key === `deposit:${identityOf(deposit)}`)
     const captured = intent?.status === 'succeeded' ? intent.amount : 0
     const credited = status === 'completed' ? amount : 0
     if (captured !== credited) say(`deposit ${id}: the processor took ${captured}, we credited ${credited}`)

@@ -1,55 +1,45 @@
-import type BetterSqlite3 from 'better-sqlite3'
 import { insertLayout } from '../../cloud/demo/hub-data.ts'
-import { openDatabase, type Queries } from '../../cloud/platform/store/database.ts'
+import { openDatabase, type CloudDatabase, type Queries } from '../../cloud/platform/store/database.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { insertDeals } from './deals.ts'
-import { simulatedHardware, stockedFacings } from './hardware.ts'
+import { facingsOf, hardwareOf, productOf, PRODUCTS } from './hardware.ts'
 import { EPOCH } from './scheduler.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 
 export const CUSTOMERS = 6
-const HUB = 1
+export const HUBS = [1, 2] as const
 
 let template: Buffer | undefined
 
-/** The cloud's database as a seed finds it: one owner, hub 1, its products, its customers. Made once, then copied. */
-export async function freshBooks(): Promise<BetterSqlite3.Database> {
-  template ??= await makeTemplate()
-  return new Sqlite(template)
+/** The cloud's database as a seed finds it: two owners, a hub each, its products, the customers of both. Made once. */
+export async function freshBooks(): Promise<Buffer> {
+  return (template ??= await makeTemplate())
 }
 
 async function makeTemplate(): Promise<Buffer> {
   const database = new Sqlite(':memory:')
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: database })
+  await fillBooks(db)
+  const bytes = database.serialize()
+  await db.close()
+  return bytes
+}
+
+/** Fills an empty database. */
+export async function fillBooks(db: CloudDatabase): Promise<void> {
   await db.migrate()
   const q = db.kysely
-  await q.insertInto('owners').values({ id: 1, name: 'Owner' }).execute()
-  await q
-    .insertInto('hubs')
-    .values({
-      id: HUB,
-      owner_id: 1,
-      name: hubUser(HUB),
-      street_address_1: '1 Main Street',
-      street_address_2: null,
-      city: 'Springfield',
-      state: 'IL',
-      postal_code: '62701',
-      longitude: -89.65,
-      latitude: 39.8,
-      timezone: 'America/Chicago',
-      hub_status: 'active',
-      mqtt_password_digest: '',
-      accepting_orders: 1,
-      disabled_bins: '[]',
-      disabled_fridges: '[]',
-      tax_basis_points: 725,
-      created_at: EPOCH,
-    })
-    .execute()
-  await insertAssortment(q)
-  await db.transact((tx) => insertLayout(tx, HUB, simulatedHardware))
-  await insertDeals(db)
+  await q.insertInto('categories').values({ id: 1, name: 'Food', parent_id: null }).execute()
+  for (const hubId of HUBS) {
+    await q
+      .insertInto('owners')
+      .values({ id: hubId, name: `Owner ${hubId}` })
+      .execute()
+    await insertHub(q, hubId)
+    await insertProducts(q, hubId)
+    await db.transact((tx) => insertLayout(tx, hubId, hardwareOf(hubId)))
+    await insertDeals(db, hubId)
+  }
   for (let user = 1; user <= CUSTOMERS; user++)
     await q
       .insertInto('users')
@@ -68,32 +58,60 @@ async function makeTemplate(): Promise<Buffer> {
         updated_at: EPOCH,
       })
       .execute()
-  const bytes = database.serialize()
-  await db.close()
-  return bytes
 }
 
-/** The products of hub 1 on the shelves of `hardware.ts`. */
+async function insertHub(q: Queries, hubId: number): Promise<void> {
+  await q
+    .insertInto('hubs')
+    .values({
+      id: hubId,
+      owner_id: hubId,
+      name: hubUser(hubId),
+      street_address_1: '1 Main Street',
+      street_address_2: null,
+      city: 'Springfield',
+      state: 'IL',
+      postal_code: '62701',
+      longitude: -89.65,
+      latitude: 39.8,
+      timezone: 'America/Chicago',
+      hub_status: 'active',
+      mqtt_password_digest: '',
+      accepting_orders: 1,
+      disabled_bins: '[]',
+      disabled_fridges: '[]',
+      tax_basis_points: 725,
+      created_at: EPOCH,
+    })
+    .execute()
+}
+
+/** The products of hub 1 on the shelves of `hardware.ts`, for a database without any. */
 export async function insertAssortment(q: Queries): Promise<void> {
   await q.insertInto('categories').values({ id: 1, name: 'Food', parent_id: null }).execute()
-  const ids = [...new Set(stockedFacings.map((facing) => facing.product_id))]
-  for (const id of ids) {
+  await insertProducts(q, 1)
+}
+
+async function insertProducts(q: Queries, hubId: number): Promise<void> {
+  const stockedFacings = facingsOf(hubId)
+  for (let nth = 1; nth <= PRODUCTS; nth++) {
+    const id = productOf(hubId, nth)
     const facings = stockedFacings.filter((facing) => facing.product_id === id)
     const { cabinet, shelf, row } = facings.find((facing) => facing.primary)!
     await q
       .insertInto('products')
       .values({
         id,
-        hub_id: HUB,
+        hub_id: hubId,
         name: `Product ${id}`,
         search_name: `product ${id}`,
-        upc: `00000000000${id}`,
+        upc: `00000000000${nth}`,
         description: null,
         category_id: 1,
         subcategory_id: null,
-        original_price: 99 + 101 * id,
-        markdown_percent: id % 2 === 0 ? 15 : 0,
-        purchase_price: 50 * id,
+        original_price: 99 + 101 * nth,
+        markdown_percent: nth % 2 === 0 ? 15 : 0,
+        purchase_price: 50 * nth,
         image_url: 'https://pictures.example/product.png',
         is_bestseller: 0,
         is_active: 1,
@@ -108,7 +126,7 @@ export async function insertAssortment(q: Queries): Promise<void> {
       .insertInto('facings')
       .values(
         facings.map((facing) => ({
-          hub_id: HUB,
+          hub_id: hubId,
           cabinet: facing.cabinet,
           shelf: facing.shelf,
           row: facing.row,

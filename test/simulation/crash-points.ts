@@ -4,17 +4,19 @@ import type { Coverage } from './coverage.ts'
 import { Crash, type Life } from './scheduler.ts'
 
 /**
- * The checkpoints of one program, over its lives. It crashes at the instants that its seed chose: each is the n-th
+ * The checkpoints of a program, over all its processes and their lives. It crashes at the instants that its seed chose: each is the n-th
  * passing of any checkpoint, so that rare points and frequent ones are both met.
  */
 export class CrashPoints {
+  #program: string
   #chance: Chance
   #coverage: Coverage
   #untilCrash: number
   #meanPassings: number
   armed = true
 
-  constructor(chance: Chance, coverage: Coverage, meanPassings: number) {
+  constructor(program: string, chance: Chance, coverage: Coverage, meanPassings: number) {
+    this.#program = program
     this.#chance = chance
     this.#coverage = coverage
     this.#meanPassings = meanPassings
@@ -24,10 +26,10 @@ export class CrashPoints {
   forLife(life: Life): Checkpoint {
     return (point) => {
       if (!life.alive) throw new Crash(life, point)
-      this.#coverage.hit(`passed ${life.name} ${point}`)
+      this.#coverage.hit(`passed ${this.#program} ${point}`)
       if (!this.armed || --this.#untilCrash > 0) return
       this.#untilCrash = this.#draw()
-      this.#coverage.hit(`crash ${life.name} ${point}`)
+      this.#coverage.hit(`crash ${this.#program} ${point}`)
       throw new Crash(life, point)
     }
   }

@@ -2,13 +2,13 @@ import type { CommerceServices } from '../../cloud/commerce/services.ts'
 import { ApiError } from '../../cloud/platform/api-error.ts'
 import type { Chance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
-import type { Room } from './room.ts'
+import type { Site } from './stage.ts'
 
 export interface CustomerWorld {
-  room: Room
+  sites: readonly Site[]
   chance: Chance
   coverage: Coverage
-  /** The cloud, while it is up. */
+  /** A process of the cloud that is up, as a load balancer chooses it. */
   cloud(): CommerceServices | undefined
   sleep(ms: number): Promise<void>
   /** An error that is no answer: a simulated crash, or a defect. */

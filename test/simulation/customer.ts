@@ -6,10 +6,9 @@ import { refundItem, refundOrder } from '../../cloud/commerce/refunds/refund-req
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { ask, insist, type CustomerWorld } from './customer-calls.ts'
 import { announceDeals } from './deals.ts'
+import { PRODUCTS, productOf } from './hardware.ts'
+import type { Site } from './stage.ts'
 import { debit, topUp } from './wallet-customer.ts'
-
-const HUB = 1
-const PRODUCTS = [1, 2, 3, 4, 5, 6]
 
 /** One customer, who comes now and then, buys, and sometimes behaves badly. */
 export async function liveCustomer(world: CustomerWorld, userId: number): Promise<void> {
@@ -24,18 +23,20 @@ export async function liveCustomer(world: CustomerWorld, userId: number): Promis
 
 async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
   const { chance } = world
-  const created = await insist(world, ({ context }) => createOrder(context, { userId, hubId: HUB }))
+  const site = chance.pick(world.sites)
+  const { hubId } = site
+  const created = await insist(world, ({ context }) => createOrder(context, { userId, hubId }))
   if (created.kind !== 'ok') return `cart ${created.kind === 'refused' ? created.code : created.kind}`
   const orderId = created.value.id
   if (chance.happens(0.3)) await topUp(world, userId)
-  const key = { userId, orderId, hubId: HUB }
+  const key = { userId, orderId, hubId }
   if (created.value.processing_status === OrderStatus.NEW) {
     for (let line = chance.between(1, 3); line > 0; line--) {
-      const change = { productId: chance.pick(PRODUCTS), quantity: chance.between(1, 3) }
+      const change = { productId: chance.pick(shelfOf(hubId)), quantity: chance.between(1, 3) }
       const set = await insist(world, ({ context }) => setItem(context, key, change))
       if (set.kind === 'refused') world.coverage.hit(`customer item ${set.code}`)
     }
-    if (chance.happens(0.15)) await announceDeals(world, userId)
+    if (chance.happens(0.15)) await announceDeals(world, key)
     if (chance.happens(0.05)) return 'left the cart behind'
     const paid = await payFor(world, key)
     if (paid !== undefined) return paid
@@ -44,7 +45,7 @@ async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
     const deleted = await insist(world, (cloud) => deleteOrder(cloud, key, `user ${userId}`))
     world.coverage.hit(`customer cancels: ${deleted.kind === 'refused' ? deleted.code : deleted.kind}`)
   }
-  if (chance.happens(0.06)) await refundLine(world, orderId)
+  if (chance.happens(0.06)) await refundLine(world, key)
   if (chance.happens(0.05)) {
     const refunded = await insist(world, (cloud) =>
       refundOrder(cloud, {
@@ -56,16 +57,16 @@ async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
     )
     world.coverage.hit(`owner refunds: ${refunded.kind === 'refused' ? refunded.code : refunded.kind}`)
   }
-  return collect(world, orderId)
+  return collect(world, orderId, site)
 }
 
-async function refundLine(world: CustomerWorld, orderId: number): Promise<void> {
+async function refundLine(world: CustomerWorld, { orderId, hubId }: Key): Promise<void> {
   const { chance } = world
   const request = {
     orderId,
     mayTouch: () => Promise.resolve(true),
     actor: 'owner',
-    productId: chance.pick(PRODUCTS),
+    productId: chance.pick(shelfOf(hubId)),
     quantity: chance.between(1, 2),
     requestKey: `line-${chance.between(1, 1_000_000_000)}`,
   }
@@ -73,10 +74,13 @@ async function refundLine(world: CustomerWorld, orderId: number): Promise<void> 
   world.coverage.hit(`owner refunds a line: ${refunded.kind === 'refused' ? refunded.code : refunded.kind}`)
 }
 
+const shelfOf = (hubId: number): number[] =>
+  Array.from({ length: PRODUCTS }, (_, index) => productOf(hubId, index + 1))
+
 type Key = { userId: number; orderId: number; hubId: number }
 
 /** What ended the visit, or undefined where the order is on its way. */
-async function payFor(world: CustomerWorld, { userId, orderId }: Key): Promise<string | undefined> {
+async function payFor(world: CustomerWorld, { userId, orderId, hubId }: Key): Promise<string | undefined> {
   const { chance } = world
   if (chance.happens(0.3)) {
     const { isDecided, ended } = await debit(world, { userId, orderId })
@@ -104,7 +108,7 @@ async function payFor(world: CustomerWorld, { userId, orderId }: Key): Promise<s
   await world.sleep(chance.between(500, 20_000))
   if (method === 'external') {
     const { bin_number: bin } = next_action as { bin_number: number }
-    await insist(world, ({ context }) => confirmExternal(context, { hubId: HUB, bin, key: 'integrator' }))
+    await insist(world, ({ context }) => confirmExternal(context, { hubId, bin, key: 'integrator' }))
   } else {
     await insist(world, (cloud) => confirmPayment(cloud, { userId, orderId, paymentId: payment_id }))
   }
@@ -112,8 +116,8 @@ async function payFor(world: CustomerWorld, { userId, orderId }: Key): Promise<s
 }
 
 /** Waits for the bins, opens them, takes what is there. */
-async function collect(world: CustomerWorld, orderId: number): Promise<string> {
-  const { chance, room } = world
+async function collect(world: CustomerWorld, orderId: number, { hubId, room }: Site): Promise<string> {
+  const { chance } = world
   const waiter = chance.happens(0.06)
   for (let polls = 0; polls < 200; polls++) {
     await world.sleep(chance.between(1000, 5000))
@@ -128,7 +132,7 @@ async function collect(world: CustomerWorld, orderId: number): Promise<string> {
     if (waiter) return 'never collects'
     const bins = JSON.parse(binText) as number[]
     await ask(world, ({ commands }) =>
-      commands.send({ hubId: HUB, body: { name: 'open_delivery', order_id: orderId, bins }, actor: 'user' }),
+      commands.send({ hubId, body: { name: 'open_delivery', order_id: orderId, bins }, actor: 'user' }),
     )
     for (const bin of bins) {
       await world.sleep(chance.between(500, 6000))

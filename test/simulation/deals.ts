@@ -2,9 +2,8 @@ import { applyReward } from '../../cloud/commerce/deals/preview-cart.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import type { ConstraintType, RewardType, TriggerType } from '../../protocol/model/deal-terms.ts'
 import { insist, type CustomerWorld } from './customer-calls.ts'
+import { productOf, PRODUCTS } from './hardware.ts'
 import { EPOCH } from './scheduler.ts'
-
-const HUB = 1
 
 interface SimulatedDeal {
   trigger: { type: TriggerType; quantity?: number; product_id?: number }
@@ -51,14 +50,19 @@ const deals: readonly SimulatedDeal[] = [
   },
 ]
 
-export async function insertDeals({ kysely: q }: CloudDatabase): Promise<void> {
+/** The number of a hub's deal. */
+const dealId = (hubId: number, index: number): number => (hubId - 1) * deals.length + index + 1
+
+export async function insertDeals({ kysely: q }: CloudDatabase, hubId: number): Promise<void> {
+  const own = <T extends { product_id?: number }>(part: T): T =>
+    part.product_id === undefined ? part : { ...part, product_id: productOf(hubId, part.product_id) }
   for (const [index, { trigger, reward, constraints }] of deals.entries()) {
-    const deal_id = index + 1
+    const deal_id = dealId(hubId, index)
     await q
       .insertInto('deals')
       .values({
         id: deal_id,
-        hub_id: HUB,
+        hub_id: hubId,
         name: `Deal ${deal_id}`,
         description: null,
         display_text: null,
@@ -74,11 +78,11 @@ export async function insertDeals({ kysely: q }: CloudDatabase): Promise<void> {
       .execute()
     await q
       .insertInto('deal_triggers')
-      .values({ deal_id, quantity: null, category_id: null, product_id: null, ...trigger })
+      .values({ deal_id, quantity: null, category_id: null, product_id: null, ...own(trigger) })
       .execute()
     await q
       .insertInto('deal_rewards')
-      .values({ deal_id, quantity: null, product_id: null, discount_pct_or_price: null, ...reward })
+      .values({ deal_id, quantity: null, product_id: null, discount_pct_or_price: null, ...own(reward) })
       .execute()
     for (const [type, value] of Object.entries(constraints))
       await q
@@ -89,25 +93,28 @@ export async function insertDeals({ kysely: q }: CloudDatabase): Promise<void> {
 }
 
 /** An integrator announces what a customer is about to redeem; not everybody buys then. */
-export async function announceDeals(world: CustomerWorld, userId: number): Promise<void> {
+export async function announceDeals(
+  world: CustomerWorld,
+  { userId, hubId }: { userId: number; hubId: number },
+): Promise<void> {
   const { chance, coverage } = world
-  const product = chance.between(1, 6)
+  const nth = chance.between(1, PRODUCTS)
   const answer = await insist(world, ({ context }) =>
     applyReward(
       context,
-      { id: HUB, timezone: 'America/Chicago' },
+      { id: hubId, timezone: 'America/Chicago' },
       {
-        hub_id: HUB,
+        hub_id: hubId,
         user_id: chance.happens(0.8) ? userId : null,
         device_uuid: chance.happens(0.5) ? `phone ${userId}` : null,
-        deal_ids: deals.map((_, index) => index + 1),
+        deal_ids: deals.map((_, index) => dealId(hubId, index)),
         cart_items: [
           {
-            product_id: product,
+            product_id: productOf(hubId, nth),
             category_id: 1,
             subcategory_id: null,
             quantity: chance.between(1, 4),
-            unit_price: 99 + 101 * product,
+            unit_price: 99 + 101 * nth,
           },
         ],
       },

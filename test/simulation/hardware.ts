@@ -6,9 +6,7 @@ const shelves = [
 ]
 const SIDES = ['left', 'middle', 'right'] as const
 
-/** A small hub: three controllers, two bins, two cabinets, a fridge. */
-export const simulatedHardware = HardwareDescription.parse({
-  hubId: 1,
+const parts = {
   controllers: [
     {
       id: 'bins',
@@ -40,7 +38,14 @@ export const simulatedHardware = HardwareDescription.parse({
     ],
   },
   fridgeDoors: [{ fridge: 1, left: 1, middle: 1, right: 2 }],
-})
+}
+
+/** A small hub: three controllers, two bins, two cabinets, a fridge. */
+export const simulatedHardware = hardwareOf(1)
+
+export function hardwareOf(hubId: number): HardwareDescription {
+  return HardwareDescription.parse({ hubId, ...parts })
+}
 
 export interface StockedFacing {
   product_id: number
@@ -51,7 +56,9 @@ export interface StockedFacing {
   units: number
 }
 
-/** Six products; the first two have a second facing. Few units, so that the last one is fought over. */
+export const PRODUCTS = 6
+
+/** Hub 1's shelves. Six products; the first two have a second facing. Few units, so that the last one is fought over. */
 export const stockedFacings: readonly StockedFacing[] = [
   facing(1, 1, 1, 1, true, 3),
   facing(1, 2, 1, 1, false, 3),
@@ -62,6 +69,14 @@ export const stockedFacings: readonly StockedFacing[] = [
   facing(5, 2, 2, 1, true, 2),
   facing(6, 2, 2, 3, true, 8),
 ]
+
+/** The same shelves with a hub's own products: 1–6 are hub 1's, 7–12 hub 2's. */
+export function facingsOf(hubId: number): readonly StockedFacing[] {
+  return stockedFacings.map((one) => ({ ...one, product_id: productOf(hubId, one.product_id) }))
+}
+
+/** What a hub calls the n-th product of the assortment. */
+export const productOf = (hubId: number, nth: number): number => (hubId - 1) * PRODUCTS + nth
 
 function facing(
   product_id: number,

@@ -1,13 +1,13 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createHub, type Hub } from '../../edge/hub.ts'
 import { openStore } from '../../edge/journal/store.ts'
-import { defaultHubSettings } from '../../edge/settings.ts'
+import { defaultHubSettings, type HubSettings } from '../../edge/settings.ts'
 import { collectHub } from '../invariants/collect-hub.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import type { Chance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
 import type { CrashPoints } from './crash-points.ts'
-import { simulatedHardware } from './hardware.ts'
+import { hardwareOf } from './hardware.ts'
 import type { Network } from './network.ts'
 import type { Room } from './room.ts'
 import type { Life, Scheduler } from './scheduler.ts'
@@ -21,6 +21,8 @@ interface Parts {
   chance: Chance
   coverage: Coverage
   crashPoints: CrashPoints
+  hubId?: number
+  settings?: HubSettings
 }
 
 /** The hub's service over its lives, on one journal that outlives them. */
@@ -33,12 +35,20 @@ export class HubNode {
   /** Milliseconds by which its wall clock is wrong. */
   #wallOffset = 0
   heldDown = false
-  readonly line = new LineWitness()
+  readonly hubId: number
+  readonly line: LineWitness
   /** Operations that commands caused, over all stores. */
   readonly commandOfOperation = new Map<string, string>()
 
   constructor(parts: Parts) {
     this.#parts = parts
+    this.hubId = parts.hubId ?? 1
+    this.line = new LineWitness(this.hubId)
+  }
+
+  /** As its line to the broker is called. */
+  get name(): string {
+    return `hub-${this.hubId}`
   }
 
   get hub(): Hub | undefined {
@@ -52,7 +62,8 @@ export class HubNode {
   start(): void {
     const { scheduler, network, room, chance, coverage, crashPoints } = this.#parts
     if (this.heldDown || this.#life?.alive === true) return
-    const life = scheduler.newLife('hub', () => {
+    const { name, hubId } = this
+    const life = scheduler.newLife(name, () => {
       coverage.hit('hub lives ended')
       room.unplug(life)
       network.cut((one) => one === life, 'process gone')
@@ -68,12 +79,12 @@ export class HubNode {
         runtime: { clock, random: chance },
         log: silentLog,
         store,
-        hardware: simulatedHardware,
+        hardware: hardwareOf(hubId),
         openPort: room.portsFor(life, (operationId) => this.#isCommitted(operationId)),
         gpio: room.gpioFor(life),
-        openTransport: this.line.tap(network.transportFor('hub', life), clock),
+        openTransport: this.line.tap(network.transportFor(name, life), clock),
         checkpoint,
-        settings: defaultHubSettings,
+        settings: this.#parts.settings ?? defaultHubSettings,
       })
       this.#hub = hub
       hub.start()
@@ -113,6 +124,11 @@ export class HubNode {
   isQuiet(): boolean {
     const { orders, open, pending } = collectHub(this.#journal)
     return open.length === 0 && pending === 0 && orders.every(({ finished }) => finished)
+  }
+
+  /** The cloud has acknowledged all that the hub has reported. */
+  hasTold(): boolean {
+    return collectHub(this.#journal).pending === 0
   }
 
   #isCommitted(operationId: string): boolean {

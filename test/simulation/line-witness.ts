@@ -4,13 +4,16 @@ import { downTopic, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 
-const HUB = 1
-
 /** Listens in on the hub's line: which commands came to it under the session and within the time that they were meant for. */
 export class LineWitness {
   readonly entries = new EntryWitness()
+  readonly #hubId: number
   readonly #fresh = new Set<string>()
   readonly #stale = new Set<string>()
+
+  constructor(hubId: number) {
+    this.#hubId = hubId
+  }
 
   tap(open: OpenTransport, clock: Clock): OpenTransport {
     return (options, handlers) => {
@@ -18,15 +21,16 @@ export class LineWitness {
       const transport = open(options, {
         ...handlers,
         onMessage: (topic, payload) => {
-          if (topic === downTopic(HUB, 'command')) this.#note(payload, session, clock)
+          if (topic === downTopic(this.#hubId, 'command')) this.#note(payload, session, clock)
           return handlers.onMessage(topic, payload)
         },
       })
       const { entries } = this
+      const up = (kind: 'entries' | 'hello') => upTopic(this.#hubId, kind)
       return {
         publish(topic, payload, how) {
-          if (topic === upTopic(HUB, 'entries')) entries.note(payload)
-          if (topic === upTopic(HUB, 'hello')) session = Hello.parse(JSON.parse(payload)).session
+          if (topic === up('entries')) entries.note(payload)
+          if (topic === up('hello')) session = Hello.parse(JSON.parse(payload)).session
           return transport.publish(topic, payload, how)
         },
         close: () => transport.close(),

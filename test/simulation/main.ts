@@ -5,19 +5,22 @@ import { inspect, parseArgs } from 'node:util'
 import { progressOn, progressText } from '../../protocol/model/progress.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { Coverage } from './coverage.ts'
-import { expectedFaults } from './fault-plan.ts'
+import { expectedFaults } from './blows.ts'
+import { dropTemplate } from './database-server.ts'
 import { runSeed } from './run-seed.ts'
 
-const HELP = `npm run swarm -- [--seeds N] [--from S] [--jobs J] [--keep-going] [--quiet]
+const HELP = `npm run swarm -- [--seeds N] [--from S] [--jobs J] [--keep-going] [--quiet] [--postgres URL]
 
-Runs hub, cloud, simulator, network and clocks under one seeded scheduler, once for each seed S … S+N-1, with faults and
-crashes everywhere, and checks the invariants at the end of each. Exit status 1 where one was violated.
+Runs two hubs, two processes of the cloud, simulators, network and clocks under one seeded scheduler, once for each seed
+S … S+N-1, with faults and crashes everywhere, and checks the invariants at the end of each. Exit status 1 where one was violated.
 
   --seeds N      how many seeds (default 200)
   --from S       the first seed (default 1)
   --jobs J       processes that share the seeds (default: one for each processor)
   --keep-going   do not stop at the first failing seed
-  --quiet        do not print how often each fault and crash point was met`
+  --quiet        do not print how often each fault and crash point was met
+  --postgres URL the cloud's database is made on this server, not in memory: what runs at once there runs as it pleases,
+                 so a seed does not tell the same story twice`
 
 const { values } = parseArgs({
   options: {
@@ -26,6 +29,7 @@ const { values } = parseArgs({
     jobs: { type: 'string', default: String(availableParallelism()) },
     'keep-going': { type: 'boolean', default: false },
     quiet: { type: 'boolean', default: false },
+    postgres: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -41,8 +45,11 @@ interface Report {
 }
 
 if (values.help) console.log(HELP)
-else if (process.send) process.on('message', (seed: number) => void play(seed))
-else process.exitCode = await swarm(whole('seeds'), whole('from'), Math.max(1, whole('jobs')))
+else if (process.send) {
+  process.on('message', (seed: number) => void play(seed))
+  const { postgres } = values
+  if (postgres !== undefined) process.on('disconnect', () => void dropTemplate(postgres))
+} else process.exitCode = await swarm(whole('seeds'), whole('from'), Math.max(1, whole('jobs')))
 
 function whole(name: 'seeds' | 'from' | 'jobs'): number {
   if (!/^\d{1,9}$/.test(values[name])) throw new Error(`--${name} takes a whole number, not ${values[name]}`)
@@ -50,7 +57,7 @@ function whole(name: 'seeds' | 'from' | 'jobs'): number {
 }
 
 async function play(seed: number): Promise<void> {
-  const { violations, failure, coverage } = await runSeed(seed)
+  const { violations, failure, coverage } = await runSeed(seed, values.postgres)
   const problems = violations.map(({ invariant, text }) => `${invariant}: ${text}`)
   if (failure !== undefined) problems.push(`defect: ${inspect(failure)}`)
   process.send!({ seed, problems, counts: [...coverage.counts] } satisfies Report)
@@ -67,7 +74,7 @@ async function swarm(seeds: number, from: number, jobs: number): Promise<number>
   const end = from + seeds
   await Promise.all(
     Array.from({ length: Math.min(jobs, seeds) }, () => {
-      const worker = fork(import.meta.filename)
+      const worker = fork(import.meta.filename, process.argv.slice(2))
       return new Promise<void>((resolve, reject) => {
         let watch: NodeJS.Timeout | undefined
         const proceed = (): void => {

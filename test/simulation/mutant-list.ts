@@ -1,61 +1,214 @@
-import type { Mutant } from './mutants.ts'
+import type { Mutant, Patch } from './mutants.ts'
 
-/** The safeguards without which the swarm must not stay green. */
+/**
+ * The safeguards without which the swarm must not stay green: two at least of each invariant that holds. `seed` is one that
+ * is known to turn red; where a change of the world or of what is mutated moves it, `npm run mutants -- --seeds 500` finds
+ * another.
+ */
+const mutant = (invariant: Mutant['invariant'], name: string, seed: number, ...patches: Patch[]): Mutant => ({
+  invariant,
+  name,
+  seed,
+  patches,
+})
+
+const patch = (file: string, find: string, replace: string): Patch => ({ file, find, replace })
+
 export const mutants: readonly Mutant[] = [
-  {
-    name: 'receiver without deduplication',
-    patches: [
-      {
-        file: 'protocol/stream/receiver.ts',
-        find: "if (last <= cursor) return { kind: 'duplicate' }",
-        replace: '',
-      },
-      { file: 'protocol/stream/receiver.ts', find: 'skip: cursor + 1 - batch.first,', replace: 'skip: 0,' },
-    ],
-  },
-  {
-    name: 'deletion on PUBACK',
-    patches: [
-      {
-        file: 'edge/sync/stream-sender.ts',
-        find: "      checkpoint('sync.after-send')\n",
-        replace: "      checkpoint('sync.after-send')\n      outbox.forget(stream, batch.last)\n",
-      },
-    ],
-  },
-  {
-    name: 'retry of an unknown operation',
-    patches: [
-      {
-        file: 'edge/core/operations/reconciliation.ts',
-        find: "failed: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),",
-        replace: "failed: ({ drops }) => (drops > 0 ? 'done' : 'nothing'),",
-      },
-      {
-        file: 'edge/core/operations/reconciliation.ts',
-        find: "interrupted: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),",
-        replace: "interrupted: ({ drops }) => (drops > 0 ? 'done' : 'nothing'),",
-      },
-    ],
-  },
-  {
-    name: 'no session fence',
-    patches: [
-      {
-        file: 'edge/sync/fence.ts',
-        find: "if (command.session !== session) return 'stale_session'",
-        replace: '',
-      },
-    ],
-  },
-  {
-    name: 'intent journaled after the write',
-    patches: [
-      {
-        file: 'edge/core/operations/intend.ts',
-        find: 'store.afterCommit(() => send(context, request))',
-        replace: 'send(context, request)',
-      },
-    ],
-  },
+  mutant(
+    'I1',
+    'retry of an unknown operation',
+    1,
+    patch(
+      'edge/core/operations/reconciliation.ts',
+      "failed: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),",
+      "failed: ({ drops }) => (drops > 0 ? 'done' : 'nothing'),",
+    ),
+    patch(
+      'edge/core/operations/reconciliation.ts',
+      "interrupted: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),",
+      "interrupted: ({ drops }) => (drops > 0 ? 'done' : 'nothing'),",
+    ),
+  ),
+  mutant(
+    'I1',
+    'intent journaled after the write',
+    1,
+    patch(
+      'edge/core/operations/intend.ts',
+      'store.afterCommit(() => send(context, request))',
+      'send(context, request)',
+    ),
+  ),
+  mutant(
+    'I2',
+    'no session fence',
+    1,
+    patch('edge/sync/fence.ts', "if (command.session !== session) return 'stale_session'", ''),
+  ),
+  mutant(
+    'I2',
+    'commands that live for ever',
+    1,
+    patch(
+      'edge/sync/fence.ts',
+      "return monotonicMs > command.expires_monotonic ? 'expired' : 'pass'",
+      "return 'pass'",
+    ),
+  ),
+  mutant(
+    'I3',
+    'no refund of what was not delivered',
+    1,
+    patch(
+      'cloud/commerce/refunds/undelivered.ts',
+      "await refundUndelivered(tx, context, order, cause === 'hub_failed' ? 'failed' : 'timed_out')",
+      '',
+    ),
+  ),
+  mutant(
+    'I3',
+    'late money is kept',
+    1,
+    patch(
+      'cloud/commerce/payments/payment-outcome.ts',
+      'await refundLate(tx, context, order, { ...payment, ...known })',
+      '',
+    ),
+  ),
+  mutant(
+    'I4',
+    'receiver without deduplication',
+    1,
+    patch('protocol/stream/receiver.ts', "if (last <= cursor) return { kind: 'duplicate' }", ''),
+    patch('protocol/stream/receiver.ts', 'skip: cursor + 1 - batch.first,', 'skip: 0,'),
+  ),
+  mutant(
+    'I4',
+    'deletion on PUBACK',
+    1,
+    patch(
+      'edge/sync/stream-sender.ts',
+      "      checkpoint('sync.after-send')\n",
+      "      checkpoint('sync.after-send')\n      outbox.forget(stream, batch.last)\n",
+    ),
+  ),
+  mutant(
+    'I4',
+    'histories are not told apart',
+    1,
+    patch('protocol/stream/receiver.ts', 'theirs !== undefined && theirs !== state.tag', 'theirs === -1'),
+  ),
+  mutant(
+    'I5',
+    'a double drop is booked as one',
+    1,
+    patch(
+      'edge/core/stock.ts',
+      "kind: 'dropped', delta: -units, causeId",
+      "kind: 'dropped', delta: -1, causeId",
+    ),
+  ),
+  mutant(
+    'I5',
+    'a cancelled order keeps its reservation',
+    1,
+    patch(
+      'cloud/commerce/refunds/undelivered.ts',
+      '  await releaseRedemptions(tx, order.id)\n  await releaseReservations(tx, order.id)\n',
+      '  await releaseRedemptions(tx, order.id)\n',
+    ),
+  ),
+  mutant(
+    'I6',
+    'refunds without a key',
+    1,
+    patch(
+      'cloud/commerce/refunds/refunds.ts',
+      '`refund:${identityOf(refund)}`',
+      '`refund:${identityOf(refund)}:${context.runtime.clock.now()}`',
+    ),
+  ),
+  mutant(
+    'I6',
+    'payments are named by their number alone',
+    1,
+    patch('cloud/commerce/processors/processor.ts', '`${id}.${created_at}`', '`${id}.${0 * created_at}`'),
+  ),
+  mutant(
+    'I6',
+    'a deposit is credited by each word of it',
+    1,
+    patch(
+      'cloud/commerce/wallet/deposit.ts',
+      "      if (outcome.by === 'answer') {\n        await set({})\n        return\n      }\n      if (deposit.status === 'completed') return\n",
+      '',
+    ),
+  ),
+  mutant(
+    'I6',
+    'points stay when money goes back',
+    1,
+    patch(
+      'cloud/commerce/loyalty/points.ts',
+      'if (points !== 0) await addEntry',
+      'if (points > 0) await addEntry',
+    ),
+  ),
+  mutant(
+    'I7',
+    'motors run until the host says otherwise',
+    1,
+    patch(
+      'simulator/firmware/operations.ts',
+      'clock.after(command.max, () => {',
+      'clock.after(1e12, () => {',
+    ),
+  ),
+  mutant(
+    'I7',
+    'a lock that was opened stays open',
+    1,
+    patch(
+      'edge/hardware/doors.ts',
+      'clock.after(Math.min(forMs, settings.maxUnlockMs), () => {',
+      'clock.after(1e12, () => {',
+    ),
+  ),
+  mutant(
+    'I8',
+    'a gap is no matter',
+    1,
+    patch('protocol/stream/receiver.ts', "if (batch.first > cursor + 1) return { kind: 'gap' }", ''),
+  ),
+  mutant(
+    'I8',
+    'a bad entry undoes its batch',
+    1,
+    patch(
+      'edge/journal/inbox.ts',
+      'if (!(error instanceof ApplyError || error instanceof z.ZodError)) throw error',
+      'if (error instanceof Error) throw error',
+    ),
+  ),
+  mutant(
+    'I9',
+    'nobody looks at overdue orders',
+    1,
+    patch(
+      'cloud/commerce/fulfilment/overdue.ts',
+      "'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject)) },",
+      "'order.overdue': { look: ({ subject }) => endOverdue(context, -Number(subject)) },",
+    ),
+  ),
+  mutant(
+    'I10',
+    'the lease of a dead process never ends',
+    1,
+    patch(
+      'cloud/platform/work/queue.ts',
+      "eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)])",
+      "eb('leased_until', 'is', null)",
+    ),
+  ),
 ]

@@ -1,4 +1,5 @@
 import '../../protocol/require-node.ts'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { progressOn } from '../../protocol/model/progress.ts'
@@ -7,15 +8,21 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { mutants } from './mutant-list.ts'
 import { runMutant } from './mutants.ts'
 
-const HELP = `npm run mutants -- [--seeds N] [--from S] [--only TEXT]
+const HELP = `npm run mutants -- [--only TEXT] [--seeds N] [--from S] [--jobs J]
 
-Takes one safeguard after the other away, in a copy of the source, and runs the swarm over it until a seed notices.
-Exit status 1 where one goes unnoticed.`
+Takes one safeguard after the other away, in a copy of the source, and runs the swarm over it until a seed notices: the seed
+that is known to, or seeds S … S+N-1. Exit status 1 where one goes unnoticed.
+
+  --only TEXT    those whose invariant or name holds the text
+  --seeds N      how many seeds (default: the one that is known)
+  --from S       the first seed (default: with --seeds, 1)
+  --jobs J       processes that share the seeds (default: one for each processor)`
 
 const { values } = parseArgs({
   options: {
-    seeds: { type: 'string', default: '2000' },
-    from: { type: 'string', default: '1' },
+    seeds: { type: 'string' },
+    from: { type: 'string' },
+    jobs: { type: 'string', default: String(availableParallelism()) },
     only: { type: 'string', default: '' },
     help: { type: 'boolean', default: false },
   },
@@ -26,17 +33,21 @@ else {
   const root = join(import.meta.dirname, '../../..')
   const { clock } = systemRuntime()
   const progress = progressOn(process.stderr, clock)
-  const chosen = mutants.filter(({ name }) => name.includes(values.only))
+  const chosen = mutants.filter(({ invariant, name }) => `${invariant} ${name}`.includes(values.only))
   let current = ''
   const stopShowing = every(clock, 1000, () => progress.show(current))
   for (const [index, mutant] of chosen.entries()) {
     current = `${index + 1} of ${chosen.length} mutants: ${mutant.name}`
-    const range = { count: Number(values.seeds), from: Number(values.from) }
+    const seeds = Number(values.seeds ?? 1)
+    const from = Number(values.from ?? (values.seeds === undefined ? mutant.seed : 1))
+    const range = { seeds, from, jobs: Number(values.jobs) }
     const { seed, output } = await runMutant(root, mutant, range)
     if (seed === undefined) process.exitCode = 1
     const said = output.split('\n').filter((line) => /^ {2}(I\d|defect)/.test(line))
     progress.clear()
-    console.log(`${mutant.name}: ${seed === undefined ? 'unnoticed' : `red at seed ${seed}`}`)
+    console.log(
+      `${mutant.invariant} ${mutant.name}: ${seed === undefined ? 'unnoticed' : `red at seed ${seed}`}`,
+    )
     console.log(seed === undefined ? output : said.slice(0, 4).join('\n'))
   }
   stopShowing()

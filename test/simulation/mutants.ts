@@ -2,11 +2,23 @@ import { spawn } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Violation } from '../invariants/evidence.ts'
 
-/** One safeguard, taken away in a copy of the source. Each `find` stands exactly once in its file. */
+/** A change of the source; `find` stands exactly once in its file. */
+export interface Patch {
+  file: string
+  find: string
+  replace: string
+}
+
+/** One safeguard, taken away in a copy of the source. */
 export interface Mutant {
   name: string
-  patches: readonly { file: string; find: string; replace: string }[]
+  /** What it safeguards. */
+  invariant: Violation['invariant']
+  /** A seed that notices. */
+  seed: number
+  patches: readonly Patch[]
 }
 
 export interface MutantOutcome {
@@ -23,7 +35,7 @@ const COPIED = ['edge', 'cloud', 'protocol', 'simulator', 'test', 'package.json'
 export async function runMutant(
   root: string,
   mutant: Mutant,
-  seeds: { count: number; from: number },
+  seeds: { seeds: number; from: number; jobs: number },
 ): Promise<MutantOutcome> {
   const folder = await mkdtemp(join(tmpdir(), 'larder-mutant-'))
   try {
@@ -34,7 +46,7 @@ export async function runMutant(
     const built = await run(compiler, ['--project', 'tsconfig.json', '--noEmit', 'false'], folder)
     if (built.status !== 0) throw new Error(`mutant ${mutant.name} does not compile:\n${built.output}`)
     const swarm = ['.build/test/simulation/main.js', '--quiet']
-    const terms = ['--seeds', String(seeds.count), '--from', String(seeds.from)]
+    const terms = Object.entries(seeds).flatMap(([name, value]) => [`--${name}`, String(value)])
     const { output } = await run(process.execPath, [...swarm, ...terms], folder)
     const seed = /^seed (\d+) failed/m.exec(output)?.[1]
     return { name: mutant.name, seed: seed === undefined ? undefined : Number(seed), output }
@@ -43,7 +55,7 @@ export async function runMutant(
   }
 }
 
-async function applyPatch(folder: string, { file, find, replace }: Mutant['patches'][number]): Promise<void> {
+async function applyPatch(folder: string, { file, find, replace }: Patch): Promise<void> {
   const path = join(folder, file)
   const text = await readFile(path, 'utf8')
   const places = text.split(find).length - 1

@@ -20,6 +20,7 @@ export const fairWeather: Weather = { loss: 0, duplicate: 0, delay: 0, maxDelayM
 
 interface Connection {
   life: Life
+  clientId: string
   options: TransportOptions
   handlers: TransportHandlers
   open: boolean
@@ -54,15 +55,16 @@ export class Network {
     this.#chance = chance
   }
 
-  /** The way to the broker for one life of the program `node`. */
-  transportFor(node: string, life: Life): OpenTransport {
+  /** The way to the broker for one life of the program `node`. The broker ends an older connection with the same client id. */
+  transportFor(node: string, life: Life, clientId = node): OpenTransport {
     return (options, handlers) => {
-      const connection: Connection = { life, options, handlers, open: false }
+      const connection: Connection = { life, clientId, options, handlers, open: false }
       this.#scheduler.plan(life, this.#chance.between(1, 20), () => {
         if (!this.brokerUp || this.severed.has(node)) {
           handlers.onDisconnect('unreachable')
           return
         }
+        this.#end((one) => one.clientId === clientId, 'taken over')
         connection.open = true
         this.#connections.add(connection)
         for (const [topic, payload] of this.#retained)
@@ -116,8 +118,12 @@ export class Network {
 
   /** Ends the connections that `which` chooses, as a cut cable does: wills are published. */
   cut(which: (life: Life) => boolean, reason: string): void {
+    this.#end(({ life }) => which(life), reason)
+  }
+
+  #end(which: (connection: Connection) => boolean, reason: string): void {
     for (const connection of this.#connections)
-      if (which(connection.life)) {
+      if (which(connection)) {
         this.counts.cut++
         connection.open = false
         this.#connections.delete(connection)

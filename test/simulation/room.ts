@@ -5,30 +5,45 @@ import { decodeFrame, uuidOfOp } from '../../protocol/serial/codec.ts'
 import { createSimulatedHub, type SimulatedHub } from '../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../simulator/storage/append-log.ts'
 import type { Chance } from './chance.ts'
-import { simulatedHardware, stockedFacings } from './hardware.ts'
+import { facingsOf, hardwareOf } from './hardware.ts'
 import type { Life, Scheduler } from './scheduler.ts'
+
+/** One of the hub's ends of its serial lines, open. */
+interface Plugged {
+  path: string
+  port: LinePort
+  unplugged: () => void
+}
+
+/** A controller's end. */
+interface Socket {
+  room: Room
+  path: string
+}
 
 /** The hub's room: hardware that goes on while the hub's service is dead, and the cables between the two. */
 export class Room {
   readonly hub: SimulatedHub
   readonly #scheduler: Scheduler
-  readonly #ports = new Map<Life, Set<LinePort>>()
+  readonly #ports = new Map<Life, Set<Plugged>>()
+  /** Where the cables of ports lead that do not lead where they should. */
+  readonly #crossed = new Map<string, Socket>()
   readonly #life: Life
   /** What each command on the serial lines was for, seen in passing. */
   readonly refOfOperation = new Map<string, string>()
   /** Commands that left before their intent was committed (I1). */
   readonly unjournaled: string[] = []
 
-  constructor(scheduler: Scheduler, chance: Chance) {
+  constructor(scheduler: Scheduler, chance: Chance, hubId = 1) {
     this.#scheduler = scheduler
     this.#life = scheduler.newLife('room', () => {})
     this.hub = createSimulatedHub({
-      hardware: simulatedHardware,
+      hardware: hardwareOf(hubId),
       runtime: { clock: scheduler.clock(this.#life, () => 0), random: chance },
       storage: memoryStorage(),
       log: silentLog,
       lineLatencyMs: () => chance.between(1, 4),
-      loaded: stockedFacings.map(({ product_id, cabinet, shelf, row, units }) => ({
+      loaded: facingsOf(hubId).map(({ product_id, cabinet, shelf, row, units }) => ({
         cabinet,
         shelf,
         row,
@@ -45,7 +60,7 @@ export class Room {
 
   /** The serial ports, as one life of the hub's service has them: when it dies, the kernel closes them. */
   portsFor(life: Life, isCommitted: (operationId: string) => boolean): OpenLinePort {
-    const ports = new Set<LinePort>()
+    const ports = new Set<Plugged>()
     this.#ports.set(life, ports)
     // Each call into the hub is a task of its own, so that a crash there unwinds the hub and nothing of the room.
     const inHub =
@@ -53,23 +68,47 @@ export class Room {
       (...args: Args): void =>
         void this.#scheduler.plan(life, 0, () => call(...args))
     return (options, handlers) => {
-      const port = this.hub.openPort(options, {
-        onOpen: inHub(() => handlers.onOpen()),
-        onLine: inHub((line: string) => handlers.onLine(line)),
-        onClose: inHub((reason: string) => handlers.onClose(reason)),
-      })
-      ports.add(port)
+      const { room, path } = this.#crossed.get(options.path) ?? { room: this, path: options.path }
+      const onClose = inHub((reason: string) => handlers.onClose(reason))
+      const port = room.hub.openPort(
+        { ...options, path },
+        {
+          onOpen: inHub(() => handlers.onOpen()),
+          onLine: inHub((line: string) => handlers.onLine(line)),
+          onClose,
+        },
+      )
+      const plugged = { path: options.path, port, unplugged: () => onClose('unplugged') }
+      ports.add(plugged)
       return {
         write: (line) => {
           this.#listen(line, isCommitted)
           return port.write(line)
         },
         close: () => {
-          ports.delete(port)
+          ports.delete(plugged)
           port.close()
         },
       }
     }
+  }
+
+  /** Somebody plugs the cable of one of the hub's ports in elsewhere, or where it belongs. */
+  plug(path: string, socket: Socket = { room: this, path }): void {
+    this.#crossed.set(path, socket)
+    for (const ports of this.#ports.values())
+      for (const plugged of ports) {
+        if (plugged.path !== path) continue
+        ports.delete(plugged)
+        plugged.port.close()
+        plugged.unplugged()
+      }
+  }
+
+  /** The cable of a port leads to another controller than it should. */
+  isCrossed(path: string): boolean {
+    const socket = this.#crossed.get(path)
+    return socket !== undefined && (socket.room !== this || socket.path !== path)
   }
 
   gpioFor(life: Life): GpioLines {
@@ -85,7 +124,7 @@ export class Room {
 
   /** The service is dead: its file descriptors close, and outputs keep their levels. */
   unplug(life: Life): void {
-    for (const port of this.#ports.get(life) ?? []) port.close()
+    for (const { port } of this.#ports.get(life) ?? []) port.close()
     this.#ports.delete(life)
   }
 

@@ -19,6 +19,9 @@ export class Crash extends Error {
   }
 }
 
+/** What a simulated mishap explains: whoever throws it on is not to blame. */
+export class Misfortune extends Error {}
+
 interface Task {
   at: number
   order: number
@@ -35,6 +38,7 @@ interface Task {
 export class Scheduler {
   #heap: Task[] = []
   #order = 0
+  readonly #underWay = new Set<Promise<unknown>>()
   time = 0
   /** An error that no simulated crash explains: a defect, which ends the run. */
   failure: unknown
@@ -69,7 +73,7 @@ export class Scheduler {
     if (error instanceof Crash) this.kill(error.life, error.point)
     // A full disk ends the hub's process, as any exception does that nobody expected; it is started again.
     else if (isDiskFull(error)) this.kill(life, 'disk full')
-    else if (life.alive) this.failure ??= error
+    else if (life.alive && !(error instanceof Misfortune)) this.failure ??= error
   }
 
   /** A clock of one life: its wall clock stands `wallOffset()` from virtual time, its monotonic clock began with it. */
@@ -79,6 +83,25 @@ export class Scheduler {
       now: () => Math.floor(EPOCH + this.time + wallOffset()),
       monotonic: () => this.time - born,
       after: (delayMs, task) => this.plan(life, wholeMs(delayMs), task),
+    }
+  }
+
+  /** Waits for what is done in real time (a server's answer): virtual time stands still until nothing of it is under way. */
+  async track<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work)
+    try {
+      return await work
+    } finally {
+      this.#underWay.delete(work)
+    }
+  }
+
+  /** Resolves when no promise has anything left to do. */
+  async #settled(): Promise<void> {
+    for (;;) {
+      await new Promise((resolve) => void setImmediate(resolve))
+      if (this.#underWay.size === 0) return
+      await Promise.race(this.#underWay).catch(() => {})
     }
   }
 
@@ -99,7 +122,7 @@ export class Scheduler {
       } catch (error) {
         this.report(error, task.life)
       }
-      await settled()
+      await this.#settled()
     }
   }
 }
@@ -109,9 +132,6 @@ const isDiskFull = (error: unknown): boolean =>
 
 /** 2026-01-01T00:00:00Z: virtual time 0. */
 export const EPOCH = 1_767_225_600_000
-
-/** Resolves when no promise has anything left to do. */
-const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
 
 const before = (a: Task, b: Task): boolean => a.at < b.at || (a.at === b.at && a.order < b.order)
 

@@ -4,25 +4,20 @@ import type { CommerceServices } from '../../cloud/commerce/services.ts'
 import { fridgeSides } from '../../protocol/model/hardware.ts'
 import type { CommandBody } from '../../protocol/mqtt/command.ts'
 import type { Chance } from './chance.ts'
-import type { CloudNode } from './cloud-node.ts'
 import type { Coverage } from './coverage.ts'
-import { stockedFacings } from './hardware.ts'
-import type { HubNode } from './hub-node.ts'
-import type { Room } from './room.ts'
+import { facingsOf } from './hardware.ts'
 import type { Scheduler } from './scheduler.ts'
+import type { Site } from './stage.ts'
 
-export interface TechnicianWorld {
-  room: Room
-  hub: HubNode
-  cloud: CloudNode
+export interface TechnicianWorld extends Site {
+  /** A process of the cloud that is up. */
+  services(): CommerceServices | undefined
   scheduler: Scheduler
   chance: Chance
   coverage: Coverage
   sleep(ms: number): Promise<void>
   isStormy(): boolean
 }
-
-const HUB = 1
 
 /** Somebody who plays with the controls while the storm goes on: commands from afar, doors from beside. */
 export async function meddle(world: TechnicianWorld): Promise<void> {
@@ -48,10 +43,11 @@ export async function meddle(world: TechnicianWorld): Promise<void> {
   }
 }
 
-/** Boards that have served another hub were put in on purpose. */
-function takeOverBoards({ hub, coverage }: TechnicianWorld): void {
+/** Boards that have served another hub were put in on purpose; whoever stands before them sees where cables lead. */
+function takeOverBoards({ room, hub, coverage }: TechnicianWorld): void {
   for (const controller of hub.hub?.core.foreignControllers() ?? [])
-    coverage.hit(`technician takes over ${hub.hub?.core.takeOverController(controller).ok}`)
+    if (!room.isCrossed(controller))
+      coverage.hit(`technician takes over ${hub.hub?.core.takeOverController(controller).ok}`)
 }
 
 const COMMANDS: readonly ((chance: Chance) => CommandBody)[] = [
@@ -82,7 +78,7 @@ async function ask(
   name: string,
   work: (cloud: CommerceServices) => Promise<string>,
 ): Promise<string> {
-  const { services } = world.cloud
+  const services = world.services()
   if (!services) return 'no cloud'
   const answer = work(services).catch((error: unknown) => {
     world.scheduler.report(error, NOBODY)
@@ -95,7 +91,7 @@ async function ask(
 
 const command = (world: TechnicianWorld, body: CommandBody): Promise<string> =>
   ask(world, `command ${body.name}`, async ({ commands }) => {
-    const { kind } = await commands.send({ hubId: HUB, body, actor: 'technician' })
+    const { kind } = await commands.send({ hubId: world.hubId, body, actor: 'technician' })
     return kind
   })
 
@@ -105,7 +101,7 @@ const reconfigure = (
 ): Promise<string> =>
   ask(world, 'technician configures', async ({ context }) => {
     const { applied } = await configure(context, {
-      hubId: HUB,
+      hubId: world.hubId,
       actor: 'technician',
       action: 'controls.configure',
       object: 'hub',
@@ -118,7 +114,9 @@ const reconfigure = (
 /** A product that stands in one place, counted from afar. */
 const countFromAfar = (world: TechnicianWorld, productId: number, quantity: number): Promise<string> =>
   ask(world, 'owner counts', async ({ context }) => {
-    await context.db.transact((tx) => countStock(tx, context.runtime, { hubId: HUB, productId, quantity }))
+    await context.db.transact((tx) =>
+      countStock(tx, context.runtime, { hubId: world.hubId, productId, quantity }),
+    )
     return 'ok'
   })
 
@@ -153,12 +151,13 @@ export async function putInOrder(world: TechnicianWorld): Promise<void> {
       .filter(({ blocked }) => blocked)
       .map(({ location }) => key(location)),
   )
-  for (const facing of stockedFacings) {
+  const facings = facingsOf(world.hubId)
+  for (const facing of facings) {
     const { cabinet, shelf, row } = facing
     const location = { cabinet, shelf, row }
     if (!doubtful.has(key(location))) continue
     const truth = room.hub.state().rows.find((one) => key(one) === key(location))!
-    const isAlone = stockedFacings.filter(({ product_id }) => product_id === facing.product_id).length === 1
+    const isAlone = facings.filter(({ product_id }) => product_id === facing.product_id).length === 1
     if (isAlone && chance.happens(0.5)) await countFromAfar(world, facing.product_id, truth.units)
     else {
       const outcome = hub.hub?.core.count(location, truth.units)

@@ -1,5 +1,5 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import { sql, type Kysely, type SelectQueryBuilder, type Transaction } from 'kysely'
+import { Kysely, sql, type Dialect, type SelectQueryBuilder, type Transaction } from 'kysely'
 import { noCheckpoint, type Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import { migrate } from './migrate.ts'
@@ -54,6 +54,8 @@ export interface DatabaseOptions {
   log?: Log
   /** An open SQLite database to use instead of the one that `url` names. */
   sqlite?: BetterSqlite3.Database
+  /** Puts something between the service and its database: a simulation, that makes it hang, refuse and break there. */
+  through?: (dialect: Dialect) => Dialect
 }
 
 const MAX_ATTEMPTS = 20
@@ -64,9 +66,11 @@ export function openDatabase({
   checkpoint = noCheckpoint,
   log = silentLog,
   sqlite,
+  through = (dialect) => dialect,
 }: DatabaseOptions): CloudDatabase {
   const kind: DatabaseKind = sqlite || url.startsWith('sqlite:') ? 'sqlite' : 'postgres'
-  const kysely = kind === 'sqlite' ? openSqlite(url, sqlite) : openPostgres(url, log)
+  const dialect = kind === 'sqlite' ? openSqlite(url, sqlite) : openPostgres(url, log)
+  const kysely = new Kysely<Tables>({ dialect: through(dialect) })
   const outboxes = createSignal<number>()
   const workDue = createSignal<number>()
 

@@ -3,20 +3,18 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
   CompiledQuery,
-  Kysely,
   SqliteAdapter,
   SqliteDialect,
   SqliteDriver,
   type DatabaseConnection,
   type SqliteDatabase,
 } from 'kysely'
-import type { Tables } from './schema.ts'
 import { Sqlite } from './sqlite-driver.ts'
 
 const CACHED_STATEMENTS = 500
 
 /** SQLite: one connection, one transaction at a time, everything durable when it is committed. */
-export function openSqlite(url: string, prepared?: BetterSqlite3.Database): Kysely<Tables> {
+export function openSqlite(url: string, prepared?: BetterSqlite3.Database): SqliteDialect {
   const database = prepared ?? openFile(url.slice('sqlite:'.length))
   // An instance that died in mid-transaction (a simulation hands its database on) leaves it to be undone.
   if (database.inTransaction) database.exec('rollback')
@@ -25,8 +23,7 @@ export function openSqlite(url: string, prepared?: BetterSqlite3.Database): Kyse
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
   const reader = prepared || database.memory ? undefined : new Sqlite(database.name, { readonly: true })
-  const dialect = new ImmediateDialect(database, reader)
-  return new Kysely<Tables>({ dialect })
+  return new ImmediateDialect(database, reader)
 }
 
 /** Whoever comes first makes the folder: the service, or a command line before its first start. */

@@ -1,0 +1,43 @@
+import { orderStatusName } from '../../protocol/model/order-status.ts'
+import { operationOf, unitsFallen } from './motion.ts'
+import type { Evidence, Violation } from './evidence.ts'
+
+/** What only somebody who looks in all along can see; nothing is violated where nobody did. */
+
+const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`
+
+/** I9: every order ends within its time, whoever is online. */
+export function everyOrderEndsInTime({ watched }: Evidence): Violation[] {
+  return (watched?.overstayed ?? []).map(({ order_id, status, forMs }) => ({
+    invariant: 'I9',
+    text: `order ${order_id} has been ${orderStatusName(status)} for ${seconds(forMs)}`,
+  }))
+}
+
+/** I10: no row waits behind others for ever. */
+export function noRowWaitsForEver({ watched }: Evidence): Violation[] {
+  return (watched?.waiting ?? []).map(({ row, forMs }) => ({
+    invariant: 'I10',
+    text: `${row} has been waiting for ${seconds(forMs)}`,
+  }))
+}
+
+/** I11: nothing is sold that the hub will not dispense. */
+export function nothingSoldIsWithheld({ watched }: Evidence): Violation[] {
+  return (watched?.soldBlind ?? []).map(({ order_id, product_id, forMs }) => ({
+    invariant: 'I11',
+    text: `order ${order_id} was sold product ${product_id}, of which the hub has dispensed nothing for ${seconds(forMs)}`,
+  }))
+}
+
+/** I12: what was refunded before picking is not dispensed. */
+export function whatWasTakenBackStays({ watched, world }: Evidence): Violation[] {
+  return (watched?.takenBack ?? []).flatMap(({ order_id, item_id, wanted, afterMotion }): Violation[] => {
+    const fallen = world.motions.flatMap((motion, index) => {
+      const ref = world.refOfOperation.get(operationOf(motion) ?? '')
+      return ref?.startsWith(`${order_id}.${item_id}.`) === true && unitsFallen(motion) > 0 ? [index] : []
+    })
+    const text = `line ${item_id} of order ${order_id} was taken back but for ${wanted} units, and ${fallen.length} fell`
+    return fallen.length > wanted && fallen.at(-1)! >= afterMotion ? [{ invariant: 'I12', text }] : []
+  })
+}

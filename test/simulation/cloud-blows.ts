@@ -1,0 +1,112 @@
+import { openBank } from './bank.ts'
+import { enqueue } from '../../cloud/gateway/outbox.ts'
+import { PLANTED } from '../invariants/ledgers.ts'
+import type { CloudNode } from './cloud-node.ts'
+import { healthyDatabase, type DatabaseWeather } from './database-weather.ts'
+import type { HubNode } from './hub-node.ts'
+import { fairWeather } from './network.ts'
+import type { Site, Stage } from './stage.ts'
+
+/** What befalls the cloud's processes, their database, the card processor and the network. */
+
+/** Far enough apart for sales of one moment to fall on different days. */
+const TIME_ZONES = ['America/Chicago', 'Asia/Kathmandu', 'Pacific/Kiritimati'] as const
+
+export function badWeather({ plan, network, chance }: Stage): void {
+  network.weather = {
+    loss: chance.pick([0, 0.02, 0.1]),
+    duplicate: chance.pick([0, 0.05, 0.2]),
+    delay: chance.pick([0, 0.1, 0.3]),
+    maxDelayMs: chance.pick([200, 3000, 15_000]),
+  }
+  plan(chance.between(5000, 60_000), () => (network.weather = fairWeather))
+}
+
+export function cutOff({ plan, network, chance }: Stage, node: string): void {
+  network.severe(node, true)
+  plan(chance.between(50, chance.pick([3000, 100_000])), () => network.severe(node, false))
+}
+
+export function killBroker({ plan, network, chance }: Stage): void {
+  network.killBroker()
+  plan(chance.between(100, 15_000), () => network.startBroker())
+}
+
+export function goAway({ plan, chance }: Stage, node: HubNode | CloudNode): void {
+  node.heldDown = true
+  node.kill()
+  plan(chance.between(5000, 120_000), () => {
+    node.heldDown = false
+    node.start()
+  })
+}
+
+export function putCloudClockRight({ clouds }: Stage): void {
+  for (const cloud of clouds) cloud.shiftWall(0)
+}
+
+export function processorTrouble({ plan, bank, chance }: Stage): void {
+  bank.weather = {
+    unavailable: chance.pick([0, 0.3, 1]),
+    repeatEvent: chance.pick([0, 0.3]),
+    loseEvent: chance.pick([0, 0.3, 1]),
+  }
+  plan(chance.between(5000, 60_000), () => (bank.weather = openBank))
+}
+
+function ailing({ plan, store }: Stage, weather: Partial<DatabaseWeather>, forMs: number): void {
+  store.weather = { ...healthyDatabase, ...weather }
+  plan(forMs, () => (store.weather = healthyDatabase))
+}
+
+export const databaseHangs = (stage: Stage): void =>
+  ailing(stage, { hangs: true }, stage.chance.between(500, 40_000))
+
+export const databaseAway = (stage: Stage): void =>
+  ailing(stage, { refuses: true }, stage.chance.between(500, 40_000))
+
+/** It ends what is open, and takes a while to come back. */
+export async function databaseRestarts(stage: Stage): Promise<void> {
+  ailing(stage, { refuses: true }, stage.chance.between(200, 5000))
+  await stage.store.endSessions()
+}
+
+export const databaseEndsConnections = (stage: Stage): void =>
+  ailing(stage, { endsConnections: stage.chance.pick([0.01, 0.1]) }, stage.chance.between(2000, 30_000))
+
+export const databaseLosesAnswers = (stage: Stage): void =>
+  ailing(stage, { losesCommitAnswers: stage.chance.pick([0.05, 0.3]) }, stage.chance.between(2000, 30_000))
+
+/** An operator writes another time zone into the hub's row. */
+export function moveHub({ store, chance }: Stage, { hubId }: Site): Promise<unknown> {
+  const timezone = chance.pick(TIME_ZONES)
+  return store.reader.kysely.updateTable('hubs').set({ timezone }).where('id', '=', hubId).execute()
+}
+
+export async function copyBooks({ store, mayLose }: Stage): Promise<void> {
+  if (mayLose === 'books') await store.copy()
+}
+
+/** The cloud is stopped, and begins again with the copy that was made a while ago. */
+export async function restoreBooks({ store, clouds, mayLose, coverage }: Stage): Promise<void> {
+  if (mayLose !== 'books' || !store.hasCopy) return
+  for (const cloud of clouds) cloud.kill('restored')
+  await store.putBack()
+  coverage.hit('fault books restored indeed')
+}
+
+/** A replica takes over that had not got the last commits yet. */
+export async function failOver(stage: Stage): Promise<void> {
+  const { store, mayLose, coverage, chance, plan } = stage
+  if (mayLose !== 'books') return
+  await store.copy()
+  plan(chance.between(50, 4000), async () => {
+    await store.putBack()
+    coverage.hit('fault database failed over indeed')
+  })
+}
+
+/** A newer version of the service, taken back since, has left an entry that this one's hubs do not understand. */
+export async function plantBadEntry({ store }: Stage, { hubId }: Site): Promise<void> {
+  await store.reader.transact((tx) => enqueue(tx, hubId, { kind: PLANTED } as never))
+}

@@ -1,0 +1,75 @@
+import {
+  defaultGatewaySettings,
+  defaultSettings,
+  type CloudSettings,
+  type GatewaySettings,
+} from '../../cloud/platform/settings/settings.ts'
+import { defaultHubSettings, type HubSettings } from '../../edge/settings.ts'
+import type { Chance } from './chance.ts'
+
+const MINUTE = 60_000
+
+/** Shorter than in production, so that a seed meets every deadline. */
+const simulatedRules: CloudSettings = {
+  ...defaultSettings,
+  idleOrderMs: 4 * MINUTE,
+  purgeExpiredMs: 20 * MINUTE,
+  startWithinMs: 4 * MINUTE,
+  prepareTimeoutMs: 4 * MINUTE,
+  unclaimedTimeoutMs: 6 * MINUTE,
+  silentHubMs: 30 * MINUTE,
+  paymentRecheckMs: 5000,
+  paymentAbandonMs: 2 * MINUTE,
+  refundRetryMs: 2 * MINUTE,
+  refundRetries: 2,
+}
+
+export interface Limits {
+  rules: CloudSettings
+  gateway: GatewaySettings
+  hub: HubSettings
+}
+
+/**
+ * Half of the limits of a seed are what production has, the others 1 to 3: every batch, window, ring and page overflows,
+ * and none may be the limit of what gets done.
+ */
+export function drawLimits(chance: Chance): Limits {
+  const limit = (standard: number, most = 3): number =>
+    chance.happens(0.5) ? standard : chance.between(1, most)
+  const { core, sync, outbox, links } = defaultHubSettings
+  return {
+    rules: {
+      ...simulatedRules,
+      workBatch: limit(simulatedRules.workBatch),
+      workConcurrency: limit(simulatedRules.workConcurrency),
+      retentionBatch: limit(simulatedRules.retentionBatch),
+      topProducts: limit(simulatedRules.topProducts),
+    },
+    gateway: {
+      ...defaultGatewaySettings,
+      sender: {
+        ...defaultGatewaySettings.sender,
+        batchEntries: limit(defaultGatewaySettings.sender.batchEntries),
+        windowEntries: limit(defaultGatewaySettings.sender.windowEntries),
+      },
+      batchBytes: limit(defaultGatewaySettings.batchBytes),
+    },
+    hub: {
+      // Idle lines are most of what a seed would cost.
+      links: { ...links, pingMs: 3 * links.pingMs, silentMs: 3 * links.silentMs },
+      core: { ...core, keptRows: limit(core.keptRows) },
+      outbox: {
+        ...outbox,
+        telemetryEntries: limit(outbox.telemetryEntries),
+        ledgerEntries: limit(outbox.ledgerEntries, 60),
+      },
+      sync: {
+        ...sync,
+        ledger: { ...sync.ledger, batchEntries: limit(1000), windowEntries: limit(8000) },
+        telemetry: { ...sync.telemetry, batchEntries: limit(1000), windowEntries: limit(2000) },
+        batchBytes: limit(sync.batchBytes),
+      },
+    },
+  }
+}

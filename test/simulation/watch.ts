@@ -1,0 +1,208 @@
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import type { WatchEvidence } from '../invariants/evidence.ts'
+import { ABSENT_MS } from './blows.ts'
+import type { CloudNode } from './cloud-node.ts'
+import type { CloudStore } from './cloud-store.ts'
+import type { Limits } from './limits.ts'
+import { EPOCH, type Scheduler } from './scheduler.ts'
+import type { Site } from './stage.ts'
+
+const S = OrderStatus
+const MINUTE = 60_000
+const LOOK_MS = 20_000
+/** After a storm, for connections, leases and what was put off. */
+const SETTLING_MS = 5 * MINUTE
+/** No pause between looks at healthy work is longer. */
+const LONGEST_PAUSE_MS = 3 * MINUTE
+/** A customer who was shown a product before the hub gave it up may take so long to pay. */
+const SHOPPING_MS = 3 * MINUTE
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer E)[] ? E[] : T[K] }
+
+interface Parts {
+  scheduler: Scheduler
+  store: CloudStore
+  sites: readonly Site[]
+  clouds: readonly CloudNode[]
+  limits: Limits
+  isStormy(): boolean
+  plan(delayMs: number, run: () => unknown): void
+}
+
+/** Somebody who looks at the hubs and at the cloud's books every now and then, and remembers since when things stand as they do. */
+export class Watch {
+  readonly #parts: Parts
+  readonly #found = new Map<number, Mutable<WatchEvidence>>()
+  /** Since when something stands as it does, by what it is. */
+  readonly #since = new Map<string, number>()
+  readonly #told = new Set<string>()
+  readonly #sold = new Set<number>()
+  /** When the last thing was put right. */
+  #calmAt = Number.POSITIVE_INFINITY
+  /** By how much clocks were ahead that deadlines were set by. */
+  #clockErrorMs = 0
+  #absent: Site | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    for (const { hubId } of parts.sites)
+      this.#found.set(hubId, { overstayed: [], waiting: [], soldBlind: [], takenBack: [] })
+  }
+
+  start(): void {
+    this.#parts.plan(LOOK_MS, async () => {
+      await this.#look()
+      this.start()
+    })
+  }
+
+  /** From now on nothing is wrong any more, but that deadlines were set by a clock that was ahead, and that a hub stays silent. */
+  calm({ clockErrorMs, absent }: { clockErrorMs: number; absent: Site | undefined }): void {
+    this.#calmAt = this.#parts.scheduler.time
+    this.#clockErrorMs = clockErrorMs
+    this.#absent = absent
+  }
+
+  of(hubId: number): WatchEvidence {
+    return this.#found.get(hubId)!
+  }
+
+  async #look(): Promise<void> {
+    const standing = new Set<string>()
+    await this.#lookAtOrders(standing)
+    await this.#lookAtRows(standing)
+    await this.#lookAtShelves(standing)
+    await this.#lookAtRefunds()
+    for (const name of this.#since.keys()) if (!standing.has(name)) this.#since.delete(name)
+  }
+
+  /** For how long something has stood so, by now. */
+  #stands(name: string, standing: Set<string>): number {
+    standing.add(name)
+    const now = this.#parts.scheduler.time
+    if (!this.#since.has(name)) this.#since.set(name, now)
+    return now - this.#since.get(name)!
+  }
+
+  /** For how long nothing has been wrong. */
+  #calmFor(): number {
+    return this.#parts.scheduler.time - this.#calmAt
+  }
+
+  #once(name: string, tell: () => void): void {
+    if (this.#told.has(name)) return
+    this.#told.add(name)
+    tell()
+  }
+
+  async #lookAtOrders(standing: Set<string>): Promise<void> {
+    const orders = await this.#parts.store.reader.kysely
+      .selectFrom('orders')
+      .select(['id', 'hub_id', 'processing_status as status'])
+      .where('processing_status', '>', S.NEW)
+      .where('processing_status', '<', S.COMPLETED)
+      .execute()
+    for (const { id, hub_id, status } of orders) {
+      const name = `order ${id} ${phaseOf(status)}`
+      const forMs = Math.min(this.#stands(name, standing), this.#calmFor())
+      // Whether it was collected a silent hub alone can tell.
+      const absentMs = phaseOf(status) === 'waiting' && hub_id === this.#absent?.hubId ? ABSENT_MS : 0
+      if (forMs > this.#allowedMs(status) + this.#clockErrorMs + absentMs)
+        this.#once(name, () => this.#found.get(hub_id)!.overstayed.push({ order_id: id, status, forMs }))
+    }
+  }
+
+  #allowedMs(status: OrderStatus): number {
+    const { rules } = this.#parts.limits
+    switch (phaseOf(status)) {
+      case 'paying':
+        return rules.idleOrderMs + rules.paymentAbandonMs + SETTLING_MS
+      case 'preparing':
+        return rules.startWithinMs + rules.prepareTimeoutMs + SETTLING_MS
+      case 'waiting':
+        return rules.unclaimedTimeoutMs + SETTLING_MS
+    }
+  }
+
+  async #lookAtRows(standing: Set<string>): Promise<void> {
+    const { store, scheduler, sites, clouds } = this.#parts
+    const long = this.#calmFor() > SETTLING_MS + this.#clockErrorMs
+    const now = EPOCH + scheduler.time
+    const due = await store.reader.kysely
+      .selectFrom('due_work')
+      .select(['kind', 'subject', 'due_at', 'leased_until'])
+      .where('due_at', '<', now - LONGEST_PAUSE_MS)
+      .execute()
+    for (const { kind, subject, due_at, leased_until } of due) {
+      if (!long || !clouds[0]!.kinds.has(kind) || (leased_until ?? 0) > now) continue
+      const row = `due work ${kind} ${subject}`
+      const forMs = now - due_at!
+      this.#once(row, () => this.#found.get(sites[0]!.hubId)!.waiting.push({ row, forMs }))
+    }
+    const outboxes = await store.reader.kysely
+      .selectFrom('hub_outboxes')
+      .select(['hub_id', 'base', 'epoch'])
+      .whereRef('base', '<', 'last')
+      .execute()
+    for (const { hub_id, base, epoch } of outboxes) {
+      const row = `entry ${base + 1} of epoch ${epoch} for hub ${hub_id}`
+      const forMs = Math.min(this.#stands(row, standing), this.#calmFor())
+      const absentMs = hub_id === this.#absent?.hubId ? ABSENT_MS : 0
+      if (forMs > SETTLING_MS + absentMs)
+        this.#once(row, () => this.#found.get(hub_id)!.waiting.push({ row, forMs }))
+    }
+  }
+
+  /** Products of which a hub has told that it will dispense nothing, as their rows are blocked; and who buys them all the same. */
+  async #lookAtShelves(standing: Set<string>): Promise<void> {
+    const { store, sites } = this.#parts
+    const refused = new Map<number, number>()
+    for (const { hubId, hub } of sites) {
+      const stock = hub.hub?.core.stock() ?? []
+      for (const productId of new Set(stock.map(({ product_id }) => product_id))) {
+        const own = stock.filter(({ product_id, quantity }) => product_id === productId && quantity > 0)
+        if (own.length > 0 && own.every(({ blocked }) => blocked) && hub.hasTold())
+          refused.set(productId, this.#stands(`hub ${hubId} refuses product ${productId}`, standing))
+      }
+    }
+    const sold = await store.reader.kysely
+      .selectFrom('order_items as i')
+      .innerJoin('orders as o', 'o.id', 'i.order_id')
+      .select(['o.id', 'o.hub_id', 'i.product_id'])
+      .where('o.processing_status', '>=', S.QUEUED)
+      .where('o.queued_at', 'is not', null)
+      .execute()
+    const fresh = sold.filter(({ id }) => !this.#sold.has(id))
+    for (const { id, hub_id, product_id } of fresh) {
+      this.#sold.add(id)
+      const forMs = refused.get(product_id) ?? 0
+      if (forMs > SHOPPING_MS) this.#found.get(hub_id)!.soldBlind.push({ order_id: id, product_id, forMs })
+    }
+  }
+
+  /** Units that were refunded while their order had not begun: from when the hub has been told so. */
+  async #lookAtRefunds(): Promise<void> {
+    const { store, sites } = this.#parts
+    const items = await store.reader.kysely
+      .selectFrom('order_items as i')
+      .innerJoin('orders as o', 'o.id', 'i.order_id')
+      .innerJoin('hub_outboxes as b', 'b.hub_id', 'o.hub_id')
+      .select(['o.id', 'o.hub_id', 'i.id as item_id', 'i.qty', 'i.refunded_quantity as refunded'])
+      .whereRef('b.base', '=', 'b.last')
+      .where('o.processing_status', '=', S.QUEUED)
+      .where('i.refunded_quantity', '>', 0)
+      .execute()
+    for (const { id, hub_id, item_id, qty, refunded } of items)
+      this.#once(`line ${item_id} less ${refunded}`, () => {
+        const { room } = sites.find(({ hubId }) => hubId === hub_id)!
+        const afterMotion = room.hub.actuations().length
+        const line = { order_id: id, item_id, wanted: qty - refunded, afterMotion }
+        this.#found.get(hub_id)!.takenBack.push(line)
+      })
+  }
+}
+
+function phaseOf(status: OrderStatus): 'paying' | 'preparing' | 'waiting' {
+  if (status === S.PENDING_PAYMENT) return 'paying'
+  return status < S.READY ? 'preparing' : 'waiting'
+}

@@ -1,0 +1,139 @@
+import { sql } from 'kysely'
+import type { CommerceServices } from '../../cloud/commerce/services.ts'
+import { Bank } from './bank.ts'
+import { seededChance, type Chance } from './chance.ts'
+import { freshBooks, HUBS } from './cloud-books.ts'
+import { CloudNode } from './cloud-node.ts'
+import { CloudStore } from './cloud-store.ts'
+import { Coverage } from './coverage.ts'
+import { CrashPoints } from './crash-points.ts'
+import { MemoryServer, PostgresServer, type DatabaseServer } from './database-server.ts'
+import { HubNode } from './hub-node.ts'
+import { drawLimits, type Limits } from './limits.ts'
+import { Network } from './network.ts'
+import { Room } from './room.ts'
+import { Scheduler, type Life } from './scheduler.ts'
+import { Watch } from './watch.ts'
+import { memories, type Memory, type Site, type Stage } from './stage.ts'
+
+/** Two hubs, two processes of the cloud, and all that is around them. */
+export class World implements Stage {
+  readonly scheduler = new Scheduler()
+  readonly coverage = new Coverage()
+  readonly chance: Chance
+  readonly network: Network
+  readonly sites: readonly Site[]
+  readonly clouds: readonly CloudNode[]
+  readonly store: CloudStore
+  readonly bank: Bank
+  readonly limits: Limits
+  readonly mayLose: Memory
+  readonly watch: Watch
+  readonly #crashes: readonly CrashPoints[]
+  readonly #life: Life
+  readonly #server: DatabaseServer
+  #stormy = true
+
+  /** `postgresUrl`: a server on which the cloud's database is made; in memory where there is none. */
+  static async create(seed: number, postgresUrl?: string): Promise<World> {
+    const server = postgresUrl ? await PostgresServer.create(postgresUrl) : await MemoryServer.create()
+    return new World(seededChance(seed), server, await freshBooks())
+  }
+
+  private constructor(chance: Chance, server: DatabaseServer, books: Buffer) {
+    this.#server = server
+    const { scheduler, coverage } = this
+    this.chance = chance
+    this.#life = scheduler.newLife('world', () => {})
+    this.network = new Network(scheduler, chance.fork())
+    this.limits = drawLimits(chance.fork())
+    this.mayLose = chance.pick(memories)
+    this.store = new CloudStore({ scheduler, coverage, chance: chance.fork() }, server)
+    this.bank = new Bank(
+      {
+        scheduler,
+        coverage,
+        chance: chance.fork(),
+        settings: this.limits.rules,
+        receiver: () => this.#anyNode(),
+      },
+      books,
+    )
+    const hubCrashes = new CrashPoints('hub', chance.fork(), coverage, chance.pick([60, 250, 1000]))
+    const cloudCrashes = new CrashPoints('cloud', chance.fork(), coverage, chance.pick([100, 350, 1400]))
+    this.#crashes = [hubCrashes, cloudCrashes]
+    this.sites = HUBS.map((hubId) => this.#openSite(hubId, hubCrashes))
+    this.clouds = ['cloud-a', 'cloud-b'].map((name) => this.#openCloud(name, cloudCrashes))
+    this.watch = new Watch(this)
+  }
+
+  #openSite(hubId: number, crashPoints: CrashPoints): Site {
+    const { scheduler, network, coverage, chance } = this
+    const room = new Room(scheduler, chance.fork(), hubId)
+    const settings = this.limits.hub
+    const parts = { scheduler, network, room, coverage, crashPoints, hubId, settings, chance: chance.fork() }
+    return { hubId, room, hub: new HubNode(parts) }
+  }
+
+  #openCloud(name: string, crashPoints: CrashPoints): CloudNode {
+    const { scheduler, network, coverage, store, bank, limits, chance } = this
+    const parts = { name, scheduler, network, coverage, crashPoints, store, bank, settings: limits }
+    return new CloudNode({ ...parts, chance: chance.fork() })
+  }
+
+  start(): void {
+    this.bank.start()
+    for (const cloud of this.clouds) cloud.start()
+    for (const { hub } of this.sites) hub.start()
+    this.watch.start()
+  }
+
+  close(): Promise<void> {
+    return this.#server.close()
+  }
+
+  endStorm(absent: Site | undefined): void {
+    this.#stormy = false
+    for (const points of this.#crashes) points.armed = false
+    this.watch.calm({ clockErrorMs: Math.max(0, ...this.clouds.map(({ wrongestMs }) => wrongestMs)), absent })
+  }
+
+  readonly isStormy = (): boolean => this.#stormy
+
+  readonly plan = (delayMs: number, run: () => unknown): void =>
+    void this.scheduler.plan(this.#life, delayMs, run)
+
+  readonly sleep = (ms: number): Promise<void> => new Promise((resolve) => this.plan(ms, resolve))
+
+  readonly anyCloud = (): CommerceServices | undefined => this.#anyNode()?.services
+
+  #anyNode(): CloudNode | undefined {
+    const up = this.clouds.filter(({ services }) => services !== undefined)
+    return up.length === 0 ? undefined : this.chance.pick(up)
+  }
+
+  /** Runs until no order is active and no entry waits, at the most for `atMostMs`; the invariants say what is left then. */
+  async runUntilQuiet(atMostMs: number): Promise<void> {
+    const { scheduler } = this
+    const end = scheduler.time + atMostMs
+    do await scheduler.run(scheduler.time + 20_000)
+    while (scheduler.time < end && scheduler.failure === undefined && !(await this.#isQuiet()))
+  }
+
+  async #isQuiet(): Promise<boolean> {
+    return this.sites.every(({ hub }) => hub.isQuiet()) && (await this.#isCloudQuiet())
+  }
+
+  /** No active order, no payment, deposit or refund in doubt, no entry that a hub has not acknowledged. */
+  async #isCloudQuiet(): Promise<boolean> {
+    const { rows } = await sql<{ waiting: number }>`
+      select (select count(*) from orders where processing_status <= 50)
+           + (select count(*) from payments where status in ('pending', 'requires_action'))
+           + (select count(*) from due_work where kind = 'refund')
+           + (select count(*) from wallet_transactions where status = 'pending')
+           + (select count(*) from hub_outboxes where base < last) as waiting`.execute(
+      this.store.reader.kysely,
+    )
+    return rows[0]!.waiting === 0
+  }
+}
