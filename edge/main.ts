@@ -16,6 +16,7 @@ import { readConfig, type EdgeConfig } from './config.ts'
 import { lockAll } from './hardware/doors.ts'
 import { openSerialPort } from './hardware/serialport-line-port.ts'
 import { createHub } from './hub.ts'
+import { lockStore } from './journal/store-lock.ts'
 import { openStore } from './journal/store.ts'
 import { createFront, listen } from './local-api/front.ts'
 import { keptToken } from './local-api/token.ts'
@@ -63,7 +64,10 @@ async function run(config: EdgeConfig): Promise<void> {
   const runtime = systemRuntime()
   const log = pino({ level: config.logLevel, base: { part: 'edge', hub: hubId } })
 
-  // First of all: whoever has the port has the journal too, and nothing of it is touched before.
+  // First of all: one process has the journal and the hardware, and another touches nothing of either.
+  mkdirSync(dirname(config.store), { recursive: true })
+  const since = new Date(runtime.clock.now()).toISOString()
+  const lock = lockStore(config.store, { pid: process.pid, since })
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
   const listener = await listen({ ...local, clock: runtime.clock }, (request, response) =>
     answer(request, response),
@@ -71,7 +75,6 @@ async function run(config: EdgeConfig): Promise<void> {
 
   const gpio = await openGpio(config, runtime, log)
   lockAll(gpio, hardware.gpio.lines, log)
-  mkdirSync(dirname(config.store), { recursive: true })
   const store = openStore({ path: config.store, checkpoint: noCheckpoint, log })
   const hub = createHub({
     runtime,
@@ -143,6 +146,7 @@ async function run(config: EdgeConfig): Promise<void> {
     hub.stop()
     gpio.close()
     store.close()
+    lock.release()
     process.exit(0)
   }
   process.once('SIGTERM', stop)

@@ -5,6 +5,7 @@ import { viewBins } from './bins/bin.ts'
 import { cyclesStep } from './bins/cycles.ts'
 import { startUpGraceMs, type Context } from './context.ts'
 import { askOverdue, intend } from './operations/intend.ts'
+import { isMachineFault } from '../journal/store.ts'
 import { giveUpRunning } from './operations/outcomes.ts'
 import { ordersStep } from './orders/order-step.ts'
 import { viewOrders } from './orders/order-view.ts'
@@ -24,7 +25,6 @@ export interface Actor {
   stop(): void
 }
 
-const MAX_STEPS = 10_000
 const MAX_SLEEP_MS = 60 * 60_000
 
 /** `onHandled` is called after the commit of each event. */
@@ -65,16 +65,45 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
 
 /** Carries out step after step until there is nothing to do but wait. Returns until when, where time alone changes that. */
 function takeSteps(context: Context): number | undefined {
-  for (let count = 0; count < MAX_STEPS; count++) {
+  const taken: string[] = []
+  for (;;) {
     const step = nextStep(context)
     if (step.kind === 'wait') {
       const waits = [step.ms, askOverdue(context), startUpGraceMs(context) || undefined]
       const known = waits.filter((ms) => ms !== undefined)
       return known.length > 0 ? Math.min(...known) : undefined
     }
-    carryOut(context, step)
+    const key = JSON.stringify(step)
+    const first = taken.indexOf(key)
+    taken.push(key)
+    // In one event no step is due twice: one that is has changed nothing, and would be due for ever.
+    const circle = first < 0 ? [] : taken.slice(first).map((each) => JSON.parse(each) as Step)
+    const failed = first < 0 ? tryStep(context, step) : 'the decisions go round in a circle'
+    if (failed !== undefined && !setAside(context, [step, ...circle], failed)) return undefined
   }
-  throw new Error('the hub does not come to rest')
+}
+
+/** Says why the step cannot be carried out, and never can be; a fault of the machine is thrown on. */
+function tryStep(context: Context, step: Step): string | undefined {
+  try {
+    context.store.savepoint(() => carryOut(context, step))
+    return undefined
+  } catch (error) {
+    if (isMachineFault(error)) throw error
+    return (error as Error).stack ?? String(error)
+  }
+}
+
+/**
+ * Ends the orders with which the hub cannot go on, so that all others are served (I8): what they have not got is paid
+ * back. False where the steps are of no order: the hub takes none before something else happens.
+ */
+function setAside(context: Context, steps: readonly Step[], why: string): boolean {
+  const ids = [...new Set(steps.flatMap((step) => ('orderId' in step ? step.orderId : [])))]
+  const orders = ids.filter((id) => context.journal.orders.find(id)?.ended_at === null)
+  context.log.error({ orders, steps, why }, 'the hub cannot go on with these')
+  for (const id of orders) endOrder(context, id, 'failed', 'undecided')
+  return orders.length > 0
 }
 
 /** The next thing for the hub to do, of all its orders and bins. */

@@ -8,7 +8,7 @@ import { numberOf } from './layout.ts'
 import { setAlarm } from './ledger.ts'
 import { applyOutcome, applyRefusal } from './operations/outcomes.ts'
 import { acceptOrder, cancelOrder, isOwn } from './orders/orders.ts'
-import { importListed, meetController } from './recovery/controllers.ts'
+import { endRecovery, importListed, meetController } from './recovery/controllers.ts'
 import { hearStranger } from './recovery/strangers.ts'
 import { applySnapshot } from './recovery/orders.ts'
 import { applyCount, applyPlanogram } from './stock.ts'
@@ -120,6 +120,7 @@ export function applyCloudEntry(context: Context, body: unknown): void {
       return
     case 'snapshot':
       applySnapshot(context, entry)
+      endRecovery(context)
       return
   }
 }

@@ -27,17 +27,22 @@ function change(
  * double drop, a unit whose money has gone back) belong to none.
  */
 export function bookDrop(context: Context, operation: OperationRow, units: number, delivered: 0 | 1): void {
-  const { journal, ledger, log } = context
+  const { journal, ledger } = context
   const location = placeOf(operation)
-  const facing = location && journal.stock.facing(location)
-  if (!facing || (operation.product_id ?? facing.product_id) !== facing.product_id) {
-    log.error({ operation: operation.id }, 'a unit fell where the planogram has no such product: not booked')
+  const there = location && journal.stock.facing(location)
+  const product = operation.product_id ?? there?.product_id
+  if (location === undefined || product === undefined) {
+    // Imported, and nothing stands there: nobody can say what it was.
+    setAlarm(context, 'unexpected_drop', operation.device, true, `${units} in ${operation.id}`)
     return
   }
   const causeId = operation.drops === 0 ? operation.id : laterDropId(operation.id, operation.drops + units)
+  const drop = { kind: 'dropped', delta: -units, causeId } as const
+  const facing = there?.product_id === product ? there : journal.stock.ofProduct(product)[0]
   ledger.report({
     kind: 'stock.dropped',
-    ...change(context, facing, { kind: 'dropped', delta: -units, causeId }),
+    // The planogram has moved its product meanwhile, and its units with it; or has written them off, this one too.
+    ...(facing ? change(context, facing, drop) : { product_id: product, location, delta: 0, quantity: 0 }),
     operation_id: causeId,
     order_id: operation.order_id,
     line_id: operation.line_id,

@@ -5,11 +5,12 @@ import type { Verdict } from '../../protocol/stream/receiver.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { all, one, run } from './statements.ts'
-import type { Store } from './store.ts'
+import { isMachineFault, type Store } from './store.ts'
 
 /**
  * Why an entry of the cloud's stream cannot be applied, and never will be: it goes to the dead letters and the cursor
- * moves on (I8). Anything else that is thrown while an entry is applied undoes the whole batch.
+ * moves on (I8). So does one that breaks a rule of the tables, or meets a defect of the hub: it would meet it again for
+ * ever. Only what the machine does (`isMachineFault`) undoes the whole batch.
  */
 export class ApplyError extends Error {
   override name = 'ApplyError'
@@ -60,10 +61,15 @@ export function createInbox(store: Store, runtime: Runtime, log: Log) {
     try {
       store.savepoint(() => applyEntry(body))
     } catch (error) {
-      if (!(error instanceof ApplyError || error instanceof z.ZodError)) throw error
-      log.error({ epoch, seq, error: error.message }, 'an entry from the cloud cannot be applied')
+      if (isMachineFault(error)) throw error
+      const { message } = error as Error
+      const isForeseen = error instanceof ApplyError || error instanceof z.ZodError
+      log.error(
+        { epoch, seq, error: isForeseen ? message : (error as Error).stack },
+        'an entry from the cloud cannot be applied',
+      )
       const at = runtime.clock.now()
-      addDeadLetter({ epoch, seq, body: JSON.stringify(body) ?? 'null', error: error.message, at })
+      addDeadLetter({ epoch, seq, body: JSON.stringify(body) ?? 'null', error: message, at })
     }
   }
 
@@ -71,8 +77,7 @@ export function createInbox(store: Store, runtime: Runtime, log: Log) {
     position,
     /**
      * Takes one batch: what is new is applied and the cursor moved in one transaction. An entry for which `applyEntry`
-     * throws an `ApplyError`, or a schema's error, becomes a dead letter and the cursor moves on (I8); whatever else it
-     * throws undoes the batch and is thrown on.
+     * throws becomes a dead letter and the cursor moves on (I8); a fault of the machine undoes the batch and is thrown on.
      */
     receive(batch: Batch, applyEntry: (body: unknown) => void): Verdict['kind'] {
       return store.transact(() => {

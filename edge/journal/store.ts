@@ -10,6 +10,16 @@ import { Sqlite } from './sqlite-driver.ts'
 /** A result that is not a promise: a transaction that awaited would end before its work did. */
 type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
 
+/**
+ * Whether the machine failed (the disk is full, the card cannot be read) and not what was to be written: the same may
+ * succeed later.
+ */
+export function isMachineFault(error: unknown): boolean {
+  if (error instanceof Sqlite.SqliteError)
+    return !/^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG|RANGE)/.test(error.code)
+  return error instanceof Error && 'errno' in error
+}
+
 /** The hub's journal: one SQLite database, used synchronously, every commit on the disk before it returns. */
 export interface Store {
   readonly db: Database.Database

@@ -34,7 +34,8 @@ export type OrderEntry = z.infer<typeof OrderEntry>
 
 /**
  * A change of the stock of one facing. `delta` in units; `quantity` is the facing's stock after it, by the hub's ledger.
- * Dropped units beyond `delivered` (a double drop) belong to no order.
+ * Dropped units beyond `delivered` (a double drop) belong to no order. A drop whose `delta` is 0 had left the books before:
+ * the planogram has no facing of its product any more.
  */
 export const StockEntry = z.discriminatedUnion('kind', [
   z.object({

@@ -86,6 +86,21 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     other.close()
   })
 
+  test('a second one on the same journal says who has it, and leaves it alone', async () => {
+    const { child, url } = run()
+    await url
+    const { exited, output } = run()
+    expect(await exited).toBe(1)
+    expect(output()).toMatch(
+      new RegExp(
+        `^larder edge: the journal \\S+ is in use by process ${child.pid}, since \\S+: a hub has one service\n$`,
+      ),
+    )
+    child.kill('SIGKILL')
+    const after = run()
+    expect(await after.url).toContain('http://')
+  })
+
   test('names every setting that is wrong', async () => {
     const { exited, output } = run({ MQTT_PASSWORD: '', GPIO: 'wires' })
     expect(await exited).toBe(1)

@@ -24,6 +24,8 @@ export async function applyStockEntries(
   const isNew = await insertLedger(tx, hubId, rows)
   const shelves = new Map<string, FacingQuantity & { delta: number }>()
   entries.forEach((entry, index) => {
+    // Of a product that its hub's planogram has no place for any more: it was written off before it fell.
+    if (entry.kind === 'stock.dropped' && entry.delta === 0) return
     const key = `${locationKey(entry.location)}:${entry.product_id}`
     const delta = (shelves.get(key)?.delta ?? 0) + (isNew(rows[index]!) ? entry.delta : 0)
     shelves.set(key, {

@@ -15,6 +15,8 @@ import { isOfThisLine, meetStranger, own } from './strangers.ts'
 
 /** As many operations as a controller lists at most (serial SPEC §7). */
 const LISTED = 256
+/** What alarms about the hub as a whole name as their device. */
+const HUB = 'hub'
 
 /**
  * A controller has come up: finds out whose it is, and reconciles its memory with the journal. If it is this hub's and its
@@ -33,11 +35,13 @@ export function meetController(context: Context, controller: string, identity: C
   if (handshake === 'refuse' || handshake === 'take_over') return meetStranger(context, controller, identity)
   strangers.delete(controller)
   devices.up(controller, memoryId)
+  if (handshake === 'import' && board === 'former') noteLost(context)
   if (handshake === 'start_over') startOver(context, controller)
   else if (known && known.memory_id !== memoryId) noteReplaced(context, controller, memoryId, known)
   setReconciled(context, controller, memoryId, handshake === 'agree')
   if (handshake !== 'agree') return listUnreconciled(context)
   askAll(context, controller)
+  endRecovery(context)
   if (identity.owner?.store !== context.storeId) own(context, controller, false)
 }
 
@@ -51,6 +55,22 @@ function boardOf(
   if (!isOfThisLine(context, controller, identity)) return 'foreign'
   const isOwn = identity.owner.store === context.storeId || identity.memoryId === known?.memory_id
   return isOwn ? 'own' : 'former'
+}
+
+/** A controller has served this hub, and this store knows nothing of it: there was another journal. */
+function noteLost(context: Context): void {
+  if (context.journal.alarms.isRaised('journal_lost', HUB)) return
+  const detail = 'what was not reported to the cloud is known by the controllers alone'
+  context.log.warn({}, `the journal of this hub was lost and a new one is begun: ${detail}`)
+  setAlarm(context, 'journal_lost', HUB, true, detail)
+}
+
+/** Every controller has reported, and the cloud's snapshot is there: what was lost with a journal is made up for. */
+export function endRecovery(context: Context): void {
+  const { journal, layout } = context
+  const isWhole = layout.controllers.every((each) => journal.controllers.find(each)?.reconciled === 1)
+  if (!isWhole || !journal.meta.isLive()) return
+  for (const code of ['journal_lost', 'journal_restored']) setAlarm(context, code, HUB, false, '')
 }
 
 /** Another board, or a memory that was lost: what was open in the former one is asked in vain, and becomes unknown. */
@@ -91,7 +111,12 @@ function listUnreconciled({ journal, devices, layout, store, controllers }: Cont
  */
 function startOver(context: Context, controller: string): void {
   const { journal, outbox, log, askAt, knownMemories, resetInbox } = context
-  log.error({ controller }, 'the journal is older than its controllers: beginning anew from the cloud')
+  const { base, last } = outbox.position('ledger')
+  const orders = journal.orders.unfinished().map(({ id }) => id)
+  log.warn(
+    { controller, entries: last - base, orders },
+    'the journal is an older copy: stock, orders and what was not reported are forgotten, and begun anew from the cloud',
+  )
   journal.orders.deleteAll()
   journal.bins.releaseAll()
   journal.stock.deleteAll()
@@ -109,6 +134,7 @@ function startOver(context: Context, controller: string): void {
   outbox.forgetEpochs()
   outbox.newEpoch('ledger')
   outbox.newEpoch('telemetry')
+  setAlarm(context, 'journal_restored', HUB, true, `${controller} has done what it does not know of`)
   resetInbox()
 }
 
@@ -121,6 +147,7 @@ export function importListed(context: Context, controller: string, listed: reado
   const isWhole = listed.length < LISTED
   journal.controllers.put({ ...known, reconciled: 1, continuous: isWhole ? known.continuous : 0 })
   if (journal.meta.isLive()) accountImported(context)
+  endRecovery(context)
   own(context, controller, false)
 }
 

@@ -8,7 +8,7 @@ import { createOutbox, type Outbox } from '../../../edge/journal/outbox.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
 import type { GpioLines } from '../../../protocol/model/hardware.ts'
 import { locationKey } from '../../../protocol/model/location.ts'
-import { silentLog } from '../../../protocol/model/log.ts'
+import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import type { CloudEntry, HubConfig, QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { CommandBody, CommandResult } from '../../../protocol/mqtt/command.ts'
@@ -59,6 +59,7 @@ export class HubBench {
   /** Points passed in the present life. */
   passed: string[] = []
   inboxResets = 0
+  readonly #log: { level: keyof Log; message: string }[] = []
   /** Lines of this hub that lead to another controller than they should, by their ports. */
   readonly plugs = new Map<string, string>()
   #life: Life | undefined
@@ -107,7 +108,7 @@ export class HubBench {
       this.outbox = createOutbox(this.store, runtime)
       this.core = createCore({
         runtime,
-        log: silentLog,
+        log: this.#logger,
         store: this.store,
         outbox: this.outbox,
         resetInbox: () => this.inboxResets++,
@@ -272,6 +273,17 @@ export class HubBench {
 
   dispenses(): Act[] {
     return this.motions().filter((act) => act.action === 'dispense')
+  }
+
+  /** What the core has logged at this level. */
+  logged(level: keyof Log): string[] {
+    return this.#log.filter((line) => line.level === level).map(({ message }) => message)
+  }
+
+  get #logger(): Log {
+    const at = (level: keyof Log) => (_fields: object, message: string) =>
+      void this.#log.push({ level, message })
+    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   }
 
   /** Units on the shelf by the world's own state, by location. */

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
@@ -187,4 +187,42 @@ test('a new epoch of the same store begins with what was not acknowledged and a 
   })
   bench.queue(2, { 4: 1 })
   expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
+})
+
+describe('a journal that is not the one of before is told to people', () => {
+  const alarms = (bench: HubBench) =>
+    bench.entries('alarm').map(({ code, device, raised }) => `${code} ${device} ${raised}`)
+
+  test('a lost one, until all that is known elsewhere is taken over', () => {
+    const bench = HubBench.ready()
+    bench.queue(1, { 4: 1 })
+    bench.runUntil(() => bench.phase(1) === 'ready')
+    bench.restartOn()
+    bench.run(5000)
+    expect(bench.logged('warn')).toContainEqual(expect.stringContaining('the journal of this hub was lost'))
+    bench.apply(bench.snapshot())
+    bench.run(5000)
+    expect(alarms(bench)).toEqual(['journal_lost hub true', 'journal_lost hub false'])
+  })
+
+  test('an older copy, with what is forgotten with it', () => {
+    const bench = HubBench.ready()
+    bench.queue(1, { 4: 1 })
+    const copy = bench.copy()
+    bench.runUntil(() => bench.phase(1) === 'ready')
+    bench.restartOn(copy)
+    bench.run(5000)
+    expect(bench.logged('warn')).toContainEqual(expect.stringContaining('the journal is an older copy'))
+    bench.apply(bench.snapshot())
+    bench.run(5000)
+    expect(alarms(bench)).toEqual(['journal_restored hub true', 'journal_restored hub false'])
+  })
+
+  test('a first start is none of these', () => {
+    const bench = HubBench.ready()
+    bench.restart()
+    bench.run(5000)
+    expect(alarms(bench)).toEqual([])
+    expect(bench.logged('warn').filter((line) => line.includes('journal'))).toEqual([])
+  })
 })

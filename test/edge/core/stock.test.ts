@@ -1,8 +1,10 @@
 import * as fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { laterDropId, spread } from '../../../edge/core/stock.ts'
 import { ApplyError } from '../../../edge/journal/inbox.ts'
 import type { FacingRow } from '../../../edge/journal/stock.ts'
+import { locationKey } from '../../../protocol/model/location.ts'
+import type { CloudEntry, Facing } from '../../../protocol/mqtt/cloud-entries.ts'
 import { HubBench, uuid } from './hub-bench.ts'
 
 const count = (
@@ -106,4 +108,39 @@ test('further drops of an operation have ids of their own, the same in every lif
   const id = '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012'
   expect(laterDropId(id, 2)).toBe('018f3c2a-7b4e-8c1d-9a3b-5c6d7e8f9002')
   expect(laterDropId(id, 2)).not.toBe(laterDropId(id, 3))
+})
+
+describe('a unit that falls where the planogram has another product meanwhile is booked all the same (I4, I5)', () => {
+  const facingsWithout = (bench: HubBench, at: string, more: Facing[] = []): Facing[] => {
+    const { facings } = bench.snapshot() as Extract<CloudEntry, { kind: 'snapshot' }>
+    return [...facings.filter(({ location }) => locationKey(location) !== at), ...more]
+  }
+
+  test('where its product stands now', () => {
+    const bench = HubBench.ready()
+    bench.queue(1, { 4: 1 })
+    bench.runUntil(() => bench.dispenses().length === 1)
+    // The row's units are carried to another one, on paper.
+    const moved = { product_id: 4, location: { cabinet: 1, shelf: 2, row: 1 }, primary: true }
+    const other = { product_id: 5, location: { cabinet: 2, shelf: 1, row: 2 }, primary: false }
+    bench.apply({ kind: 'planogram', facings: facingsWithout(bench, '2-1-2', [moved, other]) })
+    bench.runUntil(() => bench.phase(1) === 'ready')
+    expect(bench.entries('stock.dropped')).toMatchObject([
+      { product_id: 4, location: moved.location, delta: -1, quantity: 5, delivered: 1, order_id: 1 },
+    ])
+    expect(bench.stock()['1-2-1']).toBe(5)
+  })
+
+  test('as delivered, where its product was written off before', () => {
+    const bench = HubBench.ready()
+    bench.queue(1, { 4: 1 })
+    bench.runUntil(() => bench.dispenses().length === 1)
+    bench.apply({ kind: 'planogram', facings: facingsWithout(bench, '2-1-2') })
+    bench.runUntil(() => bench.phase(1) === 'ready')
+    expect(bench.entries('stock.dropped')).toMatchObject([
+      { product_id: 4, delta: 0, delivered: 1, order_id: 1, line_id: 10 },
+    ])
+    const counted = bench.entries('stock.counted').filter(({ product_id }) => product_id === 4)
+    expect(counted).toMatchObject([{ delta: -6, quantity: 0 }])
+  })
 })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { ApplyError } from '../../../edge/journal/inbox.ts'
 import { createInbox } from '../../../edge/journal/inbox.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { Batch } from '../../../protocol/mqtt/session.ts'
@@ -27,15 +28,19 @@ function setUp() {
   })
   const runtime = virtualRuntime()
   const inbox = createInbox(store, runtime, silentLog)
-  store.db.exec('CREATE TABLE effects (n INTEGER)')
+  const machine: { fails: string | undefined } = { fails: undefined }
+  store.db.exec('CREATE TABLE effects (n INTEGER NOT NULL)')
   const effects = (): number[] => store.db.prepare<[], number>('SELECT n FROM effects').pluck().all()
   const apply = (body: unknown): void => {
     const { n } = z.object({ n: z.int().max(1000) }).parse(body)
     store.db.prepare('INSERT INTO effects VALUES (?)').run(n)
     if (n === 13) throw new ApplyError('unknown_product', 'unlucky')
     if (n === 66) throw new TypeError('a defect')
+    if (n === 77) store.db.exec('INSERT INTO effects VALUES (NULL)')
+    if (machine.fails?.startsWith('SQLITE')) throw new Sqlite.SqliteError(machine.fails, machine.fails)
+    if (machine.fails !== undefined) throw Object.assign(new Error(machine.fails), { errno: -5 })
   }
-  return { inbox, effects, apply, crashAt: (point: string | undefined) => (crashAt = point) }
+  return { inbox, effects, apply, machine, crashAt: (point: string | undefined) => (crashAt = point) }
 }
 
 test('what is new is applied once, and the cursor moves with it', () => {
@@ -83,14 +88,32 @@ describe('I8: a bad item never blocks', () => {
     ])
   })
 
-  test('a defect is no bad item: it undoes the batch and is thrown on', () => {
+  test('an entry that breaks a rule of the tables, or meets a defect of the hub, blocks nothing either', () => {
     const { inbox, effects, apply } = setUp()
     inbox.takeUp(EPOCH)
     inbox.receive(batch(1, 60), apply)
-    expect(() => inbox.receive(batch(61, 10), apply)).toThrow('a defect')
-    expect(effects()).toHaveLength(59)
-    expect(inbox.position().cursor).toBe(60)
-    expect(inbox.deadLetters(10)).toHaveLength(1)
+    inbox.receive(batch(61, 20), apply)
+    expect(effects()).toHaveLength(77)
+    expect(inbox.position().cursor).toBe(80)
+    expect(inbox.deadLetters(10)).toMatchObject([
+      { seq: 77, error: 'NOT NULL constraint failed: effects.n' },
+      { seq: 66, error: 'a defect' },
+      { seq: 13 },
+    ])
+  })
+
+  test('what the machine does is not the fault of the entry: the batch is undone, and applied when it comes again', () => {
+    const { inbox, effects, apply, machine } = setUp()
+    inbox.takeUp(EPOCH)
+    for (const code of ['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'EIO']) {
+      machine.fails = code
+      expect(() => inbox.receive(batch(1, 3), apply)).toThrow(code)
+    }
+    machine.fails = undefined
+    expect(effects()).toEqual([])
+    expect(inbox.receive(batch(1, 3), apply)).toBe('apply')
+    expect(effects()).toEqual([1, 2, 3])
+    expect(inbox.deadLetters(10)).toEqual([])
   })
 })
 

@@ -113,6 +113,29 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
     expect(await addsUp(shop, 5)).toBe(true)
   })
 
+  test('a drop that had left the books before is written down, and brings no facing back', async () => {
+    const db = await open()
+    const shop = await openShop(db, { products: [{ price: 100, quantity: 5 }] })
+    await apply(shop, [
+      {
+        kind: 'stock.dropped',
+        at: 1,
+        product_id: 1,
+        location: { cabinet: 1, shelf: 2, row: 1 },
+        delta: 0,
+        quantity: 0,
+        operation_id: '00000000-0000-7000-8000-000000000001',
+        order_id: null,
+        line_id: null,
+        delivered: 0,
+        bin: 1,
+      },
+    ])
+    expect((await shop.product(1)).quantity).toBe(5)
+    expect(await db.kysely.selectFrom('facings').select('shelf').execute()).toEqual([{ shelf: 1 }])
+    expect(await db.kysely.selectFrom('stock_ledger').select('delta').execute()).toEqual([{ delta: 0 }])
+  })
+
   test('one count may concern several facings', async () => {
     const shop = await openShop(await open())
     const count_id = '00000000-0000-7000-8000-000000000001'
