@@ -56,6 +56,9 @@ export interface CommandPorts {
   hail: (hubId: number) => void
 }
 
+/** When results that the database did not take are recorded after all. */
+const RECORD_AGAIN_MS = 1000
+
 interface Waiter {
   hubId: number
   /** Without a result: what became of the command is to be read. */
@@ -133,14 +136,24 @@ export class CommandSender implements Commands {
 
   /** A result came on its topic. `isHeld`: this process holds the hub. */
   onResult(hubId: number, result: CommandResult, isHeld: boolean): void {
-    const { context, settings } = this.#ports
+    const { settings } = this.#ports
     const waiter = this.#waiters.get(result.command_id)
     const isWaitedFor = waiter?.hubId === hubId
     if (!isHeld && !isWaitedFor) return
     if (isWaitedFor) waiter.resolve(result)
     this.#unrecorded.set(result.command_id, { hubId, result })
-    this.#cancelRecord ??= context.runtime.clock.after(settings.recordResultsMs, () =>
-      background(context, 'results of commands', () => this.#recordResults()),
+    this.#recordSoon(settings.recordResultsMs)
+  }
+
+  #recordSoon(delayMs: number): void {
+    const { context } = this.#ports
+    this.#cancelRecord ??= context.runtime.clock.after(delayMs, () =>
+      background(context, 'results of commands', () =>
+        this.#recordResults().finally(() => {
+          // What the database did not take is tried again.
+          if (this.#unrecorded.size > 0) this.#recordSoon(RECORD_AGAIN_MS)
+        }),
+      ),
     )
   }
 
@@ -196,10 +209,11 @@ export class CommandSender implements Commands {
     const { db, runtime, checkpoint } = this.#ports.context
     this.#cancelRecord?.()
     this.#cancelRecord = undefined
-    const results = [...this.#unrecorded.values()]
-    this.#unrecorded.clear()
-    for (const { hubId, result } of results) {
+    // Each is forgotten when it is committed: no ledger may ever speak of what the hub's fence refused.
+    for (const unrecorded of [...this.#unrecorded.values()]) {
+      const { hubId, result } = unrecorded
       await db.transact((tx) => recordFinished(tx, runtime.clock, hubId, [result]))
+      if (this.#unrecorded.get(result.command_id) === unrecorded) this.#unrecorded.delete(result.command_id)
       checkpoint('commands.finished')
     }
   }

@@ -7,6 +7,7 @@ import type { CloudRefusals } from '../platform/refusals.ts'
 import type { GatewaySettings } from '../platform/settings/settings.ts'
 import { isRetryable } from '../platform/store/database.ts'
 import { background } from '../platform/work/background.ts'
+import { heardHolder, judgeClaim, noClaimants, type Claimants } from './claimants.ts'
 import { answerHello } from './hello.ts'
 import type { HubClocks } from './hub-state.ts'
 import { markDisconnected, type LeaseKeeper } from './leases.ts'
@@ -71,6 +72,9 @@ export class HubLink {
   readonly #ports: HubLinkPorts
   #hold: Hold = { kind: 'unheld' }
   #sessions: Sessions = { current: null, helloAt: -Infinity, former: [] }
+  #claimants: Claimants = noClaimants
+  /** The session of a hub that is refused: another one has the identity. */
+  #refused: string | undefined
   #lastHailAt = -Infinity
   /** Failures in a row to apply a batch, but for those of the store. */
   #failures = 0
@@ -168,6 +172,7 @@ export class HubLink {
       return refusals.note('hub_message', `hub-${hubId}`, { why, protocol: hello.protocol })
     }
     if (isLate(this.#sessions, hello.session, hello.clock.monotonic)) return
+    if (!this.#mayHold(hello)) return
     const welcome = await answerHello(this.#ports, hubId, hello)
     if (!welcome) return
     context.checkpoint('gateway.hello-committed')
@@ -178,11 +183,30 @@ export class HubLink {
     await sender.connect(welcome.outbox, isFollowed ? hello.inbox.cursor : 0)
   }
 
+  /** Whether a hub may have its identity: of two that live one is refused (SPEC §3). */
+  #mayHold({ instance, session }: Hello): boolean {
+    if (instance === undefined) return true
+    const { context, hubId, refusals } = this.#ports
+    const now = context.runtime.clock.monotonic()
+    const claim = judgeClaim(this.#claimants, instance, now, context.settings.onlineWithinMs)
+    this.#claimants = claim.claimants
+    this.#refused = claim.isHolder ? undefined : session
+    if (claim.isConflict)
+      refusals.note('hub_identity', `hub-${hubId}`, {
+        why: 'two hubs have this identity',
+        remedy: 'renew-password, and give the new one to the right hub',
+        refused_instance: claim.isHolder ? undefined : instance,
+      })
+    return claim.isHolder
+  }
+
   async #onHeartbeat(heartbeat: Heartbeat): Promise<void> {
     const { context, hubId, leases } = this.#ports
     const { session } = heartbeat
     const now = context.runtime.clock.now()
-    if (this.#sessions.former.includes(session)) return
+    if (this.#sessions.former.includes(session) || session === this.#refused) return
+    if (session === this.#sessions.current)
+      this.#claimants = heardHolder(this.#claimants, context.runtime.clock.monotonic())
     if (this.#hold.kind === 'elsewhere' && now < this.#hold.until) return
     const renewal = await context.db.transact((tx) => leases.renew(tx.q, hubId, heartbeat))
     switch (renewal.kind) {

@@ -51,6 +51,8 @@ export interface SyncOptions {
 }
 
 export interface SessionOptions extends SyncOptions {
+  /** Of this life of the service: 128 random bits. */
+  instance: string
   /** `welcomed`: the cloud had answered on it. */
   onEnd(reason: string, welcomed: boolean): void
 }
@@ -225,12 +227,13 @@ export class Session {
   }
 
   #sendHello(monotonic: number): void {
-    const { inbox, runtime, software, checkpoint } = this.#options
+    const { inbox, runtime, instance, software, checkpoint } = this.#options
     const state = this.#connected
     if (!state) return
     this.#publish('hello', {
       protocol: MQTT_PROTOCOL_VERSION,
       session: this.id,
+      instance,
       software,
       ledger: state.senders.ledger.announce(),
       telemetry: state.senders.telemetry.announce(),

@@ -1,3 +1,4 @@
+import { randomHex } from '../../protocol/model/ids.ts'
 import { backoffMs, type Cancel } from '../../protocol/model/runtime.ts'
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { Session, type SessionPhase, type SyncOptions } from './session.ts'
@@ -11,6 +12,9 @@ export interface SyncState {
   ledger: SenderPosition
 }
 
+/** Connections in a row without a word of the cloud, after which the log is raised. */
+const LOUD_AFTER = 4
+
 export type Sync = ReturnType<typeof createSync>
 
 /**
@@ -20,6 +24,7 @@ export type Sync = ReturnType<typeof createSync>
 export function createSync(options: SyncOptions) {
   const { runtime, log, outbox, core, settings } = options
   const { clock } = runtime
+  const instance = randomHex(runtime.random, 16)
   let running = false
   let session: Session | undefined
   let cancelRetry: Cancel | undefined
@@ -32,14 +37,15 @@ export function createSync(options: SyncOptions) {
 
   function connect(): void {
     cancelRetry = undefined
-    session = new Session({ ...options, onEnd })
+    session = new Session({ ...options, instance, onEnd })
   }
 
   function onEnd(reason: string, welcomed: boolean): void {
     if (welcomed) attempts = 0
     leave()
     const delayMs = backoffMs(attempts++, settings.backoff, runtime.random)
-    log.info({ reason, delayMs }, 'no connection to the cloud')
+    // One that fails again and again is not the weather: a wrong password, another hub with this identity.
+    log[attempts > LOUD_AFTER ? 'warn' : 'info']({ reason, welcomed, delayMs }, 'no connection to the cloud')
     cancelRetry = clock.after(delayMs, connect)
   }
 

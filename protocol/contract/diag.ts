@@ -57,6 +57,8 @@ export const SystemInfo = z
       mqtt_topic: z.int(),
       /** Of hubs: not as it should be. */
       hub_message: z.int(),
+      /** Hellos of hubs whose identity another hub has. */
+      hub_identity: z.int(),
     }),
     /** By name; what is secret is not there. */
     settings: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),

@@ -22,6 +22,8 @@ export const Hello = z.object({
   protocol: z.int().positive(),
   /** Minted for each connection; commands carry it (I2). */
   session: Hex128,
+  /** Minted at each start of the hub's service; two that live have two (SPEC §3). Absent before version 3. */
+  instance: Hex128.optional(),
   software: z.string().max(64),
   ledger: SenderPosition,
   telemetry: SenderPosition,

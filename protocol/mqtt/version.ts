@@ -5,12 +5,13 @@
  * 1  first version: session, two streams, commands
  * 2  commands: cycle_bin, open_fridge, close_fridge, open_main_door, reconnect_bin, reconnect_fridge; counts in the
  *    cloud's snapshot; cloud processes ask one another whether they live
+ * 3  hellos name the life of the hub's service
  */
-export const MQTT_PROTOCOL_VERSION = 2
+export const MQTT_PROTOCOL_VERSION = 3
 
 /** Whether the cloud speaks a hub's version: the present one and the one before it (SPEC §9). */
 export const isSpoken = (version: number): boolean =>
   version === MQTT_PROTOCOL_VERSION || version === MQTT_PROTOCOL_VERSION - 1
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = 'e5cbdb9e7d02663f'
+export const MQTT_SCHEMA_HASH = '75b3b795ee944d52'

@@ -68,6 +68,19 @@ describe('commands', () => {
     expect(await rows(world)).toMatchObject([{ state: outcome, reason }])
   })
 
+  test('a refusal by the hub’s fence, of which no ledger speaks, survives an error of the database', async () => {
+    const { world, cloud, hub, send } = await connected()
+    hub.onCommand = () => ({ outcome: 'refused', reason: 'stale_session', data: null })
+    await send(50)
+    const { transact } = cloud.context.db
+    cloud.context.db.transact = () => Promise.reject(new Error('the database is away'))
+    await world.pass(RECORDED)
+    expect(cloud.faults).toMatchObject([{ message: 'the database is away' }])
+    cloud.context.db.transact = transact
+    await world.pass(1100)
+    expect(await rows(world)).toMatchObject([{ state: 'refused', reason: 'stale_session' }])
+  })
+
   test('I2: for a hub that is offline nothing is sent, nothing recorded, and nothing comes later', async () => {
     const world = await World.create()
     const cloud = world.startCloud('cloud')

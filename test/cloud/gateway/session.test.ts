@@ -105,6 +105,33 @@ describe('hello and welcome', () => {
     ])
   })
 
+  test('of two live hubs with one identity one is served, and the other makes no new epochs', async () => {
+    const world = await World.create()
+    const cloud = world.startCloud('cloud')
+    const [mine, copy] = [world.hub(), world.hub()]
+    mine.instance = 'a'.repeat(32)
+    copy.instance = 'c'.repeat(32)
+    await world.pass(100)
+    mine.connect()
+    await world.pass(60_000)
+    const served: (string | undefined)[] = []
+    for (let fight = 0; fight < 6; fight += 1)
+      for (const hub of [copy, mine]) {
+        hub.connect()
+        await world.pass(1000)
+        if (hub.welcomes.some(({ session }) => session === hub.session)) served.push(hub.instance)
+      }
+    // The copy is welcomed once: it might be a service that was started anew.
+    expect(served).toEqual([copy.instance, ...Array.from({ length: 6 }, () => mine.instance)])
+    expect(cloud.refusals.totals.hub_identity).toBeGreaterThan(4)
+    const epochs = await world.db.kysely
+      .selectFrom('hub_streams')
+      .select('epoch')
+      .where('stream', '=', 'ledger')
+      .execute()
+    expect(epochs.length).toBeLessThanOrEqual(2)
+  })
+
   test('a hello that comes late changes nothing', async () => {
     const world = await World.create()
     world.startCloud('cloud')

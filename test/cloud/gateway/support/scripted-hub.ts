@@ -43,6 +43,8 @@ export const healthy: HubHealth = {
  * outbox epoch, applies and acknowledges batches (unless `deaf`), and answers hails (unless `ignoresHails`).
  */
 export class ScriptedHub {
+  /** Of this life of its service, where it says so. */
+  instance: string | undefined
   readonly hubId: number
   readonly #clock: Clock
   readonly #chance: Chance
@@ -104,6 +106,7 @@ export class ScriptedHub {
     const hello: Hello = {
       protocol: MQTT_PROTOCOL_VERSION,
       session: this.session,
+      ...(this.instance !== undefined && { instance: this.instance }),
       software: 'scripted',
       ledger: this.position(),
       telemetry: { epoch: 'f'.repeat(32), base: 0, baseTag: 0, last: 0 },

@@ -7,6 +7,7 @@ import type { HubDomain } from '../../../../cloud/gateway/domain.ts'
 import { Gateway } from '../../../../cloud/gateway/gateway.ts'
 import type { GatewaySettings } from '../../../../cloud/platform/settings/settings.ts'
 import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { cloudRefusals, type CloudRefusals } from '../../../../cloud/platform/refusals.ts'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { seededChance, type Chance } from '../../../simulation/chance.ts'
 import { Network } from '../../../simulation/network.ts'
@@ -19,6 +20,7 @@ export interface CloudProcess {
   life: Life
   gateway: Gateway
   context: CloudContext
+  refusals: CloudRefusals
   /** Errors of turns that nobody waits for, crashes apart. */
   faults: unknown[]
 }
@@ -73,15 +75,17 @@ export class World {
         else faults.push(error)
       },
     }
+    const refusals = cloudRefusals(context)
     const gateway = new Gateway({
       context,
+      refusals,
       openTransport: this.network.transportFor(name, life),
       processId: options.processId ?? name,
       domain: { ...inertDomain, ...options.domain },
       settings: options.settings ?? {},
     })
     gateway.start()
-    return { life, gateway, context, faults }
+    return { life, gateway, context, refusals, faults }
   }
 
   /** A hub that does as it is told. */

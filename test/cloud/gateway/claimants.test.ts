@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest'
+import { heardHolder, judgeClaim, noClaimants, type Claimants } from '../../../cloud/gateway/claimants.ts'
+
+const SILENT_MS = 90_000
+
+/** Claims one after another, `[at, instance]`; how each was judged. */
+function judged(claims: readonly (readonly [number, string])[], heardUntil = 0): string[] {
+  let claimants: Claimants = noClaimants
+  return claims.map(([at, instance]) => {
+    if (heardUntil > 0) claimants = heardHolder(claimants, Math.min(at, heardUntil))
+    const claim = judgeClaim(claimants, instance, at, SILENT_MS)
+    claimants = claim.claimants
+    return `${claim.isHolder ? 'welcome' : 'refused'}${claim.isConflict ? ', conflict' : ''}`
+  })
+}
+
+test('a service that is started anew, again and again, is welcomed', () => {
+  const starts = ['a', 'a', 'b', 'b', 'c', 'd'].map((instance, index) => [index * 100, instance] as const)
+  expect(judged(starts)).toEqual(Array.from({ length: 6 }, () => 'welcome'))
+})
+
+test('of two that live the one that had the identity for longer keeps it', () => {
+  const fight = [
+    [0, 'a'],
+    [3_600_000, 'b'],
+    [3_600_400, 'a'],
+    [3_601_000, 'b'],
+    [3_601_500, 'a'],
+    [3_632_000, 'b'],
+  ] as const
+  expect(judged(fight, Infinity)).toEqual([
+    'welcome',
+    'welcome',
+    'welcome, conflict',
+    'refused, conflict',
+    'welcome',
+    'refused, conflict',
+  ])
+})
+
+test('an old board that is switched on again does not take the identity from the one that replaced it', () => {
+  const fight = [
+    [0, 'new'],
+    [3_600_000, 'old'],
+    [3_600_400, 'new'],
+    [3_600_900, 'old'],
+  ] as const
+  expect(judged(fight, Infinity).at(-1)).toBe('refused, conflict')
+})
+
+test('when the one that had it falls silent the other is welcomed', () => {
+  const fight = [
+    [0, 'a'],
+    [3_600_000, 'b'],
+    [3_600_400, 'a'],
+    [3_601_000, 'b'],
+    [3_601_000 + SILENT_MS, 'b'],
+  ] as const
+  expect(judged(fight).slice(-2)).toEqual(['refused, conflict', 'welcome'])
+})
