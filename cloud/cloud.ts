@@ -23,7 +23,6 @@ import { cloudRefusals, type CloudRefusals } from './platform/refusals.ts'
 import type { GatewaySettings } from './platform/settings/settings.ts'
 import { createApp, type App } from './platform/http/app.ts'
 import type { Handlers } from './platform/http/handler.ts'
-import { purgeIdempotencyKeys } from './platform/http/idempotency.ts'
 import { openApiDocument } from './platform/http/openapi.ts'
 import { databaseRateLimiter, memoryRateLimiter, purgeRateLimits } from './platform/http/rate-limit.ts'
 import { rootHandlers } from './platform/http/docs.ts'
@@ -123,10 +122,7 @@ export function createCloud(options: CloudOptions): Cloud {
     ...changeWork({ context, remote: options.remote }),
     ...retentionWork(context),
     ...media.work,
-    'http.counts': recurring(context, PURGE_MS, async () => {
-      await purgeIdempotencyKeys(context)
-      await purgeRateLimits(context.db, context.runtime.clock)
-    }),
+    'http.counts': recurring(context, PURGE_MS, () => purgeRateLimits(context.db, context.runtime.clock)),
     ...options.otherWork,
   })
   const tasks = backgroundTasks(context, options.processId, (task) => runKinds(context, work, task))

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
+import type { Log } from '../protocol/model/log.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import {
@@ -34,7 +35,8 @@ import { SIGNATURE_HEADER } from './commerce/payments/webhook.ts'
 import { cloudRefusals } from './platform/refusals.ts'
 import { openLog } from './platform/log-files.ts'
 import { createSenders } from './people/notifications/senders.ts'
-import { openDatabase } from './platform/store/database.ts'
+import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
+import { storeProblem } from './platform/store/outage.ts'
 
 const GRACE_MS = 5000
 
@@ -88,6 +90,19 @@ const readPem = (setting: string, path: string): string =>
     }
   })
 
+/** Opens the database and brings its schema up to date; says in a sentence where it cannot be had. */
+async function openStore({ databaseUrl }: CloudConfig, log: Log): Promise<CloudDatabase> {
+  try {
+    const db = openDatabase({ url: databaseUrl, log })
+    await db.migrate()
+    return db
+  } catch (error) {
+    const problem = storeProblem(error, databaseUrl)
+    if (problem === undefined) throw error
+    return fail(problem)
+  }
+}
+
 /** Where the embedded broker listens, and with which certificate. */
 const brokerAddress = ({ HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...config }: CloudConfig) => ({
   host,
@@ -111,8 +126,7 @@ async function main(): Promise<void> {
   mkdirSync(config.DATA_DIR, { recursive: true })
   if (/^sqlite:[^:]/.test(config.databaseUrl))
     mkdirSync(dirname(config.databaseUrl.slice('sqlite:'.length)), { recursive: true })
-  const db = openDatabase({ url: config.databaseUrl, log })
-  await db.migrate()
+  const db = await openStore(config, log)
   const context: CloudContext = { db, runtime, log, checkpoint: noCheckpoint, settings: config.rules }
 
   const refusals = cloudRefusals(context)
@@ -190,7 +204,7 @@ async function main(): Promise<void> {
     facts: {
       name: `cloud@${hostname()}`,
       pid: process.pid,
-      commit: commitOf('.'),
+      commit: commitOf(import.meta.dirname),
       settings: config.shown,
       logFolder,
       ...(broker && { brokerClients: () => broker.clientCount() }),

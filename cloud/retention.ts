@@ -1,6 +1,7 @@
 import { sql, type RawBuilder } from 'kysely'
 import type { CloudContext } from './platform/context.ts'
 import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
+import { KEEP_MS } from './platform/http/idempotency.ts'
 import type { Queries } from './platform/store/database.ts'
 import type { Tables } from './platform/store/schema.ts'
 import { done, type Outcome, type WorkKinds } from './platform/work/runner.ts'
@@ -71,6 +72,13 @@ const rules: readonly Rule[] = [
     key: ['id'],
     kept: records,
     isOver: (before) => sql`started_at < ${before} and state <> 'STARTED'`,
+  },
+  {
+    // A request that still holds its key renews it; one this old has died with its process.
+    table: 'idempotency_keys',
+    key: ['credential', 'key'],
+    kept: () => KEEP_MS,
+    isOver: (before) => sql`created_at <= ${before}`,
   },
   { table: 'dead_letters', key: ['id'], kept: incidents, isOver: (before) => sql`at < ${before}` },
   {

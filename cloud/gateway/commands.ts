@@ -210,7 +210,8 @@ export class CommandSender implements Commands {
     this.#cancelRecord?.()
     this.#cancelRecord = undefined
     // Each is forgotten when it is committed: no ledger may ever speak of what the hub's fence refused.
-    for (const unrecorded of [...this.#unrecorded.values()]) {
+    const unrecordedNow = [...this.#unrecorded.values()]
+    for (const unrecorded of unrecordedNow) {
       const { hubId, result } = unrecorded
       await db.transact((tx) => recordFinished(tx, runtime.clock, hubId, [result]))
       if (this.#unrecorded.get(result.command_id) === unrecorded) this.#unrecorded.delete(result.command_id)

@@ -1,5 +1,6 @@
 import type { Hello, ReceiverPosition, SenderPosition, Welcome } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
+import type { CloudRefusals } from '../platform/refusals.ts'
 import type { Tx } from '../platform/store/database.ts'
 import type { HubDomain } from './domain.ts'
 import { readSession, type LeaseKeeper } from './leases.ts'
@@ -10,6 +11,7 @@ export interface Greeter {
   context: CloudContext
   domain: HubDomain
   leases: LeaseKeeper
+  refusals: CloudRefusals
 }
 
 /**
@@ -17,7 +19,7 @@ export interface Greeter {
  * process speaks to the hub, or there is no such hub.
  */
 export async function answerHello(
-  { context, domain, leases }: Greeter,
+  { context, domain, leases, refusals }: Greeter,
   hubId: number,
   hello: Hello,
 ): Promise<Welcome | undefined> {
@@ -25,7 +27,10 @@ export async function answerHello(
   return context.db.transact(async (tx) => {
     const now = clock.now()
     const hub = await tx.q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
-    if (!hub) return undefined
+    if (!hub) {
+      refusals.note('hub_message', `hub-${hubId}`, { why: 'no such hub in this database' })
+      return undefined
+    }
     const isRepeated = (await readSession(tx.q, hubId)) === hello.session
     if (!(await leases.takeByHello(tx.q, hubId, hello))) return undefined
     const ledger = await reconcileLedger(tx, hubId, hello.ledger, now)

@@ -5,7 +5,14 @@ import type { CloudContext } from './context.ts'
  * What the cloud refuses to strangers and to those who may not: credentials and rights over HTTP, sign-ins and topics at the
  * embedded broker, messages of hubs that are not as they should be, and hubs whose identity another one has.
  */
-const kinds = ['http_credential', 'http_right', 'mqtt_login', 'mqtt_topic', 'hub_message', 'hub_identity'] as const
+const kinds = [
+  'http_credential',
+  'http_right',
+  'mqtt_login',
+  'mqtt_topic',
+  'hub_message',
+  'hub_identity',
+] as const
 
 export type CloudRefusals = Refusals<(typeof kinds)[number]>
 

@@ -114,6 +114,54 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(await sweep()).toEqual({})
   })
 
+  test('idempotency keys go after a day, batch by batch', async () => {
+    const key = (name: string, at: number) => ({
+      credential: 'key:test',
+      key: name,
+      fingerprint: 'f',
+      status: 200,
+      headers: '{}',
+      body: '',
+      locked_until: at,
+      created_at: at,
+    })
+    const old = Array.from({ length: 1201 }, (_, number) => key(`old-${number}`, ago(DAY)))
+    for (let from = 0; from < old.length; from += 100)
+      await db.kysely
+        .insertInto('idempotency_keys')
+        .values(old.slice(from, from + 100))
+        .execute()
+    await db.kysely
+      .insertInto('idempotency_keys')
+      .values(key('young', ago(DAY - 1000)))
+      .execute()
+    await sweep()
+    expect(await db.kysely.selectFrom('idempotency_keys').select('key').execute()).toEqual([{ key: 'young' }])
+  })
+
+  test('what is too old is found by an index in every table that grows', async () => {
+    if (db.kind !== 'sqlite') return
+    const columns = {
+      telemetry: 'at',
+      processor_events: 'received_at',
+      sandbox_events: 'delivered_at',
+      deal_redemptions: 'expires_at',
+      notifications: 'updated_at',
+      alarms: 'at',
+      task_runs: 'started_at',
+      dead_letters: 'at',
+      idempotency_keys: 'created_at',
+      commands: 'id',
+    }
+    for (const [table, column] of Object.entries(columns)) {
+      const plan = await sql<{ detail: string }>`
+        explain query plan select 1 from ${sql.table(table)} where ${sql.ref(column)} < ${'0'}`.execute(
+        db.kysely,
+      )
+      expect([table, plan.rows[0]!.detail]).toEqual([table, expect.stringMatching(/USING (COVERING )?INDEX/)])
+    }
+  })
+
   test('finished commands go; one whose outcome nobody has recorded stays', async () => {
     const recent = command(ago(DAY), 'executed')
     const open = command(ago(OLD), 'sent')

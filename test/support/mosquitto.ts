@@ -31,10 +31,8 @@ export async function startMosquitto(
   const folder = mkdtempSync(join(tmpdir(), 'larder-mosquitto-'))
   const [hubPort, cloudPort] = (await freePorts(2)) as [number, number]
   const passwords = Object.fromEntries([...hubs, CLOUD_USER].map((user) => [user, MOSQUITTO_PASSWORD]))
-  const [program, ...args] = setUpMosquitto({
-    ...{ folder, hubPort, cloudPort, passwords },
-    ...(certificate && { certificate }),
-  })
+  const setup = { folder, hubPort, cloudPort, passwords, ...(certificate && { certificate }) }
+  const [program, ...args] = setUpMosquitto(setup)
   let child: ChildProcess | undefined
 
   async function start(): Promise<void> {

@@ -7,7 +7,7 @@ import type { Tables } from '../store/schema.ts'
 import { everyInBackground } from '../work/background.ts'
 import type { Answer } from './answer.ts'
 
-/** How long a key names its request. */
+/** How long a key names its request. Retention deletes it then (`retention.ts`). */
 export const KEEP_MS = 24 * 3_600_000
 /**
  * A request holds its key for so long before it must renew it, which it does however long it takes. One that did not renew
@@ -124,11 +124,3 @@ const isOf =
   ({ caller, key }: KeyedRequest) =>
   (eb: ExpressionBuilder<Tables, 'idempotency_keys'>) =>
     eb.and({ credential: caller, key })
-
-/** Deletes keys that no longer name a request. */
-export async function purgeIdempotencyKeys({ db, runtime }: Pick<Parts, 'db' | 'runtime'>): Promise<void> {
-  await db.kysely
-    .deleteFrom('idempotency_keys')
-    .where('created_at', '<=', runtime.clock.now() - KEEP_MS)
-    .execute()
-}

@@ -1,8 +1,18 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The commit that a source tree is at, or `unknown` where it is no checkout. */
-export function commitOf(root: string): string {
+/** How far above a program's folder its source tree begins: compiled it stands a folder deeper. */
+const LEVELS = 2
+
+/** The commit of the source tree that a program belongs to by its folder, or `unknown` where it is no checkout. */
+export function commitOf(folder: string): string {
+  const root = Array.from({ length: LEVELS + 1 }, (_, level) =>
+    join(folder, ...Array<string>(level).fill('..')),
+  ).find((path) => existsSync(join(path, '.git')))
+  return root === undefined ? 'unknown' : headOf(root)
+}
+
+function headOf(root: string): string {
   const read = (...path: string[]): string | undefined => {
     try {
       return readFileSync(join(root, '.git', ...path), 'utf8').trim()

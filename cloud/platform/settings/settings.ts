@@ -110,7 +110,7 @@ export const ruleSettings = {
     bodyTimeoutMs: ms(MINUTE, 'How long a body of JSON may take to arrive.'),
     heldBodyBytes: wholeNumber(
       [1024 * 1024, 1024 * 1024 * 1024],
-      24 * 1024 * 1024,
+      8 * 1024 * 1024,
       'The most bytes of JSON bodies that have begun to arrive and are not whole. Beyond them requests with bodies are answered 503.',
     ),
   }),

@@ -27,3 +27,16 @@ export function isOutage(error: unknown): boolean {
   if (SQLITE.test(code) || SYSTEM_CODES.includes(code) || POSTGRES_CODES.includes(code)) return true
   return code.length === 5 && POSTGRES_CLASSES.includes(code.slice(0, 2))
 }
+
+/** What an operator is told where the database cannot be opened at the start; undefined for faults of our own. */
+export function storeProblem(error: unknown, databaseUrl: string): string | undefined {
+  if (!isOutage(error) || !(error instanceof Error)) return undefined
+  const where = databaseUrl.startsWith('sqlite:') ? databaseUrl.slice('sqlite:'.length) : hostOf(databaseUrl)
+  const isDamaged = 'code' in error && /^SQLITE_(CORRUPT|NOTADB)/.test(String(error.code))
+  return isDamaged
+    ? `DATABASE_URL: ${where} is damaged (${error.message}): put a backup of it in its place, without -wal and -shm beside it`
+    : `DATABASE_URL: ${where} cannot be used: ${error.message}`
+}
+
+/** Without user and password. */
+const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : 'the database')

@@ -72,11 +72,11 @@ describe('commands', () => {
     const { world, cloud, hub, send } = await connected()
     hub.onCommand = () => ({ outcome: 'refused', reason: 'stale_session', data: null })
     await send(50)
-    const { transact } = cloud.context.db
-    cloud.context.db.transact = () => Promise.reject(new Error('the database is away'))
+    const { db } = cloud.context
+    cloud.context.db = { ...db, transact: () => Promise.reject(new Error('the database is away')) }
     await world.pass(RECORDED)
     expect(cloud.faults).toMatchObject([{ message: 'the database is away' }])
-    cloud.context.db.transact = transact
+    cloud.context.db = db
     await world.pass(1100)
     expect(await rows(world)).toMatchObject([{ state: 'refused', reason: 'stale_session' }])
   })

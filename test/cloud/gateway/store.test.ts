@@ -1,3 +1,4 @@
+import { cloudRefusals } from '../../../cloud/platform/refusals.ts'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
@@ -60,6 +61,7 @@ onEachDatabase('the gateway’s store', (open) => {
   const as = (processId: string) => ({
     context,
     domain: inertDomain,
+    refusals: cloudRefusals(context),
     leases: new LeaseKeeper({
       context,
       settings: defaultGatewaySettings,

@@ -77,5 +77,6 @@ export const dealTables = {
       'deal_redemptions_by_order',
       ['order_id', 'deal_id'],
       "order_id is not null and status <> 'released'",
-    ),
+    )
+    .index('deal_redemptions_by_age', ['expires_at']),
 }

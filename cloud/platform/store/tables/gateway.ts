@@ -51,7 +51,9 @@ export const gatewayTables = {
     body: text.fixed,
     error: text.fixed,
     at: instant.fixed,
-  }).unique('hub_id', 'stream', 'epoch', 'seq'),
+  })
+    .unique('hub_id', 'stream', 'epoch', 'seq')
+    .index('dead_letters_by_age', ['at']),
   commands: defineTable({
     id: text.primaryKey.fixed,
     hub_id: int.references('hubs').fixed,
@@ -82,5 +84,7 @@ export const gatewayTables = {
     raised: flag.fixed,
     detail: text.fixed,
     at: instant.fixed,
-  }).index('alarms_by_hub', ['hub_id', 'id']),
+  })
+    .index('alarms_by_hub', ['hub_id', 'id'])
+    .index('alarms_by_age', ['at']),
 }

@@ -73,5 +73,9 @@ export const paymentTables = {
     )
     .uniqueIndex('refunds_once_per_payment', ['payment_id', 'reason'], `item_id is null and ${isAutomatic}`),
   /** Events of the card processor, each applied in the transaction that inserts it here (I3). */
-  processor_events: defineTable({ id: text.primaryKey.fixed, type: text.fixed, received_at: instant.fixed }),
+  processor_events: defineTable({
+    id: text.primaryKey.fixed,
+    type: text.fixed,
+    received_at: instant.fixed,
+  }).index('processor_events_by_age', ['received_at']),
 }

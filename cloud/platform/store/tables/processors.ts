@@ -83,7 +83,7 @@ export const sandboxTables = {
     body: text.fixed,
     delivered_at: instant.nullable,
     created_at: instant.fixed,
-  }),
+  }).index('sandbox_events_by_age', ['delivered_at']),
   sandbox_customers: defineTable({
     id: text.primaryKey.fixed,
     idempotency_key: text.unique.fixed,

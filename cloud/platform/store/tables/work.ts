@@ -56,5 +56,7 @@ export const workTables = {
     error: text.nullable,
     created_at: instant.fixed,
     updated_at: instant,
-  }).unique('order_id', 'kind', 'push_config_id'),
+  })
+    .unique('order_id', 'kind', 'push_config_id')
+    .index('notifications_by_age', ['updated_at']),
 }

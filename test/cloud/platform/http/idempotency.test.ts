@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ApiError } from '../../../../cloud/platform/api-error.ts'
-import { idempotently, purgeIdempotencyKeys } from '../../../../cloud/platform/http/idempotency.ts'
+import { idempotently } from '../../../../cloud/platform/http/idempotency.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { errorOf, testApp, type CallOptions } from '../../support/app.ts'
@@ -103,7 +103,7 @@ onEachDatabase('Idempotency-Key', (open) => {
 
   test('a key is forgotten after 24 h, and one whose process died is free after a minute', async () => {
     let dies = true
-    const { send, runs, runtime, context } = await setUp(async () => {
+    const { send, runs, runtime } = await setUp(async () => {
       // The process that dies never comes back from here.
       if (dies) await new Promise(() => {})
       return 'refunded'
@@ -119,9 +119,6 @@ onEachDatabase('Idempotency-Key', (open) => {
     runtime.advance(HOUR)
     expect((await send('a')).headers.get('Idempotent-Replayed')).toBeNull()
     expect(runs()).toBe(3)
-    runtime.advance(24 * HOUR)
-    await purgeIdempotencyKeys(context)
-    expect(await context.db.kysely.selectFrom('idempotency_keys').selectAll().execute()).toEqual([])
   })
 
   test('a request keeps its key however long it takes, unless another one has taken it', async () => {
