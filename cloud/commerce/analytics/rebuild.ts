@@ -49,7 +49,7 @@ async function rebuildStale({ db, log, checkpoint }: CloudContext, hubId: number
 
 /**
  * Makes a hub's summaries anew from its orders, in many short transactions, while orders come in: each order is counted
- * once, by whoever is first. Until it is through the figures are too low. One that is interrupted is begun again by
+ * once, by whoever is first. Until it is through the figures are too low, and every answer says so (`reports.ts`). One that is interrupted is begun again by
  * due work.
  */
 export const rebuildSales = (db: CloudDatabase, hubId: number): Promise<void> =>

@@ -11,10 +11,12 @@ import {
 } from '../../platform/calendar/days.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Handlers } from '../../platform/http/handler.ts'
+import type { Route } from '../../../protocol/contract/route.ts'
+import { reply, type HandlerInput, type Handlers } from '../../platform/http/handler.ts'
 import { imageUrl } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { statement } from '../../platform/store/statement.ts'
 import { ALL, WHOLE_HUB } from './sale.ts'
 import { addUp, periodOf, readTotals, salesOverview } from './totals.ts'
 
@@ -49,7 +51,7 @@ export function analyticsHandlers(
   }
   const allTime = async (hubId: number) => (await readTotals(q, hubId, [ALL]))(ALL)
 
-  return {
+  const handlers: Handlers<AnalyticsRoute> = {
     async 'owner.analytics.gross_revenue'({ query }) {
       const { hub_id, timeframe } = query
       if (timeframe === undefined) return { gross_revenue: (await allTime(hub_id)).revenue }
@@ -81,6 +83,35 @@ export function analyticsHandlers(
     'owner.analytics.product_months': async ({ query }) =>
       productMonths(q, await scopeOf(query), query.product_upc),
   }
+  return sayingIncomplete(q, handlers)
+}
+
+/** Says so while a hub's summaries are being made anew: its figures are too low until then. */
+const INCOMPLETE = { 'X-Incomplete': 'the summaries of this hub are being made anew' }
+
+const underWay = statement((q, { hubId }: { hubId: number }) =>
+  q.selectFrom('sales_calendars').select('hub_id').where('hub_id', '=', hubId).where('timezone', 'is', null),
+)
+
+type AnyReport = (input: HandlerInput<Route>) => Promise<unknown>
+
+function sayingIncomplete(q: Queries, handlers: Handlers<AnalyticsRoute>): Handlers<AnalyticsRoute> {
+  const said = Object.entries(handlers as unknown as Record<string, AnyReport>).map(
+    ([id, report]): [string, AnyReport] => [
+      id,
+      async (input) => {
+        const { query, params } = input as unknown as Record<
+          'query' | 'params',
+          { hub_id?: number } | undefined
+        >
+        const body = await report(input)
+        // Asked last: what was read before it began is right.
+        const [begun] = await underWay(q, { hubId: (query?.hub_id ?? params?.hub_id)! })
+        return begun ? reply(body, { headers: INCOMPLETE }) : body
+      },
+    ],
+  )
+  return Object.fromEntries(said) as unknown as Handlers<AnalyticsRoute>
 }
 
 const MONTHS_SHOWN = 12

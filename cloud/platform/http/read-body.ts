@@ -22,9 +22,13 @@ export function bodyReader(clock: Clock, limits: BodyLimits): ReadBody {
   let heldBytes = 0
 
   return async (request, isOwner) => {
-    if (Number(request.headers.get('content-length') ?? 0) > LIMIT_BYTES)
-      throw new ApiError('payload_too_large')
+    const announced = Number(request.headers.get('content-length') ?? 0)
+    if (announced > LIMIT_BYTES) throw new ApiError('payload_too_large')
+    if (heldBytes + announced > limits.heldBodyBytes) throw new ApiError('service_unavailable')
     if (!request.body) return ''
+    /** What this body counts for: what it says that it will be, or what it is where that is more. */
+    let ownBytes = announced
+    heldBytes += ownBytes
     const reader = request.body.getReader()
     const deadline = clock.monotonic() + limits.bodyTimeoutMs
     const chunks: Uint8Array[] = []
@@ -35,7 +39,8 @@ export function bodyReader(clock: Clock, limits: BodyLimits): ReadBody {
         const { done, value } = await inTime(clock, waitMs, reader.read())
         if (done) return textOf(Buffer.concat(chunks), isOwner)
         length += value.byteLength
-        heldBytes += value.byteLength
+        heldBytes += Math.max(0, length - ownBytes)
+        ownBytes = Math.max(ownBytes, length)
         if (length > LIMIT_BYTES) throw new ApiError('payload_too_large')
         if (heldBytes > limits.heldBodyBytes) throw new ApiError('service_unavailable')
         chunks.push(value)
@@ -45,7 +50,7 @@ export function bodyReader(clock: Clock, limits: BodyLimits): ReadBody {
       // A sender who has gone hears no answer.
       throw error instanceof ApiError ? error : new ApiError('request_timeout')
     } finally {
-      heldBytes -= length
+      heldBytes -= ownBytes
     }
   }
 }

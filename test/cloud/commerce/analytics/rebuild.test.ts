@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
+import { analyticsHandlers } from '../../../../cloud/commerce/analytics/reports.ts'
 import { rebuildSales, salesWork } from '../../../../cloud/commerce/analytics/rebuild.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
+import { Reply } from '../../../../cloud/platform/http/handler.ts'
 import { schedule } from '../../../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { testApp } from '../../support/app.ts'
@@ -66,6 +68,11 @@ onEachDatabase('the summaries of a hub', (open) => {
 
   test('interrupted, are begun again', async () => {
     const hub = await openHub()
+    const reports = analyticsHandlers(hub.context, { addressOf: String })
+    const saysIncomplete = async () => {
+      const answer = await reports['owner.analytics.gross_revenue']({ query: { hub_id: 1 } } as never)
+      return answer instanceof Reply && answer.headers['X-Incomplete'] !== undefined
+    }
     for (let index = 0; index < 10; index += 1) await hub.books.sell(sale(index))
     let steps = 0
     const dying = {
@@ -83,7 +90,9 @@ onEachDatabase('the summaries of a hub', (open) => {
     await expect(rebuildStale(dying)).rejects.toThrow('killed')
     expect(await calendar(hub)).toEqual({ timezone: null })
     await hub.books.sell(sale(11))
+    expect(await saysIncomplete()).toBe(true)
     expect(await rebuildStale(hub.context)).toContain(1)
+    expect(await saysIncomplete()).toBe(false)
     expect(await differences(hub.db)).toEqual([])
   })
 
