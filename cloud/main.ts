@@ -154,7 +154,9 @@ async function main(): Promise<void> {
       ? createEmbeddedIssuer({
           issuer: baseUrl,
           audience,
-          key: await keptSigningKey(config.DATA_DIR),
+          key: await keptSigningKey(config.DATA_DIR).catch((error: unknown) =>
+            fail(error instanceof Error ? error.message : String(error)),
+          ),
           runtime,
         })
       : {
@@ -184,7 +186,7 @@ async function main(): Promise<void> {
         secretAccessKey: config.AWS_SECRET_ACCESS_KEY,
       }),
     ),
-    mediaSecret: config.MEDIA_SECRET ?? keptMediaSecret(config.DATA_DIR, random),
+    mediaSecret: config.MEDIA_SECRET ?? attempt(() => keptMediaSecret(config.DATA_DIR, random)),
     remote: createRemote({
       readKey: () => readClientKey(managementKeyOf(config)).privateKey,
       exec: (request) => sshExec(request, clock, log),

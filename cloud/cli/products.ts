@@ -27,9 +27,9 @@ export const productCommands = (runtime: Runtime): CommandLine => ({
           const elapsedMs = runtime.clock.monotonic() - startedAt
           progress.show(progressText(done, entries.length, 'products', elapsedMs))
         }
-        const imported = await db
-          .transact((tx) => importProducts(tx, runtime, hubId, entries, 'command line', show))
-          .finally(() => progress.clear())
+        const imported = await importProducts({ db, runtime }, hubId, entries, 'command line', show).finally(
+          () => progress.clear(),
+        )
         return { hub_id: hubId, ...imported }
       },
     },

@@ -45,6 +45,7 @@ export class Gateway {
   readonly #links = new Map<number, HubLink>()
   #connection: Connection = { kind: 'closed' }
   #isRunning = false
+  #hasConnected = false
   /** Connections that have failed in a row. */
   #attempt = 0
   #cancels: Cancel[] = []
@@ -130,6 +131,7 @@ export class Gateway {
   #onConnect(): void {
     this.#context.log.info({}, 'connected to the broker')
     this.#attempt = 0
+    this.#hasConnected = true
     background(this.#context, 'broker found', () => this.#resumeLinks())
     this.#leases.connected()
   }
@@ -139,7 +141,9 @@ export class Gateway {
     const wasOpen = this.isConnected()
     this.#connection = { kind: 'closed' }
     const delayMs = backoffMs(this.#attempt++, this.#settings.backoff, runtime.random)
-    log.warn({ reason, delayMs }, 'no connection to the broker')
+    // A broker that was never reached is a matter of settings (address, password, MQTT_CA), and stays so.
+    if (this.#hasConnected) log.warn({ reason, delayMs }, 'no connection to the broker')
+    else log.error({ reason, delayMs }, 'the broker cannot be reached: no hub is served')
     this.#cancelReconnect = runtime.clock.after(delayMs, () => this.#connect())
     if (!wasOpen) return
     this.#leases.disconnected()

@@ -1,6 +1,10 @@
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createServer, type AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { startCloud } from './support/program.ts'
+import { commitOf } from '../../cloud/platform/settings/commit.ts'
+import { programFolder, startCloud } from './support/program.ts'
 
 async function takenPort(): Promise<number> {
   const server = createServer()
@@ -38,4 +42,24 @@ test('what is wrong with the configuration is told, and it does not start', { ti
   expect(wrong.output()).toContain('larder cloud: PORT (environment): must be a whole number')
   expect(production.output()).toMatch(/PAYMENTS_URL: .*refused[^]*IDENTITY_ISSUER: .*refused/)
   expect(absent.output()).toContain('/nowhere.json')
+})
+
+test(
+  'a damaged database is told in a sentence, with its file and what to do',
+  { timeout: 60_000 },
+  async () => {
+    const folder = programFolder()
+    writeFileSync(join(folder, 'larder.sqlite'), 'no database, but some random bytes '.repeat(200))
+    const { exited, output } = startCloud({ DATA_DIR: folder })
+    expect(await exited).toBe(1)
+    expect(output()).toMatch(
+      /^larder cloud: DATABASE_URL: \/\S+\/larder\.sqlite is damaged \(.*\): put a backup[^\n]*\n$/,
+    )
+  },
+)
+
+test('the commit is that of the program, wherever it was started', () => {
+  const here = commitOf(import.meta.dirname)
+  expect(here).toBe(commitOf(join(import.meta.dirname, '../..')))
+  expect(commitOf(tmpdir())).toBe('unknown')
 })

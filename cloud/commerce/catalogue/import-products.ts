@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { Location, locationKey } from '../../../protocol/model/location.ts'
 import { isUpc } from '../../../protocol/model/upc.ts'
 import { enqueue } from '../../gateway/outbox.ts'
-import { appendAudits } from '../../platform/audit/audit.ts'
-import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { appendAudits, type AuditRecord } from '../../platform/audit/audit.ts'
+import type { CloudContext } from '../../platform/context.ts'
 import { UsageError } from '../../platform/settings/usage-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
@@ -78,28 +78,95 @@ interface Imported {
 
 type Facing = Selectable<Tables['facings']>
 
+/** Products in a transaction: few enough that the service's own writes hardly wait. */
+const BATCH = 100
+
 /**
  * Makes a hub's products and planogram what a file says, and sends the hub what concerns it. Products that the file does not
- * name stay as they are; stock is counted, never written.
+ * name stay as they are; stock is counted, never written. It goes in small transactions, as the service works beside it:
+ * products first, then all places at once, then the counts. One that was cut off is made whole by the same file.
  */
 export async function importProducts(
-  tx: Tx,
-  runtime: Runtime,
+  { db, runtime }: Pick<CloudContext, 'db' | 'runtime'>,
   hubId: number,
   entries: readonly ProductEntry[],
   actor: string,
   onProgress: (done: number) => void = () => {},
 ): Promise<Imported> {
-  await requirePlaces(tx, hubId, entries)
+  const audited = (productId: number, detail: Readonly<Record<string, unknown>>): AuditRecord => ({
+    actor,
+    action: 'products.import',
+    hubId,
+    object: `product-${productId}`,
+    result: 'executed',
+    detail,
+  })
+  // Before anything is written.
+  await db.transact((tx) => requirePlaces(tx, hubId, entries))
   const ids = new Map<ProductEntry, number>()
-  const known = await knownProducts(tx, hubId)
   let updated = 0
-  for (const entry of entries) {
-    const product = known.get(entry.upc)
-    if (product) updated += 1
-    ids.set(entry, await writeProduct(tx, hubId, entry, product))
+  for (const batch of batchesOf(entries)) {
+    const written = await db.transact((tx) => writeBatch(tx, batch))
+    for (const { entry, id, isKnown } of written) {
+      ids.set(entry, id)
+      if (isKnown) updated += 1
+    }
     onProgress(ids.size)
   }
+  const facings = await db.transact((tx) => sendPlanogram(tx, hubId, ids))
+  const counts = [...ids].flatMap(([{ quantity }, productId]) =>
+    quantity === undefined ? [] : [{ hubId, productId, quantity }],
+  )
+  for (const batch of batchesOf(counts))
+    await db.transact(async (tx) => {
+      for (const count of batch) await countStock(tx, runtime, count)
+      await appendAudits(
+        tx.q,
+        runtime,
+        batch.map(({ productId, quantity }) => audited(productId, { quantity })),
+      )
+    })
+  return { created: ids.size - updated, updated, facings: facings.length, counted: counts.length }
+
+  async function writeBatch(tx: Tx, batch: readonly ProductEntry[]) {
+    const known = await knownProducts(
+      tx,
+      hubId,
+      batch.map(({ upc }) => upc),
+    )
+    const written: { entry: ProductEntry; id: number; isKnown: boolean }[] = []
+    for (const entry of batch) {
+      const product = known.get(entry.upc)
+      written.push({
+        entry,
+        id: await writeProduct(tx, hubId, entry, product),
+        isKnown: product !== undefined,
+      })
+    }
+    await appendAudits(
+      tx.q,
+      runtime,
+      written.map(({ entry: { upc, price, purchase_price }, id }) => {
+        const to = { original_price: price, purchase_price }
+        return audited(id, { upc, from: pricesOf(known.get(upc)), to })
+      }),
+    )
+    return written
+  }
+}
+
+function batchesOf<T>(items: readonly T[]): T[][] {
+  return Array.from({ length: Math.ceil(items.length / BATCH) }, (_, index) =>
+    items.slice(index * BATCH, (index + 1) * BATCH),
+  )
+}
+
+/** Puts the products where the file has them, and tells the hub. */
+async function sendPlanogram(
+  tx: Tx,
+  hubId: number,
+  ids: ReadonlyMap<ProductEntry, number>,
+): Promise<Facing[]> {
   const facings = await arrange(tx, hubId, ids)
   await enqueue(tx, hubId, {
     kind: 'planogram',
@@ -110,30 +177,7 @@ export async function importProducts(
     })),
   })
   await sumProducts(tx, [...ids.values()])
-  let counted = 0
-  for (const [{ quantity }, productId] of ids)
-    if (quantity !== undefined) {
-      await countStock(tx, runtime, { hubId, productId, quantity })
-      counted += 1
-    }
-  await appendAudits(
-    tx.q,
-    runtime,
-    [...ids].map(([entry, id]) => ({
-      actor,
-      action: 'products.import',
-      hubId,
-      object: `product-${id}`,
-      result: 'executed',
-      detail: {
-        upc: entry.upc,
-        from: pricesOf(known.get(entry.upc)),
-        to: { original_price: entry.price, purchase_price: entry.purchase_price },
-        ...(entry.quantity !== undefined && { quantity: entry.quantity }),
-      },
-    })),
-  )
-  return { created: ids.size - updated, updated, facings: facings.length, counted }
+  return facings
 }
 
 type Product = Selectable<Tables['products']>
@@ -141,10 +185,9 @@ type Product = Selectable<Tables['products']>
 const pricesOf = (product: Product | undefined) =>
   product && { original_price: product.original_price, purchase_price: product.purchase_price }
 
-async function knownProducts(tx: Tx, hubId: number): Promise<Map<string, Product>> {
-  const rows = await tx
-    .forUpdate(tx.q.selectFrom('products').selectAll().where('hub_id', '=', hubId).orderBy('id'))
-    .execute()
+async function knownProducts(tx: Tx, hubId: number, upcs: readonly string[]): Promise<Map<string, Product>> {
+  const known = tx.q.selectFrom('products').selectAll().where('hub_id', '=', hubId).where('upc', 'in', upcs)
+  const rows = await tx.forUpdate(known.orderBy('id')).execute()
   return new Map(rows.map((row) => [row.upc, row]))
 }
 
@@ -160,7 +203,20 @@ async function requirePlaces(tx: Tx, hubId: number, entries: readonly ProductEnt
     .filter(({ cabinet, shelf, row }) => row > (rows.get(`${cabinet}/${shelf}`) ?? 0))
   if (missing.length > 0)
     throw new UsageError(`hub ${hubId} has no such place: ${missing.map(locationKey).join(', ')}`)
+  const held = await tx.q
+    .selectFrom('facings as f')
+    .innerJoin('products as p', 'p.id', 'f.product_id')
+    .select(['f.cabinet', 'f.shelf', 'f.row', 'f.product_id', 'p.upc'])
+    .where('f.hub_id', '=', hubId)
+    .execute()
+  const named = new Set(entries.map(({ upc }) => upc))
+  const wanted = new Set(entries.flatMap(({ facings }) => facings.map(locationKey)))
+  for (const place of held)
+    if (!named.has(place.upc) && wanted.has(locationKey(place))) throw takenByAnother(place, place.product_id)
 }
+
+const takenByAnother = (place: Location, productId: number): UsageError =>
+  new UsageError(`${locationKey(place)} holds product ${productId}, which the file does not name`)
 
 async function writeProduct(
   tx: Tx,
@@ -229,10 +285,7 @@ async function arrange(tx: Tx, hubId: number, ids: ReadonlyMap<ProductEntry, num
   const placed = [...ids].flatMap(([entry, productId]) =>
     entry.facings.map((place, index): Facing => {
       const there = held.get(locationKey(place))
-      if (there && !named.has(there.product_id))
-        throw new UsageError(
-          `${locationKey(place)} holds product ${there.product_id}, which the file does not name`,
-        )
+      if (there && !named.has(there.product_id)) throw takenByAnother(place, there.product_id)
       return {
         hub_id: hubId,
         ...place,

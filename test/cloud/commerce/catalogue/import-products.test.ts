@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { importProducts, ProductFile } from '../../../../cloud/commerce/catalogue/import-products.ts'
 import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
+import type { Tx } from '../../../../cloud/platform/store/database.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
 
@@ -21,7 +22,7 @@ onEachDatabase('products from a file', (open) => {
     return shop
   }
   const load = ({ context }: Shop, products: unknown) =>
-    context.db.transact((tx) => importProducts(tx, context.runtime, 1, ProductFile.parse(products), 'test'))
+    importProducts(context, 1, ProductFile.parse(products), 'test')
   const productOf = ({ context }: Shop, upc: string) =>
     context.db.kysely.selectFrom('products').selectAll().where('upc', '=', upc).executeTakeFirstOrThrow()
   const facingsOf = ({ context }: Shop, productId: number) =>
@@ -92,6 +93,37 @@ onEachDatabase('products from a file', (open) => {
     expect(planogram).toMatchObject({ kind: 'planogram' })
     expect(planogram!['facings']).toHaveLength(before.length + 1)
     expect(count).toMatchObject({ kind: 'stock.count', count: { quantity: 3 } })
+  })
+
+  test('a long file goes in small transactions, between which the service writes', async () => {
+    const shop = await shopWithLayout()
+    let transactions = 0
+    const { db, runtime } = shop.context
+    const counting = {
+      ...db,
+      transact: <T>(work: (tx: Tx) => Promise<T>): Promise<T> => {
+        transactions += 1
+        return db.transact(work)
+      },
+    }
+    const upcOf = (number: number) => {
+      const digits = String(number).padStart(11, '0')
+      const sum = digits
+        .split('')
+        .reduce((total, digit, index) => total + Number(digit) * (index % 2 === 0 ? 3 : 1), 0)
+      return `${digits}${(10 - (sum % 10)) % 10}`
+    }
+    const products = Array.from({ length: 250 }, (_, number) => ({
+      ...cola,
+      upc: upcOf(number + 1),
+      facings: [],
+      quantity: undefined,
+      is_active: false,
+    }))
+    const file = ProductFile.parse(products)
+    const imported = await importProducts({ db: counting, runtime }, 1, file, 'test')
+    expect(imported).toMatchObject({ created: 250 })
+    expect(transactions).toBeGreaterThanOrEqual(4)
   })
 
   test('a place that the hub has not, or that another product has, is refused, and nothing is written', async () => {

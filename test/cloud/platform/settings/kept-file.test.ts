@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { keepFirst, readKept } from '../../../../cloud/platform/settings/kept-file.ts'
@@ -15,6 +15,13 @@ test('the first text that is kept stays, readable by its owner alone', () => {
   expect(readKept(path)).toBe('one')
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(readdirSync(folder)).toEqual(['secret'])
+})
+
+test('an empty secret is refused, and says what to do', () => {
+  const folder = emptyFolder()
+  writeFileSync(join(folder, 'media-secret'), '')
+  expect(() => keptMediaSecret(folder, systemRuntime().random)).toThrow(/media-secret is empty: .*remove it/)
+  expect(() => keepFirst(join(folder, 'media-secret'), 'one')).toThrow('is empty')
 })
 
 test('the secret of file addresses outlives a restart, and is another one elsewhere', () => {
