@@ -18,6 +18,11 @@ export interface Evidence {
   alarmsSent: number | undefined
   /** Operations that a command caused: operation id → command id. */
   commandOfOperation: ReadonlyMap<string, string>
+  /**
+   * What was in the cloud's books and is not since an older copy of them was put back: keys at the processor
+   * (`pay:…`), and orders (`order …`). Nobody there can know of it any more.
+   */
+  lost?: ReadonlySet<string>
   /** Where somebody looked in all along. */
   watched?: WatchEvidence
 }

@@ -78,10 +78,10 @@ export function stockAddsUp({ world, hub, cloud }: Evidence): Violation[] {
 export const PLANTED = 'planted'
 
 /** I8: whatever could not be applied stands in a dead-letter table; of what parts of ours wrote nothing may. */
-export function nothingBlocks({ hub, cloud }: Evidence): Violation[] {
+export function nothingBlocks({ hub, cloud, lost = new Set() }: Evidence): Violation[] {
   return [...hub.deadLetters, ...cloud.deadLetters]
     .map((letter) => JSON.stringify(letter))
-    .filter((letter) => !letter.includes(PLANTED))
+    .filter((letter) => !letter.includes(PLANTED) && ![...lost].some((name) => letter.includes(name)))
     .map((letter) => ({
       invariant: 'I8' as const,
       text: `an entry of ours could not be applied: ${letter.slice(0, 300)}`,

@@ -2,7 +2,7 @@ import { identityOf } from '../../cloud/commerce/processors/processor.ts'
 import type { Evidence, Violation } from './evidence.ts'
 
 /** I6: money adds up, and our books say what the processor's say. */
-export function moneyAddsUp({ cloud }: Evidence): Violation[] {
+export function moneyAddsUp({ cloud, lost = new Set() }: Evidence): Violation[] {
   const violations: Violation[] = []
   const say = (text: string) => violations.push({ invariant: 'I6', text })
 
@@ -21,11 +21,14 @@ export function moneyAddsUp({ cloud }: Evidence): Violation[] {
     const booked = payment.status === 'completed' ? payment.amount : 0
     if (captured !== booked) say(`payment ${payment.id}: the processor took ${captured}, we booked ${booked}`)
     const returned = cloud.processorRefunds
-      .filter((row) => row.intent_id === intent?.id && row.status === 'succeeded')
+      .filter(
+        (row) => row.intent_id === intent?.id && row.status === 'succeeded' && !lost.has(row.idempotency_key),
+      )
       .reduce((sum, row) => sum + row.amount, 0)
     if (returned !== back) say(`payment ${payment.id}: the processor returned ${returned}, we booked ${back}`)
   }
   const known = new Set([
+    ...lost,
     ...Array.from(cloud.allPayments, (identity) => `pay:${identity}`),
     ...cloud.walletTransactions.map((deposit) => `deposit:${identityOf(deposit)}`),
   ])

@@ -1,4 +1,5 @@
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
+import { identityOf } from '../../cloud/commerce/processors/processor.ts'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Chance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
@@ -19,6 +20,8 @@ export class CloudStore {
   readonly #sessions = new Map<Life, Session>()
   readonly #server: DatabaseServer
   #weather: DatabaseWeather = healthyDatabase
+  /** What was in the books, and is not since they were put back: keys at the processor, and orders. */
+  readonly lost = new Set<string>()
   #onChange: (() => void)[] = []
   /** For those who look from outside: they are never disturbed. */
   readonly reader: CloudDatabase
@@ -86,6 +89,25 @@ export class CloudStore {
   /** The database is what its copy was; connections to what it has been are ended. */
   async putBack(): Promise<void> {
     await this.endSessions()
+    const before = await this.#names()
     await this.#server.putBack()
+    const after = await this.#names()
+    for (const name of before) if (!after.has(name)) this.lost.add(name)
+  }
+
+  /** What the outside world may have heard of: what is asked of the processor, and orders. */
+  async #names(): Promise<Set<string>> {
+    const { kysely } = this.reader
+    const rows = ['id', 'created_at'] as const
+    const payments = await kysely.selectFrom('payments').select(rows).execute()
+    const refunds = await kysely.selectFrom('refunds').select(rows).execute()
+    const transactions = await kysely.selectFrom('wallet_transactions').select(rows).execute()
+    const orders = await kysely.selectFrom('orders').select('id').execute()
+    return new Set([
+      ...payments.map((row) => `pay:${identityOf(row)}`),
+      ...refunds.map((row) => `refund:${identityOf(row)}`),
+      ...transactions.map((row) => `deposit:${identityOf(row)}`),
+      ...orders.map(({ id }) => `order ${id}`),
+    ])
   }
 }

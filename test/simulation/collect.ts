@@ -33,5 +33,6 @@ export async function collect({ hubId, room, hub }: Site, { store, bank, watch }
     alarmsSent: hub.line.entries.alarms(),
     commandOfOperation: hub.commandOfOperation,
     watched: watch.of(hubId),
+    lost: store.lost,
   }
 }
