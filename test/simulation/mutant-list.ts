@@ -1,24 +1,18 @@
 import type { Mutant, Patch } from './mutants.ts'
 
-/**
- * The safeguards without which the swarm must not stay green: two at least of each invariant that holds. `seed` is one that
- * is known to turn red; where a change of the world or of what is mutated moves it, `npm run mutants -- --seeds 500` finds
- * another.
- */
-const mutant = (invariant: Mutant['invariant'], name: string, seed: number, ...patches: Patch[]): Mutant => ({
+const mutant = (invariant: Mutant['invariant'], name: string, ...patches: Patch[]): Mutant => ({
   invariant,
   name,
-  seed,
   patches,
 })
 
 const patch = (file: string, find: string, replace: string): Patch => ({ file, find, replace })
 
+/** The safeguards without which the swarm must not stay green: two at least of each invariant that holds. */
 export const mutants: readonly Mutant[] = [
   mutant(
     'I1',
     'retry of an unknown operation',
-    1,
     patch(
       'edge/core/operations/reconciliation.ts',
       "failed: ({ moved, drops }) => (drops > 0 ? 'done' : moved ? 'unknown' : 'nothing'),",
@@ -33,7 +27,6 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I1',
     'intent journaled after the write',
-    1,
     patch(
       'edge/core/operations/intend.ts',
       'store.afterCommit(() => send(context, request))',
@@ -43,13 +36,11 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I2',
     'no session fence',
-    1,
     patch('edge/sync/fence.ts', "if (command.session !== session) return 'stale_session'", ''),
   ),
   mutant(
     'I2',
     'commands that live for ever',
-    1,
     patch(
       'edge/sync/fence.ts',
       "return monotonicMs > command.expires_monotonic ? 'expired' : 'pass'",
@@ -59,7 +50,6 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I3',
     'no refund of what was not delivered',
-    1,
     patch(
       'cloud/commerce/refunds/undelivered.ts',
       "await refundUndelivered(tx, context, order, cause === 'hub_failed' ? 'failed' : 'timed_out')",
@@ -69,7 +59,6 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I3',
     'late money is kept',
-    1,
     patch(
       'cloud/commerce/payments/payment-outcome.ts',
       'await refundLate(tx, context, order, { ...payment, ...known })',
@@ -79,14 +68,12 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I4',
     'receiver without deduplication',
-    1,
     patch('protocol/stream/receiver.ts', "if (last <= cursor) return { kind: 'duplicate' }", ''),
     patch('protocol/stream/receiver.ts', 'skip: cursor + 1 - batch.first,', 'skip: 0,'),
   ),
   mutant(
     'I4',
     'deletion on PUBACK',
-    1,
     patch(
       'edge/sync/stream-sender.ts',
       "      checkpoint('sync.after-send')\n",
@@ -96,13 +83,11 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I4',
     'histories are not told apart',
-    1,
     patch('protocol/stream/receiver.ts', 'theirs !== undefined && theirs !== state.tag', 'theirs === -1'),
   ),
   mutant(
     'I5',
     'a double drop is booked as one',
-    1,
     patch(
       'edge/core/stock.ts',
       "kind: 'dropped', delta: -units, causeId",
@@ -112,7 +97,6 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I5',
     'a cancelled order keeps its reservation',
-    1,
     patch(
       'cloud/commerce/refunds/undelivered.ts',
       '  await releaseRedemptions(tx, order.id)\n  await releaseReservations(tx, order.id)\n',
@@ -122,7 +106,6 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I6',
     'refunds without a key',
-    1,
     patch(
       'cloud/commerce/refunds/refunds.ts',
       '`refund:${identityOf(refund)}`',
@@ -132,13 +115,11 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I6',
     'payments are named by their number alone',
-    1,
     patch('cloud/commerce/processors/processor.ts', '`${id}.${created_at}`', '`${id}.${0 * created_at}`'),
   ),
   mutant(
     'I6',
     'a deposit is credited by each word of it',
-    1,
     patch(
       'cloud/commerce/wallet/deposit.ts',
       "      if (outcome.by === 'answer') {\n        await set({})\n        return\n      }\n      if (deposit.status === 'completed') return\n",
@@ -148,7 +129,6 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I6',
     'points stay when money goes back',
-    1,
     patch(
       'cloud/commerce/loyalty/points.ts',
       'if (points !== 0) await addEntry',
@@ -158,7 +138,6 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I7',
     'motors run until the host says otherwise',
-    1,
     patch(
       'simulator/firmware/operations.ts',
       'clock.after(command.max, () => {',
@@ -168,7 +147,6 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I7',
     'a lock that was opened stays open',
-    1,
     patch(
       'edge/hardware/doors.ts',
       'clock.after(Math.min(forMs, settings.maxUnlockMs), () => {',
@@ -178,23 +156,20 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I8',
     'a gap is no matter',
-    1,
     patch('protocol/stream/receiver.ts', "if (batch.first > cursor + 1) return { kind: 'gap' }", ''),
   ),
   mutant(
     'I8',
     'a bad entry undoes its batch',
-    1,
     patch(
       'edge/journal/inbox.ts',
-      'if (!(error instanceof ApplyError || error instanceof z.ZodError)) throw error',
+      'if (isMachineFault(error)) throw error',
       'if (error instanceof Error) throw error',
     ),
   ),
   mutant(
     'I9',
     'nobody looks at overdue orders',
-    1,
     patch(
       'cloud/commerce/fulfilment/overdue.ts',
       "'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject)) },",
@@ -204,7 +179,6 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I10',
     'the lease of a dead process never ends',
-    1,
     patch(
       'cloud/platform/work/queue.ts',
       "eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)])",
@@ -212,3 +186,12 @@ export const mutants: readonly Mutant[] = [
     ),
   ),
 ]
+
+/**
+ * Seeds that are known to turn red, by the mutant's name: they alone are run. Where a change of the world or of what is mutated
+ * has moved one, `npm run mutants -- --seeds 500 --only NAME` finds another.
+ */
+export const knownSeeds: Readonly<Record<string, number>> = {
+  'intent journaled after the write': 1,
+  'a cancelled order keeps its reservation': 1,
+}

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { progressOn } from '../../protocol/model/progress.ts'
 import { every } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { mutants } from './mutant-list.ts'
+import { knownSeeds, mutants } from './mutant-list.ts'
 import { runMutant } from './mutants.ts'
 
 const HELP = `npm run mutants -- [--only TEXT] [--seeds N] [--from S] [--jobs J]
@@ -14,8 +14,8 @@ Takes one safeguard after the other away, in a copy of the source, and runs the 
 that is known to, or seeds S … S+N-1. Exit status 1 where one goes unnoticed.
 
   --only TEXT    those whose invariant or name holds the text
-  --seeds N      how many seeds (default: the one that is known)
-  --from S       the first seed (default: with --seeds, 1)
+  --seeds N      how many seeds (default: the one that is known, or 500)
+  --from S       the first seed (default 1)
   --jobs J       processes that share the seeds (default: one for each processor)`
 
 const { values } = parseArgs({
@@ -38,8 +38,9 @@ else {
   const stopShowing = every(clock, 1000, () => progress.show(current))
   for (const [index, mutant] of chosen.entries()) {
     current = `${index + 1} of ${chosen.length} mutants: ${mutant.name}`
-    const seeds = Number(values.seeds ?? 1)
-    const from = Number(values.from ?? (values.seeds === undefined ? mutant.seed : 1))
+    const known = values.seeds === undefined ? knownSeeds[mutant.name] : undefined
+    const seeds = known === undefined ? Number(values.seeds ?? 500) : 1
+    const from = Number(values.from ?? known ?? 1)
     const range = { seeds, from, jobs: Number(values.jobs) }
     const { seed, output } = await runMutant(root, mutant, range)
     if (seed === undefined) process.exitCode = 1

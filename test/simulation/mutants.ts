@@ -16,8 +16,6 @@ export interface Mutant {
   name: string
   /** What it safeguards. */
   invariant: Violation['invariant']
-  /** A seed that notices. */
-  seed: number
   patches: readonly Patch[]
 }
 
