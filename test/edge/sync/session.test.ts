@@ -29,6 +29,21 @@ describe('a session', () => {
     expect(line.wills).toEqual([JSON.stringify({ session: cloud.hellos[0]!.session, online: false })])
   })
 
+  test('names the life of the service: the same on every connection, another one after a start', () => {
+    const { clock, line, cloud, start } = setUp()
+    const hub = start()
+    clock.advance(10)
+    line.cut()
+    clock.advance(1000)
+    hub.sync.stop()
+    start()
+    clock.advance(10)
+    const lives = cloud.hellos.map(({ instance }) => instance)
+    expect(lives[0]).toMatch(/^[0-9a-f]{32}$/)
+    expect(new Set(lives).size).toBe(2)
+    expect(lives.slice(0, 2)).toEqual([lives[0], lives[0]])
+  })
+
   test('is opened again for ever, with a back-off that a welcome resets', () => {
     const { clock, line, start } = setUp()
     const hub = start()
