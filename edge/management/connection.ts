@@ -13,11 +13,15 @@ import {
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import { authorize, type AuthorizedKey } from './authorized-keys.ts'
+import type { Crowd } from './strangers.ts'
 
 /** What one stranger, or one careless caller, can take of the management service. */
 export interface ManagementLimits {
-  /** Connections that have not logged in; of one more the oldest is ended, so that nobody can keep others out. */
-  strangers: number
+  /** Connections that have not logged in: of all, and of one address. */
+  strangers: Crowd
+  strangersOfOne: Crowd
+  /** From the first byte to the end of the key exchange. */
+  exchangeMs: number
   /** Connections that have logged in. */
   callers: number
   /** From the first byte to the login. */
@@ -33,7 +37,9 @@ export interface ManagementLimits {
 }
 
 export const defaultLimits: ManagementLimits = {
-  strangers: 16,
+  strangers: { start: 64, full: 128 },
+  strangersOfOne: { start: 16, full: 48 },
+  exchangeMs: 3000,
   callers: 8,
   loginMs: 10_000,
   attempts: 7,
@@ -52,6 +58,8 @@ export interface ConnectionOptions {
   execute: Execute
   /** Whether one more may log in. */
   admits: () => boolean
+  /** The key exchange is over. */
+  onExchanged: () => void
   onLogin: () => void
   limits: ManagementLimits
   clock: Clock
@@ -96,6 +104,7 @@ export function serveConnection(options: ConnectionOptions): void {
       leave()
     }
   })
+  connection.once('handshake', () => options.onExchanged())
   connection.once('ready', () => {
     options.onLogin()
     log.info({ key: login?.fingerprint, comment: login?.comment }, 'logged in')

@@ -2,9 +2,10 @@ import { createServer, type Socket } from 'node:net'
 import ssh2 from 'ssh2'
 import { sshAlgorithms } from '../../protocol/management/ssh.ts'
 import type { Log } from '../../protocol/model/log.ts'
-import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
+import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
 import type { AuthorizedKey } from './authorized-keys.ts'
 import { childLog, serveConnection, type Execute, type ManagementLimits } from './connection.ts'
+import { dropChance, networkOf } from './strangers.ts'
 
 export interface SshServerOptions {
   /** In OpenSSH's format. */
@@ -12,7 +13,7 @@ export interface SshServerOptions {
   authorizedKeys: () => readonly AuthorizedKey[]
   execute: Execute
   limits: ManagementLimits
-  clock: Clock
+  runtime: Runtime
   log: Log
 }
 
@@ -32,18 +33,45 @@ const algorithms: ssh2.Algorithms = {
 
 interface Guest {
   socket: Socket
+  network: string
+  hasExchanged: boolean
   isCaller: boolean
 }
+
+/** Floods are told of so often. */
+const TOLD_EVERY_MS = 60_000
 
 /**
  * An SSH server of one purpose. Sockets are counted from the moment they are accepted, as one that never says a word takes
  * its place too.
  */
 export function createSshServer(options: SshServerOptions): SshServer {
-  const { limits, clock, log } = options
+  const { limits, log } = options
+  const { clock, random } = options.runtime
   const guests = new Map<string, Guest>()
-  const countOf = (isCaller: boolean) =>
-    [...guests.values()].filter((guest) => guest.isCaller === isCaller).length
+  const callers = (): number => [...guests.values()].filter((guest) => guest.isCaller).length
+  let turnedAway = 0
+  let toldAt = -Infinity
+
+  /** Whether there is a place for one more stranger of this network. */
+  function hasPlace(network: string): boolean {
+    const strangers = [...guests.values()].filter((guest) => !guest.isCaller)
+    const ofOne = strangers.filter((guest) => guest.network === network).length
+    const chance = Math.max(
+      dropChance(strangers.length, limits.strangers),
+      dropChance(ofOne, limits.strangersOfOne),
+    )
+    return chance === 0 || random.fraction() >= chance
+  }
+
+  function turnAway(socket: Socket, network: string): void {
+    socket.destroy()
+    turnedAway++
+    if (clock.monotonic() - toldAt < TOLD_EVERY_MS) return
+    toldAt = clock.monotonic()
+    log.warn({ network, turnedAway }, 'too many connections without a login: some are turned away')
+    turnedAway = 0
+  }
 
   const ssh = new ssh2.Server(
     { hostKeys: [options.hostKey], ident: 'larder', algorithms },
@@ -56,7 +84,8 @@ export function createSshServer(options: SshServerOptions): SshServer {
         socket: guest.socket,
         authorizedKeys: options.authorizedKeys,
         execute: options.execute,
-        admits: () => countOf(true) < limits.callers,
+        admits: () => callers() < limits.callers,
+        onExchanged: () => (guest.hasExchanged = true),
         onLogin: () => (guest.isCaller = true),
         limits,
         clock,
@@ -67,11 +96,16 @@ export function createSshServer(options: SshServerOptions): SshServer {
   ssh.on('error', (error: Error) => log.warn({ error: error.message }, 'the SSH server failed'))
 
   const server = createServer({ noDelay: true }, (socket) => {
-    if (countOf(false) >= limits.strangers) oldestStranger()?.socket.destroy()
+    const network = networkOf(socket.remoteAddress ?? '')
+    socket.on('error', () => socket.destroy())
+    if (!hasPlace(network)) return turnAway(socket, network)
     const id = `${socket.remoteAddress}:${socket.remotePort}`
-    const guest: Guest = { socket, isCaller: false }
+    const guest: Guest = { socket, network, hasExchanged: false, isCaller: false }
     guests.set(id, guest)
     const cancels: Cancel[] = [
+      clock.after(limits.exchangeMs, () => {
+        if (!guest.hasExchanged) socket.destroy()
+      }),
       clock.after(limits.loginMs, () => {
         if (guest.isCaller) return
         log.info({ from: id }, 'ended: no login in time')
@@ -79,16 +113,12 @@ export function createSshServer(options: SshServerOptions): SshServer {
       }),
       clock.after(limits.connectionMs, () => socket.destroy()),
     ]
-    socket.on('error', () => socket.destroy())
     socket.once('close', () => {
       guests.delete(id)
       for (const cancel of cancels) cancel()
     })
     ssh.injectSocket(socket)
   })
-
-  /** The first of them: the map keeps the order in which they came. */
-  const oldestStranger = (): Guest | undefined => [...guests.values()].find((guest) => !guest.isCaller)
 
   return {
     listen: (host, port) =>

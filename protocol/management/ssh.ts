@@ -1,16 +1,13 @@
 import { createHash } from 'node:crypto'
 
-/** What both ends of the management channel speak (SPEC.md): no SHA-1, no CBC, no compression. */
+/**
+ * What both ends of the management channel speak (SPEC.md): no NIST curves in the key exchange, no SHA-1, no CBC, no MAC but
+ * over what is encrypted, no compression. `ssh2` knows no key exchange that withstands quantum computers.
+ */
 export const sshAlgorithms = {
-  kex: [
-    'curve25519-sha256',
-    'curve25519-sha256@libssh.org',
-    'ecdh-sha2-nistp256',
-    'ecdh-sha2-nistp384',
-    'ecdh-sha2-nistp521',
-  ],
-  cipher: ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com', 'aes128-ctr', 'aes192-ctr', 'aes256-ctr'],
-  hmac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com', 'hmac-sha2-256', 'hmac-sha2-512'],
+  kex: ['curve25519-sha256', 'curve25519-sha256@libssh.org'],
+  cipher: ['aes256-gcm@openssh.com', 'aes128-gcm@openssh.com', 'aes256-ctr', 'aes192-ctr', 'aes128-ctr'],
+  hmac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com'],
   compress: ['none'],
 } as const
 

@@ -61,7 +61,7 @@ export async function openRig({ limits, execute, port = 0 }: RigOptions = {}): P
       return execute?.(command, isWaiting) ?? Promise.resolve(answered)
     },
     limits: { ...defaultLimits, ...limits },
-    clock: systemRuntime().clock,
+    runtime: systemRuntime(),
     log,
   })
   const hostKey = ssh2.utils.parseKey(host.publicKey)
@@ -121,8 +121,8 @@ export function exec(client: ssh2.Client, command: string): Promise<Ran> {
 }
 
 /** A raw connection, and when it was closed. */
-export function dial(port: number): { socket: Socket; closed: Promise<void> } {
-  const socket = connect({ host: '127.0.0.1', port })
+export function dial(port: number, from = '127.0.0.1'): { socket: Socket; closed: Promise<void> } {
+  const socket = connect({ host: '127.0.0.1', port, localAddress: from })
   socket.on('error', () => {})
   socket.resume()
   return { socket, closed: new Promise((resolve) => socket.once('close', () => resolve())) }

@@ -228,15 +228,40 @@ describe('callers who take their time', () => {
     await Promise.all([silent.closed, slow.closed, greeting.closed])
   })
 
-  test('strangers do not keep callers out: of too many the oldest goes', async () => {
-    const rig = await open({ limits: { strangers: 4, loginMs: 60_000 } })
-    const first = dial(rig.port)
-    await once(first.socket, 'connect')
-    const others = Array.from({ length: 8 }, () => dial(rig.port))
-    await first.closed
-    expect(await exec(await enter(rig), 'status')).toMatchObject({ code: 0 })
-    expect(others.filter(({ socket }) => !socket.destroyed).length).toBeLessThanOrEqual(4)
-    for (const { socket } of others) socket.destroy()
+  test('a flood of one address takes the places of that address: an operator logs in from another each time', async () => {
+    const rig = await open()
+    const flood = floodOf(rig.port, '127.0.0.2')
+    try {
+      await vi.waitUntil(() => flood.count() > 200, { timeout: 10_000 })
+      for (let time = 0; time < 20; time++) {
+        const client = await enter(rig)
+        expect(await exec(client, 'status')).toMatchObject({ code: 0 })
+        client.end()
+      }
+    } finally {
+      flood.stop()
+    }
+    expect(rig.logged.map(({ message }) => message)).toContain(
+      'too many connections without a login: some are turned away',
+    )
+  })
+
+  test('a flood that comes and goes leaves a place also to its own address', async () => {
+    const rig = await open()
+    const flood = floodOf(rig.port, '127.0.0.1', 100)
+    try {
+      await vi.waitUntil(() => flood.count() > 200, { timeout: 10_000 })
+      let logins = 0
+      for (let tries = 0; tries < 20; tries++) {
+        const client = await login(rig).catch(() => undefined)
+        if (!client) continue
+        logins++
+        client.end()
+      }
+      expect(logins).toBeGreaterThanOrEqual(10)
+    } finally {
+      flood.stop()
+    }
   })
 
   test('no more callers than the limit are let in', async () => {
@@ -288,3 +313,28 @@ test('bytes that are no SSH end the connection and nothing else', async () => {
   }
   expect(await exec(await enter(rig), 'status')).toMatchObject({ code: 0 })
 })
+
+/** Some 200 connections a second from an address; each greets, and goes after `stayMs` or never. */
+function floodOf(port: number, from: string, stayMs?: number): { count: () => number; stop: () => void } {
+  const dialled = new Set<ReturnType<typeof dial>>()
+  const timers = new Set<NodeJS.Timeout>()
+  let count = 0
+  const every = setInterval(() => {
+    for (let each = 0; each < 4; each++) {
+      const one = dial(port, from)
+      count++
+      dialled.add(one)
+      one.socket.write('SSH-2.0-flood\r\n')
+      void one.closed.then(() => dialled.delete(one))
+      if (stayMs !== undefined) timers.add(setTimeout(() => one.socket.destroy(), stayMs))
+    }
+  }, 20)
+  return {
+    count: () => count,
+    stop() {
+      clearInterval(every)
+      for (const timer of timers) clearTimeout(timer)
+      for (const { socket } of dialled) socket.destroy()
+    },
+  }
+}
