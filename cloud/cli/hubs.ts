@@ -118,7 +118,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
         await writeAddress(q, hubId, { host, port, hostKey })
         const detail = { host, port, host_key: hostKey }
         await record(q, runtime, 'hubs.set_management', hubId, detail)
-        const { publicKey } = keptClientKey(managementKeyOf(settings))
+        const { publicKey } = keptClientKey(managementKeyOf(settings), say)
         return { hub_id: hubId, ...detail, cloud_key: publicKey }
       },
     },
@@ -135,10 +135,12 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     key: {
       options: [],
       run: ({ settings }) =>
-        Promise.resolve({ cloud_key: keptClientKey(managementKeyOf(settings)).publicKey }),
+        Promise.resolve({ cloud_key: keptClientKey(managementKeyOf(settings), say).publicKey }),
     },
   },
 })
+
+const say = (sentence: string): void => void process.stderr.write(`${sentence}\n`)
 
 const record = (
   q: Queries,

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import * as files from 'node:fs'
 import { randomHex } from '../../protocol/model/ids.ts'
+import { keepSecret } from '../../protocol/model/kept-secret.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
@@ -14,14 +15,9 @@ export function bearerCheck(token: string): (header: string | undefined) => bool
   }
 }
 
-/** The token kept in the file at `path`, for its owner's eyes only; made there where there is none yet. */
-export function keptToken(path: string, random: Random): string {
-  try {
-    writeFileSync(path, `${randomHex(random, 24)}\n`, { flag: 'wx', mode: 0o600 })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
-  const token = readFileSync(path, 'utf8').trim()
+/** The token kept in the file at `path`; made there where there is none yet. `say` is told where an empty one is replaced. */
+export function keptToken(path: string, random: Random, say: (sentence: string) => void): string {
+  const token = keepSecret(files, path, `${randomHex(random, 24)}\n`, say).trim()
   if (token.length < 16) throw new Error(`${path} holds no token: remove it, or set LOCAL_TOKEN`)
   return token
 }

@@ -1,4 +1,5 @@
 import '../../protocol/require-node.ts'
+import '../../protocol/private-files.ts'
 import '../light-zod.ts'
 import { readFileSync } from 'node:fs'
 import { pino } from 'pino'
@@ -42,7 +43,9 @@ function fail(problems: readonly string[]): never {
 }
 
 function printHostKey({ HOST_KEY, hardware }: ManagementConfig): void {
-  const { publicKey, fingerprint } = keptHostKey(HOST_KEY)
+  const { publicKey, fingerprint } = keptHostKey(HOST_KEY, (sentence) =>
+    process.stderr.write(`larder management: ${sentence}\n`),
+  )
   const shown = { hub_id: hardware.hubId, host_key: publicKey, fingerprint }
   process.stdout.write(`${JSON.stringify(shown, null, 2)}\n`)
 }
@@ -52,7 +55,7 @@ async function serve(config: ManagementConfig): Promise<void> {
   const { clock } = runtime
   const hubId = config.hardware.hubId
   const log = pino({ level: config.LOG_LEVEL, base: { part: 'management', hub: hubId } })
-  const hostKey = keptHostKey(config.HOST_KEY)
+  const hostKey = keptHostKey(config.HOST_KEY, (sentence) => log.warn({}, sentence))
   const management = createManagement({
     hubId,
     bins: config.hardware.controllers.flatMap(({ devices }) =>
@@ -71,7 +74,7 @@ async function serve(config: ManagementConfig): Promise<void> {
     authorizedKeys: () => readKeys(config.AUTHORIZED_KEYS, log).keys,
     execute: (command, isWaiting) => management.execute(command, isWaiting),
     limits: defaultLimits,
-    clock,
+    runtime,
     log,
   })
   const port = await server.listen(config.HOST, config.PORT).catch((error: NodeJS.ErrnoException) => {

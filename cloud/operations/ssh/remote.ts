@@ -11,7 +11,7 @@ import { newKey } from '../../../protocol/management/new-key.ts'
 import { fingerprintOf, sshAlgorithms } from '../../../protocol/management/ssh.ts'
 import { type Log, silentLog } from '../../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../../protocol/model/runtime.ts'
-import { keepFirst, readKept } from '../../platform/settings/kept-file.ts'
+import { keepFirst, readKept, type Say } from '../../platform/settings/kept-file.ts'
 import type { ManagementAddress } from './addresses.ts'
 
 export type RemoteOutcome =
@@ -212,7 +212,7 @@ export function readClientKey(path: string): ClientKey {
 }
 
 /** The same, made where there is none. */
-export function keptClientKey(path: string): ClientKey {
-  if (readKept(path) === undefined) keepFirst(path, newKey('larder-cloud').privateKey)
+export function keptClientKey(path: string, say: Say): ClientKey {
+  if (readKept(path) === undefined) keepFirst(path, newKey('larder-cloud').privateKey, say)
   return readClientKey(path)
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose'
 import { z } from 'zod'
-import { keepFirst, readKept } from '../settings/kept-file.ts'
+import { keepFirst, readKept, type Say } from '../settings/kept-file.ts'
 
 /** An ES256 key pair. Its id is its thumbprint, so that no other key has the same id. */
 export interface SigningKey {
@@ -36,8 +36,8 @@ export async function signingKeyOf(jwk: JWK): Promise<SigningKey> {
 }
 
 /** The key from a file in a folder; makes it if there is none. */
-export async function keptSigningKey(folder: string): Promise<SigningKey> {
+export async function keptSigningKey(folder: string, say: Say): Promise<SigningKey> {
   const path = join(folder, 'identity-key.json')
-  const text = readKept(path) ?? keepFirst(path, JSON.stringify(await mintSigningKey()))
+  const text = readKept(path) ?? keepFirst(path, JSON.stringify(await mintSigningKey()), say)
   return signingKeyOf(StoredKey.parse(JSON.parse(text)))
 }

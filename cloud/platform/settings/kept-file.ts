@@ -1,61 +1,11 @@
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { dirname } from 'node:path'
+import * as files from 'node:fs'
+import { keepSecret, readSecret } from '../../../protocol/model/kept-secret.ts'
 
-/** The text of a file; undefined where there is none. Throws where it is empty: no secret is. */
-export function readKept(path: string): string | undefined {
-  try {
-    return readWhole(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
-}
+/** The secret text of a file; undefined where there is none, or it is empty. */
+export const readKept = (path: string): string | undefined => readSecret(files, path)
 
-function readWhole(path: string): string {
-  const text = readFileSync(path, 'utf8')
-  if (text.trim() === '')
-    throw new Error(`${path} is empty: put it back from a backup, or remove it for a new one`)
-  return text
-}
+/** Is told, in a sentence, that a secret had to be made anew. */
+export type Say = (sentence: string) => void
 
-/**
- * Keeps a secret text in a file that only its owner reads, unless the file is there already; the text that it then has. Of
- * processes that do so at once, the first one's text stays. It is durable before it is used: a power cut leaves all of it
- * or nothing.
- */
-export function keepFirst(path: string, text: string): string {
-  const folder = dirname(path)
-  mkdirSync(folder, { recursive: true })
-  const draft = `${path}.${process.pid}.new`
-  rmSync(draft, { force: true })
-  onOpen(draft, 'wx', (file) => writeFileSync(file, text))
-  try {
-    linkSync(draft, path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    rmSync(draft, { force: true })
-  }
-  onOpen(folder, 'r', () => {})
-  return readWhole(path)
-}
-
-/** Opens a file or folder, and brings it to the disk. */
-function onOpen(path: string, flags: 'wx' | 'r', work: (file: number) => void): void {
-  const file = openSync(path, flags, 0o600)
-  try {
-    work(file)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-}
+/** Keeps a secret text in a file that only its owner reads, unless there is one already; the text that it then has. */
+export const keepFirst = (path: string, text: string, say: Say): string => keepSecret(files, path, text, say)

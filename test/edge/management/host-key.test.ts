@@ -5,34 +5,44 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { keptHostKey } from '../../../edge/management/host-key.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
 
+const never = (sentence: string): void => expect.unreachable(sentence)
+
 let folder: string
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-host-key-'))))
 afterEach(() => rmSync(folder, { recursive: true }))
 
 test('it is made at the first start, for its owner alone, and kept', () => {
   const path = join(folder, 'deep', 'host-key')
-  const first = keptHostKey(path)
+  const first = keptHostKey(path, never)
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(readdirSync(join(folder, 'deep'))).toEqual(['host-key'])
   expect(first.publicKey).toMatch(/^ssh-ed25519 /)
-  expect(keptHostKey(path)).toEqual(first)
+  expect(keptHostKey(path, never)).toEqual(first)
   expect(readFileSync(path, 'utf8')).toBe(first.privateKey)
 })
 
 test('one that others may read is refused', () => {
   const path = join(folder, 'host-key')
-  keptHostKey(path)
+  keptHostKey(path, never)
   chmodSync(path, 0o640)
-  expect(() => keptHostKey(path)).toThrow(/others may read/)
+  expect(() => keptHostKey(path, never)).toThrow(/others may read/)
 })
 
 test.each([
   ['no key', 'hello'],
-  ['an empty file', ''],
   ['a public key', newKey('x').publicKey],
 ])('%s is refused, and left as it is', (_what, text) => {
   const path = join(folder, 'host-key')
   writeFileSync(path, text, { mode: 0o600 })
-  expect(() => keptHostKey(path)).toThrow(/no private key/)
+  expect(() => keptHostKey(path, never)).toThrow(/no private key/)
   expect(readFileSync(path, 'utf8')).toBe(text)
+})
+
+test('an empty file is no key: another is made, and somebody hears of it', () => {
+  const path = join(folder, 'host-key')
+  writeFileSync(path, '', { mode: 0o600 })
+  const said: string[] = []
+  const made = keptHostKey(path, (sentence) => said.push(sentence))
+  expect(said).toEqual([expect.stringContaining('host-key was empty')])
+  expect(keptHostKey(path, never)).toEqual(made)
 })

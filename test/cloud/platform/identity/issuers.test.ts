@@ -57,8 +57,10 @@ test('its public keys are no private ones', async () => {
 test('its key outlives the process, and of processes that start at once one makes it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-identity-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  const found = await Promise.all([1, 2, 3].map(() => keptSigningKey(folder)))
-  const ids = new Set([...found, await keptSigningKey(folder)].map(({ publicJwk }) => publicJwk.kid))
+  const found = await Promise.all([1, 2, 3].map(() => keptSigningKey(folder, () => {})))
+  const ids = new Set(
+    [...found, await keptSigningKey(folder, () => {})].map(({ publicJwk }) => publicJwk.kid),
+  )
   expect(ids.size).toBe(1)
   expect(statSync(join(folder, 'identity-key.json')).mode & 0o777).toBe(0o600)
 })

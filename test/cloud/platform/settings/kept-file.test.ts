@@ -2,33 +2,44 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { keepFirst, readKept } from '../../../../cloud/platform/settings/kept-file.ts'
+import { keptSigningKey } from '../../../../cloud/platform/identity/signing-key.ts'
 import { keptMediaSecret } from '../../../../cloud/platform/media/addresses.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { emptyFolder } from '../../support/media.ts'
+
+const { random } = systemRuntime()
+const never = (sentence: string): void => expect.unreachable(sentence)
 
 test('the first text that is kept stays, readable by its owner alone', () => {
   const folder = join(emptyFolder(), 'new')
   const path = join(folder, 'secret')
   expect(readKept(path)).toBeUndefined()
-  expect(keepFirst(path, 'one')).toBe('one')
-  expect(keepFirst(path, 'two')).toBe('one')
+  expect(keepFirst(path, 'one', never)).toBe('one')
+  expect(keepFirst(path, 'two', never)).toBe('one')
   expect(readKept(path)).toBe('one')
   expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(statSync(folder).mode & 0o777).toBe(0o700)
   expect(readdirSync(folder)).toEqual(['secret'])
 })
 
-test('an empty secret is refused, and says what to do', () => {
+test('the secret of file addresses outlives a restart, and is another one elsewhere', () => {
   const folder = emptyFolder()
-  writeFileSync(join(folder, 'media-secret'), '')
-  expect(() => keptMediaSecret(folder, systemRuntime().random)).toThrow(/media-secret is empty: .*remove it/)
-  expect(() => keepFirst(join(folder, 'media-secret'), 'one')).toThrow('is empty')
+  const secret = keptMediaSecret(folder, random, never)
+  expect(secret).toMatch(/^[0-9a-f]{64}$/)
+  expect(keptMediaSecret(folder, random, never)).toBe(secret)
+  expect(keptMediaSecret(emptyFolder(), random, never)).not.toBe(secret)
 })
 
-test('the secret of file addresses outlives a restart, and is another one elsewhere', () => {
-  const { random } = systemRuntime()
+test.each([
+  ['media-secret', (folder: string, say: (sentence: string) => void) => keptMediaSecret(folder, random, say)],
+  ['identity-key.json', (folder: string, say: (sentence: string) => void) => keptSigningKey(folder, say)],
+])('an empty %s is no secret: another is made, and somebody hears of it', async (name, keep) => {
   const folder = emptyFolder()
-  const secret = keptMediaSecret(folder, random)
-  expect(secret).toMatch(/^[0-9a-f]{64}$/)
-  expect(keptMediaSecret(folder, random)).toBe(secret)
-  expect(keptMediaSecret(emptyFolder(), random)).not.toBe(secret)
+  writeFileSync(join(folder, name), '', { mode: 0o644 })
+  const said: string[] = []
+  const made = await keep(folder, (sentence) => said.push(sentence))
+  expect(said).toEqual([expect.stringContaining(`${name} was empty`)])
+  expect(statSync(join(folder, name)).size).toBeGreaterThan(32)
+  expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600)
+  expect(await keep(folder, never)).toEqual(made)
 })

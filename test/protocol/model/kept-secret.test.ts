@@ -1,0 +1,137 @@
+import { expect, test } from 'vitest'
+import { keepSecret, readSecret, type SecretFiles } from '../../../protocol/model/kept-secret.ts'
+
+class PowerCut extends Error {}
+
+interface Inode {
+  text: string
+  /** What of it is on the disk. */
+  durable: string
+}
+
+/**
+ * A file system whose power is cut before its `cutAt`th step. On the disk are what was synced and, of what was not, as much
+ * as `torn` says: names without contents, the beginning of a text, all of it.
+ */
+class Disk {
+  #names = new Map<string, Inode>()
+  #durableNames = new Map<string, Inode>()
+  #open = new Map<number, Inode | 'folder'>()
+  #steps = 0
+  #next = 3
+  cutAt = Infinity
+
+  get steps(): number {
+    return this.#steps
+  }
+
+  readonly files: SecretFiles = {
+    mkdirSync: () => this.#step(),
+    openSync: (path, flags) => {
+      this.#step()
+      if (flags === 'r') this.#open.set(this.#next, 'folder')
+      else {
+        const inode = { text: '', durable: '' }
+        this.#names.set(path, inode)
+        this.#open.set(this.#next, inode)
+      }
+      return this.#next++
+    },
+    writeFileSync: (file, text) => {
+      // Byte by byte: the power is cut between any two of them.
+      for (const byte of text) {
+        this.#step()
+        this.#inode(file).text += byte
+      }
+    },
+    fsyncSync: (file) => {
+      this.#step()
+      const opened = this.#open.get(file)
+      if (opened === 'folder') this.#durableNames = new Map(this.#names)
+      else this.#inode(file).durable = this.#inode(file).text
+    },
+    closeSync: () => {},
+    linkSync: (from, to) => {
+      this.#step()
+      if (this.#names.has(to)) throw Object.assign(new Error('exists'), { code: 'EEXIST' })
+      this.#names.set(to, this.#names.get(from)!)
+    },
+    rmSync: (path) => {
+      this.#step()
+      this.#names.delete(path)
+    },
+    readFileSync: (path) => {
+      const inode = this.#names.get(path)
+      if (!inode) throw Object.assign(new Error('none'), { code: 'ENOENT' })
+      return inode.text
+    },
+  }
+
+  /** After the power came back. `keptNames`: whether names that nobody synced were written all the same. */
+  wake(keptNames: boolean, torn: (inode: Inode) => string): void {
+    const names = keptNames ? this.#names : this.#durableNames
+    for (const inode of new Set(names.values())) inode.text = inode.durable = torn(inode)
+    this.#names = new Map(names)
+    this.#durableNames = new Map(names)
+    this.#steps = 0
+    this.cutAt = Infinity
+  }
+
+  #step(): void {
+    if (this.#steps++ >= this.cutAt) throw new PowerCut()
+  }
+
+  #inode(file: number): Inode {
+    return this.#open.get(file) as Inode
+  }
+}
+
+const PATH = 'data/hub.token'
+const tears: Record<string, (inode: Inode) => string> = {
+  'nothing that was not synced': ({ durable }) => durable,
+  everything: ({ text }) => text,
+  'the beginning': ({ text, durable }) => (durable === text ? text : text.slice(0, text.length / 2)),
+}
+
+/** Keeps a secret on a disk that fails at a step, and again after the power came back. */
+function life(cutAt: number, keptNames: boolean, torn: (inode: Inode) => string, before?: string) {
+  const disk = new Disk()
+  if (before !== undefined) {
+    const file = disk.files.openSync(PATH, 'w')
+    disk.files.writeFileSync(file, before)
+    disk.files.fsyncSync(file)
+    disk.wake(true, ({ text }) => text)
+  }
+  disk.cutAt = cutAt
+  let told: string | undefined
+  try {
+    told = keepSecret(disk.files, PATH, 'the first secret', () => {})
+  } catch (error) {
+    if (!(error instanceof PowerCut)) throw error
+  }
+  const { steps } = disk
+  disk.wake(keptNames, torn)
+  return { told, steps, disk }
+}
+
+const cases = Object.keys(tears).flatMap((tear) =>
+  [true, false].flatMap((keptNames) => [undefined, ''].map((before) => ({ tear, keptNames, before }))),
+)
+
+test.each(cases)(
+  'the power may be cut at any byte of the first start ($tear written, names $keptNames, before: $before)',
+  ({ tear, keptNames, before }) => {
+    const { steps } = life(Infinity, keptNames, tears[tear]!, before)
+    expect(steps).toBeGreaterThan('the first secret'.length)
+    for (let cutAt = 0; cutAt <= steps; cutAt++) {
+      const { told, disk } = life(cutAt, keptNames, tears[tear]!, before)
+      const found = readSecret(disk.files, PATH)
+      // Whole or none; and what somebody has heard of stays.
+      expect(['the first secret', undefined], `cut at ${cutAt}`).toContain(found)
+      if (told !== undefined) expect(found, `cut at ${cutAt}`).toBe(told)
+      const second = keepSecret(disk.files, PATH, 'the second one', () => {})
+      expect(second, `cut at ${cutAt}`).toBe(found ?? 'the second one')
+      expect(readSecret(disk.files, PATH)).toBe(second)
+    }
+  },
+)
