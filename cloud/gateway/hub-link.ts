@@ -1,6 +1,14 @@
 import type { z } from 'zod'
 import { CommandResult } from '../../protocol/mqtt/command.ts'
-import { Ack, Batch, Heartbeat, Hello, Presence, type Hail } from '../../protocol/mqtt/session.ts'
+import {
+  Ack,
+  Batch,
+  Heartbeat,
+  Hello,
+  Presence,
+  type CloudTime,
+  type Hail,
+} from '../../protocol/mqtt/session.ts'
 import type { DownChannel, UpChannel } from '../../protocol/mqtt/topics.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
@@ -236,7 +244,7 @@ export class HubLink {
     const received = await this.#apply(stream, batch)
     if (received === 'foreign') return this.hail()
     context.checkpoint('gateway.batch-applied')
-    publish('ack', received)
+    publish('ack', { ...received, clock: this.#time() })
     context.checkpoint('gateway.batch-acknowledged')
   }
 
@@ -283,13 +291,18 @@ export class HubLink {
     this.#hold = hold
   }
 
+  /** A hub goes by this clock, also where it is put right while the session lasts (SPEC §4). */
+  #time(): CloudTime {
+    return { wall: this.#ports.context.runtime.clock.now() }
+  }
+
   #newSender(): OutboxSender {
     const { context, settings, hubId, publish } = this.#ports
     return new OutboxSender({
       context,
       settings,
       hubId,
-      publish: (batch) => publish('entries', batch),
+      publish: (batch) => publish('entries', { ...batch, clock: this.#time() }),
       timedOut: () => this.#post('resend', () => this.#whileHeld((held) => held.onTimeout())),
       onFork: () => this.hail(),
     })

@@ -4,17 +4,26 @@ import type { Meta } from '../journal/meta.ts'
 
 /**
  * The cloud's time at a hub whose own clock may have no battery. Once the cloud has spoken since this start it is the
- * monotonic clock plus an offset. Before that it is a lower bound: the last time known before the start, plus what the
- * wall clock says has passed since, plus what has passed since the start. A wall clock that came back reset says that
- * nothing has passed. A bound from below makes deadlines late, never early: an order that was journaled with time left
- * is still dispensed after a restart without network; what was dated by it is put right when the cloud speaks
- * (`correct-times.ts`). Nothing is ordered by it.
+ * monotonic clock plus an offset, and follows the cloud where that puts its own clock right. Before that it is an
+ * estimate: the last time known before the start, plus what the wall clock says has passed since, plus what has passed
+ * since the start. The estimate dates facts, and may be wrong in both directions; what was dated by it is put right when
+ * the cloud speaks (`correct-times.ts`). Deadlines that end something do not go by it: until the cloud has spoken only
+ * the time since this start counts towards them, so that a wrong clock makes them late, never early. Nothing is ordered
+ * by any of it.
  */
 export interface CloudClock {
   /** Milliseconds since the Unix epoch. */
   now: () => number
-  /** Takes the time that the cloud says. Returns what the estimate of this life was wrong by until its first word; 0 from then on. */
-  setOffset(offsetMs: number): TimeCorrection
+  /** Whether the cloud has spoken since this start. */
+  isKnown: () => boolean
+  /** A past instant of the journal as deadlines count from it: `now()` less this is what has passed for certain. */
+  begun(at: number): number
+  /** A deadline that the cloud has set, as it is compared with `now()`: no earlier than it is in truth. */
+  due(at: number): number
+  /** By how much later it is than believed, if the cloud's time is `clock.monotonic() + offsetMs`. */
+  errorOf(offsetMs: number): number
+  /** Takes the time that the cloud says. Returns what was wrong until now; `undo` where it cannot be put right. */
+  setOffset(offsetMs: number): TimeCorrection & { undo(): void }
   /** Writes the present estimate down for the next start. */
   persist(): void
 }
@@ -26,16 +35,52 @@ export function createCloudClock(clock: Clock, meta: Meta, latest: number): Clou
   const mark = meta.clockMark()
   const estimate = mark ? mark.cloud + Math.max(0, clock.now() - mark.wall) : clock.now()
   const bound = Math.max(Math.floor(estimate), Math.floor(latest) + 1)
+  // No later than the cloud's time at this start, whatever clocks have said since the cloud last spoke.
+  const least = Math.min(mark?.least ?? bound, bound)
   // Whole milliseconds: these times go into the ledger and the journal.
   const now = (): number =>
     Math.floor(offset === undefined ? bound + clock.monotonic() - started : clock.monotonic() + offset)
   return {
     now,
+    isKnown: () => offset !== undefined,
+    begun: (at) => (offset === undefined ? Math.max(at, bound) : at),
+    due: (at) => (offset === undefined ? at + bound - least : at),
+    errorOf: (offsetMs) => Math.floor(clock.monotonic() + offsetMs) - now(),
     setOffset(offsetMs) {
-      const believed = offset === undefined ? now() : undefined
+      const believed = now()
+      const since = offset === undefined ? bound : Math.floor(started + offset)
+      const former = offset
       offset = offsetMs
-      return { since: bound, byMs: believed === undefined ? 0 : now() - believed }
+      return {
+        since,
+        byMs: now() - believed,
+        undo() {
+          offset = former
+        },
+      }
     },
-    persist: () => meta.setClockMark({ cloud: now(), wall: clock.now() }),
+    persist() {
+      const cloud = now()
+      meta.setClockMark({
+        cloud,
+        least: offset === undefined ? cloud - bound + least : cloud,
+        wall: clock.now(),
+      })
+    },
   }
+}
+
+/** Less than this is the network's own unevenness. */
+const UNEVEN_MS = 1000
+/** A message may have been under way for so long: what it says of the time proves nothing about an earlier one. */
+const UNDER_WAY_MS = 60_000
+
+/**
+ * What the cloud's word about the time means, by how much later than believed it is. `passing`: as any message has it, not
+ * the welcome. Since a message takes its time, what it says is a lower bound: a later time holds at once, an earlier one
+ * only where no delay explains it (MQTT SPEC §4).
+ */
+export function judgeTime(byMs: number, { passing }: { passing: boolean }): 'same' | 'uneven' | 'stepped' {
+  if (Math.abs(byMs) <= UNEVEN_MS || (passing && byMs < 0 && byMs >= -UNDER_WAY_MS)) return 'same'
+  return Math.abs(byMs) > UNDER_WAY_MS ? 'stepped' : 'uneven'
 }

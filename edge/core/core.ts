@@ -5,7 +5,7 @@ import { correctTimes, latestTime } from '../journal/correct-times.ts'
 import { createJournal, type Journal } from '../journal/journal.ts'
 import type { Store } from '../journal/store.ts'
 import { createActor } from './actor.ts'
-import { createCloudClock } from './cloud-clock.ts'
+import { createCloudClock, judgeTime } from './cloud-clock.ts'
 import { endInterrupted } from './command-results.ts'
 import { execute, operate } from './commands.ts'
 import type { Context, CoreOptions } from './context.ts'
@@ -37,7 +37,7 @@ export function createCore(options: CoreOptions): HubCore {
     doors: doorsOf(options, () => context, health),
     handle: actor.handle,
   }
-  const { store, doors, cloud, controllers } = context
+  const { store, doors, controllers } = context
   let stopHousekeeping = (): void => {}
   let isDue = false
   return {
@@ -71,14 +71,8 @@ export function createCore(options: CoreOptions): HubCore {
     health: () => healthOf(context),
     quietMs: () => actor.quietMs(),
     onHealthChange: (listener) => health.onChange(listener),
-    setCloudClock(offsetMs) {
-      const correction = cloud.setOffset(offsetMs)
-      actor.handle(() => {
-        correctTimes(store, cloud.now(), correction)
-        cloud.persist()
-      })
-    },
-    cloudNow: cloud.now,
+    setCloudClock: (offsetMs, how) => followCloudClock(context, offsetMs, how),
+    cloudNow: context.cloud.now,
     onWelcome(welcome) {
       if (welcome.ledger.restart) restartLedger(context, 'the cloud asked for a new epoch')
     },
@@ -144,6 +138,26 @@ function doorsOf(options: CoreOptions, context: () => Context, health: HealthWat
       onRelocked: () => context().handle(() => {}),
     },
   )
+}
+
+/** Goes by the cloud's time from now on; what was dated by another belief is put right. */
+function followCloudClock(
+  { cloud, store, log, handle }: Context,
+  offsetMs: number,
+  how: { passing: boolean },
+): void {
+  const judged = judgeTime(cloud.errorOf(offsetMs), how)
+  const isFirst = !cloud.isKnown()
+  if (judged === 'same' && how.passing && !isFirst) return
+  const correction = cloud.setOffset(offsetMs)
+  const { since, byMs } = correction
+  const isRight = handle(() => {
+    if (isFirst || judged !== 'same') correctTimes(store, cloud.now(), { since, byMs })
+    cloud.persist()
+  })
+  if (!isRight) return correction.undo()
+  if (judged === 'stepped' && !isFirst)
+    log.warn({ byMs }, "the cloud's clock has been put right, or is wrong: the hub follows it")
 }
 
 function restartLedger({ log, outbox, journal, ledger, handle }: Context, reason: string): void {

@@ -57,8 +57,11 @@ export interface HubCore {
   quietMs(): number
   /** Calls `listener` when what `health` says has changed (temperatures aside). */
   onHealthChange(listener: () => void): void
-  /** The cloud's time is `clock.monotonic() + offsetMs` from now on. */
-  setCloudClock(offsetMs: number): void
+  /**
+   * The cloud says that its time is `clock.monotonic() + offsetMs`: in its welcome, or `passing`, in a message of a session
+   * under way.
+   */
+  setCloudClock(offsetMs: number, how: { passing: boolean }): void
   /** Cloud time, milliseconds: known, or the best lower bound (`cloud-clock.ts`). */
   cloudNow(): number
   /** Takes up what the cloud says on connecting: it may ask for a new epoch of the ledger. */

@@ -1,6 +1,6 @@
 import type { Store } from './store.ts'
 
-/** What this life of the hub believed of the time before the cloud's first word. */
+/** What this life of the hub believed of the time until the cloud said otherwise. */
 export interface TimeCorrection {
   /** The first instant of this life, as it was believed: what is dated from then on belongs to this life. */
   since: number
@@ -26,8 +26,8 @@ export function latestTime({ db }: Store): number {
 }
 
 /**
- * Puts right what the journal has dated before the cloud's first word: until then the hub goes by a clock that may be
- * wrong (`cloud-clock.ts`). What this life has dated moves by as much as its clock was wrong; of what earlier lives have,
+ * Puts right what the journal has dated by a clock that was wrong: until the cloud's first word the hub has only its own
+ * (`cloud-clock.ts`), and later the cloud's may be put right. What this life has dated moves by as much as its clock was wrong; of what earlier lives have,
  * only that is known: it lies in the past. A count would otherwise take what fell after it for something before it, or the
  * other way round, and deadlines would pass at once, or wait for years.
  */

@@ -2,9 +2,11 @@ import { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import { run, value } from './statements.ts'
 import type { Store } from './store.ts'
 
-/** Cloud time and the wall clock at the same instant, milliseconds. */
+/** Cloud time, as it was estimated, and the wall clock at the same instant, milliseconds. */
 export interface ClockMark {
   cloud: number
+  /** The cloud's time was no earlier: what it last said, and what has passed since while the hub ran. */
+  least: number
   wall: number
 }
 

@@ -5,6 +5,8 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { Command, CommandReason, CommandResult } from '../../protocol/mqtt/command.ts'
 import type {
   Ack,
+  Batch,
+  CloudTime,
   Heartbeat as HeartbeatMessage,
   Hello,
   Presence,
@@ -17,6 +19,7 @@ import { MQTT_PROTOCOL_VERSION } from '../../protocol/mqtt/version.ts'
 import type { HubCore } from '../core/hub-core.ts'
 import type { Inbox } from '../journal/inbox.ts'
 import type { Outbox, OutboxStream } from '../journal/outbox.ts'
+import { StoreFullError } from '../journal/store.ts'
 import { judgeCommand } from './fence.ts'
 import { Heartbeat, Hellos } from './hello.ts'
 import { createInbound } from './inbound.ts'
@@ -88,7 +91,7 @@ export class Session {
     const inbound = createInbound(hubId, settings.maxMessage, log, {
       welcome: (welcome) => this.#onWelcome(welcome),
       hail: () => this.#connected?.hellos.saySoon(),
-      entries: (batch) => this.#welcomed?.receiver.receive(batch),
+      entries: (batch) => this.#onBatch(batch),
       ack: (ack) => this.#onAck(ack),
       command: (command) => this.#onCommand(command),
     })
@@ -104,7 +107,7 @@ export class Session {
           const state = this.#connected
           if (!state) return
           state.lastHeardMs = runtime.clock.monotonic()
-          inbound(topic, payload)
+          this.#take(() => inbound(topic, payload))
         },
       },
     )
@@ -160,6 +163,16 @@ export class Session {
     if (!this.#connected) return
     const payload = typeof message === 'string' ? message : JSON.stringify(message)
     void this.#transport.publish(upTopic(this.#options.hubId, channel), payload)
+  }
+
+  /** On a full disk a message is as good as lost: whatever is not acknowledged or answered comes again. */
+  #take(handle: () => void): void {
+    try {
+      handle()
+    } catch (error) {
+      if (!(error instanceof StoreFullError)) throw error
+      this.#options.log.warn({}, 'a message from the cloud is dropped: the disk is full')
+    }
   }
 
   #onConnect(): void {
@@ -264,14 +277,27 @@ export class Session {
     hellos.answered(() => this.lastHeardMs ?? 0)
     // A repeated hello may have been judged by what came after it: then nothing is wrong.
     const restart = welcome.ledger.restart && !senders.ledger.knows(welcome.ledger)
-    core.setCloudClock(welcome.clock.wall - runtime.clock.monotonic())
+    core.setCloudClock(welcome.clock.wall - runtime.clock.monotonic(), { passing: false })
     receiver.takeUp(welcome.outbox.epoch)
     if (!restart) senders.ledger.welcomed(welcome.ledger)
     senders.telemetry.welcomed(welcome.telemetry)
     core.onWelcome({ ...welcome, ledger: { ...welcome.ledger, restart } })
   }
 
+  /** First the time: what is in the batch was dated by it. */
+  #onBatch(batch: Batch): void {
+    this.#hearClock(batch.clock)
+    this.#welcomed?.receiver.receive(batch)
+  }
+
+  /** The cloud's clock may be put right while a session lasts. */
+  #hearClock(clock: CloudTime | undefined): void {
+    const { core, runtime } = this.#options
+    if (this.#welcomed && clock) core.setCloudClock(clock.wall - runtime.clock.monotonic(), { passing: true })
+  }
+
   #onAck(ack: Ack): void {
+    this.#hearClock(ack.clock)
     if (!this.#welcomed) return
     if (ack.stream === 'outbox')
       return this.#options.log.warn({ ack }, 'an acknowledgement of what the cloud itself sends')

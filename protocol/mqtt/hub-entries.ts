@@ -98,7 +98,7 @@ export type OperationEntry = z.infer<typeof OperationEntry>
 export const AlarmEntry = z.object({
   kind: z.literal('alarm'),
   at,
-  /** For example `door_forced`, `fridge_warm`, `controller_silent`, `controller_foreign`, `store_full`. */
+  /** For example `door_forced`, `fridge_warm`, `controller_silent`, `controller_foreign`, `store_full`, `clock_wrong`. */
   code: z.string().max(64),
   device: z.string().max(64),
   raised: z.boolean(),

@@ -33,6 +33,10 @@ export const Hello = z.object({
 })
 export type Hello = z.infer<typeof Hello>
 
+/** The cloud's clock at sending. Milliseconds. */
+export const CloudTime = z.object({ wall: z.number() })
+export type CloudTime = z.infer<typeof CloudTime>
+
 /** Cloud → hub, the answer to `hello`. */
 export const Welcome = z.object({
   protocol: z.int().positive(),
@@ -48,8 +52,7 @@ export const Welcome = z.object({
   telemetry: ReceiverPosition,
   /** The cloud's own sender. A hub whose inbox has another epoch takes this one up from 0. */
   outbox: SenderPosition,
-  /** The cloud's wall clock at sending, milliseconds. */
-  clock: z.object({ wall: z.number() }),
+  clock: CloudTime,
 })
 export type Welcome = z.infer<typeof Welcome>
 
@@ -122,6 +125,8 @@ export const Batch = z.object({
     .array(z.object({ tag: Tag, body: z.unknown() }))
     .min(1)
     .max(2000),
+  /** From the cloud only (SPEC §4). */
+  clock: CloudTime.optional(),
 })
 export type Batch = z.infer<typeof Batch>
 
@@ -136,5 +141,7 @@ export const Ack = z.object({
   resend: z.boolean(),
   /** The receiver's history is not the sender's: begin a new epoch. */
   fork: z.boolean(),
+  /** From the cloud only (SPEC §4). */
+  clock: CloudTime.optional(),
 })
 export type Ack = z.infer<typeof Ack>

@@ -5,7 +5,7 @@
  * 1  first version: session, two streams, commands
  * 2  commands: cycle_bin, open_fridge, close_fridge, open_main_door, reconnect_bin, reconnect_fridge; counts in the
  *    cloud's snapshot; cloud processes ask one another whether they live
- * 3  hellos name the life of the hub's service
+ * 3  hellos name the life of the hub's service; the cloud's clock in its batches and acknowledgements
  */
 export const MQTT_PROTOCOL_VERSION = 3
 

@@ -15,7 +15,7 @@ export interface UnitView {
   choice: FacingChoice | undefined
 }
 
-/** An unfinished order, as decisions see it. Times are the cloud's, as well as the hub knows it. */
+/** An unfinished order, as decisions see it. Times are the cloud's, as well as the hub knows it, and late rather than early. */
 export interface OrderView {
   id: number
   phase: OrderPhase
@@ -86,7 +86,7 @@ function viewOrder(
   unknown: readonly OperationRow[],
   accounted: boolean,
 ): OrderView {
-  const { journal } = context
+  const { journal, cloud } = context
   const productOf = new Map(journal.orders.lines(order.id).map((line) => [line.line_id, line.product_id]))
   const facingsOf = new Map<number, FacingView[]>()
   const viewUnit = (unit: UnitRow): UnitView => {
@@ -103,10 +103,10 @@ function viewOrder(
     phase: order.phase,
     reservedBin: order.reserved_bin,
     openWhenReady: order.open_when_ready === 1,
-    startBy: order.start_by,
-    preparingAt: order.preparing_at ?? 0,
-    readyAt: order.ready_at ?? 0,
-    collectingAt: order.collecting_at ?? 0,
+    startBy: cloud.due(order.start_by),
+    preparingAt: cloud.begun(order.preparing_at ?? 0),
+    readyAt: cloud.begun(order.ready_at ?? 0),
+    collectingAt: cloud.begun(order.collecting_at ?? 0),
     units: journal.orders.units(order.id).map(viewUnit),
     settlingMs: Math.max(
       0,
@@ -160,7 +160,7 @@ function fridgesOf({ journal, layout, doors }: Context): { disabled: Set<number>
 /** How long the unit of a dispense of unknown outcome may still hang in this cabinet, and fall. */
 function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: string): number {
   if (unknown.device !== device || unknown.action !== 'dispense' || unknown.ended_at === null) return 0
-  return Math.min(settings.lateDropMs, unknown.ended_at + settings.lateDropMs - cloud.now())
+  return Math.min(settings.lateDropMs, cloud.begun(unknown.ended_at) + settings.lateDropMs - cloud.now())
 }
 
 const refused = new Set(['busy', 'interlock'])

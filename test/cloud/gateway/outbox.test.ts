@@ -34,6 +34,28 @@ describe('the outbox stream', () => {
     expect(await entries(world)).toEqual([])
   })
 
+  test('every batch and acknowledgement tells the cloud’s time, also where its clock is put right meanwhile', async () => {
+    let wallOffset = 2 * 24 * 3_600_000
+    const world = await World.create()
+    const cloud = world.startCloud('cloud', { wallOffset: () => wallOffset })
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    wallOffset = 0
+    hub.batches = []
+    hub.acks = []
+    const from = cloud.context.runtime.clock.now()
+    await put(cloud, 1)
+    hub.append({ kind: 'order.completed', at: 1, order_id: 1 })
+    hub.sendEntries()
+    await world.pass(100)
+    const to = cloud.context.runtime.clock.now()
+    const told = [...hub.batches, ...hub.acks].map(({ clock }) => clock?.wall ?? 0)
+    expect(told).toHaveLength(2)
+    expect(told.filter((wall) => wall < from || wall > to)).toEqual([])
+  })
+
   test('what is rolled back is never sent, and leaves no gap', async () => {
     const { world, cloud, hub } = await connected()
     const failed = cloud.context.db.transact(async (tx) => {

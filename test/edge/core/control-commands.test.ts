@@ -251,7 +251,7 @@ test('what a hub with a wrong clock has dated into the future is before a count 
   bench.run(60_000)
   expect(bench.entries('operation.unknown')).toHaveLength(1)
   expect(bench.core.cloudNow()).toBeGreaterThan(real + 10 ** 12)
-  bench.core.setCloudClock(real + 200_000)
+  bench.core.setCloudClock(real + 200_000, { passing: false })
   const counted_at = bench.core.cloudNow()
   bench.apply(
     { kind: 'stock.count', count: { count_id: uuid(80), product_id: 4, quantity: 9, counted_at } },

@@ -152,7 +152,7 @@ test('a disabled bin serves nobody, and without any the hub takes no orders', ()
 
 test('with the internet unplugged an order is dispensed after a restart, by the last known time', () => {
   const bench = HubBench.ready()
-  bench.core.setCloudClock(bench.clock.now() + 3_000_000 - bench.clock.monotonic())
+  bench.core.setCloudClock(bench.clock.now() + 3_000_000 - bench.clock.monotonic(), { passing: false })
   const cloudNow = bench.core.cloudNow()
   bench.queue(1, { 4: 1 })
   bench.kill()
@@ -165,24 +165,122 @@ test('with the internet unplugged an order is dispensed after a restart, by the 
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
 })
 
-test('after a restart the wall clock’s progress counts: a deadline that passed meanwhile has passed', () => {
-  const bench = HubBench.ready()
-  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic())
+/** Queues an order that waits for its controller, and lets the hub be off for half an hour. */
+function offForHalfAnHour(bench: HubBench): void {
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   bench.room.power('off', 'vending')
   bench.run(10_000)
   bench.queue(1, { 4: 1 })
   bench.kill()
-  bench.room.power('on', 'vending')
   bench.run(30 * MINUTE)
+}
+
+test('after a restart no clock but the cloud’s says that a deadline has passed', () => {
+  const bench = HubBench.ready()
+  offForHalfAnHour(bench)
   bench.begin()
   bench.run(5000)
+  expect(bench.phase(1)).toBe('queued')
+  bench.core.setCloudClock(bench.clock.now() - 5000, { passing: false })
   expect(bench.phase(1)).toBe('timed_out')
+  bench.room.power('on', 'vending')
+  bench.run(MINUTE)
   expect(bench.dispenses()).toEqual([])
+})
+
+test('without the cloud the time of several lives counts towards a deadline, as long as they lasted', () => {
+  const bench = HubBench.ready()
+  offForHalfAnHour(bench)
+  bench.begin()
+  // Housekeeping writes the time down every ten minutes.
+  bench.run(7 * MINUTE)
+  expect(bench.phase(1)).toBe('queued')
+  bench.run(4 * MINUTE)
+  expect(bench.phase(1)).toBe('timed_out')
+})
+
+test('a clock that is ahead ends nothing: an order that waits for its customer waits on', () => {
+  const bench = HubBench.ready()
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.run(MINUTE)
+  bench.kill()
+  bench.clock.shiftWall(3 * 60 * MINUTE)
+  bench.begin()
+  bench.run(30 * MINUTE)
+  expect(bench.phase(1)).toBe('ready')
+  // The cloud tells the right time.
+  bench.core.setCloudClock(bench.clock.now() - 3 * 60 * MINUTE - 30 * MINUTE, { passing: false })
+  bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  bench.run(3000)
+  bench.takeAll()
+  bench.run(20_000)
+  expect(bench.phase(1)).toBe('completed')
+})
+
+test('a clock that is ahead takes no unit from its order: one that falls after the restart is delivered', () => {
+  const bench = HubBench.ready()
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'preparing')
+  bench.run(2000)
+  bench.kill()
+  bench.clock.shiftWall(3 * 60 * MINUTE)
+  bench.begin()
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
+  expect(bench.dispenses()).toHaveLength(1)
+})
+
+test('a cloud whose clock is put right during a session is followed: no order is refused, none ends early', () => {
+  const bench = HubBench.ready()
+  const real = bench.clock.now() - bench.clock.monotonic()
+  const days = 2 * 24 * 60 * MINUTE
+  bench.core.setCloudClock(real + days, { passing: false })
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.core.setCloudClock(real, { passing: true })
+  expect(bench.core.cloudNow()).toBe(bench.clock.now())
+  bench.queue(2, { 3: 1 })
+  expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
+  bench.run(50 * MINUTE)
+  expect(bench.phase(1)).toBe('ready')
+  // The other way round: it was behind.
+  bench.core.setCloudClock(real + days, { passing: true })
+  bench.run(5 * MINUTE)
+  expect(bench.phase(1)).toBe('ready')
+  bench.run(10 * MINUTE)
+  expect(bench.phase(1)).toBe('unclaimed')
+})
+
+test('what a message says of the time is a lower bound: one that was under way for long sets no clock back', () => {
+  const bench = HubBench.ready()
+  const real = bench.clock.now() - bench.clock.monotonic()
+  bench.core.setCloudClock(real, { passing: false })
+  bench.core.setCloudClock(real - 30_000, { passing: true })
+  expect(bench.core.cloudNow()).toBe(bench.clock.now())
+  bench.core.setCloudClock(real + 1500, { passing: true })
+  expect(bench.core.cloudNow()).toBe(bench.clock.now() + 1500)
+})
+
+test('a board whose clock is far from the cloud’s raises an alarm, until it is right', () => {
+  const bench = HubBench.ready()
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
+  bench.run(2 * MINUTE)
+  expect(bench.entries('alarm')).toEqual([])
+  bench.clock.shiftWall(3 * 60 * MINUTE)
+  bench.run(2 * MINUTE)
+  bench.clock.shiftWall(-3 * 60 * MINUTE)
+  bench.run(2 * MINUTE)
+  expect(bench.entries('alarm')).toMatchObject([
+    { code: 'clock_wrong', raised: true, detail: "the hub's clock is 180 min ahead of the cloud's" },
+    { code: 'clock_wrong', raised: false },
+  ])
 })
 
 test('what was dated before the cloud told the time is put right: no deadline has passed, and counts are after or before', () => {
   const bench = HubBench.ready()
-  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic())
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
   const reset = bench.clock.now()
   bench.queue(1, { 4: 1 }, { start_by: reset + 3_600_000 * 24 })
   bench.kill()
@@ -195,15 +293,14 @@ test('what was dated before the cloud told the time is put right: no deadline ha
   bench.begin()
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
   expect(bench.core.cloudNow()).toBeLessThan(reset + 10 * MINUTE)
-  bench.core.setCloudClock(counted.counted_at)
+  bench.core.setCloudClock(counted.counted_at, { passing: false })
   expect(bench.core.cloudNow()).toBe(counted.counted_at + bench.clock.monotonic() - begunAt)
   bench.run(5 * MINUTE)
   expect(bench.phase(1)).toBe('ready')
   bench.apply({ kind: 'stock.count', count: counted })
   expect(bench.stock()['2-1-2']).toBe(4)
-  // Once: a later word of the cloud moves nothing.
-  bench.core.setCloudClock(counted.counted_at + 30 * MINUTE)
-  bench.run(20 * MINUTE)
+  bench.core.setCloudClock(counted.counted_at + 30 * MINUTE, { passing: false })
+  bench.run(50 * MINUTE)
   expect(bench.phase(1)).toBe('ready')
   bench.run(10 * MINUTE)
   expect(bench.phase(1)).toBe('unclaimed')

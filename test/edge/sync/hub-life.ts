@@ -29,7 +29,11 @@ export interface HubLife {
   report(detail: string): void
   executed: string[]
   welcomes: Welcome[]
+  /** The cloud's clock: of its welcomes, and of what came between them. */
   offsets: number[]
+  heard: number[]
+  /** What came from the cloud, in its order. */
+  order: ('clock' | 'entry')[]
   warnings: string[]
   changeHealth(): void
   /** Passing the point `crashAt` crashes it. */
@@ -90,6 +94,7 @@ export function startHub(
     })
   const core: SyncCore = {
     applyCloudEntry(body) {
+      life.order.push('entry')
       const entry = CloudEntry.parse(body)
       if (entry.kind !== 'order.cancel') return
       db.prepare('INSERT INTO effects VALUES (?)').run(entry.order_id)
@@ -104,7 +109,11 @@ export function startHub(
     onHealthChange(listener) {
       onHealth = listener
     },
-    setCloudClock: (offset) => void life.offsets.push(offset),
+    setCloudClock(offset, { passing }) {
+      if (!passing) return void life.offsets.push(offset)
+      life.heard.push(offset)
+      life.order.push('clock')
+    },
     onWelcome(welcome) {
       life.welcomes.push(welcome)
       if (welcome.ledger.restart) restartLedger()
@@ -132,6 +141,8 @@ export function startHub(
     executed: [],
     welcomes: [],
     offsets: [],
+    heard: [],
+    order: [],
     warnings,
     changeHealth: () => onHealth(),
     gate,

@@ -195,7 +195,8 @@ export class ScriptedCloud {
     }
     const { cursor, tag } = receiver.position
     const flags = { resend: verdict.kind === 'gap', fork: verdict.kind === 'fork' }
-    this.send('ack', { stream, epoch: batch.epoch, cursor, tag, ...flags } satisfies Ack)
+    const clock = { wall: this.wallMs }
+    this.send('ack', { stream, epoch: batch.epoch, cursor, tag, ...flags, clock } satisfies Ack)
   }
 
   #onAck(ack: Ack): void {
@@ -221,7 +222,8 @@ export class ScriptedCloud {
           const start = effect.first - base - 1
           const entries = this.#entries.slice(start, start + effect.count)
           const previousTag = this.#tagAt(effect.first - 1)!
-          this.send('entries', { epoch, first: effect.first, previousTag, oldest: base + 1, entries })
+          const head = { epoch, first: effect.first, previousTag, oldest: base + 1 }
+          this.send('entries', { ...head, entries, clock: { wall: this.wallMs } } satisfies Batch)
           break
         }
         case 'forget': {

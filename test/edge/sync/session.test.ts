@@ -150,6 +150,21 @@ describe("the cloud's clock", () => {
     clock.advance(3)
     expect(hub.offsets).toEqual([cloud.wallMs - 5003])
   })
+
+  test('is heard with every batch, before its entries are applied, and with every acknowledgement', () => {
+    const { clock, cloud, start } = setUp()
+    const hub = start()
+    clock.advance(10)
+    // It was two days ahead, and is put right while the session lasts.
+    cloud.wallMs -= 2 * 24 * 3_600_000
+    cloud.enqueue({ kind: 'order.cancel', order_id: 1 })
+    clock.advance(10)
+    hub.report('something')
+    clock.advance(50)
+    const heard = hub.heard.map((offset) => Math.round((cloud.wallMs - offset) / 1000))
+    expect([hub.offsets.length, heard]).toEqual([1, [0, 0]])
+    expect(hub.order.slice(0, 2)).toEqual(['clock', 'entry'])
+  })
 })
 
 describe('I2: a command', () => {

@@ -30,6 +30,8 @@ export interface ProcessOptions {
   domain?: Partial<HubDomain>
   settings?: Partial<GatewaySettings>
   checkpoint?: Checkpoint
+  /** Milliseconds by which its wall clock is wrong. */
+  wallOffset?: () => number
 }
 
 /** Cloud processes, hubs and a broker under one scheduler and a virtual clock, on one SQLite database. */
@@ -66,7 +68,10 @@ export class World {
     const faults: unknown[] = []
     const context: CloudContext = {
       db,
-      runtime: { clock: this.scheduler.clock(life, () => 0), random: this.chance.fork() },
+      runtime: {
+        clock: this.scheduler.clock(life, options.wallOffset ?? (() => 0)),
+        random: this.chance.fork(),
+      },
       log: silentLog,
       checkpoint,
       settings: { ...defaultSettings },
