@@ -1,4 +1,5 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
+import { StoreFullError } from '../journal/store.ts'
 import { binDevice } from './layout.ts'
 import { binStep } from './bins/bin-step.ts'
 import { viewBins } from './bins/bin.ts'
@@ -18,8 +19,11 @@ import { firstOf, type Step, type Wait } from './step.ts'
  * follows from it. Effects run after the commit; what they cause is an event of its own.
  */
 export interface Actor {
-  /** Handles one event: `work` takes it into the journal. */
-  handle: (work: () => void) => void
+  /**
+   * Handles one event: `work` takes it into the journal. False where the disk is full: nothing of it happened, and the next
+   * step is tried again soon.
+   */
+  handle: (work: () => void) => boolean
   /** Milliseconds since an event was last handled; since the beginning where none was. */
   quietMs(): number
   stop(): void
@@ -33,17 +37,25 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
   let isStopped = false
   let handledAt: number | undefined
 
-  function handle(work: () => void): void {
-    const { store, runtime } = context()
-    store.transact(() => {
-      work()
-      const sleepMs = takeSteps(context())
-      store.afterCommit(() => {
-        handledAt = runtime.clock.monotonic()
-        wakeIn(sleepMs)
-        onHandled()
+  function handle(work: () => void): boolean {
+    const { store, runtime, settings } = context()
+    const end = (sleepMs: number | undefined): void => {
+      handledAt = runtime.clock.monotonic()
+      wakeIn(sleepMs)
+      onHandled()
+    }
+    try {
+      store.transact(() => {
+        work()
+        const sleepMs = takeSteps(context())
+        store.afterCommit(() => end(sleepMs))
       })
-    })
+      return true
+    } catch (error) {
+      if (!(error instanceof StoreFullError)) throw error
+      end(settings.fullRetryMs)
+      return false
+    }
   }
 
   function wakeIn(ms: number | undefined): void {

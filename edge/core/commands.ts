@@ -49,11 +49,15 @@ function take(context: Context, { id, body, session, isLocal }: Taken, reply: Re
   }
   waiters.set(id, [...(waiters.get(id) ?? []), { session, reply }])
   if (known) return
-  context.handle(() => {
+  const isTaken = context.handle(() => {
     journal.commands.insert({ id, body: JSON.stringify(body), is_local: isLocal ? 1 : 0 })
     const end = begin(context, id, body)
     if (end) finishCommand(context, id, end)
   })
+  if (isTaken) return
+  // What is not journaled does not move (I1).
+  waiters.delete(id)
+  reply({ command_id: id, session, ...refused('fault') })
 }
 
 const dataOf = ({ data }: CommandRow): CommandEnd['data'] =>

@@ -71,8 +71,11 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   cycling: Map<string, CycleCommand>
   /** By operation id: when to ask the controller what became of it; on the monotonic clock. */
   askAt: Map<string, number>
-  /** Handles one event (`actor.ts`): `work` and every step that follows from it in a transaction, then their effects. */
-  handle: (work: () => void) => void
+  /**
+   * Handles one event (`actor.ts`): `work` and every step that follows from it in a transaction, then their effects. False
+   * where the disk is full: nothing of it happened.
+   */
+  handle: (work: () => void) => boolean
 }
 
 /** Whether the device's controller is connected and may be given orders: its memory is reconciled with the journal. */

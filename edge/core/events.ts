@@ -1,5 +1,6 @@
 import { CloudEntry, type QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
 import type { ControllerEvents, DeviceEvent } from '../hardware/controllers.ts'
+import { NotTakenError } from '../hardware/serial-link.ts'
 import { ApplyError } from '../journal/inbox.ts'
 import { settleMotionBySensor } from './bins/motions.ts'
 import { endReconnects } from './commands.ts'
@@ -15,29 +16,31 @@ import { applyCount, applyPlanogram } from './stock.ts'
 
 /** What controllers report, each an event for the core's actor. */
 export function controllerEventsOf(context: () => Context): ControllerEvents {
-  const handle = (work: (context: Context) => void): void => context().handle(() => work(context()))
+  const handle = (work: (context: Context) => void): void => {
+    if (!context().handle(() => work(context()))) throw new NotTakenError('the disk is full')
+  }
   return {
     onUp: (controller, identity) =>
       handle((context) => {
         meetController(context, controller, identity)
         if (context.devices.isUp(controller)) endReconnects(context, controller)
       }),
-    onDown(controller, reason) {
-      context().log.warn({ controller, reason }, 'controller is not connected')
-      handle(({ devices, strangers }) => {
+    onDown: (controller) =>
+      void context().handle(() => {
+        const { devices, strangers } = context()
         strangers.delete(controller)
         devices.down(controller)
-      })
-    },
+      }),
     onResult: (_, outcome) =>
       handle((context) => {
         const operation = context.journal.operations.find(outcome.operationId)
         if (operation) applyOutcome(context, operation, outcome)
       }),
+    // Where it cannot be journaled its operation stays open, and the controller is asked for it later.
     onRefused: (_, operationId, why) =>
-      handle((context) => {
-        const operation = context.journal.operations.find(operationId)
-        if (operation) applyRefusal(context, operation, why)
+      void context().handle(() => {
+        const operation = context().journal.operations.find(operationId)
+        if (operation) applyRefusal(context(), operation, why)
       }),
     onListed: (controller, operations) => handle((context) => importListed(context, controller, operations)),
     onDevice: (controller, event) => handle((context) => applyDeviceEvent(context, controller, event)),

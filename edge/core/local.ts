@@ -16,7 +16,7 @@ export function settleByPerson(context: Context, operationId: string, happened: 
   const operation = journal.operations.find(operationId)
   if (!operation) return no('not_found')
   if (operation.state !== 'unknown') return no('not_unknown')
-  context.handle(() => {
+  const isTaken = context.handle(() => {
     const dropped = happened && operation.action === 'dispense'
     const drops = dropped ? 1 : operation.drops
     const end = { ...operation, state: 'settled', drops, ended_at: cloud.now() } as const
@@ -24,23 +24,21 @@ export function settleByPerson(context: Context, operationId: string, happened: 
     // Its money has gone back, or will: it belongs to no order any more.
     if (dropped) bookDrop(context, operation, 1, 0)
   })
-  return { ok: true }
+  return isTaken ? { ok: true } : no('unavailable')
 }
 
 export function restockByPerson(context: Context, location: Location, units: number): LocalOutcome {
   const facing = context.journal.stock.facing(location)
   if (!facing) return no('not_found')
   if (!Number.isInteger(units) || units < 1 || units > MAX_UNITS) return no('invalid')
-  context.handle(() => restockFacing(context, facing, units))
-  return { ok: true }
+  return context.handle(() => restockFacing(context, facing, units)) ? { ok: true } : no('unavailable')
 }
 
 export function countByPerson(context: Context, location: Location, units: number): LocalOutcome {
   const facing = context.journal.stock.facing(location)
   if (!facing) return no('not_found')
   if (!Number.isInteger(units) || units < 0 || units > MAX_UNITS) return no('invalid')
-  context.handle(() => countFacing(context, facing, units))
-  return { ok: true }
+  return context.handle(() => countFacing(context, facing, units)) ? { ok: true } : no('unavailable')
 }
 
 /** A person says that the board on this line is a spare part for this hub. */

@@ -52,6 +52,8 @@ export const coreSettings = {
   doorDebounceMs: 50,
   /** A controller that is away for longer raises an alarm. */
   silentAlarmMs: 60_000,
+  /** A clock of the board that is further from the cloud's raises an alarm. */
+  clockWrongMs: 5 * 60_000,
   /** A fridge this much above its target for `warmAlarmMs` raises an alarm. */
   warmCelsius: 4,
   warmAlarmMs: 10 * 60_000,
@@ -59,6 +61,8 @@ export const coreSettings = {
   temperatureMs: 60_000,
   /** Housekeeping: pruning, the ballast, the clock's persisted estimate. */
   housekeepingMs: 60_000,
+  /** On a full disk what could not be written is tried again after this long. */
+  fullRetryMs: 5000,
   /** Finished operations kept for each controller, and finished orders and commands. */
   keptRows: 1000,
 } satisfies SettingsTable

@@ -26,6 +26,11 @@ export interface SerialLinkOptions {
   settings: LinkSettings
 }
 
+/** A handler cannot take what it was given at present: the controller is to say it again. */
+export class NotTakenError extends Error {
+  override name = 'NotTakenError'
+}
+
 /** What one line says, as frames. Each is acknowledged only after its handler returned. */
 export interface SerialLinkHandlers {
   onUp(welcome: FrameOf<'WELCOME'>): void
@@ -119,7 +124,7 @@ export class SerialLink {
         return this.#arm('pulse', backoffMs(effect.attempt, pause, runtime.random))
       }
       case 'deliver':
-        this.#deliver(effect.frame, effect.listed)
+        if (!this.#isTaken(effect.frame, effect.listed)) return
         // At once, before anything that waits: the same frame may wait there a second time.
         return this.#step({ type: 'handled', frame: effect.frame })
       case 'refused':
@@ -129,6 +134,20 @@ export class SerialLink {
       case 'down':
         this.#note(effect.wasUp ? 'warn' : 'debug', 'controller is not connected', { reason: effect.reason })
         if (effect.wasUp) this.#handlers.onDown(effect.reason)
+    }
+  }
+
+  /** False where nobody could take it: it is not acknowledged, so that the controller says it again. */
+  #isTaken(frame: Delivered, listed: readonly FrameOf<'OPS'>[]): boolean {
+    try {
+      this.#deliver(frame, listed)
+      return true
+    } catch (error) {
+      if (!(error instanceof NotTakenError)) throw error
+      // Results and events it repeats until they are acknowledged; what is said once is said again on another connection.
+      if (frame.type === 'WELCOME' || frame.type === 'END')
+        this.reopen(`what it said could not be taken: ${error.message}`)
+      return false
     }
   }
 

@@ -1,6 +1,9 @@
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
 
 const BALLAST_BYTES = 1024 * 1024
+/** It is laid where as much remains besides: the very next entry would otherwise fill the disk again. */
+const NEEDED_BYTES = 2 * BALLAST_BYTES
 
 /**
  * A file that occupies space for no other purpose than to be deleted: on a full disk SQLite cannot even delete rows
@@ -19,6 +22,12 @@ export function openBallast(path: string): Ballast {
   const release = (): void => rmSync(path, { force: true })
   function lay(): boolean {
     if (isLaid()) return true
+    const { bavail, bsize } = statfsSync(dirname(path))
+    if (bavail * bsize < NEEDED_BYTES) {
+      // Of one that was not finished.
+      release()
+      return false
+    }
     const file = openSync(path, 'w')
     try {
       // Noise, so that a compressing file system cannot give it away for nothing.

@@ -29,7 +29,9 @@ export function createControllerMemories({ db }: Store) {
         `INSERT INTO controllers (id, memory_id, reconciled, continuous)
        VALUES (@id, @memory_id, @reconciled, @continuous)
        ON CONFLICT (id) DO UPDATE SET memory_id = excluded.memory_id, reconciled = excluded.reconciled,
-         continuous = excluded.continuous`,
+         continuous = excluded.continuous
+       WHERE (controllers.memory_id, controllers.reconciled, controllers.continuous)
+         IS NOT (excluded.memory_id, excluded.reconciled, excluded.continuous)`,
       ),
     ),
     all: all(db.prepare<[], ControllerRow>('SELECT * FROM controllers ORDER BY id')),

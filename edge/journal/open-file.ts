@@ -6,25 +6,31 @@ import { Sqlite } from './sqlite-driver.ts'
 
 /**
  * Opens the database file. One that fails its integrity check is moved aside with its log, and a new one begun: a hub
- * with a new store reconciles with its controllers and the cloud, a hub with a damaged one might do anything.
+ * with a new store reconciles with its controllers and the cloud, a hub with a damaged one might do anything. `alone`: no
+ * other process can use it, and nothing beside it is needed for reading.
  */
-export function openSoundFile(path: string, log: Log): Database.Database {
+export function openSoundFile(path: string, log: Log, { alone = false } = {}): Database.Database {
+  const locking = alone ? 'EXCLUSIVE' : 'NORMAL'
+
   mkdirSync(dirname(path), { recursive: true })
-  const damage = findDamage(path)
+  const damage = findDamage(path, locking)
   if (damage !== undefined) {
     const aside = firstFree(`${path}.damaged`)
     for (const suffix of ['', '-wal', '-shm'])
       if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
     log.error({ path, aside, damage }, 'the journal is damaged: it is kept aside and a new one begun')
   }
-  return new Sqlite(path)
+  const db = new Sqlite(path)
+  db.pragma(`locking_mode = ${locking}`)
+  return db
 }
 
-function findDamage(path: string): string | undefined {
+function findDamage(path: string, locking: string): string | undefined {
   if (!existsSync(path)) return undefined
   let db: Database.Database | undefined
   try {
     db = new Sqlite(path)
+    db.pragma(`locking_mode = ${locking}`)
     const verdict: unknown = db.pragma('integrity_check(1)', { simple: true })
     return verdict === 'ok' ? undefined : String(verdict)
   } catch (error) {

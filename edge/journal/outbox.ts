@@ -2,7 +2,7 @@ import type { HubEntry, TelemetryEntry } from '../../protocol/mqtt/hub-entries.t
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
-import type { Store } from './store.ts'
+import { StoreFullError, type Store } from './store.ts'
 
 /** `ledger` is never dropped (I4); `telemetry` overwrites its oldest entries. */
 export type OutboxStream = 'ledger' | 'telemetry'
@@ -40,7 +40,10 @@ export interface Outbox {
   read(stream: OutboxStream, first: number, count: number): OutboxSlice
   /** The tag of entry `seq`, where it is still there or the last that was forgotten. */
   tagAt(stream: OutboxStream, seq: number): number | undefined
-  /** Deletes through `through`. Only for what the cloud acknowledged after its commit (I4). */
+  /**
+   * Deletes through `through`. Only for what the cloud acknowledged after its commit (I4). On a full disk it stays until
+   * the next acknowledgement.
+   */
   forget(stream: OutboxStream, through: number): void
   /**
    * Begins a new epoch. What the cloud has not acknowledged goes on at its beginning, in its order; a ledger's caller
@@ -100,17 +103,28 @@ export function createOutbox(
     statements.rebase.run(through, tag, stream)
   }
 
+  /** False where the disk is full: it will be done with what comes next. */
+  function ifRoom(work: () => void): boolean {
+    try {
+      store.transact(work)
+      return true
+    } catch (error) {
+      if (error instanceof StoreFullError) return false
+      throw error
+    }
+  }
+
   function flush(): void {
     cancelFlush?.()
     cancelFlush = undefined
     // A full disk leaves its last room to what must not be lost.
     if (telemetry.length === 0 || store.isFull()) return
-    store.transact(() => {
+    const isWritten = ifRoom(() => {
       for (const entry of telemetry) insert('telemetry', entry)
       removeThrough('telemetry', position('telemetry').last - settings.telemetryEntries)
       announce('telemetry')
     })
-    telemetry = []
+    if (isWritten) telemetry = []
   }
 
   function collect(entry: TelemetryEntry): void {
@@ -146,7 +160,7 @@ export function createOutbox(
     },
     tagAt,
     forget(stream, through) {
-      store.transact(() => removeThrough(stream, through))
+      ifRoom(() => removeThrough(stream, through))
     },
     newEpoch(stream) {
       store.transact(() => {

@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Log } from '../../protocol/model/log.ts'
@@ -6,6 +7,15 @@ import { migrate, migrations } from './migrations.ts'
 
 import { openSoundFile } from './open-file.ts'
 import { Sqlite } from './sqlite-driver.ts'
+
+/**
+ * The journal cannot grow, as the disk is full: nothing of the transaction happened, and whoever wanted it may try again.
+ * A full disk ends no service: a hub that cannot sell can still be repaired.
+ */
+export class StoreFullError extends Error {
+  override name = 'StoreFullError'
+  readonly code = 'SQLITE_FULL'
+}
 
 /** A result that is not a promise: a transaction that awaited would end before its work did. */
 type Synchronous<T> = T extends PromiseLike<unknown> ? never : T
@@ -25,11 +35,13 @@ export interface Store {
   readonly db: Database.Database
   /**
    * Runs `work` in one immediate transaction and commits it; a call inside another joins that one. Whatever `work`
-   * throws rolls everything back and is thrown on. Effects announced by `afterCommit` run after the commit, in order.
+   * throws rolls everything back and is thrown on; a full disk as a `StoreFullError`. Effects announced by `afterCommit` run after the commit, in order.
    */
   transact<T>(work: () => Synchronous<T>): T
   /** Runs `work` within the present transaction; if it throws, its rows and effects alone are undone. */
   savepoint<T>(work: () => Synchronous<T>): T
+  /** Whether a transaction can begin: the file answers, and nobody else keeps it. Throws, or is false, where it cannot. */
+  isWritable(): boolean
   /** Runs `effect` after the present transaction's commit; at once where there is none. */
   afterCommit(effect: () => void): void
   /** True from the first "disk full" until the ballast could be laid again: the hub stops selling. */
@@ -52,7 +64,9 @@ export interface StoreOptions {
 export function openStore(options: StoreOptions): Store {
   const { checkpoint, log } = options
   const inFile = options.database === undefined && options.path !== ':memory:'
-  const db = options.database ?? (inFile ? openSoundFile(options.path, log) : new Sqlite(options.path))
+  const ballastPath = `${options.path}.ballast`
+  const db =
+    options.database ?? (inFile ? openOnAnyDisk(options.path, ballastPath, log) : new Sqlite(options.path))
   db.pragma('journal_mode = WAL')
   // An act or a sale must survive a power cut: the log is flushed at every commit.
   db.pragma('synchronous = FULL')
@@ -60,9 +74,34 @@ export function openStore(options: StoreOptions): Store {
   // In KiB; the driver's own 16 MB are a fifth of what the hub may take.
   db.pragma('cache_size = -2000')
   migrate(db, migrations)
-  const ballast: Ballast | undefined = inFile ? openBallast(`${options.path}.ballast`) : undefined
+  const ballast: Ballast | undefined = inFile ? openBallast(ballastPath) : undefined
   return createStore(db, ballast, { checkpoint, log, owned: options.database === undefined })
 }
+
+/**
+ * Opens the file also where the disk has no room for what SQLite lays beside it: with the room of the ballast, and without
+ * any alone, so that the hub can at least read what it has to do. Alone it stays until its next start.
+ */
+function openOnAnyDisk(path: string, ballastPath: string, log: Log): Database.Database {
+  const ways: (() => Database.Database)[] = [
+    () => openSoundFile(path, log),
+    () => {
+      rmSync(ballastPath, { force: true })
+      return openSoundFile(path, log)
+    },
+  ]
+  for (const way of ways)
+    try {
+      return way()
+    } catch (error) {
+      if (!isFull(error)) throw error
+      log.error({ path, code: error.code }, 'the disk is full: the journal hardly opens')
+    }
+  return openSoundFile(path, log, { alone: true })
+}
+
+const isFull = (error: unknown): error is InstanceType<typeof Sqlite.SqliteError> =>
+  error instanceof Sqlite.SqliteError && ['SQLITE_FULL', 'SQLITE_IOERR_SHMSIZE'].includes(error.code)
 
 interface StoreParts {
   checkpoint: Checkpoint
@@ -81,12 +120,12 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
 
   function transact<T>(work: () => Synchronous<T>): T {
     if (open) return work()
-    begin.run()
-    open = true
     const earlier = effects
     effects = []
+    open = true
     let result: T
     try {
+      begin.run()
       result = work()
       checkpoint('journal.before-commit')
       commit.run()
@@ -94,8 +133,9 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
       effects = earlier
       open = false
       if (db.inTransaction) db.exec('ROLLBACK')
-      noteFull(error)
-      throw error
+      if (!isFull(error)) throw error
+      makeRoom(error.code)
+      throw new StoreFullError('the disk is full', { cause: error })
     }
     open = false
     effects = [...earlier, ...effects]
@@ -132,24 +172,37 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
     }
   }
 
-  function noteFull(error: unknown): void {
-    if (!(error instanceof Sqlite.SqliteError) || error.code !== 'SQLITE_FULL') return
+  function makeRoom(code: string): void {
+    if (!full) log.error({ code }, 'the disk is full: the ballast is released and the hub stops selling')
     full = true
     ballast?.release()
-    log.error({ code: error.code }, 'the disk is full: the ballast is released and the hub stops selling')
+    try {
+      // What is in the log moves to where it belongs, and the log's own room is used again.
+      db.pragma('wal_checkpoint(RESTART)')
+    } catch (error) {
+      log.warn({ error: String(error) }, 'the journal makes no room')
+    }
   }
 
   return {
     db,
     transact,
     savepoint,
+    isWritable() {
+      if (open) return true
+      begin.run()
+      db.exec('ROLLBACK')
+      return true
+    },
     afterCommit(effect) {
       if (open || running) effects.push(effect)
       else effect()
     },
     isFull: () => full,
     relieve() {
-      if (full) full = ballast !== undefined && !ballast.lay()
+      if (!full) return
+      full = ballast !== undefined && !ballast.lay()
+      if (!full) log.info({}, 'the disk has room again')
     },
     close() {
       if (owned) db.close()

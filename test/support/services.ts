@@ -1,4 +1,6 @@
-import { existsSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { test, type TestFunction } from 'vitest'
 import { sysfsAvailability } from '../../simulator/mounts/gpio/mounted-command.ts'
@@ -9,6 +11,16 @@ const services = {
   fuse: () => {
     const found = sysfsAvailability()
     return found.available ? undefined : `no FUSE mount in a namespace: ${found.reason}`
+  },
+  /** A small disk that a test fills. */
+  tmpfs: () => {
+    const folder = mkdtempSync(join(tmpdir(), 'larder-tmpfs-'))
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'larder', folder], {
+      encoding: 'utf8',
+    })
+    if (mounted.status === 0) spawnSync('umount', [folder])
+    rmdirSync(folder)
+    return mounted.status === 0 ? undefined : `no tmpfs can be mounted: ${mounted.stderr?.trim() ?? ''}`
   },
   /** A server of its own, made by `.ci/run`, in which databases may be created. */
   postgres: () => (process.env['TEST_POSTGRES_URL'] ? undefined : 'TEST_POSTGRES_URL is not set'),

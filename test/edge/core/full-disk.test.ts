@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
+import { HubBench } from './hub-bench.ts'
+
+const MINUTE = 60_000
+
+/** From now on no transaction that writes finds room on the disk. */
+function fill(bench: HubBench): void {
+  const total = bench.journal.prepare('SELECT total_changes()').pluck()
+  const changes = (): unknown => total.get()
+  let seen = changes()
+  bench.onCheckpoint = (point) => {
+    if (point !== 'journal.before-commit' || seen === changes()) return
+    seen = changes()
+    throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL')
+  }
+}
+
+function relieve(bench: HubBench): void {
+  bench.onCheckpoint = () => {}
+}
+
+test('a full disk ends nothing: the hub stops selling, and finishes what is under way when there is room', () => {
+  const bench = HubBench.ready()
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
+  bench.queue(1, { 4: 3 })
+  bench.runUntil(() => bench.phase(1) === 'preparing')
+  fill(bench)
+  bench.run(5 * MINUTE)
+  expect(bench.alive).toBe(true)
+  expect(bench.core.health().accepting_orders).toBe(false)
+  expect(bench.core.quietMs()).toBeLessThan(2 * MINUTE)
+  expect(bench.core.unlockDoor('main', 5000)).toEqual({ ok: true })
+  relieve(bench)
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
+  bench.run(2 * MINUTE)
+  expect(bench.core.health().accepting_orders).toBe(true)
+  expect(new Set(bench.dispenses().map((act) => act.operation_id)).size).toBe(bench.dispenses().length)
+  expect(bench.stockErrors()).toEqual([])
+})
+
+test('I1: on a full disk what cannot be journaled does not move, and whoever asked for it is told', () => {
+  const bench = HubBench.ready()
+  fill(bench)
+  const before = bench.motions().length
+  const { results } = bench.command({ name: 'open_bin', bin: 1 })
+  bench.run(MINUTE)
+  expect(results).toMatchObject([{ outcome: 'refused' }])
+  expect(bench.motions()).toHaveLength(before)
+  expect(bench.core.restock({ cabinet: 2, shelf: 1, row: 2 }, 1)).toEqual({
+    ok: false,
+    reason: 'unavailable',
+  })
+})
+
+test('a hub starts on a full disk, meets its controllers again, and hears the cloud', () => {
+  const bench = HubBench.ready()
+  fill(bench)
+  bench.restart()
+  bench.core.setCloudClock(bench.clock.now() - 5000, { passing: false })
+  bench.run(5 * MINUTE)
+  expect(bench.alive).toBe(true)
+  expect(bench.core.orders()).toEqual([])
+  expect(bench.core.health().bins).toMatchObject([{ status: 'healthy' }, { status: 'healthy' }])
+  relieve(bench)
+  bench.run(2 * MINUTE)
+  bench.queue(1, { 4: 1 })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
+})

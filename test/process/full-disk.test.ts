@@ -1,0 +1,140 @@
+import { fork, execFileSync, type ChildProcess } from 'node:child_process'
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect } from 'vitest'
+import { missing, service } from '../support/services.ts'
+
+const main = new URL('../../edge/main.ts', import.meta.url).pathname
+const TOKEN = 'a-token-of-this-test'
+let folder: string
+let disk: string
+let child: ChildProcess | undefined
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'larder-full-'))
+  disk = join(folder, 'disk')
+  mkdirSync(disk)
+  if (missing('tmpfs') === undefined)
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'larder-test', disk])
+})
+afterEach(async () => {
+  await end()
+  if (missing('tmpfs') === undefined) execFileSync('umount', [disk])
+  rmSync(folder, { recursive: true })
+})
+
+/** Ends the hub as a power cut does. */
+async function end(): Promise<void> {
+  const ended = child
+  child = undefined
+  if (!ended || ended.exitCode !== null) return
+  const exited = new Promise((resolve) => ended.once('exit', resolve))
+  ended.kill('SIGKILL')
+  await exited
+}
+
+interface Hub {
+  url: string
+  process: ChildProcess
+  output: () => string
+}
+
+function start(): Promise<Hub> {
+  const HARDWARE = join(folder, 'hardware.json')
+  const devices = [{ kind: 'bin', number: 1 }]
+  const controllers = [{ id: 'bins', port: join(folder, 'no-port'), devices }]
+  writeFileSync(HARDWARE, JSON.stringify({ hubId: 1, controllers, gpio: { chipLabel: 'none', lines: [] } }))
+  const forked = fork(main, [], {
+    execArgv: ['--import', 'tsx'],
+    env: {
+      PATH: process.env['PATH'],
+      HARDWARE,
+      MQTT_PASSWORD: 'secret',
+      MQTT_URL: 'mqtt://127.0.0.1:9',
+      STORE: join(disk, 'hub.sqlite'),
+      LOCAL_TOKEN: TOKEN,
+      PORT: '0',
+      GPIO: 'none',
+    },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  child = forked
+  let output = ''
+  return new Promise((resolve, reject) => {
+    for (const stream of [forked.stdout!, forked.stderr!])
+      stream.on('data', (chunk: Buffer) => {
+        output += String(chunk)
+        const match = /"url":"([^"]+)"/.exec(output)
+        if (match) resolve({ url: match[1]!, process: forked, output: () => output })
+      })
+    forked.once('exit', (code) => reject(new Error(`ended with ${code}: ${output}`)))
+  })
+}
+
+/** Writes until not a byte more fits. */
+function fillUp(name: string): void {
+  const file = openSync(join(disk, name), 'a')
+  for (const bytes of [65_536, 4096, 1])
+    try {
+      for (;;) writeSync(file, Buffer.alloc(bytes, bytes))
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'ENOSPC' })
+    }
+  closeSync(file)
+}
+
+const call = (hub: Hub, path: string, body?: object) =>
+  fetch(hub.url + path, {
+    ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    headers: { authorization: `Bearer ${TOKEN}` },
+  })
+const isAccepting = async (hub: Hub): Promise<unknown> =>
+  ((await (await call(hub, '/api/state')).json()) as { health: { accepting_orders: unknown } }).health
+    .accepting_orders
+
+/** As many commands as fill what room the journal has left within; the statuses that came. */
+async function press(hub: Hub, times: number): Promise<number[]> {
+  const statuses: number[] = []
+  for (let count = 0; count < times; count++) statuses.push((await call(hub, '/api/bins/1/open', {})).status)
+  return statuses
+}
+
+service('tmpfs')(
+  'a hub whose disk is full for good stays up and repairable, also without its ballast, and over a restart',
+  async () => {
+    let hub = await start()
+    expect(await press(hub, 1)).toEqual([409])
+    fillUp('waste-1')
+    // The log's own file takes some more; then the ballast gives way, and what follows eats that too.
+    await press(hub, 50)
+    fillUp('waste-2')
+    const statuses = await press(hub, 400)
+    fillUp('waste-3')
+    statuses.push(...(await press(hub, 400)))
+    expect(new Set(statuses)).toEqual(new Set([409]))
+    expect(hub.output()).toContain('the disk is full')
+    expect([hub.process.exitCode, (await call(hub, '/health')).status]).toEqual([null, 200])
+    expect(await isAccepting(hub)).toBe(false)
+
+    await end()
+    fillUp('waste-4')
+    hub = await start()
+    expect((await call(hub, '/health')).status).toBe(200)
+    expect((await call(hub, '/')).status).toBe(200)
+    expect(await press(hub, 3)).toEqual([409, 409, 409])
+    // In good order: SQLite takes its log away, and has no room for another at the next start.
+    hub.process.kill('SIGTERM')
+    await new Promise((resolve) => hub.process.once('exit', resolve))
+    fillUp('waste-5')
+    hub = await start()
+    expect((await call(hub, '/health')).status).toBe(200)
+    expect(await press(hub, 3)).toEqual([409, 409, 409])
+    expect(await isAccepting(hub)).toBe(false)
+
+    for (const number of [1, 2, 3, 4, 5]) rmSync(join(disk, `waste-${number}`))
+    expect(await press(hub, 3)).toEqual([409, 409, 409])
+    expect(hub.process.exitCode).toBeNull()
+  },
+  120_000,
+)
