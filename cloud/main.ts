@@ -1,4 +1,5 @@
 import '../protocol/require-node.ts'
+import '../protocol/private-files.ts'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -123,6 +124,7 @@ async function main(): Promise<void> {
   // Processes that share a folder differ in their ports.
   const file = `cloud-${config.PORT}`
   const log = openLog({ part: 'cloud', file, level: config.LOG_LEVEL, folder: logFolder })
+  const say = (sentence: string): void => log.warn({}, sentence)
   mkdirSync(config.DATA_DIR, { recursive: true })
   if (/^sqlite:[^:]/.test(config.databaseUrl))
     mkdirSync(dirname(config.databaseUrl.slice('sqlite:'.length)), { recursive: true })
@@ -154,7 +156,7 @@ async function main(): Promise<void> {
       ? createEmbeddedIssuer({
           issuer: baseUrl,
           audience,
-          key: await keptSigningKey(config.DATA_DIR).catch((error: unknown) =>
+          key: await keptSigningKey(config.DATA_DIR, say).catch((error: unknown) =>
             fail(error instanceof Error ? error.message : String(error)),
           ),
           runtime,
@@ -186,7 +188,7 @@ async function main(): Promise<void> {
         secretAccessKey: config.AWS_SECRET_ACCESS_KEY,
       }),
     ),
-    mediaSecret: config.MEDIA_SECRET ?? attempt(() => keptMediaSecret(config.DATA_DIR, random)),
+    mediaSecret: config.MEDIA_SECRET ?? attempt(() => keptMediaSecret(config.DATA_DIR, random, say)),
     remote: createRemote({
       readKey: () => readClientKey(managementKeyOf(config)).privateKey,
       exec: (request) => sshExec(request, clock, log),

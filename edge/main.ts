@@ -1,4 +1,5 @@
 import '../protocol/require-node.ts'
+import '../protocol/private-files.ts'
 import './light-zod.ts'
 import { mkdirSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
@@ -94,10 +95,11 @@ async function run(config: EdgeConfig): Promise<void> {
     settings: config.hub,
   })
   const probes: Probes = {
-    journal: () => store.db.prepare('SELECT count(*) FROM sqlite_schema').get() !== undefined,
+    journal: () => store.isWritable(),
     core: () => hub.core.quietMs() < 3 * config.hub.core.housekeepingMs,
   }
-  const token = local.token ?? keptToken(`${config.store}.token`, runtime.random)
+  const token =
+    local.token ?? keptToken(`${config.store}.token`, runtime.random, (sentence) => log.warn({}, sentence))
   answer = createFront({
     hubId,
     probes,

@@ -1,4 +1,5 @@
 import '../protocol/require-node.ts'
+import '../protocol/private-files.ts'
 import { serve } from '@hono/node-server'
 import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'

@@ -116,6 +116,20 @@ test('every program refuses a Node that it does not run on before it imports any
   expect(wrong).toEqual([])
 })
 
+/** Programs that make things for others: packages, a mount of another's folder, figures, runs of tests. */
+const makers = /^(test|edge\/packaging|simulator\/mounts)\//
+
+test('every program keeps what it writes from other users', () => {
+  const wrong = files
+    .map(({ path }) => relative(root, path))
+    .filter((path) => entry.test(path) && !makers.test(path))
+    .filter(
+      (path) =>
+        !/\nimport '(\.\.?\/)+protocol\/private-files\.ts'\n/.test(readFileSync(join(root, path), 'utf8')),
+    )
+  expect(wrong).toEqual([])
+})
+
 test('the programs are wired in main files alone: nothing else takes the system clock', () => {
   const wrong = files
     .filter(({ room, path }) => room !== 'test' && !entry.test(path))

@@ -1,4 +1,5 @@
 import '../../protocol/require-node.ts'
+import '../../protocol/private-files.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { runCommandLine, type CommandLine } from './command-line.ts'

@@ -1,4 +1,5 @@
 import '../../protocol/require-node.ts'
+import '../../protocol/private-files.ts'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'

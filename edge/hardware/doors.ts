@@ -107,6 +107,14 @@ export class Doors {
     return this.#doors.map((door) => ({ door: door.name, status: this.#statusOf(door) }))
   }
 
+  /** Whether there are lines and none can be read: their chip is missing, or what serves it. */
+  get areUnread(): boolean {
+    const lines = this.#doors
+      .flatMap(({ lock, sensor }) => [lock, sensor])
+      .filter((line) => line !== undefined)
+    return lines.length > 0 && lines.every((line) => this.#options.gpio.read(line) === undefined)
+  }
+
   /**
    * Reads every line again (an edge may have been missed), and locks what should be locked. Lines may come later than
    * the hub (a socket): what cannot be read yet is read again soon.

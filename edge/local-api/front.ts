@@ -30,8 +30,11 @@ export function createFront({ hubId, probes, sync, load }: FrontOptions): Reques
     rest ??= load()
     rest.then(
       (listener) => listener(request, response),
-      () =>
-        answer(response, 500, { error: { code: 'internal_error', message: 'The hub failed to answer.' } }),
+      () => {
+        // A disk that could not be read may be read the next time.
+        rest = undefined
+        answer(response, 500, { error: { code: 'internal_error', message: 'The hub failed to answer.' } })
+      },
     )
   }
 }

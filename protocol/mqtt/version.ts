@@ -14,4 +14,4 @@ export const isSpoken = (version: number): boolean =>
   version === MQTT_PROTOCOL_VERSION || version === MQTT_PROTOCOL_VERSION - 1
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '75b3b795ee944d52'
+export const MQTT_SCHEMA_HASH = '9ff39fa608d86670'

@@ -1,4 +1,5 @@
 import '../../protocol/require-node.ts'
+import '../../protocol/private-files.ts'
 import { progressOn } from '../../protocol/model/progress.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { DemoError, startDemo } from './demo.ts'

@@ -1,7 +1,7 @@
-import { writeFileSync } from 'node:fs'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createServer, type AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { commitOf } from '../../cloud/platform/settings/commit.ts'
 import { programFolder, startCloud } from './support/program.ts'
@@ -20,6 +20,23 @@ test('it serves, and ends in good order when told to', { timeout: 60_000 }, asyn
   expect(await answer.json()).toMatchObject({ service: 'larder', status: 'ok' })
   child.kill('SIGTERM')
   expect(await exited).toBe(0)
+})
+
+test('it keeps what it writes from other users, whatever the umask', { timeout: 60_000 }, async () => {
+  const folder = join(programFolder(), 'data')
+  const umask = process.umask(0o022)
+  const { ready } = startCloud({
+    DATA_DIR: folder,
+    DATABASE_URL: `sqlite:${join(folder, 'db', 'larder.sqlite')}`,
+  })
+  process.umask(umask)
+  await ready()
+  const open = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => ({ name, mode: statSync(join(folder, name)).mode }))
+    .filter(({ mode }) => (mode & 0o077) !== 0)
+  expect(open).toEqual([])
+  expect(statSync(folder).mode & 0o777).toBe(0o700)
+  expect(readdirSync(join(folder, 'logs')).length).toBeGreaterThan(0)
 })
 
 test('a port in use is told with the setting that changes it', { timeout: 60_000 }, async () => {

@@ -1,5 +1,5 @@
 import { fork, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -67,6 +67,34 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     expect(await (await fetch(await url)).text()).toContain('<title>Larder hub</title>')
     child.kill('SIGTERM')
     expect(await exited).toBe(0)
+  })
+
+  test('keeps what it writes from other users, whatever the umask', async () => {
+    const before = process.umask(0o022)
+    try {
+      const { child, url, exited } = run()
+      await url
+      const modes = [
+        '.',
+        'hub.sqlite',
+        'hub.sqlite-wal',
+        'hub.sqlite-shm',
+        'hub.sqlite.ballast',
+        'hub.sqlite.token',
+      ].map((name) => [name, (statSync(join(folder, 'data', name)).mode & 0o777).toString(8)])
+      expect(modes).toEqual([
+        ['.', '700'],
+        ['hub.sqlite', '600'],
+        ['hub.sqlite-wal', '600'],
+        ['hub.sqlite-shm', '600'],
+        ['hub.sqlite.ballast', '600'],
+        ['hub.sqlite.token', '600'],
+      ])
+      child.kill('SIGTERM')
+      await exited
+    } finally {
+      process.umask(before)
+    }
   })
 
   test('ends with the program that holds its channel', async () => {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Gpio } from 'onoff'
 import { backoffMs, type Cancel, type Runtime } from '../../../protocol/model/runtime.ts'
@@ -7,8 +7,9 @@ import type { Log } from '../../../protocol/model/log.ts'
 
 const SYSFS = '/sys/class/gpio'
 
-/** The number of the first pin of the chip with this label; it differs from kernel to kernel. */
+/** The number of the first pin of the chip with this label; it differs from kernel to kernel. Undefined where there is none. */
 export function findChipBase(label: string, root: string = SYSFS): number | undefined {
+  if (!existsSync(root)) return undefined
   const read = (chip: string, file: string) => readFileSync(join(root, chip, file), 'utf8').trim()
   const chip = readdirSync(root)
     .filter((name) => name.startsWith('gpiochip'))
@@ -34,13 +35,15 @@ export function createOnoffLines({ hardware, runtime, log }: OnoffLinesOptions):
   const open = new Map<string, Gpio>()
   const watchers = new Map<string, (() => void)[]>()
   let attempt = 0
+  let hasChip = true
   let cancelRetry: Cancel = () => {}
 
   openAll()
 
   function openAll(): void {
     const missing = hardware.lines.filter((line) => !open.has(line.name))
-    const opened = missing.filter((line) => openLine(line))
+    const base = missing.length > 0 ? findBase() : undefined
+    const opened = base === undefined ? [] : missing.filter((line) => openLine(line, base))
     for (const { name } of opened) notify(name)
     if (opened.length < missing.length) {
       cancelRetry = clock.after(backoffMs(attempt, reopen, random), openAll)
@@ -48,10 +51,19 @@ export function createOnoffLines({ hardware, runtime, log }: OnoffLinesOptions):
     } else attempt = 0
   }
 
-  function openLine({ name, offset, direction, activeLow }: GpioLine): boolean {
+  function findBase(): number | undefined {
+    const base = findChipBase(hardware.chipLabel)
+    if (base === undefined && hasChip)
+      log.error(
+        { label: hardware.chipLabel, lines: hardware.lines.length },
+        `no GPIO chip is labelled ${hardware.chipLabel}: no lock is driven and no door is seen until there is one`,
+      )
+    hasChip = base !== undefined
+    return base
+  }
+
+  function openLine({ name, offset, direction, activeLow }: GpioLine, base: number): boolean {
     try {
-      const base = findChipBase(hardware.chipLabel)
-      if (base === undefined) throw new Error(`no GPIO chip is labelled ${hardware.chipLabel}`)
       const gpio =
         direction === 'in'
           ? new Gpio(base + offset, 'in', 'both', { activeLow })

@@ -99,3 +99,17 @@ test('a device that belongs on another line is not heard there: an alarm until i
     { code: 'controller_foreign', device: 'vending', raised: false },
   ])
 })
+
+test('lines that nobody can read for a minute are an alarm, as any silent controller is, until they can be', () => {
+  const bench = HubBench.ready()
+  bench.hasLines = false
+  bench.run(3 * 60_000)
+  expect(door(bench, 'main')).toBe('unknown')
+  bench.hasLines = true
+  bench.run(2 * 60_000)
+  const alarms = bench.entries('alarm').filter(({ device }) => device === 'gpio')
+  expect(alarms).toMatchObject([
+    { code: 'controller_silent', raised: true, detail: 'no line of a lock or door can be read' },
+    { code: 'controller_silent', raised: false },
+  ])
+})

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { migrate } from '../../../edge/journal/migrations.ts'
-import { openStore, type Store } from '../../../edge/journal/store.ts'
+import { openStore, StoreFullError, type Store } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
@@ -150,7 +150,7 @@ test('the ballast gives way on a full disk, and is laid again when there is room
     store.transact(() => {
       for (let index = 0; index < 10_000; index++) put(store, `key-${index}`)
     }),
-  ).toThrow(/full/)
+  ).toThrow(StoreFullError)
   expect(store.isFull()).toBe(true)
   expect(() => statSync(`${path}.ballast`)).toThrow(/ENOENT/)
   store.relieve()
@@ -170,4 +170,18 @@ test('migrations are applied once each, in their order, whole or not at all', ()
   expect(() => migrate(db, [first, second, broken])).toThrow(/syntax/)
   expect(db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'c'").get()).toBeUndefined()
   expect(() => migrate(db, [first])).toThrow(/newer software/)
+})
+
+test('a journal that another process keeps from writing is not writable, though it can be read', () => {
+  const path = join(folder, 'hub.sqlite')
+  const store = open(path)
+  store.db.pragma('busy_timeout = 1')
+  expect(store.isWritable()).toBe(true)
+  const other = new Sqlite(path)
+  other.exec('BEGIN IMMEDIATE')
+  expect(keys(store)).toEqual([])
+  expect(() => store.isWritable()).toThrow(/locked/)
+  other.exec('ROLLBACK')
+  expect(store.isWritable()).toBe(true)
+  store.transact(() => expect(store.isWritable()).toBe(true))
 })

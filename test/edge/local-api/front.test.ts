@@ -1,5 +1,5 @@
 import { get } from 'node:https'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -19,7 +19,7 @@ afterEach(() => listeners.splice(0).forEach((listener) => listener.close()))
 
 const ledger = { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }
 
-async function front(probe: () => boolean, port = 0) {
+async function front(probe: () => boolean, port = 0, failingLoads = 0) {
   let loads = 0
   const answer = createFront({
     hubId: 3,
@@ -27,6 +27,7 @@ async function front(probe: () => boolean, port = 0) {
     sync: { state: () => ({ phase: 'waiting', session: null, heardMsAgo: 12, ledger }) },
     load: () => {
       loads++
+      if (loads <= failingLoads) return Promise.reject(new Error('no such module'))
       return Promise.resolve((_request, response) => void response.end('"the rest"'))
     },
   })
@@ -53,6 +54,16 @@ describe("the local API's front", () => {
     expect(loads()).toBe(1)
   })
 
+  it('loads the rest again with the next call where it could not be loaded', async () => {
+    const { get, loads } = await front(() => true, 0, 1)
+    expect(await get('/api/state')).toMatchObject({
+      status: 500,
+      json: { error: { code: 'internal_error' } },
+    })
+    expect(await get('/api/state')).toEqual({ status: 200, json: 'the rest' })
+    expect(loads()).toBe(2)
+  })
+
   it('answers 503 to supervisors while a probe fails', async () => {
     const { get } = await front(() => {
       throw new Error('disk I/O error')
@@ -71,17 +82,25 @@ describe("the local API's front", () => {
 })
 
 describe('the kept token', () => {
-  it('is made once, for its owner alone, and refused where it was emptied', () => {
+  it('is made once, for its owner alone; an empty file is none, and a short text is refused', () => {
     const folder = mkdtempSync(join(tmpdir(), 'larder-token-'))
     try {
       const path = join(folder, 'hub.token')
-      const token = keptToken(path, fakeRuntime(7).random)
+      const said: string[] = []
+      const say = (sentence: string): void => void said.push(sentence)
+      const token = keptToken(path, fakeRuntime(7).random, say)
       expect(token).toMatch(/^[0-9a-f]{48}$/)
-      expect(keptToken(path, fakeRuntime(8).random)).toBe(token)
+      expect(keptToken(path, fakeRuntime(8).random, say)).toBe(token)
       expect(statSync(path).mode & 0o777).toBe(0o600)
+      expect(said).toEqual([])
+      // As a power cut may leave it.
       writeFileSync(path, '\n')
-      expect(() => keptToken(path, fakeRuntime(9).random)).toThrow('set LOCAL_TOKEN')
-      expect(existsSync(path) && readFileSync(path, 'utf8')).toBe('\n')
+      const other = keptToken(path, fakeRuntime(9).random, say)
+      expect(said).toEqual([expect.stringContaining('hub.token was empty')])
+      expect(keptToken(path, fakeRuntime(10).random, say)).toBe(other)
+      writeFileSync(path, 'short')
+      expect(() => keptToken(path, fakeRuntime(9).random, say)).toThrow('set LOCAL_TOKEN')
+      expect(readFileSync(path, 'utf8')).toBe('short')
     } finally {
       rmSync(folder, { recursive: true })
     }

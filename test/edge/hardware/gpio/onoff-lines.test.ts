@@ -2,9 +2,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { findChipBase } from '../../../../edge/hardware/gpio/onoff-lines.ts'
+import { createOnoffLines, findChipBase } from '../../../../edge/hardware/gpio/onoff-lines.ts'
 import { createBench, type Bench, type Mounted } from '../../../simulator/mounts/gpio/mounted.ts'
+import { silentLog } from '../../../../protocol/model/log.ts'
 import { service } from '../../../support/services.ts'
+import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import type { LinesRequest } from './lines-agent.ts'
 
 const AGENT = 'test/edge/hardware/gpio/lines-agent.ts'
@@ -32,6 +34,28 @@ test('the chip is found by its label among others, whatever its base', () => {
   expect(findChipBase('pinctrl-rp1', root)).toBe(571)
   expect(findChipBase('pinctrl-bcm2711', root)).toBeUndefined()
   rmSync(root, { recursive: true })
+})
+
+test('a chip that is missing is told once, by its label, and nothing of its lines', () => {
+  const runtime = virtualRuntime()
+  const told: string[] = []
+  const error = (_: object, message: string): void => void told.push(message)
+  const line = { offset: 1, direction: 'out', activeLow: false } as const
+  const lines = createOnoffLines({
+    hardware: {
+      chipLabel: 'no-such-chip',
+      lines: ['main_lock', 'fridge_1_left_lock'].map((name) => ({ ...line, name })),
+    },
+    runtime,
+    log: { ...silentLog, error },
+  })
+  runtime.clock.advance(10 * 60_000)
+  expect(told).toEqual([
+    'no GPIO chip is labelled no-such-chip: no lock is driven and no door is seen until there is one',
+  ])
+  expect(lines.read('main_lock')).toBeUndefined()
+  expect(lines.write('main_lock', 1)).toBe(false)
+  lines.close()
 })
 
 describe.each([0, 512])('with the chip at base %i', (base) => {
