@@ -135,7 +135,7 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
       if (db.inTransaction) db.exec('ROLLBACK')
       if (!isFull(error)) throw error
       makeRoom(error.code)
-      throw new StoreFullError('the disk is full', { cause: error })
+      throw new StoreFullError(`the disk is full (${error.code})`, { cause: error })
     }
     open = false
     effects = [...earlier, ...effects]
