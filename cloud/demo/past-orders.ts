@@ -8,11 +8,14 @@ import { statusOf } from '../commerce/deals/engine/judge-deal.ts'
 import type { Tx } from '../platform/store/database.ts'
 import type { DemoChance } from './chance.ts'
 import { insertMany, type SeededHub, type SeededProduct } from './hub-data.ts'
+import { uuidv7 } from '../../protocol/model/ids.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
 
 const DAY = 86_400_000
 const MINUTE = 60_000
 
 export interface PastOptions {
+  runtime: Runtime
   seeded: SeededHub
   chance: DemoChance
   now: number
@@ -60,7 +63,11 @@ function addDay(books: Books, options: PastOptions, daysAgo: number): void {
   for (const at of times.toSorted((a, b) => a - b)) addOrder(books, options, at)
 }
 
-function addOrder(books: Books, { seeded, chance, users, ids, deals }: PastOptions, at: number): void {
+function addOrder(
+  books: Books,
+  { runtime, seeded, chance, users, ids, deals }: PastOptions,
+  at: number,
+): void {
   const id = ids.order++
   const userId = chance.pick(users)
   const chosen = choose(seeded.products, chance)
@@ -83,6 +90,7 @@ function addOrder(books: Books, { seeded, chance, users, ids, deals }: PastOptio
   const readyAt = paidAt + chance.between(20, 90) * 1000
   books.orders.push({
     id,
+    uuid: uuidv7(runtime),
     user_id: userId,
     hub_id: seeded.hub.id,
     processing_status: OrderStatus.COMPLETED,

@@ -65,7 +65,7 @@ export function seedDemo(
       await insertLayout(tx, hub.id, hardware)
       firstProductId += hub.products
     }
-    await insertPast(tx, runtime.clock.now(), hubs)
+    await insertPast(tx, runtime, hubs)
     for (const { hub } of hubs) await rebuildSalesWithin(tx, hub.id)
     return describe(tx, runtime, hubs)
   })
@@ -85,7 +85,8 @@ async function insertCategories(tx: Tx): Promise<void> {
 }
 
 /** Hub 2 has never been connected: it has no past. */
-async function insertPast(tx: Tx, now: number, hubs: readonly SeededHub[]): Promise<void> {
+async function insertPast(tx: Tx, runtime: Runtime, hubs: readonly SeededHub[]): Promise<void> {
+  const now = runtime.clock.now()
   const chance = demoChance(SEED + 1)
   const users = Array.from({ length: 420 }, (_, index) => index + 1)
   const days = Math.ceil(YEARS * 365.25)
@@ -109,7 +110,7 @@ async function insertPast(tx: Tx, now: number, hubs: readonly SeededHub[]): Prom
     })),
   )
   const ids = { order: 1, item: 1 }
-  const common = { chance, now, days, ids }
+  const common = { runtime, chance, now, days, ids }
   for (const [seeded, perDay, own] of [
     [hubs[0]!, 14, users.slice(0, 300)],
     [hubs[2]!, 6, users.slice(300)],

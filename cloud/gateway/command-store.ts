@@ -14,30 +14,56 @@ interface Asked {
   hubId: number
   body: CommandBody
   actor: string
+  object?: string | undefined
 }
 
 const insert = statement(
-  (q, command: { id: string; hubId: number; session: string; body: string; actor: string; now: number }) =>
-    q.insertInto('commands').values({
-      id: command.id,
-      hub_id: command.hubId,
-      session: command.session,
-      body: command.body,
-      state: 'sent',
-      reason: null,
-      data: null,
-      actor: command.actor,
-      created_at: command.now,
-      finished_at: null,
-    }),
+  (
+    q,
+    command: {
+      id: string
+      hubId: number
+      session: string
+      body: string
+      object: string
+      actor: string
+      now: number
+    },
+  ) =>
+    q
+      .insertInto('commands')
+      .values({
+        id: command.id,
+        hub_id: command.hubId,
+        session: command.session,
+        body: command.body,
+        object: command.object,
+        state: 'sent',
+        reason: null,
+        data: null,
+        actor: command.actor,
+        created_at: command.now,
+        finished_at: null,
+      })
+      // Sent again where nobody knows what came of it: the hub knows whether it has executed it.
+      .onConflict((conflict) =>
+        conflict
+          .column('id')
+          .doUpdateSet({ session: command.session, state: 'sent', reason: null, finished_at: null })
+          .where('commands.state', 'in', ['sent', 'unknown']),
+      )
+      .returning('id'),
 )
 
+/** Records a command that is about to be sent. False where it was sent before, and how it ended is known. */
 export async function insertSent(
   q: Queries,
   command: Asked & { id: string; session: string },
   now: number,
-): Promise<void> {
-  await insert(q, { ...command, body: JSON.stringify(command.body), now })
+): Promise<boolean> {
+  const { body, object = objectOf(body) } = command
+  const recorded = await insert(q, { ...command, body: JSON.stringify(body), object, now })
+  return recorded.length > 0
 }
 
 /**
@@ -64,7 +90,7 @@ export async function recordFinished(
   const { rows } = await sql<EndedRow>`
     update commands set state = r.state, reason = r.reason, data = r.data, finished_at = ${clock.now()} from ${source}
     where commands.id = r.id and commands.hub_id = ${hubId} and commands.state in ('sent', 'unknown')
-    returning commands.id, commands.hub_id, commands.body, commands.actor, commands.state, commands.reason
+    returning commands.id, commands.hub_id, commands.body, commands.object, commands.actor, commands.state, commands.reason
   `.execute(tx.q)
   await auditEnded(tx, clock, rows)
 }
@@ -84,11 +110,14 @@ export async function closeUnanswered(
     .set({ state: 'unknown', reason, finished_at: clock.now() })
     .where('state', '=', 'sent')
     .where((eb) => ('id' in which ? eb('id', '=', which.id) : eb('created_at', '<', which.sentBefore)))
-    .returning(['id', 'hub_id', 'body', 'actor', 'state', 'reason'])
+    .returning(['id', 'hub_id', 'body', 'object', 'actor', 'state', 'reason'])
     .execute()
   await auditEnded(tx, clock, rows)
   return rows.length
 }
+
+export const readCommand = (q: Queries, id: string) =>
+  q.selectFrom('commands').select(['state', 'created_at']).where('id', '=', id).executeTakeFirst()
 
 /** How a command ended; `undefined` while it has not. */
 export async function readFinished(q: Queries, commandId: string): Promise<Finished | undefined> {
@@ -107,14 +136,17 @@ export async function readFinished(q: Queries, commandId: string): Promise<Finis
   }
 }
 
-type EndedRow = Record<'id' | 'body' | 'actor' | 'state', string> & { hub_id: number; reason: string | null }
+type EndedRow = Record<'id' | 'body' | 'object' | 'actor' | 'state', string> & {
+  hub_id: number
+  reason: string | null
+}
 
 const auditEnded = (tx: Tx, clock: Clock, rows: readonly EndedRow[]): Promise<void> =>
   appendAudits(
     tx.q,
     { clock },
-    rows.map(({ id, hub_id: hubId, body, actor, state, reason }) =>
-      auditOf({ hubId, body: CommandBody.parse(JSON.parse(body)), actor }, state, {
+    rows.map(({ id, hub_id: hubId, body, object, actor, state, reason }) =>
+      auditOf({ hubId, body: CommandBody.parse(JSON.parse(body)), object, actor }, state, {
         command_id: id,
         ...(reason !== null && { reason }),
       }),
@@ -126,10 +158,10 @@ export const auditUnsent = (q: Queries, runtime: Runtime, asked: Asked): Promise
   appendAudit(q, runtime, auditOf(asked, 'offline', {}))
 
 const auditOf = (
-  { hubId, body, actor }: Asked,
+  { hubId, body, actor, object = objectOf(body) }: Asked,
   result: string,
   detail: Record<string, unknown>,
-): AuditRecord => ({ actor, action: actionOf(body), hubId, object: objectOf(body), result, detail })
+): AuditRecord => ({ actor, action: actionOf(body), hubId, object, result, detail })
 
 /** As the route that asks for it is called. */
 function actionOf(body: CommandBody): string {

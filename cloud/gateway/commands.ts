@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import { holdsWithin, type Cancel } from '../../protocol/model/runtime.ts'
 import type { Command, CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
 import type { CloudContext } from '../platform/context.ts'
+import { KEEP_MS } from '../platform/http/idempotency.ts'
 import type { GatewaySettings } from '../platform/settings/settings.ts'
 import { statement } from '../platform/store/statement.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
@@ -9,6 +11,7 @@ import {
   auditUnsent,
   closeUnanswered,
   insertSent,
+  readCommand,
   readFinished,
   recordFinished,
   type Finished,
@@ -20,6 +23,13 @@ export interface CommandRequest {
   body: CommandBody
   /** Who asked, as the audit log says it. */
   actor: string
+  /** What it is about, as the audit log calls it; by default the device. */
+  object?: string
+  /**
+   * Names the request that it comes of. A repetition has the command's id then, and the hub executes an id once: it is
+   * answered with what came of it, and nothing moves again.
+   */
+  requestName?: string | undefined
   /** How long to wait for the answer; `CloudSettings.commandTimeoutMs` by default. */
   timeoutMs?: number
 }
@@ -110,16 +120,20 @@ export class CommandSender implements Commands {
   async send(request: CommandRequest): Promise<CommandOutcome> {
     const { context, settings, publish } = this.#ports
     const { db, runtime, checkpoint } = context
-    const { hubId, body, actor, timeoutMs = context.settings.commandTimeoutMs } = request
+    const { hubId, body, actor, object, timeoutMs = context.settings.commandTimeoutMs } = request
     const begunAt = runtime.clock.monotonic()
     const reached = await this.#reach(hubId)
     if (!reached) {
       await auditUnsent(db.kysely, runtime, request)
       return { kind: 'offline' }
     }
-    const id = uuidv7(runtime)
+    const id = await this.#idOf(request)
     const { session, hubNow } = reached
-    await db.transact((tx) => insertSent(tx.q, { id, hubId, session, body, actor }, runtime.clock.now()))
+    const isSent = await db.transact((tx) =>
+      insertSent(tx.q, { id, hubId, session, body, actor, object }, runtime.clock.now()),
+    )
+    // A repetition of what has ended.
+    if (!isSent) return outcomeOf(id, await readFinished(db.kysely, id), 0)
     checkpoint('commands.recorded')
     const ttlMs = Math.min(settings.commandTtlMs, timeoutMs)
     const answer = this.#answerTo(id, hubId, timeoutMs)
@@ -132,6 +146,21 @@ export class CommandSender implements Commands {
     checkpoint('commands.published')
     const finished = (await answer) ?? (await readFinished(db.kysely, id)) ?? (await this.#giveUp(id))
     return outcomeOf(id, finished, runtime.clock.monotonic() - begunAt)
+  }
+
+  /** A command that comes of a named request has an id that follows from the name, for as long as the name holds. */
+  async #idOf({ requestName }: CommandRequest): Promise<string> {
+    const { db, runtime } = this.#ports.context
+    if (requestName === undefined) return uuidv7(runtime)
+    const now = runtime.clock.now()
+    const today = Math.floor(now / KEEP_MS)
+    const first = await readCommand(db.kysely, commandId(requestName, today - 1, 0))
+    const day = first && first.created_at > now - KEEP_MS ? today - 1 : today
+    // One that was refused moved nothing: the repetition is a new try.
+    for (let attempt = 0; ; attempt += 1) {
+      const id = commandId(requestName, day, attempt)
+      if ((await readCommand(db.kysely, id))?.state !== 'refused') return id
+    }
   }
 
   /** A result came on its topic. `isHeld`: this process holds the hub. */
@@ -226,6 +255,13 @@ export class CommandSender implements Commands {
     const count = await db.transact((tx) => closeUnanswered(tx, runtime.clock, { sentBefore }))
     if (count > 0) log.warn({ count }, 'commands of a process that died: outcome unknown')
   }
+}
+
+/** A UUIDv8 (RFC 9562 §5.8) of a request's name, the day in which the name was first used, and the try. */
+function commandId(requestName: string, day: number, attempt: number): string {
+  const hex = createHash('sha256').update(`${requestName} ${day} ${attempt}`).digest('hex')
+  const variant = ((Number.parseInt(hex[16]!, 16) & 3) | 8).toString(16)
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 function outcomeOf(commandId: string, finished: Finished | undefined, elapsedMs: number): CommandOutcome {

@@ -12,7 +12,7 @@ import { binHealth } from './health.ts'
 import { intend } from './operations/intend.ts'
 import { hindrance } from './bins/bin.ts'
 import { binDevice, fridgeDevice } from './layout.ts'
-import { cancelOrder } from './orders/orders.ts'
+import { cancelOrder, reduceOrder } from './orders/orders.ts'
 
 const actions = {
   open_bin: 'open_door',
@@ -101,6 +101,10 @@ function begin(context: Context, id: string, body: CommandBody): CommandEnd | un
       const refusal = cancelOrder(context, body.order_id)
       return refusal ? refused(refusal) : { outcome: 'executed', reason: null, data: null }
     }
+    case 'reduce_order':
+      return reduceOrder(context, body.order_id, body.lines)
+        ? { outcome: 'executed', reason: null, data: null }
+        : refused('not_found')
   }
 }
 
@@ -110,7 +114,7 @@ const deliverable: ReadonlySet<OrderPhase> = new Set(['ready', 'collecting'])
 function openDelivery(
   context: Context,
   id: string,
-  orderId: number,
+  orderId: string,
   numbers: readonly number[],
 ): CommandEnd | undefined {
   const order = context.journal.orders.find(orderId)

@@ -18,6 +18,7 @@ import type { HubCore } from './hub-core.ts'
 import { createLayout } from './layout.ts'
 import { createLedger } from './ledger.ts'
 import * as local from './local.ts'
+import { reportAgain } from './recovery/report-again.ts'
 
 /**
  * The hub's core. Every event (a controller's word, the cloud's, a timer) is handled in one transaction that takes it into
@@ -160,10 +161,13 @@ function followCloudClock(
     log.warn({ byMs }, "the cloud's clock has been put right, or is wrong: the hub follows it")
 }
 
-function restartLedger({ log, outbox, journal, ledger, handle }: Context, reason: string): void {
+function restartLedger(context: Context, reason: string): void {
+  const { log, outbox, journal, ledger, handle } = context
   log.warn({ reason }, 'a new epoch of the ledger')
   handle(() => {
     outbox.newEpoch('ledger')
-    if (journal.meta.isLive()) ledger.reportSnapshot()
+    if (!journal.meta.isLive()) return
+    ledger.reportSnapshot()
+    reportAgain(context)
   })
 }

@@ -8,7 +8,7 @@ import type { Context } from './context.ts'
 import { numberOf } from './layout.ts'
 import { setAlarm } from './ledger.ts'
 import { applyOutcome, applyRefusal } from './operations/outcomes.ts'
-import { acceptOrder, cancelOrder, isOwn } from './orders/orders.ts'
+import { acceptOrder, isOwn, reduceOrder, withdrawOrder } from './orders/orders.ts'
 import { endRecovery, importListed, meetController } from './recovery/controllers.ts'
 import { hearStranger } from './recovery/strangers.ts'
 import { applySnapshot } from './recovery/orders.ts'
@@ -110,7 +110,10 @@ export function applyCloudEntry(context: Context, body: unknown): void {
       acceptQueued(context, entry.order)
       return
     case 'order.cancel':
-      cancelOrder(context, entry.order_id)
+      withdrawOrder(context, entry.order_id)
+      return
+    case 'order.reduce':
+      reduceOrder(context, entry.order_id, entry.lines)
       return
     case 'stock.count':
       applyCount(context, entry.count)

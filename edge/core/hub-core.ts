@@ -10,14 +10,17 @@ export interface UnknownOperation {
   action: string
   location: Location | null
   product_id: number | null
-  order_id: number | null
+  order_id: string | null
+  /** What people call the order. */
+  order_number: number | null
   line_id: number | null
   /** Cloud time of the intent, milliseconds. */
   at: number
 }
 
 export interface OrderSummary {
-  order_id: number
+  order_id: string
+  order_number: number
   phase: string
   bins: number[]
   lines: { line_id: number; product_id: number; quantity: number; dropped: number; doubtful: number }[]

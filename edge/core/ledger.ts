@@ -10,8 +10,10 @@ type Untimed<E extends HubEntry = HubEntry> = E extends HubEntry ? Omit<E, 'at'>
 /** What the hub reports to the cloud, each entry in the transaction of what it reports. */
 export interface Ledger {
   report(entry: Untimed): void
-  /** Begins the epoch's account: the snapshot, then what had to wait for it. */
-  reportSnapshot(): void
+  /**
+   * Begins the epoch's account: the snapshot, then what had to wait for it. `isNew`: the store is, and knows no operations.
+   */
+  reportSnapshot(isNew?: 'new'): void
 }
 
 /** `now`: cloud time, milliseconds. */
@@ -24,8 +26,9 @@ export function createLedger(journal: Journal, outbox: Outbox, now: () => number
       if (journal.meta.isLive()) append(timed)
       else journal.held.hold(timed)
     },
-    reportSnapshot() {
-      append(snapshotOf(journal, now()))
+    reportSnapshot(isNew) {
+      const unknown = isNew ? {} : { unknown_operations: journal.operations.unknown().map(({ id }) => id) }
+      append({ ...snapshotOf(journal, now()), ...unknown })
       for (const entry of journal.held.take()) append(entry)
     },
   }

@@ -59,10 +59,14 @@ export function unknownOperations({ journal }: Context): UnknownOperation[] {
     location: placeOf(operation) ?? null,
     product_id: operation.product_id,
     order_id: operation.order_id,
+    order_number: numberOf(journal, operation.order_id),
     line_id: operation.line_id,
     at: operation.intent_at,
   }))
 }
+
+const numberOf = ({ orders }: Context['journal'], orderId: string | null): number | null =>
+  (orderId === null ? undefined : orders.find(orderId)?.order_number) ?? null
 
 const SHOWN_ORDERS = 50
 
@@ -72,6 +76,7 @@ export function orderSummaries({ journal }: Context): OrderSummary[] {
     const progress = new Map(progressOf(journal, order.id).map((line) => [line.line_id, line]))
     return {
       order_id: order.id,
+      order_number: order.order_number,
       phase: order.phase,
       bins: JSON.parse(order.bins) as number[],
       lines: journal.orders.lines(order.id).map(({ line_id, product_id, quantity }) => ({

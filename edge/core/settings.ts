@@ -63,6 +63,12 @@ export const coreSettings = {
   housekeepingMs: 60_000,
   /** On a full disk what could not be written is tried again after this long. */
   fullRetryMs: 5000,
+  /** To a cloud that may have been restored, orders that ended in this time are reported once more. */
+  reportAgainMs: duration(
+    48 * 3_600_000,
+    'To a cloud that was restored, orders that ended within this time are reported again.',
+    30 * 24 * 3_600_000,
+  ),
   /** Finished operations kept for each controller, and finished orders and commands. */
   keptRows: 1000,
 } satisfies SettingsTable

@@ -7,25 +7,25 @@ export type BinAction = Exclude<Action, 'dispense'>
 /** One thing for the hub to do next. `actor.ts` carries it out in the transaction under way, and asks again. */
 export type Step =
   /** The order is begun, in these bins. */
-  | { kind: 'prepare'; orderId: number; bins: number[] }
+  | { kind: 'prepare'; orderId: string; bins: number[] }
   /** A further bin for an order that is being prepared. */
-  | { kind: 'hold'; orderId: number; bin: number }
+  | { kind: 'hold'; orderId: string; bin: number }
   | { kind: 'release'; bin: number }
   /** `commandId`: of the command that wants it, if one does. */
   | { kind: 'move'; bin: number; action: BinAction; commandId?: string }
-  | { kind: 'dispense'; orderId: number; lineId: number; unit: number; location: Location; bin: number }
+  | { kind: 'dispense'; orderId: string; lineId: number; unit: number; location: Location; bin: number }
   /** The unit will not be had. */
-  | { kind: 'short'; orderId: number; lineId: number; unit: number }
-  | { kind: 'ready'; orderId: number; bins: number[] }
+  | { kind: 'short'; orderId: string; lineId: number; unit: number }
+  | { kind: 'ready'; orderId: string; bins: number[] }
   /** The bin's door was seen open, and its order is (or was) the customer's. */
   | { kind: 'opened'; bin: number }
-  | { kind: 'collecting'; orderId: number }
+  | { kind: 'collecting'; orderId: string }
   /** What still runs for the order is given up as unknown. */
-  | { kind: 'give_up'; orderId: number }
+  | { kind: 'give_up'; orderId: string }
   /** The order ends. What still runs for it is given up as unknown. */
-  | { kind: 'end'; orderId: number; phase: EndedPhase; reason: string | null }
+  | { kind: 'end'; orderId: string; phase: EndedPhase; reason: string | null }
   /** Nothing more will be learned of a recovering order: decides it by what controllers remember. */
-  | { kind: 'recover'; orderId: number }
+  | { kind: 'recover'; orderId: string }
 
 /** Nothing to do now; `ms`: until time alone may change that. */
 export interface Wait {

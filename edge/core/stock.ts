@@ -63,8 +63,8 @@ export function laterDropId(operationId: string, drops: number): string {
 /** A count of a product, wherever it stands: its stock becomes the count and what has moved since. */
 export function applyCount(context: Context, count: StockCount): void {
   const { journal } = context
-  if (journal.stock.hasCause(count.count_id)) return
   const facings = journal.stock.ofProduct(count.product_id)
+  if (journal.stock.hasCause(count.count_id)) return confirmCount(context, count, facings)
   if (facings.length === 0)
     throw new ApplyError(
       'unknown_product',
@@ -80,6 +80,15 @@ export function applyCount(context: Context, count: StockCount): void {
   for (const { facing, delta } of spread(facings, target - before))
     bookCount(context, facing, delta, count.count_id)
   for (const { cabinet } of facings) endDoubtOf(context, cabinet)
+}
+
+/** A count that is in the books already: a cloud that asks again has lost the report of it. */
+function confirmCount({ ledger }: Context, { count_id }: StockCount, facings: readonly FacingRow[]): void {
+  for (const facing of facings) {
+    const { product_id, quantity } = facing
+    const location = locationOf(facing)
+    ledger.report({ kind: 'stock.counted', product_id, location, delta: 0, quantity, count_id })
+  }
 }
 
 /** A count of one facing by a person at the hub. */

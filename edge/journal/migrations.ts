@@ -57,7 +57,7 @@ CREATE TABLE operations (
   moved INTEGER NOT NULL DEFAULT 1,
   drops INTEGER NOT NULL DEFAULT 0,
   ms INTEGER NOT NULL DEFAULT 0,
-  order_id INTEGER, line_id INTEGER, unit INTEGER,
+  order_id TEXT, line_id INTEGER, unit INTEGER,
   product_id INTEGER,
   command_id TEXT,
   -- Learned from a controller's memory, not begun by this store.
@@ -75,7 +75,9 @@ CREATE INDEX operations_of_controller ON operations (controller, number);
 
 CREATE TABLE orders (
   number INTEGER PRIMARY KEY,
-  id INTEGER NOT NULL UNIQUE,
+  id TEXT NOT NULL UNIQUE,
+  -- What people call it. Not unique: a cloud that was restored gives numbers out again.
+  order_number INTEGER NOT NULL,
   -- queued | recovering | preparing | ready | collecting | completed | cancelled | timed_out | failed | unclaimed
   phase TEXT NOT NULL,
   reserved_bin INTEGER,
@@ -90,7 +92,7 @@ CREATE TABLE orders (
 CREATE INDEX orders_unfinished ON orders (number) WHERE ended_at IS NULL;
 
 CREATE TABLE order_lines (
-  order_id INTEGER NOT NULL REFERENCES orders (id) ON DELETE CASCADE,
+  order_id TEXT NOT NULL REFERENCES orders (id) ON DELETE CASCADE,
   line_id INTEGER NOT NULL,
   product_id INTEGER NOT NULL,
   quantity INTEGER NOT NULL,
@@ -100,7 +102,7 @@ CREATE TABLE order_lines (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE units (
-  order_id INTEGER NOT NULL REFERENCES orders (id) ON DELETE CASCADE,
+  order_id TEXT NOT NULL REFERENCES orders (id) ON DELETE CASCADE,
   line_id INTEGER NOT NULL,
   unit INTEGER NOT NULL,
   -- waiting | running | dropped | doubtful | short
@@ -112,7 +114,7 @@ CREATE TABLE units (
 CREATE TABLE bins (
   number INTEGER PRIMARY KEY,
   -- The order that holds the bin, from PREPARING until it was emptied and closed.
-  order_id INTEGER,
+  order_id TEXT,
   -- Its door was open since the order was READY.
   opened INTEGER NOT NULL DEFAULT 0,
   -- Motions that failed in a row, and why the last one did.

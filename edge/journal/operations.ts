@@ -28,7 +28,7 @@ export interface OperationRow {
   moved: 0 | 1
   drops: number
   ms: number
-  order_id: number | null
+  order_id: string | null
   line_id: number | null
   unit: number | null
   product_id: number | null
@@ -107,7 +107,7 @@ export function createOperations({ db }: Store) {
     ),
     markRecheck: (id: string, isDue: boolean) => recheck(isDue ? 1 : 0, id),
     ofUnit: all(
-      db.prepare<[orderId: number, lineId: number, unit: number], OperationRow>(
+      db.prepare<[orderId: string, lineId: number, unit: number], OperationRow>(
         where('order_id = ? AND line_id = ? AND unit = ?'),
       ),
     ),

@@ -20,7 +20,9 @@ export type EndedPhase = Extract<OrderPhase, 'completed' | 'cancelled' | 'timed_
 
 export interface OrderRow {
   number: number
-  id: number
+  id: string
+  /** What people call it. */
+  order_number: number
   phase: OrderPhase
   reserved_bin: number | null
   open_when_ready: 0 | 1
@@ -36,11 +38,11 @@ export interface OrderRow {
 }
 export type NewOrder = Pick<
   OrderRow,
-  'id' | 'phase' | 'reserved_bin' | 'open_when_ready' | 'start_by' | 'bins' | 'received_at'
+  'id' | 'order_number' | 'phase' | 'reserved_bin' | 'open_when_ready' | 'start_by' | 'bins' | 'received_at'
 >
 
 export interface LineRow {
-  order_id: number
+  order_id: string
   line_id: number
   product_id: number
   quantity: number
@@ -50,7 +52,7 @@ export interface LineRow {
 /** `doubtful`: nobody knows whether it fell. `short`: it did not. */
 export type UnitState = 'waiting' | 'running' | 'dropped' | 'doubtful' | 'short'
 export interface UnitKey {
-  order_id: number
+  order_id: string
   line_id: number
   /** From 0 to the line's quantity less one. */
   unit: number
@@ -67,8 +69,8 @@ export type Orders = ReturnType<typeof createOrders>
 export function createOrders({ db }: Store) {
   const insert = run(
     db.prepare<[NewOrder]>(
-      `INSERT INTO orders (id, phase, reserved_bin, open_when_ready, start_by, bins, received_at)
-     VALUES (@id, @phase, @reserved_bin, @open_when_ready, @start_by, @bins, @received_at)`,
+      `INSERT INTO orders (id, order_number, phase, reserved_bin, open_when_ready, start_by, bins, received_at)
+     VALUES (@id, @order_number, @phase, @reserved_bin, @open_when_ready, @start_by, @bins, @received_at)`,
     ),
   )
   const insertLine = run(
@@ -78,7 +80,7 @@ export function createOrders({ db }: Store) {
     ),
   )
   const insertUnit = run(
-    db.prepare<[orderId: number, lineId: number, unit: number]>(
+    db.prepare<[orderId: string, lineId: number, unit: number]>(
       `INSERT INTO units (order_id, line_id, unit, state) VALUES (?, ?, ?, 'waiting')`,
     ),
   )
@@ -87,7 +89,7 @@ export function createOrders({ db }: Store) {
       'UPDATE units SET state = @state, bin = @bin WHERE order_id = @order_id AND line_id = @line_id AND unit = @unit',
     ),
   )
-  type Begun = [at: number, bins: string, id: number]
+  type Begun = [at: number, bins: string, id: string]
   const prepare = run(
     db.prepare<Begun>(`UPDATE orders SET phase = 'preparing', preparing_at = ?, bins = ? WHERE id = ?`),
   )
@@ -95,12 +97,12 @@ export function createOrders({ db }: Store) {
     db.prepare<Begun>(`UPDATE orders SET phase = 'ready', ready_at = ?, bins = ? WHERE id = ?`),
   )
   const setCollecting = run(
-    db.prepare<[at: number, id: number]>(
+    db.prepare<[at: number, id: string]>(
       `UPDATE orders SET phase = 'collecting', collecting_at = ? WHERE id = ?`,
     ),
   )
   const end = run(
-    db.prepare<[phase: EndedPhase, at: number, reason: string | null, id: number]>(
+    db.prepare<[phase: EndedPhase, at: number, reason: string | null, id: string]>(
       'UPDATE orders SET phase = ?, ended_at = ?, reason = ? WHERE id = ?',
     ),
   )
@@ -113,29 +115,35 @@ export function createOrders({ db }: Store) {
         for (let unit = 0; unit < line.quantity; unit++) insertUnit(line.order_id, line.line_id, unit)
       }
     },
-    find: one(db.prepare<[id: number], OrderRow>('SELECT * FROM orders WHERE id = ?')),
+    find: one(db.prepare<[id: string], OrderRow>('SELECT * FROM orders WHERE id = ?')),
     lines: all(
-      db.prepare<[id: number], LineRow>('SELECT * FROM order_lines WHERE order_id = ? ORDER BY line_id'),
+      db.prepare<[id: string], LineRow>('SELECT * FROM order_lines WHERE order_id = ? ORDER BY line_id'),
     ),
     units: all(
-      db.prepare<[id: number], UnitRow>('SELECT * FROM units WHERE order_id = ? ORDER BY line_id, unit'),
+      db.prepare<[id: string], UnitRow>('SELECT * FROM units WHERE order_id = ? ORDER BY line_id, unit'),
     ),
     /** In the order of their arrival. */
     unfinished: all(db.prepare<[], OrderRow>('SELECT * FROM orders WHERE ended_at IS NULL ORDER BY number')),
+    /** Unfinished ones, and those that ended since, in the order of their arrival. */
+    since: all(
+      db.prepare<[endedSince: number], OrderRow>(
+        'SELECT * FROM orders WHERE ended_at IS NULL OR ended_at >= ? ORDER BY number',
+      ),
+    ),
     /** The newest first. */
     newest: all(db.prepare<[count: number], OrderRow>('SELECT * FROM orders ORDER BY number DESC LIMIT ?')),
     setUnit: ({ order_id, line_id, unit }: UnitKey, state: UnitState, bin: number | null) =>
       setUnit({ order_id, line_id, unit, state, bin }),
     /** One more unit of a recovered order's line that is known to have dropped. */
     addKnownDropped: run(
-      db.prepare<[id: number, lineId: number]>(
+      db.prepare<[id: string, lineId: number]>(
         'UPDATE order_lines SET known_dropped = known_dropped + 1 WHERE order_id = ? AND line_id = ?',
       ),
     ),
-    prepare: (id: number, at: number, bins: readonly number[]) => prepare(at, JSON.stringify(bins), id),
-    setReady: (id: number, at: number, bins: readonly number[]) => setReady(at, JSON.stringify(bins), id),
-    setCollecting: (id: number, at: number) => setCollecting(at, id),
-    end: (id: number, phase: EndedPhase, at: number, reason: string | null) => end(phase, at, reason, id),
+    prepare: (id: string, at: number, bins: readonly number[]) => prepare(at, JSON.stringify(bins), id),
+    setReady: (id: string, at: number, bins: readonly number[]) => setReady(at, JSON.stringify(bins), id),
+    setCollecting: (id: string, at: number) => setCollecting(at, id),
+    end: (id: string, phase: EndedPhase, at: number, reason: string | null) => end(phase, at, reason, id),
     deleteAll: run(db.prepare<[]>('DELETE FROM orders')),
     /** Deletes ended ones but the newest `kept`. */
     prune: run(

@@ -82,8 +82,9 @@ function show(state) {
   at('sync').textContent = 'Cloud: ' + state.sync.phase
     + (state.sync.heardMsAgo === null ? '' : ', heard ' + Math.round(state.sync.heardMsAgo / 1000) + ' s ago')
     + '. Orders: ' + (state.health.accepting_orders ? 'accepted' : 'not accepted')
+  const numberOf = (id) => (state.orders.find((order) => order.order_id === id) || { order_number: id }).order_number
   table('bins', ['Bin', 'Status', 'Door', 'Lift', 'Order', ''], state.health.bins.map((bin) => [
-    bin.bin_number, bin.fault_code || bin.status, bin.door, bin.lift, bin.order_id,
+    bin.bin_number, bin.fault_code || bin.status, bin.door, bin.lift, numberOf(bin.order_id),
     ['open', 'close', 'raise', 'lower'].map((motion) =>
       button(motion, () => act('Bin ' + bin.bin_number + ' ' + motion, '/api/bins/' + bin.bin_number + '/' + motion))),
   ]))
@@ -94,12 +95,12 @@ function show(state) {
   table('fridges', ['Fridge', 'Status', '°C'], state.health.fridges.map((fridge) =>
     [fridge.fridge_number, fridge.status, fridge.temperature]))
   table('unknown', ['Operation', 'Device', 'What', 'Where', 'Order', 'Did it happen?'], state.unknown_operations.map((op) => [
-    op.operation_id.slice(0, 8), op.device, op.action, place(op.location), op.order_id,
+    op.operation_id.slice(0, 8), op.device, op.action, place(op.location), op.order_number,
     [true, false].map((happened) => button(happened ? 'yes' : 'no', () =>
       act('Settle', '/api/operations/' + op.operation_id + '/settle', { happened }))),
   ]))
   table('orders', ['Order', 'Phase', 'Bins', 'Lines'], state.orders.map((order) => [
-    order.order_id, order.phase, order.bins.join(', ') || null,
+    order.order_number, order.phase, order.bins.join(', ') || null,
     order.lines.map((line) => line.product_id + ': ' + line.dropped + '/' + line.quantity).join('; '),
   ]))
   table('links', ['Controller', 'Port', 'Up', 'Firmware', ''], state.links.map((link) => [

@@ -178,7 +178,7 @@ export const consumerOrderRoutes = defineRoutes(
       query: hubQuery,
       response: z.object({
         available: z.boolean(),
-        /** Error codes that paying would answer with, or `validation_error` for an empty cart. */
+        /** Error codes that paying would answer with. */
         reasons: z.array(z.enum(errorCodeNames)),
         total: Cents,
       }),

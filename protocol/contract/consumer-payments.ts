@@ -80,6 +80,7 @@ export const payingErrors = [
   'order_already_paid',
   'order_not_editable',
   'order_state_conflict',
+  'cart_empty',
   'total_changed',
   'insufficient_stock',
   'hub_not_accepting_orders',

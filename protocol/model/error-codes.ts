@@ -58,6 +58,7 @@ export const errorCodes = {
   // 416
   range_not_satisfiable: { status: 416, message: 'The file has no such bytes.' },
   // 422
+  cart_empty: { status: 422, message: 'The order has no items.' },
   validation_error: { status: 422, message: 'The request is not valid.' },
   invalid_location: { status: 422, message: 'Cabinet, shelf or row is out of range.' },
   invalid_quantity: { status: 422, message: 'The quantity must be a non-negative integer.' },

@@ -31,7 +31,8 @@ export type OrderCause =
   | 'hub_failed' //         hardware
   | 'unclaimed'
   | 'idle' //               unpaid past its time
-  | 'discarded' //          unpaid, by its customer
+  | 'deleted' //            unpaid, by its customer
+  | 'merged' //             unpaid, into another cart of its customer
 
 /** Every legal transition: cause → from → to. What is absent is illegal, except that same-state is success without effect. */
 export const orderTransitions: Record<OrderCause, Partial<Record<OrderStatus, OrderStatus>>> = {
@@ -52,7 +53,8 @@ export const orderTransitions: Record<OrderCause, Partial<Record<OrderStatus, Or
   },
   unclaimed: { [S.READY]: S.FAILED, [S.COLLECTING]: S.FAILED },
   idle: { [S.NEW]: S.EXPIRED, [S.PENDING_PAYMENT]: S.EXPIRED },
-  discarded: { [S.NEW]: S.EXPIRED },
+  deleted: { [S.NEW]: S.CANCELLED },
+  merged: { [S.NEW]: S.EXPIRED },
 }
 
 export type TransitionResult =

@@ -1,11 +1,13 @@
 import { z } from 'zod'
 import { Location } from '../model/location.ts'
-import { Hex128 } from './session.ts'
+import { Hex128, OrderId } from './session.ts'
 
 /** What the cloud tells a hub through its outbox stream. Times are the cloud's, milliseconds since the Unix epoch. */
 
 export const QueuedOrder = z.object({
-  order_id: z.int(),
+  order_id: OrderId,
+  /** What people call it. A restored cloud may give the number out again: nothing is found by it. */
+  number: z.int(),
   lines: z.array(z.object({ line_id: z.int(), product_id: z.int(), quantity: z.int().min(1) })).min(1),
   /** The bin that was reserved for it, if any; otherwise the hub chooses. */
   bin: z.int().nullable(),
@@ -43,10 +45,16 @@ export const StockCount = z.object({
 })
 export type StockCount = z.infer<typeof StockCount>
 
+/** Of a line so many units are still wanted, whatever was ordered: those that have not begun to be dispensed are left out. */
+export const WantedLine = z.object({ line_id: z.int(), wanted: z.int().min(0) })
+export type WantedLine = z.infer<typeof WantedLine>
+
 export const CloudEntry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('order.queued'), order: QueuedOrder }),
-  /** A request: the hub cancels an order that it has not begun, and says so; otherwise nothing happens. */
-  z.object({ kind: z.literal('order.cancel'), order_id: z.int() }),
+  /** The cloud has ended the order: the hub cancels it and says so, or, where it has begun, dispenses nothing more of it. */
+  z.object({ kind: z.literal('order.cancel'), order_id: OrderId }),
+  /** Units of an order were refunded: what of them has not begun to be dispensed stays on the shelf. */
+  z.object({ kind: z.literal('order.reduce'), order_id: OrderId, lines: z.array(WantedLine).min(1) }),
   z.object({ kind: z.literal('stock.count'), count: StockCount }),
   z.object({ kind: z.literal('planogram'), facings: z.array(Facing) }),
   z.object({ kind: z.literal('config'), config: HubConfig }),
@@ -61,12 +69,15 @@ export const CloudEntry = z.discriminatedUnion('kind', [
     known_operations: z.array(z.uuid()),
     /** Counts that the hub is not known to have taken in: their own entries may have gone with the former epoch. */
     counts: z.array(StockCount).optional(),
-    /** Orders in QUEUED to COLLECTING, with what is known to have dropped. */
+    /**
+     * Orders in QUEUED to COLLECTING, with what is known to have dropped. A queued one that is not among them the cloud
+     * has ended, or has forgotten with its last backup: the hub cancels it.
+     */
     orders: z.array(
       z.object({
         order: QueuedOrder,
         status: z.int(),
-        lines: z.array(z.object({ line_id: z.int(), dropped: z.int(), bins: z.array(z.int()) })),
+        lines: z.array(WantedLine.extend({ dropped: z.int(), bins: z.array(z.int()) })),
       }),
     ),
   }),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { FridgeSide } from '../model/hardware.ts'
-import { Hex128 } from './session.ts'
+import { WantedLine } from './cloud-entries.ts'
+import { Hex128, OrderId } from './session.ts'
 
 const bin = z.int().min(1).max(4)
 const fridge = z.int().min(1).max(8)
@@ -13,8 +14,10 @@ export const CommandBody = z.discriminatedUnion('name', [
   z.object({ name: z.literal('lower_bin'), bin }),
   z.object({ name: z.literal('get_bin_status'), bin }),
   /** Opens bins of one order for its customer; the hub checks that the order is READY or COLLECTING and owns them. */
-  z.object({ name: z.literal('open_delivery'), order_id: z.int(), bins: z.array(bin).min(1) }),
-  z.object({ name: z.literal('cancel_order'), order_id: z.int() }),
+  z.object({ name: z.literal('open_delivery'), order_id: OrderId, bins: z.array(bin).min(1) }),
+  z.object({ name: z.literal('cancel_order'), order_id: OrderId }),
+  /** Leaves units of an order on the shelf: all that are no longer wanted, or none. */
+  z.object({ name: z.literal('reduce_order'), order_id: OrderId, lines: z.array(WantedLine).min(1) }),
   /** Opens and closes the door so many times. */
   z.object({ name: z.literal('cycle_bin'), bin, cycles: z.int().min(1).max(10) }),
   /** Unlocks a fridge's door; the hub locks it again by itself after a while. */

@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { Location } from '../model/location.ts'
+import { OrderId } from './session.ts'
 
 /**
  * What a hub reports through its ledger stream. `at` is the hub's estimate of the cloud's time, in milliseconds; order
  * is by sequence, never by `at`.
  */
 const at = z.number()
-const order = { order_id: z.int(), at }
+const order = { order_id: OrderId, at }
 const bins = z.array(z.int())
 /** Where a line of an order stands: `dropped` were seen to fall, of `doubtful` units nobody knows. Absolute counts. */
 export const LineProgress = z.object({
@@ -46,7 +47,7 @@ export const StockEntry = z.discriminatedUnion('kind', [
     delta: z.int().max(0),
     quantity: z.int(),
     operation_id: z.uuid(),
-    order_id: z.int().nullable(),
+    order_id: OrderId.nullable(),
     line_id: z.int().nullable(),
     delivered: z.int().min(0),
     bin: z.int().nullable(),
@@ -81,7 +82,7 @@ export const OperationEntry = z.discriminatedUnion('kind', [
     device: z.string(),
     action: z.string(),
     reason: z.string(),
-    order_id: z.int().nullable(),
+    order_id: OrderId.nullable(),
     line_id: z.int().nullable(),
     product_id: z.int().nullable(),
   }),
@@ -125,6 +126,11 @@ export const SnapshotEntry = z.object({
   kind: z.literal('snapshot'),
   at,
   stock: z.array(z.object({ product_id: z.int(), location: Location, quantity: z.int() })),
+  /**
+   * All operations whose outcome nobody knows: any other is settled. Absent where the hub's store is new, and knows no
+   * operation yet.
+   */
+  unknown_operations: z.array(z.uuid()).optional(),
 })
 export type SnapshotEntry = z.infer<typeof SnapshotEntry>
 

@@ -5,6 +5,11 @@ export const Hex128 = z.string().regex(/^[0-9a-f]{32}$/)
 /** Identifies one entry beside its sequence number: 32 random bits. See `stream/receiver.ts` on forks. */
 export const Tag = z.int().min(0).max(0xffffffff)
 export const Seq = z.int().min(0)
+/**
+ * An order's own id (UUIDv7), by which cloud and hub know it. Its number is the cloud database's, which may give it out a
+ * second time after it was restored.
+ */
+export const OrderId = z.uuid()
 
 /** Where a stream's sender stands. `base` is the last acknowledged entry (0: none), `last` the newest. */
 export const SenderPosition = z.object({ epoch: Hex128, base: Seq, baseTag: Tag, last: Seq })
@@ -79,7 +84,7 @@ export const BinHealth = z.object({
   lift: z.enum(['up', 'down', 'moving', 'unknown']),
   occupied: z.boolean().nullable(),
   fault_code: z.string().nullable(),
-  order_id: z.int().nullable(),
+  order_id: OrderId.nullable(),
 })
 export type BinHealth = z.infer<typeof BinHealth>
 export const FridgeHealth = z.object({

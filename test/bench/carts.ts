@@ -56,9 +56,10 @@ export async function writeCarts(
   const { users, orders, items } = last[0]!
   await sql`insert into users (id, identity, is_anonymous, created_at, updated_at)
     ${numbers} select ${users} + i, 'bench-' || i, 0, ${now}, ${now} from n`.execute(q)
-  await sql`insert into orders (id, user_id, hub_id, processing_status, payment_status, currency, version, open_when_ready,
+  await sql`insert into orders (id, uuid, user_id, hub_id, processing_status, payment_status, currency, version, open_when_ready,
       bins, created_at, updated_at)
-    ${numbers} select ${orders} + i, ${users} + i, 1, 0, 'unpaid', 'USD', 1, 0, '[]', ${now}, ${now} from n`.execute(
+    ${numbers} select ${orders} + i,
+      '018f0000-0000-7000-8000-' || cast(200000000000 + i as text), ${users} + i, 1, 0, 'unpaid', 'USD', 1, 0, '[]', ${now}, ${now} from n`.execute(
     q,
   )
   for (const line of [0, 1])

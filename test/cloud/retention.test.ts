@@ -81,6 +81,7 @@ onEachDatabase('what has been kept for its time', (open) => {
     hub_id: 1,
     session: hex('5'),
     body: '{}',
+    object: 'bin-1',
     state,
     reason: null,
     data: null,

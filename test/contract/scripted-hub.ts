@@ -22,6 +22,7 @@ const data: Record<Command['body']['name'], Record<string, unknown> | null> = {
   get_bin_status: null,
   open_delivery: null,
   cancel_order: null,
+  reduce_order: null,
   cycle_bin: { door: 'closed', cycles_completed: 2, duration_ms: 4800 },
   open_fridge: { door: 'unlocked' },
   close_fridge: { door: 'locked' },

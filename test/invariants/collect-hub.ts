@@ -26,7 +26,7 @@ export function collectHub(db: BetterSqlite3.Database): HubEvidence {
     open: all<{ id: string }>("SELECT id FROM operations WHERE state = 'open'").map(({ id }) => id),
     pending: (ledger ? ledger.last - ledger.base : 0) + held,
     deadLetters: all('SELECT * FROM dead_letters'),
-    orders: all<{ order_id: number; ended: number }>(
+    orders: all<{ order_id: string; ended: number }>(
       'SELECT id AS order_id, ended_at IS NOT NULL AS ended FROM orders',
     ).map(({ order_id, ended }) => ({ order_id, finished: ended === 1 })),
   }

@@ -60,7 +60,7 @@ export interface WorldEvidence {
   /** Devices that are moving still, and locks that are open still. */
   moving: readonly string[]
   unlocked: readonly string[]
-  /** What a dispensing operation was for, as its command said (`<order>.<line>.<unit>`). */
+  /** What a dispensing operation was for, as its command said (`unitOfRef`). */
   refOfOperation: ReadonlyMap<string, string>
   /** The fault was raised by which one turn lets two units fall. */
   doubleDropsRaised: boolean
@@ -76,7 +76,7 @@ export interface HubEvidence {
   /** Entries of the ledger stream that the cloud has not acknowledged. */
   pending: number
   deadLetters: readonly unknown[]
-  orders: readonly { order_id: number; finished: boolean }[]
+  orders: readonly { order_id: string; finished: boolean }[]
   /** What it has been told to serve with; null where it never was. */
   config: Pick<HubConfig, 'accepting_orders' | 'disabled_bins' | 'disabled_fridges'> | null
 }

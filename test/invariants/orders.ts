@@ -1,3 +1,4 @@
+import { unitOfRef } from '../../edge/core/operations/intend.ts'
 import { OrderStatus, orderStatusName } from '../../protocol/model/order-status.ts'
 import { operationOf, unitsFallen } from './motion.ts'
 import type { Evidence, Violation } from './evidence.ts'
@@ -16,9 +17,9 @@ export function nothingPaidIsLost(evidence: Evidence): Violation[] {
 
   const fallenFor = new Map<string, number>()
   for (const motion of world.motions) {
-    const ref = world.refOfOperation.get(operationOf(motion) ?? '')
-    if (ref === undefined || unitsFallen(motion) === 0) continue
-    const line = ref.split('.').slice(0, 2).join('.')
+    const unit = unitOfRef(world.refOfOperation.get(operationOf(motion) ?? '') ?? '')
+    if (unit === undefined || unitsFallen(motion) === 0) continue
+    const line = `${unit.order_id}.${unit.line_id}`
     fallenFor.set(line, (fallenFor.get(line) ?? 0) + 1)
   }
 
@@ -46,7 +47,7 @@ export function nothingPaidIsLost(evidence: Evidence): Violation[] {
       .filter((payment) => payment.is_late === 1)
       .reduce((sum, payment) => sum + payment.amount, 0)
     for (const item of items) {
-      const fallen = fallenFor.get(`${order.id}.${item.id}`) ?? 0
+      const fallen = fallenFor.get(`${order.uuid}.${item.id}`) ?? 0
       if (item.qty_dropped > item.qty)
         say(`order ${order.id}: ${item.qty_dropped} of ${item.qty} units delivered`)
       if (item.qty_dropped > fallen)

@@ -83,7 +83,7 @@ const hasReached = async ({ order }: Customer, status: OrderStatus): Promise<boo
 
 /** The order as the hub's own interface shows it. */
 const atHub = async ({ orderId }: Customer) =>
-  (await room.hub()).orders.find((order) => order.order_id === orderId)
+  (await room.hub()).orders.find((order) => order.order_number === orderId)
 
 const motionsSince = async (n: number): Promise<Motion[]> =>
   (await room.actuations()).filter((motion) => motion.n > n)

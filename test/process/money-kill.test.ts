@@ -236,7 +236,7 @@ async function paidOnceOrNever(stage: Stage, id: number): Promise<void> {
   const queued = await q
     .selectFrom('hub_outbox_entries')
     .select('body')
-    .where('body', 'like', `%"order_id":${id},%`)
+    .where('body', 'like', `%"number":${id},%`)
     .execute()
   const isPaid = processing_status === S.QUEUED
   if (!isPaid) expect([S.NEW, S.PENDING_PAYMENT]).toContain(processing_status)

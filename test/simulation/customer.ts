@@ -126,13 +126,13 @@ async function collect(world: CustomerWorld, orderId: number, { hubId, room }: S
     )
     if (seen.kind !== 'ok') continue
     if (seen.value === undefined) return 'order gone'
-    const { processing_status: status, bins: binText } = seen.value
+    const { uuid, processing_status: status, bins: binText } = seen.value
     if (status >= OrderStatus.COMPLETED || status === OrderStatus.NEW) return `ended ${status}`
     if (status < OrderStatus.READY) continue
     if (waiter) return 'never collects'
     const bins = JSON.parse(binText) as number[]
     await ask(world, ({ commands }) =>
-      commands.send({ hubId, body: { name: 'open_delivery', order_id: orderId, bins }, actor: 'user' }),
+      commands.send({ hubId, body: { name: 'open_delivery', order_id: uuid, bins }, actor: 'user' }),
     )
     for (const bin of bins) {
       await world.sleep(chance.between(500, 6000))

@@ -15,12 +15,14 @@ import { type FacingQuantity, setFacings, settleCounts, sumProducts } from './sh
  */
 export async function applyStockEntries(
   tx: Tx,
-  { runtime }: CloudContext,
+  context: CloudContext,
   hubId: number,
   entries: readonly StockEntry[],
 ): Promise<void> {
   if (entries.length === 0) return
-  const rows = entries.map(toLedgerRow)
+  const { runtime } = context
+  const orders = await findOrders(tx, context, hubId, entries)
+  const rows = entries.map((entry) => toLedgerRow(entry, orders))
   const isNew = await insertLedger(tx, hubId, rows)
   const shelves = new Map<string, FacingQuantity & { delta: number }>()
   entries.forEach((entry, index) => {
@@ -39,18 +41,59 @@ export async function applyStockEntries(
   const before = await setFacings(tx, hubId, [...shelves.values()])
   await sumProducts(tx, counted)
   await insertCorrections(tx, hubId, runtime, Math.round(entries.at(-1)!.at), before)
-  const drops = entries.filter((entry, index) => entry.kind === 'stock.dropped' && isNew(rows[index]!))
-  await consumeReservations(tx, hubId, drops as Extract<StockEntry, { kind: 'stock.dropped' }>[])
+  const drops = entries.flatMap((entry, index) => {
+    const row = rows[index]!
+    if (entry.kind !== 'stock.dropped' || !isNew(row) || row.order_id === null || row.item_id === null)
+      return []
+    return [{ orderId: row.order_id, itemId: row.item_id, delivered: entry.delivered }]
+  })
+  await consumeReservations(tx, drops)
 }
 
-/** Takes up what the hub holds true. A facing that it does not name stays as it was. */
+/**
+ * The hub's orders of which entries speak, by the id that the hub knows. Units that fell for an order that the cloud does
+ * not know (it was restored to a time before the order) left the shelf all the same, and are no other order's.
+ */
+async function findOrders(
+  tx: Tx,
+  { log }: CloudContext,
+  hubId: number,
+  entries: readonly (StockEntry | OperationEntry)[],
+): Promise<ReadonlyMap<string, number>> {
+  const uuids = new Set(
+    entries.flatMap((entry) => ('order_id' in entry && entry.order_id !== null ? [entry.order_id] : [])),
+  )
+  if (uuids.size === 0) return new Map()
+  const known = await tx.q
+    .selectFrom('orders')
+    .select(['id', 'uuid'])
+    .where('hub_id', '=', hubId)
+    .where('uuid', 'in', [...uuids])
+    .execute()
+  const found = new Map(known.map(({ uuid, id }) => [uuid, id]))
+  const unknown = [...uuids].filter((uuid) => !found.has(uuid))
+  if (unknown.length > 0)
+    log.warn({ hubId, orders: unknown }, 'units fell for orders that are not known here')
+  return found
+}
+
+/**
+ * Takes up what the hub holds true. A facing that it does not name stays as it was; one of a product that is not known here
+ * (it was added after the backup from which the cloud was restored) is left out. An operation that it does not name among
+ * the unknown ones was settled, and the cloud has lost the report.
+ */
 export async function applySnapshot(
   tx: Tx,
-  { runtime }: CloudContext,
+  { runtime, log }: CloudContext,
   hubId: number,
   entry: SnapshotEntry,
 ): Promise<void> {
-  const shelves = entry.stock.map(({ product_id, location, quantity }) => ({
+  const products = await tx.q.selectFrom('products').select('id').where('hub_id', '=', hubId).execute()
+  const known = new Set(products.map(({ id }) => id))
+  const stock = entry.stock.filter(({ product_id }) => known.has(product_id))
+  if (stock.length < entry.stock.length) log.warn({ hubId }, 'a hub has products that are not known here')
+  if (entry.unknown_operations) await settleOthers(tx, runtime, hubId, entry.unknown_operations)
+  const shelves = stock.map(({ product_id, location, quantity }) => ({
     ...location,
     product_id,
     quantity,
@@ -58,6 +101,28 @@ export async function applySnapshot(
   }))
   const changed = await setFacings(tx, hubId, shelves)
   await insertCorrections(tx, hubId, runtime, Math.round(entry.at), changed)
+}
+
+async function settleOthers(
+  tx: Tx,
+  { clock }: CloudContext['runtime'],
+  hubId: number,
+  unknown: readonly string[],
+): Promise<void> {
+  const open = await tx.q
+    .selectFrom('unknown_operations')
+    .select('operation_id')
+    .where('hub_id', '=', hubId)
+    .where('settled_at', 'is', null)
+    .execute()
+  const settled = open.map(({ operation_id }) => operation_id).filter((id) => !unknown.includes(id))
+  if (settled.length === 0) return
+  await tx.q
+    .updateTable('unknown_operations')
+    .set({ settled_at: clock.now(), settled_by: 'hub' })
+    .where('hub_id', '=', hubId)
+    .where('operation_id', 'in', settled)
+    .execute()
 }
 
 /**
@@ -94,7 +159,7 @@ async function insertCorrections(
   )
 }
 
-function toLedgerRow(entry: StockEntry): LedgerRow {
+function toLedgerRow(entry: StockEntry, orders: ReadonlyMap<string, number>): LedgerRow {
   const common = {
     product_id: entry.product_id,
     ...entry.location,
@@ -104,14 +169,11 @@ function toLedgerRow(entry: StockEntry): LedgerRow {
     item_id: null,
   }
   switch (entry.kind) {
-    case 'stock.dropped':
-      return {
-        ...common,
-        kind: 'dropped',
-        cause_id: entry.operation_id,
-        order_id: entry.order_id,
-        item_id: entry.line_id,
-      }
+    case 'stock.dropped': {
+      const order_id = orders.get(entry.order_id ?? '') ?? null
+      const item_id = order_id === null ? null : entry.line_id
+      return { ...common, kind: 'dropped', cause_id: entry.operation_id, order_id, item_id }
+    }
     case 'stock.counted':
       return { ...common, kind: 'counted', cause_id: entry.count_id }
     case 'stock.restocked':
@@ -125,12 +187,16 @@ function toLedgerRow(entry: StockEntry): LedgerRow {
  */
 export async function applyOperationEntry(
   tx: Tx,
-  { runtime }: CloudContext,
+  context: CloudContext,
   hubId: number,
   entry: OperationEntry,
 ): Promise<void> {
+  const { runtime } = context
   switch (entry.kind) {
     case 'operation.unknown': {
+      const orders = await findOrders(tx, context, hubId, [entry])
+      const order_id = orders.get(entry.order_id ?? '') ?? null
+      const item_id = order_id === null ? null : entry.line_id
       const inserted = await tx.q
         .insertInto('unknown_operations')
         .values({
@@ -139,8 +205,8 @@ export async function applyOperationEntry(
           device: entry.device,
           action: entry.action,
           reason: entry.reason,
-          order_id: entry.order_id,
-          item_id: entry.line_id,
+          order_id,
+          item_id,
           product_id: entry.product_id,
           at: Math.round(entry.at),
           settled_at: null,
@@ -149,8 +215,8 @@ export async function applyOperationEntry(
         })
         .onConflict((conflict) => conflict.doNothing())
         .executeTakeFirst()
-      if (inserted.numInsertedOrUpdatedRows === 1n && entry.line_id !== null)
-        await doubtUnit(tx, hubId, entry.line_id)
+      if (inserted.numInsertedOrUpdatedRows === 1n && order_id !== null && item_id !== null)
+        await doubtUnit(tx, order_id, item_id)
       return
     }
     case 'operation.settled':
@@ -168,8 +234,8 @@ export async function applyOperationEntry(
   }
 }
 
-async function doubtUnit(tx: Tx, hubId: number, itemId: number): Promise<void> {
-  const item = await lockItem(tx, hubId, itemId)
+async function doubtUnit(tx: Tx, orderId: number, itemId: number): Promise<void> {
+  const item = await lockItem(tx, orderId, itemId)
   const freed = Math.min(item.reserved, 1)
   await tx.q
     .updateTable('order_items')

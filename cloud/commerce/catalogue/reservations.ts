@@ -71,20 +71,21 @@ export async function availableOf(q: Queries, productId: number): Promise<number
 
 /** Units of an order's line that left the shelf. */
 interface Delivered {
-  order_id: number | null
-  line_id: number | null
+  orderId: number
+  itemId: number
   delivered: number
 }
 
 /** Each unit that dropped for an order is no longer reserved for it: the reservation ends with the unit on the shelf. */
-export async function consumeReservations(tx: Tx, hubId: number, drops: readonly Delivered[]): Promise<void> {
-  const units = new Map<number, number>()
-  for (const { order_id, line_id, delivered } of drops)
-    if (order_id !== null && line_id !== null && delivered > 0)
-      units.set(line_id, (units.get(line_id) ?? 0) + delivered)
+export async function consumeReservations(tx: Tx, drops: readonly Delivered[]): Promise<void> {
+  const lines = new Map<number, Delivered>()
+  for (const drop of drops) {
+    const delivered = (lines.get(drop.itemId)?.delivered ?? 0) + drop.delivered
+    if (delivered > 0) lines.set(drop.itemId, { ...drop, delivered })
+  }
   const released = []
-  for (const [itemId, delivered] of [...units].toSorted(([a], [b]) => a - b)) {
-    const item = await lockItem(tx, hubId, itemId)
+  for (const { orderId, itemId, delivered } of [...lines.values()].toSorted((a, b) => a.itemId - b.itemId)) {
+    const item = await lockItem(tx, orderId, itemId)
     const freed = Math.min(item.reserved, delivered)
     await tx.q
       .updateTable('order_items')
@@ -96,18 +97,13 @@ export async function consumeReservations(tx: Tx, hubId: number, drops: readonly
   await unreserve(tx, released)
 }
 
-/** A line of an order of this hub, locked. A hub cannot touch another one's. */
-export async function lockItem(tx: Tx, hubId: number, itemId: number) {
+/** A line of an order, locked. */
+export async function lockItem(tx: Tx, orderId: number, itemId: number) {
   const item = await tx
-    .forUpdate(tx.q.selectFrom('order_items').selectAll().where('id', '=', itemId))
+    .forUpdate(
+      tx.q.selectFrom('order_items').selectAll().where('id', '=', itemId).where('order_id', '=', orderId),
+    )
     .executeTakeFirst()
-  if (item) {
-    const order = await tx.q
-      .selectFrom('orders')
-      .select('hub_id')
-      .where('id', '=', item.order_id)
-      .executeTakeFirstOrThrow()
-    if (order.hub_id === hubId) return item
-  }
-  throw new ApplyError(`hub ${hubId} has no order line ${itemId}`)
+  if (!item) throw new ApplyError(`order ${orderId} has no line ${itemId}`)
+  return item
 }

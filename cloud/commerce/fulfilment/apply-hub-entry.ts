@@ -7,12 +7,13 @@ import { ApplyError } from '../../gateway/domain.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { measurePace } from '../orders/queue-position.ts'
 import { moveOrder, releaseReservations } from '../orders/move-order.ts'
-import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import { lockOrderOfHub, type OrderRow } from '../orders/order-rows.ts'
 
 /**
  * What a hub reports of an order, with everything that follows from it, in the transaction that moves the stream's cursor
  * (I4). A report about an order that the cloud has ended meanwhile (it took the hub for lost) is recorded as far as it
- * tells what dropped, and moves nothing.
+ * tells what dropped, and moves nothing. One about an order that the cloud does not know (it was sold after the backup from
+ * which the cloud was restored) is a dead letter: its id is nobody else's.
  */
 export async function applyOrderEntry(
   tx: Tx,
@@ -20,8 +21,8 @@ export async function applyOrderEntry(
   hubId: number,
   entry: OrderEntry,
 ): Promise<void> {
-  const order = await lockOrder(tx, entry.order_id)
-  if (order?.hub_id !== hubId) throw new ApplyError(`hub ${hubId} has no order ${entry.order_id}`)
+  const order = await lockOrderOfHub(tx, hubId, entry.order_id)
+  if (!order) throw new ApplyError(`hub ${hubId} has no order ${entry.order_id}`)
   const at = context.runtime.clock.now()
   switch (entry.kind) {
     case 'order.preparing':

@@ -96,7 +96,7 @@ async function ordersAt(tx: Tx, hubId: number): Promise<Snapshot['orders']> {
   for (const order of orders) {
     const items = await tx.q
       .selectFrom('order_items')
-      .select(['id', 'qty_dropped', 'bins'])
+      .select(['id', 'qty', 'refunded_quantity', 'qty_dropped', 'bins'])
       .where('order_id', '=', order.id)
       .orderBy('id')
       .execute()
@@ -105,6 +105,7 @@ async function ordersAt(tx: Tx, hubId: number): Promise<Snapshot['orders']> {
       status: order.processing_status,
       lines: items.map((item) => ({
         line_id: item.id,
+        wanted: item.qty - item.refunded_quantity,
         dropped: item.qty_dropped,
         bins: parseBins(item.bins),
       })),

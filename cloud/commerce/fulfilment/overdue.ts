@@ -8,90 +8,76 @@ import { moveOrder } from '../orders/move-order.ts'
 import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import { endUndelivered } from '../refunds/undelivered.ts'
 
-/** Ends orders of hubs that have fallen silent, so that nobody's money waits for ever. */
-export const overdueWork = (context: CloudContext): WorkKinds => ({
-  'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject)) },
-  'order.unclaimed': { look: ({ subject }) => failUnclaimed(context, Number(subject)) },
-})
+/** Ends orders whose hubs do not, so that nobody's money waits for ever. */
+export function overdueWork(context: CloudContext): WorkKinds {
+  const listeningSince = context.runtime.clock.monotonic()
+  return {
+    'order.overdue': { look: ({ subject }) => endOverdue(context, Number(subject), listeningSince) },
+    'order.unclaimed': { look: ({ subject }) => failUnclaimed(context, Number(subject)) },
+  }
+}
 
 /**
- * A hub that is online times its orders out itself. One that never acknowledged the order will not begin it any more once
- * `start_by` has passed; one that did may be dispensing it with the internet unplugged, and is given much longer.
+ * An order that no hub has reported by its start limit and the time for preparing it is not going to be: it ends here,
+ * whether the hub is online or not (a hub that lost the order, or never got it, does not say so), and the hub is told. One
+ * that is being prepared the hub ends by itself; where it falls silent over it, it is given much longer, as it may be
+ * dispensing with the internet unplugged.
  */
-function endOverdue(context: CloudContext, orderId: number): Promise<Outcome> {
-  return context.db.transact(async (tx) => {
+function endOverdue(context: CloudContext, orderId: number, listeningSince: number): Promise<Outcome> {
+  const { db, runtime, settings } = context
+  return db.transact(async (tx) => {
     const order = await lockOrder(tx, orderId)
-    const isQueued = order?.processing_status === OrderStatus.QUEUED
-    if (!order || (!isQueued && order.processing_status !== OrderStatus.PREPARING)) return done
-    const lost = await whenLost(tx, context, order, order.queued_at!)
-    if (
-      lost.isOnline ||
-      (lost.at > context.runtime.clock.now() && (!isQueued || (await isAcknowledged(tx, order))))
-    )
-      return { next: lost.lookAgainAt }
-    await endUndelivered(tx, context, order, 'preparation_timeout', { failure_reason: 'hub_silent' })
-    // Should the hub come back with it, it is not to begin.
-    await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.id })
+    if (!order || !isUnderway(order)) return done
+    const now = runtime.clock.now()
+    const isQueued = order.processing_status === OrderStatus.QUEUED
+    const endsAt = isQueued
+      ? order.queued_at! + settings.startWithinMs + settings.prepareTimeoutMs
+      : await lostAt(tx, context, order, order.preparing_at!)
+    if (endsAt > now) return { next: Math.min(endsAt, now + settings.overdueRecheckMs) }
+    // Silence counts while somebody listens: hubs have yet to say what they did while the cloud was away.
+    const unheardMs = listeningSince + settings.hubReturnMs - runtime.clock.monotonic()
+    if (unheardMs > 0) return { next: now + unheardMs }
+    const failure_reason = isQueued ? 'not_begun' : 'hub_silent'
+    await endUndelivered(tx, context, order, 'preparation_timeout', { failure_reason })
+    // Should the hub have it after all, it is not to begin.
+    await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
     return { next: null, affected: [orderId] }
   })
 }
 
+const isUnderway = ({ processing_status }: OrderRow): boolean =>
+  processing_status === OrderStatus.QUEUED || processing_status === OrderStatus.PREPARING
+
 /**
  * A hub times an unclaimed order out by itself, and reports it when it is online; one that is offline may have seen its
- * customer, so it is given as long as for any other order before the cloud speaks for it. No money goes back by itself
- *.
+ * customer, so it is given as long as for any other order before the cloud speaks for it. No money goes back by itself.
  */
 function failUnclaimed(context: CloudContext, orderId: number): Promise<Outcome> {
-  return context.db.transact(async (tx) => {
+  const { db, runtime, settings } = context
+  return db.transact(async (tx) => {
     const order = await lockOrder(tx, orderId)
     const isWaiting =
       order?.processing_status === OrderStatus.READY || order?.processing_status === OrderStatus.COLLECTING
     if (!order || !isWaiting) return done
-    const lost = await whenLost(tx, context, order, order.ready_at!)
-    if (lost.isOnline || lost.at > context.runtime.clock.now()) return { next: lost.lookAgainAt }
+    const now = runtime.clock.now()
+    const endsAt = await lostAt(tx, context, order, order.ready_at!)
+    if (endsAt > now) return { next: Math.min(endsAt, now + settings.overdueRecheckMs) }
     await moveOrder(tx, context, order, 'unclaimed', { failure_reason: 'unclaimed' })
     return { next: null, affected: [orderId] }
   })
 }
 
-interface Lost {
-  isOnline: boolean
-  /** When its hub, if it stays silent, is taken for lost. */
-  at: number
-  lookAgainAt: number
-}
-
-async function whenLost(
+/**
+ * When nobody waits any more for a hub's word on an order: so long after the hub was last heard; after `since`, where it is
+ * online and says nothing of this order.
+ */
+async function lostAt(
   tx: Tx,
   { runtime, settings }: CloudContext,
   order: OrderRow,
   since: number,
-): Promise<Lost> {
+): Promise<number> {
   const now = runtime.clock.now()
   const { online, lastHeardAt } = await hubState(tx.q, order.hub_id, now, settings.onlineWithinMs)
-  const lostAt = (lastHeardAt ?? since) + settings.silentHubMs + 1
-  return {
-    isOnline: online,
-    at: lostAt,
-    lookAgainAt: online ? now + settings.overdueRecheckMs : Math.min(now + settings.overdueRecheckMs, lostAt),
-  }
-}
-
-/** Whether the hub has acknowledged the entry that brought the order: it is gone from the outbox then. */
-async function isAcknowledged(tx: Tx, order: OrderRow): Promise<boolean> {
-  const waiting = await tx.q
-    .selectFrom('hub_outbox_entries as e')
-    .innerJoin('hub_outboxes as o', (join) =>
-      join.onRef('o.hub_id', '=', 'e.hub_id').onRef('o.epoch', '=', 'e.epoch'),
-    )
-    .select('e.seq')
-    .where('e.hub_id', '=', order.hub_id)
-    .whereRef('e.seq', '>', 'o.base')
-    .where(
-      'e.body',
-      '=',
-      JSON.stringify({ kind: 'order.queued', order: JSON.parse(order.queued_order!) as unknown }),
-    )
-    .executeTakeFirst()
-  return waiting === undefined
+  return ((online ? since : lastHeardAt) ?? since) + settings.silentHubMs + 1
 }

@@ -15,7 +15,8 @@ export async function cancelAtHub(
 ): Promise<Cancellation> {
   const outcome = await commands.send({
     hubId: order.hub_id,
-    body: { name: 'cancel_order', order_id: order.id },
+    body: { name: 'cancel_order', order_id: order.uuid },
+    object: `order-${order.id}`,
     actor,
   })
   switch (outcome.kind) {

@@ -1,3 +1,4 @@
+import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { isEditable, OrderStatus } from '../../../protocol/model/order-status.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -36,6 +37,7 @@ async function openCart(
   const created = await tx.q
     .insertInto('orders')
     .values({
+      uuid: uuidv7(context.runtime),
       user_id: userId,
       hub_id: hubId,
       processing_status: OrderStatus.NEW,
@@ -53,6 +55,7 @@ async function openCart(
       failure_reason: null,
       created_at: now,
       updated_at: now,
+      touched_at: now,
       queued_at: null,
       preparing_at: null,
       ready_at: null,
@@ -99,7 +102,8 @@ export function setItem(
       throw new ApiError('order_state_conflict', undefined, { version: order.version })
     if (quantity === 0) await removeLine(tx, order.id, productId)
     else await putItem(tx, order, productId, quantity)
-    const changed = { version: order.version + 1, updated_at: context.runtime.clock.now() }
+    const now = context.runtime.clock.now()
+    const changed = { version: order.version + 1, updated_at: now, touched_at: now }
     await tx.q.updateTable('orders').set(changed).where('id', '=', order.id).execute()
     return { ...order, ...changed }
   })
@@ -193,7 +197,8 @@ export async function addLines(
     if (available > 0) await putLine(tx, cart.id, productId, Math.min(requested, available))
     else await removeLine(tx, cart.id, productId)
   }
-  const changed = { version: cart.version + 1, updated_at: runtime.clock.now() }
+  const now = runtime.clock.now()
+  const changed = { version: cart.version + 1, updated_at: now, touched_at: now }
   await tx.q.updateTable('orders').set(changed).where('id', '=', cart.id).execute()
   Object.assign(cart, changed)
   return unavailable

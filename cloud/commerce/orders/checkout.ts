@@ -29,7 +29,7 @@ export async function checkoutObstacles(
   bins: readonly number[],
 ): Promise<Obstacle[]> {
   const obstacles: Obstacle[] = []
-  if (lines.length === 0) obstacles.push({ code: 'validation_error' })
+  if (lines.length === 0) obstacles.push({ code: 'cart_empty' })
   if (intake.refusal !== null)
     obstacles.push({ code: 'hub_not_accepting_orders', details: { reason: intake.refusal } })
   else if (bins.length === 0) obstacles.push({ code: 'no_bin_available' })
@@ -61,12 +61,7 @@ export async function freezeOrder(
   const intake = await hubIntake(tx.q, context, order.hub_id)
   const bins = claim ? intake.freeBins : intake.usableBins
   const [obstacle] = await checkoutObstacles(tx.q, lines, intake, bins)
-  if (obstacle)
-    throw new ApiError(
-      obstacle.code,
-      obstacle.code === 'validation_error' ? 'The order has no items.' : undefined,
-      obstacle.details,
-    )
+  if (obstacle) throw new ApiError(obstacle.code, undefined, obstacle.details)
   const priced = await priceToFreeze(tx, context, order, lines)
   if (expectedTotal !== undefined && expectedTotal !== priced.total)
     throw new ApiError('total_changed', undefined, { total: priced.total })
@@ -79,6 +74,7 @@ export async function freezeOrder(
   await redeem(tx, context, order, priced.plan.applications)
   const bin = claim ? bins[0]! : null
   await moveOrder(tx, context, order, 'checkout', {
+    touched_at: context.runtime.clock.now(),
     total_price_original: priced.totalOriginal,
     total_price_discounted: priced.totalDiscounted,
     tax_total: priced.taxTotal,
@@ -160,7 +156,8 @@ export async function queueOrder(tx: Tx, context: CloudContext, order: OrderRow)
     .execute()
   const { ledgerEpoch } = await hubState(tx.q, order.hub_id, now, settings.onlineWithinMs)
   const queued: QueuedOrder = {
-    order_id: order.id,
+    order_id: order.uuid,
+    number: order.id,
     lines: items.map(({ id, product_id, qty }) => ({ line_id: id, product_id, quantity: qty })),
     bin: order.reserved_bin,
     open_when_ready: order.open_when_ready === 1,

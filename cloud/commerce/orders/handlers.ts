@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
-import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { VerifyIdentity } from '../../platform/credentials/identity-token.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
@@ -9,7 +9,7 @@ import { countItems, createOrder, reorder, setItem } from './cart.ts'
 import { checkoutObstacles } from './checkout.ts'
 import { listOrders, orderHistory } from './order-list.ts'
 import { hubIntake } from './intake.ts'
-import { readOwnOrder, type OrderRow } from './order-rows.ts'
+import { readOwnOrder, wasPaid, type OrderRow } from './order-rows.ts'
 import { viewOrder } from './order-view.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { queuePlace } from './queue-position.ts'
@@ -133,7 +133,8 @@ const keyOf = (params: { user_id: number; order_id: number }, query?: { hub_id: 
 })
 
 /** What paying an order that is no cart any more would answer with. */
-function stateObstacle({ processing_status: status }: OrderRow): ErrorCode[] {
+function stateObstacle(order: OrderRow): ErrorCode[] {
+  const { processing_status: status } = order
   if (status === OrderStatus.NEW || status === OrderStatus.PENDING_PAYMENT) return []
-  return [isActive(status) || status < OrderStatus.EXPIRED ? 'order_already_paid' : 'order_not_editable']
+  return [wasPaid(order) ? 'order_already_paid' : 'order_not_editable']
 }

@@ -46,8 +46,8 @@ export async function scheduleDeadlines(tx: Tx, { settings }: CloudContext, orde
   const status: OrderStatus = order.processing_status
   switch (status) {
     case OrderStatus.NEW:
-      await due('order.idle', order.updated_at + settings.idleOrderMs)
-      await due('notice.expiring', order.updated_at + settings.idleOrderMs - settings.expiringNoticeMs)
+      await due('order.idle', order.touched_at + settings.idleOrderMs)
+      await due('notice.expiring', order.touched_at + settings.idleOrderMs - settings.expiringNoticeMs)
       return
     case OrderStatus.QUEUED:
       await due('order.overdue', order.queued_at! + settings.startWithinMs + settings.prepareTimeoutMs)
@@ -87,7 +87,7 @@ export async function removeCart(tx: Tx, context: CloudContext, order: OrderRow)
     .select('id')
     .where('order_id', '=', order.id)
     .executeTakeFirst()
-  if (payment) await moveOrder(tx, context, order, 'discarded')
+  if (payment) await moveOrder(tx, context, order, 'deleted')
   else await tx.q.deleteFrom('orders').where('id', '=', order.id).execute()
 }
 
@@ -106,7 +106,7 @@ function expireIdle(context: CloudContext, orderId: number): Promise<Outcome> {
   return db.transact(async (tx) => {
     const order = await lockOrder(tx, orderId)
     if (order?.processing_status !== OrderStatus.NEW) return done
-    const idleAt = order.updated_at + settings.idleOrderMs
+    const idleAt = order.touched_at + settings.idleOrderMs
     if (idleAt > runtime.clock.now()) return { next: idleAt }
     await moveOrder(tx, context, order, 'idle')
     return { next: null, affected: [orderId] }

@@ -18,6 +18,16 @@ export function lockOrder(tx: Tx, orderId: number): Promise<OrderRow | undefined
   return tx.forUpdate(tx.q.selectFrom('orders').selectAll().where('id', '=', orderId)).executeTakeFirst()
 }
 
+/** The same by the id under which a hub knows it. */
+export function lockOrderOfHub(tx: Tx, hubId: number, uuid: string): Promise<OrderRow | undefined> {
+  return tx
+    .forUpdate(tx.q.selectFrom('orders').selectAll().where('uuid', '=', uuid).where('hub_id', '=', hubId))
+    .executeTakeFirst()
+}
+
+/** Whether an order that is no cart was ever paid: one that expired or was deleted before was not. */
+export const wasPaid = ({ queued_at }: Pick<OrderRow, 'queued_at'>): boolean => queued_at !== null
+
 /** Of an order, whose it must be; anything else is not found rather than denied. */
 export interface OrderKey {
   orderId: number

@@ -60,7 +60,7 @@ async function view(
     deals,
     bins: parseBins(order.bins),
     queue_position: place.position,
-    expires_at: isUnpaid ? timestamp(order.updated_at + context.settings.idleOrderMs) : null,
+    expires_at: isUnpaid ? timestamp(order.touched_at + context.settings.idleOrderMs) : null,
     ready_at: timestampOrNull(order.ready_at),
     version: order.version,
     created_at: timestamp(order.created_at),

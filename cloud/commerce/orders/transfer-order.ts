@@ -5,7 +5,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { isUniqueViolation, type Tx } from '../../platform/store/database.ts'
 import { activeOrder, addLines } from './cart.ts'
 import { moveOrder, removeCart } from './move-order.ts'
-import { lockOrder, type OrderRow } from './order-rows.ts'
+import { lockOrder, wasPaid, type OrderRow } from './order-rows.ts'
 
 export interface Transfer {
   /** Whose the order becomes. */
@@ -96,18 +96,18 @@ async function take(
     own,
     lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
   )
-  await moveOrder(tx, context, order, 'discarded', { merged_into: own.id })
+  await moveOrder(tx, context, order, 'merged', { merged_into: own.id })
   return { order: own, merged: true }
 }
 
-function requireUnpaid({ processing_status: status }: OrderRow): void {
-  if (status === OrderStatus.NEW) return
-  const isUnpaid = status === OrderStatus.PENDING_PAYMENT || status === OrderStatus.EXPIRED
-  throw new ApiError(isUnpaid ? 'order_not_editable' : 'order_already_paid')
+function requireUnpaid(order: OrderRow): void {
+  if (order.processing_status === OrderStatus.NEW) return
+  throw new ApiError(wasPaid(order) ? 'order_already_paid' : 'order_not_editable')
 }
 
 async function give(tx: Tx, { runtime }: CloudContext, order: OrderRow, userId: number): Promise<OrderRow> {
-  const changed = { user_id: userId, version: order.version + 1, updated_at: runtime.clock.now() }
+  const now = runtime.clock.now()
+  const changed = { user_id: userId, version: order.version + 1, updated_at: now, touched_at: now }
   await tx.q.updateTable('orders').set(changed).where('id', '=', order.id).execute()
   return { ...order, ...changed }
 }

@@ -7,7 +7,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import { freezeOrder, queueOrder } from '../orders/checkout.ts'
-import { lockOwnOrder, type OrderRow } from '../orders/order-rows.ts'
+import { lockOwnOrder, wasPaid, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx, Queries } from '../../platform/store/database.ts'
 import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
 import { ensureCustomer, customerOfMethod, saveAfterPayment, type Customer } from '../methods/method-rows.ts'
@@ -134,9 +134,9 @@ function beginning(
   }
 }
 
-function requireUnpaid({ processing_status }: OrderRow): void {
-  if (processing_status === OrderStatus.NEW) return
-  throw new ApiError(processing_status === OrderStatus.EXPIRED ? 'order_not_editable' : 'order_already_paid')
+function requireUnpaid(order: OrderRow): void {
+  if (order.processing_status === OrderStatus.NEW) return
+  throw new ApiError(wasPaid(order) ? 'order_already_paid' : 'order_not_editable')
 }
 
 /** An order in PENDING_PAYMENT has exactly one unfinished payment (`payments_one_live`). */

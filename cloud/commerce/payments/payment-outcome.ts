@@ -87,7 +87,9 @@ async function apply(
     case 'requires_action':
       if (payment.status === 'pending') {
         await set({ status: 'requires_action' })
-        await schedule(tx, 'payment', payment.id, known.updated_at + context.settings.paymentAbandonMs)
+        const { paymentAbandonMs, idleOrderMs } = context.settings
+        const dueAt = Math.min(known.updated_at + paymentAbandonMs, order.touched_at + idleOrderMs)
+        await schedule(tx, 'payment', payment.id, dueAt)
       }
       return
     case 'failed':

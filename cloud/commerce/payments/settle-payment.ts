@@ -85,12 +85,13 @@ async function dueAtOf({ context }: MoneyServices, payment: PaymentRow): Promise
   const { db, settings } = context
   if (payment.status === 'pending') return payment.updated_at + settings.paymentRecheckMs
   if (payment.status !== 'requires_action') return undefined
-  if (payment.processor !== EXTERNAL) return payment.updated_at + settings.paymentAbandonMs
-  // An integrator's claim lasts as long as a cart that nobody touches.
   const order = await db.kysely
     .selectFrom('orders')
-    .select('updated_at')
+    .select('touched_at')
     .where('id', '=', payment.order_id)
     .executeTakeFirstOrThrow()
-  return order.updated_at + settings.idleOrderMs
+  // The order expires then, and an integrator's claim lasts as long.
+  const expiresAt = order.touched_at + settings.idleOrderMs
+  if (payment.processor === EXTERNAL) return expiresAt
+  return Math.min(payment.updated_at + settings.paymentAbandonMs, expiresAt)
 }

@@ -21,6 +21,7 @@ import {
 } from './refunds.ts'
 import { lockItems, lockOrder, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import type { WantedLine } from '../../../protocol/mqtt/cloud-entries.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { KEEP_MS } from '../../platform/http/idempotency.ts'
@@ -179,8 +180,9 @@ export interface RefundPlan {
 export type PlannedRefund = Pick<NewRefund, 'itemId' | 'quantity' | 'amount' | 'tax'>
 
 /**
- * A refund that somebody asks for (O §4.3), to where the money came from. One that leaves nothing of an order that its hub
- * has not begun cancels it there first, so that nobody gets goods and money. Throws `refund_failed`,
+ * A refund that somebody asks for (O §4.3), to where the money came from. Before it is made the hub is asked to leave the
+ * goods on the shelf, as far as it has not begun, so that nobody gets goods and money: of an order of which nothing is left
+ * all of it, else the units. A hub that cannot be asked is told by its stream. Throws `refund_failed`,
  * `processor_unavailable` (the refund is recorded then, and will be carried out).
  */
 export async function requestRefund(
@@ -195,13 +197,47 @@ export async function requestRefund(
     .where('id', '=', request.orderId)
     .executeTakeFirst()
   if (!order || !(await request.mayTouch(order.hub_id))) throw new ApiError('order_not_found')
-  const id =
-    (await cancelFirst(services, order, request, plan)) ??
-    (await db.transact((tx) => recordRefund(tx, services, request, plan)))
-  const refund = await orUnavailable(executeRefund(services, id))
+  const known = await db.transact((tx) => repeated(tx, services.context, request))
+  const id = known?.id ?? (await cancelFirst(services, order, request, plan))
+  const refund = await orUnavailable(
+    executeRefund(services, id ?? (await recordFirst(services, order, request, plan))),
+  )
   if (refund.status === 'failed')
     throw new ApiError('refund_failed', undefined, { failure_reason: refund.failure_reason })
   return refund
+}
+
+/** Of an order that is not to be cancelled as a whole. */
+async function recordFirst(
+  services: CommerceServices,
+  order: OrderRow,
+  request: RefundRequest,
+  plan: RefundPlan,
+): Promise<number> {
+  const { context, commands } = services
+  const line = isAtHub(order) && (await context.db.transact((tx) => linePlanned(tx, order, plan)))
+  const asked =
+    line &&
+    (await commands.send({
+      hubId: order.hub_id,
+      body: { name: 'reduce_order', order_id: order.uuid, lines: [line] },
+      object: `order-${order.id}`,
+      actor: request.actor,
+    }))
+  const isReduced = asked && asked.kind === 'executed'
+  return context.db.transact((tx) => recordRefund(tx, services, request, plan, isReduced === true))
+}
+
+/** The hub has yet to dispense of it. */
+const isAtHub = ({ processing_status }: OrderRow): boolean =>
+  processing_status === OrderStatus.QUEUED || processing_status === OrderStatus.PREPARING
+
+/** What of its line is still wanted after a refund of units; undefined for one of an amount. */
+async function linePlanned(tx: Tx, order: OrderRow, plan: RefundPlan): Promise<WantedLine | undefined> {
+  const left = await refundable(tx, order, await requirePayment(tx, order))
+  const { itemId, quantity } = await plan.share(tx, order, left)
+  const item = (await lockItems(tx, order.id)).find(({ id }) => id === itemId)
+  return item && { line_id: item.id, wanted: item.qty - item.refunded_quantity - quantity }
 }
 
 async function recordRefund(
@@ -209,6 +245,7 @@ async function recordRefund(
   { context }: CommerceServices,
   request: RefundRequest,
   plan: RefundPlan,
+  isReduced: boolean,
 ): Promise<number> {
   const order = await lockOrder(tx, request.orderId)
   // Its customer may have deleted it meanwhile.
@@ -222,7 +259,13 @@ async function recordRefund(
   const planned = await plan.share(tx, order, left)
   const { actor, requestKey = null } = request
   const refund = { ...planned, payment, reason: 'customer', actor, requestKey, runsAtOnce: true } as const
-  return (await insertRefund(tx, context, order, refund)).id
+  const { id, item_id } = await insertRefund(tx, context, order, refund)
+  const item = (await lockItems(tx, order.id)).find((one) => one.id === item_id)
+  if (item && !isReduced && isAtHub(order)) {
+    const line = { line_id: item.id, wanted: item.qty - item.refunded_quantity }
+    await enqueue(tx, order.hub_id, { kind: 'order.reduce', order_id: order.uuid, lines: [line] })
+  }
+  return id
 }
 
 /** The refund that the same request has made already. */
@@ -300,7 +343,7 @@ async function cancelFirst(
     const refund = await cancelOrder(tx, context, locked, { actor, requestKey, runsAtOnce: true })
     // A hub that has it already must not begin it; should it have begun, nobody can open the bin.
     if (cancellation !== 'cancelled')
-      await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.id })
+      await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
     return refund?.id ?? null
   })
 }

@@ -40,16 +40,19 @@ function durationOf(body: CommandBody): number {
     case 'open_main_door':
     case 'open_delivery':
     case 'cancel_order':
+    case 'reduce_order':
       return 1
   }
 }
 
 export interface BinRequest {
+  requestName: string | undefined
   query: { bin: number; hub: number }
   credential: OwnerCredential
 }
 
 export interface FridgeRequest {
+  requestName: string | undefined
   query: { fridge: number; hub: number }
   credential: OwnerCredential
 }

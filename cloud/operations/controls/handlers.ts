@@ -10,6 +10,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { requireHub } from '../../platform/credentials/hub-access.ts'
+import type { Queries } from '../../platform/store/database.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import {
   binOf,
@@ -38,8 +39,8 @@ export function controlHandlers(
   const { context } = services
   const { runtime, db } = context
 
-  const send = ({ query, credential }: BinRequest, body: CommandBody) =>
-    execute(services, { hubId: query.hub, body, actor: credential.actor }, 'bin_not_found')
+  const send = ({ query, credential, requestName }: BinRequest, body: CommandBody) =>
+    execute(services, { hubId: query.hub, body, actor: credential.actor, requestName }, 'bin_not_found')
 
   async function moveDoor(name: 'open_bin' | 'close_bin', request: BinRequest) {
     const { data, ...rest } = await send(request, { name, bin: request.query.bin })
@@ -101,16 +102,15 @@ export function controlHandlers(
       const { query, credential } = request
       const body = { name: 'get_bin_status', bin: query.bin } as const
       const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
-      if (outcome.kind === 'executed') return ok(200, live(outcome.data, runtime.clock.now()))
+      const show = async (bin: BinHealth, reportedAt: number) =>
+        ok(200, binStatus(bin, await orderNumber(db.kysely, query.hub, bin.order_id), reportedAt))
+      if (outcome.kind === 'executed') return show(live(outcome.data), runtime.clock.now())
       if (outcome.kind !== 'offline') throw hardwareError(outcome, 'bin_not_found')
       const known = state.health ? binOf(state.health, query.bin) : undefined
       const hub = await requireHub(db.kysely, credential, query.hub)
       const disabled = (JSON.parse(hub.disabled_bins) as number[]).includes(query.bin)
       const bin = known ?? unheard(query.bin, !disabled)
-      return ok(
-        200,
-        binStatus({ ...bin, enabled: !disabled, status: 'offline' }, state.healthAt ?? runtime.clock.now()),
-      )
+      return show({ ...bin, enabled: !disabled, status: 'offline' }, state.healthAt ?? runtime.clock.now())
     },
   }
 }
@@ -128,14 +128,26 @@ async function execute(
 }
 
 /** What the hub answered; it is its fault if that is no status. */
-function live(data: Record<string, unknown>, now: number) {
+function live(data: Record<string, unknown>): BinHealth {
   const bin = BinHealth.safeParse(data)
   if (!bin.success) throw new ApiError('hardware_error', undefined, { reason: 'fault' })
-  return binStatus(bin.data, now)
+  return bin.data
 }
 
-function binStatus(bin: BinHealth, reportedAt: number) {
-  const { bin_number, enabled, status, door, lift, fault_code, order_id } = bin
+/** What people call an order of which a hub speaks; null where it is not known here. */
+async function orderNumber(q: Queries, hubId: number, uuid: string | null): Promise<number | null> {
+  if (uuid === null) return null
+  const order = await q
+    .selectFrom('orders')
+    .select('id')
+    .where('uuid', '=', uuid)
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
+  return order?.id ?? null
+}
+
+function binStatus(bin: BinHealth, order_id: number | null, reportedAt: number) {
+  const { bin_number, enabled, status, door, lift, fault_code } = bin
   return { bin_number, enabled, status, door, lift, fault_code, order_id, reported_at: timestamp(reportedAt) }
 }
 
@@ -163,9 +175,10 @@ export function fridgeHandlers(
   | 'owner.controls.close_fridge'
   | 'owner.controls.reconnect_fridge'
 > {
-  async function send({ query, credential }: FridgeRequest, body: CommandBody) {
+  async function send({ query, credential, requestName }: FridgeRequest, body: CommandBody) {
     await requireFridge(services.context, query)
-    return execute(services, { hubId: query.hub, body, actor: credential.actor }, 'fridge_not_found')
+    const request = { hubId: query.hub, body, actor: credential.actor, requestName }
+    return execute(services, request, 'fridge_not_found')
   }
 
   async function moveLocks(request: FridgeRequest, body: CommandBody) {

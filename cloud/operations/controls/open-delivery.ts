@@ -14,7 +14,7 @@ const Results = z.object({
 
 /** C §4.2: the customer at the hub has the bins of a ready order opened. */
 export const deliveryHandlers = (services: ControlServices): Handlers<'consumer.orders.open_delivery'> => ({
-  async 'consumer.orders.open_delivery'({ params, query, credential }) {
+  async 'consumer.orders.open_delivery'({ params, query, credential, requestName }) {
     const order = await readOwnOrder(services.context.db.kysely, {
       orderId: params.order_id,
       userId: params.user_id,
@@ -23,8 +23,10 @@ export const deliveryHandlers = (services: ControlServices): Handlers<'consumer.
     const bins = chooseBins(order, query)
     const outcome = await sendAudited(services, {
       hubId: order.hub_id,
-      body: { name: 'open_delivery', order_id: order.id, bins },
+      body: { name: 'open_delivery', order_id: order.uuid, bins },
+      object: `order-${order.id}`,
       actor: credential.actor,
+      requestName,
     })
     switch (outcome.kind) {
       case 'executed': {

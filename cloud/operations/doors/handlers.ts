@@ -30,7 +30,7 @@ export function doorHandlers(
       }
     },
 
-    async 'owner.hubs.request_door_open'({ query, credential }) {
+    async 'owner.hubs.request_door_open'({ query, credential, requestName }) {
       const { hub_id: hubId } = query
       const { actor } = credential
       if (await hasOrderInProgress(context, hubId)) {
@@ -44,7 +44,8 @@ export function doorHandlers(
         })
         throw new ApiError('order_in_progress')
       }
-      const outcome = await sendAudited(services, { hubId, body: { name: 'open_main_door' }, actor })
+      const body = { name: 'open_main_door' } as const
+      const outcome = await sendAudited(services, { hubId, body, actor, requestName })
       if (outcome.kind === 'executed')
         return { success: true, data: null, message: 'The main door is unlocked. It locks again by itself.' }
       // An order has begun meanwhile: the hub has had the last word.

@@ -52,7 +52,7 @@ function noticeExpiring(context: CloudContext, orderId: number): Promise<Outcome
   return context.db.transact(async (tx) => {
     const order = await lockOrder(tx, orderId)
     if (order?.processing_status !== OrderStatus.NEW) return done
-    const dueAt = order.updated_at + settings.idleOrderMs - settings.expiringNoticeMs
+    const dueAt = order.touched_at + settings.idleOrderMs - settings.expiringNoticeMs
     if (dueAt > runtime.clock.now()) return { next: dueAt }
     const item = await tx.q
       .selectFrom('order_items')
@@ -60,7 +60,7 @@ function noticeExpiring(context: CloudContext, orderId: number): Promise<Outcome
       .where('order_id', '=', orderId)
       .executeTakeFirst()
     // Something may be put into it yet.
-    if (!item) return { next: order.updated_at + settings.idleOrderMs }
+    if (!item) return { next: order.touched_at + settings.idleOrderMs }
     return reported(tx, context, { kind: 'order_expiring', userId: order.user_id, orderId })
   })
 }

@@ -8,7 +8,7 @@ import type { Authenticated, ResolveCredential } from '../credentials/resolve.ts
 import type { Media } from '../media/media.ts'
 import { answerOf, errorAnswer, send, type Answer, type RequestContext } from './answer.ts'
 import { Reply, type HandlerInput } from './handler.ts'
-import { fingerprintOf, idempotently } from './idempotency.ts'
+import { fingerprintOf, idempotently, nameOf, type KeyedRequest } from './idempotency.ts'
 import { rateHeaders, type RateLimiter } from './rate-limit.ts'
 import { parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
@@ -57,8 +57,9 @@ async function serve(self: Endpoint, c: RequestContext): Promise<Response> {
   const form =
     route.form && (await readForm(self.media, self.context.runtime.clock, formRequestOf(route.form, c)))
   try {
-    const input = inputOf(route, c, { received, parsed, key, caller, form })
-    const answer = key === undefined ? await run(self, input) : await runOnce(self, input, key, form)
+    const keyed = key === undefined ? undefined : keyedRequest(route, { received, key, caller, form })
+    const input = inputOf(route, c, { received, parsed, keyed, caller, form })
+    const answer = keyed === undefined ? await run(self, input) : await runOnce(self, input, keyed)
     return await send(c, answer)
   } finally {
     // Removes the files that the handler's transaction did not keep.
@@ -177,19 +178,20 @@ async function authorize(
 interface Checked {
   received: Received
   parsed: ParsedParts
-  key: string | undefined
+  keyed: KeyedRequest | undefined
   caller: Credential
   form: ReceivedForm | undefined
 }
 
 function inputOf(route: Route, c: RequestContext, checked: Checked): HandlerInput<Route> {
-  const { received, parsed, key, caller, form } = checked
+  const { received, parsed, keyed, caller, form } = checked
   return {
     ...(parsed as { params: undefined; query: undefined; body: undefined }),
     form: (form && { ...form, fields: validateForm(route, route.form!, form) }) as undefined,
     credential: caller,
     requestId: c.get('requestId'),
-    idempotencyKey: key,
+    idempotencyKey: keyed?.key,
+    requestName: keyed && nameOf(keyed),
     rawBody: received.text,
     url: received.url,
     header: (name) => c.req.header(name),
@@ -204,16 +206,22 @@ async function run(
   return answerOf(route, output instanceof Reply ? output : new Reply(output, {}), checkResponses)
 }
 
+function keyedRequest(
+  route: Route,
+  { received, key, caller, form }: Pick<Checked, 'received' | 'caller' | 'form'> & { key: string },
+): KeyedRequest {
+  const { url, text } = received
+  const path = url.pathname.replace(/\/$/, '') + url.search
+  return {
+    caller: caller.actor,
+    key,
+    fingerprint: fingerprintOf(route.method, path, form?.fingerprint ?? text),
+  }
+}
+
 /** Runs a request with an idempotency key, or repeats the answer that an earlier one with this key was given. */
-function runOnce(
-  self: Endpoint,
-  input: HandlerInput<Route>,
-  key: string,
-  form: ReceivedForm | undefined,
-): Promise<Answer> {
-  const path = input.url.pathname.replace(/\/$/, '') + input.url.search
-  const fingerprint = fingerprintOf(self.route.method, path, form?.fingerprint ?? input.rawBody)
-  return idempotently(self.context, { caller: input.credential.actor, key, fingerprint }, async () => {
+function runOnce(self: Endpoint, input: HandlerInput<Route>, keyed: KeyedRequest): Promise<Answer> {
+  return idempotently(self.context, keyed, async () => {
     try {
       const answer = await run(self, input)
       if (typeof answer.body !== 'string') throw new Error('a stream cannot be kept')

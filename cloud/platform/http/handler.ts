@@ -47,6 +47,8 @@ export interface HandlerInput<R extends Route> {
   credential: CredentialByKind[R['auth']['kind']]
   requestId: string
   idempotencyKey: string | undefined
+  /** With a key: names the request, so that what it has done in the world it does not do again when it is repeated. */
+  requestName: string | undefined
   /** The body's bytes as text; empty where the route reads none. */
   rawBody: string
   url: URL

@@ -31,6 +31,12 @@ const StoredHeaders = z.record(z.string(), z.string())
 export const fingerprintOf = (method: string, pathAndQuery: string, body: string): string =>
   createHash('sha256').update(`${method} ${pathAndQuery}\n${body}`).digest('hex')
 
+/** Names a request: the same for each repetition under its key, in whatever process and whatever database has been put back. */
+export const nameOf = ({ caller, key, fingerprint }: KeyedRequest): string =>
+  createHash('sha256')
+    .update(JSON.stringify([caller, key, fingerprint]))
+    .digest('hex')
+
 /**
  * Runs `work` for the first request with a key and stores its answer; later ones get that answer, marked
  * `Idempotent-Replayed`. Answers of 500 and above are not stored, and neither is anything of a `work` that throws: the

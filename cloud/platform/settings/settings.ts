@@ -39,7 +39,11 @@ export const ruleSettings = {
   unclaimedTimeoutMs: ms(HOUR, 'A ready order that nobody takes fails after this.'),
   expiringNoticeMs: ms(5 * MINUTE, 'A customer is told so long before a cart expires.'),
   unclaimedNoticeMs: ms(10 * MINUTE, 'A customer is told of an order that has been ready for so long.'),
-  silentHubMs: ms(DAY, 'An order at a hub that fell silent ends after this.'),
+  silentHubMs: ms(DAY, 'An order that a hub has begun, and says nothing more of, ends after this.'),
+  hubReturnMs: ms(
+    2 * MINUTE,
+    'After its start the cloud ends no order for the silence of its hub for so long: hubs have yet to report.',
+  ),
   paymentRecheckMs: ms(30 * SECOND, 'A payment in doubt is asked about after this.'),
   paymentAbandonMs: ms(
     15 * MINUTE,

@@ -24,7 +24,7 @@ export interface BinView {
   /** A dispense into it has not ended. */
   receiving: boolean
   /** The order that holds it, and that order's phase. */
-  orderId: number | null
+  orderId: string | null
   phase: OrderPhase | undefined
   /** Its door was open since that order was ready. */
   opened: boolean

@@ -6,14 +6,27 @@ import type { UnitKey } from '../../journal/orders.ts'
 import type { Context } from '../context.ts'
 import { applyNotSent } from './outcomes.ts'
 
-/** The note that a controller keeps with a dispense, by which another store of this hub finds whose it was. */
-export const refOf = ({ order_id, line_id, unit }: UnitKey): string => `${order_id}.${line_id}.${unit}`
+/**
+ * The note that a controller keeps with a dispense, by which another store of this hub finds whose it was. The order's id is
+ * in base64url there: a note has 40 characters (serial SPEC §1).
+ */
+export function refOf({ order_id, line_id, unit }: UnitKey): string {
+  const order = Buffer.from(order_id.replaceAll('-', ''), 'hex').toString('base64url')
+  return `${order}.${line_id}.${unit}`
+}
 
 export function unitOfRef(ref: string): UnitKey | undefined {
-  const [order_id, line_id, unit] = /^\d+\.\d+\.\d+$/.test(ref) ? ref.split('.').map(Number) : []
-  return order_id === undefined || line_id === undefined || unit === undefined
-    ? undefined
-    : { order_id, line_id, unit }
+  const [, order, line_id, unit] = /^([\w-]{22})\.(\d+)\.(\d+)$/.exec(ref) ?? []
+  if (order === undefined) return undefined
+  const hex = Buffer.from(order, 'base64url').toString('hex')
+  const order_id = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20),
+  ].join('-')
+  return { order_id, line_id: Number(line_id), unit: Number(unit) }
 }
 
 /** What an operation is to do, and for what. */
@@ -25,7 +38,7 @@ export interface Intent {
     shelf: number
     row: number
     bin: number
-    orderId: number
+    orderId: string
     lineId: number
     unit: number
     productId: number

@@ -116,7 +116,7 @@ function becomeUnknown(context: Context, operation: OperationRow, end: Operation
 }
 
 /** Stops waiting for what still runs for an order that ends: it is unknown until its controller reports. */
-export function giveUpRunning(context: Context, orderId: number): void {
+export function giveUpRunning(context: Context, orderId: string): void {
   for (const operation of context.journal.operations.open())
     if (operation.order_id === orderId)
       becomeUnknown(context, operation, { ...operation, why: 'gave_up', ended_at: context.cloud.now() })

@@ -50,7 +50,9 @@ function queuedStep(order: OrderView, world: OrderWorld, queueBlocked: boolean):
   const leftMs = order.startBy - world.now
   if (leftMs < 0) return { kind: 'end', orderId: order.id, phase: 'timed_out', reason: 'start_by' }
   if (!world.live || queueBlocked) return wait(leftMs + 1)
-  const choices = order.units.map((unit) => unit.choice)
+  const waiting = order.units.filter((unit) => unit.state === 'waiting')
+  if (waiting.length === 0) return { kind: 'end', orderId: order.id, phase: 'cancelled', reason: 'withdrawn' }
+  const choices = waiting.map((unit) => unit.choice)
   if (choices.every((choice) => choice?.kind === 'short'))
     return { kind: 'end', orderId: order.id, phase: 'failed', reason: 'out_of_stock' }
   if (choices.some((choice) => choice?.kind === 'wait' && choice.for === 'connection'))
@@ -72,7 +74,8 @@ export function chooseBins(order: OrderView, world: OrderWorld): number[] | unde
     .filter(isAvailable)
     .toSorted((a, b) => rank(a) - rank(b) || a.number - b.number)
   const serving = world.bins.filter(isServing).reduce((sum, bin) => sum + bin.capacity, 0)
-  const needed = Math.min(order.units.length, serving)
+  const units = order.units.filter((unit) => unit.state !== 'short')
+  const needed = Math.min(units.length, serving)
   const chosen: BinView[] = []
   for (const bin of available) {
     if (chosen.reduce((sum, { capacity }) => sum + capacity, 0) >= needed) break

@@ -17,7 +17,7 @@ export interface UnitView {
 
 /** An unfinished order, as decisions see it. Times are the cloud's, as well as the hub knows it, and late rather than early. */
 export interface OrderView {
-  id: number
+  id: string
   phase: OrderPhase
   reservedBin: number | null
   openWhenReady: boolean

@@ -1,4 +1,4 @@
-import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { QueuedOrder, WantedLine } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 import type { LineProgress } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Journal } from '../../journal/journal.ts'
@@ -22,6 +22,7 @@ export function acceptOrder(
   journal.orders.insert(
     {
       id: order.order_id,
+      order_number: order.number,
       phase,
       reserved_bin: order.bin,
       open_when_ready: order.open_when_ready ? 1 : 0,
@@ -44,7 +45,7 @@ export const isOwn = ({ outbox }: Context, order: QueuedOrder): boolean =>
   order.hub_epoch !== null && outbox.knownEpochs().includes(order.hub_epoch)
 
 /** Cancels an order that has not begun. Returns why not, where it cannot be cancelled. */
-export function cancelOrder(context: Context, orderId: number): CommandReason | undefined {
+export function cancelOrder(context: Context, orderId: string): CommandReason | undefined {
   const order = context.journal.orders.find(orderId)
   if (order?.phase === 'cancelled') return undefined
   if (!order) return 'not_found'
@@ -54,8 +55,37 @@ export function cancelOrder(context: Context, orderId: number): CommandReason | 
   return undefined
 }
 
+/**
+ * Leaves on the shelf what of an order is no longer wanted, as far as it has not begun to be dispensed. The counts are
+ * absolute: to hear them again changes nothing. False where the order is not known.
+ */
+export function reduceOrder(
+  { journal: { orders } }: Context,
+  orderId: string,
+  lines: readonly WantedLine[],
+): boolean {
+  if (!orders.find(orderId)) return false
+  const units = orders.units(orderId)
+  for (const { line_id, wanted } of lines) {
+    const left = units.filter((unit) => unit.line_id === line_id && unit.state !== 'short')
+    const surplus = left
+      .toReversed()
+      .filter((unit) => unit.state === 'waiting')
+      .slice(0, Math.max(0, left.length - wanted))
+    for (const unit of surplus) orders.setUnit(unit, 'short', null)
+  }
+  return true
+}
+
+/** The cloud has ended an order, and its money goes back: whatever of it has not begun to be dispensed stays on the shelf. */
+export function withdrawOrder(context: Context, orderId: string): void {
+  if (cancelOrder(context, orderId) !== 'too_late') return
+  const lines = context.journal.orders.lines(orderId).map(({ line_id }) => ({ line_id, wanted: 0 }))
+  reduceOrder(context, orderId, lines)
+}
+
 /** Begins to prepare an order in these bins. */
-export function prepareOrder({ journal, cloud, ledger }: Context, orderId: number, bins: number[]): void {
+export function prepareOrder({ journal, cloud, ledger }: Context, orderId: string, bins: number[]): void {
   journal.orders.prepare(orderId, cloud.now(), bins)
   for (const bin of bins) journal.bins.hold(bin, orderId)
   ledger.report({ kind: 'order.preparing', order_id: orderId, bins })
@@ -77,7 +107,7 @@ export function dispenseUnit(context: Context, step: Extract<Step, { kind: 'disp
 }
 
 /** The order lies ready for its customer in these bins. */
-export function readyOrder({ journal, cloud, ledger }: Context, orderId: number, bins: number[]): void {
+export function readyOrder({ journal, cloud, ledger }: Context, orderId: string, bins: number[]): void {
   journal.orders.setReady(orderId, cloud.now(), bins)
   // One that it does not lie in, and that still moved until now: nobody would ever open it for its customer.
   for (const { number } of journal.bins.ofOrder(orderId))
@@ -85,13 +115,13 @@ export function readyOrder({ journal, cloud, ledger }: Context, orderId: number,
   ledger.report({ kind: 'order.ready', order_id: orderId, bins, lines: progressOf(journal, orderId) })
 }
 
-export function collectOrder({ journal, cloud, ledger }: Context, orderId: number): void {
+export function collectOrder({ journal, cloud, ledger }: Context, orderId: string): void {
   journal.orders.setCollecting(orderId, cloud.now())
   ledger.report({ kind: 'order.collecting', order_id: orderId })
 }
 
 /** Ends an order. What still runs for it is given up as unknown, what waits is not dispensed any more. */
-export function endOrder(context: Context, orderId: number, phase: EndedPhase, reason: string | null): void {
+export function endOrder(context: Context, orderId: string, phase: EndedPhase, reason: string | null): void {
   const { journal, cloud, ledger } = context
   if (!journal.orders.find(orderId)) return
   giveUpRunning(context, orderId)
@@ -114,7 +144,7 @@ export function endOrder(context: Context, orderId: number, phase: EndedPhase, r
 }
 
 /** Where each line of an order stands, in absolute counts. */
-export function progressOf({ orders }: Journal, orderId: number): LineProgress[] {
+export function progressOf({ orders }: Journal, orderId: string): LineProgress[] {
   const units = orders.units(orderId)
   return orders.lines(orderId).map(({ line_id }) => {
     const mine = units.filter((unit) => unit.line_id === line_id)

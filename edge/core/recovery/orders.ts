@@ -9,7 +9,7 @@ import { cabinetDevice, isAt, placeOf } from '../layout.ts'
 import { reportUnknown } from '../ledger.ts'
 import { refOf, unitOfRef } from '../operations/intend.ts'
 import { giveUpRunning } from '../operations/outcomes.ts'
-import { acceptOrder, endOrder, isOwn, prepareOrder } from '../orders/orders.ts'
+import { acceptOrder, cancelOrder, endOrder, isOwn, prepareOrder, reduceOrder } from '../orders/orders.ts'
 import { applyCount, applyPlanogram, bookDrop } from '../stock.ts'
 
 /** Why an order failed, or an operation is unknown, that an earlier store of this hub may have carried out. */
@@ -27,16 +27,33 @@ export function applySnapshot(context: Context, snapshot: Snapshot): void {
   if (journal.meta.isLive()) {
     applyPlanogram(context, snapshot.facings)
     for (const entry of snapshot.orders) takeOrder(context, entry)
+    withdrawUnnamed(context, snapshot)
     takeCounts(context, snapshot)
     return
   }
   takeStock(context, snapshot)
   journal.controllers.setKnownOperations(snapshot.known_operations)
   journal.meta.setLive(true)
-  ledger.reportSnapshot()
+  ledger.reportSnapshot('new')
   for (const entry of snapshot.orders) takeOrder(context, entry)
   accountImported(context)
   takeCounts(context, snapshot)
+}
+
+/**
+ * Cancels orders that have not begun and that the cloud no longer names: it has ended them (its word was among the entries
+ * that this snapshot stands for), or it was restored to a time before they were sold, and nobody could collect them.
+ */
+function withdrawUnnamed(context: Context, snapshot: Snapshot): void {
+  const named = new Set(snapshot.orders.map(({ order }) => order.order_id))
+  for (const { id, order_number, phase } of context.journal.orders.unfinished()) {
+    if (phase !== 'queued' || named.has(id)) continue
+    context.log.warn(
+      { order: id, number: order_number },
+      'the cloud does not know this order: it is cancelled',
+    )
+    cancelOrder(context, id)
+  }
 }
 
 /** Counts whose own entries went with the former epoch of the cloud's stream; those that came already change nothing. */
@@ -61,11 +78,17 @@ function takeStock({ journal, cloud }: Context, snapshot: Snapshot): void {
   }
 }
 
+/** An order of the snapshot, with what was refunded of it since it was queued. */
+function takeOrder(context: Context, entry: Snapshot['orders'][number]): void {
+  takeUpOrder(context, entry)
+  reduceOrder(context, entry.order.order_id, entry.lines)
+}
+
 /**
  * An order of the snapshot. It is new to this store only where it was queued for it and has not begun; any other may
  * have been worked on in an earlier life.
  */
-function takeOrder(context: Context, { order, status, lines }: Snapshot['orders'][number]): void {
+function takeUpOrder(context: Context, { order, status, lines }: Snapshot['orders'][number]): void {
   const { journal, cloud } = context
   if (journal.orders.find(order.order_id)) return
   if (isOwn(context, order) && status === OrderStatus.QUEUED) {
@@ -140,7 +163,7 @@ function recoveringUnit({ journal }: Context, { ref, action }: OperationRow): Un
  * Ends the search for what became of a recovering order: what is accounted for goes to the customer, of the rest nobody
  * knows, and its money goes back.
  */
-export function recoverOrder(context: Context, orderId: number): void {
+export function recoverOrder(context: Context, orderId: string): void {
   const { journal } = context
   const order = journal.orders.find(orderId)
   if (!order) return
@@ -161,7 +184,7 @@ export function recoverOrder(context: Context, orderId: number): void {
 }
 
 /** Counts the units as dropped that the cloud knows of and no operation in memory explains; `rest` are the others. */
-function completeUnits({ journal }: Context, orderId: number, rest: 'doubtful' | 'short'): void {
+function completeUnits({ journal }: Context, orderId: string, rest: 'doubtful' | 'short'): void {
   const [firstBin] = JSON.parse(journal.orders.find(orderId)?.bins ?? '[]') as number[]
   for (const line of journal.orders.lines(orderId)) {
     const mine = journal.orders.units(orderId).filter((unit) => unit.line_id === line.line_id)
@@ -179,7 +202,7 @@ function completeUnits({ journal }: Context, orderId: number, rest: 'doubtful' |
  * fell. Where one does not, nobody knows whether an earlier life dispensed them, nor from which facing: an operation of
  * unknown outcome stands for that at each, until a count settles it (I1, I5).
  */
-function doubtUnits(context: Context, orderId: number): void {
+function doubtUnits(context: Context, orderId: string): void {
   const { journal } = context
   const products = new Map(journal.orders.lines(orderId).map((line) => [line.line_id, line.product_id]))
   for (const unit of journal.orders.units(orderId)) {

@@ -33,6 +33,58 @@ async function connected() {
   return { world, cloud, hub, send }
 }
 
+describe('a request that is repeated under its key', () => {
+  const named = { ...request, requestName: 'a request of key:test' }
+  const ask = async (world: World, cloud: CloudProcess, asked: typeof named, ms = 50) => {
+    let outcome: CommandOutcome | undefined
+    cloud.gateway.commands.send(asked).then(
+      (result) => (outcome = result),
+      () => {},
+    )
+    await world.pass(ms)
+    return outcome
+  }
+
+  test('is sent under the id of the first, whatever came of that; another one under its own', async () => {
+    const { world, cloud, hub } = await connected()
+    hub.onCommand = () => undefined
+    expect(await ask(world, cloud, named, 15_000)).toMatchObject({ kind: 'timeout' })
+    hub.onCommand = () => ({ data: { door: 'open', duration_ms: 1200 } })
+    expect(await ask(world, cloud, named)).toMatchObject({ kind: 'executed' })
+    await ask(world, cloud, { ...named, requestName: 'another' })
+    const [first, again, other] = hub.commands.map(({ command_id }) => command_id)
+    expect([again === first, other === first]).toEqual([true, false])
+    expect(first).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  })
+
+  test('is answered from the books where they know the end, and is sent no more', async () => {
+    const { world, cloud, hub } = await connected()
+    hub.onCommand = () => ({ outcome: 'failed', reason: 'fault', data: null })
+    const failed = { kind: 'failed', reason: 'fault' }
+    expect(await ask(world, cloud, named, RECORDED)).toMatchObject(failed)
+    expect(await ask(world, cloud, named, RECORDED)).toMatchObject(failed)
+    expect(hub.commands).toHaveLength(1)
+  })
+
+  test('is a new try where the hub refused, and moved nothing', async () => {
+    const { world, cloud, hub } = await connected()
+    hub.onCommand = () => ({ outcome: 'refused', reason: 'interlock', data: null })
+    await ask(world, cloud, named, RECORDED)
+    hub.onCommand = () => ({ data: { door: 'open', duration_ms: 1200 } })
+    expect(await ask(world, cloud, named, RECORDED)).toMatchObject({ kind: 'executed' })
+    expect(new Set(hub.commands.map(({ command_id }) => command_id)).size).toBe(2)
+  })
+
+  test('keeps its id where the process died in between, and where the database forgot it', async () => {
+    const { world, cloud, hub } = await connected()
+    hub.onCommand = () => undefined
+    await ask(world, cloud, named)
+    await world.db.kysely.deleteFrom('commands').execute()
+    await ask(world, cloud, named)
+    expect(new Set(hub.commands.map(({ command_id }) => command_id)).size).toBe(1)
+  })
+})
+
 describe('commands', () => {
   test('a command goes to the hub’s session with a time to live on its clock, and its result comes back', async () => {
     const { world, hub, send } = await connected()

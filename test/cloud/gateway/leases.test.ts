@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { World, type CloudProcess } from './support/world.ts'
+import { uuid } from '../../support/uuid.ts'
 
 const alarm = (code: string) => ({ kind: 'alarm', at: 1, code, device: 'd', raised: true, detail: '' })
 const holder = async (world: World): Promise<string | undefined> => {
@@ -69,18 +70,18 @@ describe('several cloud processes', () => {
 
   test('what the other process enqueues is sent at once by the holder', async () => {
     const { world, hub, other } = await pair()
-    await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: 5 }))
+    await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(5) }))
     await world.pass(50)
-    expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: 5 })
+    expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: uuid(5) })
   })
 
   test('a nudge that is lost costs seconds, nothing else', async () => {
     const { world, hub, other } = await pair()
     world.network.severe(other.life.name, true)
     await world.pass(100)
-    await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: 5 }))
+    await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(5) }))
     await world.pass(6_000)
-    expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: 5 })
+    expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: uuid(5) })
   })
 
   test('when the holder dies, the other takes the hub over with its next heartbeat after the lease', async () => {
@@ -101,9 +102,9 @@ describe('several cloud processes', () => {
     await world.pass(100)
     expect(await holder(world)).toBe(other.life.name)
     expect(await alarms(world)).toEqual(['one'])
-    await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: 6 }))
+    await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(6) }))
     await world.pass(100)
-    expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: 6 })
+    expect(hub.applied.at(-1)).toEqual({ kind: 'order.cancel', order_id: uuid(6) })
     expect(hub.welcomes).toHaveLength(1)
   })
 
@@ -224,7 +225,7 @@ describe('several cloud processes', () => {
     await world.pass(20)
     await world.db.kysely.updateTable('hub_sessions').set({ process_id: held.life.name }).execute()
     hub.append(alarm('one'), alarm('two'))
-    await held.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: 7 }))
+    await held.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(7) }))
     hub.sendEntries()
     await world.pass(SETTLED)
     hub.sendEntries()

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { ApplyError } from '../../../cloud/gateway/domain.ts'
 import { crashAt, World, type CloudProcess } from './support/world.ts'
+import { uuid } from '../../support/uuid.ts'
 
-const completed = (order_id: number) => ({ kind: 'order.completed', order_id, at: 1 })
+const completed = (order: number) => ({ kind: 'order.completed', order_id: uuid(order), at: 1 })
 const restocked = (index: number) => ({
   kind: 'stock.restocked',
   at: 1,
@@ -147,7 +148,7 @@ describe('entries that cannot be applied', () => {
   test('I8: they become dead letters, and do not block those around them', async () => {
     const applied: unknown[] = []
     const { world, hub } = await connected(applied, (entry) => {
-      if ('order_id' in entry && entry.order_id === 2) throw new ApplyError('no such order')
+      if ('order_id' in entry && entry.order_id === uuid(2)) throw new ApplyError('no such order')
     })
     hub.append(completed(1), completed(2), { kind: 'order.nonsense' }, 'text', completed(3))
     hub.sendEntries()
@@ -175,7 +176,7 @@ describe('entries that cannot be applied', () => {
     const applied: unknown[] = []
     let failures = 0
     const { world, hub, cloud } = await connected(applied, (entry) => {
-      if (!('order_id' in entry) || entry.order_id !== 2) return
+      if (!('order_id' in entry) || entry.order_id !== uuid(2)) return
       failures += 1
       throw new TypeError('a defect')
     })

@@ -18,6 +18,7 @@ import { emptySqlite } from '../support/database.ts'
 import { ScriptedHub } from './support/scripted-hub.ts'
 import { seedHub } from './support/seed-hub.ts'
 import { inertDomain } from './support/world.ts'
+import { uuid } from '../../support/uuid.ts'
 
 const { clock } = systemRuntime()
 
@@ -57,7 +58,7 @@ onMosquitto('a hub and the cloud talk over Mosquitto, also after it was killed',
     chance: seededChance(1),
     openTransport: hubTransport(broker),
   })
-  const cancel = (order_id: number) => ({ kind: 'order.cancel', order_id }) as const
+  const cancel = (order: number) => ({ kind: 'order.cancel', order_id: uuid(order) }) as const
   const alarm = { kind: 'alarm', at: 1, code: 'one', device: 'd', raised: true, detail: '' }
   try {
     hub.connect()

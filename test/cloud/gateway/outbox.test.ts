@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { crashAt, World, type CloudProcess } from './support/world.ts'
+import { uuid } from '../../support/uuid.ts'
 
-const cancel = (order_id: number) => ({ kind: 'order.cancel', order_id }) as const
+const cancel = (order: number) => ({ kind: 'order.cancel', order_id: uuid(order) }) as const
 const put = (cloud: CloudProcess, ...orderIds: number[]): Promise<void> =>
   cloud.context.db.transact(async (tx) => {
     for (const id of orderIds) await enqueue(tx, 1, cancel(id))
@@ -47,13 +48,30 @@ describe('the outbox stream', () => {
     hub.acks = []
     const from = cloud.context.runtime.clock.now()
     await put(cloud, 1)
-    hub.append({ kind: 'order.completed', at: 1, order_id: 1 })
+    hub.append({ kind: 'order.completed', at: 1, order_id: uuid(1) })
     hub.sendEntries()
     await world.pass(100)
     const to = cloud.context.runtime.clock.now()
     const told = [...hub.batches, ...hub.acks].map(({ clock }) => clock?.wall ?? 0)
     expect(told).toHaveLength(2)
     expect(told.filter((wall) => wall < from || wall > to)).toEqual([])
+  })
+
+  test('a database that has lost its last commits begins a new epoch with the next entry', async () => {
+    const { world, cloud, hub } = await connected()
+    await put(cloud, 1)
+    await world.pass(50)
+    const q = world.db.kysely
+    const position = () => q.selectFrom('hub_outboxes').selectAll().executeTakeFirstOrThrow()
+    const { base, base_tag, last, epoch } = await position()
+    await put(cloud, 2, 3)
+    await world.pass(50)
+    hub.applied = []
+    await q.updateTable('hub_outboxes').set({ base, base_tag, last }).execute()
+    await put(cloud, 4)
+    await world.pass(SETTLED)
+    expect(hub.applied.map((entry) => (entry as { kind: string }).kind)).toEqual(['snapshot'])
+    expect((await position()).epoch).not.toBe(epoch)
   })
 
   test('what is rolled back is never sent, and leaves no gap', async () => {

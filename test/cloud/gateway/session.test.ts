@@ -3,6 +3,7 @@ import { entered, isLate, type Sessions } from '../../../cloud/gateway/hub-link.
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
 import { World } from './support/world.ts'
 import { healthy } from './support/scripted-hub.ts'
+import { uuid } from '../../support/uuid.ts'
 
 /** Long enough for what the network delivers in another order to come again. */
 const SETTLED = 2_500
@@ -61,8 +62,8 @@ describe('hello and welcome', () => {
     hub.connect()
     await world.pass(SETTLED)
     hub.append(
-      { kind: 'order.completed', order_id: 1, at: 1 },
-      { kind: 'order.completed', order_id: 2, at: 1 },
+      { kind: 'order.completed', order_id: uuid(1), at: 1 },
+      { kind: 'order.completed', order_id: uuid(2), at: 1 },
     )
     hub.sendEntries()
     await world.pass(200)
@@ -141,7 +142,7 @@ describe('hello and welcome', () => {
     await world.pass(SETTLED)
     const late = hub.hello()
     await world.pass(100)
-    hub.append({ kind: 'order.completed', order_id: 1, at: 1 })
+    hub.append({ kind: 'order.completed', order_id: uuid(1), at: 1 })
     hub.sendEntries()
     hub.connect()
     await world.pass(300)

@@ -24,6 +24,7 @@ import { onEachDatabase } from '../support/database.ts'
 import { healthy } from './support/scripted-hub.ts'
 import { seedHub } from './support/seed-hub.ts'
 import { inertDomain } from './support/world.ts'
+import { uuid } from '../../support/uuid.ts'
 
 const LEASE_MS = defaultGatewaySettings.leaseMs
 const hex = (digit: string): string => digit.repeat(32)
@@ -71,7 +72,7 @@ onEachDatabase('the gateway’s store', (open) => {
     }),
   })
   const receiving = () => ({ context, domain: inertDomain, hubId: 1, onCommandFinished: () => {} })
-  const cancel = (order_id: number) => ({ kind: 'order.cancel', order_id }) as const
+  const cancel = (order: number) => ({ kind: 'order.cancel', order_id: uuid(order) }) as const
 
   describe('leases', () => {
     test('of processes that answer one hello at once exactly one takes the hub', async () => {
@@ -129,10 +130,10 @@ onEachDatabase('the gateway’s store', (open) => {
       ])
       const sent = (await entries())
         .slice(1)
-        .map((entry) => (JSON.parse(entry.body) as { order_id: number }).order_id)
+        .map((entry) => (JSON.parse(entry.body) as { order_id: string }).order_id)
       const snapshotAt = noted.indexOf(-1)
       // Whatever was committed before the snapshot was begun may be in it alone.
-      for (const id of noted.slice(snapshotAt + 1)) expect(sent).toContain(id)
+      for (const id of noted.slice(snapshotAt + 1)) expect(sent).toContain(uuid(id))
     })
 
     test('forgetting moves the base, keeps its tag, and never goes back', async () => {
@@ -200,7 +201,7 @@ onEachDatabase('the gateway’s store', (open) => {
           throw new ApplyError('refused')
         },
       }
-      const bad = { tag: 9, body: { kind: 'order.completed', at: 1, order_id: 1 } }
+      const bad = { tag: 9, body: { kind: 'order.completed', at: 1, order_id: uuid(1) } }
       const mixed = { ...batch(1, 'one'), entries: [...batch(1, 'one').entries, bad] }
       expect(await receiveBatch({ ...receiving(), domain }, 'ledger', mixed, false)).toMatchObject({
         cursor: 2,

@@ -10,6 +10,7 @@ import { Crash, type Life } from '../../simulation/scheduler.ts'
 import type { VirtualClock } from '../../support/virtual-clock.ts'
 import { World, type CloudProcess } from './support/world.ts'
 import { Sqlite } from '../../../cloud/platform/store/sqlite-driver.ts'
+import { uuid } from '../../support/uuid.ts'
 
 const SEEDS = 40
 const STEPS = 60
@@ -77,7 +78,7 @@ test('I3, I4: with the hub’s real sync, two cloud processes, bad weather and c
         const { context } = clouds.get(chance.pick(['a', 'b']))!
         const before = await lastOf(world)
         await context.db
-          .transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: id }))
+          .transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(id) }))
           .catch((error: unknown) => {
             if (!(error instanceof Crash)) throw error
             world.scheduler.report(error, error.life)

@@ -1,5 +1,6 @@
 import type { CommandOutcome, CommandRequest } from '../../../cloud/gateway/commands.ts'
-import { CloudEntry, type QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
+import { refOf } from '../../../edge/core/operations/intend.ts'
+import { CloudEntry, type QueuedOrder, type WantedLine } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEvidence, Motion, WorldEvidence } from '../../invariants/evidence.ts'
 import type { Report, Shop } from './shop.ts'
 
@@ -32,7 +33,7 @@ interface Shelf {
 
 interface Doubt {
   operation_id: string
-  order_id: number
+  order_id: string
   line: Line
   /** What nobody can see. */
   fell: boolean
@@ -73,8 +74,8 @@ export const hubActs = [
 export type HubAct = (typeof hubActs)[number]
 
 export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
-  const orders = new Map<number, Order>()
-  const cancelledUnseen = new Set<number>()
+  const orders = new Map<string, Order>()
+  const cancelledUnseen = new Set<string>()
   const reports: Report[] = []
   const motions: Motion[] = []
   const ledger: HubEvidence['ledger'][number][] = []
@@ -105,7 +106,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
     })
   }
 
-  function bookDrop(order_id: number, line: Line, operation_id: string, delivered: number): void {
+  function bookDrop(order_id: string, line: Line, operation_id: string, delivered: number): void {
     const shelf = shelfOf(line.product_id)
     shelf.stock -= 1
     ledger.push({ location: shelf.location, delta: -1, cause_id: operation_id, kind: 'dropped' })
@@ -129,7 +130,8 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
     if (!line || shelfOf(line.product_id).now === 0) return
     const order_id = order.queued.order_id
     const operation_id = uuid()
-    refOfOperation.set(operation_id, `${order_id}.${line.line_id}.${line.dropped + line.doubtful}`)
+    const unit = line.dropped + line.doubtful
+    refOfOperation.set(operation_id, refOf({ order_id, line_id: line.line_id, unit }))
     if (fell) fall(line.product_id, operation_id)
     if (seen) {
       line.dropped += 1
@@ -240,13 +242,23 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
   }
 
   /** True where the hub will not begin the order. */
-  function cancel(orderId: number): boolean {
+  function cancel(orderId: string): boolean {
     const order = orders.get(orderId)
     if (order && order.station !== 'queued') return false
     if (order) order.station = 'ended'
     else cancelledUnseen.add(orderId)
     reports.push({ kind: 'order.cancelled', order_id: orderId })
     return true
+  }
+
+  /** What has not been begun of a line stays on the shelf. False where the order is not known. */
+  function reduce(orderId: string, lines: readonly WantedLine[]): boolean {
+    const order = orders.get(orderId)
+    for (const { line_id, wanted } of lines)
+      for (const line of order?.lines ?? [])
+        if (line.line_id === line_id)
+          line.quantity = Math.max(Math.min(line.quantity, wanted), line.dropped + line.doubtful)
+    return order !== undefined
   }
 
   function take(entry: CloudEntry): void {
@@ -260,6 +272,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
         lines: lines.map((line) => ({ ...line, dropped: 0, doubtful: 0 })),
       })
     } else if (entry.kind === 'order.cancel') cancel(entry.order_id)
+    else if (entry.kind === 'order.reduce') reduce(entry.order_id, entry.lines)
   }
 
   return {
@@ -279,6 +292,12 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
     },
     execute({ body }) {
       const commandId = uuid()
+      if (body.name === 'reduce_order')
+        return Promise.resolve(
+          reduce(body.order_id, body.lines)
+            ? { kind: 'executed', commandId, data: {}, durationMs: 1 }
+            : { kind: 'refused', commandId, reason: 'not_found', data: null },
+        )
       if (body.name !== 'cancel_order') return Promise.resolve({ kind: 'offline' })
       return Promise.resolve(
         cancel(body.order_id)

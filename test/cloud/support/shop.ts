@@ -20,13 +20,18 @@ import type { PaymentRow, RefundRow } from '../../../cloud/commerce/orders/payme
 import type { CardProcessor } from '../../../cloud/commerce/processors/processor.ts'
 import type { CommerceServices } from '../../../cloud/commerce/services.ts'
 import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
-import type { CloudDatabase } from '../../../cloud/platform/store/database.ts'
+import type { CloudDatabase, Tx } from '../../../cloud/platform/store/database.ts'
+import { uuid } from '../../support/uuid.ts'
 import { virtualRuntime, type VirtualClock } from '../../support/virtual-clock.ts'
 import { openSandboxBank, type Bank, type OpenBank } from './bank.ts'
 
 type WithoutTime<T> = T extends unknown ? Omit<T, 'at'> : never
+/** By its number, for which the shop puts what the hub knows it by. */
+type ByNumber<T> = T extends { order_id: string | null }
+  ? Omit<T, 'order_id'> & { order_id: T['order_id'] | number }
+  : T
 /** An entry of a hub's ledger; the time is the shop's. */
-export type Report = WithoutTime<HubEntry>
+export type Report = ByNumber<WithoutTime<HubEntry>>
 
 const EPOCH = 'e'.repeat(32)
 
@@ -70,7 +75,7 @@ export interface Shop {
   refunds(orderId: number): Promise<RefundRow[]>
   product(productId: number): Promise<{ quantity: number; reserved: number }>
   /** Bodies of what waits for the hub, oldest first. */
-  outbox(): Promise<{ kind: string; order_id?: number; order?: { order_id: number } }[]>
+  outbox(): Promise<{ kind: string; order_id?: string; order?: { order_id: string } }[]>
 }
 
 export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Promise<Shop> {
@@ -156,7 +161,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     report: (...entries) =>
       db.transact(async (tx) => {
         for (const partial of entries) {
-          const entry: HubEntry = { ...partial, at: runtime.clock.now() }
+          const entry = await asReported(tx, partial, runtime.clock.now())
           if (isStock(entry)) await applyStockEntries(tx, context, 1, [entry])
           else if (entry.kind === 'snapshot') await applySnapshot(tx, context, 1, entry)
           else if (entry.kind === 'operation.unknown' || entry.kind === 'operation.settled')
@@ -191,6 +196,16 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     },
   }
   return shop
+}
+
+async function asReported({ q }: Tx, report: Report, at: number): Promise<HubEntry> {
+  if (!('order_id' in report) || typeof report.order_id !== 'number') return { ...report, at } as HubEntry
+  const order = await q
+    .selectFrom('orders')
+    .select('uuid')
+    .where('id', '=', report.order_id)
+    .executeTakeFirst()
+  return { ...report, order_id: order?.uuid ?? uuid(report.order_id), at }
 }
 
 type StockEntry = Extract<HubEntry, { kind: `stock.${string}` }>

@@ -112,7 +112,7 @@ export const consumerPaymentCases = {
         const { params } = await paid(world)
         await world.shop.context.db.kysely
           .updateTable('orders')
-          .set({ processing_status: 100, payment_status: 'unpaid' })
+          .set({ processing_status: 100, payment_status: 'unpaid', queued_at: null })
           .execute()
         await world.shop.context.db.kysely.deleteFrom('payments').execute()
         return { as: ada, body: { order_id: params.order_id, payment_method_id: 'pm_card_visa' } }
@@ -140,6 +140,7 @@ export const consumerPaymentCases = {
       card_declined: (world) => toPay(world, 'pm_card_chargeDeclined'),
     },
     elsewhere: {
+      cart_empty: 'test/cloud/commerce/orders/cart.test.ts',
       order_state_conflict: 'test/cloud/commerce/payments/money.test.ts',
       payment_failed: 'test/cloud/commerce/processors/stripe/stripe.test.ts',
       processor_unavailable: 'test/cloud/commerce/payments/money.test.ts',

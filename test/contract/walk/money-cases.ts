@@ -100,6 +100,7 @@ export const walletCases = {
       insufficient_funds: async (world) => ({ as: ada, body: { order_id: await cart(world) } }),
     },
     elsewhere: {
+      cart_empty: 'test/cloud/commerce/orders/cart.test.ts',
       order_state_conflict: 'test/cloud/commerce/payments/money.test.ts',
       card_declined: 'test/cloud/commerce/wallet/debit.test.ts',
       payment_failed: 'test/cloud/commerce/processors/stripe/stripe.test.ts',

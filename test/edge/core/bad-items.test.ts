@@ -2,6 +2,7 @@ import { beforeEach, expect, test, vi } from 'vitest'
 import { createInbox } from '../../../edge/journal/inbox.ts'
 import type { OrderWorld } from '../../../edge/core/orders/order-view.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
+import { uuid } from '../../support/uuid.ts'
 import { HubBench } from './hub-bench.ts'
 
 /** What decisions want of order 13, whatever has been done about it. */
@@ -12,11 +13,11 @@ vi.mock(import('../../../edge/core/orders/order-step.ts'), async (original) => {
   return {
     ...real,
     ordersStep(world: OrderWorld) {
-      if (want === undefined || !world.orders.some(({ id }) => id === 13)) return real.ordersStep(world)
+      if (want === undefined || !world.orders.some(({ id }) => id === uuid(13))) return real.ordersStep(world)
       return want === 'circle'
-        ? ({ kind: 'hold', orderId: 13, bin: 2 } as const)
+        ? ({ kind: 'hold', orderId: uuid(13), bin: 2 } as const)
         : // The tables know no such bin.
-          ({ kind: 'hold', orderId: 13, bin: {} as number } as const)
+          ({ kind: 'hold', orderId: uuid(13), bin: {} as number } as const)
     },
   }
 })
@@ -31,7 +32,7 @@ test.each(['circle', 'nonsense'] as const)(
     bench.queue(13, { 4: 1 })
     bench.queue(14, { 1: 1 })
     expect(bench.runUntil(() => bench.phase(14) === 'ready', 60_000)).toBe(true)
-    expect(bench.entries('order.failed')).toMatchObject([{ order_id: 13, reason: 'undecided' }])
+    expect(bench.entries('order.failed')).toMatchObject([{ order_id: uuid(13), reason: 'undecided' }])
     bench.restart()
     bench.run(5000)
     expect(bench.alive).toBe(true)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createJournal, pruneJournal } from '../../../edge/journal/journal.ts'
+import { uuid } from '../../support/uuid.ts'
 import { HubBench } from './hub-bench.ts'
 
 const alarmCodes = (bench: HubBench): string[] =>
@@ -39,7 +40,7 @@ describe('a used board of another hub in the place of one of this (serial SPEC Â
       'controller_replaced bins false',
     ])
     expect(bench.core.foreignControllers()).toEqual([])
-    bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+    bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
     bench.run(5000)
     bench.takeAll()
     expect(bench.runUntil(() => bench.phase(1) === 'completed', 60_000)).toBe(true)

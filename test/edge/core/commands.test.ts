@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { Crash, HubBench, uuid } from './hub-bench.ts'
+import { uuid } from '../../support/uuid.ts'
+import { Crash, HubBench } from './hub-bench.ts'
 
 test('each bin command moves what it says, and tells how long it took', () => {
   const bench = HubBench.ready()
@@ -144,17 +145,17 @@ test('a command whose controller lost its memory is unknown, and the door’s se
 
 test('open_delivery opens the bins of a READY order for it alone', () => {
   const bench = HubBench.ready()
-  expect(bench.command({ name: 'open_delivery', order_id: 1, bins: [1] }).results).toMatchObject([
+  expect(bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] }).results).toMatchObject([
     { outcome: 'refused', reason: 'not_found' },
   ])
   bench.queue(1, { 6: 5 })
   bench.run(100)
-  expect(bench.command({ name: 'open_delivery', order_id: 1, bins: [1] }).results).toMatchObject([
+  expect(bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] }).results).toMatchObject([
     { outcome: 'refused', reason: 'interlock' },
   ])
   bench.runUntil(() => bench.phase(1) === 'ready')
   expect(bench.entries('order.ready')[0]?.bins).toEqual([1, 2])
-  const { results } = bench.command({ name: 'open_delivery', order_id: 1, bins: [1, 2, 3] })
+  const { results } = bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1, 2, 3] })
   bench.run(5000)
   expect(results).toMatchObject([
     {
@@ -171,7 +172,7 @@ test('open_delivery opens the bins of a READY order for it alone', () => {
   bench.takeAll()
   bench.run(20_000)
   expect(bench.phase(1)).toBe('completed')
-  expect(bench.command({ name: 'open_delivery', order_id: 1, bins: [1] }).results).toMatchObject([
+  expect(bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] }).results).toMatchObject([
     { outcome: 'refused', reason: 'too_late' },
   ])
 })
@@ -183,15 +184,15 @@ test('an order is cancelled before it begins, and not after', () => {
   bench.begin()
   bench.run(3000)
   bench.queue(1, { 4: 1 })
-  expect(bench.command({ name: 'cancel_order', order_id: 1 }).results).toMatchObject([
+  expect(bench.command({ name: 'cancel_order', order_id: uuid(1) }).results).toMatchObject([
     { outcome: 'executed' },
   ])
-  expect(bench.command({ name: 'cancel_order', order_id: 1 }).results).toMatchObject([
+  expect(bench.command({ name: 'cancel_order', order_id: uuid(1) }).results).toMatchObject([
     { outcome: 'executed' },
   ])
   expect(bench.entries('order.cancelled')).toHaveLength(1)
   bench.queue(2, { 4: 1 })
-  bench.apply({ kind: 'order.cancel', order_id: 2 })
+  bench.apply({ kind: 'order.cancel', order_id: uuid(2) })
   expect(bench.phase(2)).toBe('cancelled')
   bench.room.power('on', 'vending')
   bench.queue(1, { 4: 1 })
@@ -199,11 +200,11 @@ test('an order is cancelled before it begins, and not after', () => {
   expect(bench.dispenses()).toEqual([])
   bench.queue(3, { 4: 1 })
   bench.run(100)
-  expect(bench.command({ name: 'cancel_order', order_id: 3 }).results).toMatchObject([
+  expect(bench.command({ name: 'cancel_order', order_id: uuid(3) }).results).toMatchObject([
     { outcome: 'refused', reason: 'too_late' },
   ])
-  bench.apply({ kind: 'order.cancel', order_id: 3 })
-  expect(bench.command({ name: 'cancel_order', order_id: 9 }).results).toMatchObject([
+  bench.apply({ kind: 'order.cancel', order_id: uuid(3) })
+  expect(bench.command({ name: 'cancel_order', order_id: uuid(9) }).results).toMatchObject([
     { outcome: 'refused', reason: 'not_found' },
   ])
   expect(bench.runUntil(() => bench.phase(3) === 'ready')).toBe(true)

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { CommandBody } from '../../../protocol/mqtt/command.ts'
-import { config, Crash, HubBench, uuid } from './hub-bench.ts'
+import { uuid } from '../../support/uuid.ts'
+import { config, Crash, HubBench } from './hub-bench.ts'
 
 const cycle = { name: 'cycle_bin', bin: 1, cycles: 3 } as const
 const actions = (bench: HubBench): string[] => bench.motions().map((act) => act.action)
@@ -220,13 +221,16 @@ test('behind an open or unlocked fridge door nothing is dispensed until it is cl
   expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
 })
 
-test('counts in a snapshot are taken in once, whatever store the hub has', () => {
+test('counts in a snapshot are taken in once and confirmed each time, whatever store the hub has', () => {
   const bench = HubBench.ready()
   const count = { count_id: uuid(70), product_id: 4, quantity: 2, counted_at: bench.core.cloudNow() }
   const nowhere = { ...count, count_id: uuid(71), product_id: 99 }
   for (let again = 0; again < 2; again++) bench.apply(bench.snapshot({ counts: [nowhere, count] }))
   expect(bench.stock()['2-1-2']).toBe(2)
-  expect(bench.entries('stock.counted')).toMatchObject([{ count_id: uuid(70), delta: -4, quantity: 2 }])
+  expect(bench.entries('stock.counted')).toMatchObject([
+    { count_id: uuid(70), delta: -4, quantity: 2 },
+    { count_id: uuid(70), delta: 0, quantity: 2 },
+  ])
   bench.restartOn()
   bench.apply(bench.snapshot({ counts: [count] }))
   bench.run(5000)

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { uuid } from '../../support/uuid.ts'
 import { Crash, HubBench } from './hub-bench.ts'
 
 /** Plays the customer and the cloud until the order has ended, over as many lives as it takes. */
@@ -12,7 +13,7 @@ function playOut(bench: HubBench, restartMs: number): void {
     const phase = bench.phase(1)
     if (phase === undefined) bench.queue(1, { 1: 2, 4: 1 })
     if (phase === 'ready' && second % 3 === 0)
-      bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+      bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
     bench.takeAll()
   }
   bench.run(15_000)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { config, HubBench, uuid } from './hub-bench.ts'
+import { uuid } from '../../support/uuid.ts'
+import { config, HubBench } from './hub-bench.ts'
 
 const MINUTE = 60_000
 
@@ -8,7 +9,7 @@ test('an order that came too late to begin is timed out and moves nothing', () =
   bench.queue(1, { 4: 1 }, { start_by: bench.core.cloudNow() - 1 })
   bench.run(1000)
   expect(bench.entries('order.timed_out')).toMatchObject([
-    { order_id: 1, bins: [], lines: [{ dropped: 0, doubtful: 0 }] },
+    { order_id: uuid(1), bins: [], lines: [{ dropped: 0, doubtful: 0 }] },
   ])
   expect(bench.motions()).toEqual([])
 })
@@ -33,7 +34,7 @@ test('an order of which nothing has dropped by its deadline is timed out, and it
   bench.runUntil(() => bench.phase(1) === 'preparing')
   bench.room.power('off', 'vending')
   bench.run(12 * MINUTE)
-  expect(bench.entries('order.timed_out')).toMatchObject([{ order_id: 1, lines: [{ dropped: 0 }] }])
+  expect(bench.entries('order.timed_out')).toMatchObject([{ order_id: uuid(1), lines: [{ dropped: 0 }] }])
   expect(bench.entries('order.ready')).toEqual([])
   bench.room.power('on', 'vending')
   bench.run(MINUTE)
@@ -47,9 +48,11 @@ test('an order that cannot be finished is handed over with what dropped: its cus
   bench.room.power('off', 'vending')
   bench.run(12 * MINUTE)
   expect(bench.entries('order.timed_out')).toEqual([])
-  expect(bench.entries('order.ready')).toMatchObject([{ order_id: 1, bins: [1], lines: [{ dropped: 1 }] }])
+  expect(bench.entries('order.ready')).toMatchObject([
+    { order_id: uuid(1), bins: [1], lines: [{ dropped: 1 }] },
+  ])
   expect(bench.core.health().bins[0]).toMatchObject({
-    order_id: 1,
+    order_id: uuid(1),
     occupied: true,
     lift: 'up',
     door: 'closed',
@@ -57,7 +60,7 @@ test('an order that cannot be finished is handed over with what dropped: its cus
   bench.room.power('on', 'vending')
   bench.run(MINUTE)
   expect(bench.dispenses().length).toBeLessThanOrEqual(2)
-  bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.run(3000)
   bench.takeAll()
   bench.run(20_000)
@@ -74,7 +77,7 @@ test('past the deadline a lift that nobody can raise keeps no order: it is ready
   expect(bench.phase(1)).toBe('ready')
   bench.room.power('on')
   bench.run(MINUTE)
-  bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.run(3000)
   bench.takeAll()
   bench.run(20_000)
@@ -103,7 +106,7 @@ test('an order that nobody claims ends, and its bin waits for a person', () => {
   bench.run(config.unclaimed_timeout_ms + 1000)
   expect(bench.phase(1)).toBe('unclaimed')
   expect(bench.entries('order.unclaimed')).toHaveLength(1)
-  expect(bench.core.health().bins[0]).toMatchObject({ order_id: 1 })
+  expect(bench.core.health().bins[0]).toMatchObject({ order_id: uuid(1) })
 })
 
 test('orders are served as they came; one that does not fit lets nobody past', () => {
@@ -114,7 +117,7 @@ test('orders are served as they came; one that does not fit lets nobody past', (
   bench.queue(3, { 3: 1 })
   bench.run(20_000)
   expect([bench.phase(2), bench.phase(3)]).toEqual(['queued', 'queued'])
-  bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.run(3000)
   bench.takeAll()
   bench.runUntil(() => bench.phase(2) === 'ready')
@@ -128,8 +131,8 @@ test('a reserved bin is kept for its order', () => {
   bench.runUntil(() => bench.phase(1) === 'collecting' && bench.phase(2) === 'ready')
   expect(bench.entries('order.ready').map((entry) => [entry.order_id, entry.bins])).toEqual(
     expect.arrayContaining([
-      [1, [2]],
-      [2, [1]],
+      [uuid(1), [2]],
+      [uuid(2), [1]],
     ]),
   )
 })
@@ -212,7 +215,7 @@ test('a clock that is ahead ends nothing: an order that waits for its customer w
   expect(bench.phase(1)).toBe('ready')
   // The cloud tells the right time.
   bench.core.setCloudClock(bench.clock.now() - 3 * 60 * MINUTE - 30 * MINUTE, { passing: false })
-  bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.run(3000)
   bench.takeAll()
   bench.run(20_000)
@@ -318,7 +321,7 @@ test('a bin that still moves when its order is ready, and holds nothing of it, d
   expect(bench.runUntil(() => bench.phase(1) === 'ready', MINUTE)).toBe(true)
   expect(bench.entries('order.ready')[0]?.bins).toEqual([1])
   expect(bench.core.health().bins[1]?.lift).toBe('moving')
-  bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.run(3000)
   bench.takeAll()
   bench.run(30_000)

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { uuid } from '../../support/uuid.ts'
 import { HubBench } from './hub-bench.ts'
 
 const settled = (bench: HubBench, order = 1): boolean =>
@@ -43,7 +44,7 @@ test.each(['empty_turn', 'missed_drop'] as const)(
       { dropped: 1, doubtful: 0 },
     ])
     const [unknown] = bench.entries('operation.unknown')
-    expect(unknown).toMatchObject({ product_id: 3, order_id: 1, reason: 'no_drop' })
+    expect(unknown).toMatchObject({ product_id: 3, order_id: uuid(1), reason: 'no_drop' })
     expect(bench.core.health().unknown_operations).toBe(1)
     bench.room.faults.clear(fault)
     const shelf = bench.shelf('1-1-3')
@@ -68,7 +69,7 @@ test('a person settles what nobody else can', () => {
   const [operation] = bench.core.unknownOperations()
   expect(bench.core.settle(operation!.operation_id, true)).toEqual({ ok: true })
   expect(bench.core.settle(operation!.operation_id, true)).toEqual({ ok: false, reason: 'not_unknown' })
-  expect(bench.entries('stock.dropped')).toMatchObject([{ delta: -1, delivered: 0, order_id: 1 }])
+  expect(bench.entries('stock.dropped')).toMatchObject([{ delta: -1, delivered: 0, order_id: uuid(1) }])
   expect(bench.stockErrors()).toEqual([])
 })
 
@@ -166,7 +167,7 @@ test('a bin whose lift is stuck is a fault, raises an alarm, and its goods are h
   expect(bench.entries('alarm')).toMatchObject([{ code: 'bin_fault', device: 'bin-1', raised: true }])
   expect(bench.core.health().bins[0]).toMatchObject({ status: 'fault', fault_code: 'raise_lift:jam' })
   bench.room.faults.clear(fault)
-  const { results } = bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  const { results } = bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.runUntil(() => results.length > 0)
   expect(results[0]).toMatchObject({ outcome: 'executed' })
 })

@@ -20,6 +20,7 @@ import { createSimulatedHub, type SimulatedHub } from '../../../simulator/simula
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { simulatedHardware, stockedFacings } from '../../simulation/hardware.ts'
+import { uuid } from '../../support/uuid.ts'
 import { virtualClock, type VirtualClock } from '../../support/virtual-clock.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 
@@ -39,9 +40,6 @@ export const config: HubConfig = {
   prepare_timeout_ms: 600_000,
   unclaimed_timeout_ms: 3_600_000,
 }
-
-/** Ids of commands and counts in tests. */
-export const uuid = (number: number): string => `018f0000-0000-7000-8000-${String(number).padStart(12, '0')}`
 
 /**
  * A hub's core on the simulated hardware, its journal in memory, the cloud played by the test. The hardware goes on while
@@ -222,7 +220,8 @@ export class HubBench {
 
   order(id: number, products: Record<number, number>, more: Partial<QueuedOrder> = {}): QueuedOrder {
     return {
-      order_id: id,
+      order_id: uuid(id),
+      number: id,
       lines: Object.entries(products).map(([product, quantity], index) => ({
         line_id: id * 10 + index,
         product_id: Number(product),
@@ -261,11 +260,11 @@ export class HubBench {
     }
   }
 
-  phase(orderId: number): string | undefined {
+  phase(orderNumber: number): string | undefined {
     return this.journal
-      .prepare<[number], string>('SELECT phase FROM orders WHERE id = ?')
+      .prepare<[number], string>('SELECT phase FROM orders WHERE order_number = ?')
       .pluck()
-      .get(orderId)
+      .get(orderNumber)
   }
 
   /** Motions of devices (not what people did), in the order in which they happened. */

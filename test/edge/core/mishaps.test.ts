@@ -2,6 +2,8 @@ import { expect, test } from 'vitest'
 import { faultTypes, type FaultType } from '../../../simulator/faults/fault-types.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { Crash, HubBench } from './hub-bench.ts'
+import { uuid } from '../../support/uuid.ts'
+import { refOf } from '../../../edge/core/operations/intend.ts'
 
 const SEEDS = 20
 const ORDERS = 4
@@ -75,7 +77,8 @@ function play(seed: number): HubBench {
       ['ready', 'collecting'].includes(bench.phase(id) ?? ''),
     )
     revive()
-    if (ready.length > 0) bench.command({ name: 'open_delivery', order_id: chance.pick(ready), bins: [1, 2] })
+    if (ready.length > 0)
+      bench.command({ name: 'open_delivery', order_id: uuid(chance.pick(ready)), bins: [1, 2] })
     bench.run(chance.between(1000, 20_000))
     bench.takeAll()
     bench.run(chance.between(1000, 20_000))
@@ -89,7 +92,7 @@ function play(seed: number): HubBench {
   for (let minute = 0; minute < 80; minute++) {
     for (let id = 1; id <= queued; id++)
       if (['ready', 'collecting'].includes(bench.phase(id) ?? ''))
-        bench.command({ name: 'open_delivery', order_id: id, bins: [1, 2] })
+        bench.command({ name: 'open_delivery', order_id: uuid(id), bins: [1, 2] })
     bench.run(30_000)
     bench.takeAll()
     bench.run(30_000)
@@ -123,7 +126,8 @@ test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))(
     for (const entry of bench.ledger()) {
       if (!('lines' in entry)) continue
       for (const line of entry.lines) {
-        const mine = units.filter((ref) => ref?.startsWith(`${entry.order_id}.${line.line_id}.`))
+        const first = refOf({ order_id: entry.order_id, line_id: line.line_id, unit: 0 })
+        const mine = units.filter((ref) => ref?.startsWith(first.slice(0, -1)))
         expect(line.dropped, `line ${line.line_id}`).toBeLessThanOrEqual(mine.length + lateFalls(bench))
       }
     }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { uuid } from '../../support/uuid.ts'
 import { HubBench } from './hub-bench.ts'
 
 test('an order goes from the queue to COMPLETED, and every unit moves once', () => {
@@ -11,14 +12,14 @@ test('an order goes from the queue to COMPLETED, and every unit moves once', () 
     'order.ready',
   ])
   expect(bench.entries('order.ready')[0]).toMatchObject({
-    order_id: 7,
+    order_id: uuid(7),
     bins: [1],
     lines: [
       { line_id: 70, dropped: 2, doubtful: 0, bins: [1] },
       { line_id: 71, dropped: 1, doubtful: 0, bins: [1] },
     ],
   })
-  const { results } = bench.command({ name: 'open_delivery', order_id: 7, bins: [1] })
+  const { results } = bench.command({ name: 'open_delivery', order_id: uuid(7), bins: [1] })
   expect(bench.runUntil(() => results.length > 0)).toBe(true)
   expect(results[0]).toMatchObject({
     outcome: 'executed',

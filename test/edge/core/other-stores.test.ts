@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import { uuid } from '../../support/uuid.ts'
 import { HubBench } from './hub-bench.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
@@ -33,6 +34,7 @@ test('a hub with a new store counts what its controllers remember, and dispenses
   expect(bench.core.health().accepting_orders).toBe(false)
   const lines = order.lines.map(({ line_id }) => ({
     line_id,
+    wanted: 9,
     dropped: line_id === first!.line_id ? 1 : 0,
     bins: [1],
   }))
@@ -55,13 +57,13 @@ test('a hub with a new store finishes what waits for its customer', () => {
   bench.apply({ kind: 'order.queued', order })
   bench.runUntil(() => bench.phase(1) === 'ready')
   const heard = bench.ledger()
-  const lines = [{ line_id: 10, dropped: 1, bins: [1] }]
+  const lines = [{ line_id: 10, wanted: 9, dropped: 1, bins: [1] }]
   bench.restartOn()
   bench.apply(snapshotAfter(bench, heard, [{ order, status: OrderStatus.READY, lines }]))
   bench.run(5000)
   expect(bench.stockErrors()).toEqual([])
   expect(bench.entries('stock.dropped')).toEqual([])
-  const { results } = bench.command({ name: 'open_delivery', order_id: 1, bins: [1] })
+  const { results } = bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.runUntil(() => results.length > 0)
   bench.run(1000)
   bench.takeAll()
@@ -92,14 +94,14 @@ test('a store that was restored from a copy begins a new history and doubles not
   expect(bench.outbox.knownEpochs()).not.toContain(oldEpoch)
   expect(bench.ledger()).toEqual([])
   expect(bench.dispenses()).toHaveLength(1)
-  const lines = [{ line_id: 10, dropped: 0, bins: [] }]
+  const lines = [{ line_id: 10, wanted: 9, dropped: 0, bins: [] }]
   // The cloud has heard nothing of what happened since the copy was made.
   bench.apply(snapshotAfter(bench, [], [{ order, status: OrderStatus.QUEUED, lines }]))
   bench.run(60_000)
   expect(heard.length).toBeGreaterThan(0)
   expect(bench.dispenses()).toHaveLength(1)
   expect(bench.phase(1)).toBe('ready')
-  expect(bench.entries('stock.dropped')).toMatchObject([{ delta: -1, delivered: 1, order_id: 1 }])
+  expect(bench.entries('stock.dropped')).toMatchObject([{ delta: -1, delivered: 1, order_id: uuid(1) }])
   expect(bench.stockErrors()).toEqual([])
 })
 
@@ -123,7 +125,7 @@ test('what a lost store and a lost memory leave in doubt is listed, blocked, and
   bench.run(3000)
   bench.restartOn()
   bench.run(3000)
-  const lines = [{ line_id: 10, dropped: 0, bins: [] }]
+  const lines = [{ line_id: 10, wanted: 9, dropped: 0, bins: [] }]
   bench.apply(snapshotAfter(bench, [], [{ order, status: OrderStatus.QUEUED, lines }]))
   bench.run(3000)
   expect(bench.phase(1)).toBe('failed')
@@ -149,7 +151,7 @@ test('after a copy was restored, memories that reach back tell also what never h
   bench.run(100)
   bench.restartOn(copy)
   bench.run(5000)
-  const lines = [{ line_id: 20, dropped: 0, bins: [] }]
+  const lines = [{ line_id: 20, wanted: 9, dropped: 0, bins: [] }]
   const known = snapshotAfter(bench, [], [{ order, status: OrderStatus.QUEUED, lines }])
   bench.apply(known)
   bench.runUntil(() => bench.phase(2) === 'ready')
@@ -169,7 +171,7 @@ test('after its start the hub waits for every cabinet before one dispenses', () 
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
 })
 
-test('a new epoch of the same store begins with what was not acknowledged and a snapshot', () => {
+test('a new epoch of the same store begins with what was not acknowledged, then a snapshot and the orders', () => {
   const bench = HubBench.ready()
   bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
   bench.queue(1, { 4: 1 })
@@ -178,7 +180,8 @@ test('a new epoch of the same store begins with what was not acknowledged and a 
   const epochs = bench.outbox.knownEpochs().length
   bench.core.restartLedger('test')
   expect(bench.outbox.knownEpochs()).toHaveLength(epochs + 1)
-  expect(bench.ledger().slice(0, -1)).toEqual(before)
+  expect(bench.ledger().slice(0, before.length)).toEqual(before)
+  expect(bench.kinds().slice(before.length)).toEqual(['snapshot', 'order.ready'])
   expect(bench.entries('snapshot')).toHaveLength(1)
   expect(bench.entries('snapshot')[0]?.stock).toContainEqual({
     product_id: 4,

@@ -8,6 +8,7 @@ import { hindrance } from '../../../edge/core/bins/bin.ts'
 import { handshakes, judge, resolve } from '../../../edge/core/operations/reconciliation.ts'
 import type { OrderPhase } from '../../../edge/journal/orders.ts'
 import { actions, operationStates } from '../../../protocol/serial/frames.ts'
+import { uuid } from '../../support/uuid.ts'
 
 const flag = fc.boolean()
 const phases = [
@@ -46,7 +47,7 @@ const bin: fc.Arbitrary<BinView> = fc
     number: 1,
     capacity: 4,
     emptyForMs: rest.occupied === false ? emptyMs : undefined,
-    orderId: rest.phase === undefined ? null : 5,
+    orderId: rest.phase === undefined ? null : uuid(5),
     fault: rest.failures > 0 ? 'raise_lift:jam' : null,
     taken: rest.filled,
   }))

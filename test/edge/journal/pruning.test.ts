@@ -59,7 +59,8 @@ test('ended orders go with their lines and units, unfinished ones and those in a
   for (let id = 1; id <= 10; id++) {
     journal.orders.insert(
       {
-        id,
+        id: String(id),
+        order_number: id,
         phase: 'queued',
         reserved_bin: null,
         open_when_ready: 0,
@@ -67,13 +68,13 @@ test('ended orders go with their lines and units, unfinished ones and those in a
         bins: '[]',
         received_at: 0,
       },
-      [{ order_id: id, line_id: id, product_id: 1, quantity: 2, known_dropped: 0 }],
+      [{ order_id: String(id), line_id: id, product_id: 1, quantity: 2, known_dropped: 0 }],
     )
-    if (id !== 2) journal.orders.end(id, 'completed', 0, null)
+    if (id !== 2) journal.orders.end(String(id), 'completed', 0, null)
   }
-  journal.bins.hold(1, 3)
+  journal.bins.hold(1, '3')
   pruneJournal(journal, 4)
-  expect([1, 2, 3, 4, 7].map((id) => journal.orders.find(id) !== undefined)).toEqual([
+  expect([1, 2, 3, 4, 7].map((id) => journal.orders.find(String(id)) !== undefined)).toEqual([
     false,
     true,
     true,

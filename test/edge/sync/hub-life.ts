@@ -54,6 +54,8 @@ export const alarm = (detail: string): HubEntry => ({
 const health: HubHealth = { accepting_orders: true, bins: [], fridges: [], doors: [], unknown_operations: 0 }
 
 /** Ids of the orders that were cancelled by the cloud's entries, in the order of their application. */
+const numberOf = (orderId: string): number => Number(orderId.slice(-12))
+
 export const effectsIn = (db: Database.Database): number[] =>
   db.prepare<[], number>('SELECT n FROM effects ORDER BY rowid').pluck().all()
 
@@ -97,8 +99,8 @@ export function startHub(
       life.order.push('entry')
       const entry = CloudEntry.parse(body)
       if (entry.kind !== 'order.cancel') return
-      db.prepare('INSERT INTO effects VALUES (?)').run(entry.order_id)
-      if (entry.order_id === 13) throw new ApplyError('invalid', 'unlucky')
+      db.prepare('INSERT INTO effects VALUES (?)').run(numberOf(entry.order_id))
+      if (numberOf(entry.order_id) === 13) throw new ApplyError('invalid', 'unlucky')
     },
     execute(command, reply) {
       life.executed.push(command.command_id)

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { uuid } from '../../support/uuid.ts'
 import { setUp } from './set-up.ts'
 
 describe('a session', () => {
@@ -157,7 +158,7 @@ describe("the cloud's clock", () => {
     clock.advance(10)
     // It was two days ahead, and is put right while the session lasts.
     cloud.wallMs -= 2 * 24 * 3_600_000
-    cloud.enqueue({ kind: 'order.cancel', order_id: 1 })
+    cloud.enqueue({ kind: 'order.cancel', order_id: uuid(1) })
     clock.advance(10)
     hub.report('something')
     clock.advance(50)

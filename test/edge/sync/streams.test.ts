@@ -3,8 +3,9 @@ import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import { alarm, Crash, effectsIn } from './hub-life.ts'
 import { setUp } from './set-up.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
+import { uuid } from '../../support/uuid.ts'
 
-const cancel = (order_id: number): CloudEntry => ({ kind: 'order.cancel', order_id })
+const cancel = (order: number): CloudEntry => ({ kind: 'order.cancel', order_id: uuid(order) })
 const bigStock = Array.from({ length: 400 }, (_, n) => ({
   product_id: n,
   location: { cabinet: 1, shelf: 1, row: 1 },

@@ -4,6 +4,7 @@ import { seededChance } from '../../simulation/chance.ts'
 import { Crash, effectsIn } from './hub-life.ts'
 import { calm } from './line.ts'
 import { setUp } from './set-up.ts'
+import { uuid } from '../../support/uuid.ts'
 
 type Act =
   | { type: 'report' | 'enqueue' | 'cut' | 'kill' | 'silence' }
@@ -62,7 +63,7 @@ test('I3, I4: in any weather, with crashes anywhere, both streams arrive whole, 
             break
           case 'enqueue':
             told.push(100 + step)
-            cloud.enqueue({ kind: 'order.cancel', order_id: 100 + step })
+            cloud.enqueue({ kind: 'order.cancel', order_id: uuid(100 + step) })
             break
           case 'wait':
             guarded(() => clock.advance(act.ms))

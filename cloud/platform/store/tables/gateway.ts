@@ -57,8 +57,11 @@ export const gatewayTables = {
   commands: defineTable({
     id: text.primaryKey.fixed,
     hub_id: int.references('hubs').fixed,
-    session: text.fixed,
+    /** In which it was sent last. */
+    session: text,
     body: text.fixed,
+    /** What it is about, as the audit log calls it. */
+    object: text.fixed,
     state: oneOf(['sent', 'executed', 'refused', 'failed', 'unknown']),
     reason: text.nullable,
     data: text.nullable,

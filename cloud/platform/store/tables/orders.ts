@@ -7,7 +7,10 @@ const isActive = `processing_status <= ${OrderStatus.COLLECTING}`
 /** Orders, and how fast hubs are with them. */
 export const orderTables = {
   orders: defineTable({
+    /** The number that people read. A restored database gives numbers out again, so nothing beyond it goes by them. */
     id,
+    /** UUIDv7, by which hubs and processors know the order. */
+    uuid: text.unique.fixed,
     user_id: int.references('users'),
     hub_id: int.references('hubs').fixed,
     processing_status: oneOf(Object.values(OrderStatus)),
@@ -32,6 +35,8 @@ export const orderTables = {
     failure_reason: text.nullable,
     created_at: instant.fixed,
     updated_at: instant,
+    /** When its customer last did something with it while it was unpaid: from then on it is idle. */
+    touched_at: instant.default(0),
     queued_at: instant.nullable,
     preparing_at: instant.nullable,
     ready_at: instant.nullable,

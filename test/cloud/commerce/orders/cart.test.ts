@@ -106,7 +106,7 @@ onEachDatabase('a cart', (open) => {
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, {})
     const paying = () => pay(shop.services, { userId, orderId, method: 'pm_card_visa' })
-    await expect(paying()).rejects.toMatchObject({ code: 'validation_error' })
+    await expect(paying()).rejects.toMatchObject({ code: 'cart_empty' })
     await shop.cart(userId, { 1: 1 })
     await shop.hear({ bins: healthy.bins.map((bin) => ({ ...bin, status: 'fault' as const })) })
     await expect(paying()).rejects.toMatchObject({ code: 'no_bin_available' })
@@ -193,7 +193,7 @@ onEachDatabase('deleting an order', (open) => {
     await pay(shop.services, { userId, orderId: waiting.id, method: 'pm_card_authenticationRequired' })
     expect(await drop(shop, waiting)).toBe('deleted')
     expect(await shop.order(waiting.id)).toMatchObject({
-      processing_status: S.EXPIRED,
+      processing_status: S.CANCELLED,
       payment_status: 'canceled',
     })
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })

@@ -94,7 +94,7 @@ test('why an order cannot be paid is said before it is tried', async () => {
   const { order_id: id } = Order.parse((await call('POST', '/users/1/orders?hub_id=1', { token })).json)
   await shop.hear({ accepting_orders: false })
   expect(await call('GET', `/users/1/orders/${id}/checkout-available?hub_id=1`, { token })).toMatchObject({
-    json: { available: false, reasons: ['validation_error', 'hub_not_accepting_orders'] },
+    json: { available: false, reasons: ['cart_empty', 'hub_not_accepting_orders'] },
   })
 })
 

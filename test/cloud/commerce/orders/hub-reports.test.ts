@@ -3,6 +3,9 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { drop, openShop, type Report } from '../../support/shop.ts'
+import { uuid } from '../../../support/uuid.ts'
+import { commerceWork } from '../../../../cloud/commerce/work.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 
 const MINUTE = 60_000
 
@@ -176,10 +179,10 @@ onEachDatabase('what a hub reports', (open) => {
       .set({ hub_id: 1 } as never)
       .execute()
     await expect(shop.report({ kind: 'order.preparing', order_id: 999, bins: [] })).rejects.toThrow(
-      'no order 999',
+      `no order ${uuid(999)}`,
     )
     await expect(shop.report({ ...drop(item!, 1, 4), line_id: 999 } as never)).rejects.toThrow(
-      'no order line 999',
+      `order ${order_id} has no line 999`,
     )
   })
 
@@ -191,7 +194,7 @@ onEachDatabase('what a hub reports', (open) => {
     await shop.report({ kind: 'order.preparing', order_id, bins: [1] }, drop(item!, 1, 4))
     const { orders } = await shop.context.db.transact((tx) => hubSnapshot(tx, shop.context, 1))
     expect(orders).toMatchObject([
-      { order: { order_id }, status: S.PREPARING, lines: [{ line_id: item!.id, dropped: 1 }] },
+      { order: { number: order_id }, status: S.PREPARING, lines: [{ line_id: item!.id, dropped: 1 }] },
       { status: S.QUEUED, lines: [{ dropped: 0 }] },
     ])
   })
@@ -238,7 +241,7 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     shop.clock.advance(1)
     expect(await shop.work.drain(['order.overdue'])).toEqual([id])
     expect(await shop.refunds(id)).toMatchObject([{ quantity: 1, reason: 'timed_out', amount: 270 }])
-    expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.cancel', order_id: id })
+    expect((await shop.outbox()).at(-1)).toMatchObject({ kind: 'order.cancel' })
     // It does come back, and says what it did: that moves nothing any more.
     await shop.report({
       kind: 'order.ready',
@@ -250,11 +253,48 @@ onEachDatabase('a hub that has fallen silent', (open) => {
     expect(await shop.refunds(id)).toHaveLength(1)
   })
 
-  test('an online hub times its orders out itself', async () => {
+  test.each(['acknowledged', 'not acknowledged'])(
+    'or is online, and reports nothing of an order (%s): it ends at start limit and preparation time',
+    async (acknowledged) => {
+      const shop = await openShop(await open())
+      const { id, uuid } = await shop.paidOrder({ 1: 1 })
+      if (acknowledged === 'acknowledged') {
+        await shop.context.db.kysely.updateTable('hub_outboxes').set({ base: 1 }).execute()
+        await shop.context.db.kysely.deleteFrom('hub_outbox_entries').execute()
+      }
+      shop.clock.advance(20 * MINUTE - 1)
+      await shop.hear()
+      expect(await shop.work.drain(['order.overdue'])).toEqual([])
+      shop.clock.advance(1)
+      expect(await shop.work.drain(['order.overdue'])).toEqual([id])
+      await shop.work.drain()
+      expect(await shop.order(id)).toMatchObject({
+        processing_status: S.TIMED_OUT,
+        payment_status: 'refunded',
+        failure_reason: 'not_begun',
+      })
+      expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.cancel', order_id: uuid })
+    },
+  )
+
+  test('or is online, and says nothing more of an order that it began: it ends after a day', async () => {
     const shop = await openShop(await open())
-    await shop.paidOrder({ 1: 1 })
-    shop.clock.advance(60 * MINUTE)
+    const { id } = await shop.paidOrder({ 1: 1 })
+    await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+    shop.clock.advance(24 * 60 * MINUTE)
     await shop.hear()
     expect(await shop.work.drain(['order.overdue'])).toEqual([])
+    shop.clock.advance(1)
+    expect(await shop.work.drain(['order.overdue'])).toEqual([id])
+  })
+
+  test('while the cloud was away has time to say what it did', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 1 })
+    shop.clock.advance(60 * MINUTE)
+    const restarted = new WorkRunner(shop.context, commerceWork(shop.services))
+    expect(await restarted.drain(['order.overdue'])).toEqual([])
+    shop.clock.advance(2 * MINUTE)
+    expect(await restarted.drain(['order.overdue'])).toEqual([id])
   })
 })

@@ -11,7 +11,7 @@ import { statuses } from '../../support/shop.ts'
 
 /** The table of `order-status.ts`, written out a second time: from → cause → to. */
 const legal: Partial<Record<OrderStatus, Partial<Record<OrderCause, OrderStatus>>>> = {
-  [S.NEW]: { checkout: S.PENDING_PAYMENT, idle: S.EXPIRED, discarded: S.EXPIRED },
+  [S.NEW]: { checkout: S.PENDING_PAYMENT, idle: S.EXPIRED, deleted: S.CANCELLED, merged: S.EXPIRED },
   [S.PENDING_PAYMENT]: { payment_failed: S.NEW, payment_completed: S.QUEUED, idle: S.EXPIRED },
   [S.QUEUED]: {
     hub_preparing: S.PREPARING,

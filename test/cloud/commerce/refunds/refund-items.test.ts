@@ -3,6 +3,7 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
+import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
 
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
 const line = (shop: Shop, orderId: number, productId: number, quantity = 1) =>
@@ -125,11 +126,53 @@ onEachProcessor('a refund of a line', (open) => {
     const { id } = await shop.paidOrder({ 1: 2 })
     shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })
     await line(shop, id, 1)
-    expect([shop.commands.length, (await shop.order(id)).processing_status]).toEqual([0, S.QUEUED])
+    expect(shop.commands.splice(0)).toMatchObject([{ body: { name: 'reduce_order' } }])
+    expect((await shop.order(id)).processing_status).toBe(S.QUEUED)
     expect(await line(shop, id, 1)).toMatchObject({ paymentStatus: 'refunded', amount: 271 })
-    expect(shop.commands).toMatchObject([{ body: { name: 'cancel_order', order_id: id } }])
+    const { uuid } = await shop.order(id)
+    expect(shop.commands).toMatchObject([{ body: { name: 'cancel_order', order_id: uuid } }])
     expect(await shop.order(id)).toMatchObject({ processing_status: S.CANCELLED, payment_status: 'refunded' })
   })
+
+  test('that the hub has not begun: the hub is asked first to leave the units on the shelf', async () => {
+    const shop = await open()
+    const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })
+    const [first] = await shop.items(id)
+    shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })
+    await line(shop, id, 1)
+    const lines = [{ line_id: first!.id, wanted: 1 }]
+    expect(shop.commands).toMatchObject([
+      { body: { name: 'reduce_order', order_id: uuid, lines }, object: `order-${id}` },
+    ])
+    expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued'])
+    const { orders } = await shop.context.db.transact((tx) => hubSnapshot(tx, shop.context, 1))
+    expect(orders[0]!.lines).toMatchObject([{ wanted: 1 }, { wanted: 1 }])
+  })
+
+  test.each(['offline', 'timeout'] as const)(
+    'whose hub cannot be asked (%s) is made, and the hub is told by its stream',
+    async (kind) => {
+      const shop = await open()
+      const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })
+      const [first] = await shop.items(id)
+      shop.answer({ kind, commandId: 'c' })
+      expect(await line(shop, id, 1)).toMatchObject({ paymentStatus: 'partially_refunded', amount: 270 })
+      const lines = [{ line_id: first!.id, wanted: 1 }]
+      expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.reduce', order_id: uuid, lines })
+      // The unit that stayed on the shelf is not paid back a second time.
+      const progress = (await shop.items(id)).map((item) => ({
+        line_id: item.id,
+        dropped: 1,
+        doubtful: 0,
+        bins: [1],
+      }))
+      await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines: progress })
+      expect(await shop.refunds(id)).toHaveLength(1)
+      // What lies in a bin nobody can take back: the hub is not asked.
+      await line(shop, id, 2)
+      expect(shop.commands).toHaveLength(1)
+    },
+  )
 
   test('is on the owner’s record, with the line and the units', async () => {
     const shop = await open()
@@ -151,9 +194,10 @@ onEachProcessor('a full refund before picking', (open) => {
       expect(await whole(shop, id)).toBe('refunded')
       expect((await shop.order(id)).processing_status).toBe(S.CANCELLED)
       expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+      const { uuid } = await shop.order(id)
       expect(await shop.outbox()).toMatchObject([
         { kind: 'order.queued' },
-        { kind: 'order.cancel', order_id: id },
+        { kind: 'order.cancel', order_id: uuid },
       ])
       await shop.report({ kind: 'order.cancelled', order_id: id })
       expect(await shop.refunds(id)).toMatchObject([

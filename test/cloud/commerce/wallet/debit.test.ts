@@ -26,7 +26,7 @@ onEachDatabase('paying from the wallet', (open) => {
       amount: 541,
       client_secret: null,
     })
-    expect(await shop.outbox()).toMatchObject([{ kind: 'order.queued', order: { order_id: id } }])
+    expect(await shop.outbox()).toMatchObject([{ kind: 'order.queued', order: { number: id } }])
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 2 })
     expect(await shop.payments(id)).toMatchObject([{ processor: 'wallet', status: 'completed', amount: 541 }])
     const rows = await walletTransactions(shop.context.db.kysely, userId, { limit: 1, offset: 0 })

@@ -6,6 +6,7 @@ import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { testApp, type CallAnswer, type TestApp } from '../../support/app.ts'
 import { emptySqlite } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
+import { uuid } from '../../../support/uuid.ts'
 
 const COMMAND = '01900000-0000-7000-8000-000000000001'
 const executed = (data: Record<string, unknown>): CommandOutcome => ({
@@ -71,14 +72,15 @@ describe('O §4.6: bins', () => {
 
   test('get_bin_status answers with what the hub says now', async () => {
     const bin = { bin_number: 2, enabled: true, status: 'fault', door: 'open', lift: 'up' }
-    outcome = executed({ ...bin, occupied: true, fault_code: 'jam', order_id: 7 })
+    outcome = executed({ ...bin, occupied: true, fault_code: 'jam', order_id: uuid(7) })
     const answer = await status()
     expect(answer.json).toEqual({
       status: 'ok',
       result: {
         success: true,
         status_code: 200,
-        response_data: { ...bin, fault_code: 'jam', order_id: 7, reported_at: '2025-03-01T12:00:00.000Z' },
+        // An order that is not known here has no number.
+        response_data: { ...bin, fault_code: 'jam', order_id: null, reported_at: '2025-03-01T12:00:00.000Z' },
       },
     })
   })

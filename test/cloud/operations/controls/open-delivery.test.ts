@@ -58,7 +58,9 @@ test('without bins all bins of the order are opened', async () => {
     status: 200,
     json: { success: true, order_id: orderId, results: results([1, null], [3, null]) },
   })
-  expect(sent).toMatchObject([{ hubId: 1, body: { name: 'open_delivery', order_id: orderId, bins: [1, 3] } }])
+  expect(sent).toMatchObject([
+    { hubId: 1, body: { name: 'open_delivery', bins: [1, 3] }, object: `order-${orderId}` },
+  ])
 })
 
 test.each([

@@ -104,7 +104,7 @@ onEachDatabase('deleting a user', (open) => {
     await order('pm_card_authenticationRequired')
     expect((await shop.order(cart)).processing_status).toBe(S.PENDING_PAYMENT)
     expect((await remove()).status).toBe(204)
-    expect((await shop.order(cart)).processing_status).toBe(S.EXPIRED)
+    expect((await shop.order(cart)).processing_status).toBe(S.CANCELLED)
     expect(await q.selectFrom('sandbox_intents').select('status').execute()).toEqual([{ status: 'canceled' }])
     expect(await shop.product(1)).toMatchObject({ reserved: 0 })
   })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { CloudContext } from '../../../../../cloud/platform/context.ts'
 import { refreshPaymentStatus } from '../../../../../cloud/commerce/orders/payment-status.ts'
 import type { CloudDatabase, Tx } from '../../../../../cloud/platform/store/database.ts'
@@ -135,6 +136,7 @@ async function insertOrder(tx: Tx, sale: DrawnSale, status: OrderStatus): Promis
   const { id } = await tx.q
     .insertInto('orders')
     .values({
+      uuid: randomUUID(),
       user_id: sale.user,
       hub_id: HUB,
       processing_status: status,

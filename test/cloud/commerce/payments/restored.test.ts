@@ -1,0 +1,62 @@
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { drop, openShop, type Shop } from '../../support/shop.ts'
+
+const lost = ['refunds', 'payments', 'order_items', 'orders', 'users'] as const
+
+/** Puts back a copy from before the first sale; the processor and the hub are others, and keep what they know. */
+async function restore(shop: Shop): Promise<void> {
+  const { db } = shop.context
+  await db.kysely.deleteFrom('sales').execute()
+  for (const table of lost) {
+    await db.kysely.deleteFrom(table).execute()
+    const again =
+      db.kind === 'sqlite'
+        ? sql`delete from sqlite_sequence where name = ${table}`
+        : sql`alter table ${sql.table(table)} alter column id restart with 1`
+    await again.execute(db.kysely)
+  }
+  // It takes its time.
+  shop.clock.advance(60_000)
+}
+
+onEachDatabase('a restored database', (open) => {
+  test('gives numbers out again, and neither the processor nor the hub takes the new order for the lost one', async () => {
+    const shop = await openShop(await open())
+    const before = await shop.paidOrder({ 1: 2 })
+    const [line] = await shop.items(before.id)
+    await restore(shop)
+    const after = await shop.paidOrder({ 2: 1 })
+    expect(after.id).toBe(before.id)
+    expect(after.uuid).not.toBe(before.uuid)
+    expect((await shop.bank.intents()).map(({ amount }) => amount)).toEqual([before.total, after.total])
+
+    // What the hub did for the lost order is nobody else's; what fell has left the shelf.
+    const report = { order_id: before.uuid, bins: [1] }
+    await expect(shop.report({ kind: 'order.preparing', ...report })).rejects.toThrow(before.uuid)
+    await shop.report({ ...drop(line!, 1, 4), order_id: before.uuid } as never)
+    expect(await shop.product(1)).toMatchObject({ quantity: 4 })
+    expect(await shop.order(after.id)).toMatchObject({ processing_status: S.QUEUED })
+    expect(await shop.items(after.id)).toMatchObject([{ qty_dropped: 0 }])
+  })
+
+  test('gives ids of refunds out again, and the processor does not take the new one for the lost one', async () => {
+    const db = await open()
+    const shop = await openShop(db)
+    const fail = async (): Promise<number> => {
+      const { id, uuid } = await shop.paidOrder({ 1: 1 })
+      await shop.report({ kind: 'order.failed', order_id: uuid, reason: 'jam', bins: [], lines: [] })
+      await shop.work.drain()
+      return id
+    }
+    await fail()
+    await db.kysely.deleteFrom('due_work').execute()
+    await restore(shop)
+    const id = await fail()
+    expect(await shop.order(id)).toMatchObject({ payment_status: 'refunded' })
+    const intents = await shop.bank.intents()
+    expect(intents.map(({ refunded }) => refunded)).toEqual(intents.map(({ amount }) => amount))
+  })
+})

@@ -1,0 +1,130 @@
+import { expect, test } from 'vitest'
+import { uuid } from '../../support/uuid.ts'
+import { HubBench } from './hub-bench.ts'
+
+/** The cloud has acknowledged all that was reported, and the hub has deleted it. */
+function acknowledgeAll(bench: HubBench): void {
+  bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
+}
+
+test('an order whose number a restored cloud gives out a second time is another order', () => {
+  const bench = HubBench.ready()
+  bench.queue(2, { 4: 1 })
+  expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
+  const again = { ...bench.order(2, { 5: 1 }), order_id: uuid(9002) }
+  bench.apply({ kind: 'order.queued', order: again })
+  const isReady = (): boolean =>
+    bench.entries('order.ready').some(({ order_id }) => order_id === again.order_id)
+  expect(bench.runUntil(isReady)).toBe(true)
+  expect(bench.dispenses()).toHaveLength(2)
+})
+
+test('a cloud that has lost what was reported and acknowledged hears again where every order stands', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 2 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
+  bench.run(5000)
+  bench.takeAll()
+  expect(bench.runUntil(() => bench.phase(1) === 'completed')).toBe(true)
+  bench.queue(2, { 5: 1 })
+  bench.runUntil(() => bench.phase(2) === 'ready')
+  bench.queue(3, { 4: 1 }, { start_by: bench.core.cloudNow() - 1 })
+  bench.run(1000)
+  acknowledgeAll(bench)
+  bench.core.restartLedger('the cloud was restored')
+  expect(bench.ledger()).toMatchObject([
+    { kind: 'snapshot', unknown_operations: [] },
+    { kind: 'order.ready', order_id: uuid(1), bins: [1], lines: [{ dropped: 2 }] },
+    { kind: 'order.completed', order_id: uuid(1) },
+    { kind: 'order.ready', order_id: uuid(2), lines: [{ dropped: 1 }] },
+    { kind: 'order.timed_out', order_id: uuid(3), lines: [{ dropped: 0 }] },
+  ])
+})
+
+test('orders that ended long ago are not reported again', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 1 }, { start_by: bench.core.cloudNow() - 1 })
+  bench.run(1000)
+  bench.journal.prepare('UPDATE orders SET ended_at = ended_at - ?').run(49 * 3_600_000)
+  acknowledgeAll(bench)
+  bench.core.restartLedger('the cloud was restored')
+  expect(bench.kinds()).toEqual(['snapshot'])
+})
+
+test('an operation that is still unknown is said again to a cloud that may have lost it', () => {
+  const bench = HubBench.ready()
+  bench.fault('missed_drop', 'cabinet-2')
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'failed')
+  acknowledgeAll(bench)
+  const [{ operation_id } = { operation_id: '' }] = bench.core.unknownOperations()
+  bench.core.restartLedger('the cloud was restored')
+  expect(bench.ledger()).toMatchObject([
+    { kind: 'snapshot', unknown_operations: [operation_id] },
+    { kind: 'operation.unknown', operation_id, order_id: uuid(1) },
+    { kind: 'order.failed', order_id: uuid(1) },
+  ])
+})
+
+test('of orders that the snapshot does not name those that have not begun are cancelled', () => {
+  const bench = HubBench.ready()
+  for (const order of [1, 2, 3, 4]) bench.queue(order, { 4: 1 })
+  expect([1, 2, 3, 4].map((order) => bench.phase(order))).toEqual([
+    'preparing',
+    'preparing',
+    'queued',
+    'queued',
+  ])
+  const lines = [{ line_id: 40, wanted: 1, dropped: 0, bins: [] }]
+  bench.apply(bench.snapshot({ orders: [{ order: bench.order(4, { 4: 1 }), status: 20, lines }] }))
+  expect(bench.entries('order.cancelled').map(({ order_id }) => order_id)).toEqual([uuid(3)])
+})
+
+test('a count that is in the books is confirmed to a cloud that asks again', () => {
+  const bench = HubBench.ready()
+  const count = { count_id: uuid(77), product_id: 4, quantity: 5, counted_at: bench.core.cloudNow() }
+  bench.apply({ kind: 'stock.count', count })
+  acknowledgeAll(bench)
+  bench.apply(bench.snapshot({ counts: [count] }))
+  expect(bench.entries('stock.counted')).toMatchObject([{ count_id: uuid(77), delta: 0, quantity: 5 }])
+})
+
+test('units that were refunded before they were begun stay on the shelf', () => {
+  const bench = HubBench.ready()
+  bench.apply(
+    { kind: 'order.queued', order: bench.order(1, { 4: 2, 5: 1 }) },
+    { kind: 'order.reduce', order_id: uuid(1), lines: [{ line_id: 11, wanted: 0 }] },
+    { kind: 'order.reduce', order_id: uuid(1), lines: [{ line_id: 10, wanted: 1 }] },
+    { kind: 'order.reduce', order_id: uuid(1), lines: [{ line_id: 10, wanted: 1 }] },
+  )
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+  expect(bench.entries('order.ready')[0]?.lines).toMatchObject([{ dropped: 1 }, { dropped: 0 }])
+  expect(bench.dispenses()).toHaveLength(1)
+  const { results } = bench.command({
+    name: 'reduce_order',
+    order_id: uuid(1),
+    lines: [{ line_id: 10, wanted: 0 }],
+  })
+  expect(results).toMatchObject([{ outcome: 'executed' }])
+  expect(bench.phase(1)).toBe('ready')
+})
+
+test('an order of which nothing is wanted any more is cancelled', () => {
+  const bench = HubBench.ready()
+  bench.apply(
+    { kind: 'order.queued', order: bench.order(1, { 4: 2 }) },
+    { kind: 'order.reduce', order_id: uuid(1), lines: [{ line_id: 10, wanted: 0 }] },
+  )
+  expect(bench.runUntil(() => bench.phase(1) === 'cancelled')).toBe(true)
+  expect(bench.dispenses()).toEqual([])
+})
+
+test('of an order that the cloud has ended nothing more is dispensed, though it has begun', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 3 })
+  bench.runUntil(() => bench.dispenses().length === 1)
+  bench.apply({ kind: 'order.cancel', order_id: uuid(1) })
+  bench.run(120_000)
+  expect(bench.dispenses()).toHaveLength(1)
+})
