@@ -52,9 +52,22 @@ function attempt<T>(read: () => T): T {
   try {
     return read()
   } catch (error) {
-    return fail(error instanceof Error ? error.message : String(error))
+    return fail(wordsOf(error))
   }
 }
+
+const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Names the setting where a folder cannot be used. */
+const inFolder = <T>(setting: string, folder: string, work: () => T): T =>
+  attempt(() => {
+    try {
+      return work()
+    } catch (error) {
+      const { code = String(error) } = error as NodeJS.ErrnoException
+      throw new Error(`${setting}: ${folder} cannot be used (${code})`, { cause: error })
+    }
+  })
 
 function configure(): CloudConfig {
   const { values } = attempt(() =>
@@ -94,6 +107,8 @@ const readPem = (setting: string, path: string): string =>
 /** Opens the database and brings its schema up to date; says in a sentence where it cannot be had. */
 async function openStore({ databaseUrl }: CloudConfig, log: Log): Promise<CloudDatabase> {
   try {
+    if (/^sqlite:[^:]/.test(databaseUrl))
+      mkdirSync(dirname(databaseUrl.slice('sqlite:'.length)), { recursive: true })
     const db = openDatabase({ url: databaseUrl, log })
     await db.migrate()
     return db
@@ -123,11 +138,11 @@ async function main(): Promise<void> {
   const logFolder = config.LOG_DIR ?? join(config.DATA_DIR, 'logs')
   // Processes that share a folder differ in their ports.
   const file = `cloud-${config.PORT}`
-  const log = openLog({ part: 'cloud', file, level: config.LOG_LEVEL, folder: logFolder })
+  const log = inFolder('LOG_DIR', logFolder, () =>
+    openLog({ part: 'cloud', file, level: config.LOG_LEVEL, folder: logFolder }),
+  )
   const say = (sentence: string): void => log.warn({}, sentence)
-  mkdirSync(config.DATA_DIR, { recursive: true })
-  if (/^sqlite:[^:]/.test(config.databaseUrl))
-    mkdirSync(dirname(config.databaseUrl.slice('sqlite:'.length)), { recursive: true })
+  inFolder('DATA_DIR', config.DATA_DIR, () => mkdirSync(config.DATA_DIR, { recursive: true }))
   const db = await openStore(config, log)
   const context: CloudContext = { db, runtime, log, checkpoint: noCheckpoint, settings: config.rules }
 

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { serverBounds } from '../protocol/model/bound-server.ts'
 import { allowInsecure, goesInClear, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
@@ -35,7 +36,7 @@ const gpio = z
 export const edgeSettings = {
   hardware: requiredText("The file (JSON) that describes the hub's hardware and names the hub."),
   store: text(
-    "The hub's journal, one SQLite file. Its folder is made where it is missing.",
+    "The hub's journal, one SQLite file. Its folder is made where it is missing; relative ports of HARDWARE are below it.",
     'data/hub.sqlite',
   ),
   mqtt: prefixed('MQTT', {
@@ -113,7 +114,12 @@ export function readConfig(
   if (!hardware || problems.length > 0) return { kind: 'problems', problems }
   return {
     kind: 'config',
-    config: { ...settings, hardware, mqtt: { ...mqtt, ca }, local: { ...local, cert, key } },
+    config: {
+      ...settings,
+      hardware: withPortsBelow(dirname(settings.store), hardware),
+      mqtt: { ...mqtt, ca },
+      local: { ...local, cert, key },
+    },
   }
 }
 
@@ -136,6 +142,15 @@ const exposuresOf = ({ mqtt, local }: SettingsOf<typeof edgeSettings>) =>
       ],
     },
   ] as const
+
+/** A relative port is below the folder of the data, as the simulator makes it there; never where the program was started. */
+const withPortsBelow = (folder: string, hardware: HardwareDescription): HardwareDescription => ({
+  ...hardware,
+  controllers: hardware.controllers.map((controller) => ({
+    ...controller,
+    port: resolve(folder, controller.port),
+  })),
+})
 
 /** A program's settings from its arguments (`--config FILE`, `--help`) and its environment. */
 export function readProgram<T extends SettingsTable>(

@@ -66,7 +66,7 @@ async function run(config: EdgeConfig): Promise<void> {
   const log = pino({ level: config.logLevel, base: { part: 'edge', hub: hubId } })
 
   // First of all: one process has the journal and the hardware, and another touches nothing of either.
-  mkdirSync(dirname(config.store), { recursive: true })
+  inStore(config.store, () => mkdirSync(dirname(config.store), { recursive: true }))
   const since = new Date(runtime.clock.now()).toISOString()
   const lock = lockStore(config.store, { pid: process.pid, since })
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
@@ -76,7 +76,7 @@ async function run(config: EdgeConfig): Promise<void> {
 
   const gpio = await openGpio(config, runtime, log)
   lockAll(gpio, hardware.gpio.lines, log)
-  const store = openStore({ path: config.store, checkpoint: noCheckpoint, log })
+  const store = inStore(config.store, () => openStore({ path: config.store, checkpoint: noCheckpoint, log }))
   const hub = createHub({
     runtime,
     log,
@@ -155,6 +155,16 @@ async function run(config: EdgeConfig): Promise<void> {
   process.once('SIGINT', stop)
   // Started by a program that holds a channel to it (the demo): it ends with that one.
   if (process.channel) process.once('disconnect', () => stop('disconnect'))
+}
+
+/** Names the setting where the journal's folder or file cannot be used. */
+function inStore<T>(path: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`STORE: ${path} cannot be used: ${reason}`, { cause: error })
+  }
 }
 
 async function openGpio({ gpio, hardware }: EdgeConfig, runtime: Runtime, log: Log): Promise<GpioLines> {

@@ -14,7 +14,7 @@ import { helpText, readSettings } from '../protocol/model/program-settings.ts'
 import { progressOn } from '../protocol/model/progress.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { createConsole } from './console/http.ts'
-import { playScenario } from './console/scenario.ts'
+import { complaintOf, playScenario } from './console/scenario.ts'
 import { startRepl } from './console/repl.ts'
 import { seededRandom } from './faults/faults.ts'
 import { startGpioSocketServer } from './mounts/gpio/socket-server.ts'
@@ -155,7 +155,12 @@ async function run(settings: SimulatorSettings): Promise<void> {
   process.stdout.write(`simulator ready: http://${hostname}:${bound}\n`)
 
   const [first] = hubs.values()
-  if (first) playScenario(scenario, first, runtime.clock, log)
+  if (first)
+    playScenario(scenario, first, runtime.clock, (event, reason) => {
+      // In a terminal people read, who have typed nothing wrong.
+      if (inTerminal) process.stdout.write(`\n${complaintOf(event, reason)}\n`)
+      else log.warn({ event, reason }, 'the scenario asks for what is not possible')
+    })
 
   let ending = false
   function end(): void {

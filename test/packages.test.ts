@@ -1,12 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { VERSION } from '../protocol/model/version.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
 interface Manifest {
   name: string
   version: string
+  license: string
   type: string
   engines: { node: string }
   workspaces?: string[]
@@ -106,4 +108,17 @@ test('the simulator alone, and its tests, need a pseudo-terminal', () => {
 
 test('the lock file names no registry', () => {
   expect(readFileSync(join(root, 'package-lock.json'), 'utf8')).not.toMatch(/"resolved": "[a-z+]+:/)
+})
+
+test('every package says what its licence is, and holds it', () => {
+  expect(whole.license).toBe('UNLICENSED')
+  for (const folder of workspaces) {
+    expect([folder, manifest(folder).license]).toEqual([folder, 'UNLICENSED'])
+    expect(readFileSync(join(root, folder, 'LICENSE'), 'utf8')).toContain('All rights reserved')
+  }
+})
+
+test('the version that programs tell is that of the packages', () => {
+  for (const folder of ['.', ...workspaces])
+    expect([folder, manifest(folder).version]).toEqual([folder, VERSION])
 })

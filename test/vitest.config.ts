@@ -12,6 +12,7 @@ export default defineConfig({
     maxWorkers: '100%',
     testTimeout: 20_000,
     hookTimeout: 60_000,
+    globalSetup: ['test/support/temporary-folder.ts'],
     setupFiles: process.env['SMALL_LIMITS'] === '1' ? ['test/support/small-limits.ts'] : [],
     projects: [
       {

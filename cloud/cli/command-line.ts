@@ -9,6 +9,7 @@ import { cloudSettings, databaseUrlOf, readConfigFile } from '../platform/settin
 import { storeSettings } from '../platform/settings/service-settings.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
+import { storeProblem } from '../platform/store/outage.ts'
 
 /** Options of a subcommand, as typed; all take a value. */
 export type Options = Readonly<Record<string, string | undefined>>
@@ -61,9 +62,8 @@ export async function runCommandLine(
     const result = readSettings(cloudSettings, environment, readConfigFile(config))
     if (!result.ok) throw new UsageError(result.problems.join('; '))
     const { settings } = result
-    const db = openDatabase({ url: databaseUrlOf(settings) })
+    const db = await openStore(databaseUrlOf(settings))
     try {
-      await db.migrate()
       const output = await subcommand.run({ options, q: db.kysely, db, settings })
       return { exitCode: 0, stdout: textOf(output, subcommand.lines ?? false), stderr: '' }
     } finally {
@@ -72,6 +72,18 @@ export async function runCommandLine(
   } catch (error) {
     if (!(error instanceof Error)) throw error
     return { exitCode: error instanceof UsageError ? 2 : 1, stdout: '', stderr: `error: ${error.message}\n` }
+  }
+}
+
+/** Throws a sentence where the database cannot be opened or reached. */
+async function openStore(url: string): Promise<CloudDatabase> {
+  try {
+    const db = openDatabase({ url })
+    await db.migrate()
+    return db
+  } catch (error) {
+    const problem = storeProblem(error, url)
+    throw problem === undefined ? error : new Error(problem, { cause: error })
   }
 }
 

@@ -32,7 +32,8 @@ const usage = `Usage:
 
 create registers a hub, and its owner where that is a new one, and prints its MQTT user and password: the password is stored
 nowhere and never shown again (renew-password makes another). --hardware takes the hub's hardware description (JSON), from which
-its shelves and fridges are known; set-layout reads it anew.
+its shelves and fridges are known; set-layout reads it anew. The file names the hub by its number, "hubId"; that of a new hub is
+known once create has printed it, which says so where the file has another one.
 
 Where the hubs' management services are (SSH), and by which host key each is known. --host-key takes the public key, or its
 fingerprint (SHA256:…), as \`npm run management -- --host-key\` prints them on the hub: a hub that shows another key is
@@ -60,7 +61,8 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
           return value === undefined ? [] : [[field, value]]
         })
         const hub = conform(NewHub, Object.fromEntries(given), '')
-        const layout = layoutIn(options)
+        const hardware = hardwareIn(options)
+        const layout = hardware && builtOf(hardware)
         return db.transact(async (tx) => {
           const owner = await ownerOf(tx, options)
           const { hubId, mqttPassword } = await createHub(tx, runtime, owner.id, hub)
@@ -74,6 +76,11 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
             mqtt_user: `hub-${hubId}`,
             mqtt_password: mqttPassword,
             shelves: layout?.shelves.length ?? 0,
+            // Its number is known only now.
+            ...(hardware &&
+              hardware.hubId !== hubId && {
+                to_do: `${options['hardware']} says "hubId": ${hardware.hubId}; the hub needs it with "hubId": ${hubId}`,
+              }),
           }
         })
       },
@@ -84,7 +91,10 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
       async run({ q, options, db }) {
         const hubId = await hubOf({ q, options })
         required(options, 'hardware')
-        const layout = layoutIn(options)!
+        const hardware = hardwareIn(options)!
+        if (hardware.hubId !== hubId)
+          throw new UsageError(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
+        const layout = builtOf(hardware)
         await db.transact(async (tx) => {
           await requireRoom(tx, hubId, layout)
           await writeLayout(tx, hubId, layout)
@@ -165,8 +175,8 @@ const hubOptions: Record<keyof NewHub, { option: string; isOptional?: true }> = 
   tax: { option: 'tax', isOptional: true },
 }
 
-const layoutIn = ({ hardware }: Options): Built | undefined =>
-  hardware === undefined ? undefined : builtOf(readJsonFile(hardware, HardwareDescription))
+const hardwareIn = ({ hardware }: Options): HardwareDescription | undefined =>
+  hardware === undefined ? undefined : readJsonFile(hardware, HardwareDescription)
 
 async function ownerOf(tx: Tx, options: Options): Promise<{ id: number; name: string }> {
   const fresh = options['new-owner']

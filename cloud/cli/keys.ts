@@ -28,8 +28,8 @@ const usage = `Usage:
 
 API keys of the owner's interface. create prints the key: it is stored nowhere and never shown again.
 rotate issues a successor with the same rights; the key itself expires after the overlap (24 hours by default; 0: at once).
---owner takes an owner's name or id; \`npm run hubs -- create --new-owner\` makes an owner. --hubs takes hub ids, or "*" for all
-hubs of the owner.
+--owner takes an owner's name or id; \`npm run hubs -- create --new-owner\` makes an owner.
+--hubs takes hub ids, or "*" for all hubs of the owner.
 --expires takes an ISO 8601 time. Scopes: ${scopes.join(', ')}.`
 
 export const keyCommands = (runtime: Runtime): CommandLine => ({

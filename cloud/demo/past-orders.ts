@@ -1,5 +1,6 @@
 import { OrderStatus } from '../../protocol/model/order-status.ts'
-import { localDay } from '../platform/calendar/zone.ts'
+import { addDays, weekdayOf } from '../platform/calendar/days.ts'
+import { localDay, startOfDay } from '../platform/calendar/zone.ts'
 import { discountedPrice, priceOrder } from '../commerce/catalogue/pricing.ts'
 import { identityOf } from '../commerce/processors/processor.ts'
 import { chooseDeals, type Plan } from '../commerce/deals/engine/apply-deal.ts'
@@ -11,7 +12,7 @@ import { insertMany, type SeededHub, type SeededProduct } from './hub-data.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 
-const DAY = 86_400_000
+const SATURDAY = 5
 const MINUTE = 60_000
 
 export interface PastOptions {
@@ -49,17 +50,15 @@ export async function insertPastOrders(tx: Tx, options: PastOptions): Promise<vo
 }
 
 function addDay(books: Books, options: PastOptions, daysAgo: number): void {
-  const { chance, now, days, perDay } = options
-  const midnight = now - (now % DAY) - daysAgo * DAY
-  const weekday = new Date(midnight).getUTCDay()
+  const { chance, now, days, perDay, seeded } = options
+  const { timezone } = seeded.hub
+  const day = addDays(localDay(timezone, now), -daysAgo)
+  const opening = startOfDay(timezone, day) + 6 * 60 * MINUTE
   const growth = 0.6 + (0.4 * (days - daysAgo)) / days
   const count = Math.round(
-    perDay * growth * (weekday === 0 || weekday === 6 ? 0.5 : 1) * (0.7 + 0.6 * chance.fraction()),
+    perDay * growth * (weekdayOf(day) >= SATURDAY ? 0.5 : 1) * (0.7 + 0.6 * chance.fraction()),
   )
-  const times = Array.from(
-    { length: count },
-    () => midnight + 6 * 60 * MINUTE + chance.between(0, 17 * 60 * MINUTE),
-  )
+  const times = Array.from({ length: count }, () => opening + chance.between(0, 17 * 60 * MINUTE))
   for (const at of times.toSorted((a, b) => a - b)) addOrder(books, options, at)
 }
 

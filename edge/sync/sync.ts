@@ -1,7 +1,11 @@
 import { randomHex } from '../../protocol/model/ids.ts'
 import { backoffMs, type Cancel } from '../../protocol/model/runtime.ts'
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
+import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { Session, type SessionPhase, type SyncOptions } from './session.ts'
+
+/** As mqtt.js says that the broker knows no such user, or no such password: brokers do not tell which. */
+const REFUSED = /^Connection refused: (Not authorized|Bad username or password|Identifier rejected)/
 
 export interface SyncState {
   /** `waiting`: for the next attempt. */
@@ -44,8 +48,17 @@ export function createSync(options: SyncOptions) {
     if (welcomed) attempts = 0
     leave()
     const delayMs = backoffMs(attempts++, settings.backoff, runtime.random)
-    // One that fails again and again is not the weather: a wrong password, another hub with this identity.
-    log[attempts > LOUD_AFTER ? 'warn' : 'info']({ reason, welcomed, delayMs }, 'no connection to the cloud')
+    if (REFUSED.test(reason))
+      log.warn(
+        { reason, delayMs, user: hubUser(options.hubId) },
+        `the broker lets no ${hubUser(options.hubId)} in with this password: MQTT_PASSWORD is not its own, or hubId of HARDWARE is not this hub's number`,
+      )
+    // One that fails again and again is not the weather: another hub with this identity.
+    else
+      log[attempts > LOUD_AFTER ? 'warn' : 'info'](
+        { reason, welcomed, delayMs },
+        'no connection to the cloud',
+      )
     cancelRetry = clock.after(delayMs, connect)
   }
 

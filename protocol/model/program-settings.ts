@@ -200,6 +200,8 @@ export function helpText(usage: string, table: SettingsTable): string {
   return [
     usage,
     '',
+    '--version prints the version and ends.',
+    '',
     'Settings, from the environment or from a JSON file of the same names (--config FILE):',
     ...lines,
     '',

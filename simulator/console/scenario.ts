@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { SimulatedHub } from '../simulated-hub.ts'
 import { ActBody, FaultBody, PowerBody } from './requests.ts'
@@ -22,15 +21,29 @@ export const Scenario = z
   .max(10_000)
 export type Scenario = z.infer<typeof Scenario>
 
-/** Lets a scenario happen. What cannot happen when its time comes is logged and passed over. */
-export function playScenario(scenario: Scenario, hub: SimulatedHub, clock: Clock, log: Log): Cancel {
-  const cancels = scenario.map((event) => clock.after(event.at_ms, () => happen(event, hub, log)))
+/** Told of what a scenario asks for and is not possible. */
+export type Complain = (event: Scenario[number], reason: string) => void
+
+/** Lets a scenario happen. What cannot happen when its time comes is complained of and passed over. */
+export function playScenario(
+  scenario: Scenario,
+  hub: SimulatedHub,
+  clock: Clock,
+  complain: Complain,
+): Cancel {
+  const cancels = scenario.map((event) => clock.after(event.at_ms, () => happen(event, hub, complain)))
   return () => {
     for (const cancel of cancels) cancel()
   }
 }
 
-function happen(event: Scenario[number], hub: SimulatedHub, log: Log): void {
+/** For a terminal. */
+export const complaintOf: (...about: Parameters<Complain>) => string = (event, reason) => {
+  const asked = 'act' in event ? event.act.action : 'fault' in event ? event.fault.type : 'power'
+  return `The scenario asks for ${asked} at ${event.at_ms} ms, which is not possible: ${reason}.`
+}
+
+function happen(event: Scenario[number], hub: SimulatedHub, complain: Complain): void {
   if ('power' in event) {
     const { state, controller, for_ms } = event.power
     hub.power(state, controller, for_ms)
@@ -38,13 +51,13 @@ function happen(event: Scenario[number], hub: SimulatedHub, log: Log): void {
   }
   if ('act' in event) {
     const result = hub.act(event.act)
-    if (!result.ok) log.warn({ event, reason: result.reason }, 'the scenario asks for what is not possible')
+    if (!result.ok) complain(event, result.reason)
     return
   }
   try {
     hub.faults.raise(event.fault)
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    log.warn({ event, reason: error.message }, 'the scenario asks for what is not possible')
+    complain(event, error.message)
   }
 }

@@ -2,9 +2,11 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { commitOf } from '../../cloud/platform/settings/commit.ts'
 import { programFolder, startCloud } from './support/program.ts'
+import { VERSION } from '../../protocol/model/version.ts'
 
 async function takenPort(): Promise<number> {
   const server = createServer()
@@ -79,4 +81,30 @@ test('the commit is that of the program, wherever it was started', () => {
   const here = commitOf(import.meta.dirname)
   expect(here).toBe(commitOf(join(import.meta.dirname, '../..')))
   expect(commitOf(tmpdir())).toBe('unknown')
+})
+
+test(
+  'a store that cannot be had is told in a sentence, with its setting and place',
+  { timeout: 60_000 },
+  async () => {
+    const file = fileURLToPath(import.meta.url)
+    const starts = [
+      startCloud({ DATABASE_URL: 'postgres://larder:secret@127.0.0.1:1/larder' }),
+      startCloud({ DATA_DIR: join(file, 'data'), LOG_DIR: tmpdir() }),
+      startCloud({ LOG_DIR: join(file, 'logs') }),
+      startCloud({}, '--config', '/nowhere.json'),
+    ]
+    for (const { exited } of starts) expect(await exited).toBe(1)
+    expect(starts.map(({ output }) => output())).toEqual([
+      expect.stringMatching(/larder cloud: DATABASE_URL: 127.0.0.1:1 cannot be used: .*ECONNREFUSED/),
+      expect.stringMatching(/^larder cloud: DATA_DIR: .+\/data cannot be used \(ENOTDIR\)\n$/),
+      expect.stringMatching(/^larder cloud: LOG_DIR: .+\/logs cannot be used \(ENOTDIR\)\n$/),
+      'larder cloud: --config: /nowhere.json cannot be read (ENOENT)\n',
+    ])
+  },
+)
+
+test('every program tells its version', { timeout: 60_000 }, async () => {
+  const { exited, output } = startCloud({}, '--version')
+  expect([await exited, output()]).toEqual([0, `larder ${VERSION} (Node ${process.versions.node})\n`])
 })

@@ -1,4 +1,4 @@
-import { mkdtemp, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
@@ -45,6 +45,7 @@ const toLog = logSender(silentLog)
 async function logFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'larder-logs-'))
   await writeFile(join(folder, 'cloud.log'), '{"msg":"one"}\n{"msg":"two"}\n')
+  onTestFinished(() => rm(folder, { recursive: true }))
   return folder
 }
 

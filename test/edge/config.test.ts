@@ -30,6 +30,23 @@ function problems(environment: Record<string, string>, ...args: string[]): strin
 }
 
 describe("the hub's configuration", () => {
+  it('takes relative ports from the folder of its data, as the simulator does', () => {
+    const controllers = ['/dev/bins', 'ports/left'].map((port, index) => ({
+      ...hardware.controllers[0]!,
+      id: `c${index}`,
+      port,
+      devices: [{ kind: 'bin', number: index + 1 }],
+    }))
+    const result = readConfig([], {
+      HARDWARE: file('relative.json', { ...hardware, controllers }),
+      MQTT_PASSWORD: 'secret',
+      STORE: '/var/lib/larder/hub.sqlite',
+    })
+    expect(result).toMatchObject({
+      config: { hardware: { controllers: [{ port: '/dev/bins' }, { port: '/var/lib/larder/ports/left' }] } },
+    })
+  })
+
   it('needs two settings, and has a standard for the rest', () => {
     const result = readConfig([], { HARDWARE: file('hub.json', hardware), MQTT_PASSWORD: 'secret' })
     expect(result).toMatchObject({

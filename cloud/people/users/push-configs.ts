@@ -14,9 +14,6 @@ export interface PushRegistration {
   locale?: string | null | undefined
 }
 
-/** More devices than one person carries. */
-const MAX_DEVICES = 20
-
 /**
  * Registers a device, or registers it anew. Whoever has a device's token has the device: from now on it is notified of
  * this user's orders and of nobody else's.
@@ -36,7 +33,12 @@ export async function registerPush(
   }
 }
 
-async function register(tx: Tx, { runtime }: CloudContext, userId: number, registration: PushRegistration) {
+async function register(
+  tx: Tx,
+  { runtime, settings }: CloudContext,
+  userId: number,
+  registration: PushRegistration,
+) {
   const now = runtime.clock.now()
   const { device_id, push_token, platform, app_version = null, locale = null } = registration
   // One registration of a user after the other.
@@ -69,7 +71,7 @@ async function register(tx: Tx, { runtime }: CloudContext, userId: number, regis
     .orderBy('updated_at', 'desc')
     .orderBy('id', 'desc')
     .limit(1000)
-    .offset(MAX_DEVICES)
+    .offset(settings.pushDevices)
   await tx.q.deleteFrom('push_configs').where('id', 'in', surplus).execute()
   return row
 }

@@ -54,8 +54,9 @@ async function serve(self: Endpoint, c: RequestContext): Promise<Response> {
   if (parsed instanceof Reply) return send(c, answerOf(route, parsed, self.checkResponses))
   const key = route.idempotent ? idempotencyKeyOf(c.req.header('Idempotency-Key')) : undefined
   const caller = await authorize(self, authenticated.credential, parsed)
-  const form =
-    route.form && (await readForm(self.media, self.context.runtime.clock, formRequestOf(route.form, c)))
+  const { runtime, settings } = self.context
+  const limits = { clock: runtime.clock, imagePixels: settings.imagePixels }
+  const form = route.form && (await readForm(self.media, limits, formRequestOf(route.form, c)))
   try {
     const keyed = key === undefined ? undefined : keyedRequest(route, { received, key, caller, form })
     const input = inputOf(route, c, { received, parsed, keyed, caller, form })

@@ -6,6 +6,7 @@ import type { CloudContext } from '../context.ts'
 import type { Tables } from '../store/schema.ts'
 import { everyInBackground } from '../work/background.ts'
 import type { Answer } from './answer.ts'
+import { digestOfKey, seal, unseal, type KeyedCaller } from './sealed-answer.ts'
 
 /** How long a key names its request. Retention deletes it then (`retention.ts`). */
 export const KEEP_MS = 24 * 3_600_000
@@ -18,10 +19,8 @@ const RENEW_MS = LOCK_MS / 4
 
 type Parts = Pick<CloudContext, 'db' | 'runtime' | 'log'>
 
-export interface KeyedRequest {
-  /** `Credential.actor`: keys of different callers have nothing to do with each other. */
-  caller: string
-  key: string
+/** Keys of different callers have nothing to do with each other. */
+export interface KeyedRequest extends KeyedCaller {
   fingerprint: string
 }
 
@@ -74,7 +73,11 @@ export async function idempotently(
     if (answer && answer.status < 500)
       await q
         .updateTable('idempotency_keys')
-        .set({ status: answer.status, headers: JSON.stringify(answer.headers), body: answer.body })
+        .set({
+          status: answer.status,
+          headers: JSON.stringify(answer.headers),
+          body: seal(request, answer.body, parts.runtime.random),
+        })
         .where(isOf(request))
         .execute()
     else await q.deleteFrom('idempotency_keys').where(isOf(request)).execute()
@@ -99,7 +102,7 @@ function claim(
       .insertInto('idempotency_keys')
       .values({
         credential: request.caller,
-        key: request.key,
+        key: digestOfKey(request),
         fingerprint: request.fingerprint,
         locked_until: lockedUntil,
         created_at: now,
@@ -118,7 +121,11 @@ function claim(
     const { fingerprint, status, headers, body } = first
     if (fingerprint !== request.fingerprint) throw new ApiError('idempotency_key_reused')
     if (status !== null)
-      return { status, headers: StoredHeaders.parse(JSON.parse(headers ?? '{}')), body: body ?? '' }
+      return {
+        status,
+        headers: StoredHeaders.parse(JSON.parse(headers ?? '{}')),
+        body: unseal(request, body ?? ''),
+      }
     if (first.locked_until > now) throw new ApiError('idempotency_key_in_use')
     await q.updateTable('idempotency_keys').set({ locked_until: lockedUntil }).where(isOf(request)).execute()
     return undefined
@@ -126,7 +133,5 @@ function claim(
 }
 
 /** The row of a request's key. */
-const isOf =
-  ({ caller, key }: KeyedRequest) =>
-  (eb: ExpressionBuilder<Tables, 'idempotency_keys'>) =>
-    eb.and({ credential: caller, key })
+const isOf = (request: KeyedRequest) => (eb: ExpressionBuilder<Tables, 'idempotency_keys'>) =>
+  eb.and({ credential: request.caller, key: digestOfKey(request) })

@@ -4,12 +4,13 @@ import { KIB, MIB, totalBytesOf, type FileField, type Form } from '../../../prot
 import { rateClasses, ratesOf, type Auth, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { errorCodes, errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'
+import { VERSION } from '../../../protocol/model/version.ts'
 import { mediaTypes } from '../media/media-type.ts'
 import { exampleOf, schemaWriter, type JsonSchema, type SchemaWriter } from './json-schema.ts'
 import { IdempotencyKey } from './validate.ts'
 
 export const SERVICE_NAME = 'Larder'
-export const SERVICE_VERSION = '0.1.0'
+export const SERVICE_VERSION = VERSION
 
 /** One operation as the document and its page show it. The fields beginning with `x-` are ours. */
 export interface Operation {
@@ -62,7 +63,7 @@ export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId,
       title: SERVICE_NAME,
       version: SERVICE_VERSION,
       description:
-        'Automated retail hubs: the owner’s and integrator’s interface below `/api/v1`, the consumer’s below `/api/v1` and `/` alike. Amounts are integer cents; times are ISO 8601 in UTC. A trailing slash is accepted and ignored everywhere.',
+        'Automated retail hubs: the owner’s and integrator’s interface below `/api/v1`, the consumer’s below `/api/v1` and `/` alike. Amounts are integer cents; times are ISO 8601 in UTC. A trailing slash is accepted and ignored everywhere. The sandbox, where no other card processor is set, takes Stripe’s test cards as payment methods: `pm_card_visa`, `pm_card_mastercard` and `pm_card_amex` pay, `pm_card_chargeDeclined` is declined, `pm_card_authenticationRequired` pays once it is confirmed, `pm_card_refundFail` refuses its refunds, those of `pm_card_pendingRefund` and payments with `pm_usBankAccount` take a moment. Numbers of cards are never sent here.',
     },
     servers: [{ url: baseUrl }],
     tags: [...new Set(Object.values(routes).map(({ tag }) => tag))].map((name) => ({ name })),

@@ -15,6 +15,7 @@ import {
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { HEAD_BYTES, mediaTypeOf, mediaTypes, type MediaType } from '../media/media-type.ts'
+import { imageSizeOf } from '../media/image-size.ts'
 import type { Media } from '../media/media.ts'
 import { missing, notUtf8, tooMany } from './validate.ts'
 
@@ -59,10 +60,15 @@ export function formRequestOf(form: Form, c: Context): FormRequest {
 
 const bodyOf = ({ body }: Request): Readable | null => body && Readable.fromWeb(body)
 
-/** A form that is being read. */
-interface Reading {
-  media: Media
+export interface FormLimits {
   clock: Clock
+  /** An image that says it has more pixels is refused: whoever shows it needs memory for each. */
+  imagePixels: number
+}
+
+/** A form that is being read. */
+interface Reading extends FormLimits {
+  media: Media
   form: Form
   received: ReceivedForm
   /** Of the files, in their order. */
@@ -76,7 +82,11 @@ interface Reading {
  * Reads a multipart form. Its files go to the media store as they come; of a form that is refused, or never ends, none
  * stays there. Throws `unsupported_media_type`, `payload_too_large` or `validation_error`.
  */
-export async function readForm(media: Media, clock: Clock, request: FormRequest): Promise<ReceivedForm> {
+export async function readForm(
+  media: Media,
+  limits: FormLimits,
+  request: FormRequest,
+): Promise<ReceivedForm> {
   const { form, body } = request
   if (request.contentLength > totalBytesOf(form) + FORM_TEXT_BYTES + FRAME_BYTES)
     throw new ApiError('payload_too_large')
@@ -88,7 +98,7 @@ export async function readForm(media: Media, clock: Clock, request: FormRequest)
     items: [],
     fingerprint: '',
   }
-  const reading: Reading = { media, clock, form, received, digests: [], fileCounts: {}, fileBytes: 0 }
+  const reading: Reading = { media, ...limits, form, received, digests: [], fileCounts: {}, fileBytes: 0 }
   try {
     if (body) await readParts(reading, body, request.contentType)
   } catch (error) {
@@ -204,7 +214,7 @@ interface FilePart {
 async function storeFile(reading: Reading, { name, field, fileName, content }: FilePart): Promise<void> {
   const { form, fileCounts, received } = reading
   const chunks = content[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-  const head = await readHead(chunks)
+  let head = await readHead(chunks)
   // A browser sends such a part for a field in which nothing was chosen.
   if (head.length === 0 && !fileName) return
 
@@ -214,6 +224,8 @@ async function storeFile(reading: Reading, { name, field, fileName, content }: F
   const type = mediaTypeOf(head)
   const limitBytes = type && limitOf(field, type)
   if (!type || limitBytes === undefined) throw unsupported(name, field)
+
+  if (type.kind === 'image') head = await requireSize(reading, { name, type, head, chunks })
 
   async function* limited(): AsyncGenerator<Uint8Array> {
     let size = 0
@@ -231,6 +243,32 @@ async function storeFile(reading: Reading, { name, field, fileName, content }: F
   const originalName = plainName(fileName) || name
   received.files.push({ fieldname: name, original_name: originalName, mime_type: mimeType, size, key })
   reading.digests.push(sha256)
+}
+
+/** As much of a JPEG as may stand before its header: several segments of 64 KiB. */
+const LONGEST_HEAD = MIB
+
+/** Reads on until an image says its size. Throws `unsupported_media_type` where it never does, `payload_too_large` for too many pixels. */
+async function requireSize(
+  { imagePixels }: Reading,
+  image: { name: string; type: MediaType; head: Buffer; chunks: AsyncIterator<Buffer> },
+): Promise<Buffer> {
+  const { name, type, chunks } = image
+  let { head } = image
+  let size = imageSizeOf(type, head)
+  while (!size && type.extension === 'jpg' && head.length < LONGEST_HEAD) {
+    const chunk = await next(chunks)
+    if (!chunk) break
+    head = Buffer.concat([head, chunk])
+    size = imageSizeOf(type, head)
+  }
+  if (!size) throw new ApiError('unsupported_media_type', `${name} does not say how large its image is.`)
+  if (size.width * size.height > imagePixels)
+    throw new ApiError(
+      'payload_too_large',
+      `${name}: an image may have ${imagePixels} pixels, and this one says ${size.width} × ${size.height}.`,
+    )
+  return head
 }
 
 const limitOf = (field: FileField, { kind }: MediaType): number | undefined =>

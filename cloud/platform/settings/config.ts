@@ -10,6 +10,7 @@ import {
 } from '../../../protocol/model/program-settings.ts'
 import { serviceSettings, type storeSettings } from './service-settings.ts'
 import { gatewaySettings, httpSettings, ruleSettings } from './settings.ts'
+import { UsageError } from './usage-error.ts'
 
 /** Every setting of the cloud service. */
 export const cloudSettings = {
@@ -156,9 +157,16 @@ const shownOf = (values: ReadonlyMap<string, unknown>): Shown =>
     }),
   )
 
-/** The file that `--config` names. */
-export const readConfigFile = (path: string | undefined): { path: string; text: string } | undefined =>
-  path === undefined ? undefined : { path, text: readFileSync(path, 'utf8') }
+/** The file that `--config` names. Throws a `UsageError` where it cannot be read. */
+export function readConfigFile(path: string | undefined): { path: string; text: string } | undefined {
+  if (path === undefined) return undefined
+  try {
+    return { path, text: readFileSync(path, 'utf8') }
+  } catch (error) {
+    const { code = String(error) } = error as NodeJS.ErrnoException
+    throw new UsageError(`--config: ${path} cannot be read (${code})`, { cause: error })
+  }
+}
 
 export const cloudHelp = (): string =>
   helpText(

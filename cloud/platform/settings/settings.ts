@@ -118,6 +118,11 @@ export const ruleSettings = {
       'The most bytes of JSON bodies that have begun to arrive and are not whole. Beyond them requests with bodies are answered 503.',
     ),
   }),
+  pushDevices: wholeNumber(
+    [1, 1000],
+    20,
+    'How many devices of a user are told of its orders; of more, those longest unheard are forgotten.',
+  ),
   webhookToleranceMs: ms(300 * SECOND, 'How old a signed webhook may be.'),
   announcedRedemptionMs: ms(
     30 * MINUTE,
@@ -129,6 +134,11 @@ export const ruleSettings = {
     describe: 'Whether a deal that its owner creates with a form must have an image: true or false.',
   },
   fileAddressMs: ms(DAY, 'How long, at least, the signed address of an image or video can be used.'),
+  imagePixels: wholeNumber(
+    [1, 1_000_000_000],
+    50_000_000,
+    'The most pixels that an uploaded image may have.',
+  ),
   orphanedFileMs: ms(DAY, 'A file left by an upload that never ended is removed after this.'),
 } satisfies SettingsTable
 

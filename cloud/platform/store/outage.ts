@@ -35,8 +35,14 @@ export function storeProblem(error: unknown, databaseUrl: string): string | unde
   const isDamaged = 'code' in error && /^SQLITE_(CORRUPT|NOTADB)/.test(String(error.code))
   return isDamaged
     ? `DATABASE_URL: ${where} is damaged (${error.message}): put a backup of it in its place, without -wal and -shm beside it`
-    : `DATABASE_URL: ${where} cannot be used: ${error.message}`
+    : `DATABASE_URL: ${where} cannot be used: ${reasonOf(error)}`
 }
+
+/** Of a name with several addresses, why each was out of reach. */
+const reasonOf = (error: Error): string =>
+  error instanceof AggregateError
+    ? error.errors.map((each) => (each instanceof Error ? each.message : String(each))).join('; ')
+    : error.message
 
 /** Without user and password. */
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : 'the database')

@@ -100,3 +100,33 @@ test('--help says what there is', async () => {
     expect(stdout).toContain(word)
   expect(existsSync(keyFile)).toBe(true)
 })
+
+test('a description of another hub is refused, and a new hub is told its number', async () => {
+  const file = join(folder, 'hardware.json')
+  const demo = JSON.parse(
+    readFileSync(join(import.meta.dirname, '../../../simulator/hardware/demo-hub.json'), 'utf8'),
+  ) as object
+  writeFileSync(file, JSON.stringify({ ...demo, hubId: 7 }))
+  const place = [
+    '--street',
+    's',
+    '--city',
+    'c',
+    '--state',
+    'IL',
+    '--postal-code',
+    '62701',
+    '--latitude',
+    '39.78',
+  ]
+  const what = ['--owner', '1', '--name', 'New', '--timezone', 'America/Chicago', '--longitude=-89.65']
+  const created = json(await hubs('create', ...what, ...place, '--hardware', file))
+  expect(created).toMatchObject({
+    hub_id: 3,
+    to_do: expect.stringMatching(/"hubId": 7.*"hubId": 3/) as string,
+  })
+  const wrong = await hubs('set-layout', '3', '--hardware', file)
+  expect([wrong.exitCode, wrong.stderr]).toEqual([2, expect.stringContaining('describes hub 7, not hub 3')])
+  writeFileSync(file, JSON.stringify({ ...demo, hubId: 3 }))
+  expect(json(await hubs('set-layout', '3', '--hardware', file))).toMatchObject({ hub_id: 3 })
+})

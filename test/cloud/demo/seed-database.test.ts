@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { isUpc } from '../../../protocol/model/upc.ts'
 import { insertLayout } from '../../../cloud/demo/hub-data.ts'
-import { localDay } from '../../../cloud/platform/calendar/zone.ts'
+import { localDay, minuteOfDay } from '../../../cloud/platform/calendar/zone.ts'
 import { dealsOfHub, toEngine } from '../../../cloud/commerce/deals/deal-rows.ts'
 import { chooseDeals } from '../../../cloud/commerce/deals/engine/apply-deal.ts'
 import { statusOf } from '../../../cloud/commerce/deals/engine/judge-deal.ts'
@@ -127,6 +127,23 @@ onEachDatabase('the demo’s data', (open) => {
       from orders as o where o.deals <> '[]'`.execute(db.kysely)
     expect(saved.length).toBeGreaterThan(10)
     expect(saved.every(({ off, redeemed }) => off > 0 && off === redeemed)).toBe(true)
+  })
+
+  test('sales are spread over the opening hours of their hub, and so fall on other days in UTC', async () => {
+    const db = await open()
+    await seedDemo(db, virtualRuntime(3))
+    const sold = await db.kysely
+      .selectFrom('orders')
+      .innerJoin('hubs', 'hubs.id', 'orders.hub_id')
+      .select(['timezone', 'orders.created_at as at'])
+      .where('hub_id', '=', 1)
+      .orderBy('orders.id', 'desc')
+      .limit(500)
+      .execute()
+    const minutes = sold.map(({ timezone, at }) => minuteOfDay(timezone, at))
+    expect([Math.min(...minutes) >= 5 * 60, Math.max(...minutes) <= 24 * 60 - 1]).toEqual([true, true])
+    const elsewhere = sold.filter(({ timezone, at }) => localDay(timezone, at) !== localDay('UTC', at))
+    expect(elsewhere.length).toBeGreaterThan(50)
   })
 
   test('the past is the same for the same clock, spans two years, and new rows follow it', async () => {

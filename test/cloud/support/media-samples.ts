@@ -9,7 +9,12 @@ const bytes = (...parts: (string | readonly number[])[]): Buffer =>
     parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : Buffer.from(part))),
   )
 
-export const jpeg = bytes([0xff, 0xd8, 0xff, 0xe0, 0, 16], 'JFIF\0', [1, 1, 0, 0, 1, 0, 1, 0, 0, 0xff, 0xd9])
+export const jpeg = bytes(
+  [0xff, 0xd8, 0xff, 0xe0, 0, 16],
+  'JFIF\0',
+  [1, 1, 0, 0, 1, 0, 1, 0, 0],
+  [0xff, 0xc0, 0, 11, 8, 0, 8, 0, 16, 1, 1, 0x11, 0, 0xff, 0xd9],
+)
 export const gif = bytes(
   'GIF89a',
   [1, 0, 1, 0, 0x80, 0, 0, 0, 0, 0, 255, 255, 255, 0x2c],

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
@@ -9,15 +9,8 @@ import type { MediaStore } from '../../../cloud/platform/media/store.ts'
 
 export const MEDIA_SECRET = 'a secret of file addresses, for tests'
 
-const folders: string[] = []
-process.on('exit', () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })))
-
-/** An empty folder, which goes with the process. */
-export function emptyFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'larder-media-'))
-  folders.push(folder)
-  return folder
-}
+/** An empty folder, which goes with the run (`test/support/temporary-folder.ts`). */
+export const emptyFolder = (): string => mkdtempSync(join(tmpdir(), 'larder-media-'))
 
 let shared: string | undefined
 

@@ -71,6 +71,11 @@ test.each([
   })
 })
 
+test('the host key is printed before there is a file of keys, for which it is given', () => {
+  const result = read({ AUTHORIZED_KEYS: join(folder, 'not-there-yet') }, '--host-key')
+  expect(result).toMatchObject({ kind: 'config', task: 'print-host-key' })
+})
+
 test('what is no option is named, and --help lists every setting', () => {
   expect(read({}, '--shell')).toMatchObject({ kind: 'problems' })
   const help = read({}, '--help')

@@ -45,6 +45,17 @@ describe('a session', () => {
     expect(lives.slice(0, 2)).toEqual([lives[0], lives[0]])
   })
 
+  test('that the broker refuses is told in words: number or password', () => {
+    const { clock, line, start } = setUp()
+    const hub = start()
+    clock.advance(10)
+    expect(hub.warnings).toEqual([])
+    line.cut('Connection refused: Not authorized')
+    expect(hub.warnings).toEqual([
+      "the broker lets no hub-1 in with this password: MQTT_PASSWORD is not its own, or hubId of HARDWARE is not this hub's number",
+    ])
+  })
+
   test('is opened again for ever, with a back-off that a welcome resets', () => {
     const { clock, line, start } = setUp()
     const hub = start()

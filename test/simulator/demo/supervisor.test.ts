@@ -2,7 +2,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { manualRuntime } from '../../support/manual-runtime.ts'
 import { createSupervisor, type Supervisor } from '../../../simulator/demo/supervisor.ts'
 
 let folder: string
@@ -21,7 +23,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-function supervise(script: string, reportsPid = false) {
+function supervise(script: string, reportsPid = false, runtime: Runtime = systemRuntime()) {
   const pids: number[] = []
   const deaths: [string, number][] = []
   const logFile = join(folder, 'log')
@@ -35,7 +37,7 @@ function supervise(script: string, reportsPid = false) {
         reportsPid,
       },
     ],
-    runtime: systemRuntime(),
+    runtime,
     onStarted: (_name, pid) => pids.push(pid),
     onDied: (_name, how, starts) => deaths.push([how, starts]),
   })
@@ -119,12 +121,14 @@ test('one that does not heed is killed after its time', async () => {
 })
 
 test('a program that is waited for after its death is not started while it is halted', async () => {
-  const { pids, deaths } = supervise('process.exit(3)')
-  await vi.waitUntil(() => deaths.length >= 2, { timeout: 10_000 })
+  const runtime = manualRuntime()
+  const { pids, deaths } = supervise('process.exit(3)', false, runtime)
+  await vi.waitUntil(() => deaths.length === 1, { timeout: 10_000 })
+  await runtime.pass(60_000)
+  await vi.waitUntil(() => deaths.length === 2, { timeout: 10_000 })
   await supervisor!.halt('only', 100)
-  const before = pids.length
-  await new Promise((resolve) => setTimeout(resolve, 500))
-  expect(pids).toHaveLength(before)
+  await runtime.pass(3_600_000)
+  expect(pids).toHaveLength(2)
 })
 
 test('a program that runs another reports under which process id', async () => {

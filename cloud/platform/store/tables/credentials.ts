@@ -26,11 +26,13 @@ export const credentialTables = {
   }).index('roles_by_identity', ['identity']),
   idempotency_keys: defineTable({
     credential: text.fixed,
+    /** A digest: the key itself opens the body. */
     key: text.fixed,
     fingerprint: text.fixed,
     /** Null while the first request is under way. */
     status: int.nullable,
     headers: text.nullable,
+    /** Sealed: what it says is the caller's alone. */
     body: text.nullable,
     locked_until: instant,
     created_at: instant.fixed,

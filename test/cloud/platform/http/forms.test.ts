@@ -52,7 +52,7 @@ function bench(db: CloudDatabase): Bench {
   const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
   const media = testMedia(context, folderStore(folder))
   const read: Bench['read'] = (body, contentType, contentLength = 0) =>
-    readForm(media, runtime.clock, { form, contentType, contentLength, body })
+    readForm(media, { clock: runtime.clock, imagePixels: 1000 }, { form, contentType, contentLength, body })
   return {
     folder,
     media,
@@ -94,6 +94,23 @@ onEachDatabase('a multipart form', (open) => {
     expect(filesIn(folder)).toEqual([])
     expect(await db.kysely.selectFrom('media').selectAll().execute()).toEqual([])
   }
+
+  test('with an image that says it has too many pixels, or none, is refused', async () => {
+    const made = bench(await open())
+    const huge = Buffer.from(png)
+    huge.writeUInt32BE(50_000, 16)
+    huge.writeUInt32BE(50_000, 20)
+    const large = await refusal(made.send(title, ['cover', fileOf(huge, 'a.png')]))
+    expect([large.code, large.message]).toEqual([
+      'payload_too_large',
+      'cover: an image may have 1000 pixels, and this one says 50000 × 50000.',
+    ])
+    const headless = Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xda, 0, 2]), Buffer.alloc(5000)])
+    expect((await refusal(made.send(title, ['cover', fileOf(headless, 'a.jpg')]))).code).toBe(
+      'unsupported_media_type',
+    )
+    await nothingLeft(made)
+  })
 
   test('is its text and its files, whatever their order', async () => {
     const { send, folder, db } = bench(await open())

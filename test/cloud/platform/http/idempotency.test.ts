@@ -44,6 +44,14 @@ onEachDatabase('Idempotency-Key', (open) => {
     expect((await send('b')).json).toMatchObject({ new_status: 'partially_refunded' })
   })
 
+  test('an answer is kept so that the database alone does not tell it', async () => {
+    const { send, context } = await setUp(() => Promise.resolve('refunded'))
+    const first = await send('a key of my own')
+    expect((await send('a key of my own')).json).toEqual(first.json)
+    const kept = JSON.stringify(await context.db.kysely.selectFrom('idempotency_keys').selectAll().execute())
+    for (const secret of ['a key of my own', 'refunded', 'new_status']) expect(kept).not.toContain(secret)
+  })
+
   test('another body, or another path, under the same key is refused', async () => {
     const { send, runs } = await setUp(() => Promise.resolve('refunded'))
     await send('a', { body: { amount: 1 } })
