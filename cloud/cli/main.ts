@@ -9,6 +9,7 @@ const commands: Readonly<Record<string, (runtime: Runtime) => Promise<CommandLin
   audit: async () => (await import('./audit.ts')).auditCommands,
   hubs: async (runtime) => (await import('./hubs.ts')).hubCommands(runtime),
   keys: async (runtime) => (await import('./keys.ts')).keyCommands(runtime),
+  payments: async (runtime) => (await import('./payments.ts')).paymentCommands(runtime),
   products: async (runtime) => (await import('./products.ts')).productCommands(runtime),
   roles: async (runtime) => (await import('./roles.ts')).roleCommands(runtime),
 }

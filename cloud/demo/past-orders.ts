@@ -1,3 +1,4 @@
+import { searchText } from '../commerce/catalogue/products.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { addDays, weekdayOf } from '../platform/calendar/days.ts'
 import { localDay, startOfDay } from '../platform/calendar/zone.ts'
@@ -124,6 +125,7 @@ function addOrder(
       qty: quantity,
       upc: product.upc,
       name: product.name,
+      search_name: searchText(product.name),
       image_url: product.image,
       unit_price_original: price.unitPriceOriginal,
       unit_price: price.unitPrice,

@@ -40,6 +40,7 @@ export function binHealth({ devices, layout }: Context, bin: BinView): z.infer<t
   const connected = devices.isUp(layout.controllerOf(binDevice(bin.number)) ?? '')
   return {
     bin_number: bin.number,
+    capacity: bin.capacity,
     enabled: bin.enabled,
     status: statusOf({
       enabled: bin.enabled,

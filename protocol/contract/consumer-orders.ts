@@ -226,7 +226,10 @@ export const consumerOrderRoutes = defineRoutes(
         /** 1 is next; null for an order that does not wait. */
         position: z.int().nullable(),
         ahead: z.int(),
-        /** Until it can be taken, from how long the hub takes for a unit; null for an order that is not under way there. */
+        /**
+         * Until it can be taken, from how long the hub takes for a unit; null for an order that is not under way there, and
+         * where nobody can know: it waits for a bin that somebody has to empty first, or the hub is silent.
+         */
         estimated_wait_seconds: z.int().nullable(),
         processing_status: ProcessingStatus,
       }),

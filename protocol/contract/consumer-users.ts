@@ -77,12 +77,16 @@ export const consumerUserRoutes = defineRoutes(
     'consumer.users.delete': {
       at: 'DELETE /users/user',
       auth: { kind: 'user' },
+      query: z.object({
+        /** What is in the wallet, and what deposits may still bring, is given up. */
+        forfeit: z.boolean().default(false),
+      }),
       status: 204,
       response: z.undefined(),
-      errors: ['order_in_progress', 'processor_unavailable'],
+      errors: ['order_in_progress', 'wallet_not_empty', 'processor_unavailable'],
       summary: 'Delete the user',
       description:
-        'Erases everything personal and frees the identity, which can be bootstrapped anew. Carts go, and a payment that is under way is cancelled; a paid order must have ended first. The books stay: orders, payments and the wallet of a user without a name. Spend what the wallet holds before.',
+        'Erases everything personal and frees the identity, which can be bootstrapped anew. Carts go, and a payment that is under way is cancelled; a paid order must have ended first. The books stay: orders, payments and the wallet of a user without a name. A wallet with money in it, or with a deposit that may still succeed, is `wallet_not_empty` (`details.balance_cents`, `pending_cents`) unless `forfeit` is true.',
     },
     'consumer.users.bootstrap': {
       at: 'POST /users/user/bootstrap',

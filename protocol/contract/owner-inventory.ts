@@ -10,6 +10,8 @@ export const InventoryProduct = z
     name: z.string(),
     upc: z.string(),
     quantity: z.int(),
+    /** Of `quantity` what customers can buy now: neither reserved nor where the hub does not dispense from. */
+    sellable_quantity: z.int(),
     original_price: Cents,
     discounted_price: Cents,
     purchase_price: Cents,
@@ -33,6 +35,7 @@ const product = {
   name: 'Sparkling Water 0.5 l',
   upc: '200000400070',
   quantity: 12,
+  sellable_quantity: 11,
   original_price: 199,
   discounted_price: 179,
   purchase_price: 85,

@@ -49,6 +49,7 @@ export const errorCodes = {
   insufficient_stock: { status: 409, message: 'There is not enough stock.' },
   hub_not_accepting_orders: { status: 409, message: 'The hub does not accept orders now.' },
   no_bin_available: { status: 409, message: 'No delivery bin is available.' },
+  wallet_not_empty: { status: 409, message: 'The wallet holds money, or a deposit is under way.' },
   duplicate_upc: { status: 409, message: 'Another product of this hub has this UPC.' },
   idempotency_key_in_use: { status: 409, message: 'A request with this idempotency key is under way.' },
   // 408, 413, 415

@@ -78,6 +78,8 @@ export type Presence = z.infer<typeof Presence>
 export const DeviceStatus = z.enum(['healthy', 'maintenance', 'fault', 'offline', 'unknown'])
 export const BinHealth = z.object({
   bin_number: z.int(),
+  /** Units that fit into it at once. */
+  capacity: z.int().min(1),
   enabled: z.boolean(),
   status: DeviceStatus,
   door: z.enum(['closed', 'open', 'moving', 'unknown']),

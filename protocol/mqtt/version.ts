@@ -7,7 +7,7 @@
  *    cloud's snapshot; cloud processes ask one another whether they live
  * 3  hellos name the life of the hub's service; the cloud's clock in its batches and acknowledgements
  * 4  orders are known by a UUID, not by their number; order.reduce and reduce_order; lines of the cloud's snapshot say how
- *    many units are wanted. A hub of an older version cannot be understood.
+ *    many units are wanted; bins say how many they hold. A hub of an older version cannot be understood.
  */
 export const MQTT_PROTOCOL_VERSION = 4
 /** What came before cannot be translated. */
@@ -18,4 +18,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '736dd0e3fee56aeb'
+export const MQTT_SCHEMA_HASH = '77abe83a9ff5d823'

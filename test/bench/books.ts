@@ -42,9 +42,9 @@ export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> 
     ...Array.from(
       { length: lines },
       (_, line) =>
-        sql`insert into order_items (id, order_id, product_id, qty, upc, name, image_url, unit_price_original, unit_price,
+        sql`insert into order_items (id, order_id, product_id, qty, upc, name, search_name, image_url, unit_price_original, unit_price,
             purchase_price, net, tax, reserved, qty_dropped, qty_doubtful, refunded_quantity, bins)
-          ${numbers(orders)} select ${lines} * i + ${line}, i, p.id, 1, p.upc, p.name, p.image_url, 300, 250,
+          ${numbers(orders)} select ${lines} * i + ${line}, i, p.id, 1, p.upc, p.name, p.search_name, p.image_url, 300, 250,
             120, 250, 20, 0, 1, 0, iif(i % 50 = 0 and ${line} = 1, 1, 0), '[1]'
           from n join products as p on p.id = 1 + (i * 31 + ${line} * 17) % ${products}`,
     ),

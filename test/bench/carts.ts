@@ -8,6 +8,7 @@ const health: HubHealth = {
   accepting_orders: true,
   bins: [1, 2, 3, 4].map((bin_number) => ({
     bin_number,
+    capacity: 10,
     enabled: true,
     status: 'healthy',
     door: 'closed',

@@ -106,6 +106,7 @@ export class Bank {
       readIntent: (ref) => call(() => processor.readIntent(ref)),
       confirmIntent: (ref) => call(() => processor.confirmIntent(ref)),
       cancelIntent: (ref) => call(() => processor.cancelIntent(ref)),
+      abandonIntent: (request) => call(() => processor.abandonIntent(request)),
       createRefund: (request) => call(() => processor.createRefund(request)),
       readRefund: (ref) => call(() => processor.readRefund(ref)),
       createCustomer: (request) => call(() => processor.createCustomer(request)),

@@ -15,6 +15,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { missingPart } from './layout.ts'
 import { discountedPrice, discountedPriceSql } from './pricing.ts'
+import { availableUnits } from './reservations.ts'
 import { countStock } from './shelf-stock.ts'
 
 /** O §4.2. */
@@ -185,7 +186,7 @@ async function audit(
 const readAgain = async (tx: Tx, productId: number): Promise<Product> =>
   ownerProduct(await inventoryRows(tx.q).where('products.id', '=', productId).executeTakeFirstOrThrow())
 
-type ProductRow = Selectable<Tables['products']> & { category: string }
+type ProductRow = Selectable<Tables['products']> & { category: string; available: number }
 
 /** The active products of hubs, with their category's name. */
 const inventoryRows = (q: Queries) =>
@@ -195,13 +196,15 @@ const inventoryRows = (q: Queries) =>
     .where('products.is_active', '=', 1)
     .selectAll('products')
     .select('categories.name as category')
+    .select(availableUnits.as('available'))
 
-/** O §2, product, as the inventory lists it. The stock is what is on the shelf, reserved or not. */
+/** O §2, product, as the inventory lists it. `quantity` is what is on the shelf, reserved or not. */
 const listedProduct = (row: ProductRow): InventoryProduct => ({
   id: row.id,
   name: row.name,
   upc: row.upc,
   quantity: Math.max(0, row.quantity),
+  sellable_quantity: Math.max(0, row.available),
   original_price: row.original_price,
   discounted_price: discountedPrice(row.original_price, row.markdown_percent),
   purchase_price: row.purchase_price,
@@ -219,6 +222,7 @@ const inventoryOfHub = statement((q, { hubId }: { hubId: number }) => {
     name: ref('products.name'),
     upc: ref('products.upc'),
     quantity: sql`case when products.quantity > 0 then products.quantity else 0 end`,
+    sellable_quantity: sql`(select case when units > 0 then units else 0 end from (select ${availableUnits} as units) as s)`,
     original_price: ref('products.original_price'),
     discounted_price: discountedPriceSql,
     purchase_price: ref('products.purchase_price'),

@@ -156,7 +156,7 @@ export async function applyReward(
     const expiresAt = runtime.clock.now() + settings.announcedRedemptionMs
     await announce(tx, context, cart.at.shopper, plan.applications, expiresAt)
     const refused = ids.filter((id) => !plan.applications.some(({ deal }) => deal.id === id))
-    const others = refused.length === 0 ? [] : await explainAll(tx.q, hub.id, offer, refused)
+    const others = refused.length === 0 ? [] : await explainAll(tx.q, hub.id, { offer, plan }, refused)
     return resultOf(cart, plan, others)
   })
   checkpoint('deals.announced')
@@ -193,7 +193,7 @@ function resultOf({ items }: ReadCart, plan: Plan, others: readonly string[]): R
 async function explainAll(
   q: Queries,
   hubId: number,
-  { cart, circumstances, judged }: Offer,
+  { offer: { cart, circumstances, judged }, plan }: { offer: Offer; plan: Plan },
   ids: readonly number[],
 ): Promise<string[]> {
   const stored = (await dealsOfHub(q, hubId)).map(toEngine)
@@ -205,7 +205,11 @@ async function explainAll(
     return explain(deal, verdict ? (verdict.obstacle ?? idle()) : status())
 
     function idle(): WhyNot {
-      return applyDeal(deal!, cart, circumstances.buyer, all) ? 'others_save_more' : 'nothing_cheaper'
+      if (!applyDeal(deal!, cart, circumstances.buyer, all)) return 'nothing_cheaper'
+      const isStack = [deal!, ...plan.applications.map((one) => one.deal)].every(
+        ({ terms }) => terms.stackable,
+      )
+      return isStack ? 'less_together' : 'others_save_more'
     }
     /** It does not run; or it could not be held, as its limit has come free only now. */
     function status(): WhyNot {
@@ -216,7 +220,7 @@ async function explainAll(
 }
 
 /** Why a deal did nothing for a cart that it was asked for. */
-type WhyNot = Obstacle | 'unknown' | 'nothing_cheaper' | 'others_save_more' | 'just_taken'
+type WhyNot = Obstacle | 'unknown' | 'nothing_cheaper' | 'others_save_more' | 'less_together' | 'just_taken'
 
 const reasons: Record<WhyNot, string> = {
   unknown: 'this hub has no such deal',
@@ -233,6 +237,7 @@ const reasons: Record<WhyNot, string> = {
   trigger_not_met: 'the cart lacks what it asks for',
   nothing_cheaper: 'it makes nothing in this cart cheaper',
   others_save_more: 'what other deals save it cannot be combined with',
+  less_together: 'without it the others save more',
   just_taken: 'somebody else is using it at this moment',
 }
 

@@ -23,7 +23,7 @@ export async function redeem(
 ): Promise<void> {
   const now = runtime.clock.now()
   for (const { deal, saving } of applications) {
-    const redemption = { order_id: order.id, discount_amount: saving, redeemed_at: now }
+    const redemption = { order_id: order.id, cart_id: null, discount_amount: saving, redeemed_at: now }
     const announced = await tx
       .forUpdate(
         tx.q
@@ -104,7 +104,7 @@ export async function releaseRedemptions(tx: Tx, orderId: number): Promise<void>
 export async function putBackRedemptions(tx: Tx, { runtime }: CloudContext, orderId: number): Promise<void> {
   const announcements = await tx.q
     .updateTable('deal_redemptions')
-    .set({ order_id: null })
+    .set({ order_id: null, cart_id: orderId })
     .where('order_id', '=', orderId)
     .where(notReleased)
     .where('status', '=', 'pending')
@@ -113,6 +113,16 @@ export async function putBackRedemptions(tx: Tx, { runtime }: CloudContext, orde
     .execute()
   for (const { id, expires_at } of announcements) await schedule(tx, 'redemption.announced', id, expires_at!)
   await releaseRedemptions(tx, orderId)
+}
+
+/** The cart is gone: what was announced for it, and was an announcement again, may be used by others. */
+export async function releaseAnnounced(tx: Tx, orderId: number): Promise<void> {
+  await tx.q
+    .updateTable('deal_redemptions')
+    .set({ status: 'released' })
+    .where('cart_id', '=', orderId)
+    .where(notReleased)
+    .execute()
 }
 
 /** Marks an announcement whose time is over. It has not bound anything since. */

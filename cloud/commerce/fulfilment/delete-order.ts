@@ -3,7 +3,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { executeRefund } from '../refunds/refunds.ts'
 import { livePayment } from '../payments/pay.ts'
 import { ProcessorUnavailable, orUnavailable } from '../processors/processor.ts'
-import { cancelPayment, submitPayment } from '../payments/settle-payment.ts'
+import { endPayment } from '../payments/settle-payment.ts'
 import type { CommerceServices } from '../services.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import { cancelOrder } from '../refunds/undelivered.ts'
@@ -27,7 +27,7 @@ export const cancellationHandlers = (services: CommerceServices): Handlers<'cons
   },
 })
 
-/** A payment whose outcome was unknown is asked for, then cancelled, then the order goes. */
+/** A payment is given up, or turns out to be paid; then the order goes. */
 const ATTEMPTS = 4
 
 /** Removes an unpaid order, or cancels and refunds one that its hub has not begun. */
@@ -52,11 +52,7 @@ export async function discardOrder(
     const step = await services.context.db.transact((tx) => discard(tx, services, key))
     if (step.kind !== 'unfinished') return step
     // The processor may answer that it is paid by now: the order is looked at again.
-    await orUnavailable(
-      step.payment.status === 'pending' && step.payment.processor_ref === null
-        ? submitPayment(services, step.payment)
-        : cancelPayment(services, step.payment),
-    )
+    await orUnavailable(endPayment(services, step.payment))
   }
   throw new ApiError('order_state_conflict')
 }

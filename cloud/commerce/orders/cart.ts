@@ -4,7 +4,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { availableOf } from '../catalogue/reservations.ts'
-import { hubIntake, requireAccepting } from './intake.ts'
+import { requireAccepting } from './intake.ts'
 import { scheduleDeadlines } from './move-order.ts'
 import {
   LAST_ACTIVE,
@@ -29,10 +29,9 @@ async function openCart(
   context: CloudContext,
   { userId, hubId }: { userId: number; hubId: number },
 ): Promise<OrderRow> {
-  const intake = await hubIntake(tx.q, context, hubId)
   const active = await activeOrder(tx.q, userId, hubId)
   if (active) return active
-  requireAccepting(intake)
+  await requireAccepting(tx.q, context, hubId)
   const now = context.runtime.clock.now()
   const created = await tx.q
     .insertInto('orders')

@@ -1,5 +1,6 @@
 import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { OrderCause } from '../../../protocol/model/order-status.ts'
+import { searchText } from '../catalogue/products.ts'
 import { availableOf, reserve } from '../catalogue/reservations.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { completeRedemptions, putBackRedemptions, redeem } from '../deals/redemptions.ts'
@@ -8,6 +9,7 @@ import { enqueue } from '../../gateway/outbox.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { isBinFree } from './bin-room.ts'
 import { hubIntake, type Intake } from './intake.ts'
 import { moveOrder, releaseReservations } from './move-order.ts'
 import type { OrderRow } from './order-rows.ts'
@@ -26,13 +28,14 @@ export async function checkoutObstacles(
   q: Queries,
   lines: readonly CartLine[],
   intake: Intake,
-  bins: readonly number[],
+  { claim }: Pick<FreezeOptions, 'claim'>,
 ): Promise<Obstacle[]> {
   const obstacles: Obstacle[] = []
   if (lines.length === 0) obstacles.push({ code: 'cart_empty' })
   if (intake.refusal !== null)
     obstacles.push({ code: 'hub_not_accepting_orders', details: { reason: intake.refusal } })
-  else if (bins.length === 0) obstacles.push({ code: 'no_bin_available' })
+  const units = lines.reduce((sum, { qty }) => sum + qty, 0)
+  if (!isBinFree(intake.bins, units, claim)) obstacles.push({ code: 'no_bin_available' })
   const short = []
   for (const { product_id, qty } of lines) {
     const available = await availableOf(q, product_id)
@@ -56,11 +59,10 @@ export async function freezeOrder(
   { claim, expectedTotal }: FreezeOptions,
 ): Promise<PricedCart> {
   const lines = await cartLines(tx.q, order.id)
-  // Claims of one hub come one after the other, so that no two find the same bin free.
-  if (claim) await tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', order.hub_id)).execute()
+  // Checkouts at one hub come one after the other, so that no two find the same bin free.
+  await tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', order.hub_id)).execute()
   const intake = await hubIntake(tx.q, context, order.hub_id)
-  const bins = claim ? intake.freeBins : intake.usableBins
-  const [obstacle] = await checkoutObstacles(tx.q, lines, intake, bins)
+  const [obstacle] = await checkoutObstacles(tx.q, lines, intake, { claim })
   if (obstacle) throw new ApiError(obstacle.code, undefined, obstacle.details)
   const priced = await priceToFreeze(tx, context, order, lines)
   if (expectedTotal !== undefined && expectedTotal !== priced.total)
@@ -72,7 +74,7 @@ export async function freezeOrder(
   if (shortages.length > 0) throw new ApiError('insufficient_stock', undefined, { items: shortages })
   await freezeLines(tx, lines, priced)
   await redeem(tx, context, order, priced.plan.applications)
-  const bin = claim ? bins[0]! : null
+  const bin = claim ? intake.bins.claimable[0]! : null
   await moveOrder(tx, context, order, 'checkout', {
     touched_at: context.runtime.clock.now(),
     total_price_original: priced.totalOriginal,
@@ -95,6 +97,7 @@ async function freezeLines(tx: Tx, lines: readonly CartLine[], priced: PricedCar
       .set({
         upc: line.upc,
         name: line.name,
+        search_name: searchText(line.name),
         image_url: line.image_url,
         unit_price_original: price.unitPriceOriginal,
         unit_price: price.unitPrice,
@@ -133,6 +136,7 @@ export async function unfreezeOrder(
     .set({
       upc: null,
       name: null,
+      search_name: null,
       image_url: null,
       unit_price_original: null,
       unit_price: null,

@@ -12,7 +12,7 @@ import { hubIntake } from './intake.ts'
 import { readOwnOrder, wasPaid, type OrderRow } from './order-rows.ts'
 import { viewOrder } from './order-view.ts'
 import { cartLines, priceCart } from './price-cart.ts'
-import { queuePlace } from './queue-position.ts'
+import { queueEstimate } from './queue-position.ts'
 import { transferOrder } from './transfer-order.ts'
 
 /** C §4.2: what a customer does with orders. */
@@ -72,7 +72,7 @@ export function orderHandlers(
       const reasons = [
         ...stateObstacle(order),
         ...(order.processing_status === OrderStatus.NEW
-          ? (await checkoutObstacles(q, lines, intake, intake.usableBins)).map(({ code }) => code)
+          ? (await checkoutObstacles(q, lines, intake, { claim: false })).map(({ code }) => code)
           : []),
       ]
       const total = order.total ?? (await priceCart(q, context, order, lines)).total
@@ -80,7 +80,7 @@ export function orderHandlers(
     },
     async 'consumer.orders.queue_position'({ params, query }) {
       const order = await readOwnOrder(q, keyOf(params, query))
-      const place = await queuePlace(q, context, order)
+      const place = await queueEstimate(q, context, order)
       return {
         order_id: order.id,
         position: place.position,

@@ -10,6 +10,7 @@ import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
+import { releaseAnnounced } from '../deals/redemptions.ts'
 import { unreserve } from '../catalogue/reservations.ts'
 import { lockItems, lockOrder, type OrderRow } from './order-rows.ts'
 
@@ -82,6 +83,7 @@ export async function releaseReservations(tx: Tx, orderId: number): Promise<void
 
 /** Removes a cart, under its lock. One that money was tried for stays on record. */
 export async function removeCart(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+  await releaseAnnounced(tx, order.id)
   const payment = await tx.q
     .selectFrom('payments')
     .select('id')
@@ -108,6 +110,7 @@ function expireIdle(context: CloudContext, orderId: number): Promise<Outcome> {
     if (order?.processing_status !== OrderStatus.NEW) return done
     const idleAt = order.touched_at + settings.idleOrderMs
     if (idleAt > runtime.clock.now()) return { next: idleAt }
+    await releaseAnnounced(tx, orderId)
     await moveOrder(tx, context, order, 'idle')
     return { next: null, affected: [orderId] }
   })

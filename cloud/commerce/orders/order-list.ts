@@ -9,6 +9,7 @@ import type { Queries } from '../../platform/store/database.ts'
 import { jsonOf, JsonText } from '../../platform/store/json.ts'
 import { containsPattern, prefixPattern } from '../../platform/store/like.ts'
 import { statement } from '../../platform/store/statement.ts'
+import { searchText } from '../catalogue/products.ts'
 import { viewOrders } from './order-view.ts'
 
 export interface OrderListQuery {
@@ -146,10 +147,10 @@ async function requireCursor(q: Queries, hubId: number, cursor: number): Promise
   if (!known) throw new ApiError('invalid_cursor')
 }
 
-/** An exact order id, a part of an item's name, or the beginning of a UPC. */
+/** An exact order id, a part of an item's name in any case and with or without accents, or the beginning of a UPC. */
 function matches(search: string) {
   const id = /^\d{1,9}$/.test(search) ? Number(search) : -1
   return sql<boolean>`(orders.id = ${id} or exists (
     select 1 from order_items as i where i.order_id = orders.id
-    and (lower(i.name) like ${containsPattern(search)} escape '!' or i.upc like ${prefixPattern(search)} escape '!')))`
+    and (i.search_name like ${containsPattern(searchText(search))} escape '!' or i.upc like ${prefixPattern(search)} escape '!')))`
 }

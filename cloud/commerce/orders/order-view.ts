@@ -44,7 +44,7 @@ async function view(
   order: OrderRow,
   { items, totals, deals }: Contents,
 ): Promise<Order> {
-  const place = await queuePlace(q, context, order)
+  const place = await queuePlace(q, order)
   const isUnpaid = order.processing_status <= OrderStatus.PENDING_PAYMENT
   return {
     order_id: order.id,

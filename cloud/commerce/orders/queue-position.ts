@@ -3,66 +3,101 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Instant } from '../../platform/store/table.ts'
+import { furtherBins, type BinRoom } from './bin-room.ts'
+import { hubIntake } from './intake.ts'
 import { LAST_ACTIVE, type OrderRow } from './order-rows.ts'
 
 interface QueuePlace {
   /** 1 is next; null for an order that does not wait. */
   position: number | null
-  /** Orders that the hub serves before it, the one in hand included. */
+  /** Orders that the hub serves before it, those in hand included. */
   ahead: number
-  /** Until it can be taken; null for an order that is not under way at a hub. */
-  estimatedWaitSeconds: number | null
 }
 
 /** An order that a hub has to dispense, and how many units of it are missing. */
 export interface QueuedUnits {
   id: number
   processing_status: OrderStatus
+  reserved_bin: number | null
   queued_at: number | null
   preparing_at: number | null
   units: number
 }
 
-const NOWHERE: QueuePlace = { position: null, ahead: 0, estimatedWaitSeconds: null }
+const NOWHERE: QueuePlace = { position: null, ahead: 0 }
 
-/** An order's place in its hub's queue, and how long it takes at the pace of that hub. */
-export async function queuePlace(
-  q: Queries,
-  { runtime }: CloudContext,
-  order: OrderRow,
-): Promise<QueuePlace> {
-  if (!isWaiting(order.processing_status)) return NOWHERE
-  const queue = await readQueue(q, order.hub_id)
-  return placeIn(queue, order.id, await hubPace(q, order.hub_id), runtime.clock.now())
+/** An order's place in its hub's queue. */
+export async function queuePlace(q: Queries, order: OrderRow): Promise<QueuePlace> {
+  return isUnderWay(order) ? placeIn(await readQueue(q, order.hub_id), order.id) : NOWHERE
 }
 
-/** The place of one order in a queue of its hub, at `unitMs` a unit. What is in hand has been worked on for a while. */
-export function placeIn(
-  queue: readonly QueuedUnits[],
-  orderId: number,
-  unitMs: number,
-  now: number,
-): QueuePlace {
-  const sorted = queue.toSorted(
-    (a, b) =>
-      b.processing_status - a.processing_status || (a.queued_at ?? 0) - (b.queued_at ?? 0) || a.id - b.id,
-  )
-  const index = sorted.findIndex(({ id }) => id === orderId)
-  const own = sorted[index]
-  if (!own) return NOWHERE
-  const left = ({ units, preparing_at }: QueuedUnits): number =>
-    preparing_at === null ? units * unitMs : Math.max(unitMs, units * unitMs - (now - preparing_at))
-  const runsAtOnce = own.processing_status === OrderStatus.PREPARING
-  const before = runsAtOnce ? [] : sorted.slice(0, index)
-  const waitMs = [...before, own].reduce((sum, order) => sum + left(order), 0)
+/**
+ * The same, and in how many seconds the order can be taken, at the pace of its hub and with the bins that it has. Null
+ * where nobody can know: the hub is silent, or the order waits for a bin that somebody has to empty first.
+ */
+export async function queueEstimate(
+  q: Queries,
+  context: CloudContext,
+  order: OrderRow,
+): Promise<QueuePlace & { estimatedWaitSeconds: number | null }> {
+  if (!isUnderWay(order)) return { ...NOWHERE, estimatedWaitSeconds: null }
+  const queue = await readQueue(q, order.hub_id)
+  const { refusal, bins } = await hubIntake(q, context, order.hub_id)
+  const terms = { unitMs: await hubPace(q, order.hub_id), now: context.runtime.clock.now(), bins }
+  const isSilent = refusal === 'hub_offline'
   return {
-    position: runsAtOnce ? null : before.length + 1,
-    ahead: before.length,
-    estimatedWaitSeconds: Math.ceil(waitMs / 1000),
+    ...placeIn(queue, order.id),
+    estimatedWaitSeconds: isSilent ? null : estimateIn(queue, order.id, terms),
   }
 }
 
-const isWaiting = (status: OrderStatus): boolean =>
+/** The place of one order in a queue of its hub. */
+export function placeIn(queue: readonly QueuedUnits[], orderId: number): QueuePlace {
+  const index = inOrder(queue).findIndex(({ id }) => id === orderId)
+  const own = inOrder(queue)[index]
+  if (!own) return NOWHERE
+  if (own.processing_status === OrderStatus.PREPARING) return { position: null, ahead: 0 }
+  return { position: index + 1, ahead: index }
+}
+
+interface Terms {
+  /** How long the hub takes for a unit. */
+  unitMs: number
+  now: number
+  bins: BinRoom
+}
+
+/**
+ * Orders are dispensed side by side, as many as there are empty bins: one that finds its bins takes as long as its own
+ * units. What is in hand has been worked on for a while.
+ */
+export function estimateIn(
+  queue: readonly QueuedUnits[],
+  orderId: number,
+  { unitMs, now, bins }: Terms,
+): number | null {
+  const sorted = inOrder(queue)
+  const index = sorted.findIndex(({ id }) => id === orderId)
+  const own = sorted[index]
+  if (!own) return null
+  const inSeconds = (ms: number): number => Math.ceil(ms / 1000)
+  if (own.processing_status === OrderStatus.PREPARING)
+    return inSeconds(Math.max(unitMs, own.units * unitMs - (now - (own.preparing_at ?? now))))
+  const needed = sorted
+    .slice(0, index + 1)
+    .filter(({ processing_status }) => processing_status === OrderStatus.QUEUED)
+    .reduce((sum, order) => sum + furtherBins(bins.capacities, order), 0)
+  return needed <= bins.empty ? inSeconds(own.units * unitMs) : null
+}
+
+/** Those in hand first, then first come first served. */
+const inOrder = (queue: readonly QueuedUnits[]): QueuedUnits[] =>
+  queue.toSorted(
+    (a, b) =>
+      b.processing_status - a.processing_status || (a.queued_at ?? 0) - (b.queued_at ?? 0) || a.id - b.id,
+  )
+
+const isUnderWay = ({ processing_status: status }: OrderRow): boolean =>
   status === OrderStatus.QUEUED || status === OrderStatus.PREPARING
 
 function readQueue(q: Queries, hubId: number): Promise<QueuedUnits[]> {
@@ -72,10 +107,11 @@ function readQueue(q: Queries, hubId: number): Promise<QueuedUnits[]> {
     .where('o.hub_id', '=', hubId)
     .where('o.processing_status', '<=', LAST_ACTIVE)
     .where('o.processing_status', 'in', [OrderStatus.QUEUED, OrderStatus.PREPARING])
-    .groupBy(['o.id', 'o.processing_status', 'o.queued_at', 'o.preparing_at'])
+    .groupBy(['o.id', 'o.processing_status', 'o.reserved_bin', 'o.queued_at', 'o.preparing_at'])
     .select((eb) => [
       'o.id',
       'o.processing_status',
+      'o.reserved_bin',
       'o.queued_at',
       'o.preparing_at',
       eb.fn.sum<number>('i.qty').as('units'),

@@ -4,7 +4,7 @@ import { readOwnOrder, LAST_ACTIVE, lockOrder } from '../orders/order-rows.ts'
 import { paymentResult } from './pay.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/save-method.ts'
-import { confirmPaymentIntent, submitPayment } from './settle-payment.ts'
+import { askAgain, confirmPaymentIntent, submitForCustomer } from './settle-payment.ts'
 import { orUnavailable, EXTERNAL } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
@@ -29,8 +29,9 @@ export async function confirmPayment(
   const payment = await findPayment(services, request)
   if (payment.processor === EXTERNAL && payment.status === 'requires_action')
     throw new ApiError('order_state_conflict', 'The integrator confirms this payment.')
+  if (payment.is_refused === 1) await services.context.db.transact((tx) => askAgain(tx, payment))
   if (payment.status === 'requires_action') await orUnavailable(confirmPaymentIntent(services, payment))
-  if (payment.status === 'pending') await orUnavailable(submitPayment(services, payment))
+  if (payment.status === 'pending') await orUnavailable(submitForCustomer(services, payment))
   if (payment.saves_method === 1) await savePaidMethods(services, request.userId)
   return paymentResult(kysely, payment.id)
 }

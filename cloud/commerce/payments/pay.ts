@@ -15,7 +15,7 @@ import { EXTERNAL, WALLET, orUnavailable, refusal } from '../processors/processo
 import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/save-method.ts'
 import { schedule } from '../../platform/work/queue.ts'
-import { cancelPayment, submitPayment } from './settle-payment.ts'
+import { askAgain, endPayment, submitForCustomer } from './settle-payment.ts'
 import type { MoneyServices } from '../services.ts'
 import type { z } from 'zod'
 
@@ -69,11 +69,11 @@ async function bringToEnd(services: MoneyServices, request: Paying): Promise<Pay
   const { context } = services
   let begun = await context.db.transact((tx) => begin(tx, services, request))
   if (begun.kind === 'other-method') {
-    await orUnavailable(cancelPayment(services, begun.payment))
+    await orUnavailable(endPayment(services, begun.payment))
     begun = await context.db.transact((tx) => begin(tx, services, request))
     if (begun.kind === 'other-method') throw new ApiError('order_state_conflict')
   }
-  if (begun.payment.status === 'pending') await orUnavailable(submitPayment(services, begun.payment))
+  if (begun.payment.status === 'pending') await orUnavailable(submitForCustomer(services, begun.payment))
   return paymentResult(context.db.kysely, begun.payment.id)
 }
 
@@ -89,7 +89,10 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
   if (order.processing_status === OrderStatus.PENDING_PAYMENT) {
     const payment = await livePayment(tx, order.id)
     const isSame = payment.method === method && payment.type === type
-    return { kind: isSame || payment.status === 'pending' ? 'go-on' : 'other-method', payment }
+    const isUnderWay = payment.status === 'pending' && payment.is_refused === 0
+    if (!isSame && !isUnderWay) return { kind: 'other-method', payment }
+    await askAgain(tx, payment)
+    return { kind: 'go-on', payment }
   }
   requireUnpaid(order)
   const claim = from === EXTERNAL

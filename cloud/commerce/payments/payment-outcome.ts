@@ -11,14 +11,19 @@ import { saveAfterPayment } from '../methods/method-rows.ts'
 import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import type { Intent } from '../processors/processor.ts'
 
-/** What became of a payment: an intent, or the service's or an integrator's own word where no processor has it. */
-export type PaymentOutcome = Pick<Intent, 'status'> &
-  Partial<Pick<Intent, 'ref' | 'declineCode' | 'clientSecret' | 'method'>> & { confirmedByKey?: string }
+/**
+ * What became of a payment: an intent, or the service's or an integrator's own word where no processor has it. `stuck`: the
+ * processor has not said for too long, and the order is not to wait for it.
+ */
+export type PaymentOutcome = { status: Intent['status'] | 'stuck' } & Partial<
+  Pick<Intent, 'ref' | 'declineCode' | 'clientSecret' | 'method'>
+> & { confirmedByKey?: string }
 
 /**
  * The one place where a payment changes: the answer to `pay`, a confirmation, an event of the processor and the recovery
  * after a crash all come here, in any order and any number (I3). Success of a payment that its order waits for sends the
- * order to the hub; any other success is late money and goes back. Takes the order's lock.
+ * order to the hub; any other success is late money and goes back, so also that of a payment whose customer was told that
+ * it has not happened. Takes the order's lock.
  */
 export async function applyPaymentOutcome(
   tx: Tx,
@@ -54,10 +59,10 @@ async function apply(
     updated_at: context.runtime.clock.now(),
   }
   const isLive = payment.status === 'pending' || payment.status === 'requires_action'
-  const isAwaited = isLive && order.processing_status === OrderStatus.PENDING_PAYMENT
-  const set = (
-    changes: Pick<Updateable<Tables['payments']>, 'status' | 'is_late' | 'decline_code' | 'confirmed_by_key'>,
-  ) =>
+  /** Its end is still asked for. */
+  const isOpen = isLive || payment.stuck_at !== null
+  const holdsOrder = isLive && order.processing_status === OrderStatus.PENDING_PAYMENT
+  const set = (changes: Updateable<Tables['payments']>) =>
     tx.q
       .updateTable('payments')
       .set({ ...known, ...changes })
@@ -67,7 +72,7 @@ async function apply(
     case 'succeeded':
       if (payment.status === 'completed') return
       await unschedule(tx, 'payment', payment.id)
-      if (isAwaited) {
+      if (holdsOrder && payment.is_refused === 0) {
         await set({ status: 'completed', confirmed_by_key: outcome.confirmedByKey ?? null })
         await queueOrder(tx, context, order)
         if (payment.saves_method === 1)
@@ -78,15 +83,16 @@ async function apply(
           })
         return
       }
-      await set({ status: 'completed', is_late: 1 })
+      await set({ status: 'completed', is_late: 1, stuck_at: null })
+      if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
       await refundLate(tx, context, order, { ...payment, ...known })
       return
     case 'processing':
-      if (payment.status === 'pending') await set({})
+      if (isOpen) await set({})
       return
     case 'requires_action':
-      if (payment.status === 'pending') {
-        await set({ status: 'requires_action' })
+      if (isOpen) await set(payment.status === 'pending' ? { status: 'requires_action' } : {})
+      if (payment.status === 'pending' && payment.is_refused === 0) {
         const { paymentAbandonMs, idleOrderMs } = context.settings
         const dueAt = Math.min(known.updated_at + paymentAbandonMs, order.touched_at + idleOrderMs)
         await schedule(tx, 'payment', payment.id, dueAt)
@@ -94,9 +100,15 @@ async function apply(
       return
     case 'failed':
     case 'canceled':
-      if (!isLive) return
+      if (!isOpen) return
       await unschedule(tx, 'payment', payment.id)
-      await set({ status: outcome.status, decline_code: outcome.declineCode ?? null })
-      if (isAwaited) await unfreezeOrder(tx, context, order, 'payment_failed')
+      await set({ status: outcome.status, decline_code: outcome.declineCode ?? null, stuck_at: null })
+      if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
+      return
+    case 'stuck':
+      if (!isLive) return
+      await set({ status: 'canceled', stuck_at: known.updated_at })
+      await schedule(tx, 'payment', payment.id, known.updated_at + context.settings.paymentRecheckMs)
+      if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
   }
 }

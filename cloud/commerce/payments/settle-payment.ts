@@ -1,11 +1,15 @@
-import { applyPaymentOutcome } from './payment-outcome.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { applyPaymentOutcome, type PaymentOutcome } from './payment-outcome.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import {
   identityOf,
   processorBackoff,
+  ProcessorUnavailable,
   requireProcessor,
   EXTERNAL,
   type Intent,
+  type IntentRequest,
 } from '../processors/processor.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import type { MoneyServices } from '../services.ts'
@@ -20,18 +24,48 @@ export async function submitPayment(services: MoneyServices, payment: PaymentRow
   await askProcessor(services, payment, () =>
     payment.processor_ref !== null
       ? processor.readIntent(payment.processor_ref)
-      : processor.createIntent({
-          idempotencyKey: `pay:${identityOf(payment)}`,
-          begunAt: payment.created_at,
-          amount: payment.amount,
-          currency: context.settings.currency,
-          method: payment.method,
-          type: payment.type,
-          customer: payment.customer_ref,
-          saves: payment.saves_method === 1,
-          metadata: { payment_id: identityOf(payment), order_id: payment.order_id },
-        }),
+      : processor.createIntent(requestOf(context, payment)),
   )
+}
+
+const requestOf = ({ settings }: CloudContext, payment: PaymentRow): IntentRequest => ({
+  idempotencyKey: `pay:${identityOf(payment)}`,
+  begunAt: payment.created_at,
+  amount: payment.amount,
+  currency: settings.currency,
+  method: payment.method,
+  type: payment.type,
+  customer: payment.customer_ref,
+  saves: payment.saves_method === 1,
+  metadata: { payment_id: identityOf(payment), order_id: payment.order_id },
+})
+
+/**
+ * The same for the customer who asks for it. Where no answer comes the customer is told that the payment has not happened,
+ * and that is made true: it is abandoned later, and what was charged goes back, unless the customer asks for it again.
+ */
+export async function submitForCustomer(services: MoneyServices, payment: PaymentRow): Promise<void> {
+  try {
+    await submitPayment(services, payment)
+  } catch (error) {
+    await services.context.db.transact((tx) =>
+      tx.q
+        .updateTable('payments')
+        .set({ is_refused: 1 })
+        .where('id', '=', payment.id)
+        .where('status', '=', 'pending')
+        // Of one that the processor is known to have the customer was told that it is under way.
+        .where('processor_ref', 'is', null)
+        .execute(),
+    )
+    throw error
+  }
+}
+
+/** Its customer asks again for a payment that was refused: it may happen after all. */
+export async function askAgain(tx: Tx, payment: PaymentRow): Promise<void> {
+  if (payment.is_refused === 0) return
+  await tx.q.updateTable('payments').set({ is_refused: 0 }).where('id', '=', payment.id).execute()
 }
 
 export async function confirmPaymentIntent(services: MoneyServices, payment: PaymentRow): Promise<void> {
@@ -39,15 +73,45 @@ export async function confirmPaymentIntent(services: MoneyServices, payment: Pay
 }
 
 /**
- * Ends a payment that its customer did not finish. The processor has the last word: it may have been paid meanwhile, and
- * then it is. An integrator's claim ends with the service's own word.
+ * Gives up a payment that its customer did not finish, or was told not to have made. The processor has the last word: it
+ * may have been paid meanwhile. An integrator's claim ends with the service's own word.
  */
-export async function cancelPayment(services: MoneyServices, payment: PaymentRow): Promise<void> {
+async function abandonPayment(services: MoneyServices, payment: PaymentRow): Promise<void> {
   const { context, processor } = services
-  if (payment.processor === EXTERNAL)
-    await context.db.transact((tx) => applyPaymentOutcome(tx, context, payment.id, { status: 'canceled' }))
-  else await askProcessor(services, payment, () => processor.cancelIntent(payment.processor_ref!))
+  if (payment.processor === EXTERNAL) return applyOutcome(context, payment, { status: 'canceled' })
+  await askProcessor(services, payment, () =>
+    payment.processor_ref === null
+      ? processor.abandonIntent(requestOf(context, payment))
+      : processor.cancelIntent(payment.processor_ref),
+  )
 }
+
+/**
+ * The same for an order that is not to wait for it. Where the processor cannot be asked, and whatever it took would go
+ * back, the order is free at once; throws `ProcessorUnavailable` where it might be paid.
+ */
+export async function endPayment(services: MoneyServices, payment: PaymentRow): Promise<void> {
+  try {
+    await abandonPayment(services, payment)
+  } catch (error) {
+    const mayBePaid = payment.processor === services.processor.name && payment.is_refused === 0
+    if (!(error instanceof ProcessorUnavailable) || mayBePaid) throw error
+    await giveUp(services.context, payment)
+  }
+}
+
+/** The order is free, and the money is looked after until the processor has said what became of it. */
+async function giveUp(context: CloudContext, payment: PaymentRow): Promise<void> {
+  await applyOutcome(context, payment, { status: 'stuck' })
+  const { id, order_id: orderId, amount, processor, processor_ref: ref } = payment
+  context.log.error(
+    { paymentId: id, orderId, amount, processor, ref },
+    'a payment is stuck: its processor does not say whether it took money (npm run payments -- stuck)',
+  )
+}
+
+const applyOutcome = (context: CloudContext, { id }: PaymentRow, outcome: PaymentOutcome): Promise<void> =>
+  context.db.transact((tx) => applyPaymentOutcome(tx, context, id, outcome))
 
 async function askProcessor(
   { context, processor }: MoneyServices,
@@ -58,7 +122,7 @@ async function askProcessor(
   context.checkpoint('payment.before-processor')
   const intent = await ask()
   context.checkpoint('payment.after-processor')
-  await context.db.transact((tx) => applyPaymentOutcome(tx, context, payment.id, intent))
+  await applyOutcome(context, payment, intent)
 }
 
 /** Payments that were left unfinished: a crash, a processor out of reach, a customer who has gone. */
@@ -69,22 +133,38 @@ export const paymentWork = (services: MoneyServices): WorkKinds => ({
   },
 })
 
-/** Asks after a payment whose outcome was never learned, and cancels one that its customer does not finish. */
+/**
+ * Asks after a payment whose outcome was never learned, and gives up one that its customer does not finish. One whose
+ * processor has not said anything for as long as a customer may take no longer holds its order.
+ */
 async function lookAtPayment(services: MoneyServices, id: number): Promise<Outcome> {
-  const { kysely } = services.context.db
-  const payment = await kysely.selectFrom('payments').selectAll().where('id', '=', id).executeTakeFirst()
+  const { db, runtime, settings } = services.context
+  const find = () => db.kysely.selectFrom('payments').selectAll().where('id', '=', id).executeTakeFirst()
+  const payment = await find()
   const dueAt = payment && (await dueAtOf(services, payment))
   if (!payment || dueAt === undefined) return done
-  if (dueAt > services.context.runtime.clock.now()) return { next: dueAt }
-  await (payment.status === 'pending' ? submitPayment(services, payment) : cancelPayment(services, payment))
-  return lookAtPayment(services, id)
+  if (dueAt > runtime.clock.now()) return { next: dueAt }
+  const isAwaited = payment.status === 'pending' && payment.is_refused === 0
+  try {
+    await (isAwaited ? submitPayment(services, payment) : abandonPayment(services, payment))
+  } catch (error) {
+    const isOverdue = payment.updated_at + settings.paymentAbandonMs <= runtime.clock.now()
+    if (!(error instanceof ProcessorUnavailable) || !isOverdue || payment.stuck_at !== null) throw error
+    await giveUp(services.context, payment)
+  }
+  const looked = await find()
+  const next = looked && (await dueAtOf(services, looked))
+  // One that its bank is at work on may be past its time: it is asked after now and then.
+  return next === undefined ? done : { next: Math.max(next, runtime.clock.now() + settings.paymentRecheckMs) }
 }
 
 /** When an unfinished payment is to be looked at; undefined where it has ended. */
 async function dueAtOf({ context }: MoneyServices, payment: PaymentRow): Promise<number | undefined> {
   const { db, settings } = context
-  if (payment.status === 'pending') return payment.updated_at + settings.paymentRecheckMs
-  if (payment.status !== 'requires_action') return undefined
+  const isLive = payment.status === 'pending' || payment.status === 'requires_action'
+  if (!isLive && payment.stuck_at === null) return undefined
+  if (payment.status !== 'requires_action' || payment.is_refused === 1)
+    return payment.updated_at + settings.paymentRecheckMs
   const order = await db.kysely
     .selectFrom('orders')
     .select('touched_at')

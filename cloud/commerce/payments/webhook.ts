@@ -5,8 +5,9 @@ import { lockOrder } from '../orders/order-rows.ts'
 import { applyDepositOutcome } from '../wallet/deposit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
-import type { CardProcessor, ProcessorRefund } from '../processors/processor.ts'
+import { DISPUTE_EVENT, type CardProcessor, type ProcessorRefund } from '../processors/processor.ts'
 import { applyRefundOutcome } from '../refunds/refunds.ts'
+import { applyMove, type ProcessorMove } from './processor-moves.ts'
 import { isSigned } from '../processors/signature.ts'
 
 /** An event of the processor. Of types that are not named here nothing but the id is kept. */
@@ -20,8 +21,11 @@ export const ProcessorEvent = z.object({
       client_secret: z.string().nullish(),
       /** Of an intent: the id of the method. */
       payment_method: z.string().nullish(),
-      /** Of a refund. */
+      /** Of a refund or dispute; of a dispute `failed` says that the money is back. */
       status: z.string().nullish(),
+      amount: z.int().nullish(),
+      /** Whose money it is: an intent. */
+      payment_intent: z.string().nullish(),
       failure_reason: z.string().nullish(),
       metadata: z
         .object({
@@ -91,7 +95,9 @@ export function applyProcessorEvent(context: CloudContext, event: ProcessorEvent
       ? await applyIntentEvent(tx, context, event.type, object)
       : refundEvents.includes(event.type)
         ? await applyRefundEvent(tx, context, object)
-        : true
+        : event.type === DISPUTE_EVENT
+          ? await applyMoveEvent(tx, context, 'dispute', object)
+          : true
     if (!isOurs)
       context.log.warn({ event: event.id, object: object.id }, 'an event of money that is not ours')
   })
@@ -127,7 +133,7 @@ async function applyIntentEvent(
 /** What has become of a refund that the processor was at work on; or that it failed after all. */
 async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObject): Promise<boolean> {
   const found = await findByRef(tx, 'refunds', object.id, object.metadata?.refund_id)
-  if (!found) return false
+  if (!found) return applyMoveEvent(tx, context, 'refund', object)
   if (!refundStatuses.includes(object.status ?? '')) return true
   const { order_id } = await tx.q
     .selectFrom('refunds')
@@ -140,6 +146,24 @@ async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObje
     failureReason: object.failure_reason ?? null,
   })
   return true
+}
+
+/** A refund or dispute of which nobody here knows: made at the processor. */
+async function applyMoveEvent(
+  tx: Tx,
+  context: CloudContext,
+  kind: ProcessorMove['kind'],
+  { id, status, amount, payment_intent: intent, failure_reason }: EventObject,
+): Promise<boolean> {
+  if (!intent || !amount || amount <= 0 || !refundStatuses.includes(status ?? '')) return false
+  return applyMove(tx, context, {
+    ref: id,
+    kind,
+    intent,
+    amount,
+    status: status as ProcessorRefund['status'],
+    reason: failure_reason ?? null,
+  })
 }
 
 /** By the processor's id; by ours where the event was quicker than the answer that brings the processor's. */

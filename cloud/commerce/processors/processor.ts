@@ -22,6 +22,11 @@ export interface CardProcessor {
   confirmIntent(ref: string): Promise<Intent>
   /** Gives an unfinished intent up; of a finished one it returns the end. */
   cancelIntent(ref: string): Promise<Intent>
+  /**
+   * The same of one of which nobody knows whether it was made: one that was not will never be, even if the request for it
+   * is still on its way.
+   */
+  abandonIntent(request: IntentRequest): Promise<Intent>
   /** Gives money of an intent back, or returns the refund that the key has made before, as it was then. */
   createRefund(request: RefundRequest): Promise<ProcessorRefund>
   /** What has become of a refund. */
@@ -100,6 +105,9 @@ export interface ProcessorRefund {
   status: 'pending' | 'succeeded' | 'failed'
   failureReason: string | null
 }
+
+/** The type of an event of a dispute, in our words: its status is that of a refund, `failed` once the money is back. */
+export const DISPUTE_EVENT = 'dispute.updated'
 
 export interface CustomerRequest {
   idempotencyKey: string

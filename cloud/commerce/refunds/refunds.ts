@@ -85,7 +85,8 @@ export async function refundable(
 ): Promise<Share> {
   const returned = await returnedOf(tx, 'payment_id', payment.id)
   const tax = payment.is_late === 1 ? 0 : (order.tax_total ?? 0)
-  return { amount: payment.amount - returned.amount, tax: tax - returned.tax }
+  // More may be booked than there is, until the processor has refused what it gave back by itself already.
+  return { amount: Math.max(0, payment.amount - returned.amount), tax: Math.max(0, tax - returned.tax) }
 }
 
 /** A frozen line, with what its own refunds have returned. */
@@ -203,13 +204,17 @@ export async function applyRefundOutcome(
   await refreshRefunds(tx, context, order)
 }
 
-/** When money that the service owes is sent again after the processor refused to. What somebody asked for is theirs to repeat. */
+/** What somebody asked for is theirs to repeat, and what the processor did by itself is not ours to do. */
+const isOwed = (reason: RefundRow['reason']): boolean =>
+  reason !== 'customer' && reason !== 'processor' && reason !== 'dispute'
+
+/** When money that the service owes is sent again after the processor refused to. */
 function retryAt(
   { reason, refusals }: RefundRow,
   now: number,
   { refundRetries, refundRetryMs }: CloudContext['settings'],
 ): number | null {
-  return reason === 'customer' || refusals >= refundRetries ? null : now + refundRetryMs * 2 ** refusals
+  return !isOwed(reason) || refusals >= refundRetries ? null : now + refundRetryMs * 2 ** refusals
 }
 
 /** Whatever somebody asked for, and whatever was refused, is on the owner's record. */
@@ -241,7 +246,7 @@ export async function auditRefund(
 }
 
 /** Brings what is derived from refunds up to date: payment status, each line's refunded units, and points. */
-async function refreshRefunds(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+export async function refreshRefunds(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
   await refreshPaymentStatus(tx, order.id)
   const items = await tx.q
     .selectFrom('order_items')

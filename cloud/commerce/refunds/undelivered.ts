@@ -1,4 +1,4 @@
-import type { OrderCause, TransitionResult } from '../../../protocol/model/order-status.ts'
+import { OrderStatus, type OrderCause, type TransitionResult } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { unschedule } from '../../platform/work/queue.ts'
@@ -91,6 +91,29 @@ export async function refundUndelivered(
   }
 }
 
+/** What an order that has ended as it has is owed, once its money can be given back again. */
+export async function refundOwed(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+  switch (order.processing_status) {
+    case OrderStatus.CANCELLED:
+      await refundRest(tx, context, order, {})
+      return
+    case OrderStatus.TIMED_OUT:
+      return refundUndelivered(tx, context, order, 'timed_out')
+    case OrderStatus.FAILED:
+      if (order.failure_reason !== 'unclaimed') await refundUndelivered(tx, context, order, 'failed')
+      return
+    case OrderStatus.READY:
+    case OrderStatus.COLLECTING:
+    case OrderStatus.COMPLETED:
+      return refundUndelivered(tx, context, order, 'short')
+    case OrderStatus.NEW:
+    case OrderStatus.PENDING_PAYMENT:
+    case OrderStatus.QUEUED:
+    case OrderStatus.PREPARING:
+    case OrderStatus.EXPIRED:
+  }
+}
+
 /** All that is left of an order's money goes back; undefined where nothing is. */
 async function refundRest(
   tx: Tx,
@@ -161,7 +184,9 @@ async function replaceRefused(tx: Tx, context: CloudContext, refused: RefundRow)
       return
     }
     case 'customer':
-    // What somebody asked for is theirs to repeat.
+    case 'processor':
+    case 'dispute':
+    // Not owed (`retryAt`).
   }
 }
 

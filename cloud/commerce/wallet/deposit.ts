@@ -12,6 +12,7 @@ import {
   processorBackoff,
   requireProcessor,
   type Intent,
+  type IntentRequest,
 } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { schedule } from '../../platform/work/queue.ts'
@@ -30,7 +31,7 @@ export interface DepositRequest {
 
 /**
  * Begins a deposit: it is recorded, then the processor is asked for a payment intent (C §4.6). The wallet is credited when
- * the processor's webhook reports success, and by nothing else. Throws `card_declined` and `payment_failed` where the
+ * the processor's webhook reports success, or where that is lost when the processor is asked. Throws `card_declined` and `payment_failed` where the
  * processor refuses at once, `processor_unavailable`.
  */
 export async function deposit(services: MoneyServices, request: DepositRequest): Promise<DepositResponse> {
@@ -73,6 +74,8 @@ async function begin(
       .where('user_id', '=', userId)
       .where('request_key', '=', requestKey)
       .where('amount', '=', amountCents)
+      // One that came to nothing is begun anew.
+      .where('status', 'in', ['pending', 'completed'])
       .where('created_at', '>', context.runtime.clock.now() - KEEP_MS)
       .orderBy('id', 'desc')
       .executeTakeFirst()
@@ -116,47 +119,57 @@ function answer(deposit: WalletTransactionRow): DepositResponse {
   }
 }
 
-/**
- * Asks the processor for the deposit's payment intent. The request is the same whenever it is made, under the deposit's
- * key: whoever finds the deposit without an intent after a crash makes it again.
- */
-export async function submitDeposit(services: MoneyServices, deposit: WalletTransactionRow): Promise<void> {
+/** Asks the processor for the deposit's payment intent, under the deposit's key. */
+async function submitDeposit(services: MoneyServices, deposit: WalletTransactionRow): Promise<void> {
   const { context, processor } = services
-  await ask(services, deposit, () =>
-    processor.createIntent({
-      idempotencyKey: `deposit:${identityOf(deposit)}`,
-      begunAt: deposit.created_at,
-      amount: deposit.amount,
-      currency: context.settings.currency,
-      method: deposit.method,
-      type: 'card',
-      customer: deposit.customer_ref,
-      saves: false,
-      metadata: { deposit_id: identityOf(deposit) },
-    }),
-  )
+  await ask(services, deposit, 'answer', () => processor.createIntent(requestOf(context, deposit)))
 }
 
-/** Ends a deposit that its customer did not finish. The processor has the last word: it may have been paid meanwhile. */
-export async function abandonDeposit(services: MoneyServices, deposit: WalletTransactionRow): Promise<void> {
-  await ask(services, deposit, () => services.processor.cancelIntent(deposit.processor_ref!))
+const requestOf = ({ settings }: CloudContext, deposit: WalletTransactionRow): IntentRequest => ({
+  idempotencyKey: `deposit:${identityOf(deposit)}`,
+  begunAt: deposit.created_at,
+  amount: deposit.amount,
+  currency: settings.currency,
+  method: deposit.method,
+  type: 'card',
+  customer: deposit.customer_ref,
+  saves: false,
+  metadata: { deposit_id: identityOf(deposit) },
+})
+
+/**
+ * Asks the processor what became of a deposit that it has not told of. One whose customer has gone is given up, and so is
+ * one of which nobody was told that it was begun. The processor has the last word: it may have been paid meanwhile.
+ */
+async function inquire(services: MoneyServices, deposit: WalletTransactionRow): Promise<void> {
+  const { context, processor } = services
+  const { processor_ref: ref, created_at } = deposit
+  const isGivenUp = created_at + context.settings.paymentAbandonMs <= context.runtime.clock.now()
+  await ask(services, deposit, 'inquiry', () => {
+    if (ref === null) return processor.abandonIntent(requestOf(context, deposit))
+    return isGivenUp ? processor.cancelIntent(ref) : processor.readIntent(ref)
+  })
 }
 
 async function ask(
   { context, processor }: MoneyServices,
   deposit: WalletTransactionRow,
+  by: DepositOutcome['by'],
   call: () => Promise<Intent>,
 ): Promise<void> {
   requireProcessor(processor, deposit.processor!)
   context.checkpoint('wallet.before-processor')
   const intent = await call()
   context.checkpoint('wallet.after-processor')
-  await context.db.transact((tx) => applyDepositOutcome(tx, context, deposit.id, { ...intent, by: 'answer' }))
+  await context.db.transact((tx) => applyDepositOutcome(tx, context, deposit.id, { ...intent, by }))
 }
 
 export type DepositOutcome = Pick<Intent, 'status' | 'ref' | 'clientSecret' | 'declineCode'> & {
-  /** An answer of the processor to a call of ours, or its webhook: that alone credits the wallet (C §4.6). */
-  by: 'answer' | 'webhook'
+  /**
+   * The processor's answer to the customer's own call, which does not credit the wallet (C §4.6); its webhook; or, where
+   * that did not come, its answer to the question what became of the deposit.
+   */
+  by: 'answer' | 'webhook' | 'inquiry'
 }
 
 /**
@@ -205,10 +218,7 @@ export async function applyDepositOutcome(
   }
 }
 
-/**
- * Deposits that were left unfinished: one for which the processor's answer was never learned is asked for again, one whose
- * customer has gone is cancelled there. One that was paid waits for the webhook that says so.
- */
+/** Deposits that are unfinished: the processor's word on them was lost, or their customers have gone. */
 export const depositWork = (services: MoneyServices): WorkKinds => ({
   deposit: {
     backoff: processorBackoff(services.context),
@@ -225,9 +235,11 @@ async function lookAtDeposit(services: MoneyServices, id: number): Promise<Outco
     .where('status', '=', 'pending')
     .executeTakeFirst()
   if (!deposit) return done
-  const isSubmitted = deposit.processor_ref !== null
-  const patienceMs = isSubmitted ? settings.paymentAbandonMs : settings.paymentRecheckMs
-  if (deposit.updated_at + patienceMs > runtime.clock.now()) return { next: deposit.updated_at + patienceMs }
-  await (isSubmitted ? abandonDeposit(services, deposit) : submitDeposit(services, deposit))
-  return lookAtDeposit(services, id)
+  const lookAt = deposit.updated_at + settings.paymentRecheckMs
+  if (lookAt > runtime.clock.now()) return { next: lookAt }
+  await inquire(services, deposit)
+  // Its customer is still at it, or a bank is.
+  const givenUpAt = deposit.created_at + settings.paymentAbandonMs
+  const now = runtime.clock.now()
+  return { next: givenUpAt > now ? givenUpAt : now + settings.paymentAbandonMs }
 }

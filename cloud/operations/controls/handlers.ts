@@ -102,7 +102,7 @@ export function controlHandlers(
       const { query, credential } = request
       const body = { name: 'get_bin_status', bin: query.bin } as const
       const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
-      const show = async (bin: BinHealth, reportedAt: number) =>
+      const show = async (bin: BinState, reportedAt: number) =>
         ok(200, binStatus(bin, await orderNumber(db.kysely, query.hub, bin.order_id), reportedAt))
       if (outcome.kind === 'executed') return show(live(outcome.data), runtime.clock.now())
       if (outcome.kind !== 'offline') throw hardwareError(outcome, 'bin_not_found')
@@ -146,20 +146,21 @@ async function orderNumber(q: Queries, hubId: number, uuid: string | null): Prom
   return order?.id ?? null
 }
 
-function binStatus(bin: BinHealth, order_id: number | null, reportedAt: number) {
+type BinState = Omit<BinHealth, 'capacity' | 'occupied'>
+
+function binStatus(bin: BinState, order_id: number | null, reportedAt: number) {
   const { bin_number, enabled, status, door, lift, fault_code } = bin
   return { bin_number, enabled, status, door, lift, fault_code, order_id, reported_at: timestamp(reportedAt) }
 }
 
 /** A bin of a hub that has never been heard. */
-function unheard(bin_number: number, enabled: boolean): BinHealth {
+function unheard(bin_number: number, enabled: boolean): BinState {
   return {
     bin_number,
     enabled,
     status: 'offline',
     door: 'unknown',
     lift: 'unknown',
-    occupied: null,
     fault_code: null,
     order_id: null,
   }

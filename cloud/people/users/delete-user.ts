@@ -6,20 +6,25 @@ import { LAST_ACTIVE } from '../../commerce/orders/order-rows.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { forgetCustomers } from '../../commerce/methods/method-rows.ts'
 import { carryOutRemovals } from '../../commerce/methods/remove-method.ts'
+import { walletBalance } from '../../commerce/wallet/handlers.ts'
+import type { CloudContext } from '../../platform/context.ts'
 import type { CommerceServices } from '../../commerce/services.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { removeProfileImage } from './profile.ts'
 
 /**
- * Erases everything personal of a user and frees its identity. The books stay: orders, payments and the wallet belong to
+ * Erases everything personal of a user and frees its identity. Throws `wallet_not_empty` of one whose wallet holds money, or
+ * may yet get some, unless the user gives that up. The books stay: orders, payments and the wallet belong to
  * a user without a name then. Carts go first; what the card processor keeps of the user goes last. Throws `order_in_progress` where one is paid and has not ended.
  */
 export async function deleteUser(
   services: CommerceServices,
   media: Media,
   caller: UserCredential,
+  { forfeit }: { forfeit: boolean },
 ): Promise<void> {
   const { context } = services
+  if (!forfeit) await requireEmptyWallet(context.db.kysely, context, caller.userId)
   for (const { id } of await activeOrders(context.db.kysely, caller.userId)) {
     const { kind } = await discardOrder(services, { orderId: id, userId: caller.userId })
     if (kind === 'paid') throw inProgress([id])
@@ -30,6 +35,7 @@ export async function deleteUser(
     await removeProfileImage(tx, media, caller.userId)
     const left = await activeOrders(tx.q, caller.userId)
     if (left.length > 0) throw inProgress(left.map(({ id }) => id))
+    if (!forfeit) await requireEmptyWallet(tx.q, context, caller.userId)
     await forgetCustomers(tx, context, caller.userId)
     await erase(tx, caller, context.runtime.clock.now())
   })
@@ -49,6 +55,12 @@ async function activeOrders(q: Queries, userId: number): Promise<{ id: number }[
   const held = active.filter((order) => isInProgress(order.processing_status))
   if (held.length > 0) throw inProgress(held.map(({ id }) => id))
   return active
+}
+
+async function requireEmptyWallet(q: Queries, context: CloudContext, userId: number): Promise<void> {
+  const { balance_cents, pending_cents } = await walletBalance(q, context, userId)
+  if (balance_cents + pending_cents > 0)
+    throw new ApiError('wallet_not_empty', undefined, { balance_cents, pending_cents })
 }
 
 const inProgress = (orderIds: number[]): ApiError =>

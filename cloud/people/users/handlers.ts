@@ -78,7 +78,7 @@ export const accountHandlers = (
   services: CommerceServices,
   media: Media,
 ): Handlers<'consumer.users.delete'> => ({
-  async 'consumer.users.delete'({ credential }) {
-    await deleteUser(services, media, credential)
+  async 'consumer.users.delete'({ credential, query }) {
+    await deleteUser(services, media, credential, query)
   },
 })

@@ -7,6 +7,11 @@ import type {
   ProcessorRefund,
 } from '../../../cloud/commerce/processors/processor.ts'
 import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
+import {
+  closeDispute,
+  openDispute,
+  refundInDashboard,
+} from '../../../cloud/commerce/processors/sandbox/deeds.ts'
 import { sandboxWork, createSandbox } from '../../../cloud/commerce/processors/sandbox/sandbox.ts'
 import { readInstallation } from '../../../cloud/commerce/processors/stripe/account.ts'
 import { createStripe } from '../../../cloud/commerce/processors/stripe/stripe.ts'
@@ -49,6 +54,11 @@ export interface Bank {
   arrive(): Promise<void>
   /** The bank sends a refund back; the processor says nothing yet. */
   sendBack(ref: string): Promise<void>
+  /** Somebody gives money of an intent back in the processor's own pages; it tells of it. */
+  giveBack(ref: string, amount: number): Promise<void>
+  /** A cardholder's bank takes an intent back; it tells of it. */
+  dispute(ref: string): Promise<void>
+  endDispute(ref: string, end: 'won' | 'lost'): Promise<void>
   /** Whatever is to be told by now, each with its signature. True where it was taken. */
   tellAll(deliver: (body: string, signature: string) => Promise<boolean>): Promise<void>
   /** An event in the processor's words, from ours. */
@@ -125,6 +135,9 @@ export const openSandboxBank: OpenBank = ({ context, checkpoint }) => {
         .where('id', '=', intent_id)
         .execute()
     },
+    giveBack: async (ref, amount) => void (await refundInDashboard({ db, runtime }, ref, amount)),
+    dispute: (ref) => openDispute({ db, runtime }, ref),
+    endDispute: (ref, end) => closeDispute({ db, runtime }, ref, end),
     async tellAll(deliver) {
       await new WorkRunner(context, sandboxWork({ context, secret: SECRET, deliver })).drain()
     },
@@ -199,6 +212,10 @@ export const openStripeBank =
         books.events.pop()
         return Promise.resolve()
       },
+      giveBack: (ref, amount) =>
+        Promise.resolve(void books.createRefund({ payment_intent: ref, amount: String(amount) })),
+      dispute: (ref) => Promise.resolve(books.dispute(ref)),
+      endDispute: (ref, end) => Promise.resolve(books.endDispute(ref, end)),
       async tellAll(deliver) {
         books.settle()
         for (const event of books.events.slice())

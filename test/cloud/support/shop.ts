@@ -39,6 +39,8 @@ export interface ShopOptions {
   /** Cents. */
   products?: readonly { price: number; markdown?: number; quantity: number }[]
   taxBasisPoints?: number
+  /** How many the hub has; 4 where absent. */
+  bins?: number
   checkpoint?: Checkpoint
   /** Takes errors of background turns; without it they fail the test. */
   onFault?: (error: unknown) => void
@@ -111,7 +113,8 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     },
   }
   const q = db.kysely
-  await seedShop(db, options, runtime.clock.now())
+  const standing: HubHealth = { ...healthy, bins: binsOf(options.bins ?? 4) }
+  await seedShop(db, options, standing, runtime.clock.now())
 
   const shop: Shop = {
     context,
@@ -173,7 +176,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
       const now = runtime.clock.now()
       await q
         .updateTable('hub_sessions')
-        .set({ last_heard_at: now, health: JSON.stringify({ ...healthy, ...health }), health_at: now })
+        .set({ last_heard_at: now, health: JSON.stringify({ ...standing, ...health }), health_at: now })
         .execute()
     },
     order: (orderId) =>
@@ -229,10 +232,10 @@ export function drop(item: ItemRow, operation: number, quantityLeft: number): Re
   }
 }
 
-export const healthy: HubHealth = {
-  accepting_orders: true,
-  bins: [1, 2, 3, 4].map((bin_number) => ({
-    bin_number,
+const binsOf = (count: number): HubHealth['bins'] =>
+  Array.from({ length: count }, (_, index) => ({
+    bin_number: index + 1,
+    capacity: 10,
     enabled: true,
     status: 'healthy',
     door: 'closed',
@@ -240,13 +243,22 @@ export const healthy: HubHealth = {
     occupied: false,
     fault_code: null,
     order_id: null,
-  })),
+  }))
+
+export const healthy: HubHealth = {
+  accepting_orders: true,
+  bins: binsOf(4),
   fridges: [],
   doors: [],
   unknown_operations: 0,
 }
 
-async function seedShop({ kysely: q }: CloudDatabase, options: ShopOptions, now: number): Promise<void> {
+async function seedShop(
+  { kysely: q }: CloudDatabase,
+  options: ShopOptions,
+  health: HubHealth,
+  now: number,
+): Promise<void> {
   const products = options.products ?? [
     { price: 250, quantity: 5 },
     { price: 199, markdown: 10, quantity: 3 },
@@ -294,7 +306,7 @@ async function seedShop({ kysely: q }: CloudDatabase, options: ShopOptions, now:
       lease_until: now,
       is_connected: 1,
       last_heard_at: now,
-      health: JSON.stringify(healthy),
+      health: JSON.stringify(health),
       health_at: now,
       software: 'test',
     } as never)

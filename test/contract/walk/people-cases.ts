@@ -55,7 +55,10 @@ export const peopleCases = {
         return { as: ada }
       },
     },
-    elsewhere: { processor_unavailable: 'test/cloud/people/users/delete-user.test.ts' },
+    elsewhere: {
+      wallet_not_empty: 'test/cloud/people/users/delete-user.test.ts',
+      processor_unavailable: 'test/cloud/people/users/delete-user.test.ts',
+    },
   },
   'consumer.users.exists': { success: always({ as: ada, query: { phone_number: '+14155550100' } }) },
   'consumer.users.phone_exists': {

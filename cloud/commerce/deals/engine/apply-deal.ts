@@ -24,14 +24,13 @@ export interface Plan {
 }
 
 /**
- * Chooses among deals that may apply. One that does not stack applies alone; those that stack apply together,
- * in order, each to the units that the ones before it have left. What saves most wins; of equal savings the one with the
- * lowest id among its deals.
+ * Chooses among deals that may apply. Those that stack apply together, in order, each to the units that the ones before it
+ * have left; every deal applies alone, too, as a stack may take the units of the one that saves most. What saves most wins;
+ * of equal savings the one with the lowest id among its deals, and the stack before one deal of it.
  */
 export function chooseDeals(deals: readonly Deal[], cart: Cart, buyer: Buyer): Plan {
-  const alone = deals.filter(({ terms }) => !terms.stackable).map((deal) => [deal])
   const together = deals.filter(({ terms }) => terms.stackable)
-  return [...alone, together]
+  return [together, ...deals.map((deal) => [deal])]
     .map((group) => applyInOrder(group, cart, buyer))
     .reduce((best, plan) => (isBetter(plan, best) ? plan : best))
 }

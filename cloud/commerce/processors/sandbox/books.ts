@@ -89,7 +89,7 @@ export async function completeRefund(tx: Tx, runtime: Runtime, refund: SandboxRe
   })
 }
 
-async function insertEvent(
+export async function insertEvent(
   tx: Tx,
   { clock, random }: Runtime,
   type: string,

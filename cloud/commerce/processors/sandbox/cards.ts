@@ -8,6 +8,8 @@ interface Card {
   refundFailure?: string
   /** Its refunds take a moment, and are reported by webhook alone. */
   refundsLater?: true
+  /** A moment after a payment with it its bank takes the money back. */
+  isDisputed?: true
   /** What it looks like; what looks like nothing cannot be saved. */
   brand?: string
   last4?: string
@@ -43,6 +45,7 @@ const cards: Readonly<Record<string, Card>> = {
     last4: '5126',
   },
   pm_card_pendingRefund: { status: 'succeeded', refundsLater: true, brand: 'visa', last4: '7726' },
+  pm_card_createDispute: { status: 'succeeded', isDisputed: true, brand: 'visa', last4: '0259' },
   pm_usBankAccount: { status: 'processing' },
 }
 

@@ -3,7 +3,14 @@ import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../../protocol/model/runtime.ts'
 import { schedule } from '../../../platform/work/queue.ts'
 import type { CloudDatabase, Tx } from '../../../platform/store/database.ts'
-import type { CardProcessor, Intent, IntentRequest, ProcessorRefund, RefundRequest } from '../processor.ts'
+import type {
+  CardProcessor,
+  Intent,
+  IntentRequest,
+  IntentStatus,
+  ProcessorRefund,
+  RefundRequest,
+} from '../processor.ts'
 import {
   moveIntent,
   readIntent,
@@ -20,6 +27,7 @@ import {
   type IntentRow,
 } from './books.ts'
 import { cardNamed, cardOf } from './cards.ts'
+import { dispute } from './deeds.ts'
 import type { CloudContext } from '../../../platform/context.ts'
 import { done, Unavailable, type WorkKinds } from '../../../platform/work/runner.ts'
 import { signPayload } from '../signature.ts'
@@ -59,7 +67,7 @@ export function createSandbox({
         const created = await insertIntent(tx, runtime, request, eventDelayMs)
         // One that is processing is announced when it is completed (`sandboxWork`).
         if (created) await writeEvent(tx, runtime, created, eventDelayMs)
-        return created ? toIntent(created) : intentByKey(tx, request.idempotencyKey)
+        return toIntent(created ?? (await intentByKey(tx, request.idempotencyKey)))
       }),
     readIntent: (ref) => write(async (tx) => toIntent(await readIntent(tx, ref))),
     confirmIntent: (ref) =>
@@ -67,11 +75,13 @@ export function createSandbox({
         const intent = await readIntent(tx, ref)
         return toIntent(await moveIntent(tx, runtime, intent, ['requires_action'], 'succeeded', eventDelayMs))
       }),
-    cancelIntent: (ref) =>
+    cancelIntent: (ref) => write(async (tx) => cancel(tx, runtime, await readIntent(tx, ref), eventDelayMs)),
+    abandonIntent: (request) =>
       write(async (tx) => {
-        const intent = await readIntent(tx, ref)
-        const from = ['requires_action', 'processing'] as const
-        return toIntent(await moveIntent(tx, runtime, intent, from, 'canceled', eventDelayMs))
+        const created = await insertIntent(tx, runtime, request, eventDelayMs, 'canceled')
+        return created
+          ? toIntent(created)
+          : cancel(tx, runtime, await intentByKey(tx, request.idempotencyKey), eventDelayMs)
       }),
     createRefund: (request) => write((tx) => refund(tx, runtime, request, eventDelayMs)),
     readRefund: (ref) => write(async (tx) => toRefund(await readSandboxRefund(tx, ref))),
@@ -91,6 +101,8 @@ async function insertIntent(
   { clock, random }: Runtime,
   request: IntentRequest,
   eventDelayMs: number,
+  /** What it begins as, instead of what its card makes of it. */
+  status?: IntentStatus,
 ): Promise<IntentRow | undefined> {
   const name = request.method === null ? null : cardNamed(request.method, request.type)
   const card = name === undefined ? undefined : cardOf(name)
@@ -104,7 +116,7 @@ async function insertIntent(
       amount: request.amount,
       refunded: 0,
       method: name,
-      status: card.status,
+      status: status ?? card.status,
       decline_code: card.declineCode ?? null,
       client_secret: `${id}_secret_${randomHex(random, 8)}`,
       metadata: JSON.stringify(request.metadata),
@@ -113,19 +125,20 @@ async function insertIntent(
     .onConflict((conflict) => conflict.doNothing())
     .returningAll()
     .executeTakeFirst()
+  if (created && card.isDisputed)
+    await schedule(tx, 'sandbox.dispute', created.id, clock.now() + 2 * eventDelayMs)
   if (created?.status === 'processing')
     await schedule(tx, 'sandbox.intent', created.id, clock.now() + eventDelayMs)
   return created
 }
 
-async function intentByKey(tx: Tx, key: string): Promise<Intent> {
-  const row = await tx.q
-    .selectFrom('sandbox_intents')
-    .selectAll()
-    .where('idempotency_key', '=', key)
+const intentByKey = (tx: Tx, key: string): Promise<IntentRow> =>
+  tx
+    .forUpdate(tx.q.selectFrom('sandbox_intents').selectAll().where('idempotency_key', '=', key))
     .executeTakeFirstOrThrow()
-  return toIntent(row)
-}
+
+const cancel = async (tx: Tx, runtime: Runtime, intent: IntentRow, delayMs: number): Promise<Intent> =>
+  toIntent(await moveIntent(tx, runtime, intent, ['requires_action', 'processing'], 'canceled', delayMs))
 
 async function refund(
   tx: Tx,
@@ -141,7 +154,7 @@ async function refund(
     .where('idempotency_key', '=', idempotencyKey)
     .executeTakeFirst()
   if (known) return toRefund(known)
-  const failureReason = refundFailure(intent, amount)
+  const failureReason = (await isDisputed(tx, ref)) ? 'charge_disputed' : refundFailure(intent, amount)
   const success = cardOf(intent.method)?.refundsLater ? 'pending' : 'succeeded'
   const row = await tx.q
     .insertInto('sandbox_refunds')
@@ -168,6 +181,14 @@ async function refund(
   return toRefund(row)
 }
 
+const isDisputed = async (tx: Tx, ref: string): Promise<boolean> =>
+  (await tx.q
+    .selectFrom('sandbox_disputes')
+    .select('id')
+    .where('intent_id', '=', ref)
+    .where('status', '<>', 'won')
+    .executeTakeFirst()) !== undefined
+
 function refundFailure(intent: IntentRow, amount: number): string | null {
   if (intent.status !== 'succeeded') return 'charge_not_captured'
   if (intent.refunded + amount > intent.amount) return 'amount_too_large'
@@ -193,6 +214,13 @@ export const sandboxWork = ({ context, secret, deliver }: DeliveryOptions): Work
     look: ({ subject }) =>
       context.db.transact(async (tx) => {
         await moveIntent(tx, context.runtime, await readIntent(tx, subject), ['processing'], 'succeeded', 0)
+        return done
+      }),
+  },
+  'sandbox.dispute': {
+    look: ({ subject }) =>
+      context.db.transact(async (tx) => {
+        await dispute(tx, context.runtime, await readIntent(tx, subject))
         return done
       }),
   },

@@ -58,6 +58,41 @@ export async function createIntent(account: StripeAccount, request: IntentReques
   }
 }
 
+/**
+ * Makes sure that a request of which no answer came never charges anybody. The same key with other words makes an intent
+ * that waits for a method, which is cancelled: whatever arrives under that key later Stripe refuses. Where Stripe refuses
+ * these words, the first ones have arrived, and what they made is looked for and cancelled.
+ */
+export async function abandonIntent(account: StripeAccount, request: IntentRequest): Promise<Intent> {
+  const age = account.clock.now() - request.begunAt
+  if (age > KEY_MS)
+    return cancelUnfinished(account, await lookUp(account, request, age > KEY_MS + SEARCHABLE_MS))
+  try {
+    const { id } = await account.sdk.paymentIntents.create(withoutMethod(account, request), {
+      idempotencyKey: account.keyOf(request.idempotencyKey),
+    })
+    return await cancelIntent(account, id)
+  } catch (error) {
+    if (error instanceof ProcessorUnavailable) throw error
+    const refusal = refusalOf(error)
+    switch (refusal.kind) {
+      case 'key-spent':
+        return cancelUnfinished(account, await lookUp(account, request, age > SEARCHABLE_MS))
+      case 'unavailable':
+        throw unavailable(refusal.error)
+      case 'declined':
+      case 'method-unknown':
+      case 'invalid':
+        return refused(null, 'canceled')
+    }
+  }
+}
+
+const cancelUnfinished = async (account: StripeAccount, intent: Intent): Promise<Intent> =>
+  intent.ref !== null && (intent.status === 'requires_action' || intent.status === 'processing')
+    ? cancelIntent(account, intent.ref)
+    : intent
+
 /** No intent was made. */
 const refused = (declineCode: string | null, status: 'failed' | 'canceled' = 'failed'): Intent => ({
   ref: null,
@@ -70,19 +105,26 @@ async function paramsOf(
   account: StripeAccount,
   request: IntentRequest,
 ): Promise<Stripe.PaymentIntentCreateParams> {
-  const { amount, currency, customer, saves, metadata } = request
+  const { customer, saves } = request
   const method = await methodOf(account, request)
   return {
-    amount,
-    currency: currency.toLowerCase(),
-    // A hub has no page to come back to from a bank's.
-    automatic_payment_methods: { enabled: true, allow_redirects: 'never' },
-    metadata: { larder: account.installation, ...asText(metadata) },
+    ...withoutMethod(account, request),
     ...(customer !== null && { customer }),
     ...(saves && { setup_future_usage: 'on_session' }),
     ...(method !== null && { payment_method: method, confirm: true }),
   }
 }
+
+const withoutMethod = (
+  { installation }: StripeAccount,
+  { amount, currency, metadata }: IntentRequest,
+): Stripe.PaymentIntentCreateParams => ({
+  amount,
+  currency: currency.toLowerCase(),
+  // A hub has no page to come back to from a bank's.
+  automatic_payment_methods: { enabled: true, allow_redirects: 'never' },
+  metadata: { larder: installation, ...asText(metadata) },
+})
 
 const asText = (metadata: object): Record<string, string> =>
   Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, String(value)]))

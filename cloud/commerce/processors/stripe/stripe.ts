@@ -1,7 +1,8 @@
-import type { CardProcessor } from '../processor.ts'
+import { DISPUTE_EVENT, type CardProcessor } from '../processor.ts'
 import { openAccount, declineCodeOf, type StripeOptions } from './account.ts'
 import { attachMethod, createCustomer, createSetupIntent, detachMethod, removeCustomer } from './customers.ts'
 import {
+  abandonIntent,
   cancelIntent,
   confirmIntent,
   createIntent,
@@ -26,6 +27,7 @@ export function createStripe(options: StripeOptions): CardProcessor {
     readIntent: (ref) => readIntent(account, ref),
     confirmIntent: (ref) => confirmIntent(account, ref),
     cancelIntent: (ref) => cancelIntent(account, ref),
+    abandonIntent: (request) => abandonIntent(account, request),
     createRefund: (request) => createRefund(account, request),
     readRefund: (ref) => readRefund(account, ref),
     createCustomer: (request) => createCustomer(account, request),
@@ -50,13 +52,30 @@ const MoneyEvent = Head.extend({
       last_payment_error: z
         .object({ decline_code: z.string().optional(), code: z.string().optional() })
         .nullish(),
+      amount: z.int().nullish(),
+      payment_intent: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
+      /** Of a dispute. */
+      reason: z.string().nullish(),
       failure_reason: z.string().nullish(),
       metadata: z.record(z.string(), z.string()).nullish(),
     }),
   }),
 })
 
-const refundTypes: readonly string[] = ['refund.updated', 'refund.failed', 'charge.refund.updated']
+const refundTypes: readonly string[] = [
+  'refund.created',
+  'refund.updated',
+  'refund.failed',
+  'charge.refund.updated',
+]
+
+/** Whether the bank has the money of a dispute; of a mere inquiry nothing has moved. */
+const disputeStatuses: Readonly<Record<string, 'succeeded' | 'failed'>> = {
+  needs_response: 'succeeded',
+  under_review: 'succeeded',
+  lost: 'succeeded',
+  won: 'failed',
+}
 
 /** An event in our words. Of what is no business of ours only the name is kept; what is no event is left as it is. */
 export function readEvent(installation: string, body: unknown): unknown {
@@ -64,11 +83,26 @@ export function readEvent(installation: string, body: unknown): unknown {
   if (!head.success) return body
   const { id, type } = head.data
   const isRefund = refundTypes.includes(type)
-  if (!isRefund && !type.startsWith('payment_intent.')) return { id, type, data: { object: { id } } }
+  const isDispute = type.startsWith('charge.dispute.')
+  if (!isRefund && !isDispute && !type.startsWith('payment_intent.'))
+    return { id, type, data: { object: { id } } }
   const event = MoneyEvent.safeParse(body)
   if (!event.success) return body
   const { object } = event.data.data
-  const method = object.payment_method
+  if (isDispute)
+    return {
+      id,
+      type: DISPUTE_EVENT,
+      data: {
+        object: {
+          id: object.id,
+          status: disputeStatuses[object.status ?? ''],
+          amount: object.amount,
+          payment_intent: idOf(object.payment_intent),
+          failure_reason: object.reason,
+        },
+      },
+    }
   return {
     id,
     // Whether a refund failed its status says.
@@ -78,7 +112,9 @@ export function readEvent(installation: string, body: unknown): unknown {
         id: object.id,
         status: isRefund ? refundStatus(object.status) : object.status,
         client_secret: object.client_secret,
-        payment_method: typeof method === 'string' ? method : method?.id,
+        payment_method: idOf(object.payment_method),
+        amount: object.amount,
+        payment_intent: idOf(object.payment_intent),
         decline_code: declineCodeOf(object.last_payment_error),
         failure_reason: object.failure_reason ?? (object.status === 'canceled' ? 'canceled' : null),
         metadata: metadataOf(installation, object.metadata ?? {}),
@@ -86,6 +122,9 @@ export function readEvent(installation: string, body: unknown): unknown {
     },
   }
 }
+
+const idOf = (reference: string | { id: string } | null | undefined): string | null =>
+  (typeof reference === 'string' ? reference : reference?.id) ?? null
 
 const names = ['payment_id', 'deposit_id', 'refund_id'] as const
 

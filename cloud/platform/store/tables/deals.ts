@@ -54,6 +54,8 @@ export const dealTables = {
     deal_id: int.references('deals').fixed,
     /** Null while it is no more than an integrator's announcement. */
     order_id: int.nullable,
+    /** Of an announcement that is one again: the cart whose payment did not come about. It goes with that cart. */
+    cart_id: int.nullable,
     user_id: int.nullable,
     device_uuid: text.nullable.fixed,
     discount_amount: int.check('> 0'),
@@ -65,6 +67,7 @@ export const dealTables = {
   })
     .check('order_id is not null or expires_at is not null')
     .check("order_id is not null or status <> 'completed'")
+    .index('deal_redemptions_of_carts', ['cart_id'], 'cart_id is not null')
     .index('deal_redemptions_announced', ['expires_at'], "order_id is null and status = 'pending'")
     .index('deal_redemptions_binding', ['deal_id', 'user_id'], "status <> 'released'")
     .index('deal_redemptions_by_deal', ['deal_id', 'id'])

@@ -63,6 +63,8 @@ export const orderTables = {
     /** Frozen at checkout with the totals; null before. Per unit, cents. */
     upc: text.nullable,
     name: text.nullable,
+    /** `searchText(name)`. */
+    search_name: text.nullable,
     image_url: text.nullable,
     unit_price_original: int.check('>= 0').nullable,
     unit_price: int.check('>= 0').nullable,

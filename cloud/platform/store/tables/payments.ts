@@ -4,7 +4,7 @@ import { defineTable, flag, id, instant, int, oneOf, text, listOf } from '../tab
 const underWay = ['pending', 'requires_action', 'authorized'] as const
 const isLive = `is_late = 0 and status in ${listOf([...underWay, 'completed'])}`
 /** What the service refunds by itself it refunds once. */
-const isAutomatic = `reason <> 'customer' and status <> 'failed'`
+const isAutomatic = `reason not in ${listOf(['customer', 'processor', 'dispute'])} and status <> 'failed'`
 
 /** Money, as the service keeps it. */
 export const paymentTables = {
@@ -28,12 +28,17 @@ export const paymentTables = {
     decline_code: text.nullable,
     client_secret: text.nullable,
     confirmed_by_key: text.nullable,
+    /** Its customer was told that it has not happened: unless they ask for it again, it must not. */
+    is_refused: flag.default(0),
+    /** When it was given up without the processor's word on it, which is still asked for: money may have moved. */
+    stuck_at: instant.nullable,
     /** The order could not take the money any more: it goes back. */
     is_late: flag,
     created_at: instant.fixed,
     updated_at: instant,
   })
     .index('payments_by_order', ['order_id'])
+    .index('payments_stuck', ['id'], 'stuck_at is not null')
     .index('payments_under_way', ['status', 'updated_at'], `status in ${listOf(underWay)}`)
     .uniqueIndex('payments_by_processor_ref', ['processor_ref', 'processor'], 'processor_ref is not null')
     // An order is paid once (I3): whatever else arrives is late and goes back.
@@ -48,7 +53,17 @@ export const paymentTables = {
     /** Includes the share's tax. */
     amount: int.check('>= 0').fixed,
     tax: int.check('>= 0 and tax <= amount').fixed,
-    reason: oneOf(['customer', 'short', 'timed_out', 'failed', 'cancelled', 'late_payment']).fixed,
+    /** `processor`: made at the processor. `dispute`: its cardholder's bank took the money back; `failed` once it returned it. */
+    reason: oneOf([
+      'customer',
+      'short',
+      'timed_out',
+      'failed',
+      'cancelled',
+      'late_payment',
+      'processor',
+      'dispute',
+    ]).fixed,
     status: oneOf(['pending', 'succeeded', 'failed']),
     processor_ref: text.nullable,
     failure_reason: text.nullable,

@@ -78,6 +78,14 @@ export const sandboxTables = {
     failure_reason: text.nullable.fixed,
     created_at: instant.fixed,
   }),
+  /** Payments that a cardholder's bank has taken back. */
+  sandbox_disputes: defineTable({
+    id: text.primaryKey.fixed,
+    intent_id: text.unique.references('sandbox_intents').fixed,
+    amount: int.check('> 0').fixed,
+    status: oneOf(['open', 'won', 'lost']),
+    created_at: instant.fixed,
+  }),
   sandbox_events: defineTable({
     id: text.primaryKey.fixed,
     body: text.fixed,

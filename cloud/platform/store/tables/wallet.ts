@@ -32,6 +32,8 @@ export const walletTables = {
     processor_ref: text.nullable,
     client_secret: text.nullable,
     decline_code: text.nullable,
+    /** Of an adjustment: the refund or dispute at the processor that it follows. */
+    move_ref: text.unique.nullable.fixed,
     /** Of a deposit: names the request that asked for it, so that the same request makes one intent. */
     request_key: text.nullable.fixed,
     created_at: instant.fixed,

@@ -38,6 +38,7 @@ async function openWorld(open: OpenDatabase): Promise<World> {
 const product1 = {
   id: 1,
   quantity: 5,
+  sellable_quantity: 5,
   original_price: 250,
   discounted_price: 250,
   cabinet: 1,
@@ -70,10 +71,29 @@ onEachDatabase('O §4.2: a product by its place', (open) => {
         'original_price',
         'purchase_price',
         'quantity',
+        'sellable_quantity',
         'upc',
       ],
     ])
     expect(answer.json).toMatchObject({ id: 2, original_price: 199, discounted_price: 179, quantity: 3 })
+  })
+
+  test('says beside the stock what of it can be sold: not what is reserved, nor what is behind a disabled fridge', async () => {
+    const { get, app } = await openWorld(open)
+    const q = app.context.db.kysely
+    const told = async () => {
+      const { json } = await get('hubs/product/?hub_id=1&cabinet=1&shelf=1&row=2')
+      const { json: list } = await get('hub_inventory/?hub_id=1')
+      const { sellable_quantity: listed } = (list as { id: number; sellable_quantity: number }[]).find(
+        ({ id }) => id === 2,
+      )!
+      const { quantity, sellable_quantity } = json as { quantity: number; sellable_quantity: number }
+      return [quantity, sellable_quantity, listed]
+    }
+    await q.updateTable('products').set({ reserved: 2 }).where('id', '=', 2).execute()
+    expect(await told()).toEqual([3, 1, 1])
+    await q.insertInto('closed_cabinets').values({ hub_id: 1, cabinet: 1 }).execute()
+    expect(await told()).toEqual([3, 0, 0])
   })
 
   test.each([
@@ -238,7 +258,10 @@ onEachDatabase('a count of stock', (open) => {
   test('is shown at once, travels to the hub, and is audited', async () => {
     const world = await openWorld(open)
     const answer = await world.put('hubs/product/1/update_quantity', { quantity: 12 })
-    expect(answer).toMatchObject({ status: 200, json: { data: { ...product1, quantity: 12 } } })
+    expect(answer).toMatchObject({
+      status: 200,
+      json: { data: { ...product1, quantity: 12, sellable_quantity: 12 } },
+    })
     expect(await quantity(world)).toBe(12)
     const [entry] = await world.shop.outbox()
     const now = world.app.runtime.clock.now()

@@ -223,6 +223,39 @@ onEachDatabase('orders with deals', (open) => {
     expect(await shop.order(orderId)).toMatchObject({ total_price_discounted: 225 })
   })
 
+  test('what was announced is released with the order that took it up', async () => {
+    const shop = await openShop(await open())
+    const dealId = await addDeal(shop, { ...tenPercent, constraints: [{ type: 'MAXUSES', value: '1' }] })
+    const hub = { id: 1, timezone: 'UTC' }
+    const item = { product_id: 1, category_id: null, subcategory_id: null, quantity: 2, unit_price: 250 }
+    const announce = (user_id: number) =>
+      applyReward(shop.context, hub, {
+        hub_id: 1,
+        user_id,
+        device_uuid: null,
+        deal_ids: [dealId],
+        cart_items: [item],
+      })
+    const [ada, eve] = [await shop.customer(), await shop.customer()]
+    await announce(ada)
+    const { id: orderId } = await shop.cart(ada, { 1: 1 })
+    await pay(shop.services, { userId: ada, orderId, method: 'external' })
+    expect(await redemptionsOf(shop)).toMatchObject([{ order_id: orderId, status: 'pending' }])
+    await deleteOrder(shop.services, { userId: ada, orderId }, 'user')
+    expect(await redemptionsOf(shop)).toMatchObject([{ status: 'released' }])
+    expect(await announce(eve)).toMatchObject({ deal_applied: true })
+
+    // A cart that nobody comes back to lets go of it as well, before the announcement's own time is over.
+    shop.context.settings.idleOrderMs = 60_000
+    const hers = await shop.cart(eve, { 1: 1 })
+    await pay(shop.services, { userId: eve, orderId: hers.id, method: 'pm_card_chargeDeclined' }).catch(
+      () => {},
+    )
+    shop.clock.advance(61_000)
+    await shop.work.drain()
+    expect((await redemptionsOf(shop)).map(({ status }) => status)).toEqual(['released', 'released'])
+  })
+
   test('an announced redemption binds for half an hour and is released then', async () => {
     const shop = await openShop(await open())
     const dealId = await addDeal(shop, { ...tenPercent, constraints: [{ type: 'MAXUSES', value: '1' }] })

@@ -202,20 +202,29 @@ test('the order in which deals are given makes no difference', () => {
   )
 })
 
-test('no single deal that may stand alone saves more than what is chosen; of equal ones the lower id is', () => {
+test('no single deal saves more than what is chosen, those that stack included; of equal ones the lower id is', () => {
   fc.assert(
     fc.property(anyCart, anyDeals, (given, deals) => {
       const plan = chooseDeals(deals, given, nobody)
       const isAlone = plan.applications.length === 1 && !plan.applications[0]!.deal.terms.stackable
-      for (const one of deals.filter(({ terms }) => !terms.stackable)) {
+      for (const one of deals) {
         const saving = applyDeal(one, given, nobody, all(given))?.saving ?? 0
         expect(saving).toBeLessThanOrEqual(plan.saving)
-        if (isAlone && saving === plan.saving)
+        if (isAlone && !one.terms.stackable && saving === plan.saving)
           expect(plan.applications[0]!.deal.id).toBeLessThanOrEqual(one.id)
       }
     }),
     { numRuns: 500 },
   )
+})
+
+test('a stack that saves less than one of its deals gives way to that one', () => {
+  const deals = [
+    deal({ id: 1, rewards: [reward('PERCENT_OFF', 20, { product: 1 })], constraints: { STACKABLE: '1' } }),
+    deal({ id: 2, rewards: [reward('AMOUNT_OFF', 300)], constraints: { STACKABLE: '1' } }),
+  ]
+  const plan = chooseDeals(deals, cart([1, 2, 500]), nobody)
+  expect([plan.saving, plan.applications.map((one) => one.deal.id)]).toEqual([300, [2]])
 })
 
 test('the choice is the best of all allowed sets of deals, where deals are on products of their own', () => {
@@ -250,7 +259,7 @@ test('the choice is the best of all allowed sets of deals, where deals are on pr
   )
 })
 
-test('of those that stack each has the units that the ones before it have left, as a plain recount unit by unit finds', () => {
+test('of those that stack each has the units that the ones before it have left, or one applies alone, as a plain recount unit by unit finds', () => {
   const simple = fc.record({
     product: perhaps(product),
     percent: fc.constantFrom(10, 25, 50),
@@ -277,7 +286,7 @@ test('of those that stack each has the units that the ones before it have left, 
             b.priority - a.priority ||
             a.id - b.id,
         )
-      let saving = 0
+      let stacked = 0
       for (const { product: of, percent } of order) {
         const group = units.filter(
           ({ productId, unitPrice, isTaken }) =>
@@ -286,9 +295,10 @@ test('of those that stack each has the units that the ones before it have left, 
         const off = Math.floor((sum(group.map(({ unitPrice }) => unitPrice)) * percent) / 100)
         if (off === 0) continue
         for (const unit of group) unit.isTaken = true
-        saving += off
+        stacked += off
       }
-      expect(chooseDeals(deals, given, nobody).saving).toBe(saving)
+      const alone = deals.map((one) => applyDeal(one, given, nobody, all(given))?.saving ?? 0)
+      expect(chooseDeals(deals, given, nobody).saving).toBe(Math.max(stacked, ...alone))
     }),
   )
 })

@@ -6,7 +6,10 @@ import { onEachDatabase } from '../../support/database.ts'
 import { openShop, type Shop } from '../../support/shop.ts'
 import { addDeal, redemptionsOf } from './support/shop-deals.ts'
 
-const plenty = { products: [{ price: 250, quantity: 1000 }] }
+const plenty = {
+  bins: 30,
+  products: [{ price: 250, quantity: 1000 }],
+}
 const hub = { id: 1, timezone: 'UTC' }
 const off = (cents: number) => [{ type: 'AMOUNT_OFF', discount_pct_or_price: cents } as const]
 

@@ -347,12 +347,27 @@ const examples: Example[] = [
       deal({
         id: 2,
         priority: 5,
+        rewards: [reward('PERCENT_OFF', 30, { product: cola })],
+        constraints: stackable,
+      }),
+    ],
+    off: [75],
+    applied: [2],
+  },
+  {
+    name: 'but the one that saves most applies alone where the stack saves less',
+    cart: cart([cola, 1, 250]),
+    deals: [
+      deal({ id: 1, rewards: [reward('AMOUNT_OFF', 60, { product: cola })], constraints: stackable }),
+      deal({
+        id: 2,
+        priority: 5,
         rewards: [reward('PERCENT_OFF', 10, { product: cola })],
         constraints: stackable,
       }),
     ],
-    off: [25],
-    applied: [2],
+    off: [60],
+    applied: [1],
   },
   {
     name: 'what a deal asks for may be cheaper by another one',

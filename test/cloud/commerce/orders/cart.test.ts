@@ -241,7 +241,7 @@ onEachDatabase('deleting an order', (open) => {
 
 onEachDatabase('the order history', (open) => {
   test('pages from the newest to the oldest, each order once, and refuses a strange cursor', async () => {
-    const shop = await openShop(await open(), { products: [{ price: 100, quantity: 50 }] })
+    const shop = await openShop(await open(), { products: [{ price: 100, quantity: 50 }], bins: 7 })
     const ids: number[] = []
     for (let i = 0; i < 7; i += 1) ids.push((await shop.paidOrder({ 1: 1 })).id)
     await shop.cart(await shop.customer(), { 1: 1 })
@@ -281,5 +281,12 @@ onEachDatabase('the order history', (open) => {
     expect(await find('000000000001')).toEqual([first.id])
     expect(await find(String(second.id))).toContain(second.id)
     expect(await find('%')).toEqual([])
+    await shop.context.db.kysely
+      .updateTable('products')
+      .set({ name: 'CRÈME Brûlée' })
+      .where('id', '=', 1)
+      .execute()
+    const third = await shop.paidOrder({ 1: 1 })
+    for (const word of ['crème', 'CRÈME', 'creme', 'brulee']) expect(await find(word)).toEqual([third.id])
   })
 })

@@ -81,7 +81,9 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
       ...sandbox,
       createIntent: (request) => reach(() => sandbox.createIntent(request)),
       confirmIntent: (ref) => reach(() => sandbox.confirmIntent(ref)),
+      readIntent: (ref) => reach(() => sandbox.readIntent(ref)),
       cancelIntent: (ref) => reach(() => sandbox.cancelIntent(ref)),
+      abandonIntent: (request) => reach(() => sandbox.abandonIntent(request)),
       createRefund: (request) => reach(() => sandbox.createRefund(request)),
       readRefund: (ref) => reach(() => sandbox.readRefund(ref)),
     }

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import type { BinRoom } from '../../../../cloud/commerce/orders/bin-room.ts'
 import {
+  estimateIn,
   hubPace,
   placeIn,
   type QueuedUnits,
-  queuePlace,
+  queueEstimate,
   TYPICAL_UNIT_MS,
 } from '../../../../cloud/commerce/orders/queue-position.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -14,6 +16,7 @@ const NOW = 1_000_000
 const queued = (id: number, units: number, queued_at = id): QueuedUnits => ({
   id,
   processing_status: S.QUEUED,
+  reserved_bin: null,
   queued_at,
   preparing_at: null,
   units,
@@ -23,53 +26,95 @@ const inHand = (id: number, units: number, sinceMs: number): QueuedUnits => ({
   processing_status: S.PREPARING,
   preparing_at: NOW - sinceMs,
 })
+const emptyBins = (empty: number): BinRoom => ({
+  capacities: [3, 3, 3, 3],
+  empty,
+  claimable: [],
+  free: empty,
+})
 
-test.each<[string, QueuedUnits[], number, ReturnType<typeof placeIn>]>([
+interface Expected {
+  position: number | null
+  ahead: number
+  seconds: number | null
+}
+
+test.each<[string, QueuedUnits[], number, number, Expected]>([
+  ['alone: as long as its own units take', [queued(1, 3)], 1, 4, { position: 1, ahead: 0, seconds: 30 }],
   [
-    'alone: as long as its own units take',
-    [queued(1, 3)],
-    1,
-    { position: 1, ahead: 0, estimatedWaitSeconds: 30 },
-  ],
-  [
-    'behind another: both',
+    'behind another, with a bin for each: side by side with it',
     [queued(1, 3), queued(2, 1)],
     2,
-    { position: 2, ahead: 1, estimatedWaitSeconds: 40 },
+    2,
+    { position: 2, ahead: 1, seconds: 10 },
+  ],
+  [
+    'behind another that takes the last bin: nobody knows when one is emptied',
+    [queued(1, 3), queued(2, 1)],
+    2,
+    1,
+    { position: 2, ahead: 1, seconds: null },
+  ],
+  [
+    'next, with every bin taken: nobody knows',
+    [queued(1, 1)],
+    1,
+    0,
+    { position: 1, ahead: 0, seconds: null },
+  ],
+  [
+    'behind one whose units fill two bins: after both',
+    [queued(1, 4), queued(2, 1)],
+    2,
+    2,
+    { position: 2, ahead: 1, seconds: null },
+  ],
+  [
+    'with a bin of its own: whatever the others take',
+    [queued(1, 1), { ...queued(2, 2), reserved_bin: 4 }],
+    2,
+    1,
+    { position: 2, ahead: 1, seconds: 20 },
   ],
   [
     'by when it was queued, not by its id',
     [queued(1, 3, 9), queued(2, 1, 5)],
     2,
-    { position: 1, ahead: 0, estimatedWaitSeconds: 10 },
+    4,
+    { position: 1, ahead: 0, seconds: 10 },
   ],
   [
     'queued at the same moment: the lower id first',
     [queued(2, 1, 5), queued(1, 3, 5)],
     2,
-    { position: 2, ahead: 1, estimatedWaitSeconds: 40 },
+    4,
+    { position: 2, ahead: 1, seconds: 10 },
   ],
   [
-    'behind one in hand: what is left of it',
+    'behind one in hand, which has its bin: not after it',
     [queued(1, 1), inHand(2, 5, 20_000)],
     1,
-    { position: 2, ahead: 1, estimatedWaitSeconds: 40 },
-  ],
-  [
-    'behind one that takes longer than it should: a unit more',
-    [queued(1, 1), inHand(2, 2, 900_000)],
     1,
-    { position: 2, ahead: 1, estimatedWaitSeconds: 20 },
+    { position: 2, ahead: 1, seconds: 10 },
   ],
   [
     'in hand itself: what is left',
     [queued(1, 9), inHand(2, 5, 20_000)],
     2,
-    { position: null, ahead: 0, estimatedWaitSeconds: 30 },
+    0,
+    { position: null, ahead: 0, seconds: 30 },
   ],
-  ['not there', [queued(1, 9)], 7, { position: null, ahead: 0, estimatedWaitSeconds: null }],
-])('a place in the queue, %s', (_, queue, orderId, place) => {
-  expect(placeIn(queue, orderId, 10_000, NOW)).toEqual(place)
+  [
+    'in hand for longer than it should be: a unit more',
+    [inHand(2, 2, 900_000)],
+    2,
+    0,
+    { position: null, ahead: 0, seconds: 10 },
+  ],
+  ['not there', [queued(1, 9)], 7, 4, { position: null, ahead: 0, seconds: null }],
+])('a place in the queue, %s', (_, queue, orderId, empty, { seconds, ...place }) => {
+  expect(placeIn(queue, orderId)).toEqual(place)
+  expect(estimateIn(queue, orderId, { unitMs: 10_000, now: NOW, bins: emptyBins(empty) })).toBe(seconds)
 })
 
 /** The hub prepares an order of its, all of which drops, in so long by its own clock. */
@@ -95,23 +140,25 @@ onEachDatabase('the wait at a hub', (open) => {
     expect(await hubPace(q, 1)).toBe(5000)
     const first = await shop.paidOrder({ 1: 2 })
     const second = await shop.paidOrder({ 1: 3 })
-    expect(await queuePlace(q, shop.context, second)).toEqual({
+    expect(await queueEstimate(q, shop.context, second)).toEqual({
       position: 2,
       ahead: 1,
-      estimatedWaitSeconds: 25,
+      estimatedWaitSeconds: 15,
     })
     await shop.report({ kind: 'order.preparing', order_id: first.id, bins: [1] })
     shop.clock.advance(4000)
-    expect(await queuePlace(q, shop.context, second)).toEqual({
+    expect(await queueEstimate(q, shop.context, second)).toEqual({
       position: 2,
       ahead: 1,
-      estimatedWaitSeconds: 21,
+      estimatedWaitSeconds: 15,
     })
-    expect(await queuePlace(q, shop.context, await shop.order(first.id))).toEqual({
+    expect(await queueEstimate(q, shop.context, await shop.order(first.id))).toEqual({
       position: null,
       ahead: 0,
       estimatedWaitSeconds: 6,
     })
+    shop.clock.advance(shop.context.settings.onlineWithinMs)
+    expect(await queueEstimate(q, shop.context, second)).toMatchObject({ estimatedWaitSeconds: null })
   })
 
   test('follows a hub that has become faster, and no single order much', async () => {

@@ -1,4 +1,7 @@
 import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
+import { paymentCommands } from '../../../../cloud/cli/payments.ts'
 import { commerceWork } from '../../../../cloud/commerce/work.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
@@ -11,7 +14,7 @@ import { openShop } from '../../support/shop.ts'
 const HOUR = 3_600_000
 
 onEachDatabase('where another card processor is configured than before', (open) => {
-  test('it is asked nothing of the money of the one before, which waits until that is back', async () => {
+  test('it is asked nothing of the money of the one before: orders do not wait for that, money does', async () => {
     let isDown = false
     const faults: unknown[] = []
     const shop = await openShop(await open(), {
@@ -51,15 +54,61 @@ onEachDatabase('where another card processor is configured than before', (open) 
       await work.drain()
     }
     expect([asked, faults]).toEqual([[], []])
-    expect((await shop.payments(waiting))[0]!.status).toBe('requires_action')
-    expect((await shop.payments(unknown))[0]!.status).toBe('pending')
+    for (const orderId of [waiting, unknown]) {
+      expect((await shop.order(orderId)).processing_status).toBe(S.EXPIRED)
+      expect(await shop.payments(orderId)).toMatchObject([
+        { status: 'canceled', stuck_at: expect.any(Number) as number },
+      ])
+    }
+    expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
     expect(await shop.refunds(paid)).toMatchObject([{ status: 'pending' }])
 
     isDown = false
     shop.clock.advance(HOUR)
     await shop.work.drain()
     expect(await shop.refunds(paid)).toMatchObject([{ status: 'succeeded' }])
-    expect((await shop.payments(waiting))[0]!.status).toBe('canceled')
-    expect((await shop.payments(unknown))[0]!.status).toBe('completed')
+    for (const orderId of [waiting, unknown])
+      expect(await shop.payments(orderId)).toMatchObject([{ status: 'canceled', stuck_at: null }])
   })
+
+  test('what is stuck is listed for an operator, who ends it by hand', async () => {
+    const shop = await openShop(await open())
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    await pay(shop.services, { userId, orderId, method: 'pm_card_authenticationRequired' })
+    const processor = { ...shop.services.processor, name: 'stripe' } as CardProcessor
+    await deleteOrder({ ...shop.services, processor }, { userId, orderId }, 'user')
+    const { stuck, settle } = paymentCommands(shop.context.runtime).subcommands
+    const { db } = shop.context
+    const invocation = (options = {}) => ({ options, q: db.kysely, db, settings: {} as never })
+    expect(await stuck!.run(invocation())).toMatchObject([{ id: 1, order_id: orderId, amount: 271 }])
+    await expect(settle!.run(invocation({ id: '7' }))).rejects.toThrow('no such payment is stuck: 7')
+    expect(await settle!.run(invocation({ id: '1' }))).toMatchObject({ settled: true })
+    expect(await stuck!.run(invocation())).toEqual([])
+    const work = db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'payment')
+    expect(await work.execute()).toEqual([])
+  })
+
+  test.for(['delete', 'pay again'] as const)(
+    'whoever has begun to pay by the one before can %s at once',
+    async (what) => {
+      const shop = await openShop(await open())
+      const userId = await shop.customer()
+      const { id: orderId } = await shop.cart(userId, { 1: 1 })
+      await pay(shop.services, { userId, orderId, method: 'pm_card_authenticationRequired' })
+      const { processor: sandbox } = shop.services
+      const other = { ...sandbox, name: 'stripe' } as CardProcessor
+      const services = { ...shop.services, processor: other }
+      if (what === 'delete') expect(await deleteOrder(services, { userId, orderId }, 'user')).toBe('deleted')
+      else
+        expect(await pay(services, { userId, orderId, method: 'pm_card_visa' })).toMatchObject({
+          status: 'succeeded',
+        })
+      expect((await shop.payments(orderId))[0]).toMatchObject({
+        status: 'canceled',
+        processor: 'sandbox',
+        stuck_at: expect.any(Number) as number,
+      })
+    },
+  )
 })

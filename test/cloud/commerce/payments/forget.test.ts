@@ -16,13 +16,12 @@ const list = (shop: Shop, userId: number) =>
 
 const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
 const erase = (shop: Shop, userId: number) =>
-  deleteUser(shop.services, testMedia(shop.context), {
-    kind: 'user',
-    actor: 'x',
-    identity: 'x',
-    claims,
-    userId,
-  })
+  deleteUser(
+    shop.services,
+    testMedia(shop.context),
+    { kind: 'user', actor: 'x', identity: 'x', claims, userId },
+    { forfeit: false },
+  )
 const isErased = async (shop: Shop, userId: number): Promise<boolean> => {
   const row = await shop.context.db.kysely
     .selectFrom('users')

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { confirmExternal, confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
-import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
@@ -192,34 +191,6 @@ onEachProcessor('money', (open) => {
     expect(await shop.outbox()).toEqual([])
   })
 
-  test('a payment left in doubt is settled by the recovery, under the same key', async () => {
-    let isDown = true
-    const shop = await open({
-      wrapProcessor: (sandbox) => ({
-        ...sandbox,
-        async createIntent(request) {
-          const intent = await sandbox.createIntent(request)
-          if (isDown) throw new ProcessorUnavailable('down')
-          return intent
-        },
-      }),
-    })
-    const userId = await shop.customer()
-    const { id } = await shop.cart(userId, { 1: 1 })
-    await expect(pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })).rejects.toMatchObject({
-      code: 'processor_unavailable',
-    })
-    expect(await shop.order(id)).toMatchObject({
-      processing_status: S.PENDING_PAYMENT,
-      payment_status: 'pending',
-    })
-    isDown = false
-    shop.clock.advance(31_000)
-    await shop.work.drain()
-    expect(await shop.order(id)).toMatchObject({ processing_status: S.QUEUED, payment_status: 'completed' })
-    expect(await shop.bank.intents()).toHaveLength(1)
-  })
-
   test('a payment that cannot be brought to its end does not keep the others from theirs', async () => {
     const faults: unknown[] = []
     const shop = await open({
@@ -230,6 +201,7 @@ onEachProcessor('money', (open) => {
           if (request.idempotencyKey.startsWith('pay:1.')) return Promise.reject(new Error('nonsense'))
           return sandbox.createIntent(request)
         },
+        abandonIntent: () => Promise.reject(new Error('nonsense')),
       }),
     })
     const orders: number[] = []

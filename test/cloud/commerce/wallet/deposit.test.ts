@@ -23,7 +23,7 @@ const wrapped = (change: (sandbox: CardProcessor) => Partial<CardProcessor>): Sh
 
 onEachProcessor('a deposit', (open) => {
   test.for(['pm_card_visa', 'pm_usBankAccount', null])(
-    'by %s is pending until the webhook credits it, and nothing else does',
+    'by %s is pending until the webhook credits it',
     async (method) => {
       const shop = await open()
       const userId = await shop.customer()
@@ -49,9 +49,7 @@ onEachProcessor('a deposit', (open) => {
           created_at: new Date(shop.clock.now()).toISOString(),
         },
       ])
-      // Neither the answer, nor a sweep that asks the processor, credits it.
-      shop.clock.advance(20 * MINUTE)
-      if (method === 'pm_card_visa') await shop.work.drain()
+      // The answer does not credit it.
       expect(await balanceOf(shop, userId)).toBe(0)
       if (method === null) await shop.bank.approve(begun.payment_intent_id)
       await deliver(shop)
@@ -122,14 +120,51 @@ onEachProcessor('a deposit', (open) => {
     expect(await intents(shop)).toMatchObject([{ status: 'canceled' }])
   })
 
-  test('that is given up in the moment in which it is paid waits for the webhook', async () => {
+  test('that was paid, and whose webhook is lost, is credited by asking, once', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { payment_intent_id: id } = await put(shop, userId)
+    expect(await balanceOf(shop, userId)).toBe(0)
+    shop.clock.advance(31_000)
+    await shop.work.drain()
+    expect(await balanceOf(shop, userId)).toBe(2500)
+    // It was late, and not lost.
+    await tell(shop, { id: 'evt', type: 'payment_intent.succeeded', object: { id } })
+    expect(await balanceOf(shop, userId)).toBe(2500)
+    await walletsAddUp(shop.context.db.kysely)
+  })
+
+  test('that takes its bank long is asked after again and again', async () => {
+    const shop = await open(
+      wrapped((real) => ({
+        readIntent: async (ref) => ({ ...(await real.readIntent(ref)), status: 'processing' }),
+        cancelIntent: async (ref) => {
+          const intent = await real.readIntent(ref)
+          return shop.clock.now() < start + 60 * MINUTE ? { ...intent, status: 'processing' } : intent
+        },
+      })),
+    )
+    const start = shop.clock.now()
+    const userId = await shop.customer()
+    await put(shop, userId)
+    for (let quarter = 0; quarter < 3; quarter += 1) {
+      shop.clock.advance(16 * MINUTE)
+      await shop.work.drain()
+      expect(await listed(shop, userId)).toMatchObject([{ status: 'pending' }])
+    }
+    shop.clock.advance(16 * MINUTE)
+    await shop.work.drain()
+    expect(await balanceOf(shop, userId)).toBe(2500)
+  })
+
+  test('that is given up in the moment in which it is paid is credited, once', async () => {
     const shop = await open()
     const userId = await shop.customer()
     await put(shop, userId, 'pm_card_authenticationRequired')
     await shop.bank.take()
     shop.clock.advance(15 * MINUTE)
     await shop.work.drain()
-    expect(await listed(shop, userId)).toMatchObject([{ status: 'pending' }])
+    expect(await listed(shop, userId)).toMatchObject([{ status: 'completed' }])
     const [intent] = await intents(shop)
     const object = { id: intent!.id, metadata: { deposit_id: '1.0' } }
     await tell(shop, { id: 'evt', type: 'payment_intent.succeeded', object })
@@ -166,7 +201,7 @@ onEachProcessor('a deposit', (open) => {
     expect((await put(shop, ada, 'pm_card_visa', 'k')).transaction_id).toBe(4)
   })
 
-  test('of which the processor’s answer was lost is 503, is asked for again under its key, and credited once', async () => {
+  test('of which the processor’s answer was lost is 503, and what was taken is credited once', async () => {
     let isDown = true
     const shop = await open(
       wrapped((sandbox) => ({
@@ -190,7 +225,7 @@ onEachProcessor('a deposit', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
-  test('without an answer yet is asked for again by the recovery', async () => {
+  test('without an answer is 503: it is not made later, and can be asked for again under its key', async () => {
     let isDown = true
     const shop = await open(
       wrapped((sandbox) => ({
@@ -199,11 +234,16 @@ onEachProcessor('a deposit', (open) => {
       })),
     )
     const userId = await shop.customer()
-    await expect(put(shop, userId)).rejects.toMatchObject({ code: 'processor_unavailable' })
+    const asking = () => put(shop, userId, 'pm_card_visa', 'k')
+    await expect(asking()).rejects.toMatchObject({ code: 'processor_unavailable' })
     expect(await balance(shop, userId)).toMatchObject({ pending_cents: 2500 })
     isDown = false
     shop.clock.advance(31_000)
     await shop.work.drain()
+    await deliver(shop)
+    expect(await balance(shop, userId)).toMatchObject({ balance_cents: 0, pending_cents: 0 })
+    expect(await intents(shop)).toMatchObject([{ status: 'canceled' }])
+    await asking()
     await deliver(shop)
     expect(await balanceOf(shop, userId)).toBe(2500)
   })

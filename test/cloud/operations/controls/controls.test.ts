@@ -72,7 +72,7 @@ describe('O §4.6: bins', () => {
 
   test('get_bin_status answers with what the hub says now', async () => {
     const bin = { bin_number: 2, enabled: true, status: 'fault', door: 'open', lift: 'up' }
-    outcome = executed({ ...bin, occupied: true, fault_code: 'jam', order_id: uuid(7) })
+    outcome = executed({ ...bin, capacity: 10, occupied: true, fault_code: 'jam', order_id: uuid(7) })
     const answer = await status()
     expect(answer.json).toEqual({
       status: 'ok',

@@ -7,6 +7,7 @@ import { errorOf } from '../../support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { testMedia } from '../../support/media.ts'
 import { openShop } from '../../support/shop.ts'
+import { deliver } from '../../support/webhooks.ts'
 import { openService } from '../../../contract/service.ts'
 
 const user = '/users/user'
@@ -122,6 +123,25 @@ onEachDatabase('deleting a user', (open) => {
     expect((await ask(2)).json).toMatchObject({ user_id: 2 })
   })
 
+  test('with money in the wallet, or on its way there, wants it said that this is given up', async () => {
+    const { customer, remove, shop } = await ada(open)
+    const body = { amount_cents: 2500, payment_method_id: 'pm_card_visa' }
+    await customer('ada', 'POST', '/users/wallet/deposit', body)
+    const refused = await remove()
+    expect([refused.status, errorOf(refused).error]).toMatchObject([
+      409,
+      { code: 'wallet_not_empty', details: { balance_cents: 0, pending_cents: 2500 } },
+    ])
+    await deliver(shop)
+    expect(errorOf(await remove()).error).toMatchObject({
+      code: 'wallet_not_empty',
+      details: { balance_cents: 2500, pending_cents: 0 },
+    })
+    expect((await customer('ada', 'DELETE', `${user}?forfeit=true`)).status).toBe(204)
+    await customer('ada', 'POST', `${user}/bootstrap`)
+    expect((await customer('ada', 'GET', '/users/wallet/balance')).json).toMatchObject({ balance_cents: 0 })
+  })
+
   test('waits for a processor that cannot be reached', async () => {
     let isUp = true
     const shop = await openShop(await open(), {
@@ -140,7 +160,7 @@ onEachDatabase('deleting a user', (open) => {
     })
     const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
     const caller = { kind: 'user', id: 'x', actor: 'x', identity: 'x', claims, userId } as const
-    const remove = () => deleteUser(shop.services, testMedia(shop.context), caller)
+    const remove = () => deleteUser(shop.services, testMedia(shop.context), caller, { forfeit: false })
     isUp = false
     await expect(remove()).rejects.toMatchObject({ code: 'processor_unavailable' })
     expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)

@@ -5,6 +5,7 @@ import {
   invalid,
   methodBody,
   type StripeCustomer,
+  type StripeDispute,
   type StripeIntent,
   type StripeMethod,
   type StripeRefund,
@@ -23,6 +24,8 @@ export interface StripeEvent {
 export class StripeBooks {
   readonly intents = new Map<string, StripeIntent>()
   readonly refunds = new Map<string, StripeRefund>()
+  /** By intent. */
+  readonly disputes = new Map<string, StripeDispute>()
   readonly methods = new Map<string, StripeMethod>()
   readonly customers = new Map<string, StripeCustomer>()
   /** What is to be told over the webhook, oldest first. */
@@ -163,6 +166,8 @@ export class StripeBooks {
     if (amount < 1 || amount > left)
       throw invalid(`Refund amount is greater than unrefunded amount.`, { param: 'amount' })
     const how = this.methods.get(intent.payment_method ?? '')?.card.refund
+    if (['needs_response', 'lost'].includes(this.disputes.get(intent.id)?.status ?? ''))
+      throw invalid('This charge has been charged back.', { code: 'charge_disputed' })
     const refund: StripeRefund = {
       id: this.id('re'),
       object: 'refund',
@@ -176,6 +181,29 @@ export class StripeBooks {
     this.refunds.set(refund.id, refund)
     this.tell('refund.created', refund)
     return refund
+  }
+
+  /** A cardholder's bank takes the money back. */
+  dispute(intentId: string): void {
+    const intent = this.intent(intentId)
+    const dispute: StripeDispute = {
+      id: this.id('dp'),
+      object: 'dispute',
+      amount: intent.amount - this.refunded(intentId),
+      payment_intent: intentId,
+      reason: 'fraudulent',
+      status: 'needs_response',
+    }
+    this.disputes.set(intentId, dispute)
+    this.tell('charge.dispute.created', dispute)
+    this.tell('charge.dispute.funds_withdrawn', dispute)
+  }
+
+  endDispute(intentId: string, end: 'won' | 'lost'): void {
+    const dispute = this.disputes.get(intentId)!
+    dispute.status = end
+    if (end === 'won') this.tell('charge.dispute.funds_reinstated', dispute)
+    this.tell('charge.dispute.closed', dispute)
   }
 
   /** Cents that have gone back, or are about to. */

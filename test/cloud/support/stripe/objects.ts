@@ -29,6 +29,15 @@ export interface StripeRefund {
   created: number
 }
 
+export interface StripeDispute {
+  id: string
+  object: 'dispute'
+  amount: number
+  payment_intent: string
+  reason: string
+  status: 'needs_response' | 'won' | 'lost'
+}
+
 export interface StripeMethod {
   id: string
   card: TestCard

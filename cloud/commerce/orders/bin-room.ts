@@ -1,0 +1,157 @@
+import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { BinHealth, HubHealth } from '../../../protocol/mqtt/session.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import { LAST_ACTIVE, parseBins } from './order-rows.ts'
+
+/**
+ * Which bins of a hub a further order can count on. A bin that is empty is one, and so is a bin that comes free without
+ * anybody having to come for what is in it; each order that is paid, or being paid, and has no bin yet takes as many of
+ * them as its units need. Checkout asks this before it takes money, the queue for how long an order waits.
+ */
+export interface BinRoom {
+  /** How many units fit into each bin that serves customers at all, the smallest first. */
+  capacities: readonly number[]
+  /** How many of them are empty now, and reserved for nobody. */
+  empty: number
+  /** Numbers of the empty ones that an integrator can claim. */
+  claimable: readonly number[]
+  /** Empty bins and those that come free by themselves, less what the waiting orders need. May be below 0. */
+  free: number
+}
+
+/** An order of a hub that is paid or being paid and has not ended. */
+export interface OrderAtHub {
+  id: number
+  /** As hubs know it. */
+  uuid: string
+  processing_status: OrderStatus
+  reserved_bin: number | null
+  /** As its hub reported them. */
+  bins: readonly number[]
+  units: number
+}
+
+/** Whether a bin that holds an order comes free without anybody coming for it, by where the order stands. */
+const comesFree: Record<OrderStatus, boolean> = {
+  [OrderStatus.NEW]: false,
+  [OrderStatus.PENDING_PAYMENT]: false,
+  // The hub has begun it, and its ledger has yet to say so.
+  [OrderStatus.QUEUED]: true,
+  [OrderStatus.PREPARING]: true,
+  [OrderStatus.READY]: false,
+  [OrderStatus.COLLECTING]: true,
+  // Emptied and closed: the lift goes down.
+  [OrderStatus.COMPLETED]: true,
+  // What is in it was left behind.
+  [OrderStatus.CANCELLED]: false,
+  [OrderStatus.TIMED_OUT]: false,
+  [OrderStatus.FAILED]: false,
+  [OrderStatus.EXPIRED]: false,
+}
+
+/** The rule itself. `orders`: those of the hub that are active, carts aside, and those that its bins hold. */
+export function binRoom(
+  bins: readonly BinHealth[],
+  disabled: readonly number[],
+  orders: readonly OrderAtHub[],
+): BinRoom {
+  const usable = bins.filter(
+    ({ bin_number, enabled, status }) => enabled && status === 'healthy' && !disabled.includes(bin_number),
+  )
+  const holders = new Map(bins.map((bin) => [bin.bin_number, holderOf(bin, orders)]))
+  const held = new Set([...holders.values()].map((order) => order?.id))
+  const waiting = orders.filter((order) => isWaiting(order.processing_status) && !held.has(order.id))
+  const reserved = new Set(waiting.flatMap(({ reserved_bin }) => reserved_bin ?? []))
+  const open = usable.filter(({ bin_number }) => !reserved.has(bin_number))
+  const empty = open.filter((bin) => isEmpty(bin) && !holders.get(bin.bin_number))
+  const coming = open.filter((bin) => {
+    const holder = holders.get(bin.bin_number)
+    return holder && comesFree[holder.processing_status]
+  })
+  const capacities = usable.map(({ capacity }) => capacity).toSorted((a, b) => a - b)
+  const needed = waiting.reduce((sum, order) => sum + furtherBins(capacities, order), 0)
+  // The hub may have put a claimed order elsewhere: its bin is claimed once at a time all the same.
+  const claims = new Set(orders.filter(isActiveOrder).map(({ reserved_bin }) => reserved_bin))
+  return {
+    capacities,
+    empty: empty.length,
+    claimable: empty.map(({ bin_number }) => bin_number).filter((number) => !claims.has(number)),
+    free: empty.length + coming.length - needed,
+  }
+}
+
+/** The order that a bin belongs to: as the hub says, or, where its ledger was quicker than its health, as that says. */
+function holderOf(
+  { bin_number, order_id }: BinHealth,
+  orders: readonly OrderAtHub[],
+): OrderAtHub | undefined {
+  if (order_id !== null) return orders.find(({ uuid }) => uuid === order_id)
+  return orders.find(({ processing_status: status, bins }) => isInBins(status) && bins.includes(bin_number))
+}
+
+const isEmpty = ({ order_id, occupied, door }: BinHealth): boolean =>
+  order_id === null && occupied === false && door === 'closed'
+
+const isActiveOrder = ({ processing_status }: OrderAtHub): boolean => isActive(processing_status)
+
+const isWaiting = (status: OrderStatus): boolean =>
+  status === OrderStatus.PENDING_PAYMENT || status === OrderStatus.QUEUED
+
+const isInBins = (status: OrderStatus): boolean =>
+  status === OrderStatus.PREPARING || status === OrderStatus.READY || status === OrderStatus.COLLECTING
+
+/** How many bins an order of so many units takes: all of them, if it does not fit even so. */
+export function binsFor(capacities: readonly number[], units: number): number {
+  let left = units
+  let count = 0
+  for (const capacity of capacities) {
+    if (left <= 0) break
+    left -= capacity
+    count += 1
+  }
+  return Math.max(1, count)
+}
+
+/** Bins that an order needs beside the one that is reserved for it. */
+export const furtherBins = (
+  capacities: readonly number[],
+  { units, reserved_bin }: Pick<OrderAtHub, 'units' | 'reserved_bin'>,
+): number => binsFor(capacities, units) - (reserved_bin === null ? 0 : 1)
+
+/** Whether a cart of so many units finds bins. One that an integrator claims a bin for needs an empty one now. */
+export const isBinFree = (room: BinRoom, units: number, isClaim: boolean): boolean =>
+  binsFor(room.capacities, units) <= room.free && (!isClaim || room.claimable.length > 0)
+
+/** The room at a hub, from what it last said of its bins and from its orders. */
+export async function readBinRoom(
+  q: Queries,
+  hubId: number,
+  health: HubHealth | null,
+  disabled: readonly number[],
+): Promise<BinRoom> {
+  const bins = health?.bins ?? []
+  const active = await ordersAtHub(q)
+    .where('o.hub_id', '=', hubId)
+    .where('o.processing_status', '<=', LAST_ACTIVE)
+    .where('o.processing_status', '>', OrderStatus.NEW)
+    .execute()
+  const known = new Set(active.map(({ uuid }) => uuid))
+  const ended = bins.flatMap(({ order_id }) => (order_id === null || known.has(order_id) ? [] : [order_id]))
+  const left = ended.length === 0 ? [] : await ordersAtHub(q).where('o.uuid', 'in', ended).execute()
+  const orders = [...active, ...left].map((row) => ({ ...row, bins: parseBins(row.bins) }))
+  return binRoom(bins, disabled, orders)
+}
+
+const ordersAtHub = (q: Queries) =>
+  q
+    .selectFrom('orders as o')
+    .innerJoin('order_items as i', 'i.order_id', 'o.id')
+    .groupBy(['o.id', 'o.uuid', 'o.processing_status', 'o.reserved_bin', 'o.bins'])
+    .select((eb) => [
+      'o.id',
+      'o.uuid',
+      'o.processing_status',
+      'o.reserved_bin',
+      'o.bins',
+      eb.fn.sum<number>('i.qty').as('units'),
+    ])

@@ -1,0 +1,162 @@
+import { appendAudit } from '../../platform/audit/audit.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { enqueue } from '../../gateway/outbox.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import type { PaymentRow } from '../orders/payment-status.ts'
+import type { ProcessorRefund } from '../processors/processor.ts'
+import { amountShare, applyRefundOutcome, refreshRefunds, refundable } from '../refunds/refunds.ts'
+import { cancelOrder, refundOwed } from '../refunds/undelivered.ts'
+import { insertTransaction, moveBalance, readBalance } from '../wallet/wallet-ledger.ts'
+
+/** Money of a payment or deposit that moved at the processor, and not because the service asked for it. */
+export interface ProcessorMove {
+  /** The processor's id of the refund or dispute. */
+  ref: string
+  kind: 'refund' | 'dispute'
+  /** The intent whose money it is. */
+  intent: string
+  /** Cents. */
+  amount: number
+  /** `succeeded`: the money has left; of a dispute for as long as it is open, and when it is lost. `failed`: it is back. */
+  status: ProcessorRefund['status']
+  reason: string | null
+}
+
+/**
+ * Follows it in the books: of an order it is a refund that nobody here asked for, of a deposit the wallet gives back what it
+ * still holds. As often as it is told, and in any order of telling. False where the money is not ours.
+ */
+export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMove): Promise<boolean> {
+  const payment = await tx.q
+    .selectFrom('payments')
+    .selectAll()
+    .where('processor_ref', '=', move.intent)
+    .executeTakeFirst()
+  if (payment) {
+    await followPayment(tx, context, payment, move)
+    return true
+  }
+  const deposit = await tx.q
+    .selectFrom('wallet_transactions')
+    .select('user_id')
+    .where('processor_ref', '=', move.intent)
+    .executeTakeFirst()
+  if (deposit) await followDeposit(tx, context, deposit.user_id, move)
+  return deposit !== undefined
+}
+
+async function followPayment(
+  tx: Tx,
+  context: CloudContext,
+  payment: PaymentRow,
+  move: ProcessorMove,
+): Promise<void> {
+  const order = (await lockOrder(tx, payment.order_id))!
+  const known = await tx.q
+    .selectFrom('refunds')
+    .select('id')
+    .where('processor_ref', '=', move.ref)
+    .executeTakeFirst()
+  if (known)
+    await applyRefundOutcome(tx, context, order, known.id, {
+      ref: move.ref,
+      status: move.status,
+      failureReason: move.status === 'failed' ? move.reason : null,
+    })
+  else if (move.status !== 'failed') await record(tx, context, order, payment, move)
+  const left = await refundable(tx, order, payment)
+  if (left.amount > 0) await refundOwed(tx, context, order)
+  else if (order.processing_status === OrderStatus.QUEUED && payment.is_late === 0) {
+    // All of its money is gone, and its hub has not begun it.
+    await cancelOrder(tx, context, order)
+    await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
+  }
+}
+
+/** The processor's own word is its actor in the audit log. */
+const PROCESSOR = 'processor'
+
+async function record(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  payment: PaymentRow,
+  { ref, kind, amount: moved, status, reason }: ProcessorMove,
+): Promise<void> {
+  const now = context.runtime.clock.now()
+  const amount = Math.min(moved, payment.amount)
+  const left = await refundable(tx, order, payment)
+  const { tax } = amountShare(left, Math.min(amount, left.amount))
+  const { id } = await tx.q
+    .insertInto('refunds')
+    .values({
+      order_id: order.id,
+      payment_id: payment.id,
+      item_id: null,
+      quantity: 0,
+      amount,
+      tax,
+      reason: kind === 'dispute' ? 'dispute' : 'processor',
+      status,
+      processor_ref: ref,
+      actor: PROCESSOR,
+      created_at: now,
+      updated_at: now,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  if (status === 'pending') await schedule(tx, 'refund', id, now + context.settings.paymentRecheckMs)
+  const detail = { refund_id: id, processor_ref: ref, amount, reason }
+  await appendAudit(tx.q, context.runtime, {
+    actor: PROCESSOR,
+    action: kind === 'dispute' ? 'orders.dispute' : 'orders.refund',
+    hubId: order.hub_id,
+    object: `order-${order.id}`,
+    result: status,
+    detail,
+  })
+  context.log.warn({ orderId: order.id, kind, ...detail }, 'money of an order moved at the processor')
+  await refreshRefunds(tx, context, order)
+}
+
+async function followDeposit(
+  tx: Tx,
+  context: CloudContext,
+  userId: number,
+  { ref, kind, amount, status }: ProcessorMove,
+): Promise<void> {
+  if (status === 'pending') return
+  const taken = await tx.q
+    .selectFrom('wallet_transactions')
+    .select('amount')
+    .where('move_ref', '=', ref)
+    .executeTakeFirst()
+  // Taken once, and given back once.
+  const isBack = status === 'failed'
+  if (isBack === (taken === undefined)) return
+  const move_ref = isBack ? `${ref} returned` : ref
+  const booked = await tx.q
+    .selectFrom('wallet_transactions')
+    .select('id')
+    .where('move_ref', '=', move_ref)
+    .executeTakeFirst()
+  if (booked) return
+  await tx.forUpdate(tx.q.selectFrom('wallets').select('balance').where('user_id', '=', userId)).execute()
+  const change = taken ? -taken.amount : -Math.min(amount, await readBalance(tx.q, userId))
+  if (-change < amount && !isBack)
+    context.log.error(
+      { userId, kind, ref, amount, missing: amount + change },
+      'a deposit went back at the processor, and its wallet holds less than that',
+    )
+  if (change === 0) return
+  const transaction = await insertTransaction(tx, context, {
+    user_id: userId,
+    type: 'adjustment',
+    amount: change,
+    move_ref,
+  })
+  await moveBalance(tx, context, transaction)
+}

@@ -1,0 +1,198 @@
+import { describe, expect, test } from 'vitest'
+import { OrderStatus as S, type OrderStatus } from '../../../../protocol/model/order-status.ts'
+import type { BinHealth } from '../../../../protocol/mqtt/session.ts'
+import { binRoom, isBinFree, type OrderAtHub } from '../../../../cloud/commerce/orders/bin-room.ts'
+import { checkoutObstacles } from '../../../../cloud/commerce/orders/checkout.ts'
+import { hubIntake } from '../../../../cloud/commerce/orders/intake.ts'
+import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
+import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { healthy, openShop, statuses, type Shop } from '../../support/shop.ts'
+
+const bin = (bin_number: number, changes: Partial<BinHealth> = {}): BinHealth => ({
+  ...healthy.bins[0]!,
+  bin_number,
+  capacity: 3,
+  ...changes,
+})
+const order = (
+  id: number,
+  processing_status: OrderStatus,
+  changes: Partial<OrderAtHub> = {},
+): OrderAtHub => ({
+  id,
+  uuid: String(id),
+  processing_status,
+  reserved_bin: null,
+  bins: [],
+  units: 1,
+  ...changes,
+})
+
+describe('a bin is free', () => {
+  test.each<[string, BinHealth[], OrderAtHub[], number]>([
+    ['where it is empty', [bin(1), bin(2)], [], 2],
+    ['unless it is out of order', [bin(1, { status: 'fault' }), bin(2, { status: 'offline' })], [], 0],
+    ['unless it is disabled', [bin(1, { enabled: false }), bin(3)], [], 0],
+    ['unless something is in it, or may be', [bin(1, { occupied: true }), bin(2, { occupied: null })], [], 0],
+    ['unless its door stands open', [bin(1, { door: 'open' })], [], 0],
+    ['unless an order waits for it', [bin(1), bin(2)], [order(7, S.QUEUED)], 1],
+    ['unless an order that is being paid will', [bin(1)], [order(7, S.PENDING_PAYMENT)], 0],
+    ['unless an order needs several', [bin(1), bin(2), bin(4)], [order(7, S.QUEUED, { units: 4 })], 1],
+    [
+      'unless an integrator has claimed it, paid or not',
+      [bin(1), bin(2), bin(4)],
+      [order(7, S.PENDING_PAYMENT, { reserved_bin: 1 }), order(8, S.QUEUED, { reserved_bin: 2 })],
+      1,
+    ],
+    [
+      'unless its ledger says that an order is ready in it, whatever its health says yet',
+      [bin(1)],
+      [order(7, S.READY, { bins: [1] })],
+      0,
+    ],
+    [
+      'once the order that it has begun, whose ledger is late, is out of it: that waits for no other',
+      [bin(1, { order_id: '7', occupied: true })],
+      [order(7, S.QUEUED)],
+      1,
+    ],
+    ['not by an order that nobody knows', [bin(1, { order_id: '7' })], [], 0],
+  ])('%s', (_, bins, orders, free) => {
+    expect(binRoom(bins, [3], orders).free).toBe(free)
+  })
+
+  test.each(statuses.map((status) => [status]))('or not, with an order in status %i in it', (status) => {
+    const comesFree: number[] = [S.QUEUED, S.PREPARING, S.COLLECTING, S.COMPLETED]
+    const room = binRoom([bin(1, { order_id: '7', occupied: true })], [], [order(7, status)])
+    expect(room.free).toBe(comesFree.includes(status) ? 1 : 0)
+  })
+
+  test('for as many units as it takes: a large order needs several, and an integrator’s one that is empty now', () => {
+    const room = binRoom([bin(1), bin(2), bin(4, { order_id: '7' })], [], [order(7, S.PREPARING)])
+    expect([3, 4, 9, 99].map((units) => isBinFree(room, units, false))).toEqual([true, true, true, true])
+    const less = binRoom([bin(1), bin(2, { order_id: '7' })], [], [order(7, S.READY)])
+    expect([1, 3, 4].map((units) => isBinFree(less, units, false))).toEqual([true, true, false])
+    const none = binRoom([bin(4, { order_id: '7' })], [], [order(7, S.PREPARING)])
+    expect([isBinFree(none, 1, false), isBinFree(none, 1, true)]).toEqual([true, false])
+  })
+})
+
+const products = [{ price: 100, quantity: 100 }]
+const held = async (shop: Shop, orderIds: readonly number[]) => {
+  const uuids = await Promise.all(orderIds.map(async (id) => (await shop.order(id)).uuid))
+  return {
+    bins: healthy.bins.map((one, index) =>
+      index < uuids.length ? { ...one, order_id: uuids[index]!, occupied: true } : one,
+    ),
+  }
+}
+
+/** What `checkout-available` says of a cart. */
+async function reasons({ context }: Shop, orderId: number): Promise<string[]> {
+  const q = context.db.kysely
+  const intake = await hubIntake(q, context, 1)
+  const obstacles = await checkoutObstacles(q, await cartLines(q, orderId), intake, { claim: false })
+  return obstacles.map(({ code }) => code)
+}
+
+/** A new customer tries to pay: how that ended, and the order. */
+async function tryToPay(shop: Shop, method = 'pm_card_visa') {
+  const userId = await shop.customer()
+  const { id } = await shop.cart(userId, { 1: 1 })
+  const said = await reasons(shop, id)
+  const refusal = await pay(shop.services, { userId, orderId: id, method }).then(
+    () => null,
+    (error: unknown) => (error as { code: string }).code,
+  )
+  return { id, userId, said, refusal }
+}
+
+/** The hub prepares an order into a bin; its customer takes it, where they come. */
+async function serve(shop: Shop, orderId: number, binNumber: number, comes: boolean): Promise<void> {
+  const lines = (await shop.items(orderId)).map((item) => ({
+    line_id: item.id,
+    dropped: item.qty,
+    doubtful: 0,
+    bins: [binNumber],
+  }))
+  const about = { order_id: orderId, bins: [binNumber] }
+  await shop.report({ kind: 'order.preparing', ...about })
+  await shop.report({ kind: 'order.ready', ...about, lines })
+  if (comes) await shop.report({ kind: 'order.completed', order_id: orderId })
+}
+
+onEachDatabase('a hub whose bins are taken', (open) => {
+  test('by orders that nobody collects sells nothing more, and says why before anybody pays', async () => {
+    const shop = await openShop(await open(), { products })
+    const ids: number[] = []
+    for (const binNumber of [1, 2, 3, 4]) {
+      const { id, said, refusal } = await tryToPay(shop)
+      expect([said, refusal]).toEqual([[], null])
+      await serve(shop, id, binNumber, false)
+      ids.push(id)
+    }
+    await shop.hear(await held(shop, ids))
+    const late = await tryToPay(shop)
+    expect([late.said, late.refusal]).toEqual([['no_bin_available'], 'no_bin_available'])
+    expect((await shop.order(late.id)).processing_status).toBe(S.NEW)
+    expect(await shop.product(1)).toEqual({ quantity: 100, reserved: 0 })
+    await shop.report({ kind: 'order.collecting', order_id: ids[0]! })
+    expect(await tryToPay(shop)).toMatchObject({ said: [], refusal: null })
+    expect(await tryToPay(shop)).toMatchObject({ said: ['no_bin_available'], refusal: 'no_bin_available' })
+  })
+
+  test('by what failed orders left behind sells nothing more', async () => {
+    const shop = await openShop(await open(), { products })
+    const ids: number[] = []
+    for (const binNumber of [1, 2, 3, 4]) {
+      const { id } = await tryToPay(shop)
+      ids.push(id)
+      const failed = { reason: 'jam', bins: [binNumber], lines: [] }
+      await shop.report({ kind: 'order.failed', order_id: id, ...failed })
+    }
+    await shop.hear(await held(shop, ids))
+    expect(await tryToPay(shop)).toMatchObject({ said: ['no_bin_available'], refusal: 'no_bin_available' })
+    await shop.hear()
+    expect(await tryToPay(shop)).toMatchObject({ said: [], refusal: null })
+  })
+
+  test('sells its last bin once, however many want it at once, by card, wallet or integrator', async () => {
+    const shop = await openShop(await open(), { products })
+    const ready: number[] = []
+    for (const binNumber of [1, 2, 3]) {
+      const { id } = await tryToPay(shop)
+      await serve(shop, id, binNumber, false)
+      ready.push(id)
+    }
+    await shop.hear(await held(shop, ready))
+    const carts: { userId: number; orderId: number }[] = []
+    for (let count = 0; count < 6; count += 1) {
+      const userId = await shop.customer()
+      const now = shop.clock.now()
+      await shop.context.db.kysely
+        .insertInto('wallets')
+        .values({ user_id: userId, balance: 5000, updated_at: now })
+        .execute()
+      carts.push({ userId, orderId: (await shop.cart(userId, { 1: 1 })).id })
+    }
+    const ways = [
+      (cart: { userId: number; orderId: number }) => pay(shop.services, { ...cart, method: 'pm_card_visa' }),
+      (cart: { userId: number; orderId: number }) => payFromWallet(shop.services, cart),
+      (cart: { userId: number; orderId: number }) => pay(shop.services, { ...cart, method: 'external' }),
+    ]
+    const ends = await Promise.allSettled(carts.map((cart, index) => ways[index % 3]!(cart)))
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    const refused = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as { code: string }] : []))
+    expect(new Set(refused.map(({ code }) => code))).toEqual(new Set(['no_bin_available']))
+    expect(await shop.product(1)).toMatchObject({ reserved: 1 })
+  })
+
+  test('is asked again when a payment that held a bin has failed', async () => {
+    const shop = await openShop(await open(), { products })
+    for (let count = 0; count < 4; count += 1)
+      expect((await tryToPay(shop, 'pm_card_chargeDeclined')).refusal).toBe('card_declined')
+    for (let count = 0; count < 4; count += 1) expect((await tryToPay(shop)).refusal).toBeNull()
+    expect((await tryToPay(shop)).refusal).toBe('no_bin_available')
+  })
+})

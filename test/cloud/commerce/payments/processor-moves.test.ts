@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
+import { onEachProcessor } from '../../support/each-processor.ts'
+import type { Shop } from '../../support/shop.ts'
+import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
+import { deliver, tell } from '../../support/webhooks.ts'
+
+const intentOf = async (shop: Shop, orderId: number): Promise<string> =>
+  (await shop.payments(orderId))[0]!.processor_ref!
+
+const begin = (shop: Shop, order_id: number) => shop.report({ kind: 'order.preparing', order_id, bins: [1] })
+const fail = (shop: Shop, order_id: number) =>
+  shop.report({ kind: 'order.failed', order_id, reason: 'jam', bins: [], lines: [] })
+
+/** No work is left that would ask the processor for money. */
+const owed = (shop: Shop) =>
+  shop.context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'refund').execute()
+
+onEachProcessor('money that moves at the processor', (open) => {
+  test('by a refund in its own pages is refunded here, and is not owed any more', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 2 })
+    await begin(shop, id)
+    await shop.bank.giveBack(await intentOf(shop, id), 100)
+    await deliver(shop, 2)
+    expect(await shop.order(id)).toMatchObject({ payment_status: 'partially_refunded' })
+    expect(await shop.refunds(id)).toMatchObject([
+      { reason: 'processor', amount: 100, tax: 7, status: 'succeeded', actor: 'processor' },
+    ])
+    const mayTouch = () => Promise.resolve(true)
+    await expect(
+      refundOrder(shop.services, { orderId: id, mayTouch, amount: 442, actor: 'a' }),
+    ).rejects.toMatchObject({ code: 'invalid_amount', details: { remaining: 441 } })
+    await fail(shop, id)
+    await shop.work.drain()
+    expect((await shop.order(id)).payment_status).toBe('refunded')
+    expect(await shop.bank.intents()).toMatchObject([{ amount: 541, refunded: 541 }])
+    expect(await owed(shop)).toEqual([])
+  })
+
+  test('by a refund of all before picking cancels the order, and the hub is told', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 1 })
+    await shop.bank.giveBack(await intentOf(shop, id), 271)
+    await deliver(shop)
+    expect(await shop.order(id)).toMatchObject({
+      processing_status: S.CANCELLED,
+      payment_status: 'refunded',
+    })
+    expect((await shop.outbox()).at(-1)).toMatchObject({ kind: 'order.cancel' })
+    expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+  })
+
+  test('by a dispute is gone while it is open, and nothing that is owed is asked for in vain', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 1 })
+    await begin(shop, id)
+    await shop.bank.dispute(await intentOf(shop, id))
+    await deliver(shop, 2)
+    expect((await shop.order(id)).payment_status).toBe('refunded')
+    expect(await shop.refunds(id)).toMatchObject([{ reason: 'dispute', amount: 271, status: 'succeeded' }])
+    await fail(shop, id)
+    await shop.work.drain()
+    expect([await owed(shop), await shop.bank.refunds()]).toEqual([[], []])
+    await shop.bank.endDispute(await intentOf(shop, id), 'lost')
+    await deliver(shop)
+    expect(await shop.refunds(id)).toHaveLength(1)
+  })
+
+  test('by a dispute that is won is paid again, and what was owed meanwhile goes back', async () => {
+    const shop = await open()
+    const [delivered, failed] = [await shop.paidOrder({ 1: 1 }), await shop.paidOrder({ 1: 1 })]
+    for (const { id } of [delivered, failed]) {
+      await begin(shop, id)
+      await shop.bank.dispute(await intentOf(shop, id))
+    }
+    await deliver(shop)
+    const [item] = await shop.items(delivered.id)
+    const lines = [{ line_id: item!.id, dropped: 1, doubtful: 0, bins: [1] }]
+    await shop.report({ kind: 'order.ready', order_id: delivered.id, bins: [1], lines })
+    await fail(shop, failed.id)
+    for (const { id } of [delivered, failed]) await shop.bank.endDispute(await intentOf(shop, id), 'won')
+    await deliver(shop, 2)
+    await shop.work.drain()
+    expect((await shop.order(delivered.id)).payment_status).toBe('completed')
+    expect((await shop.order(failed.id)).payment_status).toBe('refunded')
+    expect(await shop.refunds(failed.id)).toMatchObject([
+      { reason: 'dispute', status: 'failed' },
+      { reason: 'failed', amount: 271, status: 'succeeded' },
+    ])
+  })
+
+  test('of a deposit leaves the wallet as far as it holds it, once, and comes back with a dispute that is won', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await fillWallet(shop, userId, 1000)
+    const [first] = await shop.bank.intents()
+    await shop.bank.giveBack(first!.id, 300)
+    await deliver(shop, 2)
+    expect(await balanceOf(shop, userId)).toBe(700)
+    await shop.bank.dispute(first!.id)
+    await deliver(shop, 2)
+    expect(await balanceOf(shop, userId)).toBe(0)
+    await shop.bank.endDispute(first!.id, 'won')
+    await deliver(shop, 2)
+    expect(await balanceOf(shop, userId)).toBe(700)
+    await walletsAddUp(shop.context.db.kysely)
+  })
+
+  test('and is nobody’s here moves nothing', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 1 })
+    await tell(shop, {
+      id: 'evt_strange',
+      type: 'refund.updated',
+      object: { id: 're_strange', status: 'succeeded', amount: 100, payment_intent: 'pi_strange' },
+    })
+    expect((await shop.order(id)).payment_status).toBe('completed')
+    expect(await shop.refunds(id)).toEqual([])
+  })
+})

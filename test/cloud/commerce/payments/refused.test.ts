@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
+import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
+import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
+import { onEachProcessor } from '../../support/each-processor.ts'
+import { fillWallet } from '../../support/wallets.ts'
+import { deliver } from '../../support/webhooks.ts'
+
+onEachProcessor('a call that was refused with 503', (open) => {
+  test.for([
+    ['before', 'canceled', 0],
+    ['after', 'refunded', 271],
+  ] as const)(
+    'a payment that was refused as the processor did not answer, %s it took the money, is not completed later: %s',
+    async ([when, paymentStatus, refunded]) => {
+      let isDown = true
+      const shop = await open({
+        wrapProcessor: (sandbox) => ({
+          ...sandbox,
+          async createIntent(request) {
+            if (isDown && when === 'before') throw new ProcessorUnavailable('down')
+            const intent = await sandbox.createIntent(request)
+            if (isDown) throw new ProcessorUnavailable('down')
+            return intent
+          },
+        }),
+      })
+      const userId = await shop.customer()
+      const { id } = await shop.cart(userId, { 1: 1 })
+      const paying = pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })
+      await expect(paying).rejects.toMatchObject({ code: 'processor_unavailable' })
+      expect((await shop.order(id)).processing_status).toBe(S.PENDING_PAYMENT)
+      isDown = false
+      // By webhook or by asking.
+      await deliver(shop)
+      shop.clock.advance(31_000)
+      await shop.work.drain()
+      expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: paymentStatus })
+      expect(await shop.outbox()).toEqual([])
+      expect(await shop.bank.intents()).toMatchObject([{ refunded }])
+      expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+    },
+  )
+
+  test('a payment that was refused as the processor did not answer goes on where its customer asks again, and is taken once', async () => {
+    let isDown = true
+    const shop = await open({
+      wrapProcessor: (sandbox) => ({
+        ...sandbox,
+        async createIntent(request) {
+          const intent = await sandbox.createIntent(request)
+          if (isDown) throw new ProcessorUnavailable('down')
+          return intent
+        },
+      }),
+    })
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    const paying = () => pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })
+    await expect(paying()).rejects.toMatchObject({ code: 'processor_unavailable' })
+    await expect(paying()).rejects.toMatchObject({ code: 'processor_unavailable' })
+    isDown = false
+    expect(await paying()).toMatchObject({ status: 'succeeded' })
+    shop.clock.advance(31_000)
+    await shop.work.drain()
+    expect(await shop.order(id)).toMatchObject({ processing_status: S.QUEUED, payment_status: 'completed' })
+    expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 0 }])
+  })
+
+  test.for(['pay otherwise', 'delete the order'] as const)(
+    'whose payment was refused as the processor cannot be reached can %s, and what was taken goes back once it can be',
+    async (what) => {
+      let isDown = false
+      const shop = await open({
+        wrapProcessor: (sandbox) => ({
+          ...sandbox,
+          async createIntent(request) {
+            const intent = await sandbox.createIntent(request)
+            if (isDown) throw new ProcessorUnavailable('down')
+            return intent
+          },
+          abandonIntent: (request) =>
+            isDown ? Promise.reject(new ProcessorUnavailable('down')) : sandbox.abandonIntent(request),
+        }),
+      })
+      const userId = await shop.customer()
+      await fillWallet(shop, userId, 1000)
+      const { id } = await shop.cart(userId, { 1: 1 })
+      isDown = true
+      const paying = pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })
+      await expect(paying).rejects.toMatchObject({ code: 'processor_unavailable' })
+      if (what === 'pay otherwise') await payFromWallet(shop.services, { userId, orderId: id })
+      else await deleteOrder(shop.services, { userId, orderId: id }, 'user')
+      const [first] = await shop.payments(id)
+      expect(first).toMatchObject({ status: 'canceled', stuck_at: expect.any(Number) as number })
+      isDown = false
+      // A processor's search may lag behind by an hour.
+      shop.clock.advance(2 * 3_600_000)
+      await shop.work.drain()
+      expect((await shop.payments(id))[0]).toMatchObject({ status: 'completed', is_late: 1, stuck_at: null })
+      const [, intent] = await shop.bank.intents()
+      expect(intent).toMatchObject({ amount: 271, refunded: 271 })
+      const isPaid = what === 'pay otherwise'
+      expect((await shop.payments(id)).map(({ is_late }) => is_late)).toEqual(isPaid ? [1, 0] : [1])
+    },
+  )
+})
