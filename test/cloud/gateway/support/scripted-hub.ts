@@ -82,7 +82,7 @@ export class ScriptedHub {
   connect(): void {
     this.session = randomHex(this.#chance, 16)
     const will = JSON.stringify({ session: this.session, online: false })
-    this.#transport = this.#open(
+    const transport = this.#open(
       {
         subscribe: [downFilter(this.hubId)],
         will: { topic: upTopic(this.hubId, 'presence'), payload: will, retain: true },
@@ -92,10 +92,14 @@ export class ScriptedHub {
           this.publish('presence', { session: this.session, online: true }, true)
           this.hello()
         },
-        onDisconnect: () => (this.#transport = undefined),
+        // The broker ends the connection before when this one is there.
+        onDisconnect: () => {
+          if (this.#transport === transport) this.#transport = undefined
+        },
         onMessage: (topic, payload) => this.#onMessage(topic, payload),
       },
     )
+    this.#transport = transport
   }
 
   publish(channel: UpChannel, message: unknown, retain = false): void {
