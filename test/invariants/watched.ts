@@ -1,3 +1,4 @@
+import { unitOfRef } from '../../edge/core/operations/intend.ts'
 import { orderStatusName } from '../../protocol/model/order-status.ts'
 import { operationOf, unitsFallen } from './motion.ts'
 import type { Evidence, Violation } from './evidence.ts'
@@ -31,11 +32,13 @@ export function nothingSoldIsWithheld({ watched }: Evidence): Violation[] {
 }
 
 /** I12: what was refunded before picking is not dispensed. */
-export function whatWasTakenBackStays({ watched, world }: Evidence): Violation[] {
+export function whatWasTakenBackStays({ watched, world, cloud }: Evidence): Violation[] {
   return (watched?.takenBack ?? []).flatMap(({ order_id, item_id, wanted, afterMotion }): Violation[] => {
+    const uuid = cloud.orders.find(({ id }) => id === order_id)?.uuid
     const fallen = world.motions.flatMap((motion, index) => {
-      const ref = world.refOfOperation.get(operationOf(motion) ?? '')
-      return ref?.startsWith(`${order_id}.${item_id}.`) === true && unitsFallen(motion) > 0 ? [index] : []
+      const unit = unitOfRef(world.refOfOperation.get(operationOf(motion) ?? '') ?? '')
+      const isOfLine = unit?.order_id === uuid && unit?.line_id === item_id
+      return isOfLine && unitsFallen(motion) > 0 ? [index] : []
     })
     const text = `line ${item_id} of order ${order_id} was taken back but for ${wanted} units, and ${fallen.length} fell`
     return fallen.length > wanted && fallen.at(-1)! >= afterMotion ? [{ invariant: 'I12', text }] : []

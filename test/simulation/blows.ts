@@ -151,4 +151,5 @@ export const expectedFaults: readonly string[] = [
   'hub clock wrong at start',
   'cloud clock wrong at start',
   'power cut at the first start',
+  'hub stays away',
 ].map((name) => `fault ${name}`)

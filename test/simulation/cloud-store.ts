@@ -102,12 +102,12 @@ export class CloudStore {
     const payments = await kysely.selectFrom('payments').select(rows).execute()
     const refunds = await kysely.selectFrom('refunds').select(rows).execute()
     const transactions = await kysely.selectFrom('wallet_transactions').select(rows).execute()
-    const orders = await kysely.selectFrom('orders').select('id').execute()
+    const orders = await kysely.selectFrom('orders').select('uuid').execute()
     return new Set([
       ...payments.map((row) => `pay:${identityOf(row)}`),
       ...refunds.map((row) => `refund:${identityOf(row)}`),
       ...transactions.map((row) => `deposit:${identityOf(row)}`),
-      ...orders.map(({ id }) => `order ${id}`),
+      ...orders.map(({ uuid }) => `order ${uuid}`),
     ])
   }
 }

@@ -177,6 +177,15 @@ export const mutants: readonly Mutant[] = [
     ),
   ),
   mutant(
+    'I12',
+    'a hub is not told of a line that is refunded',
+    patch(
+      'edge/core/orders/orders.ts',
+      "for (const unit of surplus) orders.setUnit(unit, 'short', null)",
+      '',
+    ),
+  ),
+  mutant(
     'I10',
     'the lease of a dead process never ends',
     patch(

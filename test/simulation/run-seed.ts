@@ -62,7 +62,7 @@ async function play(seed: number, world: World): Promise<SeedOutcome> {
   for (const visitor of visitors) visitor.catch(report)
 
   await scheduler.run(stormMs)
-  const absent = chance.happens(0) ? chance.pick(sites) : undefined
+  const absent = chance.happens(0.3) ? chance.pick(sites) : undefined
   if (absent) coverage.hit('fault hub stays away')
   world.endStorm(absent)
   calm(world, absent)
