@@ -16,8 +16,14 @@ export function beginCycles(context: Context, id: string, body: CycleCommand): C
 
 /** The next motion of a cycle command, before anything else: no order takes the bin between two. */
 export function cyclesStep(context: Context): Step | undefined {
-  for (const [id, body] of context.cycling) {
-    const operations = context.journal.operations.ofCommand(id)
+  const { journal, cycling } = context
+  for (const [id, body] of cycling) {
+    // One that began in a transaction that was undone (a full disk) never began.
+    if (journal.commands.find(id)?.outcome !== null) {
+      cycling.delete(id)
+      continue
+    }
+    const operations = journal.operations.ofCommand(id)
     if (operations.some(({ state }) => state === 'open')) continue
     return { kind: 'move', bin: body.bin, action: nextAction(operations), commandId: id }
   }

@@ -67,3 +67,15 @@ test('a hub starts on a full disk, meets its controllers again, and hears the cl
   bench.queue(1, { 4: 1 })
   expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
 })
+
+test('a command to cycle a door that finds no room is refused, and nothing of it is taken up when there is', () => {
+  const bench = HubBench.ready()
+  fill(bench)
+  const before = bench.motions().length
+  const { results } = bench.command({ name: 'cycle_bin', bin: 1, cycles: 3 })
+  bench.run(MINUTE)
+  expect(results).toMatchObject([{ outcome: 'refused' }])
+  relieve(bench)
+  bench.run(5 * MINUTE)
+  expect(bench.motions()).toHaveLength(before)
+})
