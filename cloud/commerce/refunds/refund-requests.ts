@@ -197,7 +197,8 @@ export async function requestRefund(
     .where('id', '=', request.orderId)
     .executeTakeFirst()
   if (!order || !(await request.mayTouch(order.hub_id))) throw new ApiError('order_not_found')
-  const known = await db.transact((tx) => repeated(tx, services.context, request))
+  // Made before, it has taken its units from the hub already.
+  const known = await db.transact((tx) => findMade(tx, services.context, order, request, plan))
   const id = known?.id ?? (await cancelFirst(services, order, request, plan))
   const refund = await orUnavailable(
     executeRefund(services, id ?? (await recordFirst(services, order, request, plan))),
@@ -250,12 +251,10 @@ async function recordRefund(
   const order = await lockOrder(tx, request.orderId)
   // Its customer may have deleted it meanwhile.
   if (!order) throw new ApiError('order_not_found')
-  const known = await repeated(tx, context, request)
+  const known = await findMade(tx, context, order, request, plan)
   if (known) return known.id
   const payment = await requirePayment(tx, order)
   const left = await refundable(tx, order, payment)
-  const inDoubt = await findInDoubt(tx, order, payment, left, request, plan)
-  if (inDoubt) return inDoubt.id
   const planned = await plan.share(tx, order, left)
   const { actor, requestKey = null } = request
   const refund = { ...planned, payment, reason: 'customer', actor, requestKey, runsAtOnce: true } as const
@@ -267,6 +266,16 @@ async function recordRefund(
   }
   return id
 }
+
+/** The refund that asking for the same has made before: the same request, or one of which no answer came. */
+const findMade = async (
+  tx: Tx,
+  context: CommerceServices['context'],
+  order: OrderRow,
+  request: RefundRequest,
+  plan: RefundPlan,
+): Promise<Pick<RefundRow, 'id'> | undefined> =>
+  (await repeated(tx, context, request)) ?? (await findInDoubt(tx, order, request, plan))
 
 /** The refund that the same request has made already. */
 async function repeated(
@@ -298,11 +307,11 @@ async function requirePayment(tx: Tx, order: OrderRow): Promise<PaymentRow> {
 async function findInDoubt(
   tx: Tx,
   order: OrderRow,
-  payment: PaymentRow,
-  left: Share,
   { actor }: RefundRequest,
   plan: RefundPlan,
 ): Promise<RefundRow | undefined> {
+  const payment = await requirePayment(tx, order)
+  const left = await refundable(tx, order, payment)
   const inDoubt = await tx.q
     .selectFrom('refunds')
     .selectAll()

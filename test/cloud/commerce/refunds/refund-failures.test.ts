@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor, type OpenBankShop } from '../../support/each-processor.ts'
@@ -92,6 +93,27 @@ onEachProcessor('a refund, when the processor', (open) => {
     await expect(refund(shop, id)).rejects.toMatchObject({ code: 'already_refunded' })
     expect(await shop.refunds(id)).toHaveLength(1)
   })
+
+  test.for([
+    ['queued', [], S.QUEUED],
+    ['begun', [{ kind: 'order.preparing', bins: [1] }], S.PREPARING],
+  ] as const)(
+    'does not answer one of a unit of an order that is %s, the hub is asked once, however often the owner asks',
+    async ([, reports, status]) => {
+      const { shop, trouble } = await troubled(open, down)
+      const { id } = await shop.paidOrder({ 1: 2 })
+      for (const entry of reports) await shop.report({ ...entry, order_id: id, bins: [...entry.bins] })
+      shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })
+      const unit = () => refundItem(shop.services, { orderId: id, ...who, productId: 1, quantity: 1 })
+      for (let i = 0; i < 3; i += 1)
+        await expect(unit()).rejects.toMatchObject({ code: 'processor_unavailable' })
+      trouble.behaviour = undefined
+      expect(await unit()).toMatchObject({ amount: 270, paymentStatus: 'partially_refunded' })
+      expect(shop.commands).toMatchObject([{ body: { name: 'reduce_order', lines: [{ wanted: 1 }] } }])
+      expect((await shop.order(id)).processing_status).toBe(status)
+      expect([await returned(shop), (await shop.refunds(id)).length]).toEqual([270, 1])
+    },
+  )
 
   test.for(['key 1', undefined])(
     'does not answer one of all of a queued order, it goes on when asked for again: %s',

@@ -137,8 +137,15 @@ onStripeShop('money in doubt', (open, stripe) => {
     // Its search does not know it yet.
     await later(shop, 60_000)
     expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)
+    // Its order waits no longer than for a customer who has gone, and is a cart then until it expires.
+    await later(shop, 20 * 60_000)
+    expect((await shop.order(orderId)).processing_status).toBe(S.NEW)
     await later(shop, HOUR)
-    expect(await shop.order(orderId)).toMatchObject({ processing_status: S.NEW, payment_status: 'refunded' })
+    expect(await shop.order(orderId)).toMatchObject({
+      processing_status: S.EXPIRED,
+      payment_status: 'refunded',
+    })
+    expect(await shop.outbox()).toEqual([])
     expect(await shop.bank.intents()).toMatchObject([{ amount: 541, refunded: 541 }])
     expect(stripe().calls.some(({ path }) => path === '/v1/payment_intents/search')).toBe(true)
   })
@@ -150,7 +157,7 @@ onStripeShop('money in doubt', (open, stripe) => {
     await expect(result).rejects.toMatchObject({ code: 'processor_unavailable' })
     await later(shop, 10 * 60_000)
     expect((await shop.order(orderId)).processing_status).toBe(S.PENDING_PAYMENT)
-    await later(shop, 30 * 60_000)
+    await later(shop, 10 * 60_000)
     expect(await shop.order(orderId)).toMatchObject({ processing_status: S.NEW, payment_status: 'canceled' })
     expect(await shop.payments(orderId)).toMatchObject([{ stuck_at: expect.any(Number) }])
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
@@ -179,7 +186,9 @@ onStripeShop('money in doubt', (open, stripe) => {
       stripe().heal()
       const before = stripe().calls.filter(creation).length
       await later(shop, 25 * HOUR)
-      expect(await shop.order(orderId)).toMatchObject({ processing_status: S.NEW, payment_status })
+      // Nobody has touched the cart since.
+      expect(await shop.order(orderId)).toMatchObject({ processing_status: S.EXPIRED, payment_status })
+      expect(await shop.outbox()).toEqual([])
       expect(await shop.bank.intents()).toHaveLength(count)
       expect(stripe().calls.filter(creation)).toHaveLength(before)
     },
@@ -248,7 +257,18 @@ onStripeShop('money in doubt', (open, stripe) => {
     async ([fault, hours]) => {
       const shop = await open()
       const { id: orderId } = await shop.paidOrder({ 1: 2 })
-      await shop.report({ kind: 'order.preparing', order_id: orderId, bins: [1] })
+      // All is delivered: the order itself is owed nothing, however long it takes.
+      const lines = (await shop.items(orderId)).map(({ id }) => ({
+        line_id: id,
+        dropped: 2,
+        doubtful: 0,
+        bins: [1],
+      }))
+      await shop.report(
+        { kind: 'order.preparing', order_id: orderId, bins: [1] },
+        { kind: 'order.ready', order_id: orderId, bins: [1], lines },
+        { kind: 'order.completed', order_id: orderId },
+      )
       stripe().fail(fault, refunding, 1)
       const mayTouch = () => Promise.resolve(true)
       const request = { orderId, mayTouch, amount: 100, actor: 'a' }
