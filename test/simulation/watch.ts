@@ -105,8 +105,8 @@ export class Watch {
     for (const { id, hub_id, status } of orders) {
       const name = `order ${id} ${phaseOf(status)}`
       const forMs = Math.min(this.#stands(name, standing), this.#calmFor())
-      // Whether it was collected a silent hub alone can tell.
-      const absentMs = phaseOf(status) === 'waiting' && hub_id === this.#absent?.hubId ? ABSENT_MS : 0
+      // What became of an order that it has begun, a silent hub alone can tell.
+      const absentMs = status >= S.PREPARING && hub_id === this.#absent?.hubId ? ABSENT_MS : 0
       if (forMs > this.#allowedMs(status) + this.#clockErrorMs + absentMs)
         this.#once(name, () => this.#found.get(hub_id)!.overstayed.push({ order_id: id, status, forMs }))
     }
