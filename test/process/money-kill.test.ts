@@ -9,6 +9,7 @@ import { randomHex } from '../../protocol/model/ids.ts'
 import { sleep } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { openShop } from '../cloud/support/shop.ts'
+import { HubHealth } from '../../protocol/mqtt/session.ts'
 import { collectCloud } from '../invariants/collect-cloud.ts'
 import type { Evidence } from '../invariants/evidence.ts'
 import { moneyAddsUp } from '../invariants/money.ts'
@@ -268,6 +269,14 @@ async function booksAgree({ db }: Stage): Promise<void> {
   expect([...moneyAddsUp(evidence), ...walletsAddUp(evidence)]).toEqual([])
 }
 
+/** The hub's health, with a bin for every order that is sold here: nobody fills and empties them. */
+async function manyBins({ kysely }: CloudDatabase): Promise<string> {
+  const { health } = await kysely.selectFrom('hub_sessions').select('health').executeTakeFirstOrThrow()
+  const known = HubHealth.parse(JSON.parse(health!))
+  const bins = Array.from({ length: 1000 }, (_, index) => ({ ...known.bins[0]!, bin_number: index + 1 }))
+  return JSON.stringify({ ...known, bins })
+}
+
 /** A database of its own with the shop's hub and products. */
 async function prepareStage(folder: string): Promise<{ stage: Stage; close: () => Promise<void> }> {
   const databaseUrl = `sqlite:${join(folder, 'larder.sqlite')}`
@@ -277,7 +286,7 @@ async function prepareStage(folder: string): Promise<{ stage: Stage; close: () =
   const now = clock.now()
   await db.kysely
     .updateTable('hub_sessions')
-    .set({ last_heard_at: now, health_at: now, is_connected: 0 })
+    .set({ last_heard_at: now, health_at: now, is_connected: 0, health: await manyBins(db) })
     .execute()
   const owner = { name: 'test', ownerId: 1, scopes: ['orders:write'] as const, hubs: '*' as const }
   const { key } = await issueApiKey(db.kysely, runtime, { ...owner, expiresAt: null })

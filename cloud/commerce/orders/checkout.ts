@@ -1,4 +1,5 @@
 import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { OrderCause } from '../../../protocol/model/order-status.ts'
 import { searchText } from '../catalogue/products.ts'
 import { availableOf, reserve } from '../catalogue/reservations.ts'
@@ -76,6 +77,8 @@ export async function freezeOrder(
   await redeem(tx, context, order, priced.plan.applications)
   const bin = claim ? intake.bins.claimable[0]! : null
   await moveOrder(tx, context, order, 'checkout', {
+    // A database that has lost its last commits may sell this cart a second time, with other lines.
+    uuid: uuidv7(context.runtime),
     touched_at: context.runtime.clock.now(),
     total_price_original: priced.totalOriginal,
     total_price_discounted: priced.totalDiscounted,

@@ -9,8 +9,8 @@ export const orderTables = {
   orders: defineTable({
     /** The number that people read. A restored database gives numbers out again, so nothing beyond it goes by them. */
     id,
-    /** UUIDv7, by which hubs and processors know the order. */
-    uuid: text.unique.fixed,
+    /** UUIDv7, by which its hub knows the order; another one at each checkout. */
+    uuid: text.unique,
     user_id: int.references('users'),
     hub_id: int.references('hubs').fixed,
     processing_status: oneOf(Object.values(OrderStatus)),
