@@ -160,7 +160,7 @@ export class Plant {
 
   /** The hub loses its line to the broker, whose will tells the cloud; or finds it again. */
   async cutHub(severed: boolean): Promise<void> {
-    this.network.severe('hub', severed)
+    this.network.severe(this.hub.name, severed)
     await this.run(severed ? 100 : 30_000)
   }
 
