@@ -143,7 +143,7 @@ export const consumerPaymentCases = {
       cart_empty: 'test/cloud/commerce/orders/cart.test.ts',
       order_state_conflict: 'test/cloud/commerce/payments/money.test.ts',
       payment_failed: 'test/cloud/commerce/processors/stripe/stripe.test.ts',
-      processor_unavailable: 'test/cloud/commerce/payments/money.test.ts',
+      processor_unavailable: 'test/cloud/commerce/payments/refused.test.ts',
     },
   },
 } satisfies Record<string, RouteCases>

@@ -158,7 +158,7 @@ export const confirmationCases = {
     },
     elsewhere: {
       payment_failed: 'test/cloud/commerce/processors/stripe/stripe.test.ts',
-      processor_unavailable: 'test/cloud/commerce/payments/money.test.ts',
+      processor_unavailable: 'test/cloud/commerce/payments/refused.test.ts',
     },
   },
 } satisfies Record<string, RouteCases>

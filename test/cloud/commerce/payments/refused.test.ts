@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
+import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
@@ -42,6 +43,27 @@ onEachProcessor('a call that was refused with 503', (open) => {
       expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
     },
   )
+
+  test('a confirmation that the processor does not answer is asked for again', async () => {
+    let isDown = false
+    const shop = await open({
+      wrapProcessor: (sandbox) => ({
+        ...sandbox,
+        confirmIntent: (ref) =>
+          isDown ? Promise.reject(new ProcessorUnavailable('down')) : sandbox.confirmIntent(ref),
+      }),
+    })
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    const request = { userId, orderId, method: 'pm_card_authenticationRequired' }
+    const { payment_id } = await pay(shop.services, request)
+    await shop.bank.approve(payment_id)
+    isDown = true
+    const confirming = () => confirmPayment(shop.services, { userId, orderId, paymentId: payment_id })
+    await expect(confirming()).rejects.toMatchObject({ code: 'processor_unavailable' })
+    isDown = false
+    expect(await confirming()).toMatchObject({ processing_status: S.QUEUED })
+  })
 
   test('a payment that was refused as the processor did not answer goes on where its customer asks again, and is taken once', async () => {
     let isDown = true

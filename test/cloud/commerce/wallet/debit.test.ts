@@ -149,6 +149,27 @@ onEachDatabase('paying from the wallet', (open) => {
     expect(card).toMatchObject({ status: 'canceled' })
   })
 
+  test('while a card’s payment is under way brings that to its end: it is not paid twice', async () => {
+    let dies = false
+    const shop = await openShop(await open(), {
+      wrapProcessor: (sandbox) => ({
+        ...sandbox,
+        createIntent: (request) => (dies ? new Promise(() => {}) : sandbox.createIntent(request)),
+      }),
+    })
+    const userId = await shop.customer()
+    await fillWallet(shop, userId, 1000)
+    dies = true
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    void pay(shop.services, { userId, orderId, method: 'pm_card_chargeDeclined' })
+    await expect.poll(() => shop.payments(orderId)).toMatchObject([{ status: 'pending' }])
+    dies = false
+    await expect(debit(shop, userId, orderId)).rejects.toMatchObject({ code: 'card_declined' })
+    expect(await balanceOf(shop, userId)).toBe(1000)
+    await debit(shop, userId, orderId)
+    expect(await balanceOf(shop, userId)).toBe(729)
+  })
+
   test('is no method that `pay` takes', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
