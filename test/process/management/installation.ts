@@ -142,7 +142,8 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
     async control(method, name, bin = 2) {
       const answer = await fetch(`${addresses.baseUrl}/api/v1/owners/controls/${name}?bin=${bin}&hub=1`, {
         method,
-        headers: { 'X-API-Key': seed.owner.api_key },
+        // A connection that was kept may be closed by the service just when it is used again.
+        headers: { 'X-API-Key': seed.owner.api_key, Connection: 'close' },
         signal: AbortSignal.timeout(60_000),
       })
       return { status: answer.status, body: (await answer.json()) as Answer['body'] }
