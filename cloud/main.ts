@@ -1,29 +1,38 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
-import { mkdirSync, readFileSync } from 'node:fs'
+import * as files from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { Hono } from 'hono'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
 import type { Log } from '../protocol/model/log.ts'
-import type { OpenTransport } from '../protocol/mqtt/transport.ts'
+import { stopper } from '../protocol/model/stopping.ts'
+import type { Clock } from '../protocol/model/runtime.ts'
+import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
+import { pageAssets } from '../protocol/page-assets.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import {
   cloudHelp,
   managementKeyOf,
+  postRulesOf,
   readCloudConfig,
   readConfigFile,
+  readNamed,
+  using,
   stripeUrlOf,
   type CloudConfig,
 } from './platform/settings/config.ts'
-import { createCloud } from './cloud.ts'
+import { createCloud, type Cloud } from './cloud.ts'
 import { commitOf } from './platform/settings/commit.ts'
 import type { CloudContext } from './platform/context.ts'
 import { identityVerifier } from './platform/credentials/identity-token.ts'
+import { createPoster } from './events/webhooks/post.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
 import { externalBroker } from './gateway/broker-external.ts'
-import { addressReader, listen } from './platform/http/listen.ts'
+import { healthz, readyz } from './platform/http/health.ts'
+import { addressReader, listen, type HttpServer } from './platform/http/listen.ts'
 import { createEmbeddedIssuer } from './platform/identity/embedded-issuer.ts'
 import { remoteKeys } from './platform/identity/remote-keys.ts'
 import { keptSigningKey } from './platform/identity/signing-key.ts'
@@ -35,11 +44,10 @@ import type { CardProcessor } from './commerce/processors/processor.ts'
 import { SIGNATURE_HEADER } from './commerce/payments/webhook.ts'
 import { cloudRefusals } from './platform/refusals.ts'
 import { openLog } from './platform/log-files.ts'
+import { smtpSender } from './operations/alarms/mail.ts'
 import { createSenders } from './people/notifications/senders.ts'
 import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
 import { storeProblem } from './platform/store/outage.ts'
-
-const GRACE_MS = 5000
 
 /** Says what is wrong in the operator's words, and ends. */
 function fail(...problems: string[]): never {
@@ -60,14 +68,7 @@ const wordsOf = (error: unknown): string => (error instanceof Error ? error.mess
 
 /** Names the setting where a folder cannot be used. */
 const inFolder = <T>(setting: string, folder: string, work: () => T): T =>
-  attempt(() => {
-    try {
-      return work()
-    } catch (error) {
-      const { code = String(error) } = error as NodeJS.ErrnoException
-      throw new Error(`${setting}: ${folder} cannot be used (${code})`, { cause: error })
-    }
-  })
+  attempt(() => using(setting, folder, 'used', work))
 
 function configure(): CloudConfig {
   const { values } = attempt(() =>
@@ -85,7 +86,7 @@ function configure(): CloudConfig {
 }
 
 /** Names the setting where a port cannot be had. */
-function onPort(setting: 'PORT' | 'MQTT_PORT', port: number, host: string) {
+function onPort(setting: 'PORT' | 'MQTT_PORT' | 'METRICS_PORT', port: number, host: string) {
   return (error: unknown): never => {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EADDRINUSE') fail(`port ${port} of ${host} is in use: set ${setting} to another one`)
@@ -94,22 +95,14 @@ function onPort(setting: 'PORT' | 'MQTT_PORT', port: number, host: string) {
   }
 }
 
-const readPem = (setting: string, path: string): string =>
-  attempt(() => {
-    try {
-      return readFileSync(path, 'utf8')
-    } catch (error) {
-      const { code = String(error) } = error as NodeJS.ErrnoException
-      throw new Error(`${setting}: ${path} cannot be read (${code})`, { cause: error })
-    }
-  })
+const readPem = (setting: string, path: string): string => attempt(() => readNamed(setting, path))
 
 /** Opens the database and brings its schema up to date; says in a sentence where it cannot be had. */
-async function openStore({ databaseUrl }: CloudConfig, log: Log): Promise<CloudDatabase> {
+async function openStore({ databaseUrl, database: pools }: CloudConfig, log: Log): Promise<CloudDatabase> {
   try {
     if (/^sqlite:[^:]/.test(databaseUrl))
-      mkdirSync(dirname(databaseUrl.slice('sqlite:'.length)), { recursive: true })
-    const db = openDatabase({ url: databaseUrl, log })
+      files.mkdirSync(dirname(databaseUrl.slice('sqlite:'.length)), { recursive: true })
+    const db = openDatabase({ url: databaseUrl, log, pools, isBusy: true })
     await db.migrate()
     return db
   } catch (error) {
@@ -142,7 +135,7 @@ async function main(): Promise<void> {
     openLog({ part: 'cloud', file, level: config.LOG_LEVEL, folder: logFolder }),
   )
   const say = (sentence: string): void => log.warn({}, sentence)
-  inFolder('DATA_DIR', config.DATA_DIR, () => mkdirSync(config.DATA_DIR, { recursive: true }))
+  inFolder('DATA_DIR', config.DATA_DIR, () => files.mkdirSync(config.DATA_DIR, { recursive: true }))
   const db = await openStore(config, log)
   const context: CloudContext = { db, runtime, log, checkpoint: noCheckpoint, settings: config.rules }
 
@@ -151,16 +144,15 @@ async function main(): Promise<void> {
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
   const broker =
     config.MQTT_URL === undefined
-      ? await startEmbeddedBroker({ db, log, refusals, ...brokerAddress(config) }).catch(
-          onPort('MQTT_PORT', config.MQTT_PORT, brokerAddress(config).host),
+      ? await startEmbeddedBroker({ db: db.for('gateway'), log, refusals, ...brokerAddress(config) }).catch(
+          onPort('MQTT_PORT', config.MQTT_PORT, config.MQTT_HOST ?? config.HOST),
         )
       : undefined
-  const openTransport: OpenTransport =
-    broker?.openTransport ??
+  const external = (): OpenTransport<ChangingTransport> =>
     externalBroker({
-      url: config.MQTT_URL!,
+      urls: config.MQTT_URL!,
       clientId: `larder-cloud-${processId}`,
-      clock,
+      runtime,
       ...(config.MQTT_CA !== undefined && { ca: readPem('MQTT_CA', config.MQTT_CA) }),
     })
 
@@ -171,10 +163,9 @@ async function main(): Promise<void> {
       ? createEmbeddedIssuer({
           issuer: baseUrl,
           audience,
-          key: await keptSigningKey(config.DATA_DIR, say).catch((error: unknown) =>
-            fail(error instanceof Error ? error.message : String(error)),
-          ),
+          key: await keptSigningKey(config.DATA_DIR, say).catch((error: unknown) => fail(wordsOf(error))),
           runtime,
+          apiKey: config.DOCS_API_KEY,
         })
       : {
           issuer: config.IDENTITY_ISSUER,
@@ -188,7 +179,7 @@ async function main(): Promise<void> {
   let webhook = ''
   const cloud = createCloud({
     context,
-    openTransport,
+    broker: broker ? { kind: 'own', open: broker.openTransport } : { kind: 'shared', open: external() },
     refusals,
     processId,
     gatewaySettings: config.gateway,
@@ -197,6 +188,8 @@ async function main(): Promise<void> {
     verifyIdentity: identityVerifier({ issuer: issuer.issuer, audience, keys: issuer.keys, clock }),
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
     baseUrl,
+    docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),
+    corsOrigins: config.CORS_ORIGINS,
     mediaStore: attempt(() =>
       openMediaStore(config.mediaUrl, {
         accessKeyId: config.AWS_ACCESS_KEY_ID,
@@ -211,11 +204,19 @@ async function main(): Promise<void> {
       commandMs: config.rules.managementCommandMs,
       log,
     }),
+    poster: createPoster({ clock, timeoutMs: config.rules.webhookTimeoutMs, ...postRulesOf(config) }),
+    ...(config.SMTP_URL !== undefined && {
+      sendMail: smtpSender({
+        url: config.SMTP_URL,
+        from: config.MAIL_FROM ?? `larder@${new URL(baseUrl).hostname}`,
+        timeoutMs: config.SMTP_TIMEOUT_MS,
+      }),
+    }),
     senders: attempt(() => createSenders(config, { log, clock })),
     // The sandbox sends its events from here, as there is no other place for it.
     ...(processor.name === 'sandbox' && {
       otherWork: sandboxWork({
-        context,
+        context: { ...context, db: db.for('background') },
         secret: webhookSecret,
         deliver: (body, signature) => post(webhook, body, signature),
       }),
@@ -229,30 +230,59 @@ async function main(): Promise<void> {
       ...(broker && { brokerClients: () => broker.clientCount() }),
     },
     addressOf: addressReader(config.TRUSTED_PROXIES),
+    hasMetrics: config.METRICS_PORT !== undefined,
   })
   const address = { host: config.HOST, port: config.PORT }
   const server = await listen(cloud.app, { ...address, clock, bounds: config.http }).catch(
     onPort('PORT', config.PORT, config.HOST),
   )
   webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`
+  const metrics = await listenForMetrics(cloud, config, clock)
   cloud.start()
   log.info(
-    { port: server.port, mqttPort: broker?.port, database: db.kind, payments: processor.name, baseUrl },
+    {
+      port: server.port,
+      mqttPort: broker?.port,
+      metricsPort: metrics?.port,
+      database: db.kind,
+      payments: processor.name,
+      baseUrl,
+    },
     'cloud is ready',
   )
 
-  let stopping = false
-  async function stop(signal: string): Promise<void> {
-    if (stopping) return
-    stopping = true
-    log.info({ signal }, 'stopping')
-    await server.close(GRACE_MS)
-    await cloud.stop()
-    await broker?.close()
-    await db.close()
-    process.exit(0)
-  }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal))
+  const stop = stopper({
+    clock,
+    log,
+    timeoutMs: config.shutdownTimeoutMs,
+    async stop() {
+      await cloud.endStreams()
+      await server.close(config.shutdownTimeoutMs / 2)
+      await cloud.stop()
+      await broker?.close()
+      await db.close()
+      await metrics?.close(0)
+    },
+    exit: (code) => process.exit(code),
+  })
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
+}
+
+/** The listener of those who watch over the service, apart from its callers'. */
+async function listenForMetrics(
+  { health, metrics }: Cloud,
+  { METRICS_PORT: port, METRICS_HOST: host, http: bounds }: CloudConfig,
+  clock: Clock,
+): Promise<HttpServer | undefined> {
+  if (port === undefined || !metrics) return undefined
+  const app = new Hono()
+  app.get('/metrics', async (c) => {
+    const { type, text } = await metrics.read()
+    return c.body(text, 200, { 'Content-Type': type })
+  })
+  app.get('/healthz', () => healthz())
+  app.get('/readyz', () => readyz(health))
+  return listen(app, { host, port, clock, bounds }).catch(onPort('METRICS_PORT', port, host))
 }
 
 async function openProcessor(

@@ -30,6 +30,12 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`at < ${before}`,
   },
   {
+    table: 'temperatures',
+    key: ['hub_id', 'fridge', 'at'],
+    kept: incidents,
+    isOver: (before) => sql`at < ${before}`,
+  },
+  {
     table: 'commands',
     key: ['id'],
     kept: records,
@@ -58,14 +64,12 @@ const rules: readonly Rule[] = [
       select 1 from orders where orders.id = notifications.order_id
         and orders.processing_status <= ${LAST_ACTIVE})`,
   },
+  { table: 'alarms', key: ['seq'], kept: incidents, isOver: (before) => sql`cleared_at < ${before}` },
   {
-    // The last word of each alarm says whether it is raised.
-    table: 'alarms',
-    key: ['id'],
-    kept: incidents,
-    isOver: (before) => sql`at < ${before} and exists (
-      select 1 from alarms as later where later.hub_id = alarms.hub_id and later.code = alarms.code
-        and later.device = alarms.device and later.id > alarms.id)`,
+    table: 'events',
+    key: ['seq'],
+    kept: ({ eventsKeptMs }) => eventsKeptMs,
+    isOver: (before) => sql`created_at < ${before} and position is not null`,
   },
   {
     table: 'task_runs',

@@ -3,10 +3,14 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { serverBounds } from '../protocol/model/bound-server.ts'
 import { allowInsecure, goesInClear, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
+import { metricsSettings } from '../protocol/model/metrics-settings.ts'
+import { shutdownTimeout } from '../protocol/model/stopping.ts'
+import { BrokerUrls } from '../protocol/mqtt/brokers.ts'
 import { parseGpioAddress, type GpioAddress } from '../protocol/gpio/socket.ts'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
 import {
   helpText,
+  duration,
   named,
   oneOf,
   optionalText,
@@ -15,6 +19,7 @@ import {
   readSettings,
   requiredText,
   text,
+  wholeNumber,
   type SettingsOf,
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
@@ -41,9 +46,9 @@ export const edgeSettings = {
   ),
   mqtt: prefixed('MQTT', {
     url: {
-      schema: z.string().regex(/^mqtts?:\/\/\S+$/, 'must begin with mqtt:// or mqtts://'),
+      schema: BrokerUrls,
       standard: 'mqtt://127.0.0.1:18830',
-      describe: "The cloud's broker.",
+      describe: "The cloud's broker, or several of one cluster, separated by commas.",
     },
     password: requiredText("The hub's secret at the broker; its user name is hub-<hubId>."),
     ca: optionalText("A PEM file of authorities to trust with mqtts://. The system's where it is not set."),
@@ -61,6 +66,15 @@ export const edgeSettings = {
     allowedHosts: optionalText(
       "Names, separated by commas, by which the local API may be called besides addresses, localhost and this machine's own name.",
     ),
+    liveMs: named('LOCAL_LIVE_MS', duration(200, 'How often a page that looks on is told what has changed.')),
+    recentKept: named(
+      'LOCAL_RECENT',
+      wholeNumber(
+        [1, 100_000],
+        2000,
+        'How many lines of the log, and of the serial lines, the page can show.',
+      ),
+    ),
     token: named(
       'LOCAL_TOKEN',
       optionalText(
@@ -73,6 +87,8 @@ export const edgeSettings = {
     ['plain-http', 'plain-mqtt'],
     "What to allow though it goes over a network in clear, separated by commas: plain-http (the local API's token at a HOST that others reach, without LOCAL_CERT), plain-mqtt (the hub's password at a broker elsewhere, by mqtt:). Without it the service does not start so.",
   ),
+  shutdownTimeoutMs: shutdownTimeout,
+  metrics: metricsSettings,
   gpio: {
     schema: gpio,
     standard: 'onoff',
@@ -136,10 +152,9 @@ const exposuresOf = ({ mqtt, local }: SettingsOf<typeof edgeSettings>) =>
     },
     {
       name: 'plain-mqtt',
-      problems: [
-        goesInClear(mqtt.url) &&
-          `MQTT_URL: the hub's password goes to ${new URL(mqtt.url).host} in clear: use mqtts:`,
-      ],
+      problems: mqtt.url
+        .filter(goesInClear)
+        .map((url) => `MQTT_URL: the hub's password goes to ${new URL(url).host} in clear: use mqtts:`),
     },
   ] as const
 

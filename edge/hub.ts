@@ -8,7 +8,7 @@ import { createCore } from './core/core.ts'
 import type { HubCore } from './core/hub-core.ts'
 import { createControllers, type Controllers } from './hardware/controllers.ts'
 import { createInbox } from './journal/inbox.ts'
-import { createOutbox } from './journal/outbox.ts'
+import { createOutbox, type Outbox } from './journal/outbox.ts'
 import type { Store } from './journal/store.ts'
 import type { HubSettings } from './settings.ts'
 import { createSync, type Sync } from './sync/sync.ts'
@@ -32,35 +32,41 @@ export interface Hub {
   stop(): void
   readonly core: HubCore
   readonly sync: Sync
-  readonly controllers: Pick<Controllers, 'links'>
+  readonly controllers: Pick<Controllers, 'links' | 'losses'>
+  readonly outbox: Pick<Outbox, 'position'>
 }
 
 /** A hub's service, composed of its parts; everything outside is a parameter. */
 export function createHub(options: HubOptions): Hub {
   const { runtime, log, store, hardware, openPort, gpio, openTransport, checkpoint, settings } = options
   const outbox = createOutbox(store, runtime, settings.outbox)
-  const inbox = createInbox(store, runtime, log)
-  let links: Controllers['links'] = () => []
-  const core = createCore({
+  const software = options.software ?? 'larder-edge'
+  const inbox = createInbox(store, runtime, log, { software, onDeadLetter: () => core.noteDeadLetters() })
+  let opened: Pick<Controllers, 'links' | 'losses'> = { links: () => [], losses: () => new Map() }
+  const core: HubCore = createCore({
     runtime,
     log,
     store,
     outbox,
-    resetInbox: () => inbox.reset(),
+    resetInbox() {
+      inbox.reset()
+      store.afterCommit(() => sync.sayHello())
+    },
     openControllers(events) {
       const controllers = createControllers(
         { hardware, openPort, runtime, log, settings: settings.links },
         events,
       )
-      links = () => controllers.links()
+      opened = controllers
       return controllers
     },
     gpio,
     hardware,
     settings: settings.core,
+    software,
     checkpoint,
   })
-  const sync = createSync({
+  const sync: Sync = createSync({
     runtime,
     log,
     hubId: hardware.hubId,
@@ -68,22 +74,24 @@ export function createHub(options: HubOptions): Hub {
     outbox,
     inbox,
     core,
-    software: options.software ?? 'larder-edge',
+    software,
     checkpoint,
     settings: settings.sync,
   })
   return {
     core,
     sync,
-    controllers: { links: () => links() },
+    controllers: { links: () => opened.links(), losses: () => opened.losses() },
+    outbox,
     start() {
+      inbox.takeOverLetters()
       core.start()
       sync.start()
     },
     stop() {
       sync.stop()
       core.stop()
-      outbox.stop()
+      outbox.flush()
     },
   }
 }

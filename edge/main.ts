@@ -1,31 +1,38 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
 import './light-zod.ts'
-import { mkdirSync } from 'node:fs'
+import * as files from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { hostname } from 'node:os'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pino } from 'pino'
 import { hostCheck } from '../protocol/model/allowed-hosts.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
+import { stopper } from '../protocol/model/stopping.ts'
+import { VERSION } from '../protocol/model/version.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
+import { pageAssets } from '../protocol/page-assets.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig } from './config.ts'
 import { lockAll } from './hardware/doors.ts'
 import { openSerialPort } from './hardware/serialport-line-port.ts'
-import { createHub } from './hub.ts'
+import { createHub, type Hub } from './hub.ts'
 import { lockStore } from './journal/store-lock.ts'
-import { openStore } from './journal/store.ts'
-import { createFront, listen } from './local-api/front.ts'
+import { openStore, type Store } from './journal/store.ts'
+import { createFront, listen, metricsListener, type Listener } from './local-api/front.ts'
 import { keptToken } from './local-api/token.ts'
+import { createRecent } from './recent.ts'
 import { superviseBy, systemdNotify, watchdogMsOf, type Probes } from './supervision.ts'
 import { mqttTransport } from './sync/mqtt-transport.ts'
 
 /** A motion's own limit, and the time to ask its controller what became of it. */
 const MOTION_GRACE_MS = 5000
+
+/** How long the answer to a restart has until the service ends. */
+const RESTART_MS = 200
 
 /** A hub without GPIO: nothing can be read, nothing is driven. */
 const noGpio: GpioLines = {
@@ -63,10 +70,12 @@ async function run(config: EdgeConfig): Promise<void> {
   const { hardware, local, mqtt } = config
   const { hubId } = hardware
   const runtime = systemRuntime()
-  const log = pino({ level: config.logLevel, base: { part: 'edge', hub: hubId } })
+  const software = `larder-edge ${VERSION}`
+  const recent = createRecent({ clock: runtime.clock, hardware, kept: local.recentKept })
+  const log = recent.log(pino({ level: config.logLevel, base: { part: 'edge', hub: hubId } }))
 
   // First of all: one process has the journal and the hardware, and another touches nothing of either.
-  inStore(config.store, () => mkdirSync(dirname(config.store), { recursive: true }))
+  inStore(config.store, () => files.mkdirSync(dirname(config.store), { recursive: true }))
   const since = new Date(runtime.clock.now()).toISOString()
   const lock = lockStore(config.store, { pid: process.pid, since })
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
@@ -82,17 +91,18 @@ async function run(config: EdgeConfig): Promise<void> {
     log,
     store,
     hardware,
-    openPort: openSerialPort,
+    openPort: recent.port(openSerialPort),
     gpio,
     openTransport: mqttTransport({
-      url: mqtt.url,
+      urls: mqtt.url,
       user: hubUser(hubId),
       password: mqtt.password,
-      clock: runtime.clock,
+      runtime,
       ...(mqtt.ca !== undefined && { ca: mqtt.ca }),
     }),
     checkpoint: noCheckpoint,
     settings: config.hub,
+    software,
   })
   const probes: Probes = {
     journal: () => store.isWritable(),
@@ -100,7 +110,7 @@ async function run(config: EdgeConfig): Promise<void> {
   }
   const token =
     local.token ?? keptToken(`${config.store}.token`, runtime.random, (sentence) => log.warn({}, sentence))
-  answer = createFront({
+  const front = createFront({
     hubId,
     probes,
     sync: hub.sync,
@@ -113,7 +123,14 @@ async function run(config: EdgeConfig): Promise<void> {
         core: hub.core,
         sync: hub.sync,
         links: () => hub.controllers.links(),
+        recent: () => recent.read(),
         token,
+        hardware,
+        software,
+        page: pageAssets(files, join(import.meta.dirname, 'local-api/assets')),
+        liveMs: local.liveMs,
+        // Its supervisor starts it again. The answer goes out first.
+        restart: () => void runtime.clock.after(RESTART_MS, () => stop('restart')),
         isAllowedHost: hostCheck([
           hostname(),
           `${hostname()}.local`,
@@ -128,8 +145,18 @@ async function run(config: EdgeConfig): Promise<void> {
       return (request, response) => void listener(request, response)
     },
   })
+  answer = front
+  const metrics = await listenForMetrics(config, runtime, front, { hub, store })
   hub.start()
-  log.info({ url: listener.url, store: config.store, broker: new URL(mqtt.url).host }, 'the hub runs')
+  log.info(
+    {
+      url: listener.url,
+      metrics: metrics?.url,
+      store: config.store,
+      brokers: mqtt.url.map((url) => new URL(url).host),
+    },
+    'the hub runs',
+  )
 
   const leave = superviseBy({
     clock: runtime.clock,
@@ -138,23 +165,41 @@ async function run(config: EdgeConfig): Promise<void> {
     watchdogMs: watchdogMsOf(process.env, process.pid),
     probes,
   })
-  let stopping = false
-  const stop = (why: string): void => {
-    if (stopping) return
-    stopping = true
-    log.info({ why }, 'the hub stops')
-    leave()
-    listener.close()
-    hub.stop()
-    gpio.close()
-    store.close()
-    lock.release()
-    process.exit(0)
-  }
-  process.once('SIGTERM', stop)
-  process.once('SIGINT', stop)
+  const stop = stopper({
+    clock: runtime.clock,
+    log,
+    timeoutMs: config.shutdownTimeoutMs,
+    stop() {
+      leave()
+      metrics?.close()
+      listener.close()
+      hub.stop()
+      gpio.close()
+      store.close()
+      lock.release()
+      return Promise.resolve()
+    },
+    exit: (code) => process.exit(code),
+  })
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
   // Started by a program that holds a channel to it (the demo): it ends with that one.
   if (process.channel) process.once('disconnect', () => stop('disconnect'))
+}
+
+/** The listener of those who watch over the hub. What it needs is loaded where it is wanted alone: a hub is small. */
+async function listenForMetrics(
+  { hardware, local, metrics }: EdgeConfig,
+  { clock }: Runtime,
+  front: RequestListener,
+  parts: { hub: Hub; store: Store },
+): Promise<Listener | undefined> {
+  const { METRICS_PORT: port, METRICS_HOST: host } = metrics
+  if (port === undefined) return undefined
+  const { createHubMetrics } = await import('./metrics.ts')
+  const read = createHubMetrics({ hubId: hardware.hubId, ...parts })
+  const address = { host, port, setting: 'METRICS_PORT', bounds: local.bounds, clock }
+  return listen(address, metricsListener(front, read))
 }
 
 /** Names the setting where the journal's folder or file cannot be used. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
+import { parseGpioAddress, type GpioAddress } from '../protocol/gpio/socket.ts'
 import { serverBounds } from '../protocol/model/bound-server.ts'
 import { allowInsecure, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
@@ -13,8 +14,22 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
-import { Scenario } from './console/scenario.ts'
+import { shutdownTimeout } from '../protocol/model/stopping.ts'
 import type { LoadedRow } from './physics/world-state.ts'
+
+/** `bins=unix:/tmp/bins.sock,cold=tcp:127.0.0.1:9001` */
+function readBoards(text: string, ctx: z.RefinementCtx): ReadonlyMap<string, GpioAddress> {
+  const boards = new Map<string, GpioAddress>()
+  for (const one of text.split(',').filter((part) => part.trim() !== '')) {
+    const split = one.indexOf('=')
+    const id = one.slice(0, Math.max(0, split)).trim()
+    const address = parseGpioAddress(one.slice(split + 1).trim())
+    if (id === '' || !address)
+      ctx.addIssue({ code: 'custom', message: `${one}: must be ID=unix:PATH or ID=tcp:HOST:PORT` })
+    else boards.set(id, address)
+  }
+  return boards
+}
 
 /** Every setting of the simulator; `--help` prints this table. */
 export const simulatorSettings = {
@@ -39,20 +54,40 @@ export const simulatorSettings = {
   SHELVES_FILE: optionalText(
     'What the shelves of the first hub hold at the very beginning: JSON, [{cabinet, shelf, row, product_id, units}]. Without it every row is full. Later starts keep what is there.',
   ),
-  SCENARIO_FILE: optionalText(
-    'What happens to the first hub by itself after the start: JSON, [{at_ms, fault | act | power}], each as the HTTP interface takes it.',
+  DEMO_FILE: optionalText(
+    'demo.json of the demo that this simulator is part of: scenarios reach its cloud and its hub by it. Without it they have hardware alone.',
   ),
+  HUB_URL: optionalText(
+    'The own page of the first hub, as a technician’s telephone reaches it: the console shows its login as a QR code.',
+  ),
+  HUB_TOKEN_FILE: optionalText('Where that hub keeps the token of its page: <STORE>.token.'),
   GPIO_SOCKET: optionalText(
     'Where the GPIO lines of the first hub are served: unix:PATH or tcp:HOST:PORT. Other hubs have DATA_DIR/gpio-<hub>.sock. Default: unix:DATA_DIR/gpio-<hub>.sock',
   ),
+  BOARDS: {
+    schema: z.string().transform(readBoards).default(new Map()),
+    describe:
+      'Controllers of the first hub whose firmware is a program of yours, each with the address at which its board is served (simulator/board/SPEC.md): ID=unix:PATH or ID=tcp:HOST:PORT; several are separated by commas.',
+  },
+  shutdownTimeoutMs: shutdownTimeout,
   SIMULATOR_SPEED: {
     schema: z
       .string()
       .regex(/^\d+(\.\d+)?$/, 'must be a number')
       .transform(Number)
       .refine((value) => value >= 0.01 && value <= 1000, 'must be between 0.01 and 1000'),
-    describe: 'How many times faster than real ones the mechanisms move.',
+    describe: 'How many times faster than real ones the mechanisms move, and fridges warm and cool.',
     standard: '1',
+  },
+  SIMULATOR_LIVE_MS: {
+    schema: numberText(20, 60_000),
+    describe: 'How often a page that looks on is told what has changed, in milliseconds.',
+    standard: '100',
+  },
+  SIMULATOR_WIRE_KEPT: {
+    schema: numberText(1, 1_000_000),
+    describe: 'How many frames, edges and motions of each hub’s lines are kept to be looked at.',
+    standard: '20000',
   },
   SIMULATOR_SEED: {
     schema: numberText(0, 4_294_967_295).optional(),
@@ -91,6 +126,18 @@ export function readHardware({ HARDWARE_FILES }: SimulatorSettings): HardwareDes
   return hubs
 }
 
+/** The boards of the first hub that are served. */
+export function openBoards(
+  { BOARDS }: SimulatorSettings,
+  [first]: readonly HardwareDescription[],
+): ReadonlyMap<string, GpioAddress> {
+  const ids = first!.controllers.map(({ id }) => id)
+  const stranger = [...BOARDS.keys()].find((id) => !ids.includes(id))
+  if (stranger !== undefined)
+    throw new SettingError(`BOARDS: ${stranger} is no controller of hub ${first!.hubId}: ${ids.join(', ')}`)
+  return BOARDS
+}
+
 const Shelves = z.array(
   z.object({
     cabinet: z.int().min(1),
@@ -106,13 +153,6 @@ export function readShelves({ SHELVES_FILE }: SimulatorSettings): LoadedRow[] | 
   const parsed = Shelves.safeParse(readJson('SHELVES_FILE', SHELVES_FILE))
   if (parsed.success) return parsed.data
   throw new SettingError(`SHELVES_FILE: ${SHELVES_FILE}: ${z.prettifyError(parsed.error)}`)
-}
-
-export function readScenario({ SCENARIO_FILE }: SimulatorSettings): Scenario {
-  if (SCENARIO_FILE === undefined) return []
-  const parsed = Scenario.safeParse(readJson('SCENARIO_FILE', SCENARIO_FILE))
-  if (parsed.success) return parsed.data
-  throw new SettingError(`SCENARIO_FILE: ${SCENARIO_FILE}: ${z.prettifyError(parsed.error)}`)
 }
 
 function readJson(setting: string, path: string): unknown {

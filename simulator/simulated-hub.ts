@@ -2,23 +2,18 @@ import { deviceId, type HardwareDescription } from '../protocol/model/hardware.t
 import type { Log } from '../protocol/model/log.ts'
 import type { Clock, Random, Runtime } from '../protocol/model/runtime.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
+import { type Controller, createController } from './board/controller.ts'
 import type { FaultTarget, FaultType } from './faults/fault-types.ts'
-import { createFaults, type Fault, type FaultMap, type FaultRequest, type Faults } from './faults/faults.ts'
-import { lineFilter } from './faults/line-faults.ts'
-import { type Controller, createController } from './firmware/controller.ts'
-import type { MemoryEntry } from './firmware/operation-memory.ts'
+import { createFaults, type FaultMap, type FaultRequest, type Faults, seededRandom } from './faults/faults.ts'
+import { crossed, lineFilter } from './faults/line-faults.ts'
+import { startProgram } from './firmware/program.ts'
 import { usedMemory } from './firmware/used-board.ts'
-import { createWire, mountInProcess, type Wire } from './mounts/wire.ts'
+import type { HubState } from './hub-state.ts'
+import { createWire, mountInProcess, type WatchedWire } from './mounts/wire.ts'
 import { createGpioBank, type GpioBank } from './physics/gpio-bank.ts'
 import { defaultTiming, type Timing } from './physics/motion.ts'
 import { act, type Deed, type DeedResult } from './physics/people.ts'
-import {
-  type Act,
-  doorNames,
-  type LoadedRow,
-  type RowState,
-  type WorldRecord,
-} from './physics/world-state.ts'
+import { type Act, doorNames, type LoadedRow, type WorldRecord } from './physics/world-state.ts'
 import { createWorld, type World } from './physics/world.ts'
 import type { SimulatorStorage } from './storage/append-log.ts'
 
@@ -36,6 +31,8 @@ export interface SimulatedHubOptions {
   dropWindowMs?: number
   /** Of a line in the in-process mount, asked for each line. */
   lineLatencyMs?: () => number
+  /** Controllers whose firmware is another program's, which is plugged in (`board/SPEC.md`). */
+  openBoards?: ReadonlySet<string> | undefined
   /** What the shelves hold at the very beginning; none = full. */
   loaded?: LoadedRow[] | undefined
 }
@@ -52,13 +49,15 @@ export interface SimulatedHub {
   readonly faults: Faults
   readonly controllers: ReadonlyMap<string, Controller>
   /** The ends of the serial lines, for the mounts. */
-  readonly wires: readonly Wire[]
+  readonly wires: readonly WatchedWire[]
   /** The witness: physical acts with `n` greater than `after`. */
   actuations(after?: number): Act[]
   act(deed: Deed | Press): DeedResult
   /** Power of the whole hub's electronics, or of one controller; `forMs`: it comes back by itself. */
   power(state: 'on' | 'off', controllerId?: string, forMs?: number): void
   state(): HubState
+  /** What happens by chance from now on is the same for the same seed. */
+  reseed(seed: number): void
   /** Everything off, for good: as the end of the process. */
   stop(): void
 }
@@ -71,13 +70,18 @@ const DROP_WINDOW_MS = 1000
 export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
   const { hardware, runtime, storage } = options
   const { clock } = runtime
-  const chance = options.chance ?? runtime.random
+  let drawn = options.chance ?? runtime.random
+  const chance: Random = { fraction: () => drawn.fraction(), bytes: (count) => drawn.bytes(count) }
   const gpio = createGpioBank(hardware.gpio.lines)
   const map = faultMap(hardware)
-  const faults = createFaults({ clock, random: chance }, map, strike)
+  const faults = createFaults({ clock, random: chance }, map, {
+    onInstant: strike,
+    onRewired: () => world.rewired(),
+  })
   const strikes = (type: FaultType, target: string): boolean => faults.strikes(type, target)
   const controllers = new Map<string, Controller>()
-  const wires: Wire[] = []
+  const wires: WatchedWire[] = []
+  const transmitters = new Map<string, (line: string) => void>()
   let mainsOn = true
   let stopped = false
 
@@ -96,23 +100,30 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
     },
   })
 
-  for (const description of hardware.controllers) {
+  const lines = hardware.controllers.map(({ id }) => id)
+  const ends = (): string[] =>
+    crossed(
+      lines,
+      faults.active().flatMap(({ type, target }) => (type === 'crossed_cable' ? [target!] : [])),
+    )
+  for (const [index, description] of hardware.controllers.entries()) {
     const { id, port } = description
-    const ends = createWire(id, port, () => controllers.get(id)!, {
+    const { wire, fromController } = createWire(id, port, () => controllers.get(ends()[index]!)!, {
       toHub: lineFilter(faults, id, chance, 'to_hub'),
       toController: lineFilter(faults, id, chance, 'to_controller'),
     })
-    wires.push(ends.wire)
+    wires.push(wire)
+    transmitters.set(id, fromController)
     controllers.set(
       id,
       createController({
         description,
         world,
-        runtime,
-        memory: storage.open<MemoryEntry>(`memory-${id}`),
+        memory: storage.open<object>(`memory-${id}`),
+        start: options.openBoards?.has(id) ? undefined : (ask) => startProgram(ask, runtime),
         strikes,
         dropWindowMs: options.dropWindowMs ?? DROP_WINDOW_MS,
-        transmit: ends.fromController,
+        transmit: (line) => transmitters.get(lines[ends().indexOf(id)]!)!(line),
       }),
     )
   }
@@ -182,6 +193,7 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
     act: (deed) => (deed.action === 'press' ? press(deed.target) : act(world, deed)),
     power,
     state: () => describeState({ hardware, world, gpio, controllers, faults, clock }),
+    reseed: (seed) => void (drawn = seededRandom(seed)),
     stop() {
       stopped = true
       cutPower([...controllers.keys()])
@@ -203,21 +215,6 @@ function faultMap(hardware: HardwareDescription): FaultMap {
   }
   for (const name of doorNames(hardware)) kinds.set(name, [...(kinds.get(name) ?? []), 'door'])
   return { kindsOf: (name) => kinds.get(name) ?? [], controllerOf: (name) => owners.get(name) }
-}
-
-/** `GET /api/hubs/{id}/state`: the truth, sensors and their faults aside. */
-export interface HubState {
-  hub_id: number
-  time: string
-  /** `sessions`: how many hosts have begun; one more after each connection that was made anew. */
-  controllers: { controller: string; powered: boolean; connected: boolean; sessions: number; port: string }[]
-  bins: { bin: string; door: string; lift: string; units: number; contents: (number | null)[] }[]
-  rows: RowState[]
-  fridges: { fridge: string; celsius: number }[]
-  doors: { door: string; open: boolean; locked: boolean }[]
-  gpio: Record<string, number>
-  faults: Fault[]
-  last_actuation: number
 }
 
 export function describeState(parts: {

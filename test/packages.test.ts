@@ -43,9 +43,10 @@ const packageOf = (specifier: string): string =>
     .slice(0, specifier.startsWith('@') ? 2 : 1)
     .join('/')
 
-/** The packages that a text imports, requires, or runs with `node --import`. */
+/** The packages that a text imports, requires, or runs with `node --import`; a style's `@import` and `@plugin`. */
 function packagesIn(text: string): string[] {
   const patterns = [
+    /^@(?:import|plugin) '([^'.][^']*)'/gm,
     /^\s*(?:import|export)\s(?:[^'"`;]*?\sfrom\s)?\s*'([^'.][^']*)'/gm,
     /\b(?:import|require|createRequire\(import\.meta\.url\))\('([^'.][^']*)'\)/g,
     /'--import', '([a-z][^']*)'/g,
@@ -57,10 +58,20 @@ function packagesIn(text: string): string[] {
     .map(packageOf)
 }
 
-function importedBy(workspace: string): Set<string> {
+/** What is bundled for browsers, and what bundles it: at run time no program needs any of it. */
+const isBuilt = (path: string): boolean =>
+  /^(ui|console\/page|local-api\/page|docs\/page|packaging)\//.test(path)
+
+function importedBy(workspace: string, which: (path: string) => boolean = () => true): Set<string> {
   const sources = readdirSync(join(root, workspace), { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.ts') && !path.includes('node_modules'))
-    .map((path) => readFileSync(join(root, workspace, path), 'utf8'))
+    .filter((path) => /\.(tsx?|css)$/.test(path) && !path.includes('node_modules'))
+    .filter((path) => which(path))
+    // What JSX becomes imports Preact by itself.
+    .map(
+      (path) =>
+        (path.endsWith('.tsx') ? "import 'preact'\n" : '') +
+        readFileSync(join(root, workspace, path), 'utf8'),
+    )
   return new Set(sources.flatMap(packagesIn))
 }
 
@@ -75,8 +86,11 @@ describe.each(workspaces)('%s', (workspace) => {
     expect(Object.keys(declared(own)).sort()).toEqual([...importedBy(workspace)].sort())
   })
 
-  test('declares no package as one of development, the tests all of theirs', () => {
-    expect(Object.keys((workspace === 'test' ? own.dependencies : own.devDependencies) ?? {})).toEqual([])
+  test('declares as packages of development what pages and their making need, the tests all of theirs', () => {
+    if (workspace === 'test') return expect(own.dependencies).toBeUndefined()
+    const atRunTime = importedBy(workspace, (path) => !isBuilt(path))
+    const built = [...importedBy(workspace, isBuilt)].filter((name) => !atRunTime.has(name))
+    return expect(Object.keys(own.devDependencies ?? {}).sort()).toEqual(built.sort())
   })
 
   test('has the version, the module type and the Node of the whole', () => {

@@ -17,7 +17,7 @@ function sources(folder: string): string[] {
   return readdirSync(folder).flatMap((name) => {
     const path = join(folder, name)
     if (statSync(path).isDirectory()) return sources(path)
-    return name.endsWith('.ts') ? [path] : []
+    return /\.tsx?$/.test(name) ? [path] : []
   })
 }
 
@@ -103,6 +103,21 @@ test('imports run one way between the domains of the cloud', () => {
   expect(wrong).toEqual([])
 })
 
+/** What is bundled for browsers. */
+const isPage = (path: string): boolean =>
+  /^(protocol\/ui|simulator\/console\/page|edge\/local-api\/page|cloud\/docs\/page)\//.test(path)
+
+test('no program imports what is made for browsers, and JSX stands there alone', () => {
+  const wrong = [...graph].flatMap(([path, targets]) =>
+    isPage(path)
+      ? []
+      : [...targets.filter(isPage), ...(path.endsWith('.tsx') ? [path] : [])].map(
+          (what) => `${path}: ${what}`,
+        ),
+  )
+  expect(wrong.filter((line) => !line.startsWith('test/'))).toEqual([])
+})
+
 /** The programs. */
 const entry = /(^|\/)(([a-z-]+-)?main|seed)\.ts$/
 
@@ -117,7 +132,7 @@ test('every program refuses a Node that it does not run on before it imports any
 })
 
 /** Programs that make things for others: packages, a mount of another's folder, figures, runs of tests. */
-const makers = /^(test|edge\/packaging|simulator\/mounts)\//
+const makers = /^(test|(edge|cloud)\/packaging|simulator\/mounts)\//
 
 test('every program keeps what it writes from other users', () => {
   const wrong = files
@@ -167,4 +182,12 @@ test('no file is longer than 400 lines', () => {
     }))
     .filter(({ lines }) => lines > 400)
   expect(long).toEqual([])
+})
+
+test('at the top stand the workspaces, what they share, and dotfiles, nothing else', () => {
+  const made = ['node_modules', 'data']
+  const standing = readdirSync(root).filter((name) => !name.startsWith('.') && !made.includes(name))
+  expect(standing.sort()).toEqual(
+    'README.md cloud edge package-lock.json package.json protocol simulator test tsconfig.json'.split(' '),
+  )
 })

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import type { z } from 'zod'
+import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../protocol/model/log.ts'
 import { helpText, readSettings, type SettingsOf } from '../../protocol/model/program-settings.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { appendAudit, type AuditRecord } from '../platform/audit/audit.ts'
+import type { CloudContext } from '../platform/context.ts'
 import type { HubSelection } from '../platform/credentials/api-keys.ts'
 import { cloudSettings, databaseUrlOf, readConfigFile } from '../platform/settings/config.ts'
 import { storeSettings } from '../platform/settings/service-settings.ts'
@@ -20,7 +23,18 @@ export interface Invocation {
   q: Queries
   db: CloudDatabase
   settings: SettingsOf<typeof cloudSettings>
+  terminal: Terminal
 }
+
+/** Of a command that goes on until it is stopped. */
+export interface Terminal {
+  /** Prints at once. */
+  print: (text: string) => void
+  /** Somebody wants it to end. */
+  signal: AbortSignal
+}
+
+const silent: Terminal = { print: () => {}, signal: new AbortController().signal }
 
 export interface Subcommand {
   options: readonly string[]
@@ -28,7 +42,9 @@ export interface Subcommand {
   positionals?: readonly string[]
   /** The subcommand returns an array; each of its items is printed on a line of its own. */
   lines?: true
-  /** Returns what is printed as JSON. */
+  /** Whether what is printed says that something failed: exit code 1. */
+  isFailure?: (output: unknown) => boolean
+  /** Returns what is printed as JSON; nothing where it has printed all by itself. */
   run(invocation: Invocation): Promise<unknown>
 }
 
@@ -48,6 +64,7 @@ export async function runCommandLine(
   { usage, subcommands }: CommandLine,
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
+  terminal: Terminal = silent,
 ): Promise<Outcome> {
   const help = helpText(usage, storeSettings)
   if (args.includes('--help') || args.includes('-h')) return { exitCode: 0, stdout: help, stderr: '' }
@@ -64,8 +81,10 @@ export async function runCommandLine(
     const { settings } = result
     const db = await openStore(databaseUrlOf(settings))
     try {
-      const output = await subcommand.run({ options, q: db.kysely, db, settings })
-      return { exitCode: 0, stdout: textOf(output, subcommand.lines ?? false), stderr: '' }
+      const output = await subcommand.run({ options, q: db.kysely, db, settings, terminal })
+      if (output === undefined) return { exitCode: 0, stdout: '', stderr: '' }
+      const exitCode = subcommand.isFailure?.(output) === true ? 1 : 0
+      return { exitCode, stdout: textOf(output, subcommand.lines ?? false), stderr: '' }
     } finally {
       await db.close()
     }
@@ -78,7 +97,8 @@ export async function runCommandLine(
 /** Throws a sentence where the database cannot be opened or reached. */
 async function openStore(url: string): Promise<CloudDatabase> {
   try {
-    const db = openDatabase({ url })
+    // A command may take its time: nobody waits for it but the operator.
+    const db = openDatabase({ url }).for('background')
     await db.migrate()
     return db
   } catch (error) {
@@ -103,6 +123,18 @@ function parse({ options, positionals: names = [] }: Subcommand, args: string[])
     throw new UsageError(error instanceof Error ? error.message : String(error))
   }
 }
+
+/** What parts of the service work with, for a command that uses them. It runs no background turns. */
+export const contextOf = (
+  { db, settings }: Pick<Invocation, 'db' | 'settings'>,
+  runtime: Runtime,
+): CloudContext => ({
+  db,
+  runtime,
+  log: silentLog,
+  checkpoint: noCheckpoint,
+  settings: settings.rules,
+})
 
 /** Records in the audit log what an operator did. */
 export const recordAct = (

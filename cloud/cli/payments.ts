@@ -1,12 +1,9 @@
-import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { applyPaymentOutcome } from '../commerce/payments/payment-outcome.ts'
 import { timestampOrNull } from '../platform/calendar/timestamps.ts'
-import { defaultSettings } from '../platform/settings/settings.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { numberOf, recordAct, type CommandLine } from './command-line.ts'
+import { contextOf, numberOf, recordAct, type CommandLine } from './command-line.ts'
 
 const usage = `Usage:
   npm run payments -- stuck
@@ -24,9 +21,9 @@ export const paymentCommands = (runtime: Runtime): CommandLine => ({
     settle: {
       options: [],
       positionals: ['id'],
-      async run({ db, options }) {
+      async run({ db, options, settings }) {
         const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER)
-        const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+        const context = contextOf({ db, settings }, runtime)
         return db.transact(async (tx) => {
           const stuck = (await stuckPayments(tx.q)).find((payment) => payment.id === id)
           if (!stuck) throw new UsageError(`no such payment is stuck: ${options['id'] ?? ''}`)

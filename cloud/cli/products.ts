@@ -1,6 +1,6 @@
 import { progressOn, progressText } from '../../protocol/model/progress.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { hubOf, readJsonFile, required, type CommandLine } from './command-line.ts'
+import { contextOf, hubOf, readJsonFile, required, type CommandLine } from './command-line.ts'
 import { importProducts, ProductFile } from '../commerce/catalogue/import-products.ts'
 
 const usage = `Usage:
@@ -18,7 +18,7 @@ export const productCommands = (runtime: Runtime): CommandLine => ({
   subcommands: {
     import: {
       options: ['hub', 'file'],
-      async run({ q, options, db }) {
+      async run({ q, options, db, settings }) {
         const hubId = await hubOf({ q, options })
         const entries = readJsonFile(required(options, 'file'), ProductFile)
         const progress = progressOn(process.stderr, runtime.clock)
@@ -27,9 +27,13 @@ export const productCommands = (runtime: Runtime): CommandLine => ({
           const elapsedMs = runtime.clock.monotonic() - startedAt
           progress.show(progressText(done, entries.length, 'products', elapsedMs))
         }
-        const imported = await importProducts({ db, runtime }, hubId, entries, 'command line', show).finally(
-          () => progress.clear(),
-        )
+        const imported = await importProducts(
+          contextOf({ db, settings }, runtime),
+          hubId,
+          entries,
+          'command line',
+          show,
+        ).finally(() => progress.clear())
         return { hub_id: hubId, ...imported }
       },
     },

@@ -1,7 +1,8 @@
 import { addDays } from '../platform/calendar/days.ts'
 import { localDay } from '../platform/calendar/zone.ts'
-import { toEngine, type StoredDeal } from '../commerce/deals/deal-rows.ts'
+import { rewardOf, toEngine, triggerOf, type StoredDeal } from '../commerce/deals/deal-rows.ts'
 import type { Deal } from '../commerce/deals/engine/deal.ts'
+import { needOf } from '../commerce/deals/engine/need.ts'
 import type { ConstraintType, RewardType, TriggerType } from '../../protocol/model/deal-terms.ts'
 import type { Tx } from '../platform/store/database.ts'
 import type { SeededHub } from './hub-data.ts'
@@ -125,6 +126,18 @@ export async function insertDeals(tx: Tx, { hub, products }: SeededHub, now: num
     name === undefined ? null : products.find((product) => product.name === name)!.id
   const deals: Deal[] = []
   for (const deal of demoDeals.filter(({ hub: id }) => id === hub.id)) {
+    const triggers = deal.triggers.map(({ type, quantity, product, category }) => ({
+      type,
+      quantity: quantity ?? null,
+      category_id: categories.find(({ name }) => name === category)?.id ?? null,
+      product_id: productId(product),
+    }))
+    const reward = {
+      type: deal.reward.type,
+      quantity: deal.reward.quantity ?? null,
+      product_id: productId(deal.reward.product),
+      discount_pct_or_price: deal.reward.value ?? null,
+    }
     const row = await tx.q
       .insertInto('deals')
       .values({
@@ -135,6 +148,7 @@ export async function insertDeals(tx: Tx, { hub, products }: SeededHub, now: num
         image_key: null,
         priority: deal.priority ?? 0,
         is_active: deal.isActive === false ? 0 : 1,
+        need: needOf({ triggers: triggers.map(triggerOf), rewards: [rewardOf(reward)] }),
         start_day: dayOf(deal.from),
         end_day: dayOf(deal.to),
         created_at: now,
@@ -148,27 +162,13 @@ export async function insertDeals(tx: Tx, { hub, products }: SeededHub, now: num
       triggers: (
         await tx.q
           .insertInto('deal_triggers')
-          .values(
-            deal.triggers.map(({ type, quantity, product, category }) => ({
-              deal_id: row.id,
-              type,
-              quantity: quantity ?? null,
-              category_id: categories.find(({ name }) => name === category)?.id ?? null,
-              product_id: productId(product),
-            })),
-          )
+          .values(triggers.map((trigger) => ({ deal_id: row.id, ...trigger })))
           .returningAll()
           .execute()
       ).map((trigger) => ({ ...trigger, category: null })),
       rewards: await tx.q
         .insertInto('deal_rewards')
-        .values({
-          deal_id: row.id,
-          type: deal.reward.type,
-          quantity: deal.reward.quantity ?? null,
-          product_id: productId(deal.reward.product),
-          discount_pct_or_price: deal.reward.value ?? null,
-        })
+        .values({ deal_id: row.id, ...reward })
         .returningAll()
         .execute(),
       constraints: await insertConstraints(tx, row.id, deal.constraints ?? {}),

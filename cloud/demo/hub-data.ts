@@ -246,8 +246,10 @@ const plain: Built = {
     cabinet: 1 + Math.floor(index / ROOM.shelves),
     shelf: 1 + (index % ROOM.shelves),
     total_rows: ROOM.rows,
+    depth: ROOM.depth,
   })),
   fridges: [{ fridge: 1, left: 1, middle: 2, right: 3 }],
+  bins: [1, 2, 3, 4].map((bin) => ({ bin, capacity: 10 })),
 }
 
 const CHUNK = 5000

@@ -1,4 +1,3 @@
-import { searchText } from '../commerce/catalogue/products.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { addDays, weekdayOf } from '../platform/calendar/days.ts'
 import { localDay, startOfDay } from '../platform/calendar/zone.ts'
@@ -7,6 +6,7 @@ import { identityOf } from '../commerce/processors/processor.ts'
 import { chooseDeals, type Plan } from '../commerce/deals/engine/apply-deal.ts'
 import { totalOf, type Deal } from '../commerce/deals/engine/deal.ts'
 import { statusOf } from '../commerce/deals/engine/judge-deal.ts'
+import { soldNames } from '../commerce/orders/sold-names.ts'
 import type { Tx } from '../platform/store/database.ts'
 import type { DemoChance } from './chance.ts'
 import { insertMany, type SeededHub, type SeededProduct } from './hub-data.ts'
@@ -37,11 +37,23 @@ interface Books {
   payments: Row[]
   intents: Row[]
   redemptions: Row[]
+  /** By product. */
+  soldNames: ReadonlyMap<number, number>
 }
 
 /** Fills the past with completed orders, paid by card at the sandbox, so that they can be refunded like any other. */
 export async function insertPastOrders(tx: Tx, options: PastOptions): Promise<void> {
-  const books: Books = { orders: [], items: [], payments: [], intents: [], redemptions: [] }
+  const { hub, products } = options.seeded
+  const names = await soldNames(tx, hub.id, products)
+  const soldNameOf = new Map(products.map(({ id }, index) => [id, names[index]!]))
+  const books: Books = {
+    orders: [],
+    items: [],
+    payments: [],
+    intents: [],
+    redemptions: [],
+    soldNames: soldNameOf,
+  }
   for (let day = options.days; day >= 1; day -= 1) addDay(books, options, day)
   await insertMany(tx, 'orders', books.orders)
   await insertMany(tx, 'order_items', books.items)
@@ -125,7 +137,7 @@ function addOrder(
       qty: quantity,
       upc: product.upc,
       name: product.name,
-      search_name: searchText(product.name),
+      sold_name_id: books.soldNames.get(product.id)!,
       image_url: product.image,
       unit_price_original: price.unitPriceOriginal,
       unit_price: price.unitPrice,

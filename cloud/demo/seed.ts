@@ -55,7 +55,7 @@ async function main(): Promise<void> {
   const hardware =
     file === undefined ? undefined : HardwareDescription.parse(JSON.parse(readFileSync(file, 'utf8')))
   if (/^sqlite:[^:]/.test(url)) mkdirSync(dirname(url.slice('sqlite:'.length)), { recursive: true })
-  const db = openDatabase({ url })
+  const db = openDatabase({ url }).for('background')
   try {
     await db.migrate()
     const runtime = systemRuntime()

@@ -7,6 +7,7 @@ import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { CloudDatabase } from '../platform/store/database.ts'
+import { statement } from '../platform/store/statement.ts'
 
 export interface EmbeddedBrokerOptions {
   db: CloudDatabase
@@ -124,6 +125,11 @@ function createBroker(
 /** Why a client is turned away, as the log says it. */
 type Turned = 'no such hub in this database' | 'wrong password' | 'the client id is not the user'
 
+/** On SQLite it waits for none of the transactions that hubs which are there have set off. */
+const hubPassword = statement((q, hub: { hubId: number }) =>
+  q.selectFrom('hubs').select('mqtt_password_digest').where('id', '=', hub.hubId),
+)
+
 /** The hub that user name and password belong to, or why there is none. */
 async function signIn(
   db: CloudDatabase,
@@ -132,14 +138,7 @@ async function signIn(
   password: Buffer | undefined,
 ): Promise<number | Turned> {
   const hubId = hubOfUser(user ?? '')
-  const hub =
-    hubId === undefined
-      ? undefined
-      : await db.kysely
-          .selectFrom('hubs')
-          .select('mqtt_password_digest')
-          .where('id', '=', hubId)
-          .executeTakeFirst()
+  const [hub] = hubId === undefined ? [] : await hubPassword(db.kysely, { hubId })
   // Compared for unknown users too, so that the time taken does not tell which exist.
   const matches = isSameDigest(
     digestOf(password?.toString() ?? ''),

@@ -1,28 +1,36 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { MqttClient } from 'mqtt'
-import type { Clock } from '../../protocol/model/runtime.ts'
-import { clientTransport, type OpenTransport } from '../../protocol/mqtt/transport.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { anyBroker } from '../../protocol/mqtt/brokers.ts'
+import { clientTransport, type ChangingTransport, type OpenTransport } from '../../protocol/mqtt/transport.ts'
 
 export interface BrokerAddress {
-  /** `mqtt://user:password@host:port` or `mqtts://…`; the user needs the cloud's rights of SPEC §2. */
-  url: string
+  /** `mqtt://user:password@host:port` or `mqtts://…`, of one cluster; the user needs the cloud's rights of SPEC §2. */
+  urls: readonly string[]
   /** Unique to this process: the broker ends an older connection with the same id. */
   clientId: string
-  clock: Clock
+  runtime: Runtime
   /** PEM of the authorities to trust with `mqtts:`; the system's by default. */
   ca?: string
   connectTimeoutMs?: number
 }
 
 /** The cloud's connections to an external broker. */
-export function externalBroker({ url, ca, ...options }: BrokerAddress): OpenTransport {
-  const address = new URL(url)
-  const username = decodeURIComponent(address.username)
-  const password = decodeURIComponent(address.password)
-  return clientTransport(
-    { ...options, username, password },
-    (client) => new MqttClient(() => openSocket(address, ca), client),
+export function externalBroker(options: BrokerAddress): OpenTransport<ChangingTransport> {
+  const { urls, ca, runtime, ...settings } = options
+  const { clock } = runtime
+  return anyBroker(
+    urls.map((url) => {
+      const address = new URL(url)
+      const username = decodeURIComponent(address.username)
+      const password = decodeURIComponent(address.password)
+      return clientTransport(
+        { ...settings, clock, username, password },
+        (client) => new MqttClient(() => openSocket(address, ca), client),
+      )
+    }),
+    runtime.random,
   )
 }
 

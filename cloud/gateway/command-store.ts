@@ -161,7 +161,14 @@ const auditOf = (
   { hubId, body, actor, object = objectOf(body) }: Asked,
   result: string,
   detail: Record<string, unknown>,
-): AuditRecord => ({ actor, action: actionOf(body), hubId, object, result, detail })
+): AuditRecord => ({
+  actor,
+  action: actionOf(body),
+  hubId,
+  object,
+  result,
+  detail: body.name === 'settle_operation' ? { happened: body.happened, ...detail } : detail,
+})
 
 /** As the route that asks for it is called. */
 function actionOf(body: CommandBody): string {
@@ -172,6 +179,7 @@ function actionOf(body: CommandBody): string {
 function objectOf(body: CommandBody): string {
   if ('bin' in body) return `bin-${body.bin}`
   if ('fridge' in body) return `fridge-${body.fridge}`
+  if ('operation_id' in body) return `operation-${body.operation_id}`
   if ('order_id' in body) return `order-${body.order_id}`
   return (body.name satisfies 'open_main_door') && 'main-door'
 }

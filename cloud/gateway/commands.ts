@@ -5,6 +5,7 @@ import type { Command, CommandBody, CommandResult } from '../../protocol/mqtt/co
 import type { CloudContext } from '../platform/context.ts'
 import { KEEP_MS } from '../platform/http/idempotency.ts'
 import type { GatewaySettings } from '../platform/settings/settings.ts'
+import type { Tx } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import {
@@ -16,7 +17,7 @@ import {
   recordFinished,
   type Finished,
 } from './command-store.ts'
-import type { HubClocks } from './hub-state.ts'
+import { noteHealth, type HubClocks } from './hub-state.ts'
 
 export interface CommandRequest {
   hubId: number
@@ -63,7 +64,12 @@ export interface CommandPorts {
   clocks: HubClocks
   /** Publishes to a hub; false where the broker is not connected, and nothing went out. */
   publish: (hubId: number, command: Command) => boolean
-  hail: (hubId: number) => void
+  /** Has the hub, or whoever hears it, say what its clock is. */
+  findClock: (hubId: number) => void
+  /** Listens for the hub's results, whoever serves it. False where the broker is not connected. */
+  listen: (hubId: number) => Promise<boolean>
+  /** The hub's state may have changed: last in the transaction that recorded it. */
+  hubHeard: (tx: Tx, hubId: number) => Promise<void>
 }
 
 /** When results that the database did not take are recorded after all. */
@@ -122,8 +128,9 @@ export class CommandSender implements Commands {
     const { db, runtime, checkpoint } = context
     const { hubId, body, actor, object, timeoutMs = context.settings.commandTimeoutMs } = request
     const begunAt = runtime.clock.monotonic()
+    const listening = this.#ports.listen(hubId)
     const reached = await this.#reach(hubId)
-    if (!reached) {
+    if (!reached || !(await listening)) {
       await auditUnsent(db.kysely, runtime, request)
       return { kind: 'offline' }
     }
@@ -169,9 +176,21 @@ export class CommandSender implements Commands {
     const waiter = this.#waiters.get(result.command_id)
     const isWaitedFor = waiter?.hubId === hubId
     if (!isHeld && !isWaitedFor) return
-    if (isWaitedFor) waiter.resolve(result)
+    if (isWaitedFor) this.#answerWith(waiter, result)
     this.#unrecorded.set(result.command_id, { hubId, result })
     this.#recordSoon(settings.recordResultsMs)
+  }
+
+  /** First how the hub stands now: whoever reads next must find what the answer says. */
+  #answerWith(waiter: Waiter, result: CommandResult): void {
+    const { context, hubHeard } = this.#ports
+    const { after, session } = result
+    if (after === undefined) return waiter.resolve(result)
+    const noted = context.db.transact(async (tx) => {
+      await noteHealth(tx.q, waiter.hubId, { session, ...after }, context.runtime.clock.now())
+      await hubHeard(tx, waiter.hubId)
+    })
+    background(context, 'the state after a command', () => noted.finally(() => waiter.resolve(result)))
   }
 
   #recordSoon(delayMs: number): void {
@@ -186,18 +205,23 @@ export class CommandSender implements Commands {
     )
   }
 
+  /** Whether a command to the hub is under way. */
+  isAwaited(hubId: number): boolean {
+    return [...this.#waiters.values()].some((waiter) => waiter.hubId === hubId)
+  }
+
   /** A result came in the ledger, and is committed. */
   onFinished(commandId: string): void {
     this.#unrecorded.delete(commandId)
     this.#waiters.get(commandId)?.resolve()
   }
 
-  /** The session to address and the hub's clock in it, for a hub that is there; hails it where its clock is unknown. */
+  /** The session to address and the hub's clock in it, for a hub that is there; asks for it where it is unknown. */
   async #reach(hubId: number): Promise<{ session: string; hubNow: number } | undefined> {
-    const { clocks, context, settings, hail } = this.#ports
+    const { clocks, context, settings, findClock } = this.#ports
     let session = await this.#sessionOf(hubId)
     if (session !== undefined && clocks.now(hubId, session) === undefined) {
-      hail(hubId)
+      findClock(hubId)
       await holdsWithin(context.runtime.clock, settings.hailTimeoutMs, async () => {
         session = await this.#sessionOf(hubId)
         return session === undefined || clocks.now(hubId, session) !== undefined

@@ -1,12 +1,23 @@
 import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
 import type {
+  AlarmEntry,
+  MaintenanceEntry,
   OperationEntry,
   OrderEntry,
   SnapshotEntry,
+  StateEntry,
   StockEntry,
 } from '../../protocol/mqtt/hub-entries.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
+
+/**
+ * `isLate`: a dead letter that is replayed. What it says was so when it was made; how things stand by now the hub has told
+ * since.
+ */
+export interface ApplyOptions {
+  isLate?: boolean
+}
 
 /**
  * What hubs' entries mean to the rest of the cloud, which `cloud.ts` passes in. Each `apply…` runs in the transaction that
@@ -20,9 +31,30 @@ export interface HubDomain {
     context: CloudContext,
     hubId: number,
     entries: readonly StockEntry[],
+    options?: ApplyOptions,
   ): Promise<void>
-  applyOperationEntry(tx: Tx, context: CloudContext, hubId: number, entry: OperationEntry): Promise<void>
+  applyOperationEntry(
+    tx: Tx,
+    context: CloudContext,
+    hubId: number,
+    entry: OperationEntry,
+    options?: ApplyOptions,
+  ): Promise<void>
+  applyStateEntry(tx: Tx, context: CloudContext, hubId: number, entry: StateEntry): Promise<void>
   applySnapshot(tx: Tx, context: CloudContext, hubId: number, entry: SnapshotEntry): Promise<void>
+  applyAlarmEntries(
+    tx: Tx,
+    context: CloudContext,
+    hubId: number,
+    entries: readonly AlarmEntry[],
+  ): Promise<void>
+  applyMaintenanceEntry(tx: Tx, context: CloudContext, hubId: number, entry: MaintenanceEntry): Promise<void>
+  /** Entries of a hub became dead letters, or are none any more. */
+  deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void
+  /** Two hubs have come with one identity, and one of them was refused. Again and again, as long as it comes. */
+  identityConflict(tx: Tx, context: CloudContext, hubId: number): Promise<void>
+  /** Hubs were heard, or their states may have changed: last in the transaction that recorded it. */
+  hubsHeard(tx: Tx, context: CloudContext, hubIds: readonly number[]): Promise<void>
   /** All that a hub must know, as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
   hubSnapshot(tx: Tx, context: CloudContext, hubId: number): Promise<CloudEntry>
 }

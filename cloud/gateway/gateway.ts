@@ -1,21 +1,37 @@
-import { z } from 'zod'
-import { backoffMs, type Cancel } from '../../protocol/model/runtime.ts'
-import { downTopic, nudgeTopic, parseUpTopic, upFilter } from '../../protocol/mqtt/topics.ts'
-import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
+import type { z } from 'zod'
+import { backoffMs, every, type Cancel } from '../../protocol/model/runtime.ts'
+import { Ask, Gone, Handed, Here, HubClock, Nudge } from '../../protocol/mqtt/between-clouds.ts'
+import {
+  cloudChannels,
+  cloudTopic,
+  downTopic,
+  parseCloudTopic,
+  parseUpTopic,
+  type CloudChannel,
+} from '../../protocol/mqtt/topics.ts'
+import type { ChangingTransport, MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { cloudRefusals, type CloudRefusals } from '../platform/refusals.ts'
 import { defaultGatewaySettings, type GatewaySettings } from '../platform/settings/settings.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import { CommandSender, type Commands } from './commands.ts'
 import type { HubDomain } from './domain.ts'
+import { Greeter } from './greeter.ts'
+import { Heartbeats } from './heartbeats.ts'
 import { HubLink, upSchemas, type HubMessage } from './hub-link.ts'
 import { HubClocks } from './hub-state.ts'
 import { LeaseKeeper } from './leases.ts'
 import { waitingHubs } from './outbox.ts'
+import { Peers } from './peers.ts'
+import { Shares } from './shares.ts'
+
+/** A broker of this process's own, or one that other processes share: each hears its share of the hubs (SPEC §7). */
+export type Broker =
+  { kind: 'own'; open: OpenTransport } | { kind: 'shared'; open: OpenTransport<ChangingTransport> }
 
 export interface GatewayOptions {
   context: CloudContext
-  openTransport: OpenTransport
+  broker: Broker
   /** Names this life of this process in leases: unique to it. */
   processId: string
   /** Told of hubs' messages that cannot be read; its own where absent. */
@@ -28,10 +44,7 @@ export interface GatewayOptions {
 /** The connection to the broker. After each end a new one is opened, after a back-off. */
 type Connection =
   | { kind: 'closed' }
-  | { kind: 'opening'; transport: MqttTransport }
-  | { kind: 'open'; transport: MqttTransport }
-
-const Nudge = z.object({ hub_id: z.int() })
+  | { kind: 'opening' | 'open'; transport: MqttTransport; changing: ChangingTransport | undefined }
 
 /** The hubs, over MQTT (protocol/mqtt/SPEC.md). */
 export class Gateway {
@@ -40,7 +53,11 @@ export class Gateway {
   readonly #settings: GatewaySettings
   readonly #clocks: HubClocks
   readonly #refusals: CloudRefusals
+  readonly #peers: Peers | undefined
+  readonly #shares: Shares
   readonly #leases: LeaseKeeper
+  readonly #greeter: Greeter
+  readonly #heartbeats: Heartbeats
   readonly #commands: CommandSender
   readonly #links = new Map<number, HubLink>()
   #connection: Connection = { kind: 'closed' }
@@ -50,9 +67,13 @@ export class Gateway {
   #attempt = 0
   #cancels: Cancel[] = []
   #cancelReconnect: Cancel = () => {}
+  /** Of hails that are still to be sent. */
+  readonly #hails = new Set<Cancel>()
+  /** Hubs whose clock another process has asked for, and that have not said it yet. */
+  readonly #asked = new Set<number>()
 
   constructor(options: GatewayOptions) {
-    const { context, processId } = options
+    const { context, domain, processId } = options
     this.#options = options
     this.#context = context
     this.#refusals = options.refusals ?? cloudRefusals(context)
@@ -62,16 +83,42 @@ export class Gateway {
       context,
       settings: this.#settings,
       clocks: this.#clocks,
-      hail: (hubId) => this.#linkOf(hubId).hail(),
+      findClock: (hubId) => this.#findClock(hubId),
+      listen: (hubId) => this.#shares.listen(hubId),
+      hubHeard: (tx, hubId) => domain.hubsHeard(tx, context, [hubId]),
       publish: (hubId, command) => this.#publish(downTopic(hubId, 'command'), command),
     })
-    this.#leases = new LeaseKeeper({
+    const settings = this.#settings
+    this.#leases = new LeaseKeeper({ context, settings, processId })
+    const tell = (channel: CloudChannel, message: object): void =>
+      void this.#publish(cloudTopic(channel), message)
+    const { clock } = context.runtime
+    if (options.broker.kind === 'shared')
+      this.#peers = new Peers({
+        clock,
+        processId,
+        beatMs: settings.beatMs,
+        silentBeats: settings.silentBeats,
+        publish: tell,
+        onChange: () => this.#shares.look(),
+      })
+    this.#shares = new Shares({
       context,
-      settings: this.#settings,
+      settings,
       processId,
-      publish: (topic, message) => this.#publish(topic, message),
-      onReleased: (hubIds) => this.#onReleased(hubIds),
+      leases: this.#leases,
+      peers: this.#peers,
+      transport: () => (this.#connection.kind === 'open' ? this.#connection.changing : undefined),
+      publish: tell,
+      clockOf: (hubId) => this.#clockOf(hubId),
+      isAwaited: (hubId) => this.#commands.isAwaited(hubId),
+      onHeld: (hubs) => hubs.forEach(({ hubId, session }) => this.#linkOf(hubId).take(session)),
+      onHandedOver: (hubIds) => hubIds.forEach((hubId) => this.#linkOf(hubId).release()),
+      onUnheard: (hubIds) => this.#hailEach(hubIds),
     })
+    this.#greeter = new Greeter(context.runtime, this.#settings)
+    const { gatherMs } = this.#settings
+    this.#heartbeats = new Heartbeats({ context, domain, leases: this.#leases, gatherMs })
   }
 
   get commands(): Commands {
@@ -84,7 +131,7 @@ export class Gateway {
   }
 
   start(): void {
-    const { db } = this.#context
+    const { db, runtime } = this.#context
     this.#isRunning = true
     this.#commands.start()
     this.#connect()
@@ -95,37 +142,47 @@ export class Gateway {
         for (const hubId of await waitingHubs(db.kysely)) this.#links.get(hubId)?.look()
       }),
     ]
+    if (this.#peers)
+      this.#cancels.push(every(runtime.clock, this.#settings.pollMs, () => this.#shares.look()))
   }
 
   /** Stops in good order: other processes may take the hubs over at once. */
   async stop(): Promise<void> {
     this.#isRunning = false
     for (const cancel of this.#cancels) cancel()
+    this.#shares.stop()
+    this.#cancelHails()
+    this.#greeter.clear()
     await this.#commands.stop()
+    await this.#heartbeats.end()
     await Promise.all([...this.#links.values()].map((link) => link.end()))
-    await this.#leases.leave()
+    this.#peers?.leave()
     this.#cancelReconnect()
     if (this.#connection.kind !== 'closed') this.#connection.transport.close()
     this.#connection = { kind: 'closed' }
   }
 
   #connect(): void {
-    const { openTransport } = this.#options
-    const transport = openTransport(
-      {
-        subscribe: [upFilter, nudgeTopic, ...this.#leases.topics],
-        will: { ...this.#leases.will, retain: false },
+    const { broker } = this.#options
+    const cloud = cloudChannels.map(cloudTopic)
+    const subscribe = [...this.#shares.filters, ...(this.#peers ? cloud : [])]
+    const will = this.#peers && {
+      topic: cloudTopic('gone'),
+      payload: JSON.stringify(this.#peers.will),
+      retain: false,
+    }
+    const options = { subscribe, ...(will && { will }) }
+    const handlers = {
+      onConnect: () => {
+        this.#connection = { kind: 'open', ...line }
+        this.#onConnect()
       },
-      {
-        onConnect: () => {
-          this.#connection = { kind: 'open', transport }
-          this.#onConnect()
-        },
-        onDisconnect: (reason) => this.#onDisconnect(reason),
-        onMessage: (topic, payload) => this.#onMessage(topic, payload),
-      },
-    )
-    this.#connection = { kind: 'opening', transport }
+      onDisconnect: (reason: string) => this.#onDisconnect(reason),
+      onMessage: (topic: string, payload: string) => this.#onMessage(topic, payload),
+    }
+    const changing = broker.kind === 'shared' ? broker.open(options, handlers) : undefined
+    const line = { transport: changing ?? broker.open(options, handlers), changing }
+    this.#connection = { kind: 'opening', ...line }
   }
 
   #onConnect(): void {
@@ -133,7 +190,8 @@ export class Gateway {
     this.#attempt = 0
     this.#hasConnected = true
     background(this.#context, 'broker found', () => this.#resumeLinks())
-    this.#leases.connected()
+    this.#peers?.connected()
+    this.#shares.look()
   }
 
   #onDisconnect(reason: string): void {
@@ -144,52 +202,123 @@ export class Gateway {
     // A broker that was never reached is a matter of settings (address, password, MQTT_CA), and stays so.
     if (this.#hasConnected) log.warn({ reason, delayMs }, 'no connection to the broker')
     else log.error({ reason, delayMs }, 'the broker cannot be reached: no hub is served')
-    this.#cancelReconnect = runtime.clock.after(delayMs, () => this.#connect())
+    // One that stops has nothing more to say there.
+    if (this.#isRunning) this.#cancelReconnect = runtime.clock.after(delayMs, () => this.#connect())
     if (!wasOpen) return
-    this.#leases.disconnected()
+    this.#peers?.disconnected()
+    this.#cancelHails()
+    this.#greeter.clear()
     for (const link of this.#links.values()) link.disconnected()
   }
 
   async #resumeLinks(): Promise<void> {
-    const held = await this.#leases.heldHubs()
+    const held = new Set((await this.#leases.held()).map(({ hubId }) => hubId))
     for (const [hubId, link] of this.#links) link.reconnected(held.has(hubId))
   }
 
   #onMessage(topic: string, payload: string): void {
     if (!this.#isRunning) return
     const message = parseJson(payload)
-    if (this.#leases.topics.includes(topic)) return this.#leases.receive(topic, message)
-    if (topic === nudgeTopic) {
-      const hubId = Nudge.safeParse(message).data?.hub_id
-      if (hubId !== undefined) this.#links.get(hubId)?.look()
-      return
-    }
+    const channel = parseCloudTopic(topic)
+    if (channel) return this.#onCloudMessage(channel, message)
     const address = parseUpTopic(topic)
     if (!address) return
-    const { hubId, channel } = address
-    const { data: body } = upSchemas[channel].safeParse(message)
+    const { hubId } = address
+    const { data: body } = upSchemas[address.channel].safeParse(message)
     // SPEC §1: logged, in one line a minute, and ignored.
-    if (!body)
-      return this.#refusals.note('hub_message', `hub-${hubId}`, { why: 'does not fit its schema', channel })
-    this.#receive(hubId, { channel, body } as HubMessage)
+    if (!body) {
+      const why = { why: 'does not fit its schema', channel: address.channel }
+      return this.#refusals.note('hub_message', `hub-${hubId}`, why)
+    }
+    this.#receive(hubId, { channel: address.channel, body } as HubMessage)
   }
 
   #receive(hubId: number, message: HubMessage): void {
-    if (message.channel !== 'result') return this.#linkOf(hubId).receive(message)
-    this.#commands.onResult(hubId, message.body, this.#links.get(hubId)?.isHeld ?? false)
+    if (message.channel === 'result')
+      return this.#commands.onResult(hubId, message.body, this.#links.get(hubId)?.isHeld ?? false)
+    this.#linkOf(hubId).receive(message)
+    if (this.#asked.has(hubId)) this.#tellClock(hubId)
+  }
+
+  /** What cloud processes say to one another (SPEC §7). */
+  #onCloudMessage(channel: CloudChannel, message: unknown): void {
+    switch (channel) {
+      case 'here':
+        return read(Here, message, (here) => this.#peers?.onHere(here))
+      case 'gone':
+        return read(Gone, message, (gone) => this.#peers?.onGone(gone))
+      case 'nudge':
+        return read(Nudge, message, ({ hub_id }) => this.#links.get(hub_id)?.look())
+      case 'handed':
+        return read(Handed, message, (handed) => this.#onHanded(handed))
+      case 'ask':
+        return read(Ask, message, ({ hub_id }) => this.#onAsked(hub_id))
+      case 'clock':
+        return read(HubClock, message, (clock) => this.#learnClock(clock))
+    }
+  }
+
+  #onHanded({ process_id, clocks }: Handed): void {
+    if (process_id !== this.#options.processId) return
+    for (const clock of clocks) this.#learnClock(clock)
+    this.#shares.look()
+  }
+
+  #learnClock({ hub_id, session, monotonic }: HubClock): void {
+    this.#clocks.heard(hub_id, session, monotonic)
+  }
+
+  #clockOf(hubId: number): HubClock | undefined {
+    const latest = this.#clocks.latest(hubId)
+    return latest && { hub_id: hubId, ...latest }
+  }
+
+  /** A hub says it with its next hello; a process that hears the hub may have heard it before. */
+  #findClock(hubId: number): void {
+    if (this.#shares.hears(hubId)) this.#linkOf(hubId).hail()
+    else this.#publish(cloudTopic('ask'), { hub_id: hubId } satisfies Ask)
+  }
+
+  #onAsked(hubId: number): void {
+    if (!this.#shares.hears(hubId)) return
+    if (this.#tellClock(hubId)) return
+    this.#asked.add(hubId)
+    this.#linkOf(hubId).hail()
+  }
+
+  /** False where it is not known. */
+  #tellClock(hubId: number): boolean {
+    const clock = this.#clockOf(hubId)
+    if (!clock) return false
+    this.#asked.delete(hubId)
+    return this.#publish(cloudTopic('clock'), clock)
   }
 
   /** An outbox has grown by a transaction of this process: its holder is to look. */
   #onOutboxGrown(hubId: number): void {
     const link = this.#links.get(hubId)
     if (link?.isHeld) link.look()
-    else this.#publish(nudgeTopic, { hub_id: hubId })
+    else if (this.#peers) this.#publish(cloudTopic('nudge'), { hub_id: hubId } satisfies Nudge)
   }
 
-  #onReleased(hubIds: readonly number[]): void {
-    for (const link of this.#links.values()) link.othersGone()
-    // A hub that says hello finds its new holder at once, not with its next heartbeat.
-    for (const hubId of hubIds) this.#linkOf(hubId).hail()
+  /**
+   * What a hub has sent to a process that died is lost, and a hello brings it at once. One after another, at the pace at
+   * which hubs are greeted; those that have been heard meanwhile need no hail.
+   */
+  #hailEach(hubIds: readonly number[], from = 0): void {
+    const hubId = hubIds[from]
+    if (hubId === undefined) return
+    if (!this.#clocks.latest(hubId)) this.#linkOf(hubId).hail()
+    const cancel = this.#context.runtime.clock.after(this.#greeter.paceMs, () => {
+      this.#hails.delete(cancel)
+      this.#hailEach(hubIds, from + 1)
+    })
+    this.#hails.add(cancel)
+  }
+
+  #cancelHails(): void {
+    for (const cancel of this.#hails) cancel()
+    this.#hails.clear()
   }
 
   /** False where the broker is not connected. Whether it took the message proves nothing (SPEC §1), and is not asked. */
@@ -210,12 +339,19 @@ export class Gateway {
       refusals: this.#refusals,
       leases: this.#leases,
       clocks: this.#clocks,
+      greeter: this.#greeter,
+      heartbeats: this.#heartbeats,
       publish: (channel, message) => this.#publish(downTopic(hubId, channel), message),
       onCommandFinished: (commandId) => this.#commands.onFinished(commandId),
     })
     this.#links.set(hubId, link)
     return link
   }
+}
+
+function read<S extends z.ZodType>(schema: S, message: unknown, take: (message: z.infer<S>) => void): void {
+  const { data } = schema.safeParse(message)
+  if (data !== undefined) take(data)
 }
 
 function parseJson(text: string): unknown {

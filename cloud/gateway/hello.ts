@@ -40,6 +40,7 @@ export async function answerHello(
       random,
       snapshot: () => domain.hubSnapshot(tx, context, hubId),
     })
+    await domain.hubsHeard(tx, context, [hubId])
     return {
       protocol: hello.protocol,
       session: hello.session,

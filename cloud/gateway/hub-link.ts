@@ -8,19 +8,23 @@ import {
   Presence,
   type CloudTime,
   type Hail,
+  type Later,
 } from '../../protocol/mqtt/session.ts'
 import type { DownChannel, UpChannel } from '../../protocol/mqtt/topics.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { GatewaySettings } from '../platform/settings/settings.ts'
 import { isRetryable } from '../platform/store/database.ts'
-import { background } from '../platform/work/background.ts'
+import { isolated } from '../platform/work/background.ts'
 import { heardHolder, judgeClaim, noClaimants, type Claimants } from './claimants.ts'
+import type { Greeter } from './greeter.ts'
+import type { Heartbeats } from './heartbeats.ts'
 import { answerHello } from './hello.ts'
 import type { HubClocks } from './hub-state.ts'
-import { markDisconnected, type LeaseKeeper } from './leases.ts'
+import { markDisconnected, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
 import { isStoreFailure, receiveBatch, type Receiving, type UpStream } from './receiver.ts'
+import { ended, entered, isLate, noSessions } from './sessions.ts'
 
 /** What a hub sends, by its channel. */
 export const upSchemas = {
@@ -45,29 +49,18 @@ export interface HubLinkPorts extends Receiving {
   settings: GatewaySettings
   leases: LeaseKeeper
   clocks: HubClocks
+  greeter: Greeter
+  heartbeats: Heartbeats
   publish: (channel: DownChannel, message: object) => void
 }
 
-/** Who speaks to the hub, as far as this process knows. Times are on the wall clock, as in the database. */
+/** Whether this process speaks to the hub. Times are on the wall clock, as in the database. */
 type Hold =
-  /** Nobody: the next hello or heartbeat that this process hears may bring it the lease. */
+  /** Another process, or nobody: the next hello or heartbeat may bring this one the lease. */
   | { kind: 'unheld' }
-  /** Another process, at least until then: asking again before is of no use. */
-  | { kind: 'elsewhere'; until: number }
-  /** This process, until then unless the lease is renewed. The sender is disconnected while the hub or the broker is. */
+  /** It does, until then unless the lease is renewed. The sender is disconnected while the hub or the broker is. */
   | { kind: 'held'; until: number; sender: OutboxSender }
 
-/** The sessions of a hub that this process knows of. */
-export interface Sessions {
-  current: string | null
-  /** The monotonic clock of the hub in the session's latest hello; -Infinity where another process answered it. */
-  helloAt: number
-  /** Those that came before: what of them is still on its way is late. */
-  former: readonly string[]
-}
-
-/** So many former sessions are remembered. */
-const FORMER_SESSIONS = 8
 /** After so many failures in a row of a kind that nobody foresaw, a batch is taken entry by entry (`receiver.ts`). */
 const PATIENCE = 2
 
@@ -79,15 +72,19 @@ const PATIENCE = 2
 export class HubLink {
   readonly #ports: HubLinkPorts
   #hold: Hold = { kind: 'unheld' }
-  #sessions: Sessions = { current: null, helloAt: -Infinity, former: [] }
+  #sessions = noSessions
   #claimants: Claimants = noClaimants
   /** The session of a hub that is refused: another one has the identity. */
   #refused: string | undefined
   #lastHailAt = -Infinity
   /** Failures in a row to apply a batch, but for those of the store. */
   #failures = 0
+  /** Something came while another process spoke to the hub, or nobody: it may be lost. */
+  #hasMissed = false
   /** Resolves when everything that was posted so far is done, or has failed. */
   #mailbox: Promise<unknown> = Promise.resolve()
+  /** What waits in it, or is under way. */
+  #posted = 0
   #hasEnded = false
 
   constructor(ports: HubLinkPorts) {
@@ -100,33 +97,54 @@ export class HubLink {
 
   receive(message: LinkMessage): void {
     const { channel, body } = message
-    // Read as the message arrives: waiting in the mailbox would make the hub's clock seem to be behind.
-    if (channel === 'hello') this.#hear(body.session, body.clock.monotonic)
-    if (channel === 'heartbeat') this.#hear(body.session, body.monotonic)
-    this.#post(channel, () => this.#handle(message))
+    // Clocks are read as the message arrives: waiting would make the hub's clock seem to be behind.
+    switch (channel) {
+      case 'hello':
+        return this.#onHello(body)
+      case 'heartbeat':
+        return this.#onHeartbeat(body)
+      case 'presence':
+        if (!body.online) this.#onEnded(body.session)
+        return void this.#post(channel, () => this.#whileHeld((sender) => this.#onPresence(body, sender)))
+      case 'entries':
+        return this.#postBounded(channel, () => this.#onBatch('ledger', body))
+      case 'telemetry':
+        return this.#postBounded(channel, () => this.#onBatch('telemetry', body))
+      case 'ack':
+        return this.#postBounded(channel, (sender) => sender.acked(body))
+    }
   }
 
   /** The hub's outbox may have grown. */
   look(): void {
-    if (this.isHeld) this.#post('outbox', () => this.#whileHeld((sender) => sender.look()))
+    if (this.isHeld) void this.#post('outbox', () => this.#whileHeld((sender) => sender.look()))
   }
 
   /** This process has lost the broker. */
   disconnected(): void {
-    this.#post('broker lost', () => this.#whileHeld((sender) => sender.disconnect()))
+    void this.#post('broker lost', () => this.#whileHeld((sender) => sender.disconnect()))
   }
 
   /** This process has found the broker again; others may have taken the hub meanwhile. */
   reconnected(isStillHeld: boolean): void {
-    this.#post('broker found', async () => {
+    void this.#post('broker found', async () => {
       if (isStillHeld) await this.#whileHeld((sender) => sender.resume())
-      else this.#release({ kind: 'unheld' })
+      else this.#release()
     })
   }
 
-  /** The process that held the hub may be dead. */
-  othersGone(): void {
-    if (this.#hold.kind === 'elsewhere') this.#hold = { kind: 'unheld' }
+  /** The lease is this process's by the database: it was handed over, or taken from one that has gone. */
+  take(session: string): void {
+    if (this.isHeld) return
+    void this.#post('lease taken', async () => {
+      // A hello may have been answered meanwhile.
+      if (!this.isHeld && !this.#isPast(session)) await this.#enter(session)
+    })
+  }
+
+  /** The lease is another's. */
+  release(): void {
+    this.#release()
   }
 
   /** Asks the hub to say hello again. */
@@ -141,46 +159,53 @@ export class HubLink {
   /** Takes no more messages; resolves when what was under way is done. */
   async end(): Promise<void> {
     this.#hasEnded = true
-    this.#release({ kind: 'unheld' })
+    this.#release()
     await this.#mailbox
     // A hello that was under way may have taken the hub.
-    this.#release({ kind: 'unheld' })
+    this.#release()
   }
 
-  #post(during: string, work: () => Promise<void>): void {
+  /** Resolves when the work is done, or has failed. */
+  async #post(during: string, work: () => Promise<void>): Promise<void> {
     if (this.#hasEnded) return
-    const done = this.#mailbox.then(work)
-    // The next begins whatever became of this one, whose error goes to `background`.
-    this.#mailbox = done.catch(() => {})
     const { context, hubId } = this.#ports
-    background(context, `hub ${hubId}: ${during}`, () => done)
+    this.#posted += 1
+    const done = this.#mailbox.then(() => isolated(context, `hub ${hubId}: ${during}`, work))
+    this.#mailbox = done.finally(() => (this.#posted -= 1))
+    await done
   }
 
-  #handle(message: LinkMessage): Promise<void> {
-    switch (message.channel) {
-      case 'hello':
-        return this.#onHello(message.body)
-      case 'heartbeat':
-        return this.#onHeartbeat(message.body)
-      case 'presence':
-        return this.#whileHeld((sender) => this.#onPresence(message.body, sender))
-      case 'entries':
-        return this.#whileHeld(() => this.#onBatch('ledger', message.body))
-      case 'telemetry':
-        return this.#whileHeld(() => this.#onBatch('telemetry', message.body))
-      case 'ack':
-        return this.#whileHeld((sender) => sender.acked(message.body))
-    }
+  /** What a hub sends on and on: where too much of it waits it is dropped, as the hub sends it again. */
+  #postBounded(during: string, work: (sender: OutboxSender) => Promise<void>): void {
+    if (this.#posted >= this.#ports.settings.mailbox) return
+    void this.#post(during, () => {
+      if (!this.isHeld) this.#hasMissed = true
+      return this.#whileHeld(work)
+    })
   }
 
-  async #onHello(hello: Hello): Promise<void> {
-    const { context, hubId, publish, refusals } = this.#ports
+  /** Lets the hub wait for its turn. */
+  #onHello(hello: Hello): void {
+    const { hubId, greeter, clocks, publish, refusals } = this.#ports
+    const { session } = hello
     if (!isSpoken(hello.protocol)) {
       const why = 'speaks another protocol version'
       return refusals.note('hub_message', `hub-${hubId}`, { why, protocol: hello.protocol })
     }
+    if (isLate(this.#sessions, session, hello.clock.monotonic)) return
+    clocks.heard(hubId, session, hello.clock.monotonic)
+    greeter.enter({
+      hubId,
+      session,
+      greet: () => this.#post('hello', () => this.#greet(hello)),
+      putOff: (afterMs) => publish('later', { session, after_ms: afterMs } satisfies Later),
+    })
+  }
+
+  async #greet(hello: Hello): Promise<void> {
+    const { context, hubId, publish } = this.#ports
     if (isLate(this.#sessions, hello.session, hello.clock.monotonic)) return
-    if (!this.#mayHold(hello)) return
+    if (!(await this.#mayHold(hello))) return
     const welcome = await answerHello(this.#ports, hubId, hello)
     if (!welcome) return
     context.checkpoint('gateway.hello-committed')
@@ -192,49 +217,81 @@ export class HubLink {
   }
 
   /** Whether a hub may have its identity: of two that live one is refused (SPEC §3). */
-  #mayHold({ instance, session }: Hello): boolean {
+  async #mayHold({ instance, session }: Hello): Promise<boolean> {
     if (instance === undefined) return true
-    const { context, hubId, refusals } = this.#ports
+    const { context, domain, hubId, refusals } = this.#ports
     const now = context.runtime.clock.monotonic()
     const claim = judgeClaim(this.#claimants, instance, now, context.settings.onlineWithinMs)
     this.#claimants = claim.claimants
     this.#refused = claim.isHolder ? undefined : session
-    if (claim.isConflict)
+    if (claim.isConflict) {
       refusals.note('hub_identity', `hub-${hubId}`, {
         why: 'two hubs have this identity',
         remedy: 'renew-password, and give the new one to the right hub',
         refused_instance: claim.isHolder ? undefined : instance,
       })
+      await context.db.transact((tx) => domain.identityConflict(tx, context, hubId))
+    }
     return claim.isHolder
   }
 
-  async #onHeartbeat(heartbeat: Heartbeat): Promise<void> {
-    const { context, hubId, leases } = this.#ports
-    const { session } = heartbeat
-    const now = context.runtime.clock.now()
-    if (this.#sessions.former.includes(session) || session === this.#refused) return
+  #onHeartbeat(heartbeat: Heartbeat): void {
+    const { context, hubId, heartbeats, clocks } = this.#ports
+    const { session, monotonic } = heartbeat
+    const { former } = this.#sessions
+    if (this.#hasEnded) return
+    if (!former.has(session)) clocks.heard(hubId, session, monotonic)
+    // Late, or of the hub that is there, whose place the late hello of an ended session has taken: its next hello tells.
+    else if (former.get(session)! < Infinity) this.hail()
+    if (this.#isPast(session)) return
     if (session === this.#sessions.current)
       this.#claimants = heardHolder(this.#claimants, context.runtime.clock.monotonic())
-    if (this.#hold.kind === 'elsewhere' && now < this.#hold.until) return
-    const renewal = await context.db.transact((tx) => leases.renew(tx.q, hubId, heartbeat))
+    heartbeats.add(
+      hubId,
+      heartbeat,
+      (renewal) => void this.#post('heartbeat', () => this.#onRenewed(session, renewal)),
+    )
+  }
+
+  /** Of a session that was left, or of a hub that is refused. */
+  #isPast(session: string): boolean {
+    return this.#sessions.former.has(session) || session === this.#refused
+  }
+
+  async #onRenewed(session: string, renewal: Renewal): Promise<void> {
+    // A hello may have come while the heartbeat waited to be written.
+    if (this.#isPast(session)) return
     switch (renewal.kind) {
-      case 'held': {
-        const sender = this.#take()
-        if (this.#sessions.current !== session) this.#sessions = entered(this.#sessions, session, -Infinity)
-        if (!sender.isConnected) await sender.resume()
-        return
-      }
+      case 'held':
+        return this.#enter(session)
       case 'other':
-        return this.#release({ kind: 'elsewhere', until: renewal.until })
+        return this.#release()
       case 'unknown-session':
-        this.#release({ kind: 'unheld' })
+        this.#release()
         return this.hail()
     }
   }
 
+  /** Goes on with a session that another process has welcomed, or this one. */
+  async #enter(session: string): Promise<void> {
+    const sender = this.#take()
+    if (this.#sessions.current !== session) this.#sessions = entered(this.#sessions, session, -Infinity)
+    if (!sender.isConnected) await sender.resume()
+    if (!this.#hasMissed) return
+    this.#hasMissed = false
+    this.hail()
+  }
+
+  /** The connection of a session has ended; what was under way on it may still come. */
+  #onEnded(session: string): void {
+    this.#ports.greeter.leave(this.#ports.hubId, session)
+    this.#sessions = ended(this.#sessions, session)
+  }
+
   async #onPresence({ session, online }: Presence, sender: OutboxSender): Promise<void> {
     if (online || session !== this.#sessions.current) return
-    const { context, hubId } = this.#ports
+    const { context, hubId, heartbeats } = this.#ports
+    await heartbeats.forget(hubId, session)
     await markDisconnected(context.db.kysely, hubId, session)
     sender.disconnect()
   }
@@ -259,11 +316,6 @@ export class HubLink {
     }
   }
 
-  #hear(session: string, monotonic: number): void {
-    const { clocks, hubId } = this.#ports
-    if (!this.#sessions.former.includes(session)) clocks.heard(hubId, session, monotonic)
-  }
-
   /** The hold while its lease lasts. */
   #held(): Extract<Hold, { kind: 'held' }> | undefined {
     const hold = this.#hold
@@ -273,22 +325,22 @@ export class HubLink {
   async #whileHeld(work: (sender: OutboxSender) => Promise<void> | void): Promise<void> {
     const held = this.#held()
     if (held) return work(held.sender)
-    if (this.#hold.kind === 'held') this.#release({ kind: 'unheld' })
+    this.#release()
   }
 
   /** The lease is this process's, from now on. */
   #take(): OutboxSender {
     const { context, settings } = this.#ports
-    if (!this.#held()) this.#release({ kind: 'unheld' })
+    if (!this.#held()) this.#release()
     const sender = this.#hold.kind === 'held' ? this.#hold.sender : this.#newSender()
     this.#hold = { kind: 'held', until: context.runtime.clock.now() + settings.leaseMs, sender }
     return sender
   }
 
   /** The lease is this process's no longer. */
-  #release(hold: Exclude<Hold, { kind: 'held' }>): void {
+  #release(): void {
     if (this.#hold.kind === 'held') this.#hold.sender.disconnect()
-    this.#hold = hold
+    this.#hold = { kind: 'unheld' }
   }
 
   /** A hub goes by this clock, also where it is put right while the session lasts (SPEC §4). */
@@ -303,19 +355,9 @@ export class HubLink {
       settings,
       hubId,
       publish: (batch) => publish('entries', { ...batch, clock: this.#time() }),
-      timedOut: () => this.#post('resend', () => this.#whileHeld((held) => held.onTimeout())),
+      timedOut: () => void this.#post('silence', () => this.#whileHeld((held) => held.onTimeout())),
+      ask: () => this.hail(),
       onFork: () => this.hail(),
     })
   }
-}
-
-/** Whether a hello comes too late: a later one of its session, or a later session, has been answered. */
-export function isLate({ current, helloAt, former }: Sessions, session: string, monotonic: number): boolean {
-  return session === current ? monotonic <= helloAt : former.includes(session)
-}
-
-/** The sessions after a hello of `session`; after a heartbeat of one that another process has welcomed. */
-export function entered({ current, former }: Sessions, session: string, helloAt: number): Sessions {
-  const isNew = current !== null && current !== session
-  return { current: session, helloAt, former: isNew ? [...former, current].slice(-FORMER_SESSIONS) : former }
 }

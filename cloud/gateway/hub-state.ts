@@ -1,5 +1,6 @@
 import type { Clock } from '../../protocol/model/runtime.ts'
-import { HubHealth } from '../../protocol/mqtt/session.ts'
+import type { HubStatus } from '../../protocol/contract/owner-hubs.ts'
+import { type Heartbeat, HubHealth } from '../../protocol/mqtt/session.ts'
 import { defaultSettings } from '../platform/settings/settings.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
@@ -21,7 +22,7 @@ export interface HubState {
   ledgerEpoch: string | null
 }
 
-const hubRow = statement((q, hub: { hubId: number }) =>
+const hubRows = (q: Queries) =>
   q
     .selectFrom('hubs')
     .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
@@ -32,6 +33,7 @@ const hubRow = statement((q, hub: { hubId: number }) =>
         .on('hub_streams.is_current', '=', 1),
     )
     .select([
+      'hubs.id',
       'hubs.hub_status',
       'hubs.accepting_orders',
       'hub_sessions.last_heard_at',
@@ -41,8 +43,9 @@ const hubRow = statement((q, hub: { hubId: number }) =>
       'hub_sessions.software',
       'hub_streams.epoch',
     ])
-    .where('hubs.id', '=', hub.hubId),
-)
+
+const hubRow = statement((q, hub: { hubId: number }) => hubRows(q).where('hubs.id', '=', hub.hubId))
+type HubRow = Awaited<ReturnType<typeof hubRow>>[number]
 
 /** What the cloud knows of a hub at `now`. A hub that does not exist is one that was never heard. */
 export async function hubState(
@@ -52,6 +55,21 @@ export async function hubState(
   onlineWithinMs: number = defaultSettings.onlineWithinMs,
 ): Promise<HubState> {
   const [row] = await hubRow(q, { hubId })
+  return stateOf(row, now, onlineWithinMs)
+}
+
+/** The same of several hubs, by their ids. */
+export async function hubStates(
+  q: Queries,
+  hubIds: readonly number[],
+  now: number,
+  onlineWithinMs: number = defaultSettings.onlineWithinMs,
+): Promise<Map<number, HubState>> {
+  const rows = await hubRows(q).where('hubs.id', 'in', hubIds).execute()
+  return new Map(rows.map((row) => [row.id, stateOf(row, now, onlineWithinMs)]))
+}
+
+function stateOf(row: HubRow | undefined, now: number, onlineWithinMs: number): HubState {
   const lastHeardAt = row?.last_heard_at ?? null
   const online = lastHeardAt !== null && now - lastHeardAt <= onlineWithinMs
   const health = row?.health ? HubHealth.parse(JSON.parse(row.health)) : null
@@ -68,14 +86,48 @@ export async function hubState(
   }
 }
 
+/** A hub has said with the result of a command how it stands after it: nothing, where it has said something later. */
+export async function noteHealth(
+  q: Queries,
+  hubId: number,
+  { session, monotonic, health }: Heartbeat,
+  now: number,
+): Promise<void> {
+  await q
+    .updateTable('hub_sessions')
+    .set({ health: JSON.stringify(health), health_at: now, health_monotonic: monotonic })
+    .where('hub_id', '=', hubId)
+    .where('session', '=', session)
+    .where((eb) => eb.or([eb('health_monotonic', 'is', null), eb('health_monotonic', '<=', monotonic)]))
+    .execute()
+}
+
+/** O §2, `hub_status`, of which the first holds: never heard of, in maintenance, taking no orders, in service. */
+export function shownHubStatus(hub: {
+  hub_status: HubStatus
+  accepting_orders: 0 | 1
+  last_heard_at: number | null
+}): HubStatus {
+  if (hub.last_heard_at === null) return 'inactive'
+  return hub.hub_status === 'active' && hub.accepting_orders === 0 ? 'paused' : hub.hub_status
+}
+
 /** A longer memory would let the drift between two clocks count for more than the delays that it evens out. */
 const SAMPLES = 4
+/** Four heartbeats: for the same reason none is older. */
+const SAMPLE_LASTS_MS = 60_000
 
-/** What this process knows of the hubs' monotonic clocks, from hellos and heartbeats. */
+interface KnownClock {
+  session: string
+  aheadMs: number[]
+  heardMs: number
+}
+
+/** What this process knows of the hubs' monotonic clocks, from hellos and heartbeats, or from the process that heard these. */
 export class HubClocks {
   readonly #clock: Clock
   /** Samples: the hub's clock less ours at a message's arrival, never more than the true difference (SPEC §6). */
-  readonly #hubs = new Map<number, { session: string; aheadMs: number[] }>()
+  readonly #hubs = new Map<number, KnownClock>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -83,15 +135,28 @@ export class HubClocks {
 
   /** A message of `session` has said what the hub's clock was. */
   heard(hubId: number, session: string, hubMonotonic: number): void {
-    const known = this.#hubs.get(hubId)
+    const heardMs = this.#clock.monotonic()
+    const known = this.#known(hubId)
     const earlier = known?.session === session ? known.aheadMs.slice(1 - SAMPLES) : []
-    this.#hubs.set(hubId, { session, aheadMs: [...earlier, hubMonotonic - this.#clock.monotonic()] })
+    this.#hubs.set(hubId, { session, aheadMs: [...earlier, hubMonotonic - heardMs], heardMs })
   }
 
-  /** The hub's monotonic clock now, or a little earlier; `undefined` where this process has not heard that session. */
+  /** The hub's monotonic clock now, or a little earlier; `undefined` where that session was not heard lately. */
   now(hubId: number, session: string): number | undefined {
+    const latest = this.latest(hubId)
+    return latest?.session === session ? latest.monotonic : undefined
+  }
+
+  /** The same in the session that was heard last. */
+  latest(hubId: number): { session: string; monotonic: number } | undefined {
+    const known = this.#known(hubId)
+    return (
+      known && { session: known.session, monotonic: this.#clock.monotonic() + Math.max(...known.aheadMs) }
+    )
+  }
+
+  #known(hubId: number): KnownClock | undefined {
     const known = this.#hubs.get(hubId)
-    if (known?.session !== session) return undefined
-    return this.#clock.monotonic() + Math.max(...known.aheadMs)
+    return known && this.#clock.monotonic() - known.heardMs < SAMPLE_LASTS_MS ? known : undefined
   }
 }

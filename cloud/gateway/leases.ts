@@ -1,72 +1,79 @@
-import { z } from 'zod'
-import type { Cancel } from '../../protocol/model/runtime.ts'
+import { sql } from 'kysely'
 import type { Heartbeat, Hello } from '../../protocol/mqtt/session.ts'
-import { callTopic, goneTopic, hereTopic } from '../../protocol/mqtt/topics.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { GatewaySettings } from '../platform/settings/settings.ts'
-import type { Queries } from '../platform/store/database.ts'
-import { background } from '../platform/work/background.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
+import { recordset } from '../platform/store/recordset.ts'
+import { statement } from '../platform/store/statement.ts'
 
 export interface LeaseKeeperPorts {
   context: CloudContext
   settings: GatewaySettings
   /** Names this life of this process: unique to it. */
   processId: string
-  /** Publishes, where the broker is connected. */
-  publish: (topic: string, message: object) => void
-  /** The leases of these hubs were ended: they are anybody's. None where another process has ended them. */
-  onReleased: (hubIds: readonly number[]) => void
 }
 
 /** Whether a heartbeat renewed the lease, or moved it to this process where its holder's has run out. */
 export type Renewal =
   | { kind: 'held' }
-  /** Another process speaks to the hub, at least until then. */
-  | { kind: 'other'; until: number }
+  /** Another process speaks to the hub. */
+  | { kind: 'other' }
   /** The recorded session is another one, or there is none: only a hello helps. */
   | { kind: 'unknown-session'; session: string | null }
 
-const ProcessName = z.object({ process_id: z.string() })
+/** A heartbeat, and whose it is. */
+export interface Beat {
+  hubId: number
+  heartbeat: Heartbeat
+}
+
+/** A hub whose lease this process has. */
+export interface HeldHub {
+  hubId: number
+  session: string
+}
+
+/** Hubs in one statement: SQLite takes 32,766 values. */
+const HUBS_AT_ONCE = 5000
 
 /**
- * Who speaks to a hub (SPEC §7): one process at a time, by a lease in `hub_sessions`. This takes and renews the leases of
- * this process, and ends those of processes that have gone. Leases spread the work and carry no correctness, so that
- * clocks of processes that differ by a little only cause some of it to be done twice.
+ * Who speaks to a hub (SPEC §7): one process at a time, by a lease in `hub_sessions`. Who should is `Shares`' matter; this
+ * takes, renews and hands over the leases of this process, and takes those of processes that have gone. Leases carry no
+ * correctness, so that clocks of processes that differ by a little only cause some work to be done twice.
  */
 export class LeaseKeeper {
-  /** Where the processes talk to one another. */
-  readonly topics: readonly string[] = [goneTopic, callTopic, hereTopic]
-  readonly will: { topic: string; payload: string }
   readonly #ports: LeaseKeeperPorts
-  readonly #own: z.infer<typeof ProcessName>
-  /** The processes that have answered since the last call. */
-  readonly #alive = new Set<string>()
-  #cancelCall: Cancel = () => {}
 
   constructor(ports: LeaseKeeperPorts) {
     this.#ports = ports
-    this.#own = { process_id: ports.processId }
-    this.will = { topic: goneTopic, payload: JSON.stringify(this.#own) }
   }
 
   /**
-   * Records a hub's new session and takes its lease, unless another process holds it. Returns whether it is held now; the
-   * row stays locked to the end of the transaction either way.
+   * Records a hub's new session and takes its lease, unless another process holds it, or has heard a later hello of the same
+   * life of the hub's service. Returns whether it is held now; the row stays locked to the end of the transaction either way.
    */
   async takeByHello(q: Queries, hubId: number, hello: Hello): Promise<boolean> {
-    const { session, software } = hello
+    const { session, software, instance = null, clock } = hello
     const { now, lease } = this.#lease()
+    const said = { session, software, instance, hello_monotonic: clock.monotonic }
     const row = await q
       .insertInto('hub_sessions')
-      .values({ hub_id: hubId, ...lease, session, software, health: null, health_at: null })
+      .values({ hub_id: hubId, ...lease, ...said, health: null, health_at: null })
       .onConflict((conflict) =>
         conflict
           .column('hub_id')
-          .doUpdateSet({ ...lease, session, software })
+          .doUpdateSet({ ...lease, ...said, health_monotonic: null })
           .where((eb) =>
-            eb.or([
-              eb('hub_sessions.process_id', '=', lease.process_id),
-              eb('hub_sessions.lease_until', '<=', now),
+            eb.and([
+              eb.or([
+                eb('hub_sessions.process_id', '=', lease.process_id),
+                eb('hub_sessions.lease_until', '<=', now),
+              ]),
+              eb.or([
+                eb('hub_sessions.instance', 'is', null),
+                eb('hub_sessions.instance', 'is distinct from', instance),
+                eb('hub_sessions.hello_monotonic', '<=', clock.monotonic),
+              ]),
             ]),
           ),
       )
@@ -75,67 +82,109 @@ export class LeaseKeeper {
     return row !== undefined
   }
 
-  /** Takes a heartbeat's news and renews the lease, or takes over one that has run out. */
-  async renew(q: Queries, hubId: number, { session, health }: Heartbeat): Promise<Renewal> {
+  /**
+   * Takes the news of heartbeats, one of each hub, and renews the leases of these hubs, or takes over those that have run
+   * out: in one statement, and one more for those that are not held.
+   */
+  async renew(tx: Tx, beats: readonly Beat[]): Promise<Map<number, Renewal>> {
     const { now, lease } = this.#lease()
-    const row = await q
-      .updateTable('hub_sessions')
-      .set({ ...lease, health: JSON.stringify(health), health_at: now })
-      .where('hub_id', '=', hubId)
-      .where('session', '=', session)
-      .where((eb) => eb.or([eb('process_id', '=', lease.process_id), eb('lease_until', '<=', now)]))
-      .returning('hub_id')
-      .executeTakeFirst()
-    if (row) return { kind: 'held' }
-    const known = await q
+    const source = recordset(
+      tx.kind,
+      { hub_id: 'int', said_in: 'text', said: 'text', said_at: 'real' },
+      beats.map(({ hubId, heartbeat }) => ({
+        hub_id: hubId,
+        said_in: heartbeat.session,
+        said: JSON.stringify(heartbeat.health),
+        said_at: heartbeat.monotonic,
+      })),
+    )
+    const { rows } = await sql<{ hub_id: number }>`
+      update hub_sessions set
+        process_id = ${lease.process_id}, lease_until = ${lease.lease_until},
+        is_connected = ${lease.is_connected}, last_heard_at = ${now},
+        health = case when health_monotonic > said_at then health else said end,
+        health_at = case when health_monotonic > said_at then health_at else ${now} end,
+        health_monotonic = case when health_monotonic > said_at then health_monotonic else said_at end
+      from ${source}
+      where hub_sessions.hub_id = r.hub_id and session = said_in
+        and (process_id = ${lease.process_id} or lease_until <= ${now})
+      returning hub_sessions.hub_id
+    `.execute(tx.q)
+    const renewals = new Map<number, Renewal>(rows.map(({ hub_id }) => [hub_id, { kind: 'held' }]))
+    const others = beats.map(({ hubId }) => hubId).filter((hubId) => !renewals.has(hubId))
+    if (others.length === 0) return renewals
+    const known = await tx.q
       .selectFrom('hub_sessions')
-      .select(['session', 'process_id', 'lease_until'])
-      .where('hub_id', '=', hubId)
-      .executeTakeFirst()
-    if (known && known.process_id !== lease.process_id && known.lease_until > now)
-      return { kind: 'other', until: known.lease_until }
-    return { kind: 'unknown-session', session: known?.session ?? null }
+      .select(['hub_id', 'session', 'process_id', 'lease_until'])
+      .where('hub_id', 'in', others)
+      .execute()
+    for (const hubId of others) {
+      const row = known.find(({ hub_id }) => hub_id === hubId)
+      const isOthers = row && row.process_id !== lease.process_id && row.lease_until > now
+      renewals.set(
+        hubId,
+        isOthers ? { kind: 'other' } : { kind: 'unknown-session', session: row?.session ?? null },
+      )
+    }
+    return renewals
   }
 
   /** The hubs that this process speaks to. */
-  async heldHubs(): Promise<Set<number>> {
+  async held(): Promise<HeldHub[]> {
     const { context, processId } = this.#ports
-    const rows = await context.db.kysely
+    const now = context.runtime.clock.now()
+    const rows = await leasesOf(context.db.kysely, { processId, now })
+    return rows.map(({ hub_id: hubId, session }) => ({ hubId, session }))
+  }
+
+  /**
+   * Takes leases of processes that are not among `present`: they have died or lost the broker, and need not be waited for.
+   * Of these hubs only: the others are the others'.
+   */
+  async takeFromAbsent(present: readonly string[], isOurs: (hubId: number) => boolean): Promise<void> {
+    const { context } = this.#ports
+    const q = context.db.kysely
+    const { now, lease } = this.#lease()
+    const { process_id, lease_until } = lease
+    const lost = await q
       .selectFrom('hub_sessions')
-      .select('hub_id')
-      .where('process_id', '=', processId)
-      .where('lease_until', '>', context.runtime.clock.now())
+      .select(['hub_id', 'process_id'])
+      .where('lease_until', '>', now)
+      .where('process_id', 'not in', present)
       .execute()
-    return new Set(rows.map((row) => row.hub_id))
+    for (const absent of new Set(lost.map((row) => row.process_id)))
+      for (const hubIds of inParts(lost.filter((row) => row.process_id === absent && isOurs(row.hub_id))))
+        await q
+          .updateTable('hub_sessions')
+          .set({ process_id, lease_until })
+          .where('process_id', '=', absent)
+          .where('hub_id', 'in', hubIds)
+          .execute()
   }
 
-  /** The broker was found: whoever holds a hub is asked whether it lives. Its will may have gone unheard. */
-  connected(): void {
-    background(this.#ports.context, 'call of the other processes', () => this.#callAll())
+  /** Hands this process's leases of these hubs to another one, from one moment to the next: never are they nobody's. */
+  async handOver(hubIds: readonly number[], to: string): Promise<void> {
+    const { context, processId } = this.#ports
+    const { lease_until } = this.#lease().lease
+    for (const part of inParts(hubIds.map((hub_id) => ({ hub_id }))))
+      await context.db.kysely
+        .updateTable('hub_sessions')
+        .set({ process_id: to, lease_until })
+        .where('process_id', '=', processId)
+        .where('hub_id', 'in', part)
+        .execute()
   }
 
-  disconnected(): void {
-    this.#cancelCall()
-  }
-
-  /** Takes a message on one of `topics`. */
-  receive(topic: string, message: unknown): void {
-    const { context, processId, publish } = this.#ports
-    const other = ProcessName.safeParse(message).data?.process_id
-    if (other === undefined) return
-    if (topic === hereTopic) this.#alive.add(other)
-    if (topic === callTopic && other === processId) publish(hereTopic, this.#own)
-    // Where that one only lost its connection, it will find out when it is back.
-    if (topic === goneTopic && other !== processId)
-      background(context, 'leases of a process that is gone', () => this.#endLeases(other))
-  }
-
-  /** Leaves this process's own hubs to the others. */
-  async leave(): Promise<void> {
-    const { context, processId, publish } = this.#ports
-    this.#cancelCall()
-    await endLeases(context, processId)
-    publish(goneTopic, this.#own)
+  /** Leaves this process's hubs to anybody. */
+  async end(): Promise<void> {
+    const { context, processId } = this.#ports
+    const now = context.runtime.clock.now()
+    await context.db.kysely
+      .updateTable('hub_sessions')
+      .set({ lease_until: now })
+      .where('process_id', '=', processId)
+      .where('lease_until', '>', now)
+      .execute()
   }
 
   #lease() {
@@ -147,60 +196,21 @@ export class LeaseKeeper {
       lease: { process_id: processId, lease_until, is_connected: 1, last_heard_at: now } as const,
     }
   }
-
-  async #callAll(): Promise<void> {
-    const { context, settings, processId, publish } = this.#ports
-    const { clock } = context.runtime
-    const holders = await context.db.kysely
-      .selectFrom('hub_sessions')
-      .select((eb) => ['process_id', eb.fn.max('lease_until').as('until')])
-      .where('process_id', '!=', processId)
-      .where('lease_until', '>', clock.now())
-      .groupBy('process_id')
-      .orderBy('process_id')
-      .execute()
-    if (holders.length === 0) return
-    this.#alive.clear()
-    for (const { process_id } of holders) publish(callTopic, { process_id })
-    this.#cancelCall()
-    this.#cancelCall = clock.after(settings.answerMs, () =>
-      background(context, 'processes that do not answer', async () => {
-        // One that lives all the same does no harm (SPEC §7).
-        for (const { process_id, until } of holders)
-          if (!this.#alive.has(process_id)) {
-            context.log.warn({ processId: process_id }, 'a process that held hubs does not answer')
-            // What it has renewed meanwhile proves that it lives.
-            await this.#endLeases(process_id, until)
-          }
-      }),
-    )
-  }
-
-  async #endLeases(processId: string, through?: number): Promise<void> {
-    const { context, onReleased } = this.#ports
-    onReleased(await endLeases(context, processId, through))
-  }
 }
 
-/**
- * Ends the leases of a process that has stopped or died, so that others need not wait for their end; not those that last
- * beyond `through`. Returns the hubs that it held.
- */
-async function endLeases(
-  { db, runtime }: CloudContext,
-  processId: string,
-  through: number = Number.MAX_SAFE_INTEGER,
-): Promise<number[]> {
-  const now = runtime.clock.now()
-  const rows = await db.kysely
-    .updateTable('hub_sessions')
-    .set({ lease_until: now })
-    .where('process_id', '=', processId)
-    .where('lease_until', '>', now)
-    .where('lease_until', '<=', through)
-    .returning('hub_id')
-    .execute()
-  return rows.map((row) => row.hub_id)
+const leasesOf = statement((q, at: { processId: string; now: number }) =>
+  q
+    .selectFrom('hub_sessions')
+    .select(['hub_id', 'session'])
+    .where('process_id', '=', at.processId)
+    .where('lease_until', '>', at.now),
+)
+
+function inParts(rows: readonly { hub_id: number }[]): number[][] {
+  const parts: number[][] = []
+  for (let at = 0; at < rows.length; at += HUBS_AT_ONCE)
+    parts.push(rows.slice(at, at + HUBS_AT_ONCE).map(({ hub_id }) => hub_id))
+  return parts
 }
 
 /** The session that was recorded last. */

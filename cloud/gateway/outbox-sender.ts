@@ -18,6 +18,8 @@ export interface OutboxSenderPorts {
   publish: (batch: Batch) => void
   /** The timer has fired: `onTimeout` is to be called in the hub's mailbox. */
   timedOut: () => void
+  /** Nothing has been acknowledged for long: the hub's next hello says where it stands. */
+  ask: () => void
   /** The hub's inbox and this outbox have different histories: only the hub's next hello reconciles them. */
   onFork: () => void
 }
@@ -39,9 +41,12 @@ export class OutboxSender {
 
   /** The hub's receiver stands at `cursor` of the epoch, which is of our history: its hello was judged by that. */
   async connect(position: SenderPosition, cursor: number): Promise<void> {
+    const known = this.#state
+    const isSame = known?.epoch === position.epoch && known.last <= position.last
     this.disconnect()
-    this.#state = initialSender(position)
-    await this.#dispatch({ type: 'connected', cursor, ours: true, atLeast: 0 })
+    const state = isSame ? { ...known, last: position.last } : initialSender(position)
+    this.#state = state
+    await this.#dispatch({ type: 'connected', cursor, ours: true, atLeast: 0, sentBefore: state.sent })
   }
 
   /** Goes on from what the database says, for a hub whose welcome another process sent. */
@@ -78,7 +83,8 @@ export class OutboxSender {
     if (ack.cursor > this.#state.last) await this.look()
     const { context, hubId } = this.#ports
     const ours = await isOurHistory(context.db.kysely, hubId, ack)
-    await this.#dispatch({ type: 'acked', ...ack, ours })
+    const atMs = context.runtime.clock.monotonic()
+    await this.#dispatch({ type: 'acked', ...ack, ours, atMs })
   }
 
   async onTimeout(): Promise<void> {
@@ -87,16 +93,17 @@ export class OutboxSender {
 
   async #dispatch(event: SenderEvent): Promise<void> {
     if (!this.#state) return
-    const { state, effects } = stepSender(this.#state, event, this.#ports.settings.sender)
+    const { sender, batchBytes } = this.#ports.settings
+    const { state, effects } = stepSender(this.#state, event, { ...sender, batchBytes })
     this.#state = state
     for (const effect of effects) if (this.#state) await this.#carryOut(effect, state.epoch)
   }
 
   async #carryOut(effect: SenderEffect, epoch: string): Promise<void> {
-    const { context, hubId, timedOut, onFork } = this.#ports
+    const { context, hubId, timedOut, ask, onFork } = this.#ports
     switch (effect.type) {
       case 'send':
-        return this.#send(epoch, effect.first, effect.count)
+        return this.#send(epoch, effect)
       case 'forget':
         return context.db.transact((tx) => forgetEntries(tx, hubId, epoch, effect.through))
       case 'arm':
@@ -105,43 +112,46 @@ export class OutboxSender {
         return
       case 'disarm':
         return this.#cancelTimer()
+      case 'ask':
+        return ask()
       case 'fork':
         this.disconnect()
         return onFork()
     }
   }
 
-  async #send(epoch: string, first: number, count: number): Promise<void> {
-    const { context, hubId, settings, publish } = this.#ports
+  async #send(epoch: string, { first, entries: count, bytes: maxBytes }: SendEffect): Promise<void> {
+    const { context, hubId, publish } = this.#ports
     const read = await readEntries(context.db.kysely, hubId, epoch, first, count)
     // Acknowledged meanwhile by way of another process: the next look or acknowledgement goes on from there.
     if (!read) return
-    let { previousTag } = read
-    for (const batch of split(read.entries, settings.batchBytes)) {
-      publish({
-        epoch,
-        first: batch[0]!.seq,
-        previousTag,
-        oldest: read.base + 1,
-        entries: batch.map(({ tag, body }) => ({ tag, body: JSON.parse(body) as unknown })),
-      })
-      previousTag = batch.at(-1)!.tag
-    }
+    const { entries, bytes } = fitting(read.entries, maxBytes)
+    publish({
+      epoch,
+      first,
+      previousTag: read.previousTag,
+      oldest: read.base + 1,
+      entries: entries.map(({ tag, body }) => ({ tag, body: JSON.parse(body) as unknown })),
+    })
+    const atMs = context.runtime.clock.monotonic()
+    await this.#dispatch({ type: 'sent', last: entries.at(-1)!.seq, bytes, atMs })
   }
 }
 
-/** Cuts entries into runs of at most `maxBytes`, of one entry at least. */
-function split<E extends { body: string }>(entries: readonly E[], maxBytes: number): E[][] {
-  const runs: E[][] = []
-  let bytes = Infinity
+type SendEffect = Extract<SenderEffect, { type: 'send' }>
+
+/** The first entries, as many as the bytes allow: one at least. */
+function fitting<E extends { body: string }>(
+  entries: readonly E[],
+  maxBytes: number,
+): { entries: E[]; bytes: number } {
+  let bytes = 0
+  const taken: E[] = []
   for (const entry of entries) {
     const size = Buffer.byteLength(entry.body)
-    if (bytes + size > maxBytes) {
-      runs.push([])
-      bytes = 0
-    }
-    runs.at(-1)!.push(entry)
+    if (taken.length > 0 && bytes + size > maxBytes) break
+    taken.push(entry)
     bytes += size
   }
-  return runs
+  return { entries: taken, bytes }
 }

@@ -4,14 +4,18 @@ import {
   TelemetryEntry,
   type AlarmEntry,
   type CommandEntry,
+  type LocalEntry,
   type StockEntry,
 } from '../../protocol/mqtt/hub-entries.ts'
 import { judgeBatch, type ReceiverState, type Verdict } from '../../protocol/stream/receiver.ts'
+import { appendAudits } from '../platform/audit/audit.ts'
+import { timestamp } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { isOutage } from '../platform/store/outage.ts'
 import { recordFinished } from './command-store.ts'
 import { ApplyError, type HubDomain } from './domain.ts'
+import { recordTemperatures } from './temperatures.ts'
 
 export type UpStream = 'ledger' | 'telemetry'
 
@@ -22,10 +26,12 @@ export interface Receiving {
   hubId: number
   /** Called after the commit for each command that the entries reported as finished. */
   onCommandFinished: (commandId: string) => void
+  /** Dead letters that are replayed, see `ApplyOptions`. */
+  isLate?: true
 }
 
 /** An entry as it came, not yet judged. */
-interface RawEntry {
+export interface RawEntry {
   stream: UpStream
   epoch: string
   seq: number
@@ -122,14 +128,20 @@ async function applyLedger(
     }
 }
 
-async function applyInOrder(tx: Tx, receiving: Receiving, entries: readonly RawEntry[]): Promise<void> {
-  const { domain, context, hubId } = receiving
+/** Applies entries of the ledger; one that does not fit its schema becomes a dead letter. */
+export async function applyInOrder(
+  tx: Tx,
+  receiving: Receiving,
+  entries: readonly RawEntry[],
+): Promise<void> {
+  const { domain, context, hubId, isLate = false } = receiving
   let stock: StockEntry[] = []
   // These touch nothing that the others touch: they need not divide a run of stock, nor keep their place.
   const commands: CommandEntry[] = []
   const alarms: AlarmEntry[] = []
+  const local: LocalEntry[] = []
   const applyStock = async (): Promise<void> => {
-    if (stock.length > 0) await domain.applyStockEntries(tx, context, hubId, stock)
+    if (stock.length > 0) await domain.applyStockEntries(tx, context, hubId, stock, { isLate })
     stock = []
   }
   for (const raw of entries) {
@@ -149,10 +161,20 @@ async function applyInOrder(tx: Tx, receiving: Receiving, entries: readonly RawE
       case 'alarm':
         alarms.push(entry)
         break
+      case 'local':
+        local.push(entry)
+        break
+      case 'maintenance.report':
+        await domain.applyMaintenanceEntry(tx, context, hubId, entry)
+        break
       case 'operation.unknown':
       case 'operation.settled':
         await applyStock()
-        await domain.applyOperationEntry(tx, context, hubId, entry)
+        await domain.applyOperationEntry(tx, context, hubId, entry, { isLate })
+        break
+      case 'state':
+        await applyStock()
+        await domain.applyStateEntry(tx, context, hubId, entry)
         break
       case 'snapshot':
         await applyStock()
@@ -172,7 +194,8 @@ async function applyInOrder(tx: Tx, receiving: Receiving, entries: readonly RawE
   }
   await applyStock()
   await finishCommands(tx, receiving, commands)
-  await recordAlarms(tx, hubId, alarms)
+  if (alarms.length > 0) await domain.applyAlarmEntries(tx, context, hubId, alarms)
+  await auditLocal(tx, context, hubId, local)
 }
 
 async function finishCommands(
@@ -187,47 +210,59 @@ async function finishCommands(
   })
 }
 
-async function recordAlarms(tx: Tx, hubId: number, alarms: readonly AlarmEntry[]): Promise<void> {
-  if (alarms.length === 0) return
-  await tx.q
-    .insertInto('alarms')
-    .values(
-      alarms.map(({ code, device, raised, detail, at }) => ({
-        hub_id: hubId,
-        code,
-        device,
-        raised: raised ? 1 : 0,
-        detail,
-        at: Math.round(at),
-      })),
-    )
-    .execute()
-}
+/** Somebody at the hub itself: who, nobody knows but that he had its token. */
+const auditLocal = (
+  tx: Tx,
+  { runtime }: CloudContext,
+  hubId: number,
+  entries: readonly LocalEntry[],
+): Promise<void> =>
+  appendAudits(
+    tx.q,
+    runtime,
+    entries.map(({ action, subject, outcome, at }) => ({
+      actor: 'hub page',
+      action: `hub.${action}`,
+      hubId,
+      object: subject.replace(' ', '-'),
+      result: outcome,
+      detail: { at: timestamp(at) },
+    })),
+  )
 
-async function applyTelemetry(tx: Tx, receiving: Receiving, entries: readonly RawEntry[]): Promise<void> {
+export async function applyTelemetry(
+  tx: Tx,
+  receiving: Receiving,
+  entries: readonly RawEntry[],
+): Promise<void> {
   const rows = []
+  const readings = new Map<number, TelemetryEntry>()
   for (const raw of entries) {
     const { data, error } = TelemetryEntry.safeParse(raw.body)
     if (!data) await keepDeadLetter(tx, receiving, raw, error)
     else {
       const { fridge_number, celsius, at } = data
       const { epoch, seq } = raw
+      readings.set(seq, data)
       rows.push({ hub_id: receiving.hubId, epoch, seq, fridge_number, celsius, at: Math.round(at) })
     }
   }
+  if (rows.length === 0) return
   // A cursor that was set back to the sender's base (SPEC §4) may meet rows that are here already.
-  if (rows.length > 0)
-    await tx.q
-      .insertInto('telemetry')
-      .values(rows)
-      .onConflict((conflict) => conflict.doNothing())
-      .execute()
+  const news = await tx.q
+    .insertInto('telemetry')
+    .values(rows)
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('seq')
+    .execute()
+  const fresh = news.map(({ seq }) => readings.get(seq)!)
+  await recordTemperatures(tx, receiving.hubId, fresh)
 }
 
 /** Keeps an entry that cannot be applied, for a person or a later version (I8). */
 async function keepDeadLetter(
   tx: Tx,
-  { context, hubId }: Receiving,
+  { context, domain, hubId }: Receiving,
   { stream, epoch, seq, body }: RawEntry,
   error: unknown,
 ): Promise<void> {
@@ -239,13 +274,16 @@ async function keepDeadLetter(
       epoch,
       seq,
       body: JSON.stringify(body ?? null),
-      error: error instanceof Error ? error.message : String(error),
+      error: errorText(error),
       at: context.runtime.clock.now(),
     })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
   context.log.warn({ hubId, stream, epoch, seq, err: error }, 'entry of a hub cannot be applied: dead letter')
+  domain.deadLettersChanged(tx, context, hubId)
 }
+
+export const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /**
  * Whether an error is the entry's own: it was refused by name, or the database refuses its values (SQLite's constraints;

@@ -12,7 +12,7 @@ export class ApiError extends Error {
   readonly items: readonly ValidationItem[] | undefined
 
   constructor(code: ErrorCode, message?: string, details?: ErrorDetails, items?: readonly ValidationItem[]) {
-    super(message ?? errorCodes[code].message)
+    super(message ?? sentenceOf(items ?? []) ?? errorCodes[code].message)
     this.name = 'ApiError'
     this.code = code
     this.details = details
@@ -27,4 +27,29 @@ export class ApiError extends Error {
   get status(): number {
     return errorStatus(this.code, this.details)
   }
+}
+
+/** What is wrong with a request, in a sentence: the first problem, and how many there are besides. */
+export function sentenceOf(items: readonly ValidationItem[]): string | undefined {
+  const [first, ...others] = items
+  if (!first) return undefined
+  const sentence = `${placeOf(first)}: ${first.msg.replace(OURS, '')}.`
+  return others.length === 0 ? sentence : `${sentence} And ${others.length} more: see \`detail\`.`
+}
+
+/** What a message of our own begins with in `detail`, where FastAPI's callers know it. */
+const OURS = /^Value error, /
+
+/** Of a name that a stranger has made up, so much is repeated. */
+const LONGEST_FIELD = 100
+
+/** `quantity`, `hub_id in the query`; of a list by its index: `items.0.product_id`. */
+function placeOf({ loc: [place, ...path] }: ValidationItem): string {
+  const field = path.join('.').slice(0, LONGEST_FIELD)
+  if (place === 'body') return field === '' ? 'The body' : field
+  return field === ''
+    ? `The ${place}`
+    : place === 'header'
+      ? `The header ${field}`
+      : `${field} in the ${place}`
 }

@@ -13,4 +13,6 @@ export interface CloudContext {
   settings: CloudSettings
   /** Told of each error that ended a turn nobody waits for (`background.ts`); by default it is logged. */
   onFault?(error: unknown, during: string): void
+  /** The turns that nobody waits for, while they last: who closes the database waits for them first. */
+  underWay?: Set<Promise<void>>
 }

@@ -1,18 +1,21 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
-import { StoreFullError } from '../journal/store.ts'
+import { isMachineFault, StoreFullError } from '../journal/store.ts'
 import { binDevice } from './layout.ts'
 import { binStep } from './bins/bin-step.ts'
-import { viewBins } from './bins/bin.ts'
+import { viewBins, type BinView } from './bins/bin.ts'
 import { cyclesStep } from './bins/cycles.ts'
 import { startUpGraceMs, type Context } from './context.ts'
+import { watchStore } from './housekeeping.ts'
 import { askOverdue, intend } from './operations/intend.ts'
-import { isMachineFault } from '../journal/store.ts'
 import { giveUpRunning } from './operations/outcomes.ts'
 import { ordersStep } from './orders/order-step.ts'
 import { viewOrders } from './orders/order-view.ts'
 import { collectOrder, dispenseUnit, endOrder, prepareOrder, readyOrder } from './orders/orders.ts'
 import { recoverOrder } from './recovery/orders.ts'
+import { watchFridges } from './fridges.ts'
+import { tellStates } from './states.ts'
 import { firstOf, type Step, type Wait } from './step.ts'
+import { blockedRows, type BlockedRows } from './withheld.ts'
 
 /**
  * The hub's core as an actor: it handles one event at a time, and each in one transaction together with every step that
@@ -34,6 +37,7 @@ const MAX_SLEEP_MS = 60 * 60_000
 /** `onHandled` is called after the commit of each event. */
 export function createActor(context: () => Context, onHandled: () => void): Actor {
   let cancelWake: Cancel | undefined
+  let cancelTelling: Cancel | undefined
   let isStopped = false
   let handledAt: number | undefined
 
@@ -54,6 +58,12 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
     } catch (error) {
       if (!(error instanceof StoreFullError)) throw error
       end(settings.fullRetryMs)
+      // Soon, and by itself: the room that the ballast has left may be gone later, and without it nothing else is to fail.
+      if (!isStopped)
+        cancelTelling ??= runtime.clock.after(settings.fullRetryMs, () => {
+          cancelTelling = undefined
+          handle(() => watchStore(context()))
+        })
       return false
     }
   }
@@ -71,6 +81,7 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
     stop() {
       isStopped = true
       cancelWake?.()
+      cancelTelling?.()
     },
   }
 }
@@ -79,9 +90,13 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
 function takeSteps(context: Context): number | undefined {
   const taken: string[] = []
   for (;;) {
-    const step = nextStep(context)
+    const bins = viewBins(context)
+    const blocks = blockedRows(context)
+    const step = nextStep(context, bins, blocks)
     if (step.kind === 'wait') {
-      const waits = [step.ms, askOverdue(context), startUpGraceMs(context) || undefined]
+      const fridges = watchFridges(context)
+      const told = tellStates(context, bins, blocks)
+      const waits = [step.ms, askOverdue(context), startUpGraceMs(context) || undefined, fridges, told]
       const known = waits.filter((ms) => ms !== undefined)
       return known.length > 0 ? Math.min(...known) : undefined
     }
@@ -119,11 +134,10 @@ function setAside(context: Context, steps: readonly Step[], why: string): boolea
 }
 
 /** The next thing for the hub to do, of all its orders and bins. */
-function nextStep(context: Context): Step | Wait {
+function nextStep(context: Context, bins: readonly BinView[], blocks: BlockedRows): Step | Wait {
   const cycle = cyclesStep(context)
   if (cycle) return cycle
-  const bins = viewBins(context)
-  const world = viewOrders(context, bins)
+  const world = viewOrders(context, bins, blocks)
   return firstOf([
     ordersStep(world),
     ...bins.map((bin) => {
@@ -144,7 +158,8 @@ function carryOut(context: Context, step: Step): void {
     case 'release':
       return void bins.release(step.bin)
     case 'move': {
-      const { bin, action, commandId } = step
+      const { bin, action, commandId, isTrial } = step
+      if (isTrial) bins.setTrial(bin, true)
       return intend(context, {
         device: binDevice(bin),
         action,
@@ -153,6 +168,10 @@ function carryOut(context: Context, step: Step): void {
     }
     case 'dispense':
       return dispenseUnit(context, step)
+    case 'elsewhere': {
+      const { orderId: order_id, lineId: line_id, unit } = step
+      return void orders.setUnit({ order_id, line_id, unit }, 'waiting', null)
+    }
     case 'short': {
       const { orderId: order_id, lineId: line_id, unit } = step
       return void orders.setUnit({ order_id, line_id, unit }, 'short', null)

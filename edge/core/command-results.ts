@@ -1,9 +1,11 @@
-import { CommandBody, type CommandReason } from '../../protocol/mqtt/command.ts'
+import type { CommandReason } from '../../protocol/mqtt/command.ts'
+import { binSubject, HUB_SUBJECT, rowSubject } from '../../protocol/model/subject.ts'
 import type { CommandEnd, CommandRow } from '../journal/commands.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import type { Context } from './context.ts'
 import { cyclesEnd } from './bins/cycles.ts'
 import { numberOf } from './layout.ts'
+import { HubCommand } from './local-command.ts'
 import { goals } from './bins/motions.ts'
 
 /** Ends the operation's command, if it belongs to one and was the last that it waited for. */
@@ -40,7 +42,14 @@ export function finishCommand(context: Context, id: string, end: CommandEnd): vo
     waiters.delete(id)
     for (const { session, reply } of waiting) reply({ command_id: id, session, ...end })
   })
-  if (command.is_local === 0) ledger.report({ kind: 'command.finished', command_id: id, ...end })
+  if (command.is_local === 0) return ledger.report({ kind: 'command.finished', command_id: id, ...end })
+  const body = HubCommand.parse(JSON.parse(command.body))
+  ledger.report({ kind: 'local', action: body.name, subject: subjectOf(body), outcome: end.outcome })
+}
+
+function subjectOf(body: HubCommand): string {
+  if (body.name === 'test_dispense') return rowSubject(body.location)
+  return 'bin' in body ? binSubject(body.bin) : HUB_SUBJECT
 }
 
 /** How a command's operations end it; nothing where it goes on. */
@@ -49,7 +58,7 @@ function endOf(
   command: CommandRow,
   operations: readonly OperationRow[],
 ): CommandEnd | undefined {
-  const body = CommandBody.parse(JSON.parse(command.body))
+  const body = HubCommand.parse(JSON.parse(command.body))
   if (body.name === 'open_delivery') return deliveryEnd(command, operations)
   if (body.name === 'cycle_bin')
     return cyclesEnd(context, { id: command.id, body, operations }, (last) => motionEnd(context, last))
@@ -61,7 +70,7 @@ function endOf(
 function motionEnd({ devices }: Context, operation: OperationRow): CommandEnd {
   const { state, why, ms } = operation
   const number = numberOf('bin', operation.device) ?? 0
-  if (operation.action === 'dispense') return { outcome: 'failed', reason: 'fault', data: null }
+  if (operation.action === 'dispense') return dispenseEnd(operation)
   const goal = goals[operation.action]
   const stands = devices.bin(number)
   const position = 'door' in goal ? { door: stands.door } : { lift: stands.lift }
@@ -80,6 +89,27 @@ function motionEnd({ devices }: Context, operation: OperationRow): CommandEnd {
     case 'unknown':
     case 'settled':
       return { outcome: 'unknown', reason: 'interrupted', data: position }
+  }
+}
+
+/** What became of a row that was tried: what fell counts, and what nobody saw fall is unknown (I1). */
+function dispenseEnd({ state, why, ms, drops }: OperationRow): CommandEnd {
+  const data = { drops, duration_ms: ms, fault: why }
+  switch (state) {
+    case 'done':
+      return { outcome: 'executed', reason: null, data: { drops, duration_ms: ms } }
+    case 'failed':
+      return { outcome: 'failed', reason: failureReasons[why ?? ''] ?? 'fault', data }
+    case 'nothing': {
+      const reason = refusalReasons[why ?? '']
+      return reason === undefined
+        ? { outcome: 'failed', reason: 'fault', data }
+        : { outcome: 'refused', reason, data: null }
+    }
+    case 'open':
+    case 'unknown':
+    case 'settled':
+      return { outcome: 'unknown', reason: 'interrupted', data }
   }
 }
 

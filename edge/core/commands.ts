@@ -1,7 +1,8 @@
 import { uuidv7 } from '../../protocol/model/ids.ts'
-import type { Command, CommandBody, CommandReason } from '../../protocol/mqtt/command.ts'
+import type { Command, CommandReason } from '../../protocol/mqtt/command.ts'
 import type { CommandEnd, CommandRow } from '../journal/commands.ts'
 import type { OrderPhase } from '../journal/orders.ts'
+import { beginTestDispense } from './test-dispense.ts'
 import { viewBins, type BinView } from './bins/bin.ts'
 import type { BinAction } from './step.ts'
 import { beginCycles } from './bins/cycles.ts'
@@ -10,8 +11,10 @@ import { deliveryOutcome, finishCommand, type BinResult } from './command-result
 import type { Context, Reply } from './context.ts'
 import { binHealth } from './health.ts'
 import { intend } from './operations/intend.ts'
+import { settleByCommand } from './operations/settle.ts'
 import { hindrance } from './bins/bin.ts'
 import { binDevice, fridgeDevice } from './layout.ts'
+import type { HubCommand } from './local-command.ts'
 import { cancelOrder, reduceOrder } from './orders/orders.ts'
 
 const actions = {
@@ -19,10 +22,10 @@ const actions = {
   close_bin: 'close_door',
   raise_bin: 'raise_lift',
   lower_bin: 'lower_lift',
-} as const satisfies Partial<Record<CommandBody['name'], BinAction>>
+} as const satisfies Partial<Record<HubCommand['name'], BinAction>>
 
 /** A command given at the hub itself. */
-export function operate(context: Context, body: CommandBody, reply: Reply): void {
+export function operate(context: Context, body: HubCommand, reply: Reply): void {
   take(context, { id: uuidv7(context.runtime), body, session: '', isLocal: true }, reply)
 }
 
@@ -34,7 +37,7 @@ export function execute(context: Context, command: Command, reply: Reply): void 
 
 interface Taken {
   id: string
-  body: CommandBody
+  body: HubCommand
   session: string
   isLocal: boolean
 }
@@ -68,7 +71,7 @@ const refused = (reason: CommandReason): CommandEnd => ({ outcome: 'refused', re
 const refusedFor = (reason: CommandReason | undefined): CommandEnd | undefined => reason && refused(reason)
 
 /** Begins the command; its end where there is nothing to wait for. */
-function begin(context: Context, id: string, body: CommandBody): CommandEnd | undefined {
+function begin(context: Context, id: string, body: HubCommand): CommandEnd | undefined {
   switch (body.name) {
     case 'open_bin':
     case 'close_bin':
@@ -87,6 +90,8 @@ function begin(context: Context, id: string, body: CommandBody): CommandEnd | un
     }
     case 'open_delivery':
       return openDelivery(context, id, body.order_id, body.bins)
+    case 'test_dispense':
+      return refusedFor(beginTestDispense(context, id, body))
     case 'cycle_bin':
       return refusedFor(beginCycles(context, id, body))
     case 'open_fridge':
@@ -97,6 +102,10 @@ function begin(context: Context, id: string, body: CommandBody): CommandEnd | un
       return refusedFor(beginReconnect(context, id, binDevice(body.bin)))
     case 'reconnect_fridge':
       return refusedFor(beginReconnect(context, id, fridgeDevice(body.fridge)))
+    case 'settle_operation': {
+      const reason = settleByCommand(context, body.operation_id, body.happened)
+      return reason ? refused(reason) : { outcome: 'executed', reason: null, data: null }
+    }
     case 'cancel_order': {
       const refusal = cancelOrder(context, body.order_id)
       return refusal ? refused(refusal) : { outcome: 'executed', reason: null, data: null }

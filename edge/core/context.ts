@@ -26,6 +26,8 @@ export interface CoreOptions {
   gpio: GpioLines
   hardware: HardwareDescription
   settings: CoreSettings
+  /** Name and version of the service. */
+  software: string
   checkpoint: Checkpoint
 }
 
@@ -60,6 +62,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   storeId: string
   /** By controller: the board on its line that is not this hub's. */
   strangers: Map<string, Stranger>
+  /** By controller: the start of this hub's own board that was heard on the open line: it is that board, whatever it has forgotten. */
+  ownBoots: Map<string, string>
   /** By controller: the ids of the memories that the journal knew when it was opened. */
   knownMemories: ReadonlyMap<string, string>
   /** On the monotonic clock. */
@@ -69,6 +73,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   reconnecting: Map<string, Reconnecting>
   /** Commands that open and close a door again and again, as long as this life of the hub lasts; by id. */
   cycling: Map<string, CycleCommand>
+  /** By device: since when it has not said how it stands, on the monotonic clock. */
+  unheardSince: Map<string, number>
   /** By operation id: when to ask the controller what became of it; on the monotonic clock. */
   askAt: Map<string, number>
   /**

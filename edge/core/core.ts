@@ -4,16 +4,18 @@ import { Doors } from '../hardware/doors.ts'
 import { correctTimes, latestTime } from '../journal/correct-times.ts'
 import { createJournal, type Journal } from '../journal/journal.ts'
 import type { Store } from '../journal/store.ts'
+import { createAcceptance } from './acceptance/acceptance.ts'
 import { createActor } from './actor.ts'
 import { createCloudClock, judgeTime } from './cloud-clock.ts'
 import { endInterrupted } from './command-results.ts'
 import { execute, operate } from './commands.ts'
-import type { Context, CoreOptions } from './context.ts'
+import { startUpGraceMs, type Context, type CoreOptions } from './context.ts'
+import { deadLettersOf, dropByPerson, replayByPerson, watchDeadLetters } from './dead-letters.ts'
 import { createDevices } from './devices.ts'
 import { noteDoorMoved } from './doors/doors.ts'
 import { applyCloudEntry, controllerEventsOf } from './events.ts'
 import { healthOf, watchHealth, type HealthWatch } from './health.ts'
-import { startHousekeeping } from './housekeeping.ts'
+import { endAlarmsOfAbsent, startHousekeeping } from './housekeeping.ts'
 import type { HubCore } from './hub-core.ts'
 import { createLayout } from './layout.ts'
 import { createLedger } from './ledger.ts'
@@ -29,8 +31,12 @@ export function createCore(options: CoreOptions): HubCore {
   const health = watchHealth(() => context)
   const actor = createActor(
     () => context,
-    () => health.look(),
+    () => {
+      health.look()
+      acceptance.look()
+    },
   )
+  const acceptance = createAcceptance(() => context)
   const controllerEvents = controllerEventsOf(() => context)
   const context: Context = {
     ...partsOf(options),
@@ -46,12 +52,16 @@ export function createCore(options: CoreOptions): HubCore {
     start() {
       doors.start()
       stopHousekeeping = startHousekeeping(context)
-      actor.handle(() => endInterrupted(context))
+      actor.handle(() => {
+        endInterrupted(context)
+        endAlarmsOfAbsent(context)
+      })
       controllers.start()
     },
     stop() {
       health.stop()
       actor.stop()
+      acceptance.leave()
       stopHousekeeping()
       for (const { cancel } of context.reconnecting.values()) cancel()
       controllers.stop()
@@ -64,7 +74,7 @@ export function createCore(options: CoreOptions): HubCore {
       store.afterCommit(() => {
         if (!isDue) return
         isDue = false
-        actor.handle(() => {})
+        actor.handle(() => watchDeadLetters(context))
       })
     },
     execute: (command, reply) => execute(context, command, reply),
@@ -74,20 +84,25 @@ export function createCore(options: CoreOptions): HubCore {
     onHealthChange: (listener) => health.onChange(listener),
     setCloudClock: (offsetMs, how) => followCloudClock(context, offsetMs, how),
     cloudNow: context.cloud.now,
-    onWelcome(welcome) {
-      if (welcome.ledger.restart) restartLedger(context, 'the cloud asked for a new epoch')
-    },
-    restartLedger: (reason) => restartLedger(context, reason),
+    restartLedger: (reason, cloud) => restartLedger(context, reason, cloud),
     settle: (operationId, happened) => local.settleByPerson(context, operationId, happened),
     restock: (location, units) => local.restockByPerson(context, location, units),
     count: (location, units) => local.countByPerson(context, location, units),
+    confirmFridge: (fridge) => local.confirmFridgeByPerson(context, fridge),
+    hold: (what, isHeld) => local.holdByPerson(context, what, isHeld),
+    held: () => context.journal.meta.held(),
+    alarms: () => [...context.journal.alarms.all()],
     takeOverController: (controller) => local.takeOverByPerson(context, controller),
     foreignControllers: () => local.foreignControllers(context),
-    unlockDoor: (door, forMs) =>
-      doors.unlock(door, forMs) ? { ok: true } : { ok: false, reason: 'unavailable' },
+    unlockDoor: (door, forMs) => local.unlockByPerson(context, door, forMs),
     unknownOperations: () => local.unknownOperations(context),
+    deadLetters: () => deadLettersOf(context),
+    noteDeadLetters: () => void actor.handle(() => watchDeadLetters(context)),
+    replayDeadLetters: () => replayByPerson(context),
+    dropDeadLetter: (id) => dropByPerson(context, id),
     orders: () => local.orderSummaries(context),
     stock: () => local.stockOf(context),
+    acceptance,
   }
 }
 
@@ -105,16 +120,18 @@ function partsOf(options: CoreOptions) {
     layout,
     journal,
     cloud,
-    devices: createDevices(layout, runtime.clock),
+    devices: createDevices(layout, runtime.clock, options.settings.steadyMs),
     ledger: createLedger(journal, outbox, cloud.now),
     storeId: storeIdOf(store, journal, runtime.random),
     strangers: new Map(),
+    ownBoots: new Map(),
     knownMemories: new Map(journal.controllers.all().map((known) => [known.id, known.memory_id])),
     startedAt: runtime.clock.monotonic(),
     waiters: new Map(),
     reconnecting: new Map(),
     cycling: new Map(),
     askAt: new Map(),
+    unheardSince: new Map(),
   } satisfies Partial<Context>
 }
 
@@ -161,10 +178,18 @@ function followCloudClock(
     log.warn({ byMs }, "the cloud's clock has been put right, or is wrong: the hub follows it")
 }
 
-function restartLedger(context: Context, reason: string): void {
+function restartLedger(context: Context, reason: string, cloud?: 'ahead'): boolean {
   const { log, outbox, journal, ledger, handle } = context
+  // What it says that it holds would replace what the cloud knows better.
+  if (cloud === 'ahead' && startUpGraceMs(context) > 0) {
+    log.warn(
+      { reason },
+      'the cloud has heard more from this hub than its journal holds: its controllers are waited for',
+    )
+    return false
+  }
   log.warn({ reason }, 'a new epoch of the ledger')
-  handle(() => {
+  return handle(() => {
     outbox.newEpoch('ledger')
     if (!journal.meta.isLive()) return
     ledger.reportSnapshot()

@@ -17,11 +17,18 @@ export interface BinState {
   emptySince: number | undefined
 }
 
+/** Instants on the monotonic clock. */
 export interface FridgeState {
   celsius: number | undefined
-  /** On the monotonic clock. */
-  warmSince: number | undefined
-  reportedAt: number | undefined
+  /** The extremes since the last report. */
+  min: number | undefined
+  max: number | undefined
+  /** Since when it has been read without interruption. */
+  readSince: number | undefined
+  /** Whether the journal knows that it is read: `never` in this life; `before` the housekeeping came round; `lately`. */
+  noted: 'never' | 'before' | 'lately'
+  /** How warm it was an earlier life has written down, and it has not been cold since. */
+  isInherited: boolean
 }
 
 /**
@@ -29,7 +36,7 @@ export interface FridgeState {
  * of its devices is believed.
  */
 export interface Stranger {
-  /** Another hub's, or another line's: only a person makes it this hub's. Otherwise the hub takes it over. */
+  /** Another hub's, another line's, or new where the line has its own: only a person makes it this hub's. Otherwise the hub takes it over. */
   isForeign: boolean
   /** The devices that have spoken on its line since it came up. */
   heard: Set<string>
@@ -38,10 +45,11 @@ export interface Stranger {
 export type Devices = ReturnType<typeof createDevices>
 
 /** What the devices say of themselves, in memory only: controllers say it anew on every connection. */
-export function createDevices(layout: Layout, clock: Clock) {
+export function createDevices(layout: Layout, clock: Clock, steadyMs: number) {
   const memories = new Map<string, string>()
   const met = new Set<string>()
   const downSince = new Map(layout.controllers.map((controller) => [controller, clock.monotonic()]))
+  const cameBack = new Map<string, { at: number; downSince: number }>()
   const bins = new Map(layout.bins.map((bin) => [bin.number, unknownBin()]))
   const fridges = new Map(layout.fridges.map((fridge) => [fridge.number, unknownFridge()]))
   const rests = new Map<string, { until: number; failures: number }>()
@@ -55,29 +63,44 @@ export function createDevices(layout: Layout, clock: Clock) {
     }
   }
 
+  function answers(controller: string): void {
+    const since = downSince.get(controller)
+    if (since !== undefined) cameBack.set(controller, { at: clock.monotonic(), downSince: since })
+    downSince.delete(controller)
+  }
+
   return {
     up(controller: string, memoryId: string): void {
       forget(controller)
       memories.set(controller, memoryId)
       met.add(controller)
-      downSince.delete(controller)
+      answers(controller)
     },
     /** It answers, and is not to be used. */
     hold(controller: string): void {
       forget(controller)
       memories.delete(controller)
-      downSince.delete(controller)
+      answers(controller)
     },
     down(controller: string): void {
       forget(controller)
       memories.delete(controller)
-      if (!downSince.has(controller)) downSince.set(controller, clock.monotonic())
+      if (downSince.has(controller)) return
+      const now = clock.monotonic()
+      const back = cameBack.get(controller)
+      const isSame = back !== undefined && now - back.at < steadyMs
+      downSince.set(controller, isSame ? back.downSince : now)
     },
     isUp: (controller: string): boolean => memories.has(controller),
     /** It has been up since this start of the hub. */
     isMet: (controller: string): boolean => met.has(controller),
-    /** Since when the controller has been away, on the monotonic clock. */
-    downSince: (controller: string): number | undefined => downSince.get(controller),
+    /** Since when the controller has been away, on the monotonic clock; what came back only for a moment has not been back. */
+    awaySince(controller: string): number | undefined {
+      const since = downSince.get(controller)
+      const back = cameBack.get(controller)
+      if (since !== undefined || back === undefined) return since
+      return clock.monotonic() - back.at < steadyMs ? back.downSince : undefined
+    },
     memoryOf: (controller: string): string | undefined => memories.get(controller),
     bin: (number: number): BinState => bins.get(number) ?? unknownBin(),
     fridge: (number: number): FridgeState => fridges.get(number) ?? unknownFridge(),
@@ -95,7 +118,10 @@ export function createDevices(layout: Layout, clock: Clock) {
         }
       }
       const fridge = fridges.get(numberOf('fridge', device) ?? 0)
-      if (fridge && celsius !== undefined) fridge.celsius = celsius
+      if (!fridge || celsius === undefined) return
+      fridge.celsius = celsius
+      fridge.min = Math.min(fridge.min ?? celsius, celsius)
+      fridge.max = Math.max(fridge.max ?? celsius, celsius)
     },
     /** Lets a device rest after a failure, twice as long after each further one in a row. */
     rest(device: string, firstMs: number, maxMs: number): void {
@@ -116,4 +142,11 @@ const unknownBin = (): BinState => ({
   occupied: undefined,
   emptySince: undefined,
 })
-const unknownFridge = (): FridgeState => ({ celsius: undefined, warmSince: undefined, reportedAt: undefined })
+const unknownFridge = (): FridgeState => ({
+  celsius: undefined,
+  min: undefined,
+  max: undefined,
+  readSince: undefined,
+  noted: 'never',
+  isInherited: false,
+})

@@ -1,3 +1,4 @@
+import { controllerSubject, deviceSubject } from '../../protocol/model/subject.ts'
 import { CloudEntry, type QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
 import type { ControllerEvents, DeviceEvent } from '../hardware/controllers.ts'
 import { NotTakenError } from '../hardware/serial-link.ts'
@@ -5,7 +6,7 @@ import { ApplyError } from '../journal/inbox.ts'
 import { settleMotionBySensor } from './bins/motions.ts'
 import { endReconnects } from './commands.ts'
 import type { Context } from './context.ts'
-import { numberOf } from './layout.ts'
+import { confirmByCloud } from './fridges.ts'
 import { setAlarm } from './ledger.ts'
 import { applyOutcome, applyRefusal } from './operations/outcomes.ts'
 import { acceptOrder, isOwn, reduceOrder, withdrawOrder } from './orders/orders.ts'
@@ -25,9 +26,11 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
         meetController(context, controller, identity)
         if (context.devices.isUp(controller)) endReconnects(context, controller)
       }),
-    onDown: (controller) =>
+    onDown: (controller, _, boot) =>
       void context().handle(() => {
-        const { devices, strangers } = context()
+        const { devices, strangers, ownBoots } = context()
+        const wasOwn = devices.isUp(controller) || strangers.get(controller)?.isForeign === false
+        if (wasOwn && boot !== undefined) ownBoots.set(controller, boot)
         strangers.delete(controller)
         devices.down(controller)
       }),
@@ -54,7 +57,13 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
 function applyDeviceEvent(context: Context, controller: string, event: DeviceEvent): void {
   if (context.layout.controllerOf(event.device) !== controller) {
     context.strangers.get(controller)?.heard.add(event.device)
-    setAlarm(context, 'controller_foreign', controller, true, `${event.device} is on its line`)
+    setAlarm(
+      context,
+      'controller_foreign',
+      controllerSubject(controller),
+      true,
+      `${event.device} is on its line`,
+    )
     return
   }
   const stranger = context.strangers.get(controller)
@@ -62,7 +71,6 @@ function applyDeviceEvent(context: Context, controller: string, event: DeviceEve
   context.devices.note(event)
   settleMotionBySensor(context, event.device)
   if (event.drop !== undefined) noteLateDrop(context, event)
-  if (event.celsius !== undefined) noteTemperature(context, event.device, event.celsius)
 }
 
 /**
@@ -75,29 +83,19 @@ function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): v
   const { journal, store, controllers } = context
   const operation = operationId === undefined ? undefined : journal.operations.find(operationId)
   if (!operation) {
-    setAlarm(context, 'unexpected_drop', device, true, operationId ?? 'a unit fell by itself')
+    setAlarm(context, 'unexpected_drop', deviceSubject(device), true, operationId ?? 'a unit fell by itself')
     return
   }
   const mayHang = journal.operations
     .unknown()
     .some((other) => other.device === device && other.id !== operation.id)
   if (operation.state === 'done' && mayHang) {
-    setAlarm(context, 'unexpected_drop', device, true, `after ${operation.id}, while another unit may hang`)
+    const detail = `after ${operation.id}, while another unit may hang`
+    setAlarm(context, 'unexpected_drop', deviceSubject(device), true, detail)
     return
   }
   journal.operations.markRecheck(operation.id, true)
   store.afterCommit(() => void controllers.query(device, operation.id))
-}
-
-function noteTemperature(context: Context, device: string, celsius: number): void {
-  const { devices, runtime, settings, outbox, cloud } = context
-  const number = numberOf('fridge', device)
-  if (number === undefined) return
-  const fridge = devices.fridge(number)
-  const now = runtime.clock.monotonic()
-  if (fridge.reportedAt !== undefined && now - fridge.reportedAt < settings.temperatureMs) return
-  fridge.reportedAt = now
-  outbox.append('telemetry', { kind: 'temperature', at: cloud.now(), fridge_number: number, celsius })
 }
 
 /** Applies one entry of the cloud's stream, in the inbox's transaction. Throws an `ApplyError` where it never can be. */
@@ -119,13 +117,16 @@ export function applyCloudEntry(context: Context, body: unknown): void {
       applyCount(context, entry.count)
       return
     case 'planogram':
-      applyPlanogram(context, entry.facings)
+      applyPlanogram(context, entry.facings, entry.products)
       return
     case 'config':
       context.journal.meta.setConfig(entry.config)
+      confirmByCloud(context, entry.config)
       return
     case 'snapshot':
       applySnapshot(context, entry)
+      // It stands for all that came before it.
+      context.journal.deadLetters.deleteAll()
       endRecovery(context)
       return
   }

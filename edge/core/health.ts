@@ -1,8 +1,10 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { BinHealth, DeviceStatus, HubHealth } from '../../protocol/mqtt/session.ts'
 import type { z } from 'zod'
+import { fridgeSubject } from '../../protocol/model/subject.ts'
 import { isFaulty, viewBins, type BinView } from './bins/bin.ts'
 import { isUsable, type Context } from './context.ts'
+import { shutFridges } from './fridges.ts'
 import { binDevice } from './layout.ts'
 
 /** What the hub says of itself in its heartbeat. */
@@ -10,7 +12,9 @@ export function healthOf(context: Context): HubHealth {
   const { journal, layout, devices, outbox, doors } = context
   const config = journal.meta.config()
   const bins = viewBins(context)
-  const isIntakeOpen = journal.meta.isLive() && config?.accepting_orders === true
+  const shut = shutFridges(context)
+  const isIntakeOpen =
+    journal.meta.isLive() && config?.accepting_orders === true && !journal.meta.held().orders
   return {
     accepting_orders:
       isIntakeOpen && !outbox.isLedgerFull() && bins.some((bin) => bin.enabled && bin.up && !isFaulty(bin)),
@@ -25,10 +29,11 @@ export function healthOf(context: Context): HubHealth {
         status: statusOf({
           enabled,
           up,
-          faulty: journal.alarms.isRaised('fridge_warm', `fridge-${number}`),
+          faulty: shut.includes(number) || journal.alarms.isRaised('fridge_warm', fridgeSubject(number)),
           known: celsius !== undefined,
         }),
-        temperature: celsius ?? null,
+        shutoff: shut.includes(number),
+        temperature: up ? (celsius ?? null) : null,
       }
     }),
     doors: doors.health(),
@@ -45,13 +50,13 @@ export function binHealth({ devices, layout }: Context, bin: BinView): z.infer<t
     status: statusOf({
       enabled: bin.enabled,
       up: connected,
-      faulty: isFaulty(bin),
+      faulty: bin.fault !== null,
       known: bin.door !== 'unknown' && bin.lift !== 'unknown',
     }),
     door: bin.door,
     lift: bin.lift,
     occupied: bin.occupied ?? null,
-    fault_code: isFaulty(bin) ? bin.fault : null,
+    fault_code: bin.fault,
     order_id: bin.orderId,
   }
 }

@@ -1,7 +1,9 @@
-import type { CommandBody, Command, CommandResult } from '../../protocol/mqtt/command.ts'
-import type { HubHealth, Welcome } from '../../protocol/mqtt/session.ts'
+import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
+import type { AcceptanceProtocol, AcceptanceState, KeptAcceptance } from '../../protocol/model/acceptance.ts'
+import type { HubHealth } from '../../protocol/mqtt/session.ts'
 import type { Location } from '../../protocol/model/location.ts'
 import type { ControllerEvents } from '../hardware/controllers.ts'
+import type { HubCommand } from './local-command.ts'
 
 /** An operation whose outcome nobody knows (I1), for a person to settle. */
 export interface UnknownOperation {
@@ -26,17 +28,50 @@ export interface OrderSummary {
   lines: { line_id: number; product_id: number; quantity: number; dropped: number; doubtful: number }[]
 }
 
+/** What the cloud sent and this hub could not apply (I8). */
+export interface DeadLetterSummary {
+  id: number
+  /** `config`, `order.queued`, …; null where the entry has none. */
+  kind: string | null
+  error: string
+  /** As it came, JSON text. */
+  body: string
+  /** The hub's wall clock, milliseconds since the Unix epoch. */
+  at: number
+}
+
 export interface FacingStock {
   product_id: number
+  /** What it is called, and its barcode; null where the cloud has not said. */
+  name: string | null
+  upc: string | null
   location: Location
   primary: boolean
   quantity: number
-  /** An operation there has an unknown outcome: nothing is dispensed from it until that is settled. */
-  blocked: boolean
+  /** Why nothing is sold from it: what its controller said, `unknown`, `disabled` or `shutoff`; null where it sells. */
+  blocked: string | null
 }
 
-export type LocalRefusal = 'not_found' | 'not_unknown' | 'invalid' | 'unavailable'
-export type LocalOutcome = { ok: true } | { ok: false; reason: LocalRefusal }
+export type LocalRefusal = 'not_found' | 'not_unknown' | 'invalid' | 'not_now' | 'unavailable'
+/** `why`: a sentence, where the reason alone does not say enough. */
+export type LocalOutcome = { ok: true } | { ok: false; reason: LocalRefusal; why?: string }
+
+/** The hub's guided acceptance by a technician (`acceptance/acceptance.ts`). */
+export interface HubAcceptance {
+  /** `parts`: null for the whole hub. */
+  begin(by: string, parts: readonly string[] | null): LocalOutcome
+  beginStep(step: string): LocalOutcome
+  /** What the step still waits for is not waited for. */
+  stop(): LocalOutcome
+  decide(step: string, verdict: 'passed' | 'failed', remark: string): LocalOutcome
+  end(): LocalOutcome
+  state(): AcceptanceState
+  /** Without an id: the one that is under way, or else the last. */
+  protocol(id?: string): AcceptanceProtocol | null
+  parts(): string[]
+  /** Those that have ended, the newest first. */
+  kept(): KeptAcceptance[]
+}
 
 /** What the hub is, to those that carry messages to it: the streams, the cloud's commands, the local API. */
 export interface HubCore {
@@ -53,8 +88,8 @@ export interface HubCore {
    * a controller that stays away); the outcome is also in the ledger as `command.finished`.
    */
   execute(command: Command, reply: (result: CommandResult) => void): void
-  /** As `execute`, for a person at the hub itself: the cloud gets no report of the command. */
-  operate(body: CommandBody, reply: (result: CommandResult) => void): void
+  /** As `execute`, for a person at the hub itself: the ledger says `local` in place of the command's end. */
+  operate(body: HubCommand, reply: (result: CommandResult) => void): void
   health(): HubHealth
   /** Milliseconds since the core last handled an event; its housekeeping is one each `housekeepingMs` at the least. */
   quietMs(): number
@@ -67,20 +102,40 @@ export interface HubCore {
   setCloudClock(offsetMs: number, how: { passing: boolean }): void
   /** Cloud time, milliseconds: known, or the best lower bound (`cloud-clock.ts`). */
   cloudNow(): number
-  /** Takes up what the cloud says on connecting: it may ask for a new epoch of the ledger. */
-  onWelcome(welcome: Welcome): void
-  /** Begins a new epoch of the ledger with a snapshot: the cloud's history of it is not this store's (a fork). */
-  restartLedger(reason: string): void
+  /**
+   * Begins a new epoch of the ledger with a snapshot: the cloud's history of it is not this store's (a fork). False where
+   * nothing of it happened: the disk is full; or the cloud is `ahead`, this store may be an older copy, and controllers that
+   * would tell have yet to be met.
+   */
+  restartLedger(reason: string, cloud?: 'ahead'): boolean
   settle(operationId: string, happened: boolean): LocalOutcome
   restock(location: Location, units: number): LocalOutcome
   count(location: Location, units: number): LocalOutcome
-  /** Takes the board on a controller's line for this hub's, although it belongs elsewhere; what it remembers is erased. */
+  /** A person has looked at what is in a fridge that was too warm for too long: it is sold again. */
+  confirmFridge(fridge: number): LocalOutcome
+  /** A person takes a bin, or the taking of orders, out of service at the hub itself, or gives it back. */
+  hold(what: 'orders' | number, isHeld: boolean): LocalOutcome
+  held(): { orders: boolean; bins: number[] }
+  /** What is wrong and not over, as the cloud was told. `raised_at`: cloud time, milliseconds. */
+  alarms(): { code: string; subject: string; detail: string | null; raised_at: number }[]
+  /** Takes the board on a controller's line for this hub's, although it is another's or new; what it remembers is erased. */
   takeOverController(controller: string): LocalOutcome
-  /** The controllers on whose lines there is a board that belongs elsewhere. */
+  /** The controllers on whose lines there is a board that is not this hub's. */
   foreignControllers(): string[]
   /** Unlocks `main` or `fridge_<n>_left|middle|right` for a bounded time. */
   unlockDoor(door: string, forMs: number): LocalOutcome
   unknownOperations(): UnknownOperation[]
+  /** The newest of the cloud's entries that could not be applied. */
+  deadLetters(): DeadLetterSummary[]
+  /** The inbox has kept a dead letter. */
+  noteDeadLetters(): void
+  /**
+   * Has the cloud tell everything again, by a snapshot: what an old entry said may hold no longer. When it is applied, no dead
+   * letter is left.
+   */
+  replayDeadLetters(): LocalOutcome
+  dropDeadLetter(id: number): LocalOutcome
   orders(): OrderSummary[]
   stock(): FacingStock[]
+  readonly acceptance: HubAcceptance
 }

@@ -5,8 +5,10 @@ import { deviceId, type HardwareDescription } from '../../protocol/model/hardwar
 export interface Layout {
   bins: readonly { number: number; capacity: number }[]
   cabinets: readonly number[]
-  fridges: readonly { number: number; targetCelsius: number }[]
+  fridges: readonly { number: number; limitCelsius: number }[]
   controllers: readonly string[]
+  /** How many units a row holds; 0 where there is none. */
+  depthOf(location: Location): number
   /** The cabinets that a fridge's doors give on. */
   fridgeDoors: HardwareDescription['fridgeDoors']
   controllerOf(device: string): string | undefined
@@ -27,6 +29,15 @@ export function createLayout(hardware: HardwareDescription): Layout {
   const devices = hardware.controllers.flatMap((controller) =>
     controller.devices.map((device) => ({ controller: controller.id, id: deviceId(device), device })),
   )
+  const depths = new Map(
+    devices.flatMap(({ device }) =>
+      device.kind === 'cabinet'
+        ? device.shelves.map(
+            ({ shelf, rows, depth }) => [`${device.number}-${shelf}`, { rows, depth }] as const,
+          )
+        : [],
+    ),
+  )
   const controllerByDevice = new Map(devices.map(({ id, controller }) => [id, controller]))
   return {
     bins: devices
@@ -40,6 +51,10 @@ export function createLayout(hardware: HardwareDescription): Layout {
       .toSorted((a, b) => a.number - b.number),
     controllers: hardware.controllers.map((controller) => controller.id),
     fridgeDoors: hardware.fridgeDoors,
+    depthOf({ cabinet, shelf, row }) {
+      const known = depths.get(`${cabinet}-${shelf}`)
+      return known && row <= known.rows ? known.depth : 0
+    },
     controllerOf: (device) => controllerByDevice.get(device),
     devicesOf: (controller) =>
       devices.filter((entry) => entry.controller === controller).map((entry) => entry.id),

@@ -1,8 +1,10 @@
+import type { HubAlarmCode } from '../../protocol/model/alarms.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { HubEntry, SnapshotEntry } from '../../protocol/mqtt/hub-entries.ts'
 import type { Journal } from '../journal/journal.ts'
-import type { OperationEnd, OperationRow } from '../journal/operations.ts'
+import type { OperationEnd, OperationRow, Settler } from '../journal/operations.ts'
 import type { Outbox } from '../journal/outbox.ts'
+import { placeOf } from './layout.ts'
 
 /** An entry without its time. */
 type Untimed<E extends HubEntry = HubEntry> = E extends HubEntry ? Omit<E, 'at'> : never
@@ -34,7 +36,7 @@ export function createLedger(journal: Journal, outbox: Outbox, now: () => number
   }
 }
 
-function snapshotOf({ stock }: Journal, at: number): SnapshotEntry {
+function snapshotOf({ stock, told, alarms }: Journal, at: number): SnapshotEntry {
   return {
     kind: 'snapshot',
     at,
@@ -43,6 +45,10 @@ function snapshotOf({ stock }: Journal, at: number): SnapshotEntry {
       location: { cabinet, shelf, row },
       quantity,
     })),
+    states: told.states(),
+    alarms: alarms
+      .all()
+      .map(({ code, subject, detail, raised_at }) => ({ code, subject, detail, since: raised_at })),
   }
 }
 
@@ -54,32 +60,39 @@ interface Books {
 
 /** Raises or lowers an alarm; it is reported when it changes, and not again after a restart. */
 export function setAlarm(
-  { journal, ledger, log }: Books & { log: Log },
-  code: string,
-  device: string,
+  { journal, ledger, log, cloud }: Books & { log: Log; cloud: { now: () => number } },
+  code: HubAlarmCode,
+  subject: string,
   raised: boolean,
   detail: string,
 ): void {
-  if (!journal.alarms.set(code, device, raised)) return
-  if (raised) log.warn({ code, device, detail }, 'alarm')
-  else log.info({ code, device }, 'alarm over')
-  ledger.report({ kind: 'alarm', code, device, raised, detail })
+  const { alarms } = journal
+  if (
+    !(raised ? alarms.raise({ code, subject, detail, raised_at: cloud.now() }) : alarms.lower(code, subject))
+  )
+    return
+  if (raised) log.warn({ code, subject, detail }, 'alarm')
+  else log.info({ code, subject }, 'alarm over')
+  ledger.report({ kind: 'alarm', code, subject, raised, detail })
 }
 
 /** Reports what has happened and is over with that: an alarm that is raised and lowered at once. */
 export function reportIncident(
   { ledger }: Pick<Books, 'ledger'>,
-  code: string,
-  device: string,
+  code: HubAlarmCode,
+  subject: string,
   detail: string,
 ): void {
-  for (const raised of [true, false]) ledger.report({ kind: 'alarm', code, device, raised, detail })
+  for (const raised of [true, false]) ledger.report({ kind: 'alarm', code, subject, raised, detail })
 }
 
 /** Reports an operation of unknown outcome (I1). */
 export function reportUnknown(
   { ledger }: Books,
-  operation: Pick<OperationRow, 'id' | 'device' | 'action' | 'why' | 'order_id' | 'line_id' | 'product_id'>,
+  operation: Pick<
+    OperationRow,
+    'id' | 'device' | 'action' | 'why' | 'intent_at' | 'shelf' | 'row' | 'order_id' | 'line_id' | 'product_id'
+  >,
 ): void {
   const { id: operation_id, device, action, why, order_id, line_id, product_id } = operation
   const reason = why ?? 'unknown'
@@ -89,6 +102,8 @@ export function reportUnknown(
     device,
     action,
     reason,
+    started_at: operation.intent_at,
+    location: placeOf(operation) ?? null,
     order_id,
     line_id,
     product_id,
@@ -99,8 +114,9 @@ export function reportUnknown(
 export function settleOperation(
   { journal, ledger }: Books,
   operation: OperationRow,
-  { end, by, happened }: { end: OperationEnd; by: 'sensor' | 'count' | 'person'; happened: boolean },
+  { end, by, happened }: { end: OperationEnd; by: Settler; happened: boolean },
 ): void {
   journal.operations.end(operation.id, end)
+  journal.operations.settle(operation.id, by, happened)
   ledger.report({ kind: 'operation.settled', operation_id: operation.id, by, happened })
 }

@@ -1,28 +1,33 @@
-import type { Location } from '../../protocol/model/location.ts'
+import { locationKey, type Location } from '../../protocol/model/location.ts'
+import {
+  binSubject,
+  controllerSubject,
+  deviceSubject,
+  doorSubject,
+  fridgeSubject,
+  rowSubject,
+} from '../../protocol/model/subject.ts'
 import type { Context } from './context.ts'
+import { confirmFridge, shutFridges } from './fridges.ts'
 import type { FacingStock, LocalOutcome, LocalRefusal, OrderSummary, UnknownOperation } from './hub-core.ts'
-import { settleOperation } from './ledger.ts'
+import { settleByWord } from './operations/settle.ts'
 import { progressOf } from './orders/orders.ts'
 import { takeOver } from './recovery/strangers.ts'
-import { bookDrop, countFacing, restockFacing } from './stock.ts'
-import { isAt, placeOf } from './layout.ts'
+import { countFacing, restockFacing } from './stock.ts'
+import { placeOf } from './layout.ts'
+import { blockedRows, closedCabinets } from './withheld.ts'
 
 const no = (reason: LocalRefusal): LocalOutcome => ({ ok: false, reason })
 const MAX_UNITS = 1000
 
 /** A person says whether an operation of unknown outcome happened. */
 export function settleByPerson(context: Context, operationId: string, happened: boolean): LocalOutcome {
-  const { journal, cloud } = context
-  const operation = journal.operations.find(operationId)
+  const operation = context.journal.operations.find(operationId)
   if (!operation) return no('not_found')
   if (operation.state !== 'unknown') return no('not_unknown')
   const isTaken = context.handle(() => {
-    const dropped = happened && operation.action === 'dispense'
-    const drops = dropped ? 1 : operation.drops
-    const end = { ...operation, state: 'settled', drops, ended_at: cloud.now() } as const
-    settleOperation(context, operation, { end, by: 'person', happened })
-    // Its money has gone back, or will: it belongs to no order any more.
-    if (dropped) bookDrop(context, operation, 1, 0)
+    settleByWord(context, operation, happened)
+    report(context, 'settle_operation', deviceSubject(operation.device))
   })
   return isTaken ? { ok: true } : no('unavailable')
 }
@@ -31,22 +36,75 @@ export function restockByPerson(context: Context, location: Location, units: num
   const facing = context.journal.stock.facing(location)
   if (!facing) return no('not_found')
   if (!Number.isInteger(units) || units < 1 || units > MAX_UNITS) return no('invalid')
-  return context.handle(() => restockFacing(context, facing, units)) ? { ok: true } : no('unavailable')
+  const isTaken = context.handle(() => {
+    restockFacing(context, facing, units)
+    report(context, 'restock_row', rowSubject(location))
+  })
+  return isTaken ? { ok: true } : no('unavailable')
 }
 
 export function countByPerson(context: Context, location: Location, units: number): LocalOutcome {
   const facing = context.journal.stock.facing(location)
   if (!facing) return no('not_found')
   if (!Number.isInteger(units) || units < 0 || units > MAX_UNITS) return no('invalid')
-  return context.handle(() => countFacing(context, facing, units)) ? { ok: true } : no('unavailable')
+  const isTaken = context.handle(() => {
+    countFacing(context, facing, units)
+    report(context, 'count_row', rowSubject(location))
+  })
+  return isTaken ? { ok: true } : no('unavailable')
+}
+
+/** A person has looked at what is in a fridge. */
+export function confirmFridgeByPerson(context: Context, fridge: number): LocalOutcome {
+  if (!shutFridges(context).includes(fridge)) return no('not_found')
+  const isTaken = context.handle(() => {
+    confirmFridge(context, fridge)
+    report(context, 'confirm_fridge', fridgeSubject(fridge))
+  })
+  return isTaken ? { ok: true } : no('unavailable')
+}
+
+/** A person lets somebody in. On a full disk doors obey all the same. */
+export function unlockByPerson(context: Context, door: string, forMs: number): LocalOutcome {
+  if (!context.doors.unlock(door, forMs)) return no('unavailable')
+  context.handle(() => report(context, 'unlock_door', doorSubject(door)))
+  return { ok: true }
+}
+
+/** A person takes a bin, or the taking of orders, out of service at the hub itself, or gives it back. */
+export function holdByPerson(context: Context, what: 'orders' | number, isHeld: boolean): LocalOutcome {
+  const { journal, layout } = context
+  if (what !== 'orders' && !layout.bins.some(({ number }) => number === what)) return no('not_found')
+  const isTaken = context.handle(() => {
+    const held = journal.meta.held()
+    const others = held.bins.filter((bin) => bin !== what)
+    journal.meta.setHeld(
+      what === 'orders'
+        ? { ...held, orders: isHeld }
+        : { ...held, bins: isHeld ? [...others, what] : others },
+    )
+    const action = isHeld ? 'hold' : 'release'
+    report(
+      context,
+      what === 'orders' ? `${action}_orders` : `${action}_bin`,
+      what === 'orders' ? 'orders' : binSubject(what),
+    )
+  })
+  return isTaken ? { ok: true } : no('unavailable')
 }
 
 /** A person says that the board on this line is a spare part for this hub. */
 export function takeOverByPerson(context: Context, controller: string): LocalOutcome {
   const stranger = context.strangers.get(controller)
   if (!stranger?.isForeign) return no('not_found')
-  return takeOver(context, controller, stranger) ? { ok: true } : no('invalid')
+  if (!takeOver(context, controller, stranger)) return no('invalid')
+  context.handle(() => report(context, 'take_over_controller', controllerSubject(controller)))
+  return { ok: true }
 }
+
+/** What people do at the hub itself stands in the cloud's audit log. */
+const report = ({ ledger }: Context, action: string, subject: string): void =>
+  ledger.report({ kind: 'local', action, subject, outcome: 'executed' })
 
 export const foreignControllers = ({ strangers }: Context): string[] =>
   [...strangers].flatMap(([controller, { isForeign }]) => (isForeign ? [controller] : []))
@@ -90,13 +148,17 @@ export function orderSummaries({ journal }: Context): OrderSummary[] {
   })
 }
 
-export function stockOf({ journal }: Context): FacingStock[] {
-  const unknown = journal.operations.unknown()
-  return journal.stock.facings().map(({ product_id, cabinet, shelf, row, is_primary, quantity }) => ({
+export function stockOf(context: Context): FacingStock[] {
+  const blocks = blockedRows(context)
+  const closed = closedCabinets(context)
+  const products = new Map(context.journal.stock.products().map((one) => [one.product_id, one]))
+  return context.journal.stock.facings().map(({ product_id, cabinet, shelf, row, is_primary, quantity }) => ({
     product_id,
+    name: products.get(product_id)?.name ?? null,
+    upc: products.get(product_id)?.upc ?? null,
     location: { cabinet, shelf, row },
     primary: is_primary === 1,
     quantity,
-    blocked: unknown.some((operation) => isAt(operation, { cabinet, shelf, row })),
+    blocked: blocks.get(locationKey({ cabinet, shelf, row }))?.why ?? closed.get(cabinet) ?? null,
   }))
 }

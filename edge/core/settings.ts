@@ -2,6 +2,7 @@ import {
   defaultsOf,
   duration,
   named,
+  wholeNumber,
   type SettingsOf,
   type SettingsTable,
 } from '../../protocol/model/program-settings.ts'
@@ -48,18 +49,48 @@ export const coreSettings = {
   fridgeUnlockMs: duration(30_000, "For how long a command from afar unlocks a fridge's door."),
   /** A command to reconnect has failed when its controller has not shaken hands by then. */
   reconnectMs: 8000,
+  /** A step of an acceptance waits for people's hands so long, and its door stays unlocked. */
+  acceptanceStepMs: duration(60_000, 'A step of an acceptance waits so long for what people do.'),
+  /** When all is seen that a step expects, what it does not expect is waited for so long. */
+  acceptanceSettleMs: 1000,
   /** A door sensor must hold its level for this long. */
   doorDebounceMs: 50,
+  silentMs: named(
+    'CONTROLLER_SILENT_MS',
+    duration(5000, 'What a controller drives is not sold any more when it has been away for so long.'),
+  ),
+  /** So often a row may fail in a row with nothing moved, before it is not tried any more even for an order in hand. */
+  rowTries: wholeNumber(
+    [1, 100],
+    5,
+    'A row that fails so often with nothing moved is not tried again before it is counted.',
+  ),
+  /** A row that has failed is tried again after this long where another one has the product too; doubles each time. */
+  rowRetryMs: duration(
+    10 * 60_000,
+    'A row that failed is tried again after so long, where another row has its product.',
+  ),
+  binTries: wholeNumber(
+    [1, 100],
+    10,
+    'A bin that fails so often is not tried again by the hub before somebody has moved it.',
+  ),
   /** A controller that is away for longer raises an alarm. */
   silentAlarmMs: 60_000,
+  /** One that was back for less than this has been away all along: a line that comes and goes is no better for it. */
+  steadyMs: 30_000,
+  doorLeftOpenMs: duration(5 * 60_000, 'A door that has been open for so long raises an alarm.'),
   /** A clock of the board that is further from the cloud's raises an alarm. */
   clockWrongMs: 5 * 60_000,
-  /** A fridge this much above its target for `warmAlarmMs` raises an alarm. */
-  warmCelsius: 4,
+  /** A fridge above its limit for so long raises an alarm. */
   warmAlarmMs: 10 * 60_000,
-  /** Temperatures are reported this often. */
-  temperatureMs: 60_000,
-  /** Housekeeping: pruning, the ballast, the clock's persisted estimate. */
+  healthShutoffMs: named(
+    'HEALTH_SHUTOFF_MS',
+    duration(30 * 60_000, 'Nothing is sold from a fridge that has been above its limit for so long.'),
+  ),
+  /** After a start the cloud is waited for so long, which may know for how long the hub was away. */
+  clockWaitMs: 60_000,
+  /** Housekeeping: temperatures, pruning, the ballast, the clock's persisted estimate. */
   housekeepingMs: 60_000,
   /** On a full disk what could not be written is tried again after this long. */
   fullRetryMs: 5000,

@@ -11,9 +11,11 @@ export type Step =
   /** A further bin for an order that is being prepared. */
   | { kind: 'hold'; orderId: string; bin: number }
   | { kind: 'release'; bin: number }
-  /** `commandId`: of the command that wants it, if one does. */
-  | { kind: 'move'; bin: number; action: BinAction; commandId?: string }
+  /** `commandId`: of the command that wants it, if one does. `isTrial`: it shows whether the bin moves again. */
+  | { kind: 'move'; bin: number; action: BinAction; commandId?: string; isTrial?: true }
   | { kind: 'dispense'; orderId: string; lineId: number; unit: number; location: Location; bin: number }
+  /** The unit did not reach its bin: it is looked for in another row. What became of the dispense stays unknown. */
+  | { kind: 'elsewhere'; orderId: string; lineId: number; unit: number }
   /** The unit will not be had. */
   | { kind: 'short'; orderId: string; lineId: number; unit: number }
   | { kind: 'ready'; orderId: string; bins: number[] }

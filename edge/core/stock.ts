@@ -1,12 +1,14 @@
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import { locationKey, type Location } from '../../protocol/model/location.ts'
-import type { Facing, StockCount } from '../../protocol/mqtt/cloud-entries.ts'
+import { cabinetSubject, deviceSubject } from '../../protocol/model/subject.ts'
+import type { Facing, NamedProduct, StockCount } from '../../protocol/mqtt/cloud-entries.ts'
 import { ApplyError } from '../journal/inbox.ts'
 import type { OperationRow } from '../journal/operations.ts'
 import type { FacingRow, StockChange } from '../journal/stock.ts'
 import { setAlarm, settleOperation } from './ledger.ts'
 import type { Context } from './context.ts'
-import { cabinetDevice, isAt, placeOf } from './layout.ts'
+import { clearRow } from './withheld.ts'
+import { isAt, placeOf } from './layout.ts'
 
 const locationOf = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, shelf, row })
 
@@ -32,8 +34,10 @@ export function bookDrop(context: Context, operation: OperationRow, units: numbe
   const there = location && journal.stock.facing(location)
   const product = operation.product_id ?? there?.product_id
   if (location === undefined || product === undefined) {
+    // A technician has tried a row in which nothing of the planogram stands: there are no books of it.
+    if (operation.command_id !== null) return
     // Imported, and nothing stands there: nobody can say what it was.
-    setAlarm(context, 'unexpected_drop', operation.device, true, `${units} in ${operation.id}`)
+    setAlarm(context, 'unexpected_drop', deviceSubject(operation.device), true, `${units} in ${operation.id}`)
     return
   }
   const causeId = operation.drops === 0 ? operation.id : laterDropId(operation.id, operation.drops + units)
@@ -60,26 +64,31 @@ export function laterDropId(operationId: string, drops: number): string {
   return `${operationId.slice(0, 14)}8${operationId.slice(15, -2)}${tail}`
 }
 
-/** A count of a product, wherever it stands: its stock becomes the count and what has moved since. */
+/** A count of a product, of one row or wherever it stands: its stock becomes the count and what has moved since. */
 export function applyCount(context: Context, count: StockCount): void {
   const { journal } = context
-  const facings = journal.stock.ofProduct(count.product_id)
-  if (journal.stock.hasCause(count.count_id)) return confirmCount(context, count, facings)
+  const { product_id, location } = count
+  const facings = journal.stock
+    .ofProduct(product_id)
+    .filter((facing) => location === null || locationKey(facing) === locationKey(location))
+  if (journal.stock.isCounted(count.count_id)) return confirmCount(context, count, facings)
   if (facings.length === 0)
     throw new ApplyError(
       'unknown_product',
-      `no facing holds product ${count.product_id}: its count cannot be applied`,
+      `no facing that was counted holds product ${product_id}: the count cannot be applied`,
     )
   const before = sumOf(facings)
-  const target = Math.max(0, count.quantity + journal.stock.movedSince(count.product_id, count.counted_at))
+  const moved = journal.stock.movedSince(product_id, count.counted_at, location)
+  const target = Math.max(0, count.quantity + moved)
   const mine = (operation: OperationRow): boolean =>
     operation.action === 'dispense' &&
-    operation.product_id === count.product_id &&
+    (location === null ? operation.product_id === product_id : isAt(operation, location)) &&
     operation.intent_at <= count.counted_at
   settleByCount(context, journal.operations.unknown().filter(mine), before - target)
-  for (const { facing, delta } of spread(facings, target - before))
+  const held = facings.map((facing) => ({ ...facing, capacity: context.layout.depthOf(facing) }))
+  for (const { facing, delta } of spread(held, target - before))
     bookCount(context, facing, delta, count.count_id)
-  for (const { cabinet } of facings) endDoubtOf(context, cabinet)
+  for (const facing of facings) endDoubtOf(context, facing)
 }
 
 /** A count that is in the books already: a cloud that asks again has lost the report of it. */
@@ -96,12 +105,14 @@ export function countFacing(context: Context, facing: FacingRow, units: number):
   const unknown = context.journal.operations.unknown().filter((operation) => isAt(operation, facing))
   settleByCount(context, unknown, facing.quantity - units)
   bookCount(context, facing, units - facing.quantity, uuidv7(context.runtime))
-  endDoubtOf(context, facing.cabinet)
+  endDoubtOf(context, facing)
 }
 
-/** A person has looked at the shelf: a unit that fell there by itself is accounted for. */
-function endDoubtOf(context: Context, cabinet: number): void {
-  setAlarm(context, 'unexpected_drop', cabinetDevice(cabinet), false, '')
+/** A person has looked at the shelf: a unit that fell there by itself is accounted for, and the row may be tried again. */
+function endDoubtOf(context: Context, location: Location): void {
+  const { cabinet } = location
+  clearRow(context, location)
+  setAlarm(context, 'unexpected_drop', cabinetSubject(cabinet), false, '')
 }
 
 /** A person at the hub has added units. */
@@ -129,19 +140,27 @@ function settleByCount(context: Context, unknown: readonly OperationRow[], missi
 const sumOf = (facings: readonly FacingRow[]): number =>
   facings.reduce((sum, facing) => sum + facing.quantity, 0)
 
-/** Spreads a change of a product over its facings: the primary one first, none below zero where others have units. */
-export function spread(facings: readonly FacingRow[], delta: number): { facing: FacingRow; delta: number }[] {
-  const [first, ...others] = facings
+type Held = FacingRow & { capacity: number }
+
+/**
+ * Spreads a change of a product over its facings, the primary one first: none above what it holds where others have room,
+ * and none below zero where others have units.
+ */
+export function spread(facings: readonly Held[], delta: number): { facing: Held; delta: number }[] {
+  const [first] = facings
   if (first === undefined) return []
-  const shares = new Map<FacingRow, number>([[first, delta]])
-  let missing = -Math.min(0, first.quantity + delta)
-  for (const other of others) {
-    const taken = Math.min(missing, Math.max(0, other.quantity))
-    if (taken === 0) continue
-    missing -= taken
-    shares.set(first, shares.get(first)! + taken)
-    shares.set(other, -taken)
+  const shares = new Map<Held, number>([[first, 0]])
+  let left = delta
+  for (const facing of facings) {
+    const { quantity, capacity } = facing
+    const share =
+      left > 0 ? Math.min(left, Math.max(0, capacity - quantity)) : Math.max(left, Math.min(0, -quantity))
+    if (share === 0) continue
+    left -= share
+    shares.set(facing, share)
   }
+  // More than all of them hold, or than there was: somebody has to say where it is.
+  shares.set(first, shares.get(first)! + left)
   return [...shares].map(([facing, share]) => ({ facing, delta: share }))
 }
 
@@ -149,8 +168,13 @@ export function spread(facings: readonly FacingRow[], delta: number): { facing: 
  * Applies which product stands where. Units of a product whose facing went away move to its first remaining one; where
  * there is none they are written off.
  */
-export function applyPlanogram(context: Context, facings: readonly Facing[]): void {
+export function applyPlanogram(
+  context: Context,
+  facings: readonly Facing[],
+  products: readonly NamedProduct[] | undefined,
+): void {
   const { journal } = context
+  if (products) journal.stock.setProducts(products)
   const wanted = (old: FacingRow): boolean =>
     facings.some(
       ({ product_id, location }) =>

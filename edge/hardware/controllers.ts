@@ -91,7 +91,8 @@ export interface ControllerIdentity {
  */
 export interface ControllerEvents {
   onUp(controllerId: string, identity: ControllerIdentity): void
-  onDown(controllerId: string, reason: string): void
+  /** `boot`: it has started anew on the open line, and this is how it names that start. */
+  onDown(controllerId: string, reason: string, boot?: string): void
   onResult(controllerId: string, outcome: OperationOutcome): void
   /** A command was refused: nothing moved, and the controller remembers nothing of it. */
   onRefused(controllerId: string, operationId: string, why: CommandRefusal): void
@@ -126,6 +127,8 @@ export interface Controllers {
   own(controllerId: string, owner: Owner, wipe: boolean): boolean
   /** Every line, for people. */
   links(): LinkSummary[]
+  /** How often each line was lost since the start, by controller. */
+  losses(): ReadonlyMap<string, number>
   /** Drops the connection of the device's controller and opens a new one. */
   reopen(deviceId: string): void
 }
@@ -142,15 +145,20 @@ export interface ControllersOptions {
 export function createControllers(options: ControllersOptions, events: ControllerEvents): Controllers {
   const { hardware, openPort, runtime, log, settings } = options
   const links = new Map<string, SerialLink>()
+  const losses = new Map<string, number>()
   const controllerByDevice = new Map<string, string>()
   for (const description of hardware.controllers) {
     const { id } = description
+    losses.set(id, 0)
     for (const device of description.devices) controllerByDevice.set(deviceId(device), id)
     const link = new SerialLink(
       { description, openPort, runtime, log, settings },
       {
         onUp: (welcome) => events.onUp(id, identityOf(welcome)),
-        onDown: (reason) => events.onDown(id, reason),
+        onDown: (reason, boot) => {
+          losses.set(id, losses.get(id)! + 1)
+          events.onDown(id, reason, boot)
+        },
         onResult: (frame) => events.onResult(id, outcomeOf(frame)),
         onEvent: (frame, boot) => events.onDevice(id, deviceEventOf(frame, boot)),
         onListed: (frames) => events.onListed(id, frames.map(storedOf)),
@@ -177,6 +185,7 @@ export function createControllers(options: ControllersOptions, events: Controlle
         const welcome = links.get(id)?.welcome
         return { controller: id, port, up: welcome !== undefined, firmware: welcome?.fw ?? null }
       }),
+    losses: () => losses,
     reopen: (device) => linkOf(device)?.reopen('asked to reconnect'),
   }
 }

@@ -72,7 +72,7 @@ function open({ attempt, events }: Common, settings: LinkSettings): LinkStep {
 }
 
 /** Ends a connection, whatever its phase, and waits for the next attempt. */
-function fall(state: LinkState, reason: string): LinkStep {
+function fall(state: LinkState, reason: string, boot?: string): LinkStep {
   const { attempt, events } = state
   return {
     state: { phase: 'waiting', attempt: attempt + 1, events },
@@ -80,7 +80,7 @@ function fall(state: LinkState, reason: string): LinkStep {
       { type: 'disarm', timer: 'retry' },
       { type: 'close' },
       { type: 'back_off', attempt },
-      { type: 'down', reason, wasUp: state.phase === 'up' },
+      { type: 'down', reason, wasUp: state.phase === 'up', ...(boot !== undefined && { boot }) },
     ],
   }
 }
@@ -205,7 +205,7 @@ function receive(state: Up, frame: Frame, nowMs: number, settings: LinkSettings)
       return stay({ ...state, heardMs: nowMs })
     case 'WELCOME':
       // It started anew, and whatever it had under way is interrupted (SPEC §5, boot).
-      if (frame.boot !== state.welcome.boot) return fall(state, 'the controller restarted')
+      if (frame.boot !== state.welcome.boot) return fall(state, 'the controller restarted', frame.boot)
       return frame.host === state.host ? acknowledge(state, frame.seq) : stay(state)
     case 'RES':
     case 'EVT':

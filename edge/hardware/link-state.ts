@@ -102,7 +102,8 @@ export type LinkEffect =
   | { type: 'refused'; command: FrameOf<'CMD'>; why: CommandRefusal }
   /** The controller does not write down whose it is; it stays as it was. */
   | { type: 'not_owned'; why: Refusal }
-  | { type: 'down'; reason: string; wasUp: boolean }
+  /** `boot`: the controller has started anew on the open line, and this is how it names that start. */
+  | { type: 'down'; reason: string; wasUp: boolean; boot?: string }
 
 export interface LinkStep {
   state: LinkState

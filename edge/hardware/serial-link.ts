@@ -34,7 +34,7 @@ export class NotTakenError extends Error {
 /** What one line says, as frames. Each is acknowledged only after its handler returned. */
 export interface SerialLinkHandlers {
   onUp(welcome: FrameOf<'WELCOME'>): void
-  onDown(reason: string): void
+  onDown(reason: string, boot: string | undefined): void
   onResult(result: FrameOf<'RES'>): void
   /** `boot`: numbers of events are unique within one boot of the controller. */
   onEvent(event: FrameOf<'EVT'>, boot: string): void
@@ -133,7 +133,7 @@ export class SerialLink {
         return this.#note('warn', 'the controller does not take its owner', { why: effect.why })
       case 'down':
         this.#note(effect.wasUp ? 'warn' : 'debug', 'controller is not connected', { reason: effect.reason })
-        if (effect.wasUp) this.#handlers.onDown(effect.reason)
+        if (effect.wasUp) this.#handlers.onDown(effect.reason, effect.boot)
     }
   }
 

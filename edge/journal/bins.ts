@@ -1,4 +1,4 @@
-import { all, run } from './statements.ts'
+import { all, run, writer } from './statements.ts'
 import type { Store } from './store.ts'
 
 export interface BinRow {
@@ -6,29 +6,39 @@ export interface BinRow {
   order_id: string | null
   opened: 0 | 1
   failures: number
-  /** `<action>:<why>` of the motion that failed last, while the same motion has not succeeded since. */
+  /** `<action>:<why>` of a motion that failed, while none of the same part (door or lift) has succeeded since. */
   fault: string | null
+  /** The hub tries by itself whether it moves again, and brings it home after that. */
+  on_trial: 0 | 1
 }
 
 export type Bins = ReturnType<typeof createBins>
 
 /** What the hub remembers of its bins, by number; where their doors and lifts stand the controllers say. */
-export function createBins({ db }: Store, numbers: readonly number[]) {
+export function createBins(store: Store, numbers: readonly number[]) {
+  const { db } = store
   const add = run(db.prepare<[bin: number]>('INSERT INTO bins (number) VALUES (?) ON CONFLICT DO NOTHING'))
   const rows = all(db.prepare<[], BinRow>('SELECT * FROM bins ORDER BY number'))
-  const hold = run(
-    db.prepare<[orderId: string, bin: number]>('UPDATE bins SET order_id = ?, opened = 0 WHERE number = ?'),
+  const known = store.keep((): readonly BinRow[] => rows().filter((bin) => numbers.includes(bin.number)))
+  const write = writer(known)
+  const hold = write(
+    db.prepare<[orderId: string, bin: number]>(
+      'UPDATE bins SET order_id = ?, opened = 0, on_trial = 0 WHERE number = ?',
+    ),
+  )
+  const setTrial = write(
+    db.prepare<[onTrial: 0 | 1, bin: number]>('UPDATE bins SET on_trial = ? WHERE number = ?'),
   )
   for (const number of numbers) add(number)
-  const known = (): BinRow[] => rows().filter((bin) => numbers.includes(bin.number))
   return {
-    all: known,
-    ofOrder: (orderId: string): BinRow[] => known().filter((bin) => bin.order_id === orderId),
+    all: known.get,
+    ofOrder: (orderId: string): BinRow[] => known.get().filter((bin) => bin.order_id === orderId),
     hold: (bin: number, orderId: string) => hold(orderId, bin),
-    release: run(db.prepare<[bin: number]>('UPDATE bins SET order_id = NULL, opened = 0 WHERE number = ?')),
-    releaseAll: run(db.prepare<[]>('UPDATE bins SET order_id = NULL, opened = 0')),
-    setOpened: run(db.prepare<[bin: number]>('UPDATE bins SET opened = 1 WHERE number = ?')),
-    setFault: run(
+    release: write(db.prepare<[bin: number]>('UPDATE bins SET order_id = NULL, opened = 0 WHERE number = ?')),
+    releaseAll: write(db.prepare<[]>('UPDATE bins SET order_id = NULL, opened = 0')),
+    setOpened: write(db.prepare<[bin: number]>('UPDATE bins SET opened = 1 WHERE number = ?')),
+    setTrial: (bin: number, isOnTrial: boolean) => setTrial(isOnTrial ? 1 : 0, bin),
+    setFault: write(
       db.prepare<[Pick<BinRow, 'number' | 'failures' | 'fault'>]>(
         'UPDATE bins SET failures = @failures, fault = @fault WHERE number = @number',
       ),

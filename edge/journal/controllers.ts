@@ -1,4 +1,4 @@
-import { all, one, run, value } from './statements.ts'
+import { all, run, value, writer } from './statements.ts'
 import type { Store } from './store.ts'
 
 export interface ControllerRow {
@@ -16,15 +16,19 @@ export interface ControllerRow {
 export type ControllerMemories = ReturnType<typeof createControllerMemories>
 
 /** Which controllers' memories this store was reconciled with, and which operations the cloud's stock already includes. */
-export function createControllerMemories({ db }: Store) {
+export function createControllerMemories(store: Store) {
+  const { db } = store
+  const rows = all(db.prepare<[], ControllerRow>('SELECT * FROM controllers ORDER BY id'))
+  const known = store.keep((): readonly ControllerRow[] => rows())
+  const write = writer(known)
   const clearKnown = run(db.prepare<[]>('DELETE FROM known_operations'))
   const addKnown = run(
     db.prepare<[id: string]>('INSERT INTO known_operations (id) VALUES (?) ON CONFLICT DO NOTHING'),
   )
   const isKnown = value(db.prepare<[id: string], number>('SELECT 1 FROM known_operations WHERE id = ?'))
   return {
-    find: one(db.prepare<[controller: string], ControllerRow>('SELECT * FROM controllers WHERE id = ?')),
-    put: run(
+    find: (controller: string): ControllerRow | undefined => known.get().find(({ id }) => id === controller),
+    put: write(
       db.prepare<[ControllerRow]>(
         `INSERT INTO controllers (id, memory_id, reconciled, continuous)
        VALUES (@id, @memory_id, @reconciled, @continuous)
@@ -34,7 +38,7 @@ export function createControllerMemories({ db }: Store) {
          IS NOT (excluded.memory_id, excluded.reconciled, excluded.continuous)`,
       ),
     ),
-    all: all(db.prepare<[], ControllerRow>('SELECT * FROM controllers ORDER BY id')),
+    all: known.get,
     setKnownOperations(ids: readonly string[]): void {
       clearKnown()
       for (const id of ids) addKnown(id)

@@ -31,7 +31,7 @@ export function latestTime({ db }: Store): number {
  * only that is known: it lies in the past. A count would otherwise take what fell after it for something before it, or the
  * other way round, and deadlines would pass at once, or wait for years.
  */
-export function correctTimes({ db }: Store, now: number, { since, byMs }: TimeCorrection): void {
+export function correctTimes({ db, reread }: Store, now: number, { since, byMs }: TimeCorrection): void {
   const corrected = (column: string): string =>
     `${column} = min(${column} + CASE WHEN ${column} >= @since THEN @byMs ELSE 0 END, @now)`
   const columns = (...names: string[]): string => names.map(corrected).join(', ')
@@ -46,4 +46,17 @@ export function correctTimes({ db }: Store, now: number, { since, byMs }: TimeCo
   db.prepare<typeof times>(
     `UPDATE orders SET ${columns('preparing_at', 'ready_at', 'collecting_at')} WHERE ended_at IS NULL`,
   ).run(times)
+  for (const [table, columns_] of dated)
+    db.prepare<typeof times>(`UPDATE ${table} SET ${columns(...columns_)}`).run(times)
+  reread()
 }
+
+/** Small tables, of which every row is looked at. */
+const dated = [
+  ['fridges', ['warm_since', 'read_at', 'shutoff_at']],
+  ['row_faults', ['failed_at']],
+  ['told_states', ['since']],
+  ['alarms', ['raised_at']],
+  ['acceptances', ['begun_at', 'ended_at']],
+  ['acceptance_attempts', ['at']],
+] as const

@@ -4,7 +4,8 @@ import { judgeBatch, judgeEpoch } from '../../protocol/stream/receiver.ts'
 import type { Verdict } from '../../protocol/stream/receiver.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { all, one, run } from './statements.ts'
+import { createDeadLetters } from './dead-letters.ts'
+import { one, run } from './statements.ts'
 import { isMachineFault, type Store } from './store.ts'
 
 /**
@@ -21,22 +22,24 @@ export class ApplyError extends Error {
   }
 }
 
-/** An entry from the cloud that could not be applied (I8). */
-export interface DeadLetter {
-  epoch: string
-  seq: number
-  /** As it came, JSON text. */
-  body: string
-  error: string
-  /** The hub's wall clock, milliseconds since the Unix epoch. */
-  at: number
-}
-
 export type Inbox = ReturnType<typeof createInbox>
 
+export interface InboxOptions {
+  /** Name and version of the service: another one may be able to apply what this one cannot. */
+  software?: string
+  /** Called after the commit that kept a dead letter. */
+  onDeadLetter?: () => void
+}
+
 /** The hub's receiver's store, on tables `inbox_position`, `inbox_left_epochs` and `dead_letters`. */
-export function createInbox(store: Store, runtime: Runtime, log: Log) {
+export function createInbox(
+  store: Store,
+  runtime: Runtime,
+  log: Log,
+  { software = '', onDeadLetter = () => {} }: InboxOptions = {},
+) {
   const { db } = store
+  const deadLetters = createDeadLetters(store)
   const read = one(db.prepare<[], ReceiverPosition>('SELECT epoch, cursor, tag FROM inbox_position'))
   const move = run(
     db.prepare<[epoch: string | null, cursor: number, tag: number]>(
@@ -45,16 +48,6 @@ export function createInbox(store: Store, runtime: Runtime, log: Log) {
   )
   const leave = run(db.prepare<[epoch: string]>('INSERT INTO inbox_left_epochs (epoch) VALUES (?)'))
   const hasLeft = one(db.prepare<[epoch: string], object>('SELECT 1 FROM inbox_left_epochs WHERE epoch = ?'))
-  const addDeadLetter = run(
-    db.prepare<[DeadLetter]>(
-      'INSERT INTO dead_letters (epoch, seq, body, error, at) VALUES (@epoch, @seq, @body, @error, @at)',
-    ),
-  )
-  const deadLetters = all(
-    db.prepare<[limit: number], DeadLetter>(
-      'SELECT epoch, seq, body, error, at FROM dead_letters ORDER BY id DESC LIMIT ?',
-    ),
-  )
   const position = (): ReceiverPosition => read()!
 
   function apply(seq: number, epoch: string, body: unknown, applyEntry: (body: unknown) => void): void {
@@ -69,8 +62,18 @@ export function createInbox(store: Store, runtime: Runtime, log: Log) {
         'an entry from the cloud cannot be applied',
       )
       const at = runtime.clock.now()
-      addDeadLetter({ epoch, seq, body: JSON.stringify(body) ?? 'null', error: message, at })
+      deadLetters.add({ epoch, seq, body: JSON.stringify(body) ?? 'null', error: message, at, software })
+      store.afterCommit(onDeadLetter)
     }
+  }
+
+  /** Forgets what was received: the cloud begins again with a snapshot. */
+  function reset(): void {
+    store.transact(() => {
+      const { epoch } = position()
+      if (epoch !== null) leave(epoch)
+      move(null, 0, 0)
+    })
   }
 
   return {
@@ -101,15 +104,14 @@ export function createInbox(store: Store, runtime: Runtime, log: Log) {
         return judged
       })
     },
-    /** Forgets what was received: the cloud begins again with a snapshot. For a store that turned out to be a copy. */
-    reset(): void {
+    reset,
+    /** What another version of the service could not apply, the cloud is to tell this one again. */
+    takeOverLetters(): void {
       store.transact(() => {
-        const { epoch } = position()
-        if (epoch !== null) leave(epoch)
-        move(null, 0, 0)
+        if (deadLetters.takeOver(software)) reset()
       })
     },
     /** The newest first. */
-    deadLetters,
+    deadLetters: deadLetters.list,
   }
 }

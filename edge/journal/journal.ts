@@ -1,11 +1,14 @@
 import type { HubEntry } from '../../protocol/mqtt/hub-entries.ts'
+import { createAcceptances } from './acceptances.ts'
 import { createBins } from './bins.ts'
 import { createCommands } from './commands.ts'
 import { createControllerMemories } from './controllers.ts'
+import { createDeadLetters } from './dead-letters.ts'
 import { createMeta } from './meta.ts'
 import { createOperations } from './operations.ts'
 import { createOrders } from './orders.ts'
-import { run, value, values } from './statements.ts'
+import { run, values } from './statements.ts'
+import { createAlarms, createFridges, createRowFaults, createToldStates } from './states.ts'
 import { createStock } from './stock.ts'
 import type { Store } from './store.ts'
 
@@ -23,29 +26,13 @@ export function createJournal(store: Store, bins: readonly number[]) {
     commands: createCommands(store),
     controllers: createControllerMemories(store),
     alarms: createAlarms(store),
+    rowFaults: createRowFaults(store),
+    fridges: createFridges(store),
+    told: createToldStates(store),
+    deadLetters: createDeadLetters(store),
     held: createHeldEntries(store),
+    acceptances: createAcceptances(store),
   }))
-}
-
-/** Which alarms are raised, so that each is reported once, also across restarts. */
-function createAlarms({ db }: Store) {
-  const raise = run(
-    db.prepare<[code: string, device: string]>(
-      'INSERT INTO alarms (code, device) VALUES (?, ?) ON CONFLICT DO NOTHING',
-    ),
-  )
-  const lower = run(
-    db.prepare<[code: string, device: string]>('DELETE FROM alarms WHERE code = ? AND device = ?'),
-  )
-  const find = value(
-    db.prepare<[code: string, device: string], number>('SELECT 1 FROM alarms WHERE code = ? AND device = ?'),
-  )
-  return {
-    /** False where it was raised, or lowered, already. */
-    set: (code: string, device: string, raised: boolean): boolean =>
-      (raised ? raise : lower)(code, device) > 0,
-    isRaised: (code: string, device: string): boolean => find(code, device) !== undefined,
-  }
 }
 
 /** Entries for the cloud of a hub that has no stock yet: they wait for the snapshot with which its epoch begins. */
@@ -65,11 +52,17 @@ function createHeldEntries({ db }: Store) {
 }
 
 const KEPT_LEDGER_ROWS = 20_000
+const KEPT_ACCEPTANCES = 20
 
 /** Deletes what is finished and old. */
-export function pruneJournal({ operations, orders, commands, stock }: Journal, kept: number): void {
+export function pruneJournal(
+  { operations, orders, commands, stock, deadLetters, acceptances }: Journal,
+  kept: number,
+): void {
   operations.prune(kept)
   orders.prune(kept)
   commands.prune(kept)
+  deadLetters.prune(kept)
   stock.prune(KEPT_LEDGER_ROWS)
+  acceptances.prune(KEPT_ACCEPTANCES)
 }

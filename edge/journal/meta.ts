@@ -1,6 +1,11 @@
+import { z } from 'zod'
 import { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
-import { run, value } from './statements.ts'
+import { all, writer } from './statements.ts'
 import type { Store } from './store.ts'
+
+/** What a person who stands before the hub does not want used. */
+const Held = z.object({ orders: z.boolean().default(false), bins: z.array(z.int()).default([]) })
+export type Held = z.infer<typeof Held>
 
 /** Cloud time, as it was estimated, and the wall clock at the same instant, milliseconds. */
 export interface ClockMark {
@@ -13,14 +18,26 @@ export interface ClockMark {
 export type Meta = ReturnType<typeof createMeta>
 
 /** Single facts of the hub, by name. */
-export function createMeta({ db }: Store) {
-  const read = value(db.prepare<[key: string], string>('SELECT value FROM meta WHERE key = ?'))
-  const write = run(
+export function createMeta(store: Store) {
+  const { db } = store
+  const rows = all(db.prepare<[], { key: string; value: string }>('SELECT key, value FROM meta'))
+  const values = store.keep(() => new Map(rows().map(({ key, value }) => [key, value])))
+  const read = (key: string): string | undefined => values.get().get(key)
+  // Both are asked at every step, and changed once a month.
+  const config = store.keep((): HubConfig | null => {
+    const text = read('config')
+    return text === undefined ? null : HubConfig.parse(JSON.parse(text))
+  })
+  const held = store.keep((): Held => Held.parse(JSON.parse(read('held') ?? '{}')))
+  const write = writer(
+    values,
+    config,
+    held,
+  )(
     db.prepare<[key: string, value: string]>(
       'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
     ),
   )
-  let cached: { text: string | undefined; config: HubConfig | null } = { text: undefined, config: null }
   return {
     /** Whether this store holds what the cloud's snapshot said: until then the hub sells and dispenses nothing. */
     isLive: (): boolean => read('live') === 'true',
@@ -29,14 +46,11 @@ export function createMeta({ db }: Store) {
     storeId: (): string | null => read('store_id') ?? null,
     setStoreId: (id: string) => write('store_id', id),
     /** What an operator set in the cloud; null before the first word from it. */
-    config(): HubConfig | null {
-      const text = read('config')
-      // Asked at every step, changed once a month.
-      if (text !== cached.text)
-        cached = { text, config: text === undefined ? null : HubConfig.parse(JSON.parse(text)) }
-      return cached.config
-    },
+    config: config.get,
     setConfig: (config: HubConfig) => write('config', JSON.stringify(config)),
+    /** What a person at the hub has taken out of service; the cloud's word does not change it. */
+    held: held.get,
+    setHeld: (held: Held) => write('held', JSON.stringify(held)),
     /** The clock mark written last. */
     clockMark(): ClockMark | null {
       const text = read('clock')

@@ -65,13 +65,15 @@ CREATE TABLE operations (
   -- A unit fell after its result: the controller is asked for the new count.
   recheck INTEGER NOT NULL DEFAULT 0,
   intent_at REAL NOT NULL,
-  ended_at REAL
+  ended_at REAL,
+  -- Of an unknown outcome that became known: what or who said so, and what.
+  settled_by TEXT,
+  happened INTEGER
 ) STRICT;
-CREATE INDEX operations_unfinished ON operations (state, controller) WHERE state IN ('open', 'unknown');
+CREATE INDEX operations_settled ON operations (ended_at) WHERE settled_by IS NOT NULL;
 CREATE INDEX operations_recheck ON operations (controller) WHERE recheck = 1;
 CREATE INDEX operations_of_order ON operations (order_id) WHERE order_id IS NOT NULL;
 CREATE INDEX operations_of_command ON operations (command_id) WHERE command_id IS NOT NULL;
-CREATE INDEX operations_of_controller ON operations (controller, number);
 
 CREATE TABLE orders (
   number INTEGER PRIMARY KEY,
@@ -117,10 +119,37 @@ CREATE TABLE bins (
   order_id TEXT,
   -- Its door was open since the order was READY.
   opened INTEGER NOT NULL DEFAULT 0,
-  -- Motions that failed in a row, and why the last one did.
+  -- Motions of its door or lift that failed in a row, and why the first of them did.
   failures INTEGER NOT NULL DEFAULT 0,
-  fault TEXT
+  fault TEXT,
+  -- The hub tries by itself whether door or lift move again, and brings them home after it.
+  on_trial INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+
+-- Rows whose dispenses have failed in a row, each without moving anything.
+CREATE TABLE row_faults (
+  cabinet INTEGER NOT NULL, shelf INTEGER NOT NULL, row INTEGER NOT NULL,
+  failures INTEGER NOT NULL,
+  why TEXT NOT NULL,
+  failed_at REAL NOT NULL,
+  PRIMARY KEY (cabinet, shelf, row)
+) STRICT, WITHOUT ROWID;
+
+-- Fridges: since when one was last read as cold while it is warm, when it was last read, and since when it is shut off.
+CREATE TABLE fridges (
+  number INTEGER PRIMARY KEY,
+  warm_since REAL,
+  read_at REAL NOT NULL,
+  shutoff_at REAL
+) STRICT;
+
+-- How rows, bins, cabinets and fridges stand, as it was told to the cloud.
+CREATE TABLE told_states (
+  subject TEXT PRIMARY KEY,
+  -- JSON, without since when.
+  state TEXT NOT NULL,
+  since REAL NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE facings (
   cabinet INTEGER NOT NULL, shelf INTEGER NOT NULL, row INTEGER NOT NULL,
@@ -144,7 +173,7 @@ CREATE TABLE stock_ledger (
   at REAL NOT NULL
 ) STRICT;
 CREATE INDEX stock_ledger_of_product ON stock_ledger (product_id, number);
-CREATE INDEX stock_ledger_of_cause ON stock_ledger (cause_id);
+CREATE INDEX stock_ledger_counts ON stock_ledger (cause_id) WHERE kind = 'counted';
 
 CREATE TABLE commands (
   number INTEGER PRIMARY KEY,
@@ -157,9 +186,14 @@ CREATE TABLE commands (
   reason TEXT,
   data TEXT
 ) STRICT;
-CREATE INDEX commands_open ON commands (number) WHERE outcome IS NULL;
 
-CREATE TABLE alarms (code TEXT NOT NULL, device TEXT NOT NULL, PRIMARY KEY (code, device)) STRICT, WITHOUT ROWID;
+CREATE TABLE alarms (
+  code TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  raised_at REAL NOT NULL,
+  PRIMARY KEY (code, subject)
+) STRICT, WITHOUT ROWID;
 
 -- Ledger entries that wait for the snapshot with which an epoch begins.
 CREATE TABLE held_entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
@@ -172,20 +206,15 @@ CREATE TABLE known_operations (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 const streams: Migration = {
   name: 'streams',
   sql: `
+    -- Through which entry each stream is forgotten. The next one stands in the outbox, or is yet to be appended.
     CREATE TABLE stream_positions (
       stream TEXT PRIMARY KEY,
       epoch TEXT NOT NULL,
       base INTEGER NOT NULL,
-      base_tag INTEGER NOT NULL,
-      last INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE outbox (
-      stream TEXT NOT NULL,
-      seq INTEGER NOT NULL,
-      tag INTEGER NOT NULL,
-      body TEXT NOT NULL,
-      PRIMARY KEY (stream, seq)
+      base_tag INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE outbox_ledger (seq INTEGER PRIMARY KEY, tag INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
+    CREATE TABLE outbox_telemetry (seq INTEGER PRIMARY KEY, tag INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
     -- Epochs under which this store has reported: an order queued under another one may belong to an earlier life.
     CREATE TABLE ledger_epochs (id INTEGER PRIMARY KEY, epoch TEXT NOT NULL UNIQUE) STRICT;
     CREATE TABLE inbox_position (
@@ -203,10 +232,60 @@ const streams: Migration = {
       seq INTEGER NOT NULL,
       body TEXT NOT NULL,
       error TEXT NOT NULL,
-      at INTEGER NOT NULL
+      at INTEGER NOT NULL,
+      -- Which version of the service could not apply it.
+      software TEXT NOT NULL
+    ) STRICT;
+  `,
+}
+
+/** Guided acceptances of the hub by technicians, and what was done and seen in them. */
+const acceptances: Migration = {
+  name: 'acceptances',
+  sql: `
+    CREATE TABLE acceptances (
+      number INTEGER PRIMARY KEY AUTOINCREMENT,
+      id TEXT NOT NULL UNIQUE,
+      by TEXT NOT NULL,
+      parts TEXT,
+      software TEXT NOT NULL,
+      -- JSON: of each controller, when the acceptance ended.
+      firmware TEXT,
+      begun_at REAL NOT NULL,
+      ended_at REAL,
+      result TEXT
+    ) STRICT;
+    CREATE INDEX acceptances_open ON acceptances (number) WHERE ended_at IS NULL;
+    CREATE TABLE acceptance_attempts (
+      number INTEGER PRIMARY KEY,
+      acceptance_id TEXT NOT NULL REFERENCES acceptances (id) ON DELETE CASCADE,
+      step TEXT NOT NULL,
+      -- Of the step among all of them.
+      position INTEGER NOT NULL,
+      part TEXT NOT NULL,
+      title TEXT NOT NULL,
+      expected TEXT NOT NULL,
+      observed TEXT NOT NULL,
+      agrees INTEGER NOT NULL,
+      verdict TEXT,
+      remark TEXT NOT NULL,
+      at REAL NOT NULL
+    ) STRICT;
+    CREATE INDEX acceptance_attempts_of ON acceptance_attempts (acceptance_id, number);
+  `,
+}
+
+/** What products are called, for people at the hub. */
+const products: Migration = {
+  name: 'products',
+  sql: `
+    CREATE TABLE products (
+      product_id INTEGER PRIMARY KEY,
+      name TEXT NOT NULL,
+      upc TEXT NOT NULL
     ) STRICT;
   `,
 }
 
 /** Every step of the journal's tables, in order. Add to the end; never change or remove one that was released. */
-export const migrations: readonly Migration[] = [business, streams]
+export const migrations: readonly Migration[] = [business, streams, acceptances, products]

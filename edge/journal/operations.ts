@@ -11,6 +11,9 @@ export const NEVER_SENT = 'never'
  */
 export type OperationPhase = 'open' | 'done' | 'failed' | 'nothing' | 'unknown' | 'settled'
 
+/** What says of an operation of unknown outcome whether it happened. */
+export type Settler = 'sensor' | 'count' | 'person'
+
 export interface OperationRow {
   number: number
   id: string
@@ -37,6 +40,8 @@ export interface OperationRow {
   recheck: 0 | 1
   intent_at: number
   ended_at: number | null
+  settled_by: Settler | null
+  happened: 0 | 1 | null
 }
 
 /** What most new operations do not say. */
@@ -57,6 +62,8 @@ const unsaid = {
   command_id: null,
   imported: 0,
   ended_at: null,
+  settled_by: null,
+  happened: null,
 } as const satisfies Partial<OperationRow>
 type Said = 'id' | 'controller' | 'device' | 'action' | 'max_ms' | 'state' | 'intent_at'
 export type NewOperation = Pick<OperationRow, Said> & Partial<Pick<OperationRow, keyof typeof unsaid>>
@@ -68,44 +75,85 @@ const columns = [...said, ...Object.keys(unsaid)]
 /** Why an operation came to nothing that its controller does not remember: it was never sent, or refused. */
 const notHeld = [NEVER_SENT, ...refusals].map((why) => `'${why}'`).join(', ')
 
-/** As the index of these has it: in these words only it is used. */
-const UNFINISHED = `state IN ('open', 'unknown')`
+const isUnfinished = ({ state }: OperationRow): boolean => state === 'open' || state === 'unknown'
 
 export type Operations = ReturnType<typeof createOperations>
 
-/** Every actuation, by its id: the intent before its first byte, and what became of it (I1). */
-export function createOperations({ db }: Store) {
+/**
+ * Every actuation, by its id: the intent before its first byte, and what became of it (I1). Those that are open or unknown
+ * are few, asked for many times in an event, and kept in memory.
+ */
+export function createOperations(store: Store) {
+  const { db } = store
   const where = (condition: string) => `SELECT * FROM operations WHERE ${condition} ORDER BY number`
-  const insert = run(
-    db.prepare<[NewOperation]>(
-      `INSERT INTO operations (${columns.join(', ')}) VALUES (${columns.map((column) => `@${column}`).join(', ')})`,
+  const insert = one(
+    db.prepare<[NewOperation], OperationRow>(
+      `INSERT INTO operations (${columns.join(', ')}) VALUES (${columns.map((column) => `@${column}`).join(', ')})
+     RETURNING *`,
     ),
   )
-  const inState = all(db.prepare<[OperationPhase], OperationRow>(where(`${UNFINISHED} AND state = ?`)))
-  const end = run(
-    db.prepare<[OperationEnd & { id: string }]>(
+  const loadUnfinished = all(db.prepare<[], OperationRow>(where(`state IN ('open', 'unknown')`)))
+  /** By number, in the order of the numbers. */
+  const unfinished = store.keep(() => new Map(loadUnfinished().map((row) => [row.number, row])))
+  const end = one(
+    db.prepare<[OperationEnd & { id: string }], OperationRow>(
       `UPDATE operations SET state = @state, why = @why, moved = @moved, drops = @drops, ms = @ms, ended_at = @ended_at
-     WHERE id = @id`,
+     WHERE id = @id RETURNING *`,
     ),
   )
-  const recheck = run(
-    db.prepare<[recheck: 0 | 1, id: string]>('UPDATE operations SET recheck = ? WHERE id = ?'),
+  const settle = run(
+    db.prepare<[settled: { id: string; by: Settler; happened: 0 | 1 }]>(
+      'UPDATE operations SET settled_by = @by, happened = @happened WHERE id = @id',
+    ),
   )
+  const recheck = one(
+    db.prepare<[recheck: 0 | 1, id: string], OperationRow>(
+      'UPDATE operations SET recheck = ? WHERE id = ? RETURNING *',
+    ),
+  )
+  const rechecks = all(
+    db.prepare<[controller: string], OperationRow>(where('recheck = 1 AND controller = ?')),
+  )
+  const account = one(
+    db.prepare<[OperationRow], OperationRow>(
+      `UPDATE operations SET imported = 0, state = @state, order_id = @order_id, line_id = @line_id, unit = @unit,
+       product_id = @product_id WHERE id = @id RETURNING *`,
+    ),
+  )
+  const deleteAll = run(db.prepare<[]>('DELETE FROM operations'))
+
+  /** Writes a row, and keeps what it is then. */
+  function write(statement: () => OperationRow | undefined): void {
+    const rows = unfinished.get()
+    const row = statement()
+    if (!row) return
+    if (isUnfinished(row)) rows.set(row.number, row)
+    else rows.delete(row.number)
+  }
+
+  const inState = (state: OperationPhase): OperationRow[] =>
+    [...unfinished.get().values()].filter((row) => row.state === state)
+
   return {
-    insert: (operation: NewOperation) => insert({ ...unsaid, ...operation }),
+    insert: (operation: NewOperation) => write(() => insert({ ...unsaid, ...operation })),
     find: one(db.prepare<[id: string], OperationRow>('SELECT * FROM operations WHERE id = ?')),
     /** Records what became of it. */
     end: (id: string, { state, why, moved, drops, ms, ended_at }: OperationEnd) =>
-      end({ id, state, why, moved, drops, ms, ended_at }),
+      write(() => end({ id, state, why, moved, drops, ms, ended_at })),
+    /** Records by what it was settled, and how. */
+    settle: (id: string, by: Settler, happened: boolean) => settle({ id, by, happened: happened ? 1 : 0 }),
+    settledSince: all(
+      db.prepare<[since: number], OperationRow>(where('settled_by IS NOT NULL AND ended_at >= ?')),
+    ),
     open: () => inState('open'),
     unknown: () => inState('unknown'),
     /** What the controller is to be asked about: open, unknown, and those of which a unit fell late. */
-    questionsFor: all(
-      db.prepare<[controller: string], OperationRow>(
-        where(`controller = ? AND (${UNFINISHED} OR recheck = 1)`),
-      ),
-    ),
-    markRecheck: (id: string, isDue: boolean) => recheck(isDue ? 1 : 0, id),
+    questionsFor: (controller: string): OperationRow[] =>
+      [
+        ...[...unfinished.get().values()].filter((row) => row.controller === controller),
+        ...rechecks(controller).filter((row) => !isUnfinished(row)),
+      ].toSorted((a, b) => a.number - b.number),
+    markRecheck: (id: string, isDue: boolean) => write(() => recheck(isDue ? 1 : 0, id)),
     ofUnit: all(
       db.prepare<[orderId: string, lineId: number, unit: number], OperationRow>(
         where('order_id = ? AND line_id = ? AND unit = ?'),
@@ -115,13 +163,11 @@ export function createOperations({ db }: Store) {
     /** Taken over from controllers' memories, and not accounted for yet. */
     imported: all(db.prepare<[], OperationRow>(where('imported = 1'))),
     /** Accounts for an imported operation: what it was for is known, as far as it can be. */
-    account: run(
-      db.prepare<[OperationRow]>(
-        `UPDATE operations SET imported = 0, state = @state, order_id = @order_id, line_id = @line_id, unit = @unit,
-         product_id = @product_id WHERE id = @id`,
-      ),
-    ),
-    deleteAll: run(db.prepare<[]>('DELETE FROM operations')),
+    account: (operation: OperationRow) => write(() => account(operation)),
+    deleteAll(): void {
+      deleteAll()
+      unfinished.forget()
+    },
     /**
      * Deletes finished ones but the newest `kept` of each controller's memory. Those that the memory never held are counted
      * apart: the newest that it holds must stay known, or the journal would be taken for an older copy of itself.

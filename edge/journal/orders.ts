@@ -1,4 +1,4 @@
-import { all, one, run } from './statements.ts'
+import { all, one, writer } from './statements.ts'
 import type { Store } from './store.ts'
 
 /**
@@ -66,42 +66,65 @@ export interface UnitRow extends UnitKey {
 export type Orders = ReturnType<typeof createOrders>
 
 /** The orders that this hub is to finish, or has finished, with their lines and units. */
-export function createOrders({ db }: Store) {
-  const insert = run(
+export function createOrders(store: Store) {
+  const { db } = store
+  const find = one(db.prepare<[id: string], OrderRow>('SELECT * FROM orders WHERE id = ?'))
+  const lines = all(
+    db.prepare<[id: string], LineRow>('SELECT * FROM order_lines WHERE order_id = ? ORDER BY line_id'),
+  )
+  const units = all(
+    db.prepare<[id: string], UnitRow>('SELECT * FROM units WHERE order_id = ? ORDER BY line_id, unit'),
+  )
+  const unfinished = all(
+    db.prepare<[], OrderRow>('SELECT * FROM orders WHERE ended_at IS NULL ORDER BY number'),
+  )
+  // All that has been asked for since an order was last changed.
+  const kept = {
+    unfinished: store.keep((): readonly OrderRow[] => unfinished()),
+    rows: store.keepBy(find),
+    lines: store.keepBy((id: string): readonly LineRow[] => lines(id)),
+    units: store.keepBy((id: string): readonly UnitRow[] => units(id)),
+  }
+  const ofRows = [kept.unfinished, kept.rows]
+  const writeRows = writer(...ofRows)
+  const writeLines = writer(kept.lines)
+  const writeUnits = writer(kept.units)
+  const writeAll = writer(...ofRows, kept.lines, kept.units)
+  const insert = writeRows(
     db.prepare<[NewOrder]>(
       `INSERT INTO orders (id, order_number, phase, reserved_bin, open_when_ready, start_by, bins, received_at)
      VALUES (@id, @order_number, @phase, @reserved_bin, @open_when_ready, @start_by, @bins, @received_at)`,
     ),
   )
-  const insertLine = run(
+  const insertLine = writeLines(
     db.prepare<[LineRow]>(
       `INSERT INTO order_lines (order_id, line_id, product_id, quantity, known_dropped)
      VALUES (@order_id, @line_id, @product_id, @quantity, @known_dropped)`,
     ),
   )
-  const insertUnit = run(
+  const insertUnit = writeUnits(
     db.prepare<[orderId: string, lineId: number, unit: number]>(
       `INSERT INTO units (order_id, line_id, unit, state) VALUES (?, ?, ?, 'waiting')`,
     ),
   )
-  const setUnit = run(
+  const setUnit = writeUnits(
     db.prepare<[UnitRow]>(
       'UPDATE units SET state = @state, bin = @bin WHERE order_id = @order_id AND line_id = @line_id AND unit = @unit',
     ),
   )
   type Begun = [at: number, bins: string, id: string]
-  const prepare = run(
+  const prepare = writeRows(
     db.prepare<Begun>(`UPDATE orders SET phase = 'preparing', preparing_at = ?, bins = ? WHERE id = ?`),
   )
-  const setReady = run(
+  const setReady = writeRows(
     db.prepare<Begun>(`UPDATE orders SET phase = 'ready', ready_at = ?, bins = ? WHERE id = ?`),
   )
-  const setCollecting = run(
+  const setCollecting = writeRows(
     db.prepare<[at: number, id: string]>(
       `UPDATE orders SET phase = 'collecting', collecting_at = ? WHERE id = ?`,
     ),
   )
-  const end = run(
+  const end = writeRows(
     db.prepare<[phase: EndedPhase, at: number, reason: string | null, id: string]>(
       'UPDATE orders SET phase = ?, ended_at = ?, reason = ? WHERE id = ?',
     ),
@@ -115,15 +138,11 @@ export function createOrders({ db }: Store) {
         for (let unit = 0; unit < line.quantity; unit++) insertUnit(line.order_id, line.line_id, unit)
       }
     },
-    find: one(db.prepare<[id: string], OrderRow>('SELECT * FROM orders WHERE id = ?')),
-    lines: all(
-      db.prepare<[id: string], LineRow>('SELECT * FROM order_lines WHERE order_id = ? ORDER BY line_id'),
-    ),
-    units: all(
-      db.prepare<[id: string], UnitRow>('SELECT * FROM units WHERE order_id = ? ORDER BY line_id, unit'),
-    ),
+    find: kept.rows.get,
+    lines: kept.lines.get,
+    units: kept.units.get,
     /** In the order of their arrival. */
-    unfinished: all(db.prepare<[], OrderRow>('SELECT * FROM orders WHERE ended_at IS NULL ORDER BY number')),
+    unfinished: kept.unfinished.get,
     /** Unfinished ones, and those that ended since, in the order of their arrival. */
     since: all(
       db.prepare<[endedSince: number], OrderRow>(
@@ -135,7 +154,7 @@ export function createOrders({ db }: Store) {
     setUnit: ({ order_id, line_id, unit }: UnitKey, state: UnitState, bin: number | null) =>
       setUnit({ order_id, line_id, unit, state, bin }),
     /** One more unit of a recovered order's line that is known to have dropped. */
-    addKnownDropped: run(
+    addKnownDropped: writeLines(
       db.prepare<[id: string, lineId: number]>(
         'UPDATE order_lines SET known_dropped = known_dropped + 1 WHERE order_id = ? AND line_id = ?',
       ),
@@ -144,9 +163,9 @@ export function createOrders({ db }: Store) {
     setReady: (id: string, at: number, bins: readonly number[]) => setReady(at, JSON.stringify(bins), id),
     setCollecting: (id: string, at: number) => setCollecting(at, id),
     end: (id: string, phase: EndedPhase, at: number, reason: string | null) => end(phase, at, reason, id),
-    deleteAll: run(db.prepare<[]>('DELETE FROM orders')),
+    deleteAll: writeAll(db.prepare<[]>('DELETE FROM orders')),
     /** Deletes ended ones but the newest `kept`. */
-    prune: run(
+    prune: writeAll(
       db.prepare<[kept: number]>(
         `DELETE FROM orders WHERE ended_at IS NOT NULL
          AND number <= (SELECT max(number) FROM orders) - ?

@@ -1,15 +1,13 @@
 import type { HubEntry, TelemetryEntry } from '../../protocol/mqtt/hub-entries.ts'
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
-import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
+import type { Random } from '../../protocol/model/runtime.ts'
 import { StoreFullError, type Store } from './store.ts'
 
 /** `ledger` is never dropped (I4); `telemetry` overwrites its oldest entries. */
 export type OutboxStream = 'ledger' | 'telemetry'
 
 export interface OutboxSettings {
-  /** Telemetry is collected in memory and written together this often: spares the card. */
-  telemetryFlushMs: number
   /** Telemetry entries kept; the oldest give way. */
   telemetryEntries: number
   /** Unacknowledged ledger entries at which the hub stops selling. */
@@ -17,7 +15,6 @@ export interface OutboxSettings {
 }
 
 export const defaultOutboxSettings: OutboxSettings = {
-  telemetryFlushMs: 60_000,
   telemetryEntries: 50_000,
   ledgerEntries: 1_000_000,
 }
@@ -32,7 +29,7 @@ export interface OutboxSlice {
 }
 
 export interface Outbox {
-  /** Adds an entry: to the ledger in the transaction under way, or one of its own; to the telemetry in memory. */
+  /** Adds an entry: to the ledger in the transaction under way, or one of its own; to the telemetry in memory, until `flush`. */
   append(stream: 'ledger', body: HubEntry): void
   append(stream: 'telemetry', body: TelemetryEntry): void
   position(stream: OutboxStream): SenderPosition
@@ -42,7 +39,8 @@ export interface Outbox {
   tagAt(stream: OutboxStream, seq: number): number | undefined
   /**
    * Deletes through `through`. Only for what the cloud acknowledged after its commit (I4). On a full disk it stays until
-   * the next acknowledgement.
+   * the next acknowledgement. Telemetry stays until what is written next. The ledger's entries do not: a store that is restored
+   * from a copy would report them a second time, under the epoch that it begins.
    */
   forget(stream: OutboxStream, through: number): void
   /**
@@ -52,55 +50,83 @@ export interface Outbox {
   newEpoch(stream: OutboxStream): void
   /** The ledger epochs of this store's life, the present one included. */
   knownEpochs(): string[]
-  /** The store is a copy, and its past not its own: no epoch of it is known any more. A new epoch must follow. */
-  forgetEpochs(): void
+  /**
+   * The store is a copy, and its past not its own: its ledger belongs to another history, and no epoch of it is known any
+   * more. A new epoch must follow.
+   */
+  disown(): void
   /** The hub stops selling: what it sold could not be reported any more. */
   isLedgerFull(): boolean
   /** Calls `listener` after each commit that changed a stream other than by `forget`. */
   onAppended(listener: (stream: OutboxStream) => void): void
-  /** Writes the telemetry that is still in memory. */
+  /** Writes the telemetry that is in memory, in the transaction under way if there is one. */
   flush(): void
-  /** Flushes, and stops the timer. */
-  stop(): void
 }
 
-/** The hub's senders' store, on tables `outbox`, `stream_positions` and `ledger_epochs`. */
+const streams = ['ledger', 'telemetry'] as const satisfies readonly OutboxStream[]
+
+/** The hub's senders' store, on tables `outbox_ledger`, `outbox_telemetry`, `stream_positions` and `ledger_epochs`. */
 export function createOutbox(
   store: Store,
-  runtime: Runtime,
+  { random }: { random: Random },
   settings: OutboxSettings = defaultOutboxSettings,
 ): Outbox {
   const statements = statementsOf(store)
+  const tables = { ledger: tableOf(store, 'ledger'), telemetry: tableOf(store, 'telemetry') }
   const listeners: ((stream: OutboxStream) => void)[] = []
-  let telemetry: TelemetryEntry[] = []
-  let cancelFlush: Cancel | undefined
+  const telemetry: TelemetryEntry[] = []
+  /** Through which entry the telemetry is acknowledged; it is deleted with what is written next. */
+  let telemetryTaken = 0
 
-  const mintEpoch = (): string => randomHex(runtime.random, 16)
+  const mintEpoch = (): string => randomHex(random, 16)
   const mintTag = (): number => {
-    const bytes = runtime.random.bytes(4)
+    const bytes = random.bytes(4)
     return new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0)
   }
+
+  store.transact(() => {
+    for (const stream of streams)
+      if (statements.position.get(stream) === undefined) {
+        const epoch = mintEpoch()
+        statements.create.run(stream, epoch)
+        if (stream === 'ledger') statements.learnEpoch.run(epoch)
+      }
+  })
+  /** As the journal has them. */
+  const positions = store.keep(() => ({ ledger: load('ledger'), telemetry: load('telemetry') }))
+
+  function load(stream: OutboxStream): SenderPosition {
+    const stored = statements.position.get(stream)!
+    return { ...stored, last: tables[stream].last.get() ?? stored.base }
+  }
+
   const announce = (stream: OutboxStream): void =>
     store.afterCommit(() => {
       for (const listener of listeners) listener(stream)
     })
-  const position = (stream: OutboxStream): SenderPosition => statements.position.get(stream)!
+
+  const position = (stream: OutboxStream): SenderPosition => ({ ...positions.get()[stream] })
 
   function tagAt(stream: OutboxStream, seq: number): number | undefined {
-    const { base, baseTag } = position(stream)
-    return seq === base ? baseTag : statements.tag.get(stream, seq)
+    const { base, baseTag } = positions.get()[stream]
+    if (seq <= base) return seq === base ? baseTag : undefined
+    return tables[stream].tag.get(seq)
   }
 
   function insert(stream: OutboxStream, body: HubEntry | TelemetryEntry): void {
-    statements.insert.run(stream, statements.advance.get(stream)!, mintTag(), JSON.stringify(body))
+    const at = positions.get()[stream]
+    tables[stream].insert.run(at.last + 1, mintTag(), JSON.stringify(body))
+    at.last += 1
   }
 
+  /** In the transaction under way. */
   function removeThrough(stream: OutboxStream, through: number): void {
-    const { base } = position(stream)
-    const tag = through > base ? statements.tag.get(stream, through) : undefined
+    const at = positions.get()[stream]
+    const tag = through > at.base ? tagAt(stream, through) : undefined
     if (tag === undefined) return
-    statements.remove.run(stream, through)
+    tables[stream].remove.run(through)
     statements.rebase.run(through, tag, stream)
+    Object.assign(at, { base: through, baseTag: tag })
   }
 
   /** False where the disk is full: it will be done with what comes next. */
@@ -114,37 +140,13 @@ export function createOutbox(
     }
   }
 
-  function flush(): void {
-    cancelFlush?.()
-    cancelFlush = undefined
-    // A full disk leaves its last room to what must not be lost.
-    if (telemetry.length === 0 || store.isFull()) return
-    const isWritten = ifRoom(() => {
-      for (const entry of telemetry) insert('telemetry', entry)
-      removeThrough('telemetry', position('telemetry').last - settings.telemetryEntries)
-      announce('telemetry')
-    })
-    if (isWritten) telemetry = []
-  }
-
-  function collect(entry: TelemetryEntry): void {
-    telemetry.push(entry)
-    if (telemetry.length > settings.telemetryEntries) telemetry.shift()
-    cancelFlush ??= runtime.clock.after(settings.telemetryFlushMs, flush)
-  }
-
-  store.transact(() => {
-    for (const stream of ['ledger', 'telemetry'] as const)
-      if (statements.position.get(stream) === undefined) {
-        const epoch = mintEpoch()
-        statements.create.run(stream, epoch)
-        if (stream === 'ledger') statements.learnEpoch.run(epoch)
-      }
-  })
-
   return {
     append(stream: OutboxStream, body: HubEntry | TelemetryEntry): void {
-      if (stream === 'telemetry') return collect(body as TelemetryEntry)
+      if (stream === 'telemetry') {
+        telemetry.push(body as TelemetryEntry)
+        if (telemetry.length > settings.telemetryEntries) telemetry.shift()
+        return
+      }
       store.transact(() => {
         insert(stream, body)
         announce(stream)
@@ -153,80 +155,96 @@ export function createOutbox(
     position,
     read(stream, first, count) {
       return {
-        entries: statements.read.all(stream, first, count).map(([tag, body]) => ({ tag, body })),
+        entries: tables[stream].read.all(first, count).map(([tag, body]) => ({ tag, body })),
         previousTag: tagAt(stream, first - 1) ?? 0,
         oldest: position(stream).base + 1,
       }
     },
     tagAt,
     forget(stream, through) {
-      ifRoom(() => removeThrough(stream, through))
+      if (stream === 'ledger') ifRoom(() => removeThrough(stream, through))
+      else telemetryTaken = Math.max(telemetryTaken, through)
     },
     newEpoch(stream) {
       store.transact(() => {
-        const { base, last } = position(stream)
+        if (stream === 'telemetry') removeThrough(stream, telemetryTaken)
+        const { base } = position(stream)
         const epoch = mintEpoch()
-        statements.negate.run(base, stream)
-        statements.makePositive.run(stream)
-        statements.restart.run(epoch, last - base, stream)
+        tables[stream].negate.run(base)
+        tables[stream].makePositive.run()
+        statements.restart.run(epoch, stream)
         if (stream === 'ledger') statements.learnEpoch.run(epoch)
+        positions.forget()
+        if (stream === 'telemetry') telemetryTaken = 0
         announce(stream)
       })
     },
     knownEpochs: () => statements.epochs.all(),
-    forgetEpochs() {
-      statements.forgetEpochs.run()
+    disown() {
+      store.transact(() => {
+        removeThrough('ledger', position('ledger').last)
+        statements.forgetEpochs.run()
+      })
     },
     isLedgerFull() {
-      const { base, last } = position('ledger')
+      const { base, last } = positions.get().ledger
       return store.isFull() || last - base >= settings.ledgerEntries
     },
     onAppended(listener) {
       listeners.push(listener)
     },
-    flush,
-    stop() {
-      flush()
+    flush() {
+      // A full disk leaves its last room to what must not be lost.
+      const count = store.isFull() ? 0 : telemetry.length
+      if (count === 0 && telemetryTaken <= positions.get().telemetry.base) return
+      ifRoom(() => {
+        for (const entry of telemetry.slice(0, count)) insert('telemetry', entry)
+        const { last } = positions.get().telemetry
+        removeThrough('telemetry', Math.max(telemetryTaken, last - settings.telemetryEntries))
+        store.afterCommit(() => telemetry.splice(0, count))
+        if (count > 0) announce('telemetry')
+      })
     },
   }
 }
 
 function statementsOf({ db }: Store) {
   return {
-    position: db.prepare<[OutboxStream], SenderPosition>(
-      'SELECT epoch, base, base_tag AS baseTag, last FROM stream_positions WHERE stream = ?',
+    position: db.prepare<[OutboxStream], Omit<SenderPosition, 'last'>>(
+      'SELECT epoch, base, base_tag AS baseTag FROM stream_positions WHERE stream = ?',
     ),
     create: db.prepare<[OutboxStream, string]>(
-      'INSERT INTO stream_positions (stream, epoch, base, base_tag, last) VALUES (?, ?, 0, 0, 0)',
+      'INSERT INTO stream_positions (stream, epoch, base, base_tag) VALUES (?, ?, 0, 0)',
     ),
-    advance: db
-      .prepare<[OutboxStream], number>(
-        'UPDATE stream_positions SET last = last + 1 WHERE stream = ? RETURNING last',
-      )
-      .pluck(),
-    insert: db.prepare<[OutboxStream, number, number, string]>(
-      'INSERT INTO outbox (stream, seq, tag, body) VALUES (?, ?, ?, ?)',
-    ),
-    read: db
-      .prepare<[OutboxStream, number, number], [tag: number, body: string]>(
-        'SELECT tag, body FROM outbox WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?',
-      )
-      .raw(),
-    tag: db
-      .prepare<[OutboxStream, number], number>('SELECT tag FROM outbox WHERE stream = ? AND seq = ?')
-      .pluck(),
-    remove: db.prepare<[OutboxStream, number]>('DELETE FROM outbox WHERE stream = ? AND seq <= ?'),
     rebase: db.prepare<[number, number, OutboxStream]>(
       'UPDATE stream_positions SET base = ?, base_tag = ? WHERE stream = ?',
     ),
-    restart: db.prepare<[string, number, OutboxStream]>(
-      'UPDATE stream_positions SET epoch = ?, base = 0, base_tag = 0, last = ? WHERE stream = ?',
+    restart: db.prepare<[string, OutboxStream]>(
+      'UPDATE stream_positions SET epoch = ?, base = 0, base_tag = 0 WHERE stream = ?',
     ),
-    // Twice, through the negative numbers: a row must not meet the number of one that has yet to move.
-    negate: db.prepare<[number, OutboxStream]>('UPDATE outbox SET seq = ? - seq WHERE stream = ?'),
-    makePositive: db.prepare<[OutboxStream]>('UPDATE outbox SET seq = -seq WHERE stream = ?'),
     learnEpoch: db.prepare<[string]>('INSERT INTO ledger_epochs (epoch) VALUES (?)'),
     epochs: db.prepare<[], string>('SELECT epoch FROM ledger_epochs ORDER BY id').pluck(),
     forgetEpochs: db.prepare<[]>('DELETE FROM ledger_epochs'),
+  }
+}
+
+/** The entries of one stream. */
+function tableOf({ db }: Store, stream: OutboxStream) {
+  const table = `outbox_${stream}`
+  return {
+    last: db.prepare<[], number | null>(`SELECT max(seq) FROM ${table}`).pluck(),
+    insert: db.prepare<[seq: number, tag: number, body: string]>(
+      `INSERT INTO ${table} (seq, tag, body) VALUES (?, ?, ?)`,
+    ),
+    read: db
+      .prepare<[first: number, count: number], [tag: number, body: string]>(
+        `SELECT tag, body FROM ${table} WHERE seq >= ? ORDER BY seq LIMIT ?`,
+      )
+      .raw(),
+    tag: db.prepare<[seq: number], number>(`SELECT tag FROM ${table} WHERE seq = ?`).pluck(),
+    remove: db.prepare<[through: number]>(`DELETE FROM ${table} WHERE seq <= ?`),
+    // Twice, through the negative numbers: a row must not meet the number of one that has yet to move.
+    negate: db.prepare<[base: number]>(`UPDATE ${table} SET seq = ? - seq`),
+    makePositive: db.prepare<[]>(`UPDATE ${table} SET seq = -seq`),
   }
 }

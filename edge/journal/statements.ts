@@ -1,4 +1,5 @@
 import type { Statement } from 'better-sqlite3'
+import type { Kept } from './store.ts'
 
 /** A prepared statement as a function of its parameters that returns the first row. */
 export const one =
@@ -23,3 +24,12 @@ export const run =
   <P extends unknown[]>(statement: Statement<P>) =>
   (...parameters: P): number =>
     statement.run(...parameters).changes
+
+/** As `run`, of statements that change what is kept. */
+export const writer =
+  (...kept: readonly Pick<Kept<[], unknown>, 'forget'>[]) =>
+  <P extends unknown[]>(statement: Statement<P>) =>
+  (...parameters: P): number => {
+    for (const each of kept) each.forget()
+    return statement.run(...parameters).changes
+  }

@@ -1,4 +1,5 @@
 import type { Location } from '../../protocol/model/location.ts'
+import type { NamedProduct } from '../../protocol/mqtt/cloud-entries.ts'
 import { all, one, run, value } from './statements.ts'
 import type { Store } from './store.ts'
 
@@ -59,8 +60,16 @@ export function createStock({ db }: Store) {
      WHERE product_id = ? AND at > ? AND kind IN ('dropped', 'restocked')`,
     ),
   )
-  const hasCause = value(
-    db.prepare<[causeId: string], number>('SELECT 1 FROM stock_ledger WHERE cause_id = ? LIMIT 1'),
+  const movedAt = value(
+    db.prepare<[Location & { productId: number; at: number }], number>(
+      `SELECT coalesce(sum(delta), 0) FROM stock_ledger
+     WHERE product_id = @productId AND ${at} AND at > @at AND kind IN ('dropped', 'restocked')`,
+    ),
+  )
+  const isCounted = value(
+    db.prepare<[countId: string], number>(
+      `SELECT 1 FROM stock_ledger WHERE kind = 'counted' AND cause_id = ? LIMIT 1`,
+    ),
   )
   const deleteLedger = run(db.prepare<[]>('DELETE FROM stock_ledger'))
   const deleteFacings = run(db.prepare<[]>('DELETE FROM facings'))
@@ -82,6 +91,12 @@ export function createStock({ db }: Store) {
      VALUES (@number, 'snapshot', @product_id, @cabinet, @shelf, @row, @delta, 'sum', @at)`,
     ),
   )
+  const deleteProducts = run(db.prepare<[]>('DELETE FROM products'))
+  const putProduct = run(
+    db.prepare<[NamedProduct]>(
+      'INSERT OR REPLACE INTO products (product_id, name, upc) VALUES (@product_id, @name, @upc)',
+    ),
+  )
   const place = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, shelf, row })
   return {
     facings: all(db.prepare<[], FacingRow>('SELECT * FROM facings ORDER BY cabinet, shelf, row')),
@@ -93,6 +108,12 @@ export function createStock({ db }: Store) {
     facing: (location: Location) => facing(place(location)),
     putFacing: (location: Location, product_id: number, primary: boolean) =>
       put({ ...place(location), product_id, is_primary: primary ? 1 : 0 }),
+    /** What products are called; all of them at once. */
+    setProducts(products: readonly NamedProduct[]): void {
+      deleteProducts()
+      for (const { product_id, name, upc } of products) putProduct({ product_id, name, upc })
+    },
+    products: all(db.prepare<[], NamedProduct>('SELECT * FROM products')),
     removeFacing: (location: Location) => remove(place(location)),
     /** Books the change and returns the facing after it; nothing where there is no such facing. */
     change({ kind, location, delta, causeId, at }: StockChange): FacingRow | undefined {
@@ -100,9 +121,11 @@ export function createStock({ db }: Store) {
       if (after) book({ ...after, kind, delta, cause_id: causeId, at })
       return after
     },
-    /** What left and came since `at`, counts aside, in units: negative where more dropped. */
-    movedSince: (productId: number, at: number): number => movedSince(productId, at) ?? 0,
-    hasCause: (causeId: string): boolean => hasCause(causeId) !== undefined,
+    /** What left and came since `at`, counts aside, in units: negative where more dropped. Of one place, or of all. */
+    movedSince: (productId: number, at: number, location: Location | null): number =>
+      (location === null ? movedSince(productId, at) : movedAt({ ...place(location), productId, at })) ?? 0,
+    /** Whether the count is in the books. */
+    isCounted: (countId: string): boolean => isCounted(countId) !== undefined,
     /** Forgets stock, facings and ledger: the store is not the one that they belong to. */
     deleteAll(): void {
       deleteLedger()

@@ -27,6 +27,13 @@ export function createFront({ hubId, probes, sync, load }: FrontOptions): Reques
       const body = { status, hub_id: hubId, failing, sync: { phase, heard_ms_ago: heardMsAgo } }
       return answer(response, failing.length === 0 ? 200 : 503, body)
     }
+    // As the cloud has them. That the cloud is away keeps nobody from working at the hub.
+    if (request.method === 'GET' && request.url === '/healthz') return answer(response, 200, { status: 'ok' })
+    if (request.method === 'GET' && request.url === '/readyz') {
+      const failing = failingProbes(probes)
+      const isReady = failing.length === 0
+      return answer(response, isReady ? 200 : 503, { status: isReady ? 'ready' : 'not ready', failing })
+    }
     rest ??= load()
     rest.then(
       (listener) => listener(request, response),
@@ -53,6 +60,8 @@ export interface Listener {
 export interface ListenOptions {
   host: string
   port: number
+  /** The setting that `port` is of; PORT where absent. */
+  setting?: string
   /** PEM of a certificate and its key: it speaks https alone. */
   cert?: string | undefined
   key?: string | undefined
@@ -62,7 +71,7 @@ export interface ListenOptions {
 
 /** Listens, and resolves when it does. Rejects with a sentence that names the setting where it cannot. */
 export function listen(
-  { host, port, cert, key, bounds, clock }: ListenOptions,
+  { host, port, setting = 'PORT', cert, key, bounds, clock }: ListenOptions,
   answer: RequestListener,
 ): Promise<Listener> {
   return new Promise((resolve, reject) => {
@@ -70,7 +79,8 @@ export function listen(
     const tls = cert !== undefined && { cert, key }
     const server = tls ? createTlsServer({ ...options, ...tls }, answer) : createServer(options, answer)
     boundServer(server, bounds, clock)
-    const fail = (error: NodeJS.ErrnoException): void => reject(new Error(reasonOf(error, host, port)))
+    const fail = (error: NodeJS.ErrnoException): void =>
+      reject(new Error(reasonOf(error, { host, port, setting })))
     server.once('error', fail)
     server.listen({ port, host }, () => {
       server.off('error', fail)
@@ -81,8 +91,27 @@ export function listen(
   })
 }
 
-function reasonOf(error: NodeJS.ErrnoException, host: string, port: number): string {
-  if (error.code === 'EADDRINUSE') return `port ${port} of ${host} is in use: set PORT to another one`
-  if (error.code === 'EACCES') return `port ${port} may not be used by this user: set PORT to another one`
-  return `the local API cannot listen at ${host}:${port}, as HOST and PORT say: ${error.message}`
+function reasonOf(
+  error: NodeJS.ErrnoException,
+  { host, port, setting }: { host: string; port: number; setting: string },
+): string {
+  if (error.code === 'EADDRINUSE') return `port ${port} of ${host} is in use: set ${setting} to another one`
+  if (error.code === 'EACCES')
+    return `port ${port} may not be used by this user: set ${setting} to another one`
+  const its = setting.replace('PORT', 'HOST')
+  return `the local API cannot listen at ${host}:${port}, as ${its} and ${setting} say: ${error.message}`
 }
+
+/** Answers `GET /metrics`, and what the front answers by itself, to those who watch over the hub. */
+export const metricsListener =
+  (front: RequestListener, read: () => Promise<{ type: string; text: string }>): RequestListener =>
+  (request, response) => {
+    const { method, url = '' } = request
+    if (method === 'GET' && url === '/metrics')
+      return void read().then(
+        ({ type, text }) => response.writeHead(200, { 'content-type': type }).end(text),
+        () => response.writeHead(500).end(),
+      )
+    if (/^\/(health|healthz|readyz)$/.test(url)) return front(request, response)
+    response.writeHead(404).end()
+  }

@@ -7,6 +7,7 @@ const table = {
   authentication_required: [401, 'The token is missing or wrong.'],
   not_found: [404, 'There is no such thing.'],
   not_unknown: [409, 'The outcome of this operation is known.'],
+  not_now: [409, 'Not now.'],
   unavailable: [503, 'The hub cannot do that now.'],
   refused: [409, 'The hub refused: nothing moved.'],
   failed: [502, 'The hub tried, and it failed.'],

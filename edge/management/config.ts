@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { shutdownTimeout } from '../../protocol/model/stopping.ts'
 import {
   duration,
   oneOf,
@@ -55,6 +56,7 @@ export const managementSettings = {
     LONGEST_MS,
   ),
   START_TIMEOUT_MS: duration(20_000, "How long the hub's service may take until it is ready.", LONGEST_MS),
+  shutdownTimeoutMs: shutdownTimeout,
   LOG_LEVEL: oneOf(
     ['debug', 'info', 'warn', 'error'],
     'info',

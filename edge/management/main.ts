@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
+import { stopper } from '../../protocol/model/stopping.ts'
 import { parseAuthorizedKeys, type AuthorizedKeys } from './authorized-keys.ts'
 import { readManagementConfig, type ManagementConfig, type Manager } from './config.ts'
 import { defaultLimits } from './connection.ts'
@@ -85,19 +86,20 @@ async function serve(config: ManagementConfig): Promise<void> {
   for (const problem of problems) log.warn({ problem }, 'an authorized key is left out')
   log.info({ port, fingerprint: hostKey.fingerprint, keys: keys.length }, 'the management service runs')
 
-  let stopping = false
-  const stop = (why: string): void => {
-    if (stopping) return
-    stopping = true
-    log.info({ why }, 'the management service stops')
-    // A command under way goes on to its end: the hub's service may be stopped just now.
-    void management.stop().then(() => {
+  const stop = stopper({
+    clock,
+    log,
+    timeoutMs: config.shutdownTimeoutMs,
+    async stop() {
+      // A command under way goes on to its end: the hub's service may be stopped just now. What that takes too long for,
+      // `recover` brings to its end at the next start.
+      await management.stop()
       server.close()
-      process.exit(0)
-    })
-  }
-  process.once('SIGTERM', stop)
-  process.once('SIGINT', stop)
+    },
+    exit: (code) => process.exit(code),
+  })
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
   // Started by a program that holds a channel to it (the demo): it ends with that one.
   if (process.channel) process.once('disconnect', () => stop('disconnect'))
 }

@@ -10,7 +10,7 @@ export interface StoredConfig {
   disabledBins(): number[] | null
   /**
    * Enables or disables one bin, durably, and returns what is then disabled. Throws a `StoreError` where it cannot be
-   * stored. Written only while the hub's service is stopped, though it would be safe at any time.
+   * stored. Written only while the hub's service is stopped: one that runs holds it in memory.
    */
   setEnabled(bin: number, enabled: boolean): number[]
 }

@@ -15,6 +15,7 @@ import type { Progress } from '../../protocol/model/progress.ts'
 import { debianArchitecture, filesBelow, makeDebianPackage, placeSystemFiles, sizeOf } from './debian.ts'
 import { copyPackage, productionFolders } from './dependencies.ts'
 import { readManifest, type Manifest, type PackageName } from './manifest.ts'
+import { buildPages } from './pages.ts'
 
 export interface BuiltPackage {
   debian: string
@@ -36,7 +37,7 @@ export interface BuildOptions {
  * Makes a Debian package and a tarball of one program: its compiled workspaces, the dependencies that these need at run
  * time, as `npm ci` has installed and compiled them here, and the command `larder`.
  */
-export function buildPackage({ root, name, out, progress }: BuildOptions): BuiltPackage {
+export async function buildPackage({ root, name, out, progress }: BuildOptions): Promise<BuiltPackage> {
   const manifest = readManifest(root, name)
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   const line = Number(process.versions.node.split('.')[0])
@@ -48,6 +49,8 @@ export function buildPackage({ root, name, out, progress }: BuildOptions): Built
 
     progress.show('compiling')
     compile(root, program, work, manifest)
+    progress.show('making the pages')
+    await buildPages(root, program, manifest.workspaces)
     const folders = productionFolders(root, manifest.workspaces)
     for (const [index, folder] of folders.entries()) {
       progress.show(`copying dependencies: ${index + 1} of ${folders.length}`)

@@ -32,7 +32,7 @@ try {
   else if (name === undefined) throw new Error(`a package is needed: ${packageNames.join(' or ')}`)
   else {
     const options = { root: process.cwd(), name, out: resolve(out), progress }
-    const { debian, tarball, installedBytes } = buildPackage(options)
+    const { debian, tarball, installedBytes } = await buildPackage(options)
     progress.clear()
     process.stdout.write(
       `${debian}\n${tarball}\ninstalled, without Node: ${(installedBytes / 1e6).toFixed(1)} MB\n`,

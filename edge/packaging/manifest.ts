@@ -12,7 +12,7 @@ const Manifest = z.strictObject({
   workspaces: z.array(z.string()),
   /** Folders of the workspaces that it leaves out. */
   without: z.array(z.string()),
-  /** Name, program with what it is called with, Node's flags, configuration, what it does: as `larder` reads them. */
+  /** Name, program with what it is called with, Node's flags with commas between them, configuration, what it does: as `larder` reads them. */
   commands: z.array(z.tuple([z.string(), z.string(), z.string(), z.string(), z.string()])),
   units: z.array(z.string()),
   /** Groups of the system that its services are in. */

@@ -1,13 +1,14 @@
 import type { z } from 'zod'
 import type { Log } from '../../protocol/model/log.ts'
 import { Command } from '../../protocol/mqtt/command.ts'
-import { Ack, Batch, Hail, Welcome } from '../../protocol/mqtt/session.ts'
+import { Ack, Batch, Hail, Later, Welcome } from '../../protocol/mqtt/session.ts'
 import { parseDownTopic } from '../../protocol/mqtt/topics.ts'
 import type { DownChannel } from '../../protocol/mqtt/topics.ts'
 
 const schemas = {
   welcome: Welcome,
   hail: Hail,
+  later: Later,
   entries: Batch,
   ack: Ack,
   command: Command,

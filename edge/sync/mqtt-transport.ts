@@ -3,16 +3,17 @@ import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { MqttClient } from 'mqtt'
 import { writeToStream } from 'mqtt-packet'
-import type { Clock } from '../../protocol/model/runtime.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { anyBroker } from '../../protocol/mqtt/brokers.ts'
 import { clientTransport, type OpenTransport } from '../../protocol/mqtt/transport.ts'
 
 export interface MqttOptions {
-  /** `mqtt://host:port` or `mqtts://host:port`. */
-  url: string
+  /** `mqtt://host:port` or `mqtts://host:port`, of one cluster. */
+  urls: readonly string[]
   /** Also the client id: a new connection ends an older one that the broker still believes in (SPEC §2). */
   user: string
   password: string
-  clock: Clock
+  runtime: Runtime
   /** PEM of the authorities to trust with `mqtts:`; the system's by default. */
   ca?: string
   keepaliveSeconds?: number
@@ -26,14 +27,20 @@ writeToStream.cacheNumbers = false
 
 /** The hub's connections to its broker. */
 export function mqttTransport(options: MqttOptions): OpenTransport {
-  const { user } = options
-  return clientTransport(
-    { ...options, clientId: user, username: user },
-    (client) => new MqttClient(() => openSocket(options), client),
+  const { urls, user, runtime, ca, ...settings } = options
+  const { clock } = runtime
+  return anyBroker(
+    urls.map((url) =>
+      clientTransport(
+        { ...settings, clock, clientId: user, username: user },
+        (client) => new MqttClient(() => openSocket(url, ca), client),
+      ),
+    ),
+    runtime.random,
   )
 }
 
-function openSocket({ url, ca }: MqttOptions): Socket {
+function openSocket(url: string, ca: string | undefined): Socket {
   const { protocol, hostname: host, port } = new URL(url)
   if (protocol === 'mqtt:') return connectTcp({ host, port: Number(port || 1883), noDelay: true })
   if (protocol !== 'mqtts:') throw new Error(`not an address of a broker: ${url}`)

@@ -9,6 +9,7 @@ import type {
   CloudTime,
   Heartbeat as HeartbeatMessage,
   Hello,
+  Later,
   Presence,
   Welcome,
 } from '../../protocol/mqtt/session.ts'
@@ -30,13 +31,7 @@ import { createStreamSender, type StreamSender } from './stream-sender.ts'
 /** What the hub's core does for the sync, and nothing more. */
 export type SyncCore = Pick<
   HubCore,
-  | 'applyCloudEntry'
-  | 'execute'
-  | 'health'
-  | 'onHealthChange'
-  | 'setCloudClock'
-  | 'onWelcome'
-  | 'restartLedger'
+  'applyCloudEntry' | 'execute' | 'health' | 'onHealthChange' | 'setCloudClock' | 'restartLedger'
 >
 
 export interface SyncOptions {
@@ -91,6 +86,7 @@ export class Session {
     const inbound = createInbound(hubId, settings.maxMessage, log, {
       welcome: (welcome) => this.#onWelcome(welcome),
       hail: () => this.#connected?.hellos.saySoon(),
+      later: (later) => this.#onLater(later),
       entries: (batch) => this.#onBatch(batch),
       ack: (ack) => this.#onAck(ack),
       command: (command) => this.#onCommand(command),
@@ -125,6 +121,10 @@ export class Session {
   /** The outbox has changed. */
   refresh(stream: OutboxStream): void {
     this.#connected?.senders[stream].refresh()
+  }
+
+  sayHello(): void {
+    this.#connected?.hellos.saySoon()
   }
 
   healthChanged(): void {
@@ -178,8 +178,8 @@ export class Session {
   #onConnect(): void {
     if (this.#state.phase !== 'connecting') return
     const { runtime, log, settings, inbox, checkpoint, core } = this.#options
-    const hellos = new Hellos(runtime.clock, settings, (monotonic) => this.#sendHello(monotonic))
-    const heartbeat = new Heartbeat(runtime.clock, settings, () => this.#beat())
+    const hellos = new Hellos(runtime, settings, (monotonic) => this.#sendHello(monotonic))
+    const heartbeat = new Heartbeat(runtime, settings, () => this.#beat())
     const receiver = createStreamReceiver({
       inbox,
       log,
@@ -196,31 +196,40 @@ export class Session {
     log.info({ session: this.id }, 'connected to the broker')
     void this.#publishPresence(true)
     hellos.say()
-    heartbeat.start()
   }
 
   #sender(stream: OutboxStream, hellos: Hellos): StreamSender {
-    const { outbox, runtime, checkpoint, settings, log, core } = this.#options
+    const { outbox, runtime, checkpoint, settings, log } = this.#options
     const channel = stream === 'ledger' ? 'entries' : 'telemetry'
     return createStreamSender({
       stream,
       outbox,
       clock: runtime.clock,
       checkpoint,
-      limits: settings[stream],
+      limits: { ...settings.stream, ...settings[stream], batchBytes: settings.batchBytes },
       lingerMs: settings.lingerMs,
-      batchBytes: settings.batchBytes,
       publish: (payload) => this.#publish(channel, payload),
-      onFork() {
+      onFork: (isAhead) => {
         log.warn({ stream }, "the cloud's history is not this store's: a new epoch begins")
-        if (stream === 'ledger') core.restartLedger('fork')
-        else outbox.newEpoch(stream)
+        // The next answer says once more that one is due.
+        if (!this.#beginEpoch(stream, 'fork', isAhead)) hellos.sayAgain()
       },
       onNewEpoch: () => hellos.saySoon(),
-      onTimeout(retries) {
-        if (retries >= settings.stalledRetries) hellos.saySoon()
-      },
+      onAsk: () => hellos.saySoon(),
     })
+  }
+
+  /** False where nothing has begun: the disk is full, or it is not time yet. */
+  #beginEpoch(stream: OutboxStream, reason: string, isAhead: boolean): boolean {
+    const { core, outbox } = this.#options
+    if (stream === 'ledger') return core.restartLedger(reason, isAhead ? 'ahead' : undefined)
+    try {
+      outbox.newEpoch(stream)
+      return true
+    } catch (error) {
+      if (!(error instanceof StoreFullError)) throw error
+      return false
+    }
   }
 
   #onDisconnect(reason: string): void {
@@ -248,8 +257,8 @@ export class Session {
       session: this.id,
       instance,
       software,
-      ledger: state.senders.ledger.announce(),
-      telemetry: state.senders.telemetry.announce(),
+      ledger: state.senders.ledger.announce(monotonic),
+      telemetry: state.senders.telemetry.announce(monotonic),
       inbox: inbox.position(),
       clock: { wall: runtime.clock.now(), monotonic },
     } satisfies Hello)
@@ -257,31 +266,43 @@ export class Session {
   }
 
   #beat(): void {
-    const monotonic = this.#options.runtime.clock.monotonic()
-    const health = this.#options.core.health()
-    this.#publish('heartbeat', { session: this.id, monotonic, health } satisfies HeartbeatMessage)
+    this.#publish('heartbeat', { session: this.id, ...this.#standing() } satisfies HeartbeatMessage)
+  }
+
+  /** How the hub stands now. */
+  #standing(): Omit<HeartbeatMessage, 'session'> {
+    const { runtime, core } = this.#options
+    return { monotonic: runtime.clock.monotonic(), health: core.health() }
   }
 
   #onWelcome(welcome: Welcome): void {
     const { core, runtime, log } = this.#options
     const state = this.#connected
     if (!state) return
-    const { hellos, senders, receiver } = state
+    const { hellos, heartbeat, senders, receiver } = state
+    const { answers } = welcome
     // The cloud believes in another session, and will not hear this one before a new hello.
     if (welcome.session !== this.id) return hellos.saySoon()
-    if (!hellos.isLatest(welcome.answers)) return
+    if (!senders.ledger.isAnswerable(answers) || !senders.telemetry.isAnswerable(answers)) return
     if (welcome.protocol !== MQTT_PROTOCOL_VERSION)
       return log.error({ protocol: welcome.protocol }, 'the cloud speaks another protocol')
-    if (senders.ledger.isOutdated() || senders.telemetry.isOutdated()) return
     this.#state = { ...state, phase: 'welcomed' }
+    core.setCloudClock(welcome.clock.wall - runtime.clock.monotonic(), { passing: false })
+    heartbeat.start()
+    // On a full disk it is not taken up, and the hello that nothing has answered comes again.
+    receiver.takeUp(welcome.outbox.epoch)
     hellos.answered(() => this.lastHeardMs ?? 0)
+    senders.telemetry.welcomed(welcome.telemetry, answers)
     // A repeated hello may have been judged by what came after it: then nothing is wrong.
     const restart = welcome.ledger.restart && !senders.ledger.knows(welcome.ledger)
-    core.setCloudClock(welcome.clock.wall - runtime.clock.monotonic(), { passing: false })
-    receiver.takeUp(welcome.outbox.epoch)
-    if (!restart) senders.ledger.welcomed(welcome.ledger)
-    senders.telemetry.welcomed(welcome.telemetry)
-    core.onWelcome({ ...welcome, ledger: { ...welcome.ledger, restart } })
+    const isAhead = senders.ledger.isAhead(welcome.ledger)
+    if (!restart) senders.ledger.welcomed(welcome.ledger, answers)
+    else if (!this.#beginEpoch('ledger', 'the cloud asked for a new epoch', isAhead)) hellos.sayAgain()
+  }
+
+  /** Of another session it is no matter: this one's hello has yet to be heard. */
+  #onLater({ session, after_ms }: Later): void {
+    if (session === this.id) this.#connected?.hellos.sayLater(after_ms)
   }
 
   /** First the time: what is in the batch was dated by it. */
@@ -307,7 +328,8 @@ export class Session {
   #onCommand(command: Command): void {
     const { core, runtime, log } = this.#options
     const judged = judgeCommand(command, this.id, runtime.clock.monotonic())
-    if (judged === 'pass') return core.execute(command, (result) => this.#answer(result))
+    if (judged === 'pass')
+      return core.execute(command, (result) => this.#answer({ ...result, after: this.#standing() }))
     log.warn({ command_id: command.command_id, judged }, 'a command is refused')
     this.#answer(refusal(command, judged))
   }

@@ -1,6 +1,7 @@
 import {
   defaultsOf,
   duration,
+  prefixed,
   type SettingsOf,
   type SettingsTable,
 } from '../../protocol/model/program-settings.ts'
@@ -9,21 +10,29 @@ import {
 export const syncSettings = {
   /** Between connections. */
   backoff: { firstMs: 500, maxMs: 30_000 },
-  /** An unanswered hello is repeated after this long. */
-  helloMs: 3000,
+  hello: prefixed('HELLO', {
+    firstMs: duration(3000, 'A hello to the cloud that nothing answers is repeated after this.'),
+    maxMs: duration(
+      30_000,
+      'And, as this doubles each time, at the latest after this; half of each pause is random.',
+    ),
+  }),
   /** A hail, or a message that only a new hello can explain, brings one at most this often. */
   hailMs: 1000,
+  /** The longest that the cloud may tell the hub to wait before its next hello. */
+  laterMs: 300_000,
   /** Without any message from the cloud for this long the hub says hello again. */
   quietMs: 60_000,
-  heartbeatMs: duration(15_000, 'The heartbeat to the cloud.'),
+  heartbeatMs: duration(15_000, 'The heartbeat to the cloud, a tenth more or less.'),
   /** A change of health is reported this long after it began. */
   healthMs: 500,
   /** What is appended within so long goes out together: a commit here and one in the cloud for all of it. */
   lingerMs: 20,
-  ledger: { batchEntries: 1000, windowEntries: 8000, retryMs: 2000, maxRetryMs: 30_000 },
-  telemetry: { batchEntries: 1000, windowEntries: 2000, retryMs: 5000, maxRetryMs: 60_000 },
-  /** Timeouts without progress after which the hub says hello again: who acknowledged may have died. */
-  stalledRetries: 2,
+  /** After `askMs` of silence about what was sent the hub says hello again, to hear where the cloud stands. */
+  ledger: { batchEntries: 1000, askMs: 10_000, maxAskMs: 60_000 },
+  telemetry: { batchEntries: 1000, askMs: 20_000, maxAskMs: 60_000 },
+  /** Bytes ahead of the acknowledgement; they grow with what is acknowledged within `promptMs`. */
+  stream: { windowBytes: 64 * 1024, maxWindowBytes: 2 * 1024 * 1024, promptMs: 1000 },
   /** Bytes of entries in one batch. */
   batchBytes: 480 * 1024,
   /** Characters of a message from the cloud; longer ones are dropped. */

@@ -13,31 +13,59 @@ export interface StreamSenderOptions {
   limits: SenderLimits
   /** New entries wait so long for others. */
   lingerMs: number
-  batchBytes: number
   publish(payload: string): void
-  /** The cloud's history is not this store's: a new epoch is due. */
-  onFork(): void
+  /** The cloud's history is not this store's: a new epoch is due. `isAhead`: the cloud has what this store has never said. */
+  onFork(isAhead: boolean): void
   /** The outbox has begun a new epoch: only a new hello announces it. */
   onNewEpoch(): void
-  /** Nothing was acknowledged although everything was sent `retries` times again. */
-  onTimeout(retries: number): void
+  /** Nothing has been acknowledged for long: the cloud is asked where it stands, by a hello. */
+  onAsk(): void
 }
+
+/** Where the outbox stood as a hello said it. */
+interface Announcement {
+  /** Which hello: its time on the monotonic clock. */
+  helloAt: number
+  epoch: string
+  base: number
+  /** What had been sent before it on this connection. */
+  sent: number
+}
+
+/** The least that an entry takes in a batch: so many bytes hold no more entries than that. */
+const LEAST_BYTES = 48
+
+/** So many hellos that were not answered are remembered. */
+const REMEMBERED = 32
 
 export type StreamSender = ReturnType<typeof createStreamSender>
 
 /** The hub's sender of one stream over one connection: `stepSender` with its store, its timer and its wire. */
 export function createStreamSender(options: StreamSenderOptions) {
   const { stream, outbox, clock, checkpoint, limits, lingerMs } = options
-  let announced = outbox.position(stream)
-  let state = initialSender(announced)
+  /** Of the hellos since the one that was answered last. */
+  let announced: Announcement[] = []
+  let state = initialSender(outbox.position(stream))
   let cancelTimer: Cancel | undefined
   let cancelLinger: Cancel | undefined
+  let isCloudAhead = false
   const tagAt = (seq: number): number | undefined => outbox.tagAt(stream, seq)
 
   /** Whether the cloud's position lies in this store's history. */
   function knows(position: ReceiverPosition): boolean {
     const now = outbox.position(stream)
     return position.epoch === now.epoch && isOurs(position, now, tagAt)
+  }
+
+  /** Whether the cloud has entries of this epoch that this store has never written: the store is a copy, or has one. */
+  function isAhead(position: ReceiverPosition): boolean {
+    const now = outbox.position(stream)
+    return position.epoch === now.epoch && !isOurs(position, now, tagAt)
+  }
+
+  function announcement(helloAt: number): Announcement | undefined {
+    const { epoch } = outbox.position(stream)
+    return announced.find((hello) => hello.helloAt === helloAt && hello.epoch === epoch)
   }
 
   function disarm(): void {
@@ -51,7 +79,7 @@ export function createStreamSender(options: StreamSenderOptions) {
     for (const effect of step.effects)
       switch (effect.type) {
         case 'send':
-          send(effect.first, effect.count)
+          send(effect.first, effect.entries, effect.bytes)
           break
         case 'forget':
           outbox.forget(stream, effect.through)
@@ -61,48 +89,57 @@ export function createStreamSender(options: StreamSenderOptions) {
           cancelTimer = clock.after(effect.afterMs, () => {
             cancelTimer = undefined
             dispatch({ type: 'timeout' })
-            options.onTimeout(state.retries)
           })
           break
         case 'disarm':
           disarm()
           break
+        case 'ask':
+          options.onAsk()
+          break
         case 'fork':
-          options.onFork()
+          options.onFork(isCloudAhead)
           break
       }
   }
 
-  function send(first: number, count: number): void {
-    for (const batch of batchesOf(
-      outbox.read(stream, first, count),
-      first,
-      state.epoch,
-      options.batchBytes,
-    )) {
-      checkpoint('sync.before-send')
-      options.publish(batch.payload)
-      checkpoint('sync.after-send')
-    }
+  function send(first: number, count: number, maxBytes: number): void {
+    const slice = outbox.read(stream, first, Math.min(count, Math.ceil(maxBytes / LEAST_BYTES)))
+    const batch = batchOf(slice, first, state.epoch, maxBytes)
+    if (!batch) return
+    checkpoint('sync.before-send')
+    options.publish(batch.payload)
+    checkpoint('sync.after-send')
+    dispatch({ type: 'sent', last: batch.last, bytes: batch.bytes, atMs: clock.monotonic() })
   }
 
   return {
     /** Where the outbox stands, for a hello; a welcome that answers it is judged by this. */
-    announce(): SenderPosition {
-      announced = outbox.position(stream)
-      return announced
+    announce(helloAt: number): SenderPosition {
+      const position = outbox.position(stream)
+      const { epoch, base } = position
+      announced = [...announced, { helloAt, epoch, base, sent: state.sent }].slice(-REMEMBERED)
+      return position
     },
-    /** Whether the outbox has begun another epoch since: no welcome says anything about that. */
-    isOutdated: (): boolean => outbox.position(stream).epoch !== announced.epoch,
+    /**
+     * Whether a welcome to that hello says anything: the hello was said since the one that was answered last, and the
+     * outbox has begun no other epoch since.
+     */
+    isAnswerable: (helloAt: number): boolean => announcement(helloAt) !== undefined,
     knows,
-    /** Takes up where the cloud stands; where that is not in this store's history it is a fork. */
-    welcomed(position: ReceiverPosition): void {
+    isAhead,
+    /** Takes up where the cloud stands, by the answer to a hello; where that is not in this store's history it is a fork. */
+    welcomed(position: ReceiverPosition, helloAt: number): void {
       // A lossy stream's sender has overwritten what the cloud still waits for, and goes on with what it has.
-      const atLeast = stream === 'telemetry' ? 0 : announced.base
-      dispatch({ type: 'connected', cursor: position.cursor, ours: knows(position), atLeast })
+      const { base = 0, sent: sentBefore = 0 } = announcement(helloAt) ?? {}
+      const atLeast = stream === 'telemetry' ? 0 : base
+      announced = announced.filter((hello) => hello.helloAt > helloAt)
+      isCloudAhead = isAhead(position)
+      dispatch({ type: 'connected', cursor: position.cursor, ours: knows(position), atLeast, sentBefore })
     },
     acked(ack: Ack): void {
-      dispatch({ ...ack, type: 'acked', ours: knows(ack) })
+      isCloudAhead = isAhead(ack)
+      dispatch({ ...ack, type: 'acked', ours: knows(ack), atMs: clock.monotonic() })
     },
     /** The outbox has changed. */
     refresh(): void {
@@ -126,24 +163,23 @@ export function createStreamSender(options: StreamSenderOptions) {
   }
 }
 
-/** The entries in as many batches as their bytes need. Bodies are spliced in as they are stored. */
-function* batchesOf(
+/** As many of the entries as the bytes allow, one at least. Bodies are spliced in as they are stored. */
+function batchOf(
   { entries, oldest, previousTag }: OutboxSlice,
   first: number,
   epoch: string,
   maxBytes: number,
-): Generator<{ payload: string; last: number }> {
-  for (let index = 0; index < entries.length;) {
-    const head = { epoch, first: first + index, previousTag: entries[index - 1]?.tag ?? previousTag, oldest }
-    const texts: string[] = []
-    for (let bytes = 0; index < entries.length; index++) {
-      const { tag, body } = entries[index]!
-      const text = `{"tag":${tag},"body":${body}}`
-      bytes += Buffer.byteLength(text)
-      if (bytes > maxBytes && texts.length > 0) break
-      texts.push(text)
-    }
-    const payload = `${JSON.stringify(head).slice(0, -1)},"entries":[${texts.join(',')}]}`
-    yield { payload, last: first + index - 1 }
+): { payload: string; last: number; bytes: number } | undefined {
+  const texts: string[] = []
+  let bytes = 0
+  for (const { tag, body } of entries) {
+    const text = `{"tag":${tag},"body":${body}}`
+    const size = Buffer.byteLength(text)
+    if (texts.length > 0 && bytes + size > maxBytes) break
+    texts.push(text)
+    bytes += size
   }
+  if (texts.length === 0) return undefined
+  const head = JSON.stringify({ epoch, first, previousTag, oldest }).slice(0, -1)
+  return { payload: `${head},"entries":[${texts.join(',')}]}`, last: first + texts.length - 1, bytes }
 }

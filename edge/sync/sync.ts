@@ -83,6 +83,10 @@ export function createSync(options: SyncOptions) {
       session?.close()
       leave()
     },
+    /** Says hello again on the present connection: where the inbox stands has changed. */
+    sayHello(): void {
+      session?.sayHello()
+    },
     state(): SyncState {
       const heard = session?.lastHeardMs ?? lastHeardMs
       return {

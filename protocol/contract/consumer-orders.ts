@@ -150,6 +150,17 @@ export const consumerOrderRoutes = defineRoutes(
       ],
       summary: 'Delete an unpaid order; cancel and refund one that the hub has not begun',
     },
+    'consumer.orders.events': {
+      at: 'GET /users/{user_id}/orders/{order_id}/events',
+      params: orderParams,
+      response: z.instanceof(ReadableStream<Uint8Array>),
+      message: Order,
+      produces: 'text/event-stream',
+      errors: ['order_not_found'],
+      summary: 'Follow an order, as server-sent events',
+      description:
+        "Each message is the order, with its place in the hub's queue: at once, and at each change. Its id is the order's `version`. A comment every 15 s keeps the connection alive. The stream ends after the order's last state, and after a while in any case: ask again, as browsers do.",
+    },
     'consumer.orders.set_item': {
       at: 'PUT /users/{user_id}/orders/{order_id}/order_item',
       params: orderParams,
@@ -184,6 +195,8 @@ export const consumerOrderRoutes = defineRoutes(
       }),
       errors: ['order_not_found'],
       summary: 'Whether an order can be paid now',
+      description:
+        '`reasons` has everything that stands in the way. `amount_too_small`: the total is less than a card can pay; the wallet or an integrator may take it all the same.',
     },
     'consumer.orders.reorder': {
       at: 'POST /users/{user_id}/orders/{source_order_id}/reorder',

@@ -3,15 +3,17 @@ import { BinNumber, Cents, Id, PaymentStatus, ProcessingStatus, Timestamp } from
 import { defineRoutes } from './route.ts'
 
 /** `status` in the words of Stripe's PaymentIntent. */
-export const PaymentIntentStatus = z.enum([
-  'requires_payment_method',
-  'requires_confirmation',
-  'requires_action',
-  'processing',
-  'requires_capture',
-  'canceled',
-  'succeeded',
-])
+export const PaymentIntentStatus = z
+  .enum([
+    'requires_payment_method',
+    'requires_confirmation',
+    'requires_action',
+    'processing',
+    'requires_capture',
+    'canceled',
+    'succeeded',
+  ])
+  .meta({ id: 'PaymentIntentStatus' })
 
 export const PaymentResult = z
   .object({
@@ -36,7 +38,9 @@ export const PaymentResult = z
 export type PaymentResult = z.infer<typeof PaymentResult>
 
 /** What a saved way to pay is: a card, or a card in one of the two mobile wallets (C §4.4). */
-export const PaymentMethodType = z.enum(['card', 'platform_a', 'platform_b'])
+export const PaymentMethodType = z
+  .enum(['card', 'platform_a', 'platform_b'])
+  .meta({ id: 'PaymentMethodType' })
 export type PaymentMethodType = z.infer<typeof PaymentMethodType>
 
 /** `brand` in the processor's words (`visa`, `mastercard`, …). */
@@ -55,7 +59,7 @@ export const PaymentMethod = z
 export type PaymentMethod = z.infer<typeof PaymentMethod>
 
 /** With it the processor's own form takes a card, which is then saved. `status` in the words of Stripe's SetupIntent. */
-export const ClientSecret = z
+export const SetupIntentSecret = z
   .object({
     setup_intent_id: z.string(),
     client_secret: z.string(),
@@ -68,8 +72,8 @@ export const ClientSecret = z
       'succeeded',
     ]),
   })
-  .meta({ id: 'ClientSecret' })
-export type ClientSecret = z.infer<typeof ClientSecret>
+  .meta({ id: 'SetupIntentSecret' })
+export type SetupIntentSecret = z.infer<typeof SetupIntentSecret>
 
 /** A method's id at the processor. */
 const MethodId = z.string().min(1).max(255)
@@ -91,7 +95,7 @@ export const payingErrors = [
 ] as const
 
 const visa = {
-  payment_method_id: 'pm_card_visa',
+  payment_method_id: 'pm_9f86d081884c7d659a2feaa0',
   type: 'card',
   brand: 'visa',
   last4: '4242',
@@ -113,6 +117,9 @@ const paid = {
   decline_code: null,
 } as const
 
+/** Why a card does not pay it. */
+const cardErrors = [...payingErrors, 'payment_method_not_found', 'amount_too_small'] as const
+
 /** The same for both mobile wallets. */
 const walletPay = (platform: 'A' | 'B') =>
   ({
@@ -123,10 +130,10 @@ const walletPay = (platform: 'A' | 'B') =>
       /** What the wallet gave the processor's library in the app: its token (`tok_…`) or payment method (`pm_…`). */
       wallet_token: z.string().min(1).max(5000),
       /** Cents that the customer was shown; another total is answered with `total_changed`. */
-      expected_total: Cents.optional(),
+      expected_total: Cents.min(0).optional(),
     }),
     response: PaymentResult,
-    errors: [...payingErrors, 'payment_method_not_found'],
+    errors: cardErrors,
     summary: `Pay an order with a mobile wallet of platform ${platform}`,
     description:
       'The sandbox takes the names of its cards as `pm_card_…` and as `tok_…` (`tok_visa` pays, `tok_chargeDeclined` is declined, `tok_authenticationRequired` wants its holder; others of the kind are not found), and any other text for the token of a wallet that pays.',
@@ -140,7 +147,7 @@ export const consumerPaymentRoutes = defineRoutes(
     'consumer.payments.setup_intent': {
       at: 'POST /users/payments/setup-intent',
       idempotent: true,
-      response: ClientSecret,
+      response: SetupIntentSecret,
       errors: ['processor_unavailable'],
       summary: "Begin to save a payment method in the processor's own form",
       description:
@@ -161,7 +168,7 @@ export const consumerPaymentRoutes = defineRoutes(
       errors: ['payment_method_not_found', 'card_declined', 'processor_unavailable'],
       summary: 'Save a payment method',
       description:
-        'The first one that is saved is the default. One that is saved already is answered as it is. 50 can be saved.',
+        'What the processor’s form or a wallet in the app has given: a payment method (`pm_…`), or the token of a mobile wallet (`tok_…`), which becomes a method; the answer has the id that the method is saved, paid with and removed by. `type` is what the processor says of it: `platform_a` or `platform_b` for a card in a mobile wallet. The first one that is saved is the default. One that is saved already is answered as it is. 50 can be saved. The sandbox takes the names of its cards, each time for another method: `pm_card_visa` a card, `tok_visa` (or `tok_platform_a_visa`) the same in a wallet of platform A, `tok_platform_b_visa` of platform B.',
       examples: { body: { payment_method_id: 'pm_card_visa', set_default: true }, response: visa },
     },
     'consumer.payments.methods': {
@@ -177,7 +184,7 @@ export const consumerPaymentRoutes = defineRoutes(
       errors: ['payment_method_not_found'],
       summary: 'Remove a saved payment method',
       description: 'Where it was the default, the newest of those that are left is.',
-      examples: { response: { payment_method_id: 'pm_card_visa', deleted: true } },
+      examples: { response: { payment_method_id: visa.payment_method_id, deleted: true } },
     },
     'consumer.payments.pay': {
       at: 'POST /users/payments/pay',
@@ -190,11 +197,13 @@ export const consumerPaymentRoutes = defineRoutes(
         /** The method is saved once it has paid. */
         save_payment_method: z.boolean().optional(),
         /** Cents that the customer was shown; another total is answered with `total_changed`. */
-        expected_total: Cents.optional(),
+        expected_total: Cents.min(0).optional(),
       }),
       response: PaymentResult,
-      errors: [...payingErrors, 'payment_method_not_found'],
+      errors: cardErrors,
       summary: 'Pay an order by card; the amount is the server’s',
+      description:
+        'Card processors have a least amount (50 cents of USD or EUR): a total below it is `amount_too_small`, unless it is nothing, or an integrator takes it (`external`). The wallet pays any (`wallet/debit`).',
       examples: { body: { order_id: 1, payment_method_id: 'pm_card_visa' }, response: paid },
     },
     'consumer.payments.platform_a_pay': { ...walletPay('A'), at: 'POST /users/payments/platform-a-pay' },

@@ -28,20 +28,27 @@ export type Product = z.infer<typeof Product>
 
 /** C §4.7. */
 export const consumerProductRoutes = defineRoutes(
-  { interface: 'consumer', auth: { kind: 'optional-identity' }, rate: 'standard', tag: 'Products' },
+  {
+    interface: 'consumer',
+    auth: { kind: 'optional-identity' },
+    rate: 'standard',
+    validated: 'public',
+    tag: 'Products',
+  },
   {
     'consumer.products.list': {
       at: 'GET /hubs/{hub_id}/products',
       params: z.object({ hub_id: Id }),
       query: z.object({
-        subcategory_id: z.int().optional(),
-        category_id: z.int().optional(),
+        subcategory_id: Id.optional(),
+        category_id: Id.optional(),
         /** Words of the name, in whole or in part, in any case. */
         product_name: z.string().max(200).optional(),
         page: z.int().min(1).default(1),
         size: z.int().min(1).max(100).default(50),
       }),
       response: z.array(Product),
+      headers: ['X-Total-Count', 'Link'],
       errors: ['hub_not_found'],
       summary: 'Search the products of a hub',
       description:

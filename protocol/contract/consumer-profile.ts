@@ -33,12 +33,12 @@ export const ProfileImage = z
 export type ProfileImage = z.infer<typeof ProfileImage>
 
 /** The hub that the user has selected, else the default hub. */
-export const CurrentHub = z
+export const HubChoice = z
   .object({ user_id: Id, current_hub: HubSummary.nullable(), default_hub_id: Id.nullable() })
-  .meta({ id: 'CurrentHub' })
-export type CurrentHub = z.infer<typeof CurrentHub>
+  .meta({ id: 'HubChoice' })
+export type HubChoice = z.infer<typeof HubChoice>
 
-export const PushPlatform = z.enum(['ios', 'android', 'web'])
+export const PushPlatform = z.enum(['ios', 'android', 'web']).meta({ id: 'PushPlatform' })
 
 /** The token is never shown again. */
 export const PushConfig = z
@@ -55,20 +55,20 @@ export const PushConfig = z
   .meta({ id: 'PushConfig' })
 export type PushConfig = z.infer<typeof PushConfig>
 
-/** BCP 47, as `Intl` reads it. */
-const Locale = z
+/** Language, script, region, a variant, and settings of Unicode (`-u-…`): each of them `Intl` can read. */
+const LANGUAGE_TAG =
+  /^[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|\d{3}))?(-([A-Za-z\d]{5,8}|\d[A-Za-z\d]{3}))?(-u(-[A-Za-z\d][A-Za-z](-[A-Za-z\d]{3,8})*)+)?$/
+
+/** A language tag of BCP 47. */
+export const Locale = z
   .string()
   .max(35)
-  .refine(isLanguageTag, { message: 'a language tag such as en-US is required' })
-  .overwrite((tag) => (isLanguageTag(tag) ? Intl.getCanonicalLocales(tag)[0]! : tag))
-
-function isLanguageTag(tag: string): boolean {
-  try {
-    return Intl.getCanonicalLocales(tag).length === 1
-  } catch {
-    return false
-  }
-}
+  .refine((tag) => LANGUAGE_TAG.test(tag), {
+    message: 'a language tag such as en-US is required',
+    abort: true,
+  })
+  .overwrite((tag) => Intl.getCanonicalLocales(tag)[0]!)
+  .meta({ pattern: LANGUAGE_TAG.source })
 
 const Switch = z.boolean().nullable().optional()
 
@@ -79,7 +79,7 @@ const ProfilePatch = z
     last_name: PersonName.nullable().optional(),
     email: Email.nullable().optional(),
     phone_number: PhoneNumber.nullable().optional(),
-    /** In the past. */
+    /** From 1900 on, and in the past. */
     date_of_birth: z.iso.date().nullable().optional(),
     locale: Locale.nullable().optional(),
     notifications: z.strictObject({ push: Switch, email: Switch, sms: Switch }).nullable().optional(),
@@ -124,7 +124,7 @@ export const consumerProfileRoutes = defineRoutes(
     'consumer.profile.select_hub': {
       at: 'POST /users/user/hub/{hub_id}',
       params: z.object({ hub_id: Id }),
-      response: CurrentHub,
+      response: HubChoice,
       errors: ['hub_not_found'],
       summary: 'Select a hub',
     },
@@ -139,7 +139,7 @@ export const consumerProfileRoutes = defineRoutes(
     'consumer.profile.default_hub': {
       at: 'POST /users/user/default-hub',
       body: z.object({ hub_id: Id.nullable() }),
-      response: CurrentHub,
+      response: HubChoice,
       errors: ['hub_not_found'],
       summary: 'Set the default hub; null clears it',
       examples: { body: { hub_id: 1 } },

@@ -69,7 +69,7 @@ export const consumerUserRoutes = defineRoutes(
       status: 201,
       alsoStatus: 200,
       response: User,
-      deprecated: true,
+      deprecated: { since: '2026-11-01', sunset: '2027-11-01' },
       summary: 'Create the user of an identity; use bootstrap instead',
       description: `${byWhomever} 200: there was one already.`,
       examples: { body: { email: 'ada@example.org', first_name: 'Ada' } },
@@ -144,6 +144,7 @@ export const consumerUserRoutes = defineRoutes(
           email: Email.optional(),
           identity_token: z.string().min(1).max(16_384),
         })
+        .meta({ oneOf: [{ required: ['phone_number'] }, { required: ['email'] }] })
         .refine(({ phone_number, email }) => (phone_number === undefined) !== (email === undefined), {
           message: 'exactly one of phone_number and email is required',
         }),

@@ -9,8 +9,12 @@ export const WalletBalance = z
   .meta({ id: 'WalletBalance' })
 export type WalletBalance = z.infer<typeof WalletBalance>
 
-export const WalletTransactionType = z.enum(['deposit', 'debit', 'refund', 'adjustment'])
-export const WalletTransactionStatus = z.enum(['pending', 'completed', 'failed', 'canceled'])
+export const WalletTransactionType = z
+  .enum(['deposit', 'debit', 'refund', 'adjustment'])
+  .meta({ id: 'WalletTransactionType' })
+export const WalletTransactionStatus = z
+  .enum(['pending', 'completed', 'failed', 'canceled'])
+  .meta({ id: 'WalletTransactionStatus' })
 
 /** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const WalletTransaction = z
@@ -66,7 +70,7 @@ export const consumerWalletRoutes = defineRoutes(
       idempotent: true,
       summary: 'Begin a deposit: creates a payment intent at the card processor',
       description:
-        'The wallet is credited when the processor’s webhook reports the payment’s success, and not by this call. The amount is 100 to 50000 cents unless the operator has set other bounds.',
+        'The wallet is credited when the processor’s webhook reports the payment’s success, and not by this call. The amount is 100 to 50000 cents unless the operator has set other bounds, and never less than the card processor takes.',
       examples: {
         body: { amount_cents: 2500, payment_method_id: 'pm_card_visa' },
         response: {
@@ -108,7 +112,7 @@ export const consumerWalletRoutes = defineRoutes(
       body: z.object({
         order_id: Id,
         /** Cents that the customer was shown; another total is answered with `total_changed`. */
-        expected_total: Cents.optional(),
+        expected_total: Cents.min(0).optional(),
       }),
       response: PaymentResult,
       errors: [...payingErrors, 'insufficient_funds'],

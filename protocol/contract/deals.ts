@@ -27,12 +27,27 @@ const cartFields = {
   device_uuid: z.string().min(1).max(200).nullable().default(null),
 }
 
-export const DealStatus = z.enum(['scheduled', 'active', 'expired', 'exhausted', 'inactive'])
+export const DealStatus = z
+  .enum(['scheduled', 'active', 'expired', 'exhausted', 'inactive'])
+  .meta({ id: 'DealStatus' })
 export type DealStatus = z.infer<typeof DealStatus>
 
 /** Whether a redemption binds the deal's limits still: pending and completed ones do. */
-export const RedemptionStatus = z.enum(['pending', 'completed', 'released'])
+export const RedemptionStatus = z.enum(['pending', 'completed', 'released']).meta({ id: 'RedemptionStatus' })
 export type RedemptionStatus = z.infer<typeof RedemptionStatus>
+
+export const Redemption = z
+  .object({
+    id: Id,
+    order_id: Id.nullable(),
+    user_id: Id.nullable(),
+    device_uuid: z.string().nullable(),
+    discount_amount: Cents,
+    status: RedemptionStatus,
+    redeemed_at: Timestamp,
+  })
+  .meta({ id: 'Redemption' })
+export type Redemption = z.infer<typeof Redemption>
 
 /** Newest first. */
 export const DealRedemptions = z
@@ -42,17 +57,7 @@ export const DealRedemptions = z
     usage: z.object({ total: z.int(), limit: z.int().nullable(), remaining: z.int().nullable() }),
     /** Of the redemptions that `usage.total` counts. */
     total_discount: Cents,
-    data: z.array(
-      z.object({
-        id: Id,
-        order_id: Id.nullable(),
-        user_id: Id.nullable(),
-        device_uuid: z.string().nullable(),
-        discount_amount: Cents,
-        status: RedemptionStatus,
-        redeemed_at: Timestamp,
-      }),
-    ),
+    data: z.array(Redemption),
     next_cursor: Id.nullable(),
     has_more: z.boolean(),
   })
@@ -88,6 +93,7 @@ export const dealRoutes = defineRoutes(
   {
     'owner.deals.active': {
       at: 'GET /deals/active/{hub_id}',
+      validated: 'private',
       params: HubPath,
       hub: 'hub_id',
       response: z.array(
@@ -106,6 +112,7 @@ export const dealRoutes = defineRoutes(
     },
     'owner.deals.of_hub': {
       at: 'GET /deals/hub/{hub_id}',
+      validated: 'private',
       params: HubPath,
       hub: 'hub_id',
       response: z.array(Deal),
@@ -113,6 +120,7 @@ export const dealRoutes = defineRoutes(
     },
     'owner.deals.promo_products': {
       at: 'GET /deals/promo-products/{hub_id}',
+      validated: 'private',
       params: HubPath,
       hub: 'hub_id',
       response: z.array(Id),
@@ -223,6 +231,7 @@ export const dealRoutes = defineRoutes(
     },
     'owner.deals.get': {
       at: 'GET /deals/{deal_id}',
+      validated: 'private',
       params: DealPath,
       response: Deal,
       errors: ['deal_not_found'],

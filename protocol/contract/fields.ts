@@ -13,23 +13,31 @@ export const Cents = z.int()
 export const Timestamp = z.iso.datetime()
 
 /** `processing_status`. */
-export const ProcessingStatus = z.literal(Object.values(OrderStatus))
-export const ProcessingStatusName = z.enum(
-  Object.keys(OrderStatus) as [keyof typeof OrderStatus, ...(keyof typeof OrderStatus)[]],
-)
+export const ProcessingStatus = z.literal(Object.values(OrderStatus)).meta({
+  id: 'ProcessingStatus',
+  description: Object.entries(OrderStatus)
+    .map(([name, code]) => `${code} ${name}`)
+    .join(', '),
+  'x-enum-varnames': Object.keys(OrderStatus),
+})
+export const ProcessingStatusName = z
+  .enum(Object.keys(OrderStatus) as [keyof typeof OrderStatus, ...(keyof typeof OrderStatus)[]])
+  .meta({ id: 'ProcessingStatusName' })
 
 /** Derived from an order's payments and refunds (I6). */
-export const PaymentStatus = z.enum([
-  'unpaid',
-  'pending',
-  'requires_action',
-  'authorized',
-  'completed',
-  'partially_refunded',
-  'refunded',
-  'failed',
-  'canceled',
-])
+export const PaymentStatus = z
+  .enum([
+    'unpaid',
+    'pending',
+    'requires_action',
+    'authorized',
+    'completed',
+    'partially_refunded',
+    'refunded',
+    'failed',
+    'canceled',
+  ])
+  .meta({ id: 'PaymentStatus' })
 export type PaymentStatus = z.infer<typeof PaymentStatus>
 
 /** A bin's number, within the documented range (O §8). */

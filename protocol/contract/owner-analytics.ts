@@ -6,11 +6,16 @@ import { defineRoutes } from './route.ts'
 const Month = z.string().regex(/^\d{4}-\d{2}$/)
 const Count = z.int()
 
+/** Name, units, image. */
+const TopProduct = z.tuple([z.string(), Count, z.string()]).meta({ id: 'TopProduct' })
+/** Day of the week, revenue. */
+const DaySales = z.tuple([z.string(), Cents]).meta({ id: 'DaySales' })
+
 const Figures = z.object({
   gross_revenue: Cents,
   total_orders: Count,
   units_sold: Count,
-  /** Cents an order, rounded half up; 0 without orders. */
+  /** `gross_revenue` an order of `total_orders`, in cents, rounded half up; 0 without orders. */
   average_order_value: Cents,
 })
 
@@ -18,9 +23,9 @@ const OverviewPeriod = Figures.extend({
   /** The first instant of the period, and of the one after it. */
   period_start: Timestamp,
   period_end: Timestamp,
-  /** The whole period before. */
+  /** The same stretch of the period before. */
   previous: Figures,
-  /** By how much revenue differs from that of the whole period before, in percent; null where that was nothing. */
+  /** By how much revenue differs from that of the same stretch, in percent; null where that was nothing. */
   change_pct: z.number().nullable(),
 })
 
@@ -39,6 +44,7 @@ export type SalesOverview = z.infer<typeof SalesOverview>
 
 const shared = {
   interface: 'owner',
+  headers: ['X-Incomplete'],
   auth: { kind: 'api', scope: 'analytics:read' },
   rate: 'standard',
   hub: 'hub_id',
@@ -47,7 +53,7 @@ const shared = {
 const query = z.object({ hub_id: Id })
 
 const counted =
-  'Paid orders count on the day of their payment in the hub’s time zone. Revenue is their discounted line totals without tax, less refunds; units and cost leave refunded units out. A refund counts against the day of its sale.'
+  'Paid orders count on the day of their payment in the hub’s time zone, unless they were refunded in whole. Revenue is their discounted line totals without tax, less refunds; units and cost leave refunded units out. A refund counts against the day of its sale.'
 
 /** O §4.4. */
 export const ownerAnalyticsRoutes = defineRoutes(shared, {
@@ -64,7 +70,9 @@ export const ownerAnalyticsRoutes = defineRoutes(shared, {
     at: 'GET /owners/total_orders/',
     query,
     response: z.object({ total_orders: Count }),
-    summary: 'How many orders were paid, whatever was refunded later',
+    summary: 'How many orders were paid and not refunded in whole',
+    description:
+      'They are the orders that `gross_revenue` is of. One that was refunded in part counts; so does one whose refund failed, again.',
     examples: { response: { total_orders: 412 } },
   },
   'owner.analytics.total_products': {
@@ -78,13 +86,13 @@ export const ownerAnalyticsRoutes = defineRoutes(shared, {
     at: 'GET /owners/total_customers/',
     query,
     response: z.object({ total_customers: Count }),
-    summary: 'How many different customers have paid for an order',
+    summary: 'How many different customers have paid for an order that was not refunded in whole',
     examples: { response: { total_customers: 117 } },
   },
   'owner.analytics.top_products': {
     at: 'GET /owners/top_products/',
     query,
-    response: z.array(z.tuple([z.string(), Count, z.string()])),
+    response: z.array(TopProduct),
     summary: 'The products that sold most: name, units, image',
     description:
       'Of all time, by units; of as many units the one with more revenue stands first. At most ten (the operator can set it).',
@@ -101,7 +109,7 @@ export const ownerAnalyticsRoutes = defineRoutes(shared, {
   'owner.analytics.weekly_sales': {
     at: 'GET /owners/weekly_sales_breakdown/',
     query,
-    response: z.array(z.tuple([z.string(), Cents])),
+    response: z.array(DaySales),
     summary: 'Revenue of each day of the current week, Monday to Sunday',
     description: counted,
     examples: { response: [['Monday', 10_450]] },
@@ -142,8 +150,9 @@ export const ownerAnalyticsRoutes = defineRoutes(shared, {
     at: 'GET /owners/get_sales_overview/',
     query,
     response: SalesOverview,
-    summary: 'Sales of the current day, ISO week, month and year to date beside the whole period before',
-    description: `${counted} \`period_start\` and \`period_end\` bound the calendar period; the figures are those so far.`,
+    summary:
+      'Sales of the current day, ISO week, month and year to date beside the same stretch of the period before',
+    description: `${counted} \`period_start\` and \`period_end\` bound the calendar period; the figures are those so far. \`previous\` begins with the period before and ends at the same time of day, by the hub’s clock: yesterday, on the same day of last week, on the same date of last month, and of last year. A month without that date counts whole. A time that the clock showed twice is the first of them.`,
   },
   'owner.analytics.net_profit': {
     at: 'GET /owners/monthly_net_profit_breakdown/',

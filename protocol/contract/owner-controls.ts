@@ -19,7 +19,7 @@ const controlResult = <T extends z.ZodType>(data: T) =>
 
 const Door = z.enum(['closed', 'open', 'moving', 'unknown'])
 const Lift = z.enum(['up', 'down', 'moving', 'unknown'])
-const LockedDoor = z.enum(['locked', 'unlocked', 'open', 'unknown'])
+const LockedDoor = z.enum(['locked', 'unlocked', 'open', 'unknown']).meta({ id: 'DoorLock' })
 const doorMoved = z.object({ command_id: z.uuid(), door: Door, duration_ms: z.int() })
 const liftMoved = z.object({ command_id: z.uuid(), lift: Lift, duration_ms: z.int() })
 const lockMoved = z.object({ command_id: z.uuid(), door: LockedDoor, duration_ms: z.int() })
@@ -87,38 +87,42 @@ const openFridge = (side: string) =>
 /** O §4.6: the range of the bin is not stated; a bin that the hub does not have is a `validation_error`. */
 const anyBin = z.object({ bin: z.int().min(0), hub: Id })
 
-const Done = z.object({
-  status: z.literal('ok'),
-  result: z.object({
-    success: z.literal(true),
-    hub_id: z.int(),
-    bin_number: z.int(),
-    /** The bin that the command was for; whether it is enabled now, `disabled_bins` says. */
-    enabled_bin: z.int(),
-    /** Every bin that the hub's stored configuration disables now. */
-    disabled_bins: z.array(z.int()),
-    stop_result: ServiceAction.nullable(),
-    start_result: ServiceAction.nullable(),
-  }),
-})
+const Done = z
+  .object({
+    status: z.literal('ok'),
+    result: z.object({
+      success: z.literal(true),
+      hub_id: z.int(),
+      bin_number: z.int(),
+      /** The bin that the command was for; whether it is enabled now, `disabled_bins` says. */
+      enabled_bin: z.int(),
+      /** Every bin that the hub's stored configuration disables now. */
+      disabled_bins: z.array(z.int()),
+      stop_result: ServiceAction.nullable(),
+      start_result: ServiceAction.nullable(),
+    }),
+  })
+  .meta({ id: 'SshSetting' })
 
-const Failed = z.object({
-  status: z.literal('error'),
-  result: z.object({
-    success: z.literal(false),
-    error: z.string(),
-    error_type: z.enum([
-      'validation_error',
-      'connection_error',
-      'authentication_error',
-      'timeout',
-      'command_failed',
-    ]),
-    /** As sent; null where it was missing or no integer. */
-    hub_id: z.int().nullable(),
-    bin_number: z.int().nullable(),
-  }),
-})
+const Failed = z
+  .object({
+    status: z.literal('error'),
+    result: z.object({
+      success: z.literal(false),
+      error: z.string(),
+      error_type: z.enum([
+        'validation_error',
+        'connection_error',
+        'authentication_error',
+        'timeout',
+        'command_failed',
+      ]),
+      /** As sent; null where it was missing or no integer. */
+      hub_id: z.int().nullable(),
+      bin_number: z.int().nullable(),
+    }),
+  })
+  .meta({ id: 'SshFailure' })
 export type SshFailure = z.infer<typeof Failed>
 
 export const sshFailure = (
@@ -222,7 +226,8 @@ export const ownerControlRoutes = defineRoutes(shared, {
         lift: Lift,
         fault_code: z.string().nullable(),
         order_id: Id.nullable(),
-        reported_at: Timestamp,
+        /** Null where the hub has never said anything of it. */
+        reported_at: Timestamp.nullable(),
       }),
     ),
     errors: ofBin,

@@ -3,7 +3,9 @@ import { DeviceStatus } from '../mqtt/session.ts'
 import { Id, Timestamp } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
-export const HubStatus = z.enum(['active', 'paused', 'maintenance', 'inactive'])
+/** `inactive`: never heard of. `paused`: it takes no orders. */
+export const HubStatus = z.enum(['active', 'paused', 'maintenance', 'inactive']).meta({ id: 'HubStatus' })
+export type HubStatus = z.infer<typeof HubStatus>
 
 /** O §2. */
 export const HubSummary = z
@@ -25,20 +27,38 @@ export const HubHealthReport = z
     hub_id: Id,
     online: z.boolean(),
     last_heartbeat: Timestamp.nullable(),
-    bins: z.array(z.object({ bin_number: z.int(), enabled: z.boolean(), status: DeviceStatus })),
+    bins: z.array(
+      z.object({ bin_number: z.int(), enabled: z.boolean(), status: DeviceStatus }).meta({ id: 'BinHealth' }),
+    ),
     fridges: z.array(
-      z.object({
-        fridge_number: z.int(),
-        enabled: z.boolean(),
-        temperature: z.number().nullable(),
-        status: DeviceStatus,
-      }),
+      z
+        .object({
+          fridge_number: z.int(),
+          enabled: z.boolean(),
+          temperature: z.number().nullable(),
+          status: DeviceStatus,
+        })
+        .meta({ id: 'FridgeHealth' }),
     ),
     door_status: z.enum(['closed', 'open', 'unknown']),
     network_status: z.enum(['connected', 'degraded', 'disconnected']),
   })
   .meta({ id: 'HubHealthReport' })
 export type HubHealthReport = z.infer<typeof HubHealthReport>
+
+/** How warm a fridge was over five minutes, in degrees Celsius. */
+export const TemperatureSpan = z
+  .object({
+    fridge: z.int(),
+    /** When the five minutes began. */
+    at: Timestamp,
+    min: z.number(),
+    mean: z.number(),
+    max: z.number(),
+    samples: z.int(),
+  })
+  .meta({ id: 'TemperatureSpan' })
+export type TemperatureSpan = z.infer<typeof TemperatureSpan>
 
 /** O §2, hub info. */
 export const HubInfo = HubSummary.extend({
@@ -58,18 +78,21 @@ export const ownerHubRoutes = defineRoutes(
   {
     'owner.hubs.list': {
       at: 'GET /owners/hubs',
+      validated: 'private',
       rate: 'low',
       response: z.array(HubSummary),
       summary: 'List the hubs to which the credential has access',
     },
     'owner.hubs.ids': {
       at: 'GET /owners/hub_ids',
+      validated: 'private',
       response: z.array(Id),
       summary: 'List the ids of the hubs to which the credential has access',
       examples: { response: [1, 2] },
     },
     'owner.hubs.info': {
       at: 'GET /owners/hubs/get_hub_info/',
+      validated: 'private',
       ...ofHub,
       response: HubInfo,
       summary: 'A hub with its place and its time zone',
@@ -91,6 +114,7 @@ export const ownerHubRoutes = defineRoutes(
     },
     'owner.hubs.layout': {
       at: 'GET /owners/hubs/hub_layout/',
+      validated: 'private',
       ...ofHub,
       response: z.object({
         layout: z.record(
@@ -143,6 +167,7 @@ export const ownerHubRoutes = defineRoutes(
     },
     'owner.hubs.fridge_map': {
       at: 'GET /owners/fridge_door_cabinet_map/',
+      validated: 'private',
       ...ofHub,
       response: z.object({
         data: z.record(z.string(), z.object({ left: z.int(), middle: z.int(), right: z.int() })),
@@ -150,13 +175,31 @@ export const ownerHubRoutes = defineRoutes(
       summary: "The cabinets on which the doors of a hub's fridges give; by fridge number",
       examples: { response: { data: { 1: { left: 1, middle: 2, right: 3 } } } },
     },
+    'owner.hubs.temperatures': {
+      at: 'GET /owners/hubs/temperatures',
+      query: z.object({
+        hub_id: Id,
+        fridge: z.int().min(1).optional(),
+        from: Timestamp.optional(),
+        to: Timestamp.optional(),
+      }),
+      hub: 'hub_id',
+      response: z.array(TemperatureSpan),
+      alsoProduces: 'text/csv',
+      summary: "How warm a hub's fridges were, five minutes by five minutes",
+      description:
+        'The last day where `from` and `to` do not say otherwise, at most 31 days, oldest first; the running five minutes are among them. `Accept: text/csv` gives a table. Kept for a year.',
+      examples: {
+        response: [{ fridge: 1, at: '2026-11-20T14:30:00.000Z', min: 3.8, mean: 3.94, max: 4.1, samples: 5 }],
+      },
+    },
     'owner.hubs.health': {
       at: 'GET /owners/hubs/get_hub_health/',
       ...ofHub,
       response: HubHealthReport,
       summary: "A hub's health: bins, fridges, main door, network",
       description:
-        '`online` means that the hub was heard of within 90 s. Of an offline hub the devices are `offline`, and the temperatures are the last ones known.',
+        '`online` means that the hub was heard of within 90 s. What it is made of is shown before it has ever connected. Of an offline hub the devices are `offline`, and what is offline has no temperature.',
     },
   },
 )

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isUpc } from '../model/upc.ts'
-import { Cents, Id } from './fields.ts'
+import { Location } from '../model/location.ts'
+import { Cents, Id, Timestamp } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** O §2, product, with the fields of the inventory listing. */
@@ -26,6 +27,27 @@ export type InventoryProduct = z.infer<typeof InventoryProduct>
 /** O §2, product, with every field. */
 export const OwnerProduct = InventoryProduct.extend({ image_url: z.string() }).meta({ id: 'OwnerProduct' })
 
+/** One row of a hub, and what stands in it. */
+export const Facing = z
+  .object({
+    ...Location.shape,
+    /** Null where no product has the place. */
+    product_id: Id.nullable(),
+    quantity: z.int(),
+    /** How many units it holds. */
+    capacity: z.int(),
+    /** Nothing is dispensed from it, and so nothing sold. */
+    blocked: z.boolean(),
+    /**
+     * What its controller said of the last dispense (`jam`, `no_drop`, …), `silent` (the controller itself), `shutoff` (the
+     * fridge was too warm), or `disabled` (the fridge).
+     */
+    blocked_reason: z.string().nullable(),
+    counted_at: Timestamp.nullable(),
+  })
+  .meta({ id: 'Facing' })
+export type Facing = z.infer<typeof Facing>
+
 /** The most that can be typed: more units than any hub holds, a higher price than anything has. */
 const MAX_UNITS = 1_000_000
 const MAX_CENTS = 100_000_000
@@ -49,6 +71,18 @@ const full = {
   image_url: 'https://larder.example/files/products/sparkling-water.webp?expires=1900000000&signature=Zm9v',
 }
 const { cabinet: _cabinet, shelf: _shelf, row: _row, ...found } = full
+
+const facing = {
+  cabinet: 2,
+  shelf: 1,
+  row: 4,
+  product_id: 17,
+  quantity: 7,
+  capacity: 12,
+  blocked: false,
+  blocked_reason: null,
+  counted_at: '2026-11-20T14:30:00.000Z',
+}
 
 const params = z.object({ product_id: Id })
 
@@ -89,6 +123,46 @@ export const ownerInventoryRoutes = defineRoutes(
         '`invalid_location` for a place that the hub does not have, `product_not_found` for one that nothing has.',
       examples: { response: found },
     },
+    'owner.facings.list': {
+      at: 'GET /owners/hubs/facings',
+      auth: { kind: 'api', scope: 'inventory:read' },
+      rate: 'standard',
+      query: z.object({ hub_id: Id }),
+      hub: 'hub_id',
+      response: z.array(Facing),
+      summary: "The rows of a hub's cabinets, with what stands in each and what is not dispensed",
+      examples: {
+        response: [
+          facing,
+          { ...facing, row: 5, quantity: 3, blocked: true, blocked_reason: 'jam', counted_at: null },
+        ],
+      },
+    },
+    'owner.facings.count': {
+      at: 'PUT /owners/hubs/facings',
+      body: z.strictObject({
+        hub_id: Id,
+        cabinet: z.int().min(1).max(4),
+        shelf: z.int().min(1),
+        row: z.int().min(1),
+        quantity: z.int().min(0).max(MAX_UNITS),
+      }),
+      response: Facing,
+      errors: ['hub_not_found', 'hub_access_denied', 'product_not_found'],
+      badValues: {
+        'body.cabinet': 'invalid_location',
+        'body.shelf': 'invalid_location',
+        'body.row': 'invalid_location',
+        'body.quantity': 'invalid_quantity',
+      },
+      summary: 'Count one row',
+      description:
+        'As a count of a product, of one of its rows: shown at once, and the hub sets the row to it less what dropped meanwhile. A row that was blocked is sold from and tried again. `invalid_location` for a place that the hub does not have, `invalid_quantity` for more than it holds, `product_not_found` for one that nothing has.',
+      examples: {
+        body: { hub_id: 1, cabinet: 2, shelf: 1, row: 4, quantity: 7 },
+        response: facing,
+      },
+    },
     'owner.inventory.update_quantity': {
       at: 'PUT /owners/hubs/product/{product_id}/update_quantity',
       params,
@@ -127,7 +201,11 @@ export const ownerInventoryRoutes = defineRoutes(
       at: 'PUT /owners/product/{product_id}/update_upc',
       params,
       body: z.strictObject({
-        upc: z.string().max(12).refine(isUpc, 'a UPC has 12 digits, of which the last checks the others'),
+        upc: z
+          .string()
+          .max(12)
+          .refine(isUpc, 'a UPC has 12 digits, of which the last checks the others')
+          .meta({ pattern: '^\\d{12}$', description: '12 digits, of which the last checks the others.' }),
       }),
       response: z.object({ success: z.literal(true), data: z.object({ id: Id, upc: z.string() }) }),
       errors: ['product_not_found', 'duplicate_upc'],

@@ -18,6 +18,7 @@ export const rootRoutes = defineRoutes(
     },
     'root.openapi': {
       at: 'GET /openapi.json',
+      validated: 'public',
       response: z.record(z.string(), z.unknown()),
       summary: 'This interface as an OpenAPI 3.1 document',
     },
@@ -25,7 +26,20 @@ export const rootRoutes = defineRoutes(
       at: 'GET /docs',
       response: z.string(),
       produces: 'text/html',
-      summary: 'This interface as a page to read',
+      summary: 'Guides and reference, to read and to try',
+    },
+    'root.docs.file': {
+      at: 'GET /docs/{path}',
+      openEnded: true,
+      // A page is made of many.
+      rate: 'unlimited',
+      params: z.object({ path: z.string() }),
+      response: z.instanceof(ReadableStream).nullable(),
+      produces: 'application/octet-stream',
+      errors: ['not_found'],
+      summary: 'A script, style or picture of the documentation',
+      description:
+        'Names have a hash of what they hold, and are kept for ever. Calls are not limited, and answers say nothing of a limit.',
     },
     'root.webhooks.payments': {
       at: 'POST /webhooks/payments',
@@ -87,13 +101,25 @@ export const demoRoutes = defineRoutes(
       summary: 'Issue an identity token for any subject',
       examples: { body: { sub: 'ada', email: 'ada@example.org' } },
     },
+    'demo.credentials': {
+      at: 'GET /demo/credentials',
+      rate: 'open',
+      response: z.object({
+        /** Null where the service was started without one (`DOCS_API_KEY`). */
+        api_key: z.string().nullable(),
+      }),
+      summary: 'What the documentation has filled in: the API key of the demo’s owner',
+      examples: { response: { api_key: 'lk_abcd1234_…' } },
+    },
     'demo.identity.keys': {
       at: 'GET /.well-known/jwks.json',
+      rate: 'open',
       response: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
       summary: "The issuer's public keys",
     },
     'demo.identity.configuration': {
       at: 'GET /.well-known/openid-configuration',
+      rate: 'open',
       response: z.record(z.string(), z.unknown()),
       summary: 'OpenID discovery',
     },

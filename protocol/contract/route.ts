@@ -31,6 +31,8 @@ export interface Route {
   signedBy?: readonly string[]
   /** Of the success body. */
   response: z.ZodType
+  /** Of an event stream: what each of its messages is. */
+  message?: z.ZodType
   /** Success status; 200 where absent. A 204 has no body: its `response` is `z.undefined()`. */
   status?: number
   /** Another success status, with the same body. */
@@ -40,9 +42,16 @@ export interface Route {
    * names its type; `text/event-stream` is one too.
    */
   produces?: 'text/html' | 'application/octet-stream' | 'text/event-stream'
+  /** What it answers with instead of JSON where the caller says so (`Accept`): a text of this type. */
+  alsoProduces?: 'text/csv'
+  /**
+   * Success carries an `ETag`, and whoever has the same answer already is told so (304). `public`: all callers are answered
+   * alike.
+   */
+  validated?: 'public' | 'private'
   /** The last parameter of the path takes all the rest of it, slashes included. */
   openEnded?: true
-  /** The query or path parameter that names a hub to which an `api` credential needs access. */
+  /** The query or path parameter that names a hub to which an `api` credential needs access, where it is there. */
   hub?: string
   /** Error codes beyond those that follow from the other fields. */
   errors?: readonly ErrorCode[]
@@ -61,7 +70,10 @@ export interface Route {
   tag: string
   summary: string
   description?: string
-  deprecated?: true
+  /** Dates. */
+  deprecated?: { since: string; sunset: string }
+  /** Headers of success beyond those that follow from the other fields (`headers.ts`). */
+  headers?: readonly ('X-Total-Count' | 'Link' | 'X-Incomplete')[]
   examples?: { body?: unknown; response?: unknown }
 }
 
@@ -91,7 +103,7 @@ export const rateClasses = {
   /** Look-ups that could be used to enumerate, with a credential or without; by address. */
   lookup: { requests: 10, by: 'address' },
   /**
-   * Signed calls of the card processor, signed addresses of files, and the demo's issuer. Their answers carry no rate
+   * Signed calls of the card processor, signed addresses of files, and tokens of the demo's issuer. Their answers carry no rate
    * headers: these tell a caller how much of an allowance is left, and there is none that could run out.
    */
   unlimited: { requests: Infinity, by: 'address' },
@@ -115,7 +127,12 @@ type RouteOf<Shared, Entry> = {
     : Key extends keyof Shared
       ? Shared[Key]
       : never
-} & Pick<Route, 'method' | 'path'>
+} & MethodAndPath<Entry>
+
+/** As the entry writes them: `GET /users/user`. */
+type MethodAndPath<Entry> = Entry extends { at: `${infer Method extends Route['method']} ${infer Path}` }
+  ? { method: Method; path: Path }
+  : never
 
 /**
  * A table of routes. Keeps the exact type of each, so that its handler's types follow from it; that each is whole is

@@ -9,20 +9,28 @@ import { diagRoutes } from './diag.ts'
 import { ownerAnalyticsRoutes } from './owner-analytics.ts'
 import { ownerBannerRoutes } from './owner-banners.ts'
 import { ownerControlRoutes } from './owner-controls.ts'
+import { ownerEventRoutes } from './owner-events.ts'
 import { ownerHubRoutes } from './owner-hubs.ts'
 import { ownerInventoryRoutes } from './owner-inventory.ts'
 import { ownerMaintenanceRoutes } from './owner-maintenance.ts'
+import { ownerOperationRoutes } from './owner-operations.ts'
 import { ownerOrderRoutes } from './owner-orders.ts'
+import { ownerAlarmRoutes } from './owner-alarms.ts'
+import { ownerWebhookRoutes } from './owner-webhooks.ts'
 import { demoRoutes, fileRoutes, rootRoutes } from './root-routes.ts'
 import type { Route } from './route.ts'
 
 /** Every route of the service. */
 export const routes = {
   ...ownerHubRoutes,
+  ...ownerEventRoutes,
+  ...ownerAlarmRoutes,
+  ...ownerWebhookRoutes,
   ...ownerInventoryRoutes,
   ...ownerOrderRoutes,
   ...ownerAnalyticsRoutes,
   ...ownerControlRoutes,
+  ...ownerOperationRoutes,
   ...ownerMaintenanceRoutes,
   ...ownerBannerRoutes,
   ...dealRoutes,

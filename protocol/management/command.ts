@@ -40,13 +40,15 @@ export function parseCommand(line: string): ManagementCommand | undefined {
 }
 
 /** One call to the manager of the hub's service. */
-export const ServiceAction = z.object({
-  /** 0: it did as asked. */
-  exit_code: z.int(),
-  duration_ms: z.int().min(0),
-  /** What the manager said, in a few lines at most. */
-  output: z.string().max(4000),
-})
+export const ServiceAction = z
+  .object({
+    /** 0: it did as asked. */
+    exit_code: z.int(),
+    duration_ms: z.int().min(0),
+    /** What the manager said, in a few lines at most. */
+    output: z.string().max(4000),
+  })
+  .meta({ id: 'ServiceAction' })
 export type ServiceAction = z.infer<typeof ServiceAction>
 
 export const ServiceState = z.object({

@@ -34,6 +34,10 @@ export const errorCodes = {
   payment_method_not_found: { status: 404, message: 'No such payment method.' },
   fridge_not_found: { status: 404, message: 'This hub has no such fridge.' },
   banner_not_found: { status: 404, message: 'No such banner.' },
+  webhook_not_found: { status: 404, message: 'No such webhook.' },
+  alarm_not_found: { status: 404, message: 'No such alarm.' },
+  delivery_not_found: { status: 404, message: 'The webhook has no such delivery.' },
+  operation_not_found: { status: 404, message: 'No such operation.' },
   route_not_found: { status: 404, message: 'No such endpoint.' },
   // 405
   method_not_allowed: { status: 405, message: 'This endpoint does not have that method.' },
@@ -50,6 +54,7 @@ export const errorCodes = {
   hub_not_accepting_orders: { status: 409, message: 'The hub does not accept orders now.' },
   no_bin_available: { status: 409, message: 'No delivery bin is available.' },
   wallet_not_empty: { status: 409, message: 'The wallet holds money, or a deposit is under way.' },
+  operation_settled: { status: 409, message: 'The operation was settled otherwise.' },
   duplicate_upc: { status: 409, message: 'Another product of this hub has this UPC.' },
   idempotency_key_in_use: { status: 409, message: 'A request with this idempotency key is under way.' },
   // 408, 413, 415
@@ -60,6 +65,7 @@ export const errorCodes = {
   range_not_satisfiable: { status: 416, message: 'The file has no such bytes.' },
   // 422
   cart_empty: { status: 422, message: 'The order has no items.' },
+  amount_too_small: { status: 422, message: 'The total is less than a card can pay.' },
   validation_error: { status: 422, message: 'The request is not valid.' },
   invalid_location: { status: 422, message: 'Cabinet, shelf or row is out of range.' },
   invalid_quantity: { status: 422, message: 'The quantity must be a non-negative integer.' },

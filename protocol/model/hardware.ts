@@ -26,6 +26,8 @@ export const FridgeDevice = z.strictObject({
   kind: z.literal('fridge'),
   number: number(8),
   targetCelsius: z.number().min(-30).max(20).default(4),
+  /** What is warmer than this for half an hour is not sold any more. */
+  limitCelsius: z.number().min(-30).max(30).default(5),
 })
 
 export const DeviceDescription = z.discriminatedUnion('kind', [BinDevice, CabinetDevice, FridgeDevice])

@@ -1,4 +1,4 @@
-/** Scopes of API keys: the document's (O §5), and two for diagnostics. Write does not imply read. */
+/** Scopes of API keys: the document's (O §5), and those of events and of diagnostics. Write does not imply read. */
 export const scopes = [
   'inventory:read',
   'inventory:write',
@@ -13,6 +13,8 @@ export const scopes = [
   'maintenance:write',
   'promotions:read',
   'promotions:write',
+  'events:read',
+  'events:write',
   'diag:read',
   'diag:write',
 ] as const

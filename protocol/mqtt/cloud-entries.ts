@@ -27,10 +27,16 @@ export type QueuedOrder = z.infer<typeof QueuedOrder>
 export const Facing = z.object({ product_id: z.int(), location: Location, primary: z.boolean() })
 export type Facing = z.infer<typeof Facing>
 
+/** What a product is called, and what its barcode says: for people who stand before the hub. */
+export const NamedProduct = z.object({ product_id: z.int(), name: z.string(), upc: z.string() })
+export type NamedProduct = z.infer<typeof NamedProduct>
+
 export const HubConfig = z.object({
   accepting_orders: z.boolean(),
   disabled_bins: z.array(z.int()),
   disabled_fridges: z.array(z.int()),
+  /** When people last confirmed each fridge: a shutoff before that is over. */
+  confirmed_fridges: z.array(z.object({ fridge_number: z.int(), at: z.number() })),
   prepare_timeout_ms: z.int().positive(),
   unclaimed_timeout_ms: z.int().positive(),
 })
@@ -39,6 +45,8 @@ export type HubConfig = z.infer<typeof HubConfig>
 export const StockCount = z.object({
   count_id: z.uuid(),
   product_id: z.int(),
+  /** The row that was counted; null: all that there is of the product, wherever it stands. */
+  location: Location.nullable(),
   quantity: z.int().min(0),
   /** The hub sets the stock to the count less what it dropped after this instant. */
   counted_at: z.number(),
@@ -56,13 +64,19 @@ export const CloudEntry = z.discriminatedUnion('kind', [
   /** Units of an order were refunded: what of them has not begun to be dispensed stays on the shelf. */
   z.object({ kind: z.literal('order.reduce'), order_id: OrderId, lines: z.array(WantedLine).min(1) }),
   z.object({ kind: z.literal('stock.count'), count: StockCount }),
-  z.object({ kind: z.literal('planogram'), facings: z.array(Facing) }),
+  z.object({
+    kind: z.literal('planogram'),
+    facings: z.array(Facing),
+    /** All that stand in the hub. Absent in what an older cloud has left in its outbox. */
+    products: z.array(NamedProduct).optional(),
+  }),
   z.object({ kind: z.literal('config'), config: HubConfig }),
   /** First in every epoch. What a hub with a store of its own already knows better it keeps. */
   z.object({
     kind: z.literal('snapshot'),
     config: HubConfig,
     facings: z.array(Facing),
+    products: z.array(NamedProduct).optional(),
     /** The cloud's mirror of the hub's ledger: taken up only by a hub whose own store is new or was restored. */
     stock: z.array(z.object({ product_id: z.int(), location: Location, quantity: z.int() })),
     /** Operations already within that stock, newest last. */

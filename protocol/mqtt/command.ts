@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { FridgeSide } from '../model/hardware.ts'
 import { WantedLine } from './cloud-entries.ts'
-import { Hex128, OrderId } from './session.ts'
+import { Heartbeat, Hex128, OrderId } from './session.ts'
 
 const bin = z.int().min(1).max(4)
 const fridge = z.int().min(1).max(8)
@@ -18,6 +18,8 @@ export const CommandBody = z.discriminatedUnion('name', [
   z.object({ name: z.literal('cancel_order'), order_id: OrderId }),
   /** Leaves units of an order on the shelf: all that are no longer wanted, or none. */
   z.object({ name: z.literal('reduce_order'), order_id: OrderId, lines: z.array(WantedLine).min(1) }),
+  /** A person says whether an operation of unknown outcome happened (I1). */
+  z.object({ name: z.literal('settle_operation'), operation_id: z.uuid(), happened: z.boolean() }),
   /** Opens and closes the door so many times. */
   z.object({ name: z.literal('cycle_bin'), bin, cycles: z.int().min(1).max(10) }),
   /** Unlocks a fridge's door; the hub locks it again by itself after a while. */
@@ -72,5 +74,7 @@ export const CommandResult = z.object({
   reason: CommandReason.nullable(),
   /** By command: SPEC §6. */
   data: z.record(z.string(), z.unknown()).nullable(),
+  /** How the hub stands after it, as a heartbeat says it: what was answered the next reading says. */
+  after: Heartbeat.omit({ session: true }).optional(),
 })
 export type CommandResult = z.infer<typeof CommandResult>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hubAlarmCodes } from '../model/alarms.ts'
 import { Location } from '../model/location.ts'
 import { OrderId } from './session.ts'
 
@@ -82,6 +83,10 @@ export const OperationEntry = z.discriminatedUnion('kind', [
     device: z.string(),
     action: z.string(),
     reason: z.string(),
+    /** When it was intended. */
+    started_at: at,
+    /** Of a dispense: the row. */
+    location: Location.nullable(),
     order_id: OrderId.nullable(),
     line_id: z.int().nullable(),
     product_id: z.int().nullable(),
@@ -99,13 +104,97 @@ export type OperationEntry = z.infer<typeof OperationEntry>
 export const AlarmEntry = z.object({
   kind: z.literal('alarm'),
   at,
-  /** For example `door_forced`, `fridge_warm`, `controller_silent`, `controller_foreign`, `store_full`, `clock_wrong`. */
-  code: z.string().max(64),
-  device: z.string().max(64),
+  code: z.enum(hubAlarmCodes),
+  /** `bin 3`, `row 2/1/4`, `fridge 1`, `controller front`, `door main`, `hub`. */
+  subject: z.string().max(64),
   raised: z.boolean(),
   detail: z.string().max(500),
 })
 export type AlarmEntry = z.infer<typeof AlarmEntry>
+
+/**
+ * What a bin is to the next order. `held`: an order has it, and it comes free when that is done. `left_behind`: something is in
+ * it, and nobody is coming for it.
+ */
+export const binUses = ['free', 'held', 'left_behind', 'open', 'faulty', 'offline'] as const
+export const fridgeStates = ['unknown', 'cold', 'warm', 'shutoff'] as const
+
+/**
+ * How a row, bin, cabinet or fridge stands as far as selling is concerned. What the hub does not dispense from, the cloud does not
+ * sell. `since`: cloud time in milliseconds, as the hub estimates it.
+ */
+export const State = z.discriminatedUnion('of', [
+  /** `blocked`: why nothing is dispensed from it (serial SPEC §7, and SPEC §10 here); null where something is. */
+  z.object({ of: z.literal('row'), location: Location, blocked: z.string().max(32).nullable(), since: at }),
+  z.object({
+    of: z.literal('bin'),
+    bin: z.int(),
+    /** Units that fit into it at once. */
+    capacity: z.int().min(1),
+    state: z.enum(binUses),
+    /** The order that holds it, or whose goods were left in it. */
+    order_id: OrderId.nullable(),
+    /** The motion that failed, and why, until one succeeds. */
+    fault: z.string().max(64).nullable(),
+    since: at,
+  }),
+  /** `withheld`: nothing is dispensed from any of its rows. */
+  z.object({
+    of: z.literal('cabinet'),
+    cabinet: z.int(),
+    withheld: z.enum(['shutoff', 'silent']).nullable(),
+    since: at,
+  }),
+  /** `shutoff`: it was too warm for too long, and nothing behind its doors is sold before a person confirms. */
+  z.object({
+    of: z.literal('fridge'),
+    fridge: z.int(),
+    state: z.enum(fridgeStates),
+    since: at,
+  }),
+])
+export type State = z.infer<typeof State>
+
+/** One of them has changed. */
+export const StateEntry = z.object({ kind: z.literal('state'), at, state: State })
+export type StateEntry = z.infer<typeof StateEntry>
+
+/**
+ * Somebody at the hub itself has done something, or tried to. Counts and settlements have entries of their own; this one says
+ * that they were made there.
+ */
+export const LocalEntry = z.object({
+  kind: z.literal('local'),
+  at,
+  /** `unlock_door`, `open_bin`, `count_row`, `confirm_fridge`, …: what was asked for. */
+  action: z.string().max(64),
+  subject: z.string().max(64),
+  outcome: z.enum(['executed', 'refused', 'failed', 'unknown']),
+})
+export type LocalEntry = z.infer<typeof LocalEntry>
+
+/**
+ * A maintenance report that was made at the hub itself: the protocol of a guided acceptance. A cloud may be told of it again,
+ * and keeps it once, by its `report_id`.
+ */
+export const MaintenanceEntry = z.object({
+  kind: z.literal('maintenance.report'),
+  at,
+  report_id: z.uuid(),
+  name: z.string().max(200),
+  /** Who did it, by his own word. */
+  submitted_by: z.string().max(200),
+  service_type: z.string().max(100),
+  started_at: at,
+  ended_at: at,
+  /** `passed`, `failed`, `incomplete`. */
+  hub_tested: z.string().max(500),
+  /** What was done, expected, observed and decided, line by line. */
+  description: z.string().max(60_000),
+  /** `bin 2`, `controller front`, … */
+  components_serviced: z.array(z.string().max(200)).max(100),
+})
+export type MaintenanceEntry = z.infer<typeof MaintenanceEntry>
 
 /** What became of a command, as `CommandResult` says; sent here too because a result on its own topic may be lost. */
 export const CommandEntry = z.object({
@@ -131,6 +220,14 @@ export const SnapshotEntry = z.object({
    * operation yet.
    */
   unknown_operations: z.array(z.uuid()).optional(),
+  /** All states that were told; rows that are not blocked need not be among them. */
+  states: z.array(State),
+  /** All alarms that are raised, and since when. */
+  alarms: z.array(
+    AlarmEntry.pick({ subject: true, detail: true })
+      // A newer hub's snapshot is taken up all the same.
+      .extend({ code: z.string().max(64), since: at }),
+  ),
 })
 export type SnapshotEntry = z.infer<typeof SnapshotEntry>
 
@@ -138,17 +235,23 @@ export const HubEntry = z.discriminatedUnion('kind', [
   OrderEntry,
   StockEntry,
   OperationEntry,
+  StateEntry,
   AlarmEntry,
+  LocalEntry,
+  MaintenanceEntry,
   CommandEntry,
   SnapshotEntry,
 ])
 export type HubEntry = z.infer<typeof HubEntry>
 
-/** What the telemetry stream carries. */
+/** What the telemetry stream carries: what each fridge is at, once a minute. */
 export const TelemetryEntry = z.object({
   kind: z.literal('temperature'),
   at,
   fridge_number: z.int(),
   celsius: z.number(),
+  /** Of all that was read since the entry before. */
+  min: z.number(),
+  max: z.number(),
 })
 export type TelemetryEntry = z.infer<typeof TelemetryEntry>

@@ -20,8 +20,8 @@ export const ReceiverPosition = z.object({ epoch: Hex128.nullable(), cursor: Seq
 export type ReceiverPosition = z.infer<typeof ReceiverPosition>
 
 /**
- * Hub → cloud, first on every connection; repeated every few seconds until the welcome comes, when a `hail` asks for it,
- * and after the hub has begun a new epoch. Within one session the one with the latest `clock.monotonic` holds.
+ * Hub → cloud, first on every connection; repeated with a back-off until the welcome comes, when a `hail` asks for it, and
+ * after the hub has begun a new epoch. Within one session the one with the latest `clock.monotonic` holds.
  */
 export const Hello = z.object({
   protocol: z.int().positive(),
@@ -48,8 +48,8 @@ export const Welcome = z.object({
   /** The session it answers; a hub ignores a welcome to another one. */
   session: Hex128,
   /**
-   * `clock.monotonic` of the hello it answers (an unasked welcome: of the last one). A hub ignores a welcome to any but
-   * its latest hello: the cursors in it may be of before what has been acknowledged since.
+   * `clock.monotonic` of the hello it answers. A hub takes a welcome to any hello of its session that was said after the
+   * one that was answered last.
    */
   answers: z.number(),
   /** The cloud's cursor of the hub's ledger; `restart` asks the hub for a new epoch with a snapshot (SPEC §4). */
@@ -70,6 +70,13 @@ export const Hail = z.object({
   session: Hex128.nullable(),
 })
 export type Hail = z.infer<typeof Hail>
+
+/**
+ * Cloud → hub: the hello was heard, and cannot be answered yet, as many hubs have come at once. The next one is said after
+ * `after_ms`, not before.
+ */
+export const Later = z.object({ session: Hex128, after_ms: z.int().min(0) })
+export type Later = z.infer<typeof Later>
 
 /** Retained, and the connection's will with `online: false`. A hint only. */
 export const Presence = z.object({ session: Hex128, online: z.boolean() })
@@ -94,6 +101,8 @@ export const FridgeHealth = z.object({
   enabled: z.boolean(),
   status: DeviceStatus,
   temperature: z.number().nullable(),
+  /** It was too warm for too long, and nobody has confirmed it since. */
+  shutoff: z.boolean(),
 })
 export const DoorHealth = z.object({
   door: z.string(),

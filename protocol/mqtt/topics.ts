@@ -8,7 +8,7 @@ export const hubUser = (hubId: number): string => `hub-${hubId}`
 
 export const upChannels = ['presence', 'hello', 'heartbeat', 'entries', 'telemetry', 'ack', 'result'] as const
 export type UpChannel = (typeof upChannels)[number]
-export const downChannels = ['welcome', 'hail', 'entries', 'ack', 'command'] as const
+export const downChannels = ['welcome', 'hail', 'later', 'entries', 'ack', 'command'] as const
 export type DownChannel = (typeof downChannels)[number]
 
 export const upTopic = (hubId: number, channel: UpChannel): string =>
@@ -18,16 +18,20 @@ export const downTopic = (hubId: number, channel: DownChannel): string =>
 
 /** What a hub subscribes to. */
 export const downFilter = (hubId: number): string => `${ROOT}/${hubUser(hubId)}/down/#`
-/** What the cloud subscribes to. */
+/** What a cloud process subscribes to that is alone with its broker: all hubs. */
 export const upFilter = `${ROOT}/+/up/#`
-/** Cloud processes tell one another here that a hub's outbox has grown. A hint: each also looks by itself. */
-export const nudgeTopic = `${ROOT}/cloud/nudge`
-/** The will of a cloud process: its leases need not be waited for. */
-export const goneTopic = `${ROOT}/cloud/gone`
-/** Asks a cloud process whether it lives. */
-export const callTopic = `${ROOT}/cloud/call`
-/** Its answer. */
-export const hereTopic = `${ROOT}/cloud/here`
+/** What the one of several subscribes to that serves the hub (SPEC §7). */
+export const hubFilter = (hubId: number): string => `${ROOT}/${hubUser(hubId)}/up/#`
+
+export const cloudChannels = ['here', 'gone', 'nudge', 'handed', 'ask', 'clock'] as const
+export type CloudChannel = (typeof cloudChannels)[number]
+
+/** What cloud processes say to one another. */
+export const cloudTopic = (channel: CloudChannel): string => `${ROOT}/cloud/${channel}`
+
+/** The channel between cloud processes that a topic is; `undefined` for anything else. */
+export const parseCloudTopic = (topic: string): CloudChannel | undefined =>
+  cloudChannels.find((channel) => topic === cloudTopic(channel))
 
 /** Takes an upward topic apart; `undefined` for anything else. */
 export function parseUpTopic(topic: string): { hubId: number; channel: UpChannel } | undefined {

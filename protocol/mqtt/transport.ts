@@ -14,6 +14,14 @@ export interface MqttTransport {
   close(): void
 }
 
+/** A connection whose owner hears now this and now that: a cloud process, as hubs become its own and others'. */
+export interface ChangingTransport extends MqttTransport {
+  /** Resolves to true when every filter is granted; to false where the connection ended before. Never rejects. */
+  subscribe(filters: readonly string[]): Promise<boolean>
+  /** What is on its way by these filters may still come. */
+  unsubscribe(filters: readonly string[]): void
+}
+
 export interface TransportHandlers {
   /** Connected, and every subscription granted. */
   onConnect(): void
@@ -27,7 +35,10 @@ export interface TransportOptions {
 }
 
 /** Handlers are never called before it returns. */
-export type OpenTransport = (options: TransportOptions, handlers: TransportHandlers) => MqttTransport
+export type OpenTransport<T extends MqttTransport = MqttTransport> = (
+  options: TransportOptions,
+  handlers: TransportHandlers,
+) => T
 
 /** What is used of a client of mqtt.js; named here so that the protocol itself opens nothing. */
 export interface ClientLike {
@@ -38,6 +49,7 @@ export interface ClientLike {
     options: { qos: 1 },
     done: (error: Error | null, granted?: { qos: number }[]) => void,
   ): unknown
+  unsubscribe(filters: string[], done: (error?: Error) => void): unknown
   publish(
     topic: string,
     payload: string,
@@ -80,6 +92,8 @@ const OVERHEAD = 100
 const CLOSE_MS = 2000
 /** What a broker grants in place of a subscription that it refuses. */
 const REFUSED = 128
+/** Filters in one packet: brokers bound its size (SPEC §8), and serve nobody else while they go through it. */
+const FILTERS_AT_ONCE = 1000
 
 /**
  * Connections by mqtt.js, one client for each: QoS 1, clean sessions. Nothing is queued for a later connection: outboxes do
@@ -88,9 +102,9 @@ const REFUSED = 128
 export function clientTransport(
   settings: ClientTransportOptions,
   openClient: (options: ClientOptions) => ClientLike,
-): OpenTransport {
+): OpenTransport<ChangingTransport> {
   const { clock, maxPendingBytes = 32 * 1024 * 1024 } = settings
-  return (options, handlers): MqttTransport => {
+  return (options, handlers): ChangingTransport => {
     const client = openClient(clientOptions(settings, options))
     const pending = new Set<(accepted: boolean) => void>()
     let pendingBytes = 0
@@ -112,16 +126,36 @@ export function clientTransport(
       handlers.onDisconnect(why)
     }
 
+    async function subscribe(filters: readonly string[]): Promise<boolean> {
+      for (let at = 0; at < filters.length; at += FILTERS_AT_ONCE)
+        await subscribeTo(filters.slice(at, at + FILTERS_AT_ONCE))
+      return !ended
+    }
+
+    function subscribeTo(filters: string[]): Promise<void> {
+      if (ended) return Promise.resolve()
+      return new Promise((resolve) => {
+        const done = (): void => {
+          pending.delete(done)
+          resolve()
+        }
+        pending.add(done)
+        client.subscribe(filters, { qos: 1 }, (error, granted) => {
+          if (error ?? granted?.some(({ qos }) => qos === REFUSED))
+            fail(error?.message ?? 'a subscription was refused')
+          done()
+        })
+      })
+    }
+
     // A connection that fails says why first, and that it is closed then.
     client.on('error', (error) => {
       reason = error.message
     })
     client.on('close', () => fail(reason))
     client.on('connect', () => {
-      client.subscribe([...options.subscribe], { qos: 1 }, (error, granted) => {
-        if (ended) return
-        if (error ?? granted?.some(({ qos }) => qos === REFUSED))
-          return fail(error?.message ?? 'a subscription was refused')
+      void subscribe(options.subscribe).then((isGranted) => {
+        if (!isGranted) return
         ready = true
         handlers.onConnect()
       })
@@ -132,6 +166,12 @@ export function clientTransport(
     }
 
     return {
+      subscribe,
+      unsubscribe(filters) {
+        if (ended) return
+        for (let at = 0; at < filters.length; at += FILTERS_AT_ONCE)
+          client.unsubscribe(filters.slice(at, at + FILTERS_AT_ONCE), () => {})
+      },
       publish(topic, payload, { retain = false } = {}) {
         if (ended || !ready) return Promise.resolve(false)
         const bytes = Buffer.byteLength(payload) + OVERHEAD

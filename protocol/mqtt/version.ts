@@ -7,15 +7,25 @@
  *    cloud's snapshot; cloud processes ask one another whether they live
  * 3  hellos name the life of the hub's service; the cloud's clock in its batches and acknowledgements
  * 4  orders are known by a UUID, not by their number; order.reduce and reduce_order; lines of the cloud's snapshot say how
- *    many units are wanted; bins say how many they hold. A hub of an older version cannot be understood.
+ *    many units are wanted; bins say how many they hold.
+ * 5  hubs tell by change how their rows, bins, cabinets and fridges stand (state), and their alarms in snapshots; alarms have
+ *    a subject in place of a device; counts of single rows; fridges that people have confirmed; extremes of temperatures;
+ *    results of commands say how the hub stands after them; what people do at the hub itself (local). A hub of an older version cannot be understood: it does not say what it will not dispense.
+ * 6  the cloud tells hubs that come at once when to say hello again (later); a welcome to any hello of the session is taken;
+ *    no heartbeats before the welcome. A hub of an older version says hello every 3 s, whatever the cloud tells it.
+ *    settle_operation; operations of unknown outcome say when they began.
+ * 7  the codes of alarms are a closed list (SPEC §11).
+ * 8  cloud processes share the hubs: here, handed, ask and clock among them. Nothing is different for a hub.
+ * 9  maintenance reports that were made at the hub itself (maintenance.report): protocols of its acceptance;
+ *    planograms and snapshots of the cloud name the products.
  */
-export const MQTT_PROTOCOL_VERSION = 4
+export const MQTT_PROTOCOL_VERSION = 9
 /** What came before cannot be translated. */
-const OLDEST_UNDERSTOOD = 4
+const OLDEST_UNDERSTOOD = 6
 
 /** Whether the cloud speaks a hub's version: the present one, and the one before it where that can be understood (SPEC §9). */
 export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '77abe83a9ff5d823'
+export const MQTT_SCHEMA_HASH = 'aa7fa462ecfcb4ad'

@@ -1,109 +1,185 @@
+import { writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
+import type { Clock } from '../../protocol/model/runtime.ts'
 import { faultKinds, type FaultType, faultTypes } from '../faults/fault-types.ts'
-import type { SimulatedHub } from '../simulated-hub.ts'
-import { ActBody, complaint, FaultBody, PowerBody } from './requests.ts'
+import type { Fault } from '../faults/faults.ts'
+import type { HubState } from '../hub-state.ts'
+import type { Simulator } from '../interface/client.ts'
+import type { Act } from '../physics/world-state.ts'
+import type { WireEntry } from '../wire-entry.ts'
+import { scenarioCommand, scenarioHelp, type ScenarioCall } from './scenario-command.ts'
+import { argumentsOf } from './words.ts'
 
-/** The technician's console in a terminal. `onExit` is called when it is left. */
-export function startRepl(
-  hubs: ReadonlyMap<number, SimulatedHub>,
-  { input, output, onExit }: { input: Readable; output: Writable; onExit: () => void },
-): void {
-  let [id = 0] = hubs.keys()
+export interface ReplOptions {
+  clock: Clock
+  input: Readable
+  output: Writable
+  onExit: () => void
+}
+
+/** The technician's console in a terminal, of this program or of another that runs. `onExit` is called when it is left. */
+export function startRepl(simulator: Simulator, { clock, input, output, onExit }: ReplOptions): void {
+  const session = createSession(simulator, clock)
   const terminal = createInterface({
     input,
     output,
     completer: (line: string) => [completions.filter((one) => one.startsWith(line)), line],
   })
+  let isClosed = false
+  let hasLeft = false
   const ask = (): void => {
-    terminal.setPrompt(`hub ${id}> `)
+    const prompt = `hub ${session.hubId() ?? '?'}> `
+    // Its input has ended, and what came before is still answered.
+    if (isClosed) return void output.write(prompt)
+    terminal.setPrompt(prompt)
     terminal.prompt()
   }
-  const answer = (line: string): string => {
-    const [command, wanted] = line.trim().split(/\s+/)
-    if (command !== 'hub') return runCommand(hubs.get(id)!, line)
-    if (wanted === undefined) return `hubs: ${[...hubs.keys()].join(', ')}`
-    if (!hubs.has(Number(wanted))) return `hub ${wanted} is not simulated here`
-    id = Number(wanted)
-    return ''
-  }
+  /** One after the other, in the order in which they were typed. */
+  let work = session.begin().catch((error: Error) => void output.write(`${error.message}\n`))
   output.write('help lists the commands\n')
-  ask()
+  void work.then(ask)
   terminal.on('line', (line) => {
-    if (['exit', 'quit'].includes(line.trim())) return terminal.close()
-    const text = answer(line)
-    if (text) output.write(`${text}\n`)
-    ask()
+    work = work.then(async () => {
+      if (hasLeft) return
+      hasLeft = ['exit', 'quit'].includes(line.trim())
+      if (hasLeft) return terminal.close()
+      const text = await session.answer(line, (progress) => output.write(`${progress}\n`))
+      if (text) output.write(`${text}\n`)
+      ask()
+    })
   })
-  terminal.on('close', onExit)
+  terminal.on('close', () => {
+    isClosed = true
+    void work.then(onExit)
+  })
 }
 
-type Values = Record<string, unknown>
+/** What is shown while a command is at work. */
+export type Show = (progress: string) => void
+
+export interface Session {
+  hubId(): number | undefined
+  /** Takes the first hub. */
+  begin(): Promise<void>
+  /** Carries out one line and returns what to print. Says what is wrong instead of throwing. */
+  answer(line: string, show?: Show): Promise<string>
+}
+
+/** Somebody at a terminal, with the hub that the commands are for. */
+export function createSession(simulator: Simulator, clock: Clock): Session {
+  let id: number | undefined
+  const hubs = async (): Promise<number[]> =>
+    (await simulator.ask<{ hub_id: number }[]>('GET', '/api/hubs')).map(({ hub_id }) => hub_id)
+
+  async function answer(line: string, show: Show): Promise<string> {
+    const [command = '', ...rest] = line.trim().split(/\s+/)
+    if (command === '') return ''
+    if (!Object.hasOwn(commands, command)) return `unknown command ${command}; help lists them`
+    const { words, values } = argumentsOf(rest)
+    if (command === 'hub' && !['add', 'remove'].includes(words[0] ?? '')) {
+      const known = await hubs()
+      if (words[0] === undefined) return `hubs: ${known.join(', ')}`
+      if (!known.includes(Number(words[0]))) return `hub ${words[0]} is not simulated here`
+      id = Number(words[0])
+      return ''
+    }
+    if (command === 'help') return commandHelp
+    id ??= (await hubs())[0]
+    if (id === undefined) return 'no hub is simulated'
+    const hubId = id
+    const ask = <T>(method: string, path: string, body?: object): Promise<T> =>
+      simulator.ask<T>(method, `/api/hubs/${hubId}${path}`, body)
+    const text = line.trim().slice(command.length)
+    return commands[command]!.run({ simulator, clock, hubId, ask, words, values, text, show })
+  }
+
+  return {
+    hubId: () => id,
+    async begin() {
+      id = (await hubs())[0]
+    },
+    async answer(line, show = () => {}) {
+      try {
+        return await answer(line, show)
+      } catch (error) {
+        return (error as Error).message
+      }
+    },
+  }
+}
+
+interface CommandCall extends ScenarioCall {
+  /** Asks the interface of the hub. */
+  ask: <T>(method: string, path: string, body?: object) => Promise<T>
+}
 
 interface Command {
   /** Lines of the help: how it is called, and what it does where that needs saying. */
   help: readonly (readonly [call: string, meaning?: string])[]
-  run(hub: SimulatedHub, words: readonly string[], values: Values): string
+  run(call: CommandCall): Promise<string>
 }
 
-/** The console's language: a command, its arguments, `name=value` for the rest. */
+/** The console's language: a command, its arguments, `name=value` for the rest. What the page can do, it can. */
 const commands: Readonly<Record<string, Command>> = {
-  state: { help: [['state', 'where everything stands']], run: describe },
-  rows: { help: [['rows [CABINET]', 'units on the shelves']], run: (hub, [cabinet]) => rows(hub, cabinet) },
-  log: {
-    help: [['log [N]', 'the last N physical acts (10)']],
-    run: (hub, [count]) => log(hub, Number(count ?? 10)),
+  state: {
+    help: [['state', 'where everything stands']],
+    run: async ({ ask }) => describe(await ask<HubState>('GET', '/state')),
   },
+  rows: { help: [['rows [CABINET]', 'units on the shelves']], run: rows },
+  log: { help: [['log [N]', 'the last N physical acts (10)']], run: log },
   faults: { help: [['faults', 'active faults']], run: listFaults },
   fault: {
     help: [['fault types', 'every fault there is'], ['fault TYPE [TARGET] [for_ms=N] [probability=P]']],
-    run: (hub, words, values) => (words[0] === 'types' ? faultTable() : raise(hub, words, values)),
+    run: raise,
   },
-  clear: { help: [['clear ID|all', 'ends a fault']], run: (hub, [id]) => clear(hub, id) },
+  clear: { help: [['clear ID|all', 'ends a fault']], run: clear },
   act: {
     help: [
       ['act take_items BIN [units=N]', 'what people do'],
+      ['act put_items BIN [units=N]'],
       ['act open_door|close_door DOOR'],
       ['act restock CABINET shelf=N row=N units=N [product_id=N]'],
       ['act press CONTROLLER', 'its reset button'],
     ],
-    run: act,
+    run: async ({ ask, words: [action, target], values }) =>
+      JSON.stringify(await ask('POST', '/act', { action, target, ...values })),
   },
-  power: { help: [['power off|on [CONTROLLER] [for_ms=N]']], run: power },
-  hub: { help: [['hub [ID]', 'which hub the commands are for']], run: () => '' },
-  help: { help: [['help, exit']], run: () => commandHelp },
+  power: {
+    help: [['power off|on [CONTROLLER] [for_ms=N]']],
+    async run({ ask, words: [state, controller], values }) {
+      await ask('POST', '/power', { state, controller, ...values })
+      return describe(await ask<HubState>('GET', '/state'))
+    },
+  },
+  wire: {
+    help: [
+      ['wire [N]', 'the last N frames, edges and motions (10)'],
+      ['wire to=FILE', 'all that is kept of it: FILE.vcd for a logic analyser’s viewer, FILE.jsonl'],
+      ['wire send CONTROLLER LINE…', 'puts a line on it as the hub would; wire answer: as the board'],
+    ],
+    run: wire,
+  },
+  world: { help: [['world', 'worlds that are kept'], ['world save|load NAME'], ['world reset']], run: world },
+  scenario: { help: scenarioHelp, run: scenarioCommand },
+  hub: {
+    help: [
+      ['hub [ID]', 'which hub the commands are for'],
+      ['hub add ID', 'another like this one'],
+      ['hub remove ID'],
+    ],
+    run: changeHubs,
+  },
+  help: { help: [['help, exit']], run: () => Promise.resolve('') },
 }
 
 export const commandHelp = Object.values(commands)
-  .flatMap(({ help }) => help.map(([call, meaning]) => (meaning ? `${call.padEnd(31)}${meaning}` : call)))
+  .flatMap(({ help }) => help.map(([call, meaning]) => (meaning ? `${call.padEnd(35)}${meaning}` : call)))
   .join('\n')
 
 const completions = [...Object.keys(commands), 'exit', ...faultTypes.map((type) => `fault ${type}`)]
 
-/** Carries out one line and returns what to print. Says what is wrong instead of throwing. */
-export function runCommand(hub: SimulatedHub, line: string): string {
-  const [command = '', ...rest] = line.trim().split(/\s+/)
-  if (command === '') return ''
-  if (!Object.hasOwn(commands, command)) return `unknown command ${command}; help lists them`
-  const { words, values } = argumentsOf(rest)
-  return commands[command]!.run(hub, words, values)
-}
-
-function argumentsOf(rest: readonly string[]): { words: string[]; values: Values } {
-  const words = rest.filter((word) => !word.includes('='))
-  const pairs = rest
-    .filter((word) => word.includes('='))
-    .map((word) => [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)] as const)
-  return {
-    words,
-    values: Object.fromEntries(
-      pairs.map(([key, text]) => [key, text !== '' && Number.isFinite(Number(text)) ? Number(text) : text]),
-    ),
-  }
-}
-
-function describe(hub: SimulatedHub): string {
-  const state = hub.state()
+function describe(state: HubState): string {
   return [
     ...state.bins.map(({ bin, door, lift, units }) => `${bin}  door ${door}, lift ${lift}, ${units} units`),
     ...state.fridges.map(({ fridge, celsius }) => `${fridge}  ${celsius.toFixed(2)} °C`),
@@ -118,10 +194,11 @@ function describe(hub: SimulatedHub): string {
   ].join('\n')
 }
 
-function rows(hub: SimulatedHub, cabinet?: string): string {
-  const wanted = hub
-    .state()
-    .rows.filter((row) => cabinet === undefined || `${row.cabinet}` === cabinet.replace('cabinet-', ''))
+async function rows({ ask, words: [cabinet] }: CommandCall): Promise<string> {
+  const state = await ask<HubState>('GET', '/state')
+  const wanted = state.rows.filter(
+    (row) => cabinet === undefined || `${row.cabinet}` === cabinet.replace('cabinet-', ''),
+  )
   const shelves = new Map<string, string[]>()
   for (const row of wanted) {
     const key = `cabinet-${row.cabinet} shelf ${row.shelf}`
@@ -130,10 +207,16 @@ function rows(hub: SimulatedHub, cabinet?: string): string {
   return [...shelves].map(([key, units]) => `${key}  ${units.join('  ')}`).join('\n') || 'no such cabinet'
 }
 
-function log(hub: SimulatedHub, count: number): string {
-  if (!Number.isInteger(count) || count < 1) return 'log needs a whole number greater than 0'
-  const lines = hub
-    .actuations()
+const countOf = (word: string | undefined): number | undefined => {
+  const count = Number(word ?? 10)
+  return Number.isInteger(count) && count > 0 ? count : undefined
+}
+
+async function log({ ask, words }: CommandCall): Promise<string> {
+  const count = countOf(words[0])
+  if (count === undefined) return 'log needs a whole number greater than 0'
+  const acts = await ask<Act[]>('GET', '/actuations')
+  const lines = acts
     .slice(-count)
     .map(({ n, at, device, action, operation_id, detail }) =>
       [n, at, device, action, operation_id ?? '-', JSON.stringify(detail)].join('  '),
@@ -141,13 +224,43 @@ function log(hub: SimulatedHub, count: number): string {
   return lines.join('\n') || 'nothing has happened yet'
 }
 
-function listFaults(hub: SimulatedHub): string {
-  const lines = hub.faults
-    .active()
-    .map(
-      ({ id, type, target, remaining_ms, probability }) =>
-        `${id}  ${type}  ${target ?? 'all'}  p=${probability}  ${remaining_ms === null ? 'until cleared' : `${remaining_ms} ms left`}`,
-    )
+async function wire({ ask, words, values }: CommandCall): Promise<string> {
+  if (values['to'] !== undefined) {
+    const [file, kind] = [String(values['to']), /\.(vcd|jsonl)$/.exec(String(values['to']))?.[1]]
+    if (kind === undefined) return 'wire to=FILE needs a file that ends with .vcd or .jsonl'
+    writeFileSync(file, await ask<string>('GET', `/wire.${kind}`))
+    return `the wire is in ${file}`
+  }
+  const [verb, controller, ...rest] = words
+  if (verb === 'send' || verb === 'answer') {
+    const direction = verb === 'send' ? 'to_controller' : 'to_hub'
+    const sent = await ask<{ line: string }>('POST', '/wire', { controller, direction, line: rest.join(' ') })
+    return sent.line
+  }
+  const count = countOf(verb)
+  if (count === undefined) return 'wire needs a whole number greater than 0, send or answer'
+  const entries = await ask<WireEntry[]>('GET', '/wire')
+  return entries.slice(-count).map(wireLine).join('\n') || 'nothing has passed yet'
+}
+
+function wireLine(entry: WireEntry): string {
+  const at = `${entry.n}  ${entry.at_ms} ms`
+  switch (entry.kind) {
+    case 'frame':
+      return `${at}  ${entry.controller} ${entry.direction === 'to_hub' ? '→ hub' : '← hub'}  ${entry.line}${entry.error === undefined ? '' : `  (${entry.error})`}`
+    case 'edge':
+      return `${at}  ${entry.gpio} = ${entry.level} by ${entry.by}`
+    case 'motion':
+      return `${at}  ${entry.device} ${entry.action} ${entry.phase}`
+  }
+}
+
+async function listFaults({ ask }: CommandCall): Promise<string> {
+  const faults = await ask<Fault[]>('GET', '/faults')
+  const lines = faults.map(
+    ({ id, type, target, remaining_ms, probability }) =>
+      `${id}  ${type}  ${target ?? 'all'}  p=${probability}  ${remaining_ms === null ? 'until cleared' : `${remaining_ms} ms left`}`,
+  )
   return lines.join('\n') || 'no faults'
 }
 
@@ -157,39 +270,34 @@ function faultTable(): string {
     .join('\n')
 }
 
-function raise(hub: SimulatedHub, [type, target]: readonly string[], values: Values): string {
+async function raise({ ask, words: [type, target], values }: CommandCall): Promise<string> {
+  if (type === 'types') return faultTable()
   if (type === undefined || !Object.hasOwn(faultKinds, type))
     return type === undefined ? 'fault needs a type; fault types lists them' : `there is no fault ${type}`
-  const parsed = FaultBody.safeParse({ type: type as FaultType, target, ...values })
-  if (!parsed.success) return complaint(parsed.error)
-  try {
-    const fault = hub.faults.raise(parsed.data)
-    return `${fault.id}  ${faultKinds[parsed.data.type].description}`
-  } catch (error) {
-    if (error instanceof RangeError) return error.message
-    throw error
-  }
+  const fault = await ask<Fault>('POST', '/faults', { type, target, ...values })
+  return `${fault.id}  ${faultKinds[type as FaultType].description}`
 }
 
-function clear(hub: SimulatedHub, id: string | undefined): string {
+async function clear({ ask, words: [id] }: CommandCall): Promise<string> {
   if (id === undefined) return 'clear needs the id of a fault, or all'
-  if (id !== 'all') return hub.faults.clear(id) ? `${id} cleared` : `there is no active fault ${id}`
-  hub.faults.clearAll()
-  return 'all faults cleared'
+  await ask('DELETE', id === 'all' ? '/faults' : `/faults/${encodeURIComponent(id)}`)
+  return id === 'all' ? 'all faults cleared' : `${id} cleared`
 }
 
-function act(hub: SimulatedHub, [action, target]: readonly string[], values: Values): string {
-  const parsed = ActBody.safeParse({ action, target, ...values })
-  if (!parsed.success) return complaint(parsed.error)
-  const result = hub.act(parsed.data)
-  return result.ok ? JSON.stringify(result.detail) : result.reason
+async function world({ simulator, ask, words: [action, name] }: CommandCall): Promise<string> {
+  const worlds =
+    action === undefined
+      ? await simulator.ask<string[]>('GET', '/api/worlds')
+      : (await ask<{ worlds: string[] }>('POST', '/world', { action, name })).worlds
+  return `worlds: ${worlds.join(', ') || 'none'}`
 }
 
-function power(hub: SimulatedHub, [state, controller]: readonly string[], values: Values): string {
-  const parsed = PowerBody.safeParse({ state, controller, ...values })
-  if (!parsed.success) return complaint(parsed.error)
-  if (controller !== undefined && !hub.controllers.has(controller))
-    return `there is no controller ${controller}`
-  hub.power(parsed.data.state, controller, parsed.data.for_ms)
-  return describe(hub)
+async function changeHubs({ simulator, hubId, words: [verb, word] }: CommandCall): Promise<string> {
+  if (!/^\d+$/.test(word ?? '')) return `hub ${verb} needs the number of a hub`
+  if (verb === 'add') {
+    await simulator.ask('POST', '/api/hubs', { hub_id: Number(word), like: hubId })
+    return `hub ${word} is simulated`
+  }
+  await simulator.ask('DELETE', `/api/hubs/${word}`)
+  return `hub ${word} is taken away`
 }

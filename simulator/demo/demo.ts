@@ -2,14 +2,17 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { MANAGEMENT_USER } from '../../protocol/management/command.ts'
-import { randomHex } from '../../protocol/model/ids.ts'
 import type { Progress } from '../../protocol/model/progress.ts'
 import { every, type Runtime } from '../../protocol/model/runtime.ts'
+import { testCards } from '../../protocol/model/test-cards.ts'
 import { sysfsAvailability } from '../mounts/gpio/mounted-command.ts'
+import { packageRoot } from '../package-root.ts'
 import { writeJson, type SeedResult, demoPlaces, type DemoPlaces } from './places.ts'
 import { isHeld, lockFolder } from './folder-lock.ts'
 import { dropData, prepareData, prepareManagement, unplug } from './first-start.ts'
-import { formatLinesToTry, linesToTry } from './lines-to-try.ts'
+import { formatLinesToTry } from './lines-to-try.ts'
+import { openBenchInterface } from './bench-interface.ts'
+import { startProxy } from './proxy.ts'
 import { isPortFree, request, waitUntilReady } from './readiness.ts'
 import {
   cloudEnvironment,
@@ -21,7 +24,7 @@ import {
   type DemoAddresses,
   type DemoProgram,
 } from './programs.ts'
-import { demoPorts, type DemoSettings } from './settings.ts'
+import { demoPorts, standardDataDir, type DemoSettings } from './settings.ts'
 import { createSupervisor } from './supervisor.ts'
 import { openSupervisorInterface } from './supervisor-interface.ts'
 
@@ -32,7 +35,7 @@ export interface Demo {
   stop(): Promise<void>
 }
 
-const READY_TIMEOUT_MS = 60_000
+const READY_TIMEOUT_MS = 120_000
 const PROGRESS_EVERY_MS = 250
 /** A program that died so often before everything was up is broken, not unlucky. */
 const MAX_FIRST_STARTS = 4
@@ -42,12 +45,16 @@ const MAX_SOCKET_PATH = 107
 /** A start that failed for a reason that the person at the keyboard can do something about. */
 export class DemoError extends Error {}
 
-/** Starts the demo. `print` writes for the person at the keyboard, who sees by `progress` what takes long. */
+/**
+ * Starts the demo. `print` writes for the person at the keyboard, who sees by `progress` what takes long. `environment`: settings
+ * of the programs besides those of this process.
+ */
 export function startDemo(
   settings: DemoSettings,
   runtime: Runtime,
   print: (text: string) => void,
   progress: Progress,
+  environment: Readonly<Record<string, string>> = {},
 ): Demo {
   let stop = (): Promise<void> => Promise.resolve()
   let isStopped = false
@@ -115,11 +122,28 @@ export function startDemo(
     })
 
     const file = demoFile(seed, addresses)
+    const line = await startProxy({ target: settings.MQTT_PORT, clock: runtime.clock })
+    const unlock = stop
+    stop = async () => {
+      await line.close()
+      await unlock()
+    }
+    const hubMqttUrl = `mqtt://127.0.0.1:${line.port}`
     let isUp = false
     let failure: string | undefined
     const supervisor = createSupervisor<DemoProgram>({
-      programs: programs({ settings, places, addresses, hubId, mqttPassword: seed.mqtt_password, sysfs }),
+      programs: programs({
+        settings,
+        places,
+        addresses,
+        hubId,
+        mqttPassword: seed.mqtt_password,
+        hubMqttUrl,
+        apiKey: seed.owner.api_key,
+        sysfs,
+      }),
       runtime,
+      environment,
       onStarted(name, pid) {
         file.pids[name] = pid
         if (isUp) writeJson(places.demoFile, file)
@@ -131,25 +155,39 @@ export function startDemo(
           failure ??= `the ${name} ends again and again (${how}):\n${tail(places.log(name))}`
       },
     })
-    const outside = await openSupervisorInterface<DemoProgram>({
-      supervisor,
-      programs: {
-        edge: async () => (await request('GET', `${addresses.edgeUrl}/health`)) !== undefined,
-      },
-      socket: places.supervisorSocket,
-      clock: runtime.clock,
-    })
-    const unlock = stop
+    const isReady = {
+      cloud: async () => (await request('GET', `${addresses.baseUrl}/`)) !== undefined,
+      edge: async () => (await request('GET', `${addresses.edgeUrl}/health`)) !== undefined,
+    }
+    const { clock } = runtime
+    const outside = [
+      await openSupervisorInterface<DemoProgram>({
+        supervisor,
+        programs: { edge: isReady.edge },
+        socket: places.supervisorSocket,
+        clock,
+      }),
+      await openBenchInterface({
+        supervisor,
+        isReady,
+        line,
+        database: places.database,
+        copies: places.copies,
+        socket: places.benchSocket,
+        clock,
+      }),
+    ]
+    const cutLine = stop
     stop = async () => {
-      outside.close()
+      for (const one of outside) one.close()
       await supervisor.stop()
-      await unlock()
+      await cutLine()
     }
     if (isStopped) return stop()
     stage = 'starting the programs, until the hub takes orders'
     supervisor.start()
 
-    const isReady = await waitUntilReady({
+    const isUpInTime = await waitUntilReady({
       clock: runtime.clock,
       baseUrl: addresses.baseUrl,
       hubId,
@@ -158,13 +196,13 @@ export function startDemo(
       isGivenUp: () => isStopped || failure !== undefined,
     })
     if (isStopped) return
-    if (!isReady) {
+    if (!isUpInTime) {
       await stop()
       throw new DemoError(failure ?? `hub ${hubId} does not take orders; see ${places.logs}`)
     }
     isUp = true
     writeJson(places.demoFile, file)
-    say(await greeting({ settings, places, addresses, hubId, runtime, sysfs: sysfs !== undefined }))
+    say(greeting({ settings, places, addresses, hubId, sysfs: sysfs !== undefined }))
   }
 }
 
@@ -235,27 +273,14 @@ function demoFile(seed: SeedResult, addresses: DemoAddresses) {
 
 export type DemoFile = ReturnType<typeof demoFile>
 
-const Products = z.array(z.object({ id: z.int(), quantity: z.int() }))
-
-async function greeting(options: {
+function greeting(options: {
   settings: DemoSettings
   places: DemoPlaces
   addresses: DemoAddresses
   hubId: number
-  runtime: Runtime
   sysfs: boolean
-}): Promise<string> {
+}): string {
   const { settings, places, addresses, hubId } = options
-  const products = Products.parse(
-    await request('GET', `${addresses.baseUrl}/hubs/${hubId}/products?size=100`),
-  )
-  const lines = linesToTry({
-    baseUrl: addresses.baseUrl,
-    simulatorUrl: addresses.simulatorUrl,
-    hubId,
-    productId: products.find(({ quantity }) => quantity >= 2)?.id ?? products[0]!.id,
-    subject: `guest-${randomHex(options.runtime.random, 4)}`,
-  })
   const gpio = options.sysfs ? `onoff on a simulated /sys/class/gpio, base ${settings.GPIO_BASE}` : 'a socket'
   return [
     'Larder is up.',
@@ -267,9 +292,14 @@ async function greeting(options: {
     `  broker     ${addresses.mqttUrl}`,
     `  keys, process ids and addresses: ${places.demoFile}; logs: ${places.logs}`,
     '',
-    'Try, in another terminal:',
+    'Try, in another terminal and in this folder:',
     '',
-    formatLinesToTry(lines),
+    formatLinesToTry(settings.DATA_DIR, standardDataDir),
+    '',
+    `or on the page ${addresses.docsUrl}, where the keys are filled in. Its cards:`,
+    '',
+    ...Object.entries(testCards).map(([name, does]) => `  ${name.padEnd(31)} ${does.replaceAll('`', '')}`),
+    '',
     'Ctrl-C ends all of it.',
     '',
   ].join('\n')
@@ -277,11 +307,4 @@ async function greeting(options: {
 
 function tail(path: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(-15).join('\n') : ''
-}
-
-/** The repository's folder, above this file or what it was compiled to: only there is tsconfig.json. */
-function packageRoot(): string {
-  let folder = import.meta.dirname
-  while (!existsSync(join(folder, 'tsconfig.json'))) folder = join(folder, '..')
-  return folder
 }

@@ -1,6 +1,7 @@
 import '../../protocol/require-node.ts'
 import '../../protocol/private-files.ts'
 import { progressOn } from '../../protocol/model/progress.ts'
+import { stopper } from '../../protocol/model/stopping.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { DemoError, startDemo } from './demo.ts'
 import { demoHelp, readDemoSettings } from './settings.ts'
@@ -13,10 +14,17 @@ else if (!read.ok) {
   process.exitCode = 2
 } else {
   const runtime = systemRuntime()
+  const complain = (_about: object, text: string) => void process.stderr.write(`${text}\n`)
   const print = (text: string) => void process.stdout.write(`${text}\n`)
   const demo = startDemo(read.settings, runtime, print, progressOn(process.stderr, runtime.clock))
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, () => void demo.stop().then(() => process.exit(0)))
+  const stop = stopper({
+    clock: runtime.clock,
+    log: { info() {}, warn: complain, error: complain },
+    timeoutMs: read.settings.shutdownTimeoutMs,
+    stop: () => demo.stop(),
+    exit: (code) => process.exit(code),
+  })
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
   try {
     await demo.ready
   } catch (error) {

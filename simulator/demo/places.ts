@@ -27,6 +27,9 @@ export function demoPlaces(dataDir: string) {
     managementKey: at('cloud', 'management-key'),
     /** The launcher's own interface, for the management service. */
     supervisorSocket: at('supervisor.sock'),
+    /** The same, for scenarios; and where they keep a copy of the cloud's database. */
+    benchSocket: at('bench.sock'),
+    copies: at('simulator', 'cloud-copy'),
     simulator: at('simulator'),
     gpioSocket: at('simulator', 'gpio.sock'),
     log: (name: string) => at('logs', `${name}.log`),

@@ -30,8 +30,11 @@ export function programCommand(path: string, flags: readonly string[] = []): str
   return [process.execPath, ...process.execArgv, ...flags, file]
 }
 
-/** As `npm run edge` has it: new objects get 2 MB instead of up to 32, which a hub's few messages never need. */
-export const edgeFlags = ['--max-semi-space-size=1'] as const
+/**
+ * As `npm run edge` has it. New objects get 2 MB instead of up to 32, which a hub's few messages never need; the
+ * compiler that makes hot code fast stays away: it takes 10 MB, and a hub's code is never hot; and memory goes before speed.
+ */
+export const edgeFlags = ['--max-semi-space-size=1', '--no-turbofan', '--optimize-for-size'] as const
 
 /**
  * The environment that the cloud and the seed program share. What is empty counts as not set: the demo is the same
@@ -70,6 +73,10 @@ export interface ProgramsOptions {
   addresses: DemoAddresses
   hubId: number
   mqttPassword: string
+  /** The owner's, which the documentation has filled in. */
+  apiKey?: string
+  /** The hub's line to the broker. */
+  hubMqttUrl: string
   /** What to run `sysfs-main` with; `undefined` where the hub uses the GPIO socket. */
   sysfs: { prefix: readonly string[] } | undefined
 }
@@ -86,7 +93,7 @@ export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
     {
       name: 'cloud',
       command: programCommand('cloud/main'),
-      environment: cloudEnvironment(settings, places, addresses),
+      environment: { ...cloudEnvironment(settings, places, addresses), DOCS_API_KEY: options.apiKey ?? '' },
       logFile: places.log('cloud'),
     },
     {
@@ -99,6 +106,9 @@ export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
         HARDWARE_FILES: places.hardwareFile,
         SHELVES_FILE: places.shelvesFile,
         GPIO_SOCKET: gpioSocket,
+        DEMO_FILE: places.demoFile,
+        HUB_URL: addresses.edgeUrl,
+        HUB_TOKEN_FILE: `${places.journal}.token`,
       },
       logFile: places.log('simulator'),
     },
@@ -110,7 +120,7 @@ export function programs(options: ProgramsOptions): Program<DemoProgram>[] {
         HARDWARE: places.hardwareFile,
         STORE: places.journal,
         PORT: String(settings.EDGE_PORT),
-        MQTT_URL: addresses.mqttUrl,
+        MQTT_URL: options.hubMqttUrl,
         MQTT_PASSWORD: options.mqttPassword,
         GPIO: sysfs ? 'onoff' : gpioSocket,
       },

@@ -9,6 +9,10 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../../protocol/model/program-settings.ts'
+import { shutdownTimeout } from '../../protocol/model/stopping.ts'
+
+const DATA_DIR = 'data'
+export const standardDataDir = resolve(DATA_DIR)
 
 export const demoTable = {
   PORT: port(8080, "The cloud's HTTP port.", 1),
@@ -16,7 +20,8 @@ export const demoTable = {
   SIMULATOR_PORT: port(8082, "The port of the simulator's interface.", 1),
   MANAGEMENT_PORT: port(8083, "The port of the hub's management service (SSH).", 1),
   MQTT_PORT: port(18830, "The port of the cloud's MQTT broker.", 1),
-  DATA_DIR: text('Where everything is kept.', 'data'),
+  DATA_DIR: text('Where everything is kept.', DATA_DIR),
+  shutdownTimeoutMs: shutdownTimeout,
   GPIO: oneOf(
     ['auto', 'sysfs', 'socket'],
     'auto',

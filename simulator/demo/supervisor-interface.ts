@@ -1,8 +1,5 @@
-import { createAdaptorServer } from '@hono/node-server'
 import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
-import { chmodSync, rmSync } from 'node:fs'
-import type { Server } from 'node:http'
 import {
   ActionOutcome,
   ProgramState,
@@ -10,6 +7,7 @@ import {
   StopRequest,
 } from '../../protocol/management/supervisor.ts'
 import { holdsWithin, type Clock } from '../../protocol/model/runtime.ts'
+import { listenAtSocket, type OwnerSocket } from './owner-socket.ts'
 import type { Supervisor } from './supervisor.ts'
 
 export interface SupervisorInterfaceOptions<Name extends string> {
@@ -21,16 +19,12 @@ export interface SupervisorInterfaceOptions<Name extends string> {
   clock: Clock
 }
 
-export interface SupervisorInterface {
-  close(): void
-}
-
 const MAX_BODY = 4096
 
 /** The local interface of the demo's supervisor (`protocol/management/supervisor.ts`): what systemd is on a board. */
 export function openSupervisorInterface<Name extends string>(
   options: SupervisorInterfaceOptions<Name>,
-): Promise<SupervisorInterface> {
+): Promise<OwnerSocket> {
   const { supervisor, programs, socket, clock } = options
 
   async function stop(name: Name, killAfterMs: number): Promise<ActionOutcome> {
@@ -70,21 +64,7 @@ export function openSupervisorInterface<Name extends string>(
     return c.json(ActionOutcome.parse(await start(c.req.param('name') as Name, given.data.ready_within_ms)))
   })
 
-  const server = createAdaptorServer({ fetch: app.fetch }) as Server
-  // One that an earlier, killed start left.
-  rmSync(socket, { force: true })
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(socket, () => {
-      chmodSync(socket, 0o600)
-      resolve({
-        close() {
-          server.close()
-          server.closeAllConnections()
-        },
-      })
-    })
-  })
+  return listenAtSocket(app, socket)
 }
 
 function jsonOf(text: string): unknown {

@@ -18,6 +18,8 @@ export interface Program<Name extends string> {
 export interface SupervisorOptions<Name extends string> {
   programs: readonly Program<Name>[]
   runtime: Runtime
+  /** For all of them, over this process's own and under each program's. */
+  environment?: Readonly<Record<string, string>>
   /** Each time that a program was started. */
   onStarted(name: Name, pid: number): void
   /** Each time that a program died by itself: how, and after how many starts. */
@@ -58,7 +60,7 @@ export function createSupervisor<Name extends string>(options: SupervisorOptions
     const startedAt = clock.monotonic()
     const child = spawn(command[0]!, command.slice(1), {
       stdio: ['ignore', output, output, 'ipc'],
-      env: { ...process.env, ...program.environment },
+      env: { ...process.env, ...options.environment, ...program.environment },
       // Ctrl-C in a terminal is for this process alone, which then ends the others in order.
       detached: true,
     })

@@ -12,8 +12,10 @@ export interface FaultKind {
   instant?: true
   /** It is over once it has struck. */
   once?: true
-  /** An instant fault cannot do without a target. */
+  /** It cannot do without a target. */
   needsTarget?: true
+  /** People have wired it so: it does not befall a hub by itself, and whatever was done meanwhile was done elsewhere. */
+  isWiring?: true
 }
 
 /** A row of the table. What is left out: it strikes on every occasion, until it is cleared. */
@@ -56,6 +58,25 @@ const kinds = {
     probability: 0.2,
   }),
   lost_replies: fault('lines from the controller to the hub are lost', ['controller'], { probability: 0.5 }),
+  crossed_cable: fault(
+    'the cables of the controller and of the next one are exchanged: each speaks on the other’s line',
+    ['controller'],
+    { needsTarget: true, isWiring: true },
+  ),
+  crossed_bins: fault(
+    'the cables of the bin and of the next one of its controller are exchanged: each moves and reports as the other',
+    ['bin'],
+    { needsTarget: true, isWiring: true },
+  ),
+  crossed_rows: fault(
+    'the motors of rows 1 and 2 of each shelf are exchanged: each turns when the other is meant',
+    ['cabinet'],
+    { needsTarget: true, isWiring: true },
+  ),
+  inverted_sensor: fault('the sensor says open where it should say closed, and closed for open', ['door'], {
+    needsTarget: true,
+    isWiring: true,
+  }),
   brown_out: fault(
     'the controller loses its power now, for for_ms (default 1000), and keeps its memory',
     ['controller', 'device'],

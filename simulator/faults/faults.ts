@@ -44,12 +44,14 @@ interface Raised {
   untilMs: number
 }
 
-/** `onInstant` carries out the faults that happen when they are raised. */
-export function createFaults(
-  runtime: Runtime,
-  map: FaultMap,
-  onInstant: (fault: FaultRequest) => void,
-): Faults {
+export interface FaultHooks {
+  /** Carries out the faults that happen when they are raised. */
+  onInstant: (fault: FaultRequest) => void
+  /** Cables were exchanged, or put right. */
+  onRewired: () => void
+}
+
+export function createFaults(runtime: Runtime, map: FaultMap, { onInstant, onRewired }: FaultHooks): Faults {
   const raised = new Map<string, Raised>()
   let count = 0
 
@@ -90,11 +92,24 @@ export function createFaults(
         remaining_ms: request.for_ms ?? null,
       }
       if (kind.instant) onInstant(request)
-      else raised.set(fault.id, { fault, untilMs: now + (request.for_ms ?? Number.POSITIVE_INFINITY) })
+      else {
+        raised.set(fault.id, { fault, untilMs: now + (request.for_ms ?? Number.POSITIVE_INFINITY) })
+        if (kind.isWiring) onRewired()
+      }
       return fault
     },
-    clear: (id) => raised.delete(id),
-    clearAll: () => raised.clear(),
+    clear(id) {
+      const type = raised.get(id)?.fault.type
+      if (type === undefined) return false
+      raised.delete(id)
+      if (faultKinds[type].isWiring) onRewired()
+      return true
+    },
+    clearAll() {
+      const wasWiring = [...raised.values()].some(({ fault }) => faultKinds[fault.type].isWiring)
+      raised.clear()
+      if (wasWiring) onRewired()
+    },
     active() {
       const now = runtime.clock.monotonic()
       return current().map(({ fault, untilMs }) => ({

@@ -19,6 +19,17 @@ export function lineFilter(
   }
 }
 
+/** What is at the end of each cable, in the order of the cables, when some are exchanged with the next ones. */
+export function crossed(ids: readonly string[], exchanged: readonly string[]): string[] {
+  const ends = [...ids]
+  for (const id of exchanged) {
+    const one = ids.indexOf(id)
+    const other = (one + 1) % ids.length
+    if (one >= 0) [ends[one], ends[other]] = [ends[other]!, ends[one]!]
+  }
+  return ends
+}
+
 /** Damage as a noisy line does it. */
 export function corrupt(line: string, random: Random): string[] {
   const at = Math.floor(random.fraction() * line.length)

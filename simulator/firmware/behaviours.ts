@@ -2,9 +2,10 @@ import type { DeviceDescription } from '../../protocol/model/hardware.ts'
 import { type Clock, every } from '../../protocol/model/runtime.ts'
 import { uuidOfOp } from '../../protocol/serial/codec.ts'
 import type { Action, Failure, FrameBody, Refusal } from '../../protocol/serial/frames.ts'
-import type { Bin, BinAction } from '../physics/bin.ts'
+import type { BinAction } from '../physics/bin.ts'
 import type { Cabinet } from '../physics/cabinet.ts'
 import type { Fridge } from '../physics/fridge.ts'
+import type { BinPins } from './pins.ts'
 
 export type Command = FrameBody<'CMD'>
 /** What a device senses, as fields of its EVT. */
@@ -41,7 +42,7 @@ const goal = { open_door: 'open', close_door: 'closed', raise_lift: 'up', lower_
 const isDoor = (action: Command['act']): boolean => action === 'open_door' || action === 'close_door'
 
 /** A delivery bin: a door, a lift, and the interlock between them (SPEC §6). */
-export function binBehaviour(bin: Bin): Behaviour {
+export function binBehaviour(bin: BinPins): Behaviour {
   const reading = (action: BinAction): string => (isDoor(action) ? bin.door() : bin.lift())
 
   function start(run: Run): () => void {
@@ -86,7 +87,7 @@ type CabinetDescription = Extract<DeviceDescription, { kind: 'cabinet' }>
 export interface CabinetContext {
   clock: Clock
   /** A bin on the same controller. */
-  binOf(number: number): Bin | undefined
+  binOf(number: number): BinPins | undefined
   isRunning(device: string): boolean
   /** How long a fall is waited for after the turn (SPEC §6). */
   dropWindowMs: number

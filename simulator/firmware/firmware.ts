@@ -33,8 +33,8 @@ export interface FirmwareOptions {
   isMemoryFaulty: () => boolean
   isSupplyWeak: (device: string) => boolean
   transmit: (line: string) => void
-  /** A host has begun a session. */
-  onSession: () => void
+  /** A host has begun a session, has been welcomed, or is gone. */
+  onSession: (state: 'begun' | 'on' | 'off') => void
 }
 
 /** A controller's program, from one start to the next loss of power. What it holds, it holds in RAM. */
@@ -82,10 +82,6 @@ export class Firmware {
     this.#release()
     this.#operations.cut()
     this.#queue.clear()
-  }
-
-  get hasSession(): boolean {
-    return this.#welcomed
   }
 
   receive(line: string): void {
@@ -143,10 +139,11 @@ export class Firmware {
     if (host === this.#host) return
     this.#endSession()
     this.#host = host
-    this.#options.onSession()
+    this.#options.onSession('begun')
     this.#watchHost(host, HOST_SILENT_MS)
     this.#queue.send(this.#welcome(host), () => {
       this.#welcomed = true
+      this.#options.onSession('on')
       this.#reporter.reportAll()
     })
   }
@@ -172,6 +169,7 @@ export class Firmware {
   }
 
   #endSession(): void {
+    if (this.#host !== undefined) this.#options.onSession('off')
     this.#host = undefined
     this.#welcomed = false
     this.#refusals.clear()

@@ -3,7 +3,7 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
 import { createLineSplitter, type LinePort, type OpenLinePort } from '../../protocol/serial/line-port.ts'
 import type { LineFilter } from '../faults/line-faults.ts'
-import type { Controller } from '../firmware/controller.ts'
+import type { Controller } from '../board/controller.ts'
 
 /** The end of a controller's serial line that a mount holds. */
 export interface Wire {
@@ -16,8 +16,24 @@ export interface Wire {
   onLine(listener: (line: string) => void): () => void
 }
 
+/** A line that can be looked at besides, and on which somebody can speak in the controller's place. */
+export interface WatchedWire extends Wire {
+  /** A line that the controller seems to have sent, past what faults do to lines. */
+  toHub(line: string): void
+  /** Calls `listener` with each line that either end puts on the wire; returns its removal. */
+  readonly onTraffic: (listener: (passed: Passed) => void) => () => void
+}
+
+export interface Passed {
+  direction: 'to_hub' | 'to_controller'
+  /** As it was sent. */
+  line: string
+  /** As it came out at the other end: other lines or none where a fault struck. */
+  arrived: readonly string[]
+}
+
 export interface WireEnds {
-  wire: Wire
+  wire: WatchedWire
   /** Given to the controller as its `transmit`. */
   fromController: (line: string) => void
 }
@@ -29,20 +45,39 @@ export function createWire(
   filters: { toHub: LineFilter; toController: LineFilter },
 ): WireEnds {
   const listeners = new Set<(line: string) => void>()
+  const watchers = new Set<(passed: Passed) => void>()
+  const tell = (passed: Passed): void => {
+    for (const watcher of watchers) watcher(passed)
+  }
+  const deliver = (line: string): void => {
+    for (const listener of listeners) listener(line)
+  }
   return {
     wire: {
       controllerId,
       port,
       toController(line) {
-        for (const arriving of filters.toController(line)) controller().receive(arriving)
+        const arrived = filters.toController(line)
+        tell({ direction: 'to_controller', line, arrived })
+        for (const arriving of arrived) controller().receive(arriving)
       },
       onLine(listener) {
         listeners.add(listener)
         return () => void listeners.delete(listener)
       },
+      toHub(line) {
+        tell({ direction: 'to_hub', line, arrived: [line] })
+        deliver(line)
+      },
+      onTraffic(watcher) {
+        watchers.add(watcher)
+        return () => void watchers.delete(watcher)
+      },
     },
     fromController(line) {
-      for (const leaving of filters.toHub(line)) for (const listener of listeners) listener(leaving)
+      const arrived = filters.toHub(line)
+      tell({ direction: 'to_hub', line, arrived })
+      for (const leaving of arrived) deliver(leaving)
     },
   }
 }

@@ -21,6 +21,8 @@ export interface Bin {
   forceDoor(to: 'open' | 'closed', action: 'force_open' | 'close_door'): void
   /** Its contents changed. */
   touched(): void
+  /** Its switches may be wired to others now: they are read again. */
+  rewired(): void
   /** Calls `listener` when a switch may read differently. */
   onSense(listener: () => void): () => void
 }
@@ -124,6 +126,7 @@ export function createBin(device: string, state: BinState, options: MechanismOpt
       changed('door')
     },
     touched: () => changed('occupied'),
+    rewired: sense,
     onSense(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)

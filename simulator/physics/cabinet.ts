@@ -53,8 +53,16 @@ export function createCabinet(
     return { ...place, bin_door: bin?.door ?? null, bin_lift: bin?.lift ?? null }
   }
 
-  function turn(place: DispensePlace, operationId: string, onEnd: OnMotionEnd): Motion {
+  /** The row whose motor is wired where this one's should be. */
+  function wiredTo(place: DispensePlace): DispensePlace {
+    const other = place.row === 1 ? 2 : place.row === 2 ? 1 : place.row
+    const isThere = chronicle.state.rows.has(locationKey({ cabinet, shelf: place.shelf, row: other }))
+    return isThere && strikes('crossed_rows', device) ? { ...place, row: other } : place
+  }
+
+  function turn(meant: DispensePlace, operationId: string, onEnd: OnMotionEnd): Motion {
     if (strikes('jam_without_motion', device)) return standstill(clock, timing, onEnd)
+    const place = wiredTo(meant)
     const jammed = strikes('jam', device)
     const empty = strikes('empty_turn', device)
     const hangs = !jammed && !empty && strikes('late_drop', device) && unitsIn(place) > 0
@@ -69,13 +77,19 @@ export function createCabinet(
       open = false
       chronicle.happened({ device, action: 'dispense', operation_id: operationId, detail })
     }
-    const cancelFall = clock.after(turnMs * FALL_AT, () => {
+    let isPast = false
+    function letFall(): void {
+      if (isPast) return
+      isPast = true
       const fallen = Math.min(wanted, unitsIn(place))
       if (jammed || fallen === 0) return
       conclude({ ...around(place), fallen, completed: true })
       fall(fallen, place.bin)
-    })
+    }
+    const cancelFall = clock.after(turnMs * FALL_AT, letFall)
     const cancelEnd = clock.after(durationMs, () => {
+      // A process that has been held up may be told of the later instant first.
+      letFall()
       conclude({
         ...around(place),
         fallen: 0,

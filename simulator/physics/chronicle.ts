@@ -18,6 +18,8 @@ export interface Chronicle {
   /** Acts with `n` greater than `after`. */
   acts(after?: number): Act[]
   began(motion: Beginning): void
+  /** Calls `listener` with each record from now on; returns its removal. */
+  onRecord(listener: (record: WorldRecord) => void): () => void
   /** Writes down what has happened; only then is it so. */
   happened(act: { device: string; action: string; operation_id?: string | undefined; detail: ActDetail }): Act
 }
@@ -36,16 +38,23 @@ export function openChronicle(
   const state = foldRecords(hardware, records)
   const acts = records.flatMap((record) => (record.kind === 'act' ? [record.act] : []))
 
+  const listeners = new Set<(record: WorldRecord) => void>()
+
   function write(record: WorldRecord): void {
     log.append(record)
     applyRecord(state, record)
     if (record.kind === 'act') acts.push(record.act)
+    for (const listener of listeners) listener(record)
   }
 
   const chronicle: Chronicle = {
     state,
     acts: (after = 0) => acts.slice(Math.max(0, after)),
     began: (motion) => write({ kind: 'began', motion }),
+    onRecord(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
     happened({ device, action, operation_id, detail }) {
       const act: Act = {
         n: acts.length + 1,

@@ -9,6 +9,8 @@ export interface Doors {
   isOpen(name: string): boolean
   /** A door without a lock line is never locked. */
   isLocked(name: string): boolean
+  /** Sensors may be wired otherwise now: they show what they are wired to. */
+  rewired(): void
   move(name: string, to: 'open' | 'closed', action: 'open_door' | 'close_door' | 'force_open'): void
 }
 
@@ -26,7 +28,8 @@ export function createDoors(
   const isOpen = (name: string): boolean => doors.get(name) ?? false
 
   function show(name: string): void {
-    if (lines.has(`${name}_door`)) gpio.set(`${name}_door`, isOpen(name) ? 1 : 0)
+    const shown = isOpen(name) !== strikes('inverted_sensor', name)
+    if (lines.has(`${name}_door`)) gpio.set(`${name}_door`, shown ? 1 : 0)
   }
   for (const name of doors.keys()) show(name)
 
@@ -40,6 +43,9 @@ export function createDoors(
     names: [...doors.keys()],
     isOpen,
     isLocked: (name) => lines.has(`${name}_lock`) && gpio.get(`${name}_lock`) === 0,
+    rewired() {
+      for (const name of doors.keys()) show(name)
+    },
     move(name, to, action) {
       chronicle.happened({ device: name, action, detail: { to, by: 'hand' } })
       if (strikes('sensor_bounce', name) && lines.has(`${name}_door`))

@@ -1,9 +1,7 @@
 import type { Clock } from '../../protocol/model/runtime.ts'
+import type { Timing } from './motion.ts'
 
 export const ROOM_CELSIUS = 21
-/** Time constants: how fast a fridge cools, and how fast it warms. */
-const COOLING_MS = 10 * 60_000
-const WARMING_MS = 20 * 60_000
 
 /** A fridge's air. Newton's law of cooling, evaluated when somebody reads. */
 export interface Fridge {
@@ -15,6 +13,7 @@ export interface Fridge {
 export function createFridge(
   device: string,
   targetCelsius: number,
+  { coolingMs, warmingMs }: Pick<Timing, 'coolingMs' | 'warmingMs'>,
   clock: Clock,
   warms: () => boolean,
 ): Fridge {
@@ -26,7 +25,7 @@ export function createFridge(
       const now = clock.monotonic()
       const warming = warms()
       const goal = warming ? ROOM_CELSIUS : targetCelsius
-      celsius = goal + (celsius - goal) * Math.exp(-(now - readAt) / (warming ? WARMING_MS : COOLING_MS))
+      celsius = goal + (celsius - goal) * Math.exp(-(now - readAt) / (warming ? warmingMs : coolingMs))
       readAt = now
       return celsius
     },

@@ -22,6 +22,9 @@ export interface Timing {
   fallMs: number
   /** Until a motor that cannot move is noticed. */
   stallMs: number
+  /** Time constants of a fridge: how fast it cools, and how fast it warms. */
+  coolingMs: number
+  warmingMs: number
 }
 
 export const defaultTiming: Timing = {
@@ -30,6 +33,8 @@ export const defaultTiming: Timing = {
   turnMs: 1800,
   fallMs: 250,
   stallMs: 300,
+  coolingMs: 10 * 60_000,
+  warmingMs: 20 * 60_000,
 }
 
 /** The same mechanisms `speed` times as fast. */

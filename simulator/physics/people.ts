@@ -4,6 +4,8 @@ import type { World } from './world.ts'
 /** What somebody in the room does. */
 export type Deed =
   | { action: 'take_items'; target: string; units?: number | undefined }
+  /** Somebody lays something into an open bin. */
+  | { action: 'put_items'; target: string; units?: number | undefined }
   | { action: 'open_door' | 'close_door'; target: string }
   | {
       action: 'restock'
@@ -24,6 +26,8 @@ export function act(world: World, deed: Deed): DeedResult {
   switch (deed.action) {
     case 'take_items':
       return takeItems(world, deed.target, deed.units)
+    case 'put_items':
+      return putItems(world, deed.target, deed.units ?? 1)
     case 'open_door':
     case 'close_door':
       return moveDoor(world, deed.target, deed.action)
@@ -40,6 +44,16 @@ function takeItems({ chronicle, bins }: World, target: string, wanted?: number):
   const units = Math.min(wanted ?? state.contents.length, state.contents.length)
   if (units === 0) return refuse(`${target} is empty`)
   chronicle.happened({ device: target, action: 'take_items', detail: { units, by: 'hand' } })
+  bin.touched()
+  return { ok: true, detail: { units, left: state.contents.length } }
+}
+
+function putItems({ chronicle, bins }: World, target: string, units: number): DeedResult {
+  const state = chronicle.state.bins.get(target)
+  const bin = bins.get(target)
+  if (!state || !bin) return refuse(`there is no bin ${target}; put_items needs a target such as bin-1`)
+  if (state.door !== 'open') return refuse(`the door of ${target} is ${state.door}, not open`)
+  chronicle.happened({ device: target, action: 'put_items', detail: { units, by: 'hand' } })
   bin.touched()
   return { ok: true, detail: { units, left: state.contents.length } }
 }

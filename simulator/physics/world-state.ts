@@ -90,6 +90,9 @@ function applyAct(state: WorldState, { device, action, detail }: Act): void {
     case 'take_items':
       bin?.contents.splice(0, detail.units as number)
       return
+    case 'put_items':
+      for (let unit = 0; unit < (detail.units as number); unit++) bin?.contents.push(null)
+      return
     case 'dispense':
     case 'drop': {
       const row = rowOf(state, device, detail)

@@ -19,6 +19,8 @@ export interface World {
   readonly cabinets: ReadonlyMap<string, Cabinet>
   readonly fridges: ReadonlyMap<string, Fridge>
   readonly doors: Doors
+  /** Cables were exchanged, or put right: every sensor is read again. */
+  rewired(): void
 }
 
 export interface WorldOptions {
@@ -58,9 +60,19 @@ export function createWorld(options: WorldOptions): World {
       case 'fridge': {
         const ofFridge = doors.names.filter((name) => name.startsWith(`fridge_${device.number}_`))
         const warms = (): boolean => strikes('warm_fridge', id) || ofFridge.some((name) => doors.isOpen(name))
-        fridges.set(id, createFridge(id, device.targetCelsius, clock, warms))
+        fridges.set(id, createFridge(id, device.targetCelsius, timing, clock, warms))
       }
     }
   }
-  return { chronicle, bins, cabinets, fridges, doors }
+  return {
+    chronicle,
+    bins,
+    cabinets,
+    fridges,
+    doors,
+    rewired() {
+      for (const bin of bins.values()) bin.rewired()
+      doors.rewired()
+    },
+  }
 }

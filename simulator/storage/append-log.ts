@@ -25,6 +25,8 @@ export interface AppendLog<Entry> {
 export interface SimulatorStorage {
   /** `name`: letters, digits and dashes. The same name yields the same log again. */
   open<Entry>(name: string): AppendLog<Entry>
+  /** Closes all that was opened. */
+  close(): void
 }
 
 /** Storage of the simulation tests: it outlives a simulated hub that was made with it. */
@@ -44,12 +46,24 @@ export function memoryStorage(): SimulatorStorage {
         close() {},
       }
     },
+    close() {},
   }
 }
 
 /** One JSON line an entry, in `<folder>/<name>.jsonl`. */
 export function folderStorage(folder: string): SimulatorStorage {
-  return { open: (name) => fileAppendLog(join(folder, `${name}.jsonl`)) }
+  const opened = new Map<string, AppendLog<unknown>>()
+  return {
+    open<Entry>(name: string) {
+      const log = opened.get(name) ?? fileAppendLog<unknown>(join(folder, `${name}.jsonl`))
+      opened.set(name, log)
+      return log as AppendLog<Entry>
+    },
+    close() {
+      for (const log of opened.values()) log.close()
+      opened.clear()
+    },
+  }
 }
 
 function fileAppendLog<Entry>(path: string): AppendLog<Entry> {

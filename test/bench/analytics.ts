@@ -6,6 +6,7 @@ import { credentialResolver } from '../../cloud/platform/credentials/resolve.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { createApp, type App } from '../../cloud/platform/http/app.ts'
 import type { Handlers } from '../../cloud/platform/http/handler.ts'
+import { Health } from '../../cloud/platform/http/health.ts'
 import { memoryRateLimiter } from '../../cloud/platform/http/rate-limit.ts'
 import { folderStore } from '../../cloud/platform/media/folder-store.ts'
 import { createMedia } from '../../cloud/platform/media/media.ts'
@@ -151,6 +152,8 @@ function appOver(db: CloudDatabase, runtime: Runtime, mediaFolder: string): App 
     media,
     checkResponses: false,
     isSecure: false,
+    health: new Health(hurried, {}),
+    corsOrigins: [],
     addressOf: () => '192.0.2.1',
     handlers: { ...absent, ...analyticsHandlers(context, media) },
   })

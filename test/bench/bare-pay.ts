@@ -12,8 +12,8 @@ const db = new Sqlite(process.argv[2])
 db.pragma('journal_mode = WAL')
 db.pragma('synchronous = FULL')
 
-const order = db.prepare<[number], { id: number; user_id: number }>(
-  'select id, user_id from orders where id = ?',
+const order = db.prepare<[number], { id: number; user_id: number; hub_id: number }>(
+  'select id, user_id, hub_id from orders where id = ?',
 )
 const lines = db.prepare<[number], { id: number; product_id: number; qty: number; price: number }>(`
   select i.id, i.product_id, i.qty, p.original_price as price
@@ -40,13 +40,13 @@ const paid = db.prepare(
 const queue = db.prepare(`
   update orders set processing_status = 20, payment_status = 'completed', queued_order = ?, queued_at = ?, updated_at = ?
   where id = ?`)
-const next = db.prepare(`update hub_outboxes set last = last + 1 where hub_id = 1 returning epoch, last`)
+const next = db.prepare(`update hub_outboxes set last = last + 1 where hub_id = ? returning epoch, last`)
 const enqueue = db.prepare(
-  'insert into hub_outbox_entries (hub_id, epoch, seq, tag, body) values (1, ?, ?, 0, ?)',
+  'insert into hub_outbox_entries (hub_id, epoch, seq, tag, body) values (?, ?, ?, 0, ?)',
 )
 
 const begin = db.transaction((id: number, now: number) => {
-  const { user_id: userId } = order.get(id)!
+  const { user_id: userId, hub_id: hub } = order.get(id)!
   const cart = lines.all(id)
   for (const line of cart) {
     if (reserve.run(line.qty, line.product_id, line.qty).changes !== 1) throw new Error('out of stock')
@@ -56,28 +56,31 @@ const begin = db.transaction((id: number, now: number) => {
   const tax = 24 * cart.length
   freeze.run(net, net, tax, net + tax, now, id)
   const payment = Number(pay.run(id, userId, net + tax, now, now).lastInsertRowid)
-  return { payment, cart, total: net + tax }
+  return { payment, cart, hub, total: net + tax }
 })
 const charge = db.transaction((payment: number, amount: number, now: number) => {
   const ref = `pi_${payment}`
   intent.run(ref, `pay:${payment}`, amount, now)
   return ref
 })
-const finish = db.transaction((id: number, payment: number, ref: string, body: string, now: number) => {
-  paid.run(ref, now, payment)
-  queue.run(body, now, now, id)
-  const { epoch, last } = next.get() as { epoch: string; last: number }
-  enqueue.run(epoch, last, body)
-})
+const finish = db.transaction(
+  (id: number, hub: number, payment: number, ref: string, body: string, now: number) => {
+    paid.run(ref, now, payment)
+    queue.run(body, now, now, id)
+    const { epoch, last } = next.get(hub) as { epoch: string; last: number }
+    enqueue.run(hub, epoch, last, body)
+  },
+)
 
 const app = new Hono()
 app.post('/pay', async (c) => {
   const { order_id: id } = await c.req.json<{ order_id: number }>()
   const now = new Date().getTime()
-  const { payment, cart, total } = begin.immediate(id, now)
+  const { payment, cart, hub, total } = begin.immediate(id, now)
   const ref = charge.immediate(payment, total, now)
   finish.immediate(
     id,
+    hub,
     payment,
     ref,
     JSON.stringify({ kind: 'order.queued', order: { order_id: id, cart } }),

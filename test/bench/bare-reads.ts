@@ -11,7 +11,8 @@ const database = new Sqlite(process.argv[2])
 database.pragma('journal_mode = WAL')
 
 const inventory = database.prepare(`
-  select p.id, p.name, p.upc, max(0, p.quantity) as quantity, p.original_price,
+  select p.id, p.name, p.upc, max(0, p.quantity) as quantity,
+    max(0, p.quantity - p.reserved) as sellable_quantity, p.original_price,
     (p.original_price * (100 - p.markdown_percent) + 50) / 100 as discounted_price, p.purchase_price, p.cabinet, p.shelf,
     p."row", c.name as category
   from products as p join categories as c on c.id = p.category_id

@@ -1,3 +1,4 @@
+import { hubRow } from '../support/hub-row.ts'
 import { sql } from 'kysely'
 import { searchText } from '../../cloud/commerce/catalogue/products.ts'
 import { insertMany } from '../../cloud/demo/hub-data.ts'
@@ -17,15 +18,20 @@ export interface BooksOptions {
 }
 
 /**
- * A database with one hub, whose orders were paid one after the other over two years: two lines each, every fiftieth
+ * A database with hub 1, whose orders were paid one after the other over two years: two lines each, every fiftieth
  * refunded in part, a customer for every ten. Nothing is summed up yet.
  */
 export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> {
   const { file, orders, now, products = PRODUCTS, lines = 2 } = options
   const db = openDatabase({ url: `sqlite:${file}` })
   await db.migrate()
-  await writeHub(db)
-  await writeProducts(db, products)
+  await db.kysely.insertInto('owners').values({ id: 1, name: 'Owner' }).execute()
+  for (let id = 1; id <= CATEGORIES; id += 1)
+    await db.kysely
+      .insertInto('categories')
+      .values({ id, name: `Category ${id}`, parent_id: null })
+      .execute()
+  await writeHub(db, 1, { products, firstProduct: 1 })
   const users = Math.ceil(orders / 10)
   const since = now - TWO_YEARS_MS
   // Whole numbers that are spread well, and the same in each run.
@@ -42,9 +48,9 @@ export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> 
     ...Array.from(
       { length: lines },
       (_, line) =>
-        sql`insert into order_items (id, order_id, product_id, qty, upc, name, search_name, image_url, unit_price_original, unit_price,
+        sql`insert into order_items (id, order_id, product_id, qty, upc, name, sold_name_id, image_url, unit_price_original, unit_price,
             purchase_price, net, tax, reserved, qty_dropped, qty_doubtful, refunded_quantity, bins)
-          ${numbers(orders)} select ${lines} * i + ${line}, i, p.id, 1, p.upc, p.name, p.search_name, p.image_url, 300, 250,
+          ${numbers(orders)} select ${lines} * i + ${line}, i, p.id, 1, p.upc, p.name, p.id, p.image_url, 300, 250,
             120, 250, 20, 0, 1, 0, iif(i % 50 = 0 and ${line} = 1, 1, 0), '[1]'
           from n join products as p on p.id = 1 + (i * 31 + ${line} * 17) % ${products}`,
     ),
@@ -57,48 +63,32 @@ export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> 
   return db
 }
 
-async function writeHub({ kysely: q }: CloudDatabase): Promise<void> {
-  await q.insertInto('owners').values({ id: 1, name: 'Owner' }).execute()
-  await q
+/** One more hub of the owner, with products of its own. */
+export async function writeHub(
+  db: CloudDatabase,
+  id: number,
+  { products, firstProduct }: { products: number; firstProduct: number },
+): Promise<void> {
+  await db.kysely
     .insertInto('hubs')
-    .values({
-      id: 1,
-      owner_id: 1,
-      name: 'Hub',
-      street_address_1: '1 Main Street',
-      street_address_2: null,
-      city: 'Springfield',
-      state: 'IL',
-      postal_code: '62701',
-      longitude: 0,
-      latitude: 0,
-      timezone: 'America/Chicago',
-      hub_status: 'active',
-      mqtt_password_digest: '',
-      accepting_orders: 1,
-      disabled_bins: '[]',
-      disabled_fridges: '[]',
-      tax_basis_points: 800,
-      created_at: 0,
-    })
+    .values(hubRow({ id, longitude: 0, latitude: 0, tax_basis_points: 800 }))
     .execute()
-  for (let id = 1; id <= CATEGORIES; id += 1)
-    await q
-      .insertInto('categories')
-      .values({ id, name: `Category ${id}`, parent_id: null })
-      .execute()
+  await writeProducts(
+    db,
+    id,
+    Array.from({ length: products }, (_, index) => firstProduct + index),
+  )
 }
 
 const KINDS = ['Sparkling', 'Dark', 'Salted', 'Green', 'Iced', 'Sweet', 'Crunchy', 'Fresh']
 const THINGS = ['Water', 'Chocolate', 'Crisps', 'Tea', 'Coffee', 'Almonds', 'Crackers', 'Salad', 'Yogurt']
 
-function writeProducts(db: CloudDatabase, count: number): Promise<void> {
-  const rows = Array.from({ length: count }, (_, index) => {
-    const id = index + 1
+function writeProducts(db: CloudDatabase, hubId: number, ids: readonly number[]): Promise<void> {
+  const rows = ids.map((id) => {
     const name = `${KINDS[id % KINDS.length]} ${THINGS[id % THINGS.length]} ${id}`
     return {
       id,
-      hub_id: 1,
+      hub_id: hubId,
       name,
       search_name: searchText(name),
       upc: String(id).padStart(12, '0'),
@@ -118,5 +108,30 @@ function writeProducts(db: CloudDatabase, count: number): Promise<void> {
       reserved: 0,
     }
   })
-  return db.transact((tx) => insertMany(tx, 'products', rows))
+  const facings = rows.map(({ id, hub_id, cabinet, shelf, row, quantity }) => ({
+    hub_id,
+    cabinet,
+    shelf,
+    row,
+    product_id: id,
+    is_primary: 1,
+    quantity,
+  }))
+  return db.transact(async (tx) => {
+    await insertMany(tx, 'products', rows)
+    await insertMany(tx, 'facings', facings)
+    await insertMany(
+      tx,
+      'sold_names',
+      rows.map(({ id, hub_id, upc, search_name }) => ({ id, hub_id, upc, search_name })),
+    )
+  })
+}
+
+/** No summaries are made of hub 1's past while something else is measured. */
+export async function leaveUnsummed({ kysely }: CloudDatabase): Promise<void> {
+  await kysely
+    .insertInto('sales_calendars')
+    .values({ hub_id: 1, timezone: 'America/Chicago', is_whole: 1, run: 1 })
+    .execute()
 }

@@ -21,14 +21,26 @@ const Order = z.object({
 })
 const Products = z.array(z.object({ id: z.int(), quantity: z.int() }))
 
-/** What can be bought, each often enough. */
+/** A product for each order that the shelves still have enough for, one after another; some of each are left. */
 export async function findProducts({ baseUrl, hubId }: CustomerOptions): Promise<number[]> {
   const products = Products.parse(await ask('GET', `${baseUrl}/hubs/${hubId}/products?size=100`))
-  return products.filter(({ quantity }) => quantity >= 2 * UNITS).map(({ id }) => id)
+  const rounds = Math.max(0, ...products.map(({ quantity }) => Math.floor(quantity / UNITS)))
+  return Array.from({ length: rounds }, (_, round) =>
+    products.filter(({ quantity }) => quantity >= (round + 2) * UNITS).map(({ id }) => id),
+  ).flat()
 }
 
 /** A guest buys two of a product, opens the bin and takes them. Throws where that comes to nothing. */
 export async function buy(options: CustomerOptions, name: string, product: number): Promise<void> {
+  await (await place(options, name, product)).fetch()
+}
+
+/** A guest pays for two of a product; `fetch` waits for them, opens the bin and takes them. */
+export async function place(
+  options: CustomerOptions,
+  name: string,
+  product: number,
+): Promise<{ fetch(): Promise<void> }> {
   const { clock, baseUrl, simulatorUrl, hubId } = options
   const identity = { sub: name, anonymous: true }
   const token = z.object({ access_token: z.string() })
@@ -43,13 +55,17 @@ export async function buy(options: CustomerOptions, name: string, product: numbe
   await ask('PUT', `${order}/order_item${at}`, { bearer, body: { product_id: product, quantity: UNITS } })
   const payment = { order_id, payment_method_id: 'pm_card_visa' }
   await ask('POST', `${baseUrl}/users/payments/pay`, { bearer, body: payment })
-  const { bins } = await until(OrderStatus.READY)
-  await ask('POST', `${order}/open-delivery${at}`, { bearer })
-  for (const bin of bins)
-    await ask('POST', `${simulatorUrl}/api/hubs/${hubId}/act`, {
-      body: { action: 'take_items', target: `bin-${bin}` },
-    })
-  await until(OrderStatus.COMPLETED)
+  return {
+    async fetch() {
+      const { bins } = await until(OrderStatus.READY)
+      await ask('POST', `${order}/open-delivery${at}`, { bearer })
+      for (const bin of bins)
+        await ask('POST', `${simulatorUrl}/api/hubs/${hubId}/act`, {
+          body: { action: 'take_items', target: `bin-${bin}` },
+        })
+      await until(OrderStatus.COMPLETED)
+    },
+  }
 
   async function until(status: number): Promise<z.infer<typeof Order>> {
     for (const end = clock.monotonic() + PATIENCE_MS; clock.monotonic() < end; await sleep(clock, LOOK_MS)) {
@@ -62,8 +78,9 @@ export async function buy(options: CustomerOptions, name: string, product: numbe
   }
 }
 
-async function ask(
-  method: 'GET' | 'POST' | 'PUT',
+/** The JSON of the answer, undefined where there is none. Throws where it is no success. */
+export async function ask(
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
   url: string,
   { bearer, body }: { bearer?: string; body?: object } = {},
 ): Promise<unknown> {
@@ -73,5 +90,6 @@ async function ask(
   }
   const response = await fetch(url, { method, headers, ...(body && { body: JSON.stringify(body) }) })
   if (!response.ok) throw new Error(`${method} ${url}: ${response.status} ${await response.text()}`)
-  return response.json()
+  const text = await response.text()
+  return text === '' ? undefined : (JSON.parse(text) as unknown)
 }

@@ -6,6 +6,8 @@ export interface Figure {
   unit: string
   /** What is aimed at, in words. */
   aim?: string
+  /** Where it is measured at several sizes: of what, at which of them, and what is the same at all. */
+  growth?: { of: string; at: number; line: string }
 }
 
 /** A part of the benchmarks, as it is printed. */

@@ -4,13 +4,15 @@ import type { z } from 'zod'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
 import { waitUntilReady } from '../../simulator/demo/readiness.ts'
-import { packageRoot } from '../process/chaos/package-root.ts'
+import { packageRoot } from '../support/programs.ts'
 import { durableCommits } from './bare-commits.ts'
 import { answer, dismiss, launch } from './children.ts'
 import { buy, findProducts } from './customer.ts'
 import { ratios, type Section } from './figures.ts'
+import { firstActuation } from './first-act.ts'
 import { install } from './installation.ts'
-import { residentMb, writtenBytes } from './process-figures.ts'
+import { processorMs, residentMb, writtenBytes } from './process-figures.ts'
+import { progress } from './progress.ts'
 
 export interface FootprintOptions {
   runtime: Runtime
@@ -27,6 +29,24 @@ const SAMPLES = 5
 const CUSTOMERS = 4
 const PARTS = 5
 const IDLE_PARTS = 2
+const STARTS = 5
+
+/** What a part of the run took, by what there was of orders or hours in it. */
+interface Cost {
+  kilobytes: number[]
+  processorMs: number[]
+}
+
+/** What a process takes from now on, until it is asked. */
+function meter(pid: number): () => { bytes: number; ms: number } {
+  const before = { bytes: writtenBytes(pid), ms: processorMs(pid) }
+  return () => ({ bytes: writtenBytes(pid) - before.bytes, ms: processorMs(pid) - before.ms })
+}
+
+function add(cost: Cost, { bytes, ms }: { bytes: number; ms: number }, share: number): void {
+  cost.kilobytes.push((bytes / 1000) * share)
+  cost.processorMs.push(ms * share)
+}
 
 /**
  * The hub program alone, against the real cloud and the real simulator: resident memory, and bytes that it writes to the
@@ -47,6 +67,7 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
     await answer(idle)
     installation.start()
     const { addresses, hubId } = installation
+    const shop = { clock, baseUrl: addresses.baseUrl, simulatorUrl: addresses.simulatorUrl, hubId }
     const isReady = await waitUntilReady({
       clock,
       baseUrl: addresses.baseUrl,
@@ -59,12 +80,13 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
     await sleep(clock, SETTLE_MS)
     const hub = installation.pidOf('edge')
     const atStart = await sample(hub)
-    const written = await drive(hub)
+    const driven = await drive(hub)
     const afterOrders = await sample(hub)
     const bare = await sample(idle.pid!)
-    const idleBytes = await watch(hub)
+    const atRest = await watch(hub)
     installation.check()
     const atEnd = await sample(hub)
+    const starts = await restart()
     const commit = durableCommits(join(folder, 'commits.sqlite'), 500).bytes / 500 / 1000
     return {
       title: `footprint of the hub program alone (${orders} orders of two units; idle for ${idleSeconds} s)`,
@@ -74,49 +96,74 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
         { name: 'resident after the idle time', values: atEnd, unit: 'MB', aim: 'at most 80' },
         { name: 'a Node program that does nothing', values: bare, unit: 'MB' },
         { name: 'ratio, after the orders', values: ratios(afterOrders, bare), unit: 'times' },
-        { name: 'written per order', values: written, unit: 'kB' },
-        { name: 'written per idle hour', values: idleBytes, unit: 'kB' },
+        { name: 'first actuation after the start', values: starts, unit: 'ms', aim: 'at most 500' },
+        { name: 'processor, per order', values: driven.processorMs, unit: 'ms' },
+        { name: 'processor, per idle hour', values: atRest.processorMs.map((ms) => ms / 1000), unit: 's' },
+        { name: 'written per order', values: driven.kilobytes, unit: 'kB', aim: 'at most 220' },
+        { name: 'written per idle hour', values: atRest.kilobytes, unit: 'kB', aim: 'at most 1,500' },
         { name: 'one bare durable commit of 300 bytes', values: [commit], unit: 'kB' },
-        { name: 'an order, in bare commits', values: written.map((kb) => kb / commit), unit: 'times' },
-        { name: 'an idle hour, in bare commits', values: idleBytes.map((kb) => kb / commit), unit: 'times' },
+        {
+          name: 'an order, in bare commits',
+          values: driven.kilobytes.map((kb) => kb / commit),
+          unit: 'times',
+        },
+        {
+          name: 'an idle hour, in bare commits',
+          values: atRest.kilobytes.map((kb) => kb / commit),
+          unit: 'times',
+        },
       ],
       notes: [
+        'first actuation: from the start of the process until a controller moves for an order that was in the journal, all three met',
         'written: write_bytes of /proc/<pid>/io, all that the process caused to go to the disk: journal, its log, checkpoints',
         `an idle hour is reckoned from ${idleSeconds} s of idling with telemetry, in ${IDLE_PARTS} parts`,
       ],
     }
 
-    /** Kilobytes per order, of each fifth of the orders. */
-    async function drive(pid: number): Promise<number[]> {
-      const shop = { clock, baseUrl: addresses.baseUrl, simulatorUrl: addresses.simulatorUrl, hubId }
+    /** Per order, of each fifth of the orders. */
+    async function drive(pid: number): Promise<Cost> {
       const products = await findProducts(shop)
-      const perPart: number[] = []
+      if (products.length < orders)
+        throw new Error(`the shelves hold enough for ${products.length} orders, not for ${orders}`)
+      const cost: Cost = { kilobytes: [], processorMs: [] }
       let next = 0
       for (let part = 1; part <= PARTS; part++) {
         const from = next
         const end = Math.round((orders * part) / PARTS)
-        const before = writtenBytes(pid)
+        const spent = meter(pid)
         const customer = async (): Promise<void> => {
           while (next < end) {
             const n = next++
-            await buy(shop, `bench-${n}`, products[n % products.length]!)
+            await buy(shop, `bench-${n}`, products[n]!)
           }
         }
         await Promise.all(Array.from({ length: CUSTOMERS }, customer))
-        if (end > from) perPart.push((writtenBytes(pid) - before) / (end - from) / 1000)
+        if (end > from) add(cost, spent(), 1 / (end - from))
+        progress.show(`footprint: ${end} of ${orders} orders`)
       }
-      return perPart
+      return cost
     }
 
-    /** Kilobytes per hour. */
-    async function watch(pid: number): Promise<number[]> {
-      const perPart: number[] = []
-      for (let part = 0; part < IDLE_PARTS; part++) {
-        const before = writtenBytes(pid)
+    /** Per hour. */
+    async function watch(pid: number): Promise<Cost> {
+      const cost: Cost = { kilobytes: [], processorMs: [] }
+      for (let part = 1; part <= IDLE_PARTS; part++) {
+        const spent = meter(pid)
         await sleep(clock, (idleSeconds / IDLE_PARTS) * 1000)
-        perPart.push(((writtenBytes(pid) - before) * 3600 * IDLE_PARTS) / idleSeconds / 1000)
+        add(cost, spent(), (3600 * IDLE_PARTS) / idleSeconds)
+        progress.show(`footprint: idle for ${(idleSeconds * part) / IDLE_PARTS} of ${idleSeconds} s`)
       }
-      return perPart
+      return cost
+    }
+
+    async function restart(): Promise<number[]> {
+      const products = await findProducts(shop)
+      const times: number[] = []
+      for (let n = 0; n < STARTS; n++) {
+        times.push(await firstActuation(shop, installation, `start-${n}`, products[n % products.length]!))
+        progress.show(`footprint: ${n + 1} of ${STARTS} starts`)
+      }
+      return times
     }
   } finally {
     await installation.stop()

@@ -9,10 +9,11 @@ export interface Load {
   connections: number
 }
 
-/** What it found: one time for each request, in milliseconds. */
+/** What it found: one time for each request, in milliseconds, and the bytes of all answers, heads and all. */
 export interface Loaded {
   elapsedMs: number
   times: number[]
+  bytes: number
 }
 
 /**
@@ -21,6 +22,7 @@ export interface Loaded {
  */
 async function run({ port, requests, connections }: Load): Promise<Loaded> {
   const times: number[] = []
+  let bytes = 0
   let next = 0
   const sockets = await Promise.all(Array.from({ length: connections }, () => open(port)))
   const begun = performance.now()
@@ -28,14 +30,15 @@ async function run({ port, requests, connections }: Load): Promise<Loaded> {
     sockets.map(async (socket) => {
       for (let mine = next++; mine < requests.length; mine = next++) {
         const from = performance.now()
-        await ask(socket, requests[mine]!)
+        const read = await ask(socket, requests[mine]!)
         times.push(performance.now() - from)
+        bytes += read
       }
     }),
   )
   const elapsedMs = performance.now() - begun
   for (const socket of sockets) socket.destroy()
-  return { elapsedMs, times }
+  return { elapsedMs, times, bytes }
 }
 
 const open = (port: number): Promise<Socket> =>
@@ -44,8 +47,8 @@ const open = (port: number): Promise<Socket> =>
     socket.once('error', reject)
   })
 
-/** Rejects where the answer is no success: then it says what it is. */
-function ask(socket: Socket, request: string): Promise<void> {
+/** Resolves with the bytes of the answer. Rejects where that is no success: then it says what it is. */
+function ask(socket: Socket, request: string): Promise<number> {
   return new Promise((resolve, reject) => {
     let text = ''
     let end = -1
@@ -54,7 +57,7 @@ function ask(socket: Socket, request: string): Promise<void> {
       if (end < 0) end = endOf(text)
       if (end < 0 || (end === Infinity ? !text.endsWith('0\r\n\r\n') : text.length < end)) return
       socket.off('data', onData)
-      if (text.startsWith('HTTP/1.1 200')) resolve()
+      if (/^HTTP\/1\.1 (200|304)/.test(text)) resolve(text.length)
       else reject(new Error(`${request.split('\r\n', 1)[0]} was answered ${text.slice(0, 2000)}`))
     }
     socket.on('data', onData)
@@ -66,6 +69,7 @@ function ask(socket: Socket, request: string): Promise<void> {
 function endOf(text: string): number {
   const head = text.indexOf('\r\n\r\n')
   if (head < 0) return -1
+  if (text.startsWith('HTTP/1.1 304')) return head + 4
   const length = /^content-length: *(\d+)/im.exec(text.slice(0, head))
   return length ? head + 4 + Number(length[1]) : Infinity
 }

@@ -34,6 +34,9 @@ export interface Installation {
   addresses: DemoAddresses
   pidOf(name: DemoProgram): number
   start(): void
+  /** Kills a program as a power cut does; it stays away until `resume`. */
+  halt(name: DemoProgram): Promise<void>
+  resume(name: DemoProgram): void
   /** Throws where a program has died. */
   check(): void
   stop(): Promise<void>
@@ -62,6 +65,7 @@ export async function install({
     DATA_DIR: folder,
     GPIO: 'socket',
     GPIO_BASE: 512,
+    shutdownTimeoutMs: 8000,
     fresh: false,
   } as const
   const places = demoPlaces(folder)
@@ -87,6 +91,7 @@ export async function install({
       addresses,
       hubId,
       mqttPassword: seed.mqtt_password,
+      hubMqttUrl: addresses.mqttUrl,
       sysfs: undefined,
     }).flatMap((program) => {
       const told = run[program.name]
@@ -103,6 +108,10 @@ export async function install({
     addresses,
     pidOf: (name) => pids.get(name)!,
     start: () => supervisor.start(),
+    async halt(name) {
+      await supervisor.halt(name, 0)
+    },
+    resume: (name) => supervisor.resume(name),
     check() {
       if (death !== undefined) throw new Error(death)
     },

@@ -1,36 +1,71 @@
 import '../../protocol/require-node.ts'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, tmpdir, totalmem } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { benchAnalytics } from './analytics.ts'
+import { benchConsole } from './console.ts'
+import { benchEvents } from './events.ts'
 import { formatSection, type Section } from './figures.ts'
+import { benchFleet } from './fleet.ts'
+import { benchFrame } from './frame.ts'
 import { benchFootprint } from './footprint.ts'
+import { progress } from './progress.ts'
+import { reportOf } from './report.ts'
+import { benchProductList } from './product-list.ts'
 import { benchReads } from './reads.ts'
 import { benchRoundTrip } from './round-trip.ts'
+import { benchDeals } from './deals.ts'
+import { benchSearch } from './search.ts'
 import { benchShop } from './shop.ts'
+import { benchShares } from './shares.ts'
+import { benchSlowConnections } from './slow-connections.ts'
 import { streamSection } from './stream-section.ts'
 
-const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics|reads|shop] [options]
+const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics|frame|reads|product-list|shop|deals|search|events|slow-connections|fleet|shares|console] [options]
 
 Measures Larder with its real programs, each figure beside its baseline from the same run, as least, middle and greatest
-value. It takes about fifteen minutes, and tells the truth on a machine that does nothing else.
+value. It takes about twenty minutes, and tells the truth on a machine that does nothing else.
 
   --only PART         one part alone
-  --rounds N          round-trip, analytics, reads, shop: how many rounds (default 10)
+  --rounds N          round-trip, analytics, frame, reads, product-list, shop, deals, search, events: how many rounds (default 10)
   --calls N           round-trip: calls of either kind in a round (default 60)
   --runs N            stream: how often (default 3)
   --entries N         stream: entries collected offline (default 100000)
   --orders N          footprint: how many orders (default 100)
   --idle-seconds N    footprint: how long the idle hub is watched (default 120)
-  --past-orders N     analytics, shop: orders of the larger hub (default 1000000)
-  --requests N        reads, shop: requests of a kind in a round, to either side (default 1000)
+  --past-orders N     analytics, shop, search: orders of the larger hub (default 1000000)
+  --requests N        frame, reads, product-list, shop, deals, search: requests of a kind in a round, to either side (default 1000; of searches a tenth)
+  --readers N         events: readers of the live stream (default 1000)
+  --slow N            slow-connections: how many (default 400)
+  --slow-seconds N    slow-connections: for how long (default 60)
+  --hubs N            fleet, shares: how many hubs (default 1000)
+  --beat-seconds N    fleet, shares: how long it is watched while hubs only beat (default 60)
+  --console-hubs N    console: how many hubs on one page (default 20)
+  --console-seconds N console: how long it is watched, at rest and busy (default 20)
   --folder PATH       a folder on the disk to measure (default: the system's temporary one)
+  --report PATH       where all of it is drawn, as one page (default: .bench/report.html)
 
-BENCH_PROFILE=FOLDER  reads, shop: writes the cloud's processor profiles there (they slow it)`
+BENCH_PROFILE=FOLDER  frame, reads, shop: writes the cloud's processor profiles there (they slow it)`
 
-const parts = ['round-trip', 'stream', 'footprint', 'analytics', 'reads', 'shop'] as const
+const parts = [
+  'round-trip',
+  'stream',
+  'footprint',
+  'analytics',
+  'frame',
+  'reads',
+  'product-list',
+  'shop',
+  'deals',
+  'search',
+  'events',
+  'slow-connections',
+  'fleet',
+  'shares',
+  'console',
+] as const
 type Part = (typeof parts)[number]
 
 const { values } = parseArgs({
@@ -44,7 +79,15 @@ const { values } = parseArgs({
     'idle-seconds': { type: 'string', default: '120' },
     'past-orders': { type: 'string', default: '1000000' },
     requests: { type: 'string', default: '1000' },
+    readers: { type: 'string', default: '1000' },
+    slow: { type: 'string', default: '400' },
+    'slow-seconds': { type: 'string', default: '60' },
+    hubs: { type: 'string', default: '1000' },
+    'beat-seconds': { type: 'string', default: '60' },
+    'console-hubs': { type: 'string', default: '20' },
+    'console-seconds': { type: 'string', default: '20' },
     folder: { type: 'string', default: tmpdir() },
+    report: { type: 'string', default: join('.bench', 'report.html') },
     help: { type: 'boolean', default: false },
   },
 })
@@ -58,7 +101,10 @@ const bench: Record<Part, (folder: string) => Promise<Section>> = {
     benchFootprint({ runtime, folder, orders: whole('orders'), idleSeconds: whole('idle-seconds') }),
   analytics: (folder) =>
     benchAnalytics({ runtime, folder, few: 10_000, many: whole('past-orders'), rounds: whole('rounds') }),
+  frame: (folder) => benchFrame({ runtime, folder, rounds: whole('rounds'), requests: whole('requests') }),
   reads: (folder) => benchReads({ runtime, folder, rounds: whole('rounds'), requests: whole('requests') }),
+  'product-list': (folder) =>
+    benchProductList({ runtime, folder, rounds: whole('rounds'), requests: whole('requests') }),
   shop: (folder) =>
     benchShop({
       runtime,
@@ -68,13 +114,57 @@ const bench: Record<Part, (folder: string) => Promise<Section>> = {
       few: 10_000,
       many: whole('past-orders'),
     }),
+  deals: (folder) =>
+    benchDeals({
+      runtime,
+      folder,
+      rounds: whole('rounds'),
+      requests: Math.ceil(whole('requests') / 2),
+      sizes: [1, 100, 1000],
+    }),
+  search: (folder) =>
+    benchSearch({
+      runtime,
+      folder,
+      rounds: whole('rounds'),
+      requests: Math.ceil(whole('requests') / 10),
+      sizes: [10_000, 200_000, whole('past-orders')],
+    }),
+  events: (folder) => benchEvents({ runtime, folder, rounds: whole('rounds'), readers: whole('readers') }),
+  'slow-connections': (folder) =>
+    benchSlowConnections({
+      runtime,
+      folder,
+      each: Math.ceil(whole('slow') / 4),
+      seconds: whole('slow-seconds'),
+    }),
+  fleet: (folder) => benchFleet({ runtime, folder, hubs: whole('hubs'), idleSeconds: whole('beat-seconds') }),
+  shares: (folder) =>
+    benchShares({ runtime, folder, hubs: whole('hubs'), idleSeconds: whole('beat-seconds') }),
+  console: (folder) =>
+    benchConsole({ runtime, folder, hubs: whole('console-hubs'), seconds: whole('console-seconds') }),
 }
 
 if (values.help) console.log(HELP)
 else await run(parts.filter((part) => values.only === undefined || values.only === part))
 
 function whole(
-  name: 'rounds' | 'calls' | 'runs' | 'entries' | 'orders' | 'idle-seconds' | 'past-orders' | 'requests',
+  name:
+    | 'rounds'
+    | 'calls'
+    | 'runs'
+    | 'entries'
+    | 'orders'
+    | 'idle-seconds'
+    | 'past-orders'
+    | 'requests'
+    | 'readers'
+    | 'slow'
+    | 'slow-seconds'
+    | 'hubs'
+    | 'beat-seconds'
+    | 'console-hubs'
+    | 'console-seconds',
 ): number {
   if (!/^[1-9]\d{0,7}$/.test(values[name]))
     throw new Error(`--${name} takes a whole number, not ${values[name]}`)
@@ -85,16 +175,26 @@ async function run(chosen: readonly Part[]): Promise<void> {
   if (chosen.length === 0) throw new Error(`--only takes one of ${parts.join(', ')}`)
   const model = cpus()[0]?.model ?? 'unknown processor'
   const memory = `${Math.round(totalmem() / 1e9)} GB`
-  console.log(`${cpus().length} × ${model}, ${memory}, Node ${process.version}; ${load()}\n`)
-  for (const part of chosen) {
+  const machine = `${cpus().length} × ${model}, ${memory}, Node ${process.version}`
+  const before = load()
+  console.log(`${machine}; ${before}\n`)
+  const sections: Section[] = []
+  for (const [index, part] of chosen.entries()) {
     const folder = mkdtempSync(join(values.folder, 'larder-bench-'))
+    progress.show(`${part}, ${index + 1} of ${chosen.length}`)
     try {
-      console.log(formatSection(await bench[part](folder)))
+      const section = await bench[part](folder)
+      sections.push(section)
+      progress.clear()
+      console.log(formatSection(section))
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
   }
   console.log(load())
+  mkdirSync(dirname(values.report), { recursive: true })
+  writeFileSync(values.report, reportOf(sections, [machine, `before: ${before}; after: ${load()}`]))
+  console.log(`drawn in ${values.report}`)
 }
 
 /** Other programs' part in the figures. */

@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { answer, dismiss, launch } from './children.ts'
 import { quantile, ratios, type Figure } from './figures.ts'
 import type { Load, Loaded } from './http-load.ts'
+import { progress } from './progress.ts'
 import { processorMs } from './process-figures.ts'
 
 /** A server in a process of its own, and how the same thing is asked of it again and again. */
@@ -30,6 +31,8 @@ export interface Measured {
   p50: number[]
   /** Of the server, per request with all that follows it, in milliseconds. */
   processor: number[]
+  /** Of an answer, head and all. */
+  bytes: number[]
 }
 
 /** Asks all contestants in turns, block by block, each round in another order: what else the machine does meets all alike. */
@@ -38,23 +41,28 @@ export async function inTurns(
   options: PairedOptions,
 ): Promise<Measured[]> {
   const client = launch('http-load')
-  const measured = contestants.map((): Measured => ({ perSecond: [], p50: [], processor: [] }))
+  const measured = contestants.map((): Measured => ({ perSecond: [], p50: [], processor: [], bytes: [] }))
   try {
     for (const one of contestants) {
       await ask(client, one, options.warmUp, options)
       await one.rest?.()
     }
-    for (let round = 0; round < options.rounds; round += 1)
+    for (let round = 0; round < options.rounds; round += 1) {
+      progress.show(
+        `${contestants.map(({ name }) => name).join(', ')}: round ${round + 1} of ${options.rounds}`,
+      )
       for (let turn = 0; turn < contestants.length; turn += 1) {
         const index = (round + turn) % contestants.length
         const one = contestants[index]!
         const before = processorMs(one.pid)
-        const { elapsedMs, times } = await ask(client, one, options.requests, options)
+        const { elapsedMs, times, bytes } = await ask(client, one, options.requests, options)
         measured[index]!.perSecond.push((options.requests / elapsedMs) * 1000)
         measured[index]!.p50.push(quantile(times, 0.5))
+        measured[index]!.bytes.push(bytes / options.requests)
         await one.rest?.()
         measured[index]!.processor.push((processorMs(one.pid) - before) / options.requests)
       }
+    }
   } finally {
     await dismiss(client)
   }

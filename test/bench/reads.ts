@@ -4,7 +4,7 @@ import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { rateClasses } from '../../protocol/contract/route.ts'
 import { routes, type RouteId } from '../../protocol/contract/routes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { writeBooks } from './books.ts'
+import { leaveUnsummed, writeBooks } from './books.ts'
 import { answer, dismiss, launch } from './children.ts'
 import { ratios, type Figure, type Section } from './figures.ts'
 import { besideBare, inTurns, type Contestant } from './paired.ts'
@@ -69,11 +69,7 @@ export async function benchReads({ runtime, folder, rounds, requests }: ReadsBen
     lines: 3,
     now: runtime.clock.now(),
   })
-  // No summaries are made of the past while the rest is measured.
-  await db.kysely
-    .insertInto('sales_calendars')
-    .values({ hub_id: 1, timezone: 'America/Chicago', run: 1 })
-    .execute()
+  await leaveUnsummed(db)
   const total = WARM_UP + rounds * requests + 2
   const fewest = Math.min(...questions.map(({ route }) => rateClasses[routes[route].rate].requests))
   const keys: string[] = []

@@ -12,16 +12,23 @@ export interface ServedCloud {
   port: number
   pid: number
   stop(): Promise<void>
+  /** As SIGKILL does. */
+  kill(): Promise<void>
 }
 
-/** The real cloud program over a SQLite file, alone: no hub is there. It believes what callers say of their address. */
+/**
+ * The real cloud program over a SQLite file, or over the database and with the broker that `environment` names. It believes
+ * what callers say of their address.
+ */
 export async function serveCloud(options: {
   clock: Clock
   folder: string
   database: string
+  environment?: Readonly<Record<string, string>>
 }): Promise<ServedCloud> {
-  const { clock, folder, database } = options
-  const [port, mqttPort] = (await freePorts(2)) as [number, number]
+  const { clock, folder, database, environment = {} } = options
+  const free = await freePorts(2)
+  const port = Number(environment['PORT'] ?? free[0])
   mkdirSync(folder, { recursive: true })
   const [command, ...args] = programCommand('cloud/main')
   const log = openSync(join(folder, 'output.log'), 'a')
@@ -32,10 +39,11 @@ export async function serveCloud(options: {
       PATH: process.env['PATH'],
       HOST: '127.0.0.1',
       PORT: String(port),
-      MQTT_PORT: String(mqttPort),
+      MQTT_PORT: String(free[1]),
       DATA_DIR: folder,
       DATABASE_URL: `sqlite:${database}`,
       TRUSTED_PROXIES: '1',
+      ...environment,
     },
   })
   let died = false
@@ -48,13 +56,32 @@ export async function serveCloud(options: {
     if (answers) break
     if (died || clock.monotonic() > end) throw new Error(`the cloud does not serve; see ${folder}/output.log`)
   }
+  async function end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    if (died) return
+    child.kill(signal)
+    await once(child, 'exit')
+  }
   return {
     port,
     pid: child.pid!,
-    async stop() {
-      if (died) return
-      child.kill('SIGTERM')
-      await once(child, 'exit')
-    },
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
   }
+}
+
+/** Limits of what anybody may ask are by address: callers are many. */
+export const addressOf = (n: number): string => `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`
+
+/** Access tokens of customers `bench-1`, `bench-2` …, in their order. */
+export async function tokensOf({ port }: ServedCloud, count: number): Promise<string[]> {
+  const tokens: string[] = []
+  for (let n = 1; n <= count; n += 1) {
+    const issued = await fetch(`http://127.0.0.1:${port}/demo/identity/token`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': addressOf(n) },
+      body: JSON.stringify({ sub: `bench-${n}` }),
+    })
+    tokens.push(((await issued.json()) as { access_token: string }).access_token)
+  }
+  return tokens
 }

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
-import { writeBooks } from './books.ts'
-import { writeCarts, writePresence } from './carts.ts'
+import { leaveUnsummed, writeBooks, writeHub } from './books.ts'
+import { BINS, type CartsHub, writeCarts, writePresence } from './carts.ts'
 import { answer, dismiss, launch } from './children.ts'
 import { ratios, type Section } from './figures.ts'
 import { besideBare, inTurns, type Contestant, type PairedOptions } from './paired.ts'
-import { serveCloud, type ServedCloud } from './served-cloud.ts'
+import { addressOf, serveCloud, tokensOf, type ServedCloud } from './served-cloud.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 
 export interface ShopBench {
@@ -24,6 +25,9 @@ export interface ShopBench {
 const PRODUCTS = 5000
 const SEARCH_WARM_UP = 2000
 const PAY_WARM_UP = 300
+/** Beside hub 1, whose past is long: where carts are paid. What a hub has no bin for cannot be paid. */
+const PAYING_HUBS = 80
+const PRODUCTS_THERE = 50
 const CONNECTIONS = 4
 const DRAINED_MS = 20_000
 
@@ -40,7 +44,7 @@ interface Hub {
  */
 export async function benchShop(options: ShopBench): Promise<Section> {
   const { runtime, folder, rounds } = options
-  const payments = Math.max(10, Math.ceil(options.requests / 10))
+  const payments = Math.min(PAYING_HUBS * BINS.length, Math.max(10, Math.ceil(options.requests / 10)))
   const carts = PAY_WARM_UP + rounds * payments
   const small = await openHub(runtime, folder, 'few', options.few, carts)
   const large = await openHub(runtime, folder, 'many', options.many, carts)
@@ -110,28 +114,23 @@ async function openHub(
   const now = clock.now()
   const file = join(folder, `${name}.sqlite`)
   const db = await writeBooks({ file, orders, products: PRODUCTS, now })
-  await db.kysely
-    .insertInto('sales_calendars')
-    .values({ hub_id: 1, timezone: 'America/Chicago', run: 1 })
-    .execute()
-  await writePresence(db, now)
-  const carts = await writeCarts(db, { count, products: PRODUCTS, now })
+  await leaveUnsummed(db)
+  const hubs: CartsHub[] = Array.from({ length: PAYING_HUBS }, (_, index) => ({
+    id: 2 + index,
+    firstProduct: 1 + PRODUCTS + index * PRODUCTS_THERE,
+    products: PRODUCTS_THERE,
+  }))
+  for (const hub of hubs) {
+    await writeHub(db, hub.id, hub)
+    await writePresence(db, hub.id, now)
+  }
+  const carts = await writeCarts(db, { count, hubs, now })
   await db.close()
   const cloud = await serveCloud({ clock, folder: join(folder, name), database: file })
-  const tokens: string[] = []
-  for (let n = 1; n <= count; n += 1) {
-    const issued = await fetch(`http://127.0.0.1:${cloud.port}/demo/identity/token`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': addressOf(n) },
-      body: JSON.stringify({ sub: `bench-${n}` }),
-    })
-    tokens.push(((await issued.json()) as { access_token: string }).access_token)
-  }
-  return { cloud, file, carts, tokens }
+  const tokens = await tokensOf(cloud, count)
+  return { cloud, file, carts: carts.map(({ order }) => order), tokens }
 }
 
-/** Limits of what anybody may ask are by address: callers are many. */
-const addressOf = (n: number): string => `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`
 const repeated = (count: number, request: string): string[] => Array.from({ length: count }, () => request)
 const bareSearch = 'GET /products?hub_id=1&product_name=yogurt HTTP/1.1\r\nHost: bench\r\n\r\n'
 const larderSearch = '/hubs/1/products?product_name=yogurt&size=20'
@@ -169,10 +168,15 @@ function payOf({ cloud, file, carts, tokens }: Hub, { clock }: Runtime): Contest
         return post('/users/payments/pay', body, `Authorization: Bearer ${tokens[mine]!}\r\n`)
       }),
     rest: async () => {
-      const db = new Sqlite(file, { readonly: true })
+      const db = new Sqlite(file)
       const left = db.prepare('select count(*) from sandbox_events where delivered_at is null').pluck()
       for (const end = clock.monotonic() + DRAINED_MS; left.get() !== 0; await sleep(clock, 50))
         if (clock.monotonic() > end) throw new Error('events of the processor are not delivered')
+      // All are fetched, so that bins are free again.
+      db.prepare('update orders set processing_status = ? where processing_status = ?').run(
+        OrderStatus.COMPLETED,
+        OrderStatus.QUEUED,
+      )
       db.close()
     },
   }

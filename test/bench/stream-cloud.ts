@@ -31,9 +31,12 @@ const broker = brokerUrl === undefined ? await startEmbeddedBroker({ db, log, re
 const gateway = new Gateway({
   domain: hubDomain,
   context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings },
-  openTransport:
-    broker?.openTransport ??
-    externalBroker({ url: brokerUrl!, clientId: 'cloud-bench', clock: runtime.clock }),
+  broker: broker
+    ? { kind: 'own', open: broker.openTransport }
+    : {
+        kind: 'shared',
+        open: externalBroker({ urls: [brokerUrl!], clientId: 'cloud-bench', runtime }),
+      },
   processId: 'bench',
 })
 gateway.start()

@@ -37,7 +37,6 @@ const core: SyncCore = {
   health: () => ({ accepting_orders: true, bins: [], fridges: [], doors: [], unknown_operations: 0 }),
   onHealthChange() {},
   setCloudClock() {},
-  onWelcome() {},
   restartLedger() {
     throw new Error('the cloud does not know this ledger')
   },
@@ -51,7 +50,7 @@ process.once('message', (message) => {
     runtime,
     log: { ...silentLog, warn: console.warn, error: console.error },
     hubId: 1,
-    openTransport: mqttTransport({ url, user: 'hub-1', password, clock }),
+    openTransport: mqttTransport({ urls: [url], user: 'hub-1', password, runtime }),
     outbox,
     inbox,
     core,

@@ -5,6 +5,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { commitOf } from '../../cloud/platform/settings/commit.ts'
+import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
+import { openDatabase } from '../../cloud/platform/store/database.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { seedHubs } from './support/app.ts'
 import { programFolder, startCloud } from './support/program.ts'
 import { VERSION } from '../../protocol/model/version.ts'
 
@@ -22,6 +26,26 @@ test('it serves, and ends in good order when told to', { timeout: 60_000 }, asyn
   expect(await answer.json()).toMatchObject({ service: 'larder', status: 'ok' })
   child.kill('SIGTERM')
   expect(await exited).toBe(0)
+})
+
+test('live streams end when it is told to stop, and hold it up no longer', { timeout: 60_000 }, async () => {
+  const folder = programFolder()
+  const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
+  await db.migrate()
+  await seedHubs(db)
+  const request = { name: 'test', ownerId: 1, scopes: ['events:read'], hubs: '*', expiresAt: null } as const
+  const { key } = await issueApiKey(db.kysely, systemRuntime(), request)
+  await db.close()
+  const { child, exited, ready } = startCloud({ DATA_DIR: folder })
+  const url = `http://127.0.0.1:${await ready()}/api/v1/owners/events/stream`
+  const answer = await fetch(url, { headers: { 'X-API-Key': key } })
+  const reader = answer.body!.getReader()
+  expect(new TextDecoder().decode((await reader.read()).value)).toBe(': ok\n\n')
+  const begunAt = performance.now()
+  child.kill('SIGTERM')
+  expect((await reader.read()).done).toBe(true)
+  expect(await exited).toBe(0)
+  expect(performance.now() - begunAt).toBeLessThan(4000)
 })
 
 test('it keeps what it writes from other users, whatever the umask', { timeout: 60_000 }, async () => {

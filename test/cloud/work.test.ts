@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { commerceWork } from '../../cloud/commerce/work.ts'
 import { sandboxWork } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
+import { webhookWork } from '../../cloud/events/webhooks/deliver.ts'
+import { hubWork } from '../../cloud/operations/hubs/hub-events.ts'
 import { changeWork } from '../../cloud/operations/ssh/bin-changes.ts'
 import { noticeWork } from '../../cloud/people/notifications/notices.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
@@ -9,6 +11,7 @@ import { WorkRunner, type WorkKinds } from '../../cloud/platform/work/runner.ts'
 import { retentionWork } from '../../cloud/retention.ts'
 import { onEachDatabase } from './support/database.ts'
 import { testMedia } from './support/media.ts'
+import { scriptedPoster } from './events/support/poster.ts'
 import { openShop, type Shop } from './support/shop.ts'
 
 /** Every kind of due work that stands beside what it works on, with its own handler. */
@@ -18,6 +21,8 @@ function allKinds({ context, services }: Shop): WorkKinds {
     ...commerceWork(services),
     ...noticeWork(context, { ios: sender, android: sender, web: sender, none: sender }),
     ...changeWork({ context, remote: () => Promise.reject(new Error('no hub is asked')) }),
+    ...hubWork(context),
+    ...webhookWork({ context, addressOf: (key) => key, poster: scriptedPoster(context.runtime.clock) }),
     ...retentionWork(context),
     ...testMedia(context).work,
     ...sandboxWork({ context, secret: 'whsec', deliver: () => Promise.resolve(true) }),

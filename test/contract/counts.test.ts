@@ -58,7 +58,8 @@ test('what an offline hub dropped before and after the count is told apart when 
   await plant.cutHub(true)
   const dropped = () => plant.room.hub.actuations().filter(({ action }) => action === 'dispense').length
   while (dropped() < 2) await plant.run(50)
-  await plant.run(500)
+  // The fall is reported when the spiral has turned home.
+  await plant.run(1000)
   const before = dropped()
   expect(before).toBe(2)
   // Somebody has put more in: the shelf holds nine now, by a person's eye.

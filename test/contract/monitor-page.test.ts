@@ -1,27 +1,15 @@
-import { appendFile, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { chromium } from 'playwright-core'
 import { expect } from 'vitest'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { listen } from '../../cloud/platform/http/listen.ts'
 import { defaultHttpSettings } from '../../cloud/platform/settings/settings.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { onPath, service } from '../support/services.ts'
+import { inChromium } from '../support/chromium.ts'
+import { service } from '../support/services.ts'
 import { emptySqlite } from '../cloud/support/database.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { openService } from './service.ts'
-
-/** Chromium asks nobody outside this machine. */
-const quiet = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
 
 service('chromium')(
   'the monitor page shows the log with a key, follows it and filters it',
@@ -44,36 +32,30 @@ service('chromium')(
     })
     // The service's clock is a virtual one: somebody must move it.
     const mover = setInterval(() => shop.clock.advance(250), 20)
-    const profile = await mkdtemp(join(tmpdir(), 'larder-chromium-'))
-    const browser = await chromium.launchPersistentContext(profile, {
-      executablePath: onPath('chromium')!,
-      args: quiet,
-      // A browser sends no key of its own accord: whoever opens the page has a proxy or an extension that does.
-      extraHTTPHeaders: { 'X-API-Key': key },
-    })
+    // A browser sends no key of its own accord: whoever opens the page has a proxy or an extension that does.
     try {
-      const page = await browser.newPage()
-      const problems: string[] = []
-      page.on('pageerror', (error) => problems.push(error.message))
-      page.on('console', (line) => line.type() === 'error' && problems.push(line.text()))
-      await page.goto(`http://127.0.0.1:${server.port}/diag/logs/monitor`)
-      await page.waitForSelector('#state[data-state="live"]')
-      await page.waitForSelector('#lines > div:nth-child(2)')
-      const entry = { time: 0, level: 40, msg: 'a <b>bin</b> is stuck', bin: 2 }
-      await appendFile(join(logFolder, 'cloud.log'), `${JSON.stringify(entry)}\nplain text\n`)
-      await page.waitForSelector('#lines > div:nth-child(4)')
-      expect(await page.textContent('#lines > .warn')).toContain('a <b>bin</b> is stuck')
-      expect(await page.locator('#lines b').count()).toBe(0)
-      await page.fill('#filter', 'STUCK')
-      expect(await page.locator('#lines > div:visible').count()).toBe(1)
-      const picture = process.env['MONITOR_PICTURE']
-      if (picture !== undefined) await page.screenshot({ path: picture })
-      expect(problems).toEqual([])
+      await inChromium({ headers: { 'X-API-Key': key } }, async (browser) => {
+        const page = await browser.newPage()
+        const problems: string[] = []
+        page.on('pageerror', (error) => problems.push(error.message))
+        page.on('console', (line) => line.type() === 'error' && problems.push(line.text()))
+        await page.goto(`http://127.0.0.1:${server.port}/diag/logs/monitor`)
+        await page.waitForSelector('#state[data-state="live"]')
+        await page.waitForSelector('#lines > div:nth-child(2)')
+        const entry = { time: 0, level: 40, msg: 'a <b>bin</b> is stuck', bin: 2 }
+        await appendFile(join(logFolder, 'cloud.log'), `${JSON.stringify(entry)}\nplain text\n`)
+        await page.waitForSelector('#lines > div:nth-child(4)')
+        expect(await page.textContent('#lines > .warn')).toContain('a <b>bin</b> is stuck')
+        expect(await page.locator('#lines b').count()).toBe(0)
+        await page.fill('#filter', 'STUCK')
+        expect(await page.locator('#lines > div:visible').count()).toBe(1)
+        const picture = process.env['MONITOR_PICTURE']
+        if (picture !== undefined) await page.screenshot({ path: picture })
+        expect(problems).toEqual([])
+      })
     } finally {
-      await browser.close()
       clearInterval(mover)
       await server.close(0)
-      await rm(profile, { recursive: true, force: true })
     }
   },
   60_000,

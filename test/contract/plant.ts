@@ -1,5 +1,8 @@
 import { configurationHandlers } from '../../cloud/operations/controls/configuration.ts'
 import { controlHandlers, fridgeHandlers } from '../../cloud/operations/controls/handlers.ts'
+import { operationHandlers } from '../../cloud/operations/controls/unknown-operations.ts'
+import { alarmHandlers } from '../../cloud/operations/alarms/handlers.ts'
+import { facingHandlers } from '../../cloud/commerce/catalogue/facings.ts'
 import { inventoryHandlers } from '../../cloud/commerce/catalogue/inventory.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { insertLayout } from '../../cloud/demo/hub-data.ts'
@@ -64,7 +67,12 @@ export class Plant {
       onFault: (error) => scheduler.report(error, life),
     }
     const openTransport = network.transportFor('cloud', life)
-    const gateway = new Gateway({ domain: hubDomain, context, openTransport, processId: 'cloud-1' })
+    const gateway = new Gateway({
+      domain: hubDomain,
+      context,
+      broker: { kind: 'own', open: openTransport },
+      processId: 'cloud-1',
+    })
     const services = { context, processor: createSandbox({ db, runtime }), commands: gateway.commands }
     const app = await testApp({
       db,
@@ -74,6 +82,9 @@ export class Plant {
         ...controlHandlers(services),
         ...fridgeHandlers(services),
         ...configurationHandlers(services),
+        ...operationHandlers(services),
+        ...alarmHandlers(context),
+        ...facingHandlers(context),
         ...inventoryHandlers(context, media),
       }),
     })
@@ -158,6 +169,16 @@ export class Plant {
     this.room.hub.faults.raise({ type, target, probability: 1 })
   }
 
+  /** Another board begins with a copy of the hub's card, on a bench where nothing is connected. */
+  startCopy(): HubNode {
+    const room = new Room(this.#scheduler, seededChance(16))
+    room.hub.power('off')
+    const card = this.hub.card()!
+    const copy = hubNode({ scheduler: this.#scheduler, network: this.network, room, card })
+    copy.start()
+    return copy
+  }
+
   /** The hub loses its line to the broker, whose will tells the cloud; or finds it again. */
   async cutHub(severed: boolean): Promise<void> {
     this.network.severe(this.hub.name, severed)
@@ -234,7 +255,7 @@ export class Plant {
   }
 }
 
-function hubNode(parts: { scheduler: Scheduler; network: Network; room: Room }): HubNode {
+function hubNode(parts: { scheduler: Scheduler; network: Network; room: Room; card?: Buffer }): HubNode {
   const coverage = new Coverage()
   const crashPoints = new CrashPoints('hub', seededChance(14), coverage, 1)
   crashPoints.armed = false

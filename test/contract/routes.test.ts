@@ -151,7 +151,13 @@ describe.each(served)('%s', (_id, route) => {
       const { call, key } = await testApp()
       const { scope } = route.auth as { scope: Scope }
       const hub = (id: number) => {
-        const values = required.map((name): [string, string] => [name, String(name === route.hub ? id : 1)])
+        const named = Object.hasOwn(route.query?.shape ?? {}, route.hub!)
+          ? [...required, route.hub!]
+          : required
+        const values = [...new Set(named)].map((name): [string, string] => [
+          name,
+          String(name === route.hub ? id : 1),
+        ])
         const inPath = Object.hasOwn(route.params?.shape ?? {}, route.hub!) ? String(id) : '1'
         return `${pathsOf(route, inPath)[0]}?${new URLSearchParams(values).toString()}`
       }

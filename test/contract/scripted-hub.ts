@@ -23,6 +23,7 @@ const data: Record<Command['body']['name'], Record<string, unknown> | null> = {
   open_delivery: null,
   cancel_order: null,
   reduce_order: null,
+  settle_operation: null,
   cycle_bin: { door: 'closed', cycles_completed: 2, duration_ms: 4800 },
   open_fridge: { door: 'unlocked' },
   close_fridge: { door: 'locked' },
@@ -33,7 +34,10 @@ const data: Record<Command['body']['name'], Record<string, unknown> | null> = {
 
 export function scriptedHub(): ScriptedHub {
   let handlers: TransportHandlers | undefined
-  let known: HubHealth | undefined
+  let known: { session: string; health: HubHealth } | undefined
+
+  const beat = (): void =>
+    handlers!.onMessage(upTopic(1, 'heartbeat'), JSON.stringify({ ...known, monotonic: 1 }))
 
   function carryOut({ command_id, session, body }: Command): void {
     const brought = broughtBy(body)
@@ -42,7 +46,8 @@ export function scriptedHub(): ScriptedHub {
   }
 
   function broughtBy(body: Command['body']): unknown {
-    if (body.name === 'get_bin_status') return known!.bins.find(({ bin_number }) => bin_number === body.bin)
+    if (body.name === 'get_bin_status')
+      return known!.health.bins.find(({ bin_number }) => bin_number === body.bin)
     if (body.name === 'open_delivery')
       return { results: body.bins.map((bin_number) => ({ bin_number, success: true, error: null })) }
     return data[body.name]
@@ -55,15 +60,17 @@ export function scriptedHub(): ScriptedHub {
         publish(topic, payload) {
           if (topic === downTopic(1, 'command'))
             queueMicrotask(() => carryOut(Command.parse(JSON.parse(payload))))
+          // Where it has not been heard for a while, it is asked what its clock is.
+          if (topic === downTopic(1, 'hail') && known) queueMicrotask(beat)
           return Promise.resolve(true)
         },
         close() {},
       }
     },
     connect(session, health) {
-      known = health
+      known = { session, health }
       handlers!.onConnect()
-      handlers!.onMessage(upTopic(1, 'heartbeat'), JSON.stringify({ session, monotonic: 1, health }))
+      beat()
     },
   }
 }

@@ -2,6 +2,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
+import type { DemoRouteId } from '../../protocol/contract/routes.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { PageAssets } from '../../protocol/page-assets.ts'
+import type { Handlers } from '../../cloud/platform/http/handler.ts'
+import { createEmbeddedIssuer } from '../../cloud/platform/identity/embedded-issuer.ts'
+import type { SigningKey } from '../../cloud/platform/identity/signing-key.ts'
 import { createCloud, type Cloud } from '../../cloud/cloud.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { identityVerifier } from '../../cloud/platform/credentials/identity-token.ts'
@@ -10,12 +16,16 @@ import { logSender } from '../../cloud/people/notifications/senders.ts'
 import { createSandbox } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { HubHealth } from '../../protocol/mqtt/session.ts'
+import { eventData } from '../../protocol/contract/event-data.ts'
+import { TEST_EVENT } from '../../protocol/model/event-types.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
 import type { CallAnswer } from '../cloud/support/app.ts'
 import { modelHub, register } from '../cloud/operations/ssh/model-hub.ts'
+import { scriptedPoster, type ScriptedPoster } from '../cloud/events/support/poster.ts'
 import type { OpenDatabase } from '../cloud/support/database.ts'
 import { MEDIA_SECRET, mediaFolder } from '../cloud/support/media.ts'
+import { strangers } from './walk/shape.ts'
 import { openShop, type Shop } from '../cloud/support/shop.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from '../cloud/support/tokens.ts'
 import { scriptedHub } from './scripted-hub.ts'
@@ -26,6 +36,8 @@ export interface Service {
   cloud: Cloud
   /** The hub's connection is there, and the hub executes every command at once (`scripted-hub.ts`). */
   connectHub: () => Promise<void>
+  /** Where webhooks go. */
+  poster: ScriptedPoster
   webhookSecret: string
   /** With one file in it, `cloud.log`. */
   logFolder: string
@@ -39,6 +51,24 @@ export interface Service {
   send: (method: string, path: string, headers: Record<string, string>, body?: string) => Promise<CallAnswer>
 }
 
+const noDocs: PageAssets = {
+  page: () => ({ status: 200, headers: {}, body: '<!doctype html><title>No page here</title>' }),
+  file: (name) => ({ status: name === 'main.js' ? 200 : 404, headers: {}, body: '' }),
+}
+
+const demoHandlers = (
+  { privateKey, publicJwk }: TestIssuer,
+  runtime: Runtime,
+  apiKey: string,
+): Handlers<DemoRouteId> =>
+  createEmbeddedIssuer({
+    issuer: ISSUER,
+    audience: AUDIENCE,
+    key: { privateKey, publicJwk } as SigningKey,
+    runtime,
+    apiKey,
+  }).handlers
+
 const toLog = logSender(silentLog)
 
 /** A folder with one log file in it. */
@@ -49,22 +79,46 @@ async function logFolder(): Promise<string> {
   return folder
 }
 
-export async function openService(open: OpenDatabase): Promise<Service> {
-  await stopListening()
+export async function openService(
+  open: OpenDatabase,
+  {
+    corsOrigins = [],
+    docs = noDocs,
+    isDemo = false,
+  }: {
+    corsOrigins?: readonly string[]
+    docs?: PageAssets
+    /** With the embedded issuer, and the owner's key for whoever tries it out. */
+    isDemo?: boolean
+  } = {},
+): Promise<Service> {
+  await stopLatest()
   const shop = await openShop(await open())
   await register(shop.context.db)
   const { context } = shop
   const { db, runtime } = context
   latest = db
-  onTestFinished(() => (latest === db ? filesGone(db) : undefined))
+  onTestFinished(async () => {
+    if (latest !== db) return
+    await filesGone(db)
+    await eventsAreAsDocumented(db)
+  })
   await db.kysely.updateTable('hub_sessions').set({ is_connected: 0 }).execute()
   const issuer = await testIssuer(runtime)
+  const { key } = await issueApiKey(db.kysely, runtime, {
+    name: 'test',
+    ownerId: 1,
+    scopes,
+    hubs: '*',
+    expiresAt: null,
+  })
   const folder = await logFolder()
   const webhookSecret = 'a secret of the processor'
   const hub = scriptedHub()
+  const poster = scriptedPoster(runtime.clock)
   const cloud = createCloud({
     context,
-    openTransport: hub.openTransport,
+    broker: { kind: 'own', open: hub.openTransport },
     processId: 'test',
     processor: createSandbox({ db, runtime }),
     webhookSecret,
@@ -74,23 +128,21 @@ export async function openService(open: OpenDatabase): Promise<Service> {
       keys: issuer.keys,
       clock: runtime.clock,
     }),
+    poster,
     senders: { ios: toLog, android: toLog, web: toLog, none: toLog },
     facts: { name: 'test', pid: 1, commit: 'unknown', settings: { PORT: 0 }, logFolder: folder },
     baseUrl: 'http://larder.test',
+    docs,
+    ...(isDemo && { demoHandlers: demoHandlers(issuer, runtime, key) }),
+    corsOrigins,
     mediaStore: folderStore(mediaFolder()),
     mediaSecret: MEDIA_SECRET,
     remote: modelHub().remote,
     addressOf: () => '192.0.2.1',
     checkResponses: true,
   })
-  const { key } = await issueApiKey(db.kysely, runtime, {
-    name: 'test',
-    ownerId: 1,
-    scopes,
-    hubs: '*',
-    expiresAt: null,
-  })
-
+  running = cloud
+  onTestFinished(stopLatest)
   const tokenOf = (name: string): Promise<string> =>
     issuer.token({
       sub: name,
@@ -114,10 +166,9 @@ export async function openService(open: OpenDatabase): Promise<Service> {
   return {
     shop,
     cloud,
+    poster,
     async connectHub() {
       cloud.gateway.start()
-      listening = cloud
-      onTestFinished(stopListening)
       const { session, health } = await db.kysely
         .updateTable('hub_sessions')
         .set({ is_connected: 1 })
@@ -137,17 +188,28 @@ export async function openService(open: OpenDatabase): Promise<Service> {
   }
 }
 
-/** What still listens to a hub; it ends before its database does. */
-let listening: Cloud | undefined
+/** What runs; it ends before its database does. */
+let running: Cloud | undefined
 
-async function stopListening(): Promise<void> {
-  const cloud = listening
-  listening = undefined
-  await cloud?.gateway.stop()
+async function stopLatest(): Promise<void> {
+  const cloud = running
+  running = undefined
+  await cloud?.stop()
 }
 
 /** A test may open one after the other; the one before is closed then. */
 let latest: CloudDatabase | undefined
+
+/** Whatever a test has brought about, its events show what the contract says, no field more or less. */
+async function eventsAreAsDocumented({ kysely }: CloudDatabase): Promise<void> {
+  const rows = await kysely.selectFrom('events').select(['type', 'data']).execute()
+  for (const { type, data } of rows) {
+    if (type === TEST_EVENT) continue
+    const shown: unknown = JSON.parse(data)
+    expect([type, eventData[type].safeParse(shown).error?.issues]).toEqual([type, undefined])
+    expect([type, strangers(eventData[type], shown)]).toEqual([type, []])
+  }
+}
 
 /** What a request set off may outlive it: the files that it replaced are removed before the database is closed. */
 const filesGone = (db: CloudDatabase): Promise<void> =>

@@ -53,7 +53,7 @@ describe("the hub's configuration", () => {
       kind: 'config',
       config: {
         hardware: { hubId: 4 },
-        mqtt: { url: 'mqtt://127.0.0.1:18830', password: 'secret' },
+        mqtt: { url: ['mqtt://127.0.0.1:18830'], password: 'secret' },
         local: { host: '127.0.0.1', port: 8081 },
         gpio: { kind: 'onoff' },
         hub: defaultHubSettings,
@@ -88,7 +88,10 @@ describe("the hub's configuration", () => {
       expect(problems(given)).toEqual([expect.stringMatching(new RegExp(`^${setting}: .*=${name} `))])
       expect(readConfig([], { ...given, ALLOW_INSECURE: name }).kind).toBe('config')
     }
-    expect(readConfig([], { ...base, MQTT_URL: 'mqtts://broker.example' }).kind).toBe('config')
+    expect(readConfig([], { ...base, MQTT_URL: 'mqtts://a.example,mqtts://b.example' })).toMatchObject({
+      config: { mqtt: { url: ['mqtts://a.example', 'mqtts://b.example'] } },
+    })
+    expect(problems({ ...base, MQTT_URL: 'mqtts://a.example,mqtt://b.example' })).toHaveLength(1)
     const pem = { LOCAL_CERT: file('cert.pem', 'cert'), LOCAL_KEY: file('key.pem', 'key') }
     expect(readConfig([], { ...base, ...pem, HOST: '0.0.0.0' })).toMatchObject({
       config: { local: { cert: 'cert', key: 'key' } },

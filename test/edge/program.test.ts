@@ -1,11 +1,13 @@
 import { fork, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { problemsOf, valueOf } from '../support/exposition.ts'
+import { commandOf } from '../support/programs.ts'
 
-const main = new URL('../../edge/main.ts', import.meta.url).pathname
+const [, main = ''] = commandOf('edge/main')
 const children = new Set<ChildProcess>()
 let folder: string
 
@@ -23,7 +25,7 @@ function run(environment: Record<string, string> = {}) {
   const controllers = [{ id: 'bins', port: join(folder, 'no-port'), devices }]
   writeFileSync(HARDWARE, JSON.stringify({ hubId: 1, controllers, gpio: { chipLabel: 'none', lines: [] } }))
   const child = fork(main, [], {
-    execArgv: ['--import', 'tsx'],
+    execArgv: [],
     env: {
       PATH: process.env['PATH'],
       HARDWARE,
@@ -56,6 +58,23 @@ function run(environment: Record<string, string> = {}) {
 
 // Real programs, on machines that may be busy.
 describe("the hub's program", { timeout: 60_000 }, () => {
+  test('tells whether it is alive and ready, and its metrics on a port of their own', async () => {
+    const { url, output } = run({ METRICS_PORT: '0' })
+    const at = await url
+    for (const path of ['/healthz', '/readyz'])
+      expect([path, (await fetch(at + path)).status]).toEqual([path, 200])
+    expect((await fetch(`${at}/metrics`)).status).not.toBe(200)
+    const apart = /"metrics":"([^"]+)"/.exec(output())![1]!
+    expect((await fetch(`${apart}/readyz`)).status).toBe(200)
+    expect((await fetch(`${apart}/`)).status).toBe(404)
+    const text = await (await fetch(`${apart}/metrics`)).text()
+    expect(problemsOf(text)).toEqual([])
+    expect(valueOf(text, 'larder_hub_link_up', { hub: '1', controller: 'bins' })).toBe(0)
+    expect(valueOf(text, 'larder_hub_journal_commits_total')).toBeGreaterThan(0)
+    expect(valueOf(text, 'larder_hub_outbox_entries', { stream: 'ledger' })).toBeGreaterThanOrEqual(0)
+    expect(valueOf(text, 'larder_hub_cloud_connected')).toBe(0)
+  })
+
   test('runs and is served without the cloud, and ends on SIGTERM', async () => {
     const { child, url, exited } = run({ LOCAL_TOKEN: 'a-token-of-this-test' })
     const health = await fetch(`${await url}/health`)
@@ -64,7 +83,13 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     const state = await fetch(`${await url}/api/state`, { headers })
     expect(await state.json()).toMatchObject({ health: { bins: [{ bin_number: 1, status: 'offline' }] } })
     expect((await fetch(`${await url}/api/state`)).status).toBe(401)
-    expect(await (await fetch(await url)).text()).toContain('<title>Larder hub</title>')
+    // A tree whose pages nobody has built yet has none; one in which somebody has run the demo has them.
+    const isBuilt = existsSync(join(dirname(main), 'local-api/assets/index.html'))
+    expect(await (await fetch(await url)).text()).toEqual(
+      isBuilt
+        ? expect.stringContaining('<title>Larder hub</title>')
+        : 'This build is without its pages: run npm run build.\n',
+    )
     child.kill('SIGTERM')
     expect(await exited).toBe(0)
   })

@@ -31,9 +31,14 @@ service('systemd')('notices arrive at a real datagram socket as systemd reads th
     const notify = systemdNotify(socket, silentLog)
     notify('READY=1')
     let read = ''
+    let isWatched = false
     for await (const chunk of listener.stdout) {
       read += String(chunk)
-      if (read.includes('READY=1\n') && !read.includes('WATCHDOG')) notify('WATCHDOG=1')
+      // What is read comes in pieces: more of them may come before the second notice.
+      if (read.includes('READY=1\n') && !isWatched) {
+        isWatched = true
+        notify('WATCHDOG=1')
+      }
       if (read.includes('WATCHDOG=1\n')) break
     }
     // Between them `BARRIER=1`: systemd-notify waits until its message was read.

@@ -32,6 +32,7 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     products: await q.selectFrom('products').selectAll().where('hub_id', '=', hubId).execute(),
     facings: await q.selectFrom('facings').selectAll().where('hub_id', '=', hubId).execute(),
     stockLedger: await q.selectFrom('stock_ledger').selectAll().where('hub_id', '=', hubId).execute(),
+    events: await collectEvents(q, hubId),
     outboxPending: outbox ? outbox.last - outbox.base : 0,
     countsPending: (
       await q
@@ -48,10 +49,26 @@ export async function collectCloud(q: Queries, hubId: number, sandbox: Queries =
     },
     deadLetters: await q.selectFrom('dead_letters').selectAll().where('hub_id', '=', hubId).execute(),
     commands: await q.selectFrom('commands').selectAll().where('hub_id', '=', hubId).execute(),
-    alarms: (await q.selectFrom('alarms').select('id').where('hub_id', '=', hubId).execute()).length,
+    alarms: await q
+      .selectFrom('alarms')
+      .select(['kind', 'incident', 'quiet_since', 'cleared_at'])
+      .where('hub_id', '=', hubId)
+      .execute(),
     intents: await sandbox.selectFrom('sandbox_intents').selectAll().execute(),
     processorRefunds: await sandbox.selectFrom('sandbox_refunds').selectAll().execute(),
   }
+}
+
+async function collectEvents(q: Queries, hubId: number): Promise<CloudEvidence['events']> {
+  const rows = await q
+    .selectFrom('events')
+    .select(['type', 'data'])
+    .where('hub_id', '=', hubId)
+    .orderBy('seq')
+    .execute()
+  return rows
+    .filter(({ type }) => /^(order|payment)\./.test(type))
+    .map(({ type, data }) => ({ type, order_id: (JSON.parse(data) as { order_id: number }).order_id }))
 }
 
 async function collectDeals(q: Queries, hubId: number) {
@@ -75,6 +92,7 @@ async function collectSales(q: Queries, hubId: number) {
   return {
     timezone,
     totals: await q.selectFrom('sales_totals').selectAll().where('hub_id', '=', hubId).execute(),
+    hours: await q.selectFrom('sales_hours').selectAll().where('hub_id', '=', hubId).execute(),
     customers: await q.selectFrom('sales_customers').selectAll().where('hub_id', '=', hubId).execute(),
   }
 }

@@ -6,11 +6,7 @@ import type { HubEvidence } from './evidence.ts'
 export function collectHub(db: BetterSqlite3.Database): HubEvidence {
   const all = <T>(sql: string): T[] => db.prepare<[], T>(sql).all()
   const place = "cabinet || '-' || shelf || '-' || row"
-  const ledger = db
-    .prepare<[], { base: number; last: number }>(
-      "SELECT base, last FROM stream_positions WHERE stream = 'ledger'",
-    )
-    .get()
+  const unforgotten = db.prepare<[], number>('SELECT count(*) FROM outbox_ledger').pluck().get() ?? 0
   const held = db.prepare<[], number>('SELECT count(*) FROM held_entries').pluck().get() ?? 0
   const config = db.prepare<[], string>("SELECT value FROM meta WHERE key = 'config'").pluck().get()
   return {
@@ -24,7 +20,8 @@ export function collectHub(db: BetterSqlite3.Database): HubEvidence {
       location: shelf === null ? null : `${device.replace('cabinet-', '')}-${shelf}-${row}`,
     })),
     open: all<{ id: string }>("SELECT id FROM operations WHERE state = 'open'").map(({ id }) => id),
-    pending: (ledger ? ledger.last - ledger.base : 0) + held,
+    pending: unforgotten + held,
+    alarms: all('SELECT code, subject FROM alarms'),
     deadLetters: all('SELECT * FROM dead_letters'),
     orders: all<{ order_id: string; ended: number }>(
       'SELECT id AS order_id, ended_at IS NOT NULL AS ended FROM orders',

@@ -14,13 +14,11 @@ export interface Evidence {
   cloud: CloudEvidence
   /** Commands that reached a hub only under a session other than their own, or after their time: none may move anything. */
   staleCommands: ReadonlySet<string>
-  /** Alarm entries that the hub has sent, each counted once, where somebody listened and the ledger kept its epoch. */
-  alarmsSent: number | undefined
   /** Operations that a command caused: operation id → command id. */
   commandOfOperation: ReadonlyMap<string, string>
   /**
    * What was in the cloud's books and is not since an older copy of them was put back: keys at the processor
-   * (`pay:…`), and orders (`order …`). Nobody there can know of it any more.
+   * (`pay:…`), orders (`order …`), and changes of stock (`stock …`). Nobody there can know of it any more.
    */
   lost?: ReadonlySet<string>
   /** Where somebody looked in all along. */
@@ -76,6 +74,8 @@ export interface HubEvidence {
   /** Entries of the ledger stream that the cloud has not acknowledged. */
   pending: number
   deadLetters: readonly unknown[]
+  /** What it has raised, and not lowered. */
+  alarms: readonly { code: string; subject: string }[]
   orders: readonly { order_id: string; finished: boolean }[]
   /** What it has been told to serve with; null where it never was. */
   config: Pick<HubConfig, 'accepting_orders' | 'disabled_bins' | 'disabled_fridges'> | null
@@ -99,6 +99,8 @@ export interface CloudEvidence {
   products: readonly Selectable<Tables['products']>[]
   facings: readonly Selectable<Tables['facings']>[]
   stockLedger: readonly Selectable<Tables['stock_ledger']>[]
+  /** What integrators are told of orders, oldest first. */
+  events: readonly { type: string; order_id: number }[]
   outboxPending: number
   /** Counts of stock that the hub has not confirmed. */
   countsPending: number
@@ -106,10 +108,11 @@ export interface CloudEvidence {
   wanted: { accepting_orders: boolean; disabled_bins: number[]; disabled_fridges: number[] }
   deadLetters: readonly unknown[]
   commands: readonly Selectable<Tables['commands']>[]
-  alarms: number
+  alarms: readonly Pick<Selectable<Tables['alarms']>, 'kind' | 'incident' | 'quiet_since' | 'cleared_at'>[]
   /** What analytics keep of all sales there have been, and the books to count them anew from. */
   sales: SalesBooks & {
     totals: readonly Selectable<Tables['sales_totals']>[]
+    hours: readonly Selectable<Tables['sales_hours']>[]
     customers: readonly Selectable<Tables['sales_customers']>[]
   }
   /** The processor's books. */
@@ -118,6 +121,7 @@ export interface CloudEvidence {
 }
 
 export interface Violation {
-  invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12'
+  invariant:
+    'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12' | 'I13' | 'I14'
   text: string
 }

@@ -18,11 +18,12 @@ export interface SalesBooks {
   >[]
 }
 
-/** A line of a paid order, less what was refunded of it. */
+/** A line of a paid order that was not refunded in whole, less what was refunded of it. */
 export interface CountedLine {
   orderId: number
   userId: number
   productId: number
+  at: number
   day: string
   units: number
   revenue: number
@@ -46,17 +47,18 @@ export function recountSales({ timezone, orders, items, payments, refunds }: Sal
     const payment = paidBy.get(order.id)
     if (!payment) continue
     const own = returned.get(payment.id) ?? []
-    const whole = payment.amount > 0 && sum(own.map(({ amount }) => amount)) >= payment.amount
+    if (payment.amount > 0 && sum(own.map(({ amount }) => amount)) >= payment.amount) continue
     const kept = (lines.get(order.id) ?? [])
       .toSorted((a, b) => a.id - b.id)
       .map((item) => {
         const itsRefunds = own.filter(({ item_id }) => item_id === item.id)
         const back = Math.min(item.qty, sum(itsRefunds.map(({ quantity }) => quantity)))
-        const units = whole ? 0 : item.qty - back
+        const units = item.qty - back
         return {
           orderId: order.id,
           userId: order.user_id,
           productId: item.product_id,
+          at: order.queued_at!,
           day: dayOf(order.queued_at!, timezone),
           units,
           revenue: item.net! - sum(itsRefunds.map(({ amount, tax }) => amount - tax)),

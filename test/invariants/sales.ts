@@ -16,6 +16,16 @@ export function analyticsAddUp({ cloud }: Evidence): Violation[] {
       ),
     ),
     ...differences(
+      'hours',
+      hoursOf(counted),
+      new Map(
+        cloud.sales.hours.map((row) => [
+          new Date(row.hour).toISOString(),
+          [row.orders, row.units, row.revenue],
+        ]),
+      ),
+    ),
+    ...differences(
       'customers',
       customersOf(counted),
       new Map(cloud.sales.customers.map((row) => [`${row.period} ${row.user_id}`, [row.orders]])),
@@ -58,6 +68,22 @@ export function totalsOf(lines: readonly CountedLine[]): Sums {
         ],
       ]
     }),
+  )
+}
+
+/** By hour of UTC: orders, units, revenue. */
+function hoursOf(lines: readonly CountedLine[]): Sums {
+  const hours = new Map<string, { orders: Set<number>; units: number; revenue: number }>()
+  for (const { at, orderId, units, revenue } of lines) {
+    const hour = `${new Date(at).toISOString().slice(0, 13)}:00:00.000Z`
+    const sums = hours.get(hour) ?? { orders: new Set(), units: 0, revenue: 0 }
+    sums.orders.add(orderId)
+    sums.units += units
+    sums.revenue += revenue
+    hours.set(hour, sums)
+  }
+  return new Map(
+    [...hours].map(([hour, { orders, units, revenue }]) => [hour, [orders.size, units, revenue]]),
   )
 }
 

@@ -2,15 +2,16 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { missing, service } from '../support/services.ts'
+import { commandOf } from '../support/programs.ts'
 
 let running: ChildProcess | undefined
 // Its programs die with it.
 afterEach(() => void running?.kill('SIGKILL'))
 
-/** Runs `npm run chaos` from the sources; resolves with what it says. */
+/** Runs `npm run chaos` ; resolves with what it says. */
 async function chaos(...args: string[]): Promise<{ status: number | null; text: string }> {
-  const main = ['--import', 'tsx', 'test/process/chaos/main.ts']
-  const child = spawn(process.execPath, [...main, ...args], {
+  const [node, ...main] = commandOf('test/process/chaos/main')
+  const child = spawn(node, [...main, ...args], {
     cwd: join(import.meta.dirname, '../..'),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -29,7 +30,7 @@ atScale(
   `${title}: two cloud processes, PostgreSQL, Mosquitto`,
   async () => {
     const { status, text } = await chaos('--kills', '12', '--seed', '3', '--pace', '2200', '--shoppers', '5')
-    expect(text).toContain('no violation')
+    expect(text, text).toContain('no violation')
     expect(text).toContain('COMPLETED')
     expect(status).toBe(0)
   },
@@ -38,7 +39,7 @@ atScale(
 
 test(`${title}: on a bare machine`, async () => {
   const { status, text } = await chaos('--bare', '--kills', '6', '--seed', '4', '--shoppers', '4')
-  expect(text).toContain('no violation')
+  expect(text, text).toContain('no violation')
   expect(text).toContain('COMPLETED')
   expect(status).toBe(0)
 }, 300_000)

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { missing, service } from '../support/services.ts'
+import { commandOf } from '../support/programs.ts'
 
-const main = new URL('../../edge/main.ts', import.meta.url).pathname
+const [, main = ''] = commandOf('edge/main')
 const TOKEN = 'a-token-of-this-test'
 let folder: string
 let disk: string
@@ -46,7 +47,7 @@ function start(): Promise<Hub> {
   const controllers = [{ id: 'bins', port: join(folder, 'no-port'), devices }]
   writeFileSync(HARDWARE, JSON.stringify({ hubId: 1, controllers, gpio: { chipLabel: 'none', lines: [] } }))
   const forked = fork(main, [], {
-    execArgv: ['--import', 'tsx'],
+    execArgv: [],
     env: {
       PATH: process.env['PATH'],
       HARDWARE,
@@ -93,6 +94,11 @@ const isAccepting = async (hub: Hub): Promise<unknown> =>
   ((await (await call(hub, '/api/state')).json()) as { health: { accepting_orders: unknown } }).health
     .accepting_orders
 
+const alarmsOf = async (hub: Hub): Promise<string[]> =>
+  ((await (await call(hub, '/api/state')).json()) as { alarms: { code: string }[] }).alarms.map(
+    ({ code }) => code,
+  )
+
 /** As many commands as fill what room the journal has left within; the statuses that came. */
 async function press(hub: Hub, times: number): Promise<number[]> {
   const statuses: number[] = []
@@ -104,10 +110,13 @@ service('tmpfs')(
   'a hub whose disk is full for good stays up and repairable, also without its ballast, and over a restart',
   async () => {
     let hub = await start()
+    // Built or not.
+    const page = (await call(hub, '/')).status
     expect(await press(hub, 1)).toEqual([409])
     fillUp('waste-1')
     // The log's own file takes some more; then the ballast gives way, and what follows eats that too.
     await press(hub, 50)
+    await expect.poll(() => alarmsOf(hub), { timeout: 20_000 }).toContain('store_full')
     fillUp('waste-2')
     const statuses = await press(hub, 400)
     fillUp('waste-3')
@@ -121,7 +130,7 @@ service('tmpfs')(
     fillUp('waste-4')
     hub = await start()
     expect((await call(hub, '/health')).status).toBe(200)
-    expect((await call(hub, '/')).status).toBe(200)
+    expect((await call(hub, '/')).status).toBe(page)
     expect(await press(hub, 3)).toEqual([409, 409, 409])
     // In good order: SQLite takes its log away, and has no room for another at the next start.
     hub.process.kill('SIGTERM')

@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { join } from 'node:path'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
-import { packageRoot } from './chaos/package-root.ts'
+import { commandOf, packageRoot } from '../support/programs.ts'
 
 export interface MortalCloudOptions {
   folder: string
@@ -13,7 +12,7 @@ export interface MortalCloudOptions {
 
 /** The real cloud program, which dies where it is told to, and is started again. */
 export interface MortalCloud {
-  start(): Promise<void>
+  start(environment?: Readonly<Record<string, string>>): Promise<void>
   /** Where it died by itself since it was started last; undefined while it lives. */
   diedAt(): string | undefined
   stop(): Promise<void>
@@ -27,12 +26,12 @@ export function mortalCloud({ folder, databaseUrl, port, mqttPort, clock }: Mort
   let output = ''
   let isGone = true
 
-  async function start(): Promise<void> {
+  async function start(environment: Readonly<Record<string, string>> = {}): Promise<void> {
     const root = packageRoot()
-    const preload = join(root, 'test/process/mortal/preload.ts')
+    const [node, ...args] = commandOf('cloud/main', ['test/process/mortal/preload'])
     output = ''
     isGone = false
-    child = spawn(process.execPath, ['--import', 'tsx', '--import', preload, 'cloud/main.ts'], {
+    child = spawn(node, args, {
       cwd: root,
       env: {
         PATH: process.env['PATH'],
@@ -47,6 +46,7 @@ export function mortalCloud({ folder, databaseUrl, port, mqttPort, clock }: Mort
         // What a killed life has claimed is taken up by the next one soon.
         WORK_LEASE_MS: '1000',
         PAYMENT_RECHECK_MS: '200',
+        ...environment,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     })

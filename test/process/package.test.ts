@@ -7,7 +7,7 @@ import type { PaymentResult } from '../../protocol/contract/consumer-payments.ts
 import type { Order } from '../../protocol/contract/consumer-orders.ts'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { missing, service } from '../support/services.ts'
-import { commandOf, packageRoot } from './chaos/package-root.ts'
+import { commandOf, packageRoot } from '../support/programs.ts'
 import { freePorts } from './chaos/ports.ts'
 import { residentMb } from '../bench/process-figures.ts'
 
@@ -85,6 +85,16 @@ afterAll(async () => {
 })
 
 const inPackages = service('packages')
+
+inPackages('the hub’s package has its page, and nothing of what that is made with', () => {
+  const program = join(roots.hub, 'usr/lib/larder/hub')
+  const assets = readdirSync(join(program, 'edge/local-api/assets'))
+  expect(assets).toEqual(expect.arrayContaining(['index.html', 'index.html.br', 'index.html.gz']))
+  expect(readdirSync(join(program, 'edge/local-api'))).not.toContain('page')
+  expect(readdirSync(join(program, 'protocol'))).not.toContain('ui')
+  for (const name of ['preact', 'vite', 'lucide', 'tailwindcss', 'daisyui'])
+    expect(readdirSync(join(program, 'node_modules'))).not.toContain(name)
+})
 
 describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
   inPackages('says what it needs, and keeps its configuration from everybody else', () => {
@@ -228,7 +238,7 @@ async function simulate(port: number): Promise<void> {
     SIMULATOR_SPEED: '20',
     LOG_LEVEL: 'error',
   }
-  started.push(spawn(node!, simulator, { cwd: packageRoot(), env, stdio: 'ignore' }))
+  started.push(spawn(node, simulator, { cwd: packageRoot(), env, stdio: 'ignore' }))
   await patiently(async () =>
     expect((await fetch(`http://127.0.0.1:${port}/api/hubs/1/state`)).ok).toBe(true),
   )

@@ -8,24 +8,20 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { cloudSettings } from '../../cloud/platform/settings/config.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { readConfig } from '../../edge/config.ts'
 import { readManagementConfig } from '../../edge/management/config.ts'
 import { settingsIn } from '../../protocol/model/program-settings.ts'
+import { commandOf } from '../support/programs.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
 /** What README prints between fences, but for the picture at its beginning. */
 const blocks = [...readme.matchAll(/^```\n([\s\S]*?)^```$/gm)].map((match) => match[1]!).slice(1)
-
-/** README's commands are called in a folder from which it could not be found. */
-const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 
 let folder: string
 const at = (...parts: string[]): string => join(folder, ...parts)
@@ -36,7 +32,7 @@ interface Manifest {
 }
 const manifest = (path: string): Manifest => JSON.parse(readFileSync(join(root, path), 'utf8')) as Manifest
 
-/** The programs that README calls: ours run from their sources; what installs, edits and starts is played. */
+/** The programs that README calls: ours run; what installs, edits and starts is played. */
 function layOut(): void {
   for (const name of ['bin', 'etc', 'edited']) mkdirSync(at(name))
   const script = (name: string, text: string) =>
@@ -45,9 +41,9 @@ function layOut(): void {
     ({ commands }) =>
       commands.map(([name, program, , configuration]) => {
         const [file, subcommand = ''] = program.split(':')
-        const source = join(root, file!.replace(/js$/, 'ts'))
+        const command = commandOf(file!.replace(/\.js$/, '')).join(' ')
         const config = at('etc', configuration.slice('/etc/larder/'.length))
-        return `${name}) shift; exec ${process.execPath} --import ${tsx} ${source} ${subcommand} "$@" --config ${config} ;;`
+        return `${name}) shift; exec ${command} ${subcommand} "$@" --config ${config} ;;`
       }),
   )
   script('larder', `case "$1" in\n${calls.join('\n')}\nesac\necho "no such command: $1" >&2; exit 2`)
@@ -149,6 +145,6 @@ test('every setting and every script that README names is there', () => {
   for (const line of assigned.filter((text) => text !== ''))
     expect([line, known.has(line.slice(0, line.indexOf('=')))]).toEqual([line, true])
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object }
-  for (const [, name = ''] of readme.matchAll(/npm run ([a-z]+)/g))
+  for (const [, name = ''] of readme.matchAll(/npm run ([a-z-]+)/g))
     expect([name, name in scripts]).toEqual([name, true])
 })

@@ -101,6 +101,8 @@ export class Bank {
     }
     return {
       name: processor.name,
+      leastAmount: (currency) => processor.leastAmount(currency),
+      savesMethod: (method) => processor.savesMethod(method),
       knowsMethod: (method, type) => processor.knowsMethod(method, type),
       createIntent: (request) => call(() => processor.createIntent(request)),
       readIntent: (ref) => call(() => processor.readIntent(ref)),

@@ -1,4 +1,4 @@
-import { faultTypes, type FaultType } from '../../simulator/faults/fault-types.ts'
+import type { FaultType } from '../../simulator/faults/fault-types.ts'
 import { openBank } from './bank.ts'
 import {
   badWeather,
@@ -10,6 +10,7 @@ import {
   databaseLosesAnswers,
   databaseRestarts,
   failOver,
+  flap,
   goAway,
   killBroker,
   moveHub,
@@ -23,6 +24,7 @@ import { healthyDatabase } from './database-weather.ts'
 import type { HubNode } from './hub-node.ts'
 import { fairWeather } from './network.ts'
 import {
+  cloneCard,
   crossLines,
   failingCabinet,
   fullDisk,
@@ -32,7 +34,9 @@ import {
   powerCut,
   putHubClockRight,
   restoreStore,
+  retire,
   wrongClock,
+  mishaps,
 } from './site-blows.ts'
 import type { Site, Stage } from './stage.ts'
 
@@ -47,6 +51,7 @@ const blows: Record<string, { weight: number; strike: Blow }> = {
   'bad weather': { weight: 4, strike: badWeather },
   'hub cut off': { weight: 3, strike: (stage, { hub }) => cutOff(stage, hub.name) },
   'cloud cut off': { weight: 2, strike: (stage, _, cloud) => cutOff(stage, cloud.name) },
+  'hub line flaps': { weight: 2, strike: (stage, { hub }) => flap(stage, hub.name) },
   'broker killed': { weight: 2, strike: killBroker },
   'hub killed': { weight: 3, strike: (_, { hub }) => hub.kill() },
   'cloud killed': { weight: 3, strike: (_, __, cloud) => cloud.kill() },
@@ -76,6 +81,7 @@ const blows: Record<string, { weight: number; strike: Blow }> = {
   'store copied': { weight: 1, strike: (_, { hub }) => hub.backUp() },
   'store restored': { weight: 0.5, strike: restoreStore },
   'store lost': { weight: 0.3, strike: loseStore },
+  'card cloned': { weight: 0.5, strike: cloneCard },
 }
 
 const TOTAL = Object.values(blows).reduce((sum, { weight }) => sum + weight, 0)
@@ -119,12 +125,14 @@ export function beginBadly(stage: Stage): void {
 export const ABSENT_MS = 15 * 60_000
 
 /** The storm is over: everything that was taken away is given back, but for a hub that stays silent for a while. */
-export function calm({ sites, clouds, store, bank, network, plan }: Stage, absent: Site | undefined): void {
+export function calm(stage: Stage, absent: Site | undefined): void {
+  const { sites, clouds, store, bank, network, plan, impostors } = stage
   network.weather = fairWeather
   network.startBroker()
   network.severed.clear()
   store.weather = healthyDatabase
   bank.weather = openBank
+  for (const impostor of impostors) retire(impostor, stage)
   for (const { room, hub } of sites) {
     for (const path of ['bins', 'vending']) room.plug(path)
     room.hub.faults.clearAll()
@@ -147,9 +155,11 @@ export function calm({ sites, clouds, store, bank, network, plan }: Stage, absen
 /** Names that a full run must have met. */
 export const expectedFaults: readonly string[] = [
   ...Object.keys(blows),
-  ...faultTypes.map((type: FaultType) => `hardware ${type}`),
+  ...mishaps.map((type: FaultType) => `hardware ${type}`),
   'hub clock wrong at start',
   'cloud clock wrong at start',
   'power cut at the first start',
   'hub stays away',
+  'card cloned into another room',
+  'card cloned onto a bench',
 ].map((name) => `fault ${name}`)

@@ -27,6 +27,15 @@ export function cutOff({ plan, network, chance }: Stage, node: string): void {
   plan(chance.between(50, chance.pick([3000, 100_000])), () => network.severe(node, false))
 }
 
+/** A radio link that holds for seconds: a session ends while messages of it are on their way. */
+export function flap({ plan, network, chance }: Stage, node: string): void {
+  network.weather = { ...network.weather, delay: 0.5, maxDelayMs: 4000 }
+  const forMs = chance.between(15_000, 60_000)
+  for (let at = 0; at < forMs; at += chance.between(1000, 6000))
+    plan(at, () => network.cut((life) => life.name === node, 'flap'))
+  plan(forMs, () => (network.weather = fairWeather))
+}
+
 export function killBroker({ plan, network, chance }: Stage): void {
   network.killBroker()
   plan(chance.between(100, 15_000), () => network.startBroker())

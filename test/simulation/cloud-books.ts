@@ -1,3 +1,4 @@
+import { hubRow } from '../support/hub-row.ts'
 import { insertLayout } from '../../cloud/demo/hub-data.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../../cloud/platform/store/database.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
@@ -63,26 +64,15 @@ export async function fillBooks(db: CloudDatabase): Promise<void> {
 async function insertHub(q: Queries, hubId: number): Promise<void> {
   await q
     .insertInto('hubs')
-    .values({
-      id: hubId,
-      owner_id: hubId,
-      name: hubUser(hubId),
-      street_address_1: '1 Main Street',
-      street_address_2: null,
-      city: 'Springfield',
-      state: 'IL',
-      postal_code: '62701',
-      longitude: -89.65,
-      latitude: 39.8,
-      timezone: 'America/Chicago',
-      hub_status: 'active',
-      mqtt_password_digest: '',
-      accepting_orders: 1,
-      disabled_bins: '[]',
-      disabled_fridges: '[]',
-      tax_basis_points: 725,
-      created_at: EPOCH,
-    })
+    .values(
+      hubRow({
+        id: hubId,
+        owner_id: hubId,
+        name: hubUser(hubId),
+        tax_basis_points: 725,
+        created_at: EPOCH,
+      }),
+    )
     .execute()
 }
 

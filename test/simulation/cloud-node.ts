@@ -1,6 +1,8 @@
 import '../support/small-limits.ts'
 import { commerceWork } from '../../cloud/commerce/work.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
+import { startWorker } from '../../cloud/platform/work/workers.ts'
+import { putBack } from '../../cloud/clock-step.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
@@ -36,8 +38,6 @@ export class CloudNode {
   #services: CommerceServices | undefined
   /** Milliseconds by which its wall clock is wrong. */
   #wallOffset = 0
-  /** By how much, at the most, it was ahead. */
-  wrongestMs = 0
   /** Kinds of due work that it does. */
   kinds: ReadonlySet<string> = new Set()
   /** It is not started again until this is cleared. */
@@ -86,7 +86,7 @@ export class CloudNode {
     const gateway = new Gateway({
       domain: hubDomain,
       context,
-      openTransport: network.transportFor(name, life, processId),
+      broker: { kind: 'shared', open: network.transportFor(name, life, processId) },
       processId,
       settings: settings.gateway,
     })
@@ -96,6 +96,7 @@ export class CloudNode {
       const work = commerceWork(this.#services!)
       this.kinds = new Set(Object.keys(work))
       new WorkRunner(context, work).start()
+      startWorker(context, { processId, name, pid: 1 }, putBack)
     })
   }
 
@@ -106,7 +107,6 @@ export class CloudNode {
   /** Its wall clock jumps. */
   shiftWall(offsetMs: number): void {
     this.#wallOffset = offsetMs
-    this.wrongestMs = Math.max(this.wrongestMs, offsetMs)
   }
 }
 

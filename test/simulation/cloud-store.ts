@@ -1,6 +1,6 @@
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
-import { identityOf } from '../../cloud/commerce/processors/processor.ts'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
+import { namesInBooks } from '../invariants/names.ts'
 import type { Chance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
 import { driven, healthyDatabase, Session, type DatabaseWeather } from './database-weather.ts'
@@ -22,6 +22,8 @@ export class CloudStore {
   #weather: DatabaseWeather = healthyDatabase
   /** What was in the books, and is not since they were put back: keys at the processor, and orders. */
   readonly lost = new Set<string>()
+  /** How often they were put back. */
+  generation = 0
   #onChange: (() => void)[] = []
   /** For those who look from outside: they are never disturbed. */
   readonly reader: CloudDatabase
@@ -50,6 +52,7 @@ export class CloudStore {
     const { scheduler, chance, coverage } = this.#parts
     const session = new Session({
       shared: () => this.#server.driver,
+      ready: () => this.#server.ready(),
       life,
       chance,
       coverage,
@@ -82,32 +85,18 @@ export class CloudStore {
   }
 
   /** Keeps a copy of what is committed. */
-  copy(): Promise<void> {
-    return this.#server.copy()
+  async copy(): Promise<void> {
+    if (this.#server.copiesAlone) await this.endSessions()
+    await this.#server.copy()
   }
 
   /** The database is what its copy was; connections to what it has been are ended. */
   async putBack(): Promise<void> {
     await this.endSessions()
-    const before = await this.#names()
+    const before = await namesInBooks(this.reader.kysely)
     await this.#server.putBack()
-    const after = await this.#names()
+    this.generation++
+    const after = await namesInBooks(this.reader.kysely)
     for (const name of before) if (!after.has(name)) this.lost.add(name)
-  }
-
-  /** What the outside world may have heard of: what is asked of the processor, and orders. */
-  async #names(): Promise<Set<string>> {
-    const { kysely } = this.reader
-    const rows = ['id', 'created_at'] as const
-    const payments = await kysely.selectFrom('payments').select(rows).execute()
-    const refunds = await kysely.selectFrom('refunds').select(rows).execute()
-    const transactions = await kysely.selectFrom('wallet_transactions').select(rows).execute()
-    const orders = await kysely.selectFrom('orders').select('uuid').execute()
-    return new Set([
-      ...payments.map((row) => `pay:${identityOf(row)}`),
-      ...refunds.map((row) => `refund:${identityOf(row)}`),
-      ...transactions.map((row) => `deposit:${identityOf(row)}`),
-      ...orders.map(({ uuid }) => `order ${uuid}`),
-    ])
   }
 }

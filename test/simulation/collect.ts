@@ -30,7 +30,6 @@ export async function collect({ hubId, room, hub }: Site, { store, bank, watch }
     hub: collectHub(hub.journal),
     cloud: await collectCloud(store.reader.kysely, hubId, bank.db.kysely),
     staleCommands: hub.line.staleOnly(),
-    alarmsSent: hub.line.entries.alarms(),
     commandOfOperation: hub.commandOfOperation,
     watched: watch.of(hubId),
     lost: store.lost,

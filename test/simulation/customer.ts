@@ -131,6 +131,8 @@ async function collect(world: CustomerWorld, orderId: number, { hubId, room }: S
     if (status < OrderStatus.READY) continue
     if (waiter) return 'never collects'
     const bins = JSON.parse(binText) as number[]
+    // A restored cloud may have heard that it is ready, and not where.
+    if (bins.length === 0) continue
     await ask(world, ({ commands }) =>
       commands.send({ hubId, body: { name: 'open_delivery', order_id: uuid, bins }, actor: 'user' }),
     )

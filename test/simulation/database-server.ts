@@ -1,5 +1,5 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import { Kysely, PostgresDialect, sql, type Driver } from 'kysely'
+import { CompiledQuery, Kysely, PostgresDialect, sql, type Driver } from 'kysely'
 import { Pool } from 'pg'
 import { openDatabase, type DatabaseOptions } from '../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
@@ -9,9 +9,13 @@ import { fillBooks, freshBooks } from './cloud-books.ts'
 export interface DatabaseServer {
   /** The service's own driver, on what the books are now. It is used by many: its beginning is not theirs. */
   readonly driver: Driver
+  /** Resolves once connections are accepted: none is while the books are copied. */
+  ready(): Promise<void>
   /** With which the service opens them. */
   readonly options: DatabaseOptions
   readonly hasCopy: boolean
+  /** It makes a copy only while nobody is connected. */
+  readonly copiesAlone: boolean
   /** Keeps a copy of what is committed. */
   copy(): Promise<void>
   /** The books are what the copy was. */
@@ -19,7 +23,7 @@ export interface DatabaseServer {
   close(): Promise<void>
 }
 
-function driverOf(options: DatabaseOptions): Driver {
+async function driverOf(options: DatabaseOptions): Promise<Driver> {
   let driver: Driver | undefined
   openDatabase({
     ...options,
@@ -28,43 +32,56 @@ function driverOf(options: DatabaseOptions): Driver {
       return dialect
     },
   })
-  void driver!.init()
+  await driver!.init()
   return driver!
 }
 
+/** Time is the scheduler's here: nothing may end by the server's. */
+const patient = { connections: 10, waitMs: 600_000, lockMs: 600_000, statementMs: 600_000 }
+const pools = { reads: patient, writes: patient, gateway: patient, background: patient }
+
+const inMemory = (sqlite: BetterSqlite3.Database): DatabaseOptions => ({ url: 'sqlite::memory:', sqlite })
+
 /** SQLite has one connection: the processes take turns on it, as Kysely's own lock of that driver has it. */
 export class MemoryServer implements DatabaseServer {
+  readonly copiesAlone = false
   #sqlite: BetterSqlite3.Database
   #copy: Buffer | undefined
   driver: Driver
 
   static async create(): Promise<MemoryServer> {
-    return new MemoryServer(await freshBooks())
+    const sqlite = new Sqlite(await freshBooks())
+    return new MemoryServer(sqlite, await driverOf(inMemory(sqlite)))
   }
 
-  private constructor(contents: Buffer) {
-    this.#sqlite = new Sqlite(contents)
-    this.driver = driverOf(this.options)
+  private constructor(sqlite: BetterSqlite3.Database, driver: Driver) {
+    this.#sqlite = sqlite
+    this.driver = driver
   }
 
   get options(): DatabaseOptions {
-    return { url: 'sqlite::memory:', sqlite: this.#sqlite }
+    return inMemory(this.#sqlite)
   }
 
   get hasCopy(): boolean {
     return this.#copy !== undefined
   }
 
+  ready(): Promise<void> {
+    return Promise.resolve()
+  }
+
   async copy(): Promise<void> {
     const connection = await this.driver.acquireConnection()
+    // What is read outside of a transaction is committed.
+    await connection.executeQuery(CompiledQuery.raw('select 1'))
     this.#copy = this.#sqlite.serialize()
     await this.driver.releaseConnection(connection)
   }
 
-  putBack(): Promise<void> {
+  async putBack(): Promise<void> {
     this.#sqlite = new Sqlite(this.#copy)
-    this.driver = driverOf(this.options)
-    return Promise.resolve()
+    this.driver = await driverOf(this.options)
   }
 
   close(): Promise<void> {
@@ -79,39 +96,52 @@ let databases = 0
 export class PostgresServer implements DatabaseServer {
   static #template: Promise<string> | undefined
   readonly #url: string
-  readonly #name = `larder_swarm_${process.pid}_${++databases}`
+  readonly #name: string
+  #ready = Promise.resolve()
+  readonly copiesAlone = true
   hasCopy = false
   driver: Driver
 
   static async create(url: string): Promise<PostgresServer> {
     PostgresServer.#template ??= makeTemplate(url)
-    const server = new PostgresServer(url)
-    await administrate(url, `create database ${server.#name} template ${await PostgresServer.#template}`)
-    return server
+    const name = `larder_swarm_${process.pid}_${++databases}`
+    await administrate(url, `create database ${name} template ${await PostgresServer.#template}`)
+    return new PostgresServer(url, name, await driverOf({ url: addressOf(url, name), pools }))
   }
 
-  private constructor(url: string) {
+  private constructor(url: string, name: string, driver: Driver) {
     this.#url = url
-    this.driver = driverOf(this.options)
+    this.#name = name
+    this.driver = driver
   }
 
   get options(): DatabaseOptions {
-    return { url: addressOf(this.#url, this.#name) }
+    return { url: addressOf(this.#url, this.#name), pools }
   }
 
   async copy(): Promise<void> {
-    await this.driver.destroy()
-    await administrate(this.#url, `drop database if exists ${this.#name}_copy`)
-    await administrate(this.#url, `create database ${this.#name}_copy template ${this.#name}`)
-    this.driver = driverOf(this.options)
+    await this.#alone(`drop database if exists ${this.#name}_copy`, [this.#name, `${this.#name}_copy`])
     this.hasCopy = true
   }
 
-  async putBack(): Promise<void> {
-    await this.driver.destroy()
-    await administrate(this.#url, `drop database ${this.#name} with (force)`)
-    await administrate(this.#url, `create database ${this.#name} template ${this.#name}_copy`)
-    this.driver = driverOf(this.options)
+  putBack(): Promise<void> {
+    return this.#alone(`drop database ${this.#name} with (force)`, [`${this.#name}_copy`, this.#name])
+  }
+
+  ready(): Promise<void> {
+    return this.#ready
+  }
+
+  /** One database is made from another while nobody is connected to it. */
+  #alone(drop: string, [from, to]: readonly [string, string]): Promise<void> {
+    const work = async (): Promise<void> => {
+      await this.driver.destroy()
+      await administrate(this.#url, drop)
+      await administrate(this.#url, `create database ${to} template ${from}`)
+      this.driver = await driverOf(this.options)
+    }
+    this.#ready = work()
+    return this.#ready
   }
 
   async close(): Promise<void> {

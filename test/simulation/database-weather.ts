@@ -38,6 +38,7 @@ export class DatabaseTrouble extends Misfortune {
 interface Parts {
   /** The driver that really speaks with the database. It is replaced where the database is. */
   readonly shared: () => Driver
+  readonly ready: () => Promise<void>
   life: Life
   chance: Chance
   coverage: Coverage
@@ -68,8 +69,14 @@ export class Session implements Driver {
       coverage.hit('fault database refused a connection')
       throw new DatabaseTrouble('ECONNREFUSED', 'the simulated database accepts no connection')
     }
+    await this.track(this.#parts.ready())
     const driver = shared()
-    const connection = new FrailConnection(this, driver, await this.track(driver.acquireConnection()))
+    const inner = await this.track(driver.acquireConnection()).catch(async (error: unknown) => {
+      // Its pool may have been closed meanwhile.
+      await this.track(this.#parts.ready())
+      throw driver === shared() ? error : new DatabaseTrouble('57P01', 'the simulated database was replaced')
+    })
+    const connection = new FrailConnection(this, driver, inner)
     this.#held.add(connection)
     if (!life.alive || driver !== shared()) {
       await connection.end()
@@ -148,6 +155,7 @@ export class FrailConnection implements DatabaseConnection {
   readonly #session: Session
   readonly #driver: Driver
   readonly #inner: DatabaseConnection
+  #begun: Promise<void> | undefined
   #inTransaction = false
   isOpen = true
 
@@ -167,8 +175,12 @@ export class FrailConnection implements DatabaseConnection {
   }
 
   async begin(settings: object): Promise<void> {
-    await this.#session.track(this.#driver.beginTransaction(this.#inner, settings))
-    this.#inTransaction = true
+    const begin = async (): Promise<void> => {
+      await this.#driver.beginTransaction(this.#inner, settings)
+      this.#inTransaction = true
+    }
+    this.#begun = begin()
+    await this.#session.track(this.#begun)
   }
 
   async commit(): Promise<void> {
@@ -191,6 +203,8 @@ export class FrailConnection implements DatabaseConnection {
   async end(): Promise<void> {
     if (!this.isOpen) return
     this.isOpen = false
+    // It may be ended while a transaction is being begun.
+    await this.#begun
     if (this.#inTransaction) await this.#session.track(this.#driver.rollbackTransaction(this.#inner))
     this.#inTransaction = false
     await this.#session.track(this.#driver.releaseConnection(this.#inner))

@@ -1,3 +1,5 @@
+import { rewardOf, triggerOf } from '../../cloud/commerce/deals/deal-rows.ts'
+import { needOf } from '../../cloud/commerce/deals/engine/need.ts'
 import { applyReward } from '../../cloud/commerce/deals/preview-cart.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import type { ConstraintType, RewardType, TriggerType } from '../../protocol/model/deal-terms.ts'
@@ -58,6 +60,8 @@ export async function insertDeals({ kysely: q }: CloudDatabase, hubId: number): 
     part.product_id === undefined ? part : { ...part, product_id: productOf(hubId, part.product_id) }
   for (const [index, { trigger, reward, constraints }] of deals.entries()) {
     const deal_id = dealId(hubId, index)
+    const ofTrigger = { quantity: null, category_id: null, product_id: null, ...own(trigger) }
+    const ofReward = { quantity: null, product_id: null, discount_pct_or_price: null, ...own(reward) }
     await q
       .insertInto('deals')
       .values({
@@ -69,6 +73,7 @@ export async function insertDeals({ kysely: q }: CloudDatabase, hubId: number): 
         image_key: null,
         priority: 0,
         is_active: 1,
+        need: needOf({ triggers: [triggerOf(ofTrigger)], rewards: [rewardOf(ofReward)] }),
         start_day: null,
         end_day: null,
         created_at: EPOCH,
@@ -78,11 +83,11 @@ export async function insertDeals({ kysely: q }: CloudDatabase, hubId: number): 
       .execute()
     await q
       .insertInto('deal_triggers')
-      .values({ deal_id, quantity: null, category_id: null, product_id: null, ...own(trigger) })
+      .values({ deal_id, ...ofTrigger })
       .execute()
     await q
       .insertInto('deal_rewards')
-      .values({ deal_id, quantity: null, product_id: null, discount_pct_or_price: null, ...own(reward) })
+      .values({ deal_id, ...ofReward })
       .execute()
     for (const [type, value] of Object.entries(constraints))
       await q

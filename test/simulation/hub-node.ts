@@ -23,18 +23,29 @@ interface Parts {
   crashPoints: CrashPoints
   hubId?: number
   settings?: HubSettings
+  /** A copy of the card of another board, with which this one starts. */
+  card?: Buffer
+}
+
+/** An entry of a ledger stream, which no other history has. */
+export interface LedgerPlace {
+  epoch: string
+  cursor: number
+  tag: number
 }
 
 /** The hub's service over its lives, on one journal that outlives them. */
 export class HubNode {
   readonly #parts: Parts
-  #journal = new Sqlite(':memory:')
+  #journal: BetterSqlite3.Database
   #copy: Buffer | undefined
   #life: Life | undefined
   #hub: Hub | undefined
   /** Milliseconds by which its wall clock is wrong. */
   #wallOffset = 0
   heldDown = false
+  /** Another board stands in its place. */
+  takenOut = false
   readonly hubId: number
   readonly line: LineWitness
   /** Operations that commands caused, over all stores. */
@@ -42,13 +53,15 @@ export class HubNode {
 
   constructor(parts: Parts) {
     this.#parts = parts
+    this.#journal = new Sqlite(parts.card ?? ':memory:')
     this.hubId = parts.hubId ?? 1
     this.line = new LineWitness(this.hubId)
   }
 
   /** As its line to the broker is called. */
   get name(): string {
-    return `hub-${this.hubId}`
+    const { hubId } = this
+    return this.#parts.card ? `copy of hub-${hubId}` : `hub-${hubId}`
   }
 
   get hub(): Hub | undefined {
@@ -61,7 +74,7 @@ export class HubNode {
 
   start(): void {
     const { scheduler, network, room, chance, coverage, crashPoints } = this.#parts
-    if (this.heldDown || this.#life?.alive === true) return
+    if (this.heldDown || this.takenOut || this.#life?.alive === true) return
     const { name, hubId } = this
     const life = scheduler.newLife(name, () => {
       coverage.hit('hub lives ended')
@@ -82,7 +95,7 @@ export class HubNode {
         hardware: hardwareOf(hubId),
         openPort: room.portsFor(life, (operationId) => this.#isCommitted(operationId)),
         gpio: room.gpioFor(life),
-        openTransport: this.line.tap(network.transportFor(name, life), clock),
+        openTransport: this.line.tap(network.transportFor(name, life, `hub-${hubId}`), clock),
         checkpoint,
         settings: this.#parts.settings ?? defaultHubSettings,
       })
@@ -108,7 +121,12 @@ export class HubNode {
   }
 
   backUp(): void {
-    if (!this.#journal.inTransaction) this.#copy = this.#journal.serialize()
+    this.#copy = this.card() ?? this.#copy
+  }
+
+  /** What is on its card, or undefined while it is being written to. */
+  card(): Buffer | undefined {
+    return this.#journal.inTransaction ? undefined : this.#journal.serialize()
   }
 
   /** The store goes back to its last copy. False where there is none. */
@@ -120,15 +138,31 @@ export class HubNode {
     return true
   }
 
-  /** Nothing is under way: no order, no operation, no entry that the cloud has not acknowledged. */
+  /** It runs, and nothing is under way: no order, no operation, no entry that the cloud has not acknowledged. */
   isQuiet(): boolean {
+    if (this.heldDown || this.takenOut) return false
     const { orders, open, pending } = collectHub(this.#journal)
     return open.length === 0 && pending === 0 && orders.every(({ finished }) => finished)
   }
 
-  /** The cloud has acknowledged all that the hub has reported. */
-  hasTold(): boolean {
-    return collectHub(this.#journal).pending === 0
+  /** How far its ledger stream has come, where the cloud has acknowledged all that there is to report. */
+  toldUpTo(): LedgerPlace | undefined {
+    if (collectHub(this.#journal).pending > 0) return undefined
+    return this.#journal
+      .prepare<[], LedgerPlace>(
+        "SELECT epoch, base AS cursor, base_tag AS tag FROM stream_positions WHERE stream = 'ledger'",
+      )
+      .get()
+  }
+
+  /** Its journal knows a board on this line. */
+  knowsBoard(controller: string): boolean {
+    if (!this.#hasTable('controllers')) return false
+    return this.#journal.prepare('SELECT 1 FROM controllers WHERE id = ?').get(controller) !== undefined
+  }
+
+  #hasTable(name: string): boolean {
+    return this.#journal.prepare('SELECT 1 FROM sqlite_master WHERE name = ?').get(name) !== undefined
   }
 
   #isCommitted(operationId: string): boolean {
@@ -138,8 +172,7 @@ export class HubNode {
 
   /** Takes down which command each operation was for, before the journal that says so is gone. */
   noteCommands(): void {
-    const table = this.#journal.prepare("SELECT 1 FROM sqlite_master WHERE name = 'operations'").get()
-    if (!table) return
+    if (!this.#hasTable('operations')) return
     const rows = this.#journal
       .prepare<[], { id: string; command_id: string }>(
         'SELECT id, command_id FROM operations WHERE command_id IS NOT NULL',

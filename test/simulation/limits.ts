@@ -51,7 +51,8 @@ export function drawLimits(chance: Chance): Limits {
       sender: {
         ...defaultGatewaySettings.sender,
         batchEntries: limit(defaultGatewaySettings.sender.batchEntries),
-        windowEntries: limit(defaultGatewaySettings.sender.windowEntries),
+        windowBytes: limit(defaultGatewaySettings.sender.windowBytes),
+        maxWindowBytes: limit(defaultGatewaySettings.sender.maxWindowBytes),
       },
       batchBytes: limit(defaultGatewaySettings.batchBytes),
     },
@@ -66,8 +67,13 @@ export function drawLimits(chance: Chance): Limits {
       },
       sync: {
         ...sync,
-        ledger: { ...sync.ledger, batchEntries: limit(1000), windowEntries: limit(8000) },
-        telemetry: { ...sync.telemetry, batchEntries: limit(1000), windowEntries: limit(2000) },
+        ledger: { ...sync.ledger, batchEntries: limit(1000) },
+        telemetry: { ...sync.telemetry, batchEntries: limit(1000) },
+        stream: {
+          ...sync.stream,
+          windowBytes: limit(sync.stream.windowBytes),
+          maxWindowBytes: limit(sync.stream.maxWindowBytes),
+        },
         batchBytes: limit(sync.batchBytes),
       },
     },

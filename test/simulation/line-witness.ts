@@ -1,4 +1,4 @@
-import { Batch, Hello } from '../../protocol/mqtt/session.ts'
+import { Hello } from '../../protocol/mqtt/session.ts'
 import { Command } from '../../protocol/mqtt/command.ts'
 import { downTopic, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
@@ -6,7 +6,6 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 
 /** Listens in on the hub's line: which commands came to it under the session and within the time that they were meant for. */
 export class LineWitness {
-  readonly entries = new EntryWitness()
   readonly #hubId: number
   readonly #fresh = new Set<string>()
   readonly #stale = new Set<string>()
@@ -25,12 +24,10 @@ export class LineWitness {
           return handlers.onMessage(topic, payload)
         },
       })
-      const { entries } = this
-      const up = (kind: 'entries' | 'hello') => upTopic(this.#hubId, kind)
+      const hello = upTopic(this.#hubId, 'hello')
       return {
         publish(topic, payload, how) {
-          if (topic === up('entries')) entries.note(payload)
-          if (topic === up('hello')) session = Hello.parse(JSON.parse(payload)).session
+          if (topic === hello) session = Hello.parse(JSON.parse(payload)).session
           return transport.publish(topic, payload, how)
         },
         close: () => transport.close(),
@@ -52,23 +49,5 @@ export class LineWitness {
 
   get seen(): { fresh: number; stale: number } {
     return { fresh: this.#fresh.size, stale: this.#stale.size }
-  }
-}
-
-/** What the hub has sent of its ledger, whoever heard it. */
-class EntryWitness {
-  readonly #epochs = new Set<string>()
-  readonly #alarms = new Set<number>()
-
-  note(payload: string): void {
-    const { epoch, first, entries } = Batch.parse(JSON.parse(payload))
-    this.#epochs.add(epoch)
-    for (const [index, { body }] of entries.entries())
-      if ((body as { kind?: unknown }).kind === 'alarm') this.#alarms.add(first + index)
-  }
-
-  /** How many alarms there were. A new epoch tells again what the old one had not acknowledged: then nobody can say. */
-  alarms(): number | undefined {
-    return this.#epochs.size === 1 ? this.#alarms.size : undefined
   }
 }

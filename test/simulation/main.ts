@@ -35,7 +35,7 @@ const { values } = parseArgs({
 })
 
 /** A seed that runs so long does not come to an end: that is a defect as well. */
-const HUNG_AFTER_S = 120
+const HUNG_AFTER_S = 600
 
 /** What a worker reports of one seed. */
 interface Report {

@@ -66,18 +66,38 @@ export const mutants: readonly Mutant[] = [
     ),
   ),
   mutant(
+    'I3',
+    "a bin is the next order's with what is left in it",
+    patch(
+      'edge/core/bins/bin.ts',
+      "  bin.door === 'closed' &&\n  bin.occupied === false\n",
+      "  bin.door === 'closed'\n",
+    ),
+    patch(
+      'edge/core/bins/bin-step.ts',
+      "if (bin.door !== 'closed' || bin.emptyForMs === undefined) return wait()\n  if (bin.filled > 0 && !bin.opened) return wait()\n  const leftMs = emptyDebounceMs - bin.emptyForMs\n",
+      "if (bin.door !== 'closed') return wait()\n  const leftMs = 0 * emptyDebounceMs\n",
+    ),
+  ),
+  mutant(
     'I4',
     'receiver without deduplication',
     patch('protocol/stream/receiver.ts', "if (last <= cursor) return { kind: 'duplicate' }", ''),
     patch('protocol/stream/receiver.ts', 'skip: cursor + 1 - batch.first,', 'skip: 0,'),
+    // Behind it each cause is booked once.
+    patch(
+      'cloud/platform/store/tables/catalogue.ts',
+      ".unique('hub_id', 'kind', 'cause_id', 'cabinet', 'shelf', 'row')",
+      '',
+    ),
   ),
   mutant(
     'I4',
     'deletion on PUBACK',
     patch(
       'edge/sync/stream-sender.ts',
-      "      checkpoint('sync.after-send')\n",
-      "      checkpoint('sync.after-send')\n      outbox.forget(stream, batch.last)\n",
+      "    checkpoint('sync.after-send')\n",
+      "    checkpoint('sync.after-send')\n    outbox.forget(stream, batch.last)\n",
     ),
   ),
   mutant(
@@ -177,12 +197,62 @@ export const mutants: readonly Mutant[] = [
     ),
   ),
   mutant(
+    'I11',
+    'the cloud does not hear which rows are blocked',
+    patch(
+      'cloud/commerce/fulfilment/apply-states.ts',
+      'return applyShelfState(tx, hubId, state)',
+      "return state.of === 'row' ? undefined : applyShelfState(tx, hubId, state)",
+    ),
+  ),
+  mutant(
+    'I11',
+    'a hub does not tell which rows are blocked',
+    patch(
+      'edge/core/states.ts',
+      "look(rowSubject(location), { of: 'row', location, blocked: why.slice(0, 32) })",
+      'void [location, why]',
+    ),
+  ),
+  mutant(
     'I12',
     'a hub is not told of a line that is refunded',
     patch(
       'edge/core/orders/orders.ts',
       "for (const unit of surplus) orders.setUnit(unit, 'short', null)",
       '',
+    ),
+  ),
+  mutant(
+    'I13',
+    'integrators are not told of moves',
+    patch('cloud/commerce/orders/move-order.ts', 'tellOfMove(tx, context, order)', 'void [tellOfMove]'),
+  ),
+  mutant(
+    'I13',
+    'a refund is told when it is asked for and when it is done',
+    patch(
+      'cloud/commerce/refunds/refunds.ts',
+      '  await refreshRefunds(tx, context, order)\n  if (!isDone)',
+      '  await tellOfRefund(tx, context, order, row)\n  await refreshRefunds(tx, context, order)\n  if (!isDone)',
+    ),
+  ),
+  mutant(
+    'I14',
+    'a hub tells only of the ends of alarms',
+    patch(
+      'edge/core/ledger.ts',
+      "'alarm over')\n  ledger.report(",
+      "'alarm over')\n  if (!raised) ledger.report(",
+    ),
+  ),
+  mutant(
+    'I14',
+    'people are not told that an alarm is over',
+    patch(
+      'cloud/operations/alarms/hub-alarms.ts',
+      'else if (!isForPeople(incident.kind)) await',
+      'else if (hubId < 0 && !isForPeople(incident.kind)) await',
     ),
   ),
   mutant(
@@ -202,5 +272,9 @@ export const mutants: readonly Mutant[] = [
  */
 export const knownSeeds: Readonly<Record<string, number>> = {
   'intent journaled after the write': 1,
-  'a cancelled order keeps its reservation': 1,
+  'a cancelled order keeps its reservation': 4,
+  'integrators are not told of moves': 1,
+  'a refund is told when it is asked for and when it is done': 2,
+  'a hub tells only of the ends of alarms': 2,
+  'people are not told that an alarm is over': 1,
 }

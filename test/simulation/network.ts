@@ -1,5 +1,5 @@
 import type {
-  MqttTransport,
+  ChangingTransport,
   OpenTransport,
   TransportHandlers,
   TransportOptions,
@@ -18,12 +18,19 @@ export interface Weather {
 
 export const fairWeather: Weather = { loss: 0, duplicate: 0, delay: 0, maxDelayMs: 0 }
 
+/** A topic or a filter, level by level. */
+type Levels = readonly string[]
+const levelsOf = (topic: string): Levels => topic.split('/')
+
 interface Connection {
   life: Life
   clientId: string
   options: TransportOptions
+  filters: Levels[]
   handlers: TransportHandlers
   open: boolean
+  /** When the last message arrives that is on its way. */
+  lastAt: number
 }
 
 export interface NetworkCounts {
@@ -45,6 +52,8 @@ export class Network {
   #connections = new Set<Connection>()
   #retained = new Map<string, string>()
   weather: Weather = fairWeather
+  /** Whether messages of a connection arrive in their order, as TCP brings them; but for those that the weather delays. */
+  ordered = false
   /** Lives whose line to the broker is down. */
   severed = new Set<string>()
   brokerUp = true
@@ -56,9 +65,17 @@ export class Network {
   }
 
   /** The way to the broker for one life of the program `node`. The broker ends an older connection with the same client id. */
-  transportFor(node: string, life: Life, clientId = node): OpenTransport {
+  transportFor(node: string, life: Life, clientId = node): OpenTransport<ChangingTransport> {
     return (options, handlers) => {
-      const connection: Connection = { life, clientId, options, handlers, open: false }
+      const connection: Connection = {
+        life,
+        clientId,
+        options,
+        filters: options.subscribe.map(levelsOf),
+        handlers,
+        open: false,
+        lastAt: 0,
+      }
       this.#scheduler.plan(life, this.#chance.between(1, 20), () => {
         if (!this.brokerUp || this.severed.has(node)) {
           handlers.onDisconnect('unreachable')
@@ -68,19 +85,22 @@ export class Network {
         connection.open = true
         this.#connections.add(connection)
         for (const [topic, payload] of this.#retained)
-          if (options.subscribe.some((filter) => matches(filter, topic)))
-            this.#deliver(connection, topic, payload)
+          if (isHeard(connection, levelsOf(topic))) this.#deliver(connection, topic, payload)
         handlers.onConnect()
       })
       return this.#transport(connection)
     }
   }
 
-  #transport(connection: Connection): MqttTransport {
+  #transport(connection: Connection): ChangingTransport {
     return {
+      subscribe: (filters) => this.#subscribe(connection, filters.map(levelsOf)),
+      unsubscribe: (filters) => {
+        connection.filters = connection.filters.filter((levels) => !filters.includes(levels.join('/')))
+      },
       publish: (topic, payload, options) => {
         if (!connection.open || !connection.life.alive) return Promise.resolve(false)
-        this.#accept(topic, payload, options?.retain ?? false)
+        this.#carry(() => this.#accept(topic, payload, options?.retain ?? false))
         return Promise.resolve(true)
       },
       close: () => {
@@ -90,10 +110,33 @@ export class Network {
     }
   }
 
+  #subscribe(connection: Connection, filters: Levels[]): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#scheduler.plan(connection.life, this.#chance.between(1, 3), () => {
+        const added = { ...connection, filters }
+        connection.filters.push(...filters)
+        if (connection.open)
+          for (const [topic, payload] of this.#retained)
+            if (isHeard(added, levelsOf(topic))) this.#deliver(connection, topic, payload)
+        resolve(connection.open)
+      })
+    })
+  }
+
+  /** Brings a message to the broker, perhaps only when its sender or its receiver is there in another session. */
+  #carry(accept: () => void): void {
+    if (!this.#chance.happens(this.weather.delay / 3)) return accept()
+    this.counts.delayed++
+    this.#scheduler.plan(FOREVER, this.#chance.between(1, this.weather.maxDelayMs), () => {
+      if (this.brokerUp) accept()
+    })
+  }
+
   #accept(topic: string, payload: string, retain: boolean): void {
     if (retain) this.#retained.set(topic, payload)
+    const levels = levelsOf(topic)
     for (const connection of this.#connections) {
-      if (!connection.options.subscribe.some((filter) => matches(filter, topic))) continue
+      if (!isHeard(connection, levels)) continue
       if (this.#chance.happens(this.weather.loss)) this.counts.lost++
       else this.#deliver(connection, topic, payload)
       if (this.#chance.happens(this.weather.duplicate)) {
@@ -105,6 +148,9 @@ export class Network {
 
   #deliver(connection: Connection, topic: string, payload: string): void {
     let delayMs = this.#chance.between(1, 3)
+    const { time } = this.#scheduler
+    if (this.ordered) connection.lastAt = Math.max(connection.lastAt, time + delayMs)
+    if (this.ordered) delayMs = connection.lastAt - time
     if (this.#chance.happens(this.weather.delay)) {
       this.counts.delayed++
       delayMs += this.#chance.between(1, this.weather.maxDelayMs)
@@ -155,10 +201,11 @@ export class Network {
 
 const FOREVER: Life = { name: 'world', alive: true, onCrash() {} }
 
+const isHeard = ({ filters }: Connection, topic: Levels): boolean =>
+  filters.some((filter) => matches(filter, topic))
+
 /** MQTT topic filter matching (`+`, `#`). */
-function matches(filter: string, topic: string): boolean {
-  const wanted = filter.split('/')
-  const levels = topic.split('/')
+function matches(wanted: Levels, levels: Levels): boolean {
   for (const [index, part] of wanted.entries()) {
     if (part === '#') return true
     if (part !== '+' && part !== levels[index]) return false

@@ -51,6 +51,7 @@ async function play(seed: number, world: World): Promise<SeedOutcome> {
     sleep: world.sleep,
     services: world.anyCloud,
     isStormy: isOpen,
+    isLineSlow: () => world.network.weather.delay > 0,
     chance: chance.fork(),
   }))
   const visitors = [

@@ -1,5 +1,6 @@
 import { faultKinds, faultTypes, type FaultType } from '../../simulator/faults/fault-types.ts'
 import type { Chance } from './chance.ts'
+import type { HubNode } from './hub-node.ts'
 import type { Site, Stage } from './stage.ts'
 
 /** What befalls a hub, its board, and the room around it. */
@@ -13,11 +14,14 @@ const TARGETS: Record<string, readonly string[]> = {
   device: ['bin-1', 'cabinet-1'],
 }
 
+/** What befalls hardware by itself: cables are crossed by people, who put them right again. */
+export const mishaps = faultTypes.filter((type) => !faultKinds[type].isWiring)
+
 /** After these a controller does not know what it did. */
 const FORGETS: readonly FaultType[] = ['memory_loss', 'used_board']
 
 export function hardwareFault({ chance, coverage, mayLose }: Stage, { room }: Site): void {
-  const type = chance.pick(faultTypes)
+  const type = chance.pick(mishaps)
   const forgets = FORGETS.includes(type)
   if (forgets && mayLose !== 'controller memory') return
   const kind = faultKinds[type]
@@ -81,9 +85,48 @@ export function loseStore({ mayLose, coverage }: Stage, { hub }: Site): void {
   coverage.hit('fault store lost indeed')
 }
 
-/** Two cables change places: in one room, or between the two. */
-export function crossLines({ sites, plan, chance }: Stage, { room }: Site): void {
-  const other = sites.find((site) => site.room !== room)!.room
+/**
+ * A hub's card is copied, and another board runs with the copy beside it: on a bench where nothing is connected, or in the
+ * other hub's room in place of that hub's board, before controllers that are not its own. (Before its own it would be the
+ * hub, and what the other does from then on nobody's history.) It is switched off in the end.
+ */
+export function cloneCard(stage: Stage, { hubId, hub }: Site): void {
+  const { plan, chance, impostors, coverage, isStormy } = stage
+  const card = hub.card()
+  if (card === undefined) return
+  plan(chance.pick([0, 0, 60_000]), () => {
+    if (!isStormy() || impostors.size > 0) return
+    const there = chance.happens(0.3) && !areLinesCrossed(stage) ? siteBeside(stage, hubId) : undefined
+    coverage.hit(`fault card cloned ${there ? 'into another room' : 'onto a bench'}`)
+    if (there) there.hub.takenOut = true
+    there?.hub.kill('taken out')
+    const impostor = stage.openImpostor(hubId, card, there?.room ?? stage.openWorkshop(hubId))
+    impostors.add(impostor)
+    impostor.start()
+    plan(chance.between(2000, 300_000), () => retire(impostor, stage))
+  })
+}
+
+/** It is switched off, and its card thrown away; the board in whose place it stood is put back. */
+export function retire(impostor: HubNode, { impostors, sites }: Stage): void {
+  if (!impostors.delete(impostor)) return
+  impostor.heldDown = true
+  impostor.kill('switched off')
+  for (const { hub } of sites) {
+    if (!hub.takenOut) continue
+    hub.takenOut = false
+    hub.start()
+  }
+}
+
+/**
+ * Two cables change places: in one room, or between the two. Not where neither hub has met its own board yet: to a hub that
+ * is set up with its cables in another room's new boards these are its own, until whoever tries it sees what moves.
+ */
+export function crossLines(stage: Stage, { hubId, room }: Site): void {
+  const { sites, plan, chance } = stage
+  if (sites.some(({ hub }) => hub.takenOut)) return
+  const other = siteBeside(stage, hubId).room
   const ends = chance.pick([
     [
       { room, path: 'bins' },
@@ -99,9 +142,17 @@ export function crossLines({ sites, plan, chance }: Stage, { room }: Site): void
     ],
   ])
   const [one, another] = [ends[0]!, ends[1]!]
+  if (one.room !== another.room && !sites.some(({ hub }) => hub.knowsBoard(one.path))) return
   one.room.plug(one.path, another)
   another.room.plug(another.path, one)
   plan(chance.between(5000, 90_000), () => {
     for (const end of ends) end.room.plug(end.path)
   })
 }
+
+const LINES = ['bins', 'vending'] as const
+
+const areLinesCrossed = ({ sites }: Stage): boolean =>
+  sites.some(({ room }) => LINES.some((path) => room.isCrossed(path)))
+
+const siteBeside = ({ sites }: Stage, hubId: number): Site => sites.find((site) => site.hubId !== hubId)!

@@ -27,6 +27,12 @@ export interface Stage {
   readonly plan: (delayMs: number, run: () => unknown) => void
   readonly isStormy: () => boolean
   mayLose: Memory
+  /** Boards with the copied card of a hub, that are switched on. */
+  readonly impostors: Set<HubNode>
+  /** A board with the copied card of a hub; its cables lead into `room`. */
+  readonly openImpostor: (hubId: number, card: Buffer, room: Room) => HubNode
+  /** A room with the hardware of a hub, in which nothing is powered. */
+  readonly openWorkshop: (hubId: number) => Room
 }
 
 /**

@@ -1,9 +1,11 @@
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
+import { service } from '../support/services.ts'
 import { Coverage } from './coverage.ts'
+import { dropTemplate } from './database-server.ts'
 import { runSeed } from './run-seed.ts'
 
 /** Seeds that once showed a defect. */
-const pinned = [4, 15, 16]
+const pinned = [4, 11, 15, 16, 101, 106]
 const fresh = Array.from({ length: 8 }, (_, index) => 20_001 + index)
 
 test.for(pinned)('no invariant is violated under pinned seed %i', { timeout: 120_000 }, async (seed) => {
@@ -19,6 +21,21 @@ test('no invariant is violated in a storm of faults and crashes', { timeout: 300
   expect(coverage.counts.get('cloud lives ended')).toBeGreaterThan(10)
 })
 
+const postgresUrl = process.env['TEST_POSTGRES_URL']
+afterAll(() => (postgresUrl ? dropTemplate(postgresUrl) : undefined))
+
+// What runs at once on a server runs as it pleases: there, a seed is another story each time.
+service('postgres')(
+  'no invariant is violated in a storm over a database server',
+  async () => {
+    const coverage = new Coverage()
+    for (const seed of [1, 2])
+      expect(await troubleOf(seed, coverage, postgresUrl), `seed ${seed}`).toEqual([])
+    expect(coverage.counts.get('order ended 60')).toBeGreaterThan(0)
+  },
+  300_000,
+)
+
 test('a seed always tells the same story', { timeout: 120_000 }, async () => {
   const stories = [await runSeed(3), await runSeed(3)].map(({ evidence }) =>
     evidence.map(({ world }) => world.motions),
@@ -27,8 +44,8 @@ test('a seed always tells the same story', { timeout: 120_000 }, async () => {
   expect(stories[1]).toEqual(stories[0])
 })
 
-async function troubleOf(seed: number, coverage: Coverage): Promise<string[]> {
-  const { violations, failure, coverage: met } = await runSeed(seed)
+async function troubleOf(seed: number, coverage: Coverage, server?: string): Promise<string[]> {
+  const { violations, failure, coverage: met } = await runSeed(seed, server)
   coverage.merge(met)
   const defect =
     failure instanceof Error ? [failure.stack ?? failure.message] : failure === undefined ? [] : ['defect']

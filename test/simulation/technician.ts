@@ -1,5 +1,7 @@
 import { countStock } from '../../cloud/commerce/catalogue/shelf-stock.ts'
 import { type Configuration, configure, withNumber } from '../../cloud/operations/controls/configuration.ts'
+import { settleFromAfar } from '../../cloud/operations/controls/unknown-operations.ts'
+import { ApiError } from '../../cloud/platform/api-error.ts'
 import type { CommerceServices } from '../../cloud/commerce/services.ts'
 import { fridgeSides } from '../../protocol/model/hardware.ts'
 import type { CommandBody } from '../../protocol/mqtt/command.ts'
@@ -17,13 +19,17 @@ export interface TechnicianWorld extends Site {
   coverage: Coverage
   sleep(ms: number): Promise<void>
   isStormy(): boolean
+  /** Messages take long. */
+  isLineSlow(): boolean
 }
 
 /** Somebody who plays with the controls while the storm goes on: commands from afar, doors from beside. */
 export async function meddle(world: TechnicianWorld): Promise<void> {
   const { chance, hub, coverage } = world
   while (world.isStormy()) {
-    await world.sleep(chance.between(1000, 25_000))
+    // Where nothing seems to happen one presses the button again.
+    const isImpatient = world.isLineSlow()
+    await world.sleep(chance.between(500, isImpatient ? 2500 : 25_000))
     takeOverBoards(world)
     const draw = chance.fraction()
     if (draw < 0.15) {
@@ -38,7 +44,8 @@ export async function meddle(world: TechnicianWorld): Promise<void> {
       )
       coverage.hit(`technician unlocks ${outcome?.ok}`)
     } else {
-      await command(world, chance.pick(COMMANDS)(chance))
+      const answered = command(world, chance.pick(COMMANDS)(chance))
+      if (!isImpatient) await answered
     }
   }
 }
@@ -115,7 +122,7 @@ const reconfigure = (
 const countFromAfar = (world: TechnicianWorld, productId: number, quantity: number): Promise<string> =>
   ask(world, 'owner counts', async ({ context }) => {
     await context.db.transact((tx) =>
-      countStock(tx, context.runtime, { hubId: world.hubId, productId, quantity }),
+      countStock(tx, context, { hubId: world.hubId, productId, location: null, quantity }),
     )
     return 'ok'
   })
@@ -164,11 +171,46 @@ export async function putInOrder(world: TechnicianWorld): Promise<void> {
       world.coverage.hit(`technician counts ${outcome?.ok}`)
     }
   }
+  for (const { fridge_number, shutoff } of hub.hub?.core.health().fridges ?? [])
+    if (shutoff) world.coverage.hit(`technician confirms ${hub.hub?.core.confirmFridge(fridge_number).ok}`)
   await world.sleep(20_000)
   for (const { operation_id } of hub.hub?.core.unknownOperations() ?? []) {
     const happened = room.hub.actuations().some((act) => act.operation_id === operation_id)
     hub.hub?.core.settle(operation_id, happened)
     world.coverage.hit('technician settles')
+  }
+  await settleForgotten(world)
+}
+
+/** What alarms at the cloud ask about, and the hub knows no more since it lost its journal: the row is counted, and a word given. */
+async function settleForgotten(world: TechnicianWorld): Promise<void> {
+  const { hubId, hub, room } = world
+  const core = hub.hub?.core
+  const doubts = await world
+    .services()
+    ?.context.db.kysely.selectFrom('unknown_operations')
+    .selectAll()
+    .where('hub_id', '=', hubId)
+    .where('settled_at', 'is', null)
+    .execute()
+  for (const doubt of doubts ?? []) {
+    const { operation_id, cabinet, shelf, row } = doubt
+    if (core?.unknownOperations().some((one) => one.operation_id === operation_id)) continue
+    if (cabinet !== null && shelf !== null && row !== null) {
+      const location = { cabinet, shelf, row }
+      core?.count(location, room.hub.state().rows.find((one) => key(one) === key(location))!.units)
+    }
+    const happened = room.hub.actuations().some((act) => act.operation_id === operation_id)
+    const by = { actor: 'technician', requestName: undefined }
+    await ask(world, 'technician settles from afar', (services) =>
+      settleFromAfar(services, doubt, happened, by).then(
+        () => 'ok',
+        (error: unknown) => {
+          if (error instanceof ApiError) return error.code
+          throw error
+        },
+      ),
+    )
   }
 }
 

@@ -5,6 +5,7 @@ import type { CloudNode } from './cloud-node.ts'
 import type { CloudStore } from './cloud-store.ts'
 import type { Limits } from './limits.ts'
 import { EPOCH, type Scheduler } from './scheduler.ts'
+import { ShelfWatch } from './shelf-watch.ts'
 import type { Site } from './stage.ts'
 
 const S = OrderStatus
@@ -14,8 +15,6 @@ const LOOK_MS = 20_000
 const SETTLING_MS = 5 * MINUTE
 /** No pause between looks at healthy work is longer. */
 const LONGEST_PAUSE_MS = 3 * MINUTE
-/** A customer who was shown a product before the hub gave it up may take so long to pay. */
-const SHOPPING_MS = 3 * MINUTE
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer E)[] ? E[] : T[K] }
 
@@ -36,15 +35,14 @@ export class Watch {
   /** Since when something stands as it does, by what it is. */
   readonly #since = new Map<string, number>()
   readonly #told = new Set<string>()
-  readonly #sold = new Set<number>()
+  readonly #shelves: ShelfWatch
   /** When the last thing was put right. */
   #calmAt = Number.POSITIVE_INFINITY
-  /** By how much clocks were ahead that deadlines were set by. */
-  #clockErrorMs = 0
   #absent: Site | undefined
 
   constructor(parts: Parts) {
     this.#parts = parts
+    this.#shelves = new ShelfWatch(parts)
     for (const { hubId } of parts.sites)
       this.#found.set(hubId, { overstayed: [], waiting: [], soldBlind: [], takenBack: [] })
   }
@@ -56,10 +54,9 @@ export class Watch {
     })
   }
 
-  /** From now on nothing is wrong any more, but that deadlines were set by a clock that was ahead, and that a hub stays silent. */
-  calm({ clockErrorMs, absent }: { clockErrorMs: number; absent: Site | undefined }): void {
+  /** From now on nothing is wrong any more, but that a hub stays silent. */
+  calm(absent: Site | undefined): void {
     this.#calmAt = this.#parts.scheduler.time
-    this.#clockErrorMs = clockErrorMs
     this.#absent = absent
   }
 
@@ -71,7 +68,7 @@ export class Watch {
     const standing = new Set<string>()
     await this.#lookAtOrders(standing)
     await this.#lookAtRows(standing)
-    await this.#lookAtShelves(standing)
+    for (const { hubId, sale } of await this.#shelves.look()) this.#found.get(hubId)!.soldBlind.push(sale)
     await this.#lookAtRefunds()
     for (const name of this.#since.keys()) if (!standing.has(name)) this.#since.delete(name)
   }
@@ -107,7 +104,7 @@ export class Watch {
       const forMs = Math.min(this.#stands(name, standing), this.#calmFor())
       // What became of an order that it has begun, a silent hub alone can tell.
       const absentMs = status >= S.PREPARING && hub_id === this.#absent?.hubId ? ABSENT_MS : 0
-      if (forMs > this.#allowedMs(status) + this.#clockErrorMs + absentMs)
+      if (forMs > this.#allowedMs(status) + absentMs)
         this.#once(name, () => this.#found.get(hub_id)!.overstayed.push({ order_id: id, status, forMs }))
     }
   }
@@ -126,7 +123,7 @@ export class Watch {
 
   async #lookAtRows(standing: Set<string>): Promise<void> {
     const { store, scheduler, sites, clouds } = this.#parts
-    const long = this.#calmFor() > SETTLING_MS + this.#clockErrorMs
+    const long = this.#calmFor() > SETTLING_MS
     const now = EPOCH + scheduler.time
     const due = await store.reader.kysely
       .selectFrom('due_work')
@@ -150,33 +147,6 @@ export class Watch {
       const absentMs = hub_id === this.#absent?.hubId ? ABSENT_MS : 0
       if (forMs > SETTLING_MS + absentMs)
         this.#once(row, () => this.#found.get(hub_id)!.waiting.push({ row, forMs }))
-    }
-  }
-
-  /** Products of which a hub has told that it will dispense nothing, as their rows are blocked; and who buys them all the same. */
-  async #lookAtShelves(standing: Set<string>): Promise<void> {
-    const { store, sites } = this.#parts
-    const refused = new Map<number, number>()
-    for (const { hubId, hub } of sites) {
-      const stock = hub.hub?.core.stock() ?? []
-      for (const productId of new Set(stock.map(({ product_id }) => product_id))) {
-        const own = stock.filter(({ product_id, quantity }) => product_id === productId && quantity > 0)
-        if (own.length > 0 && own.every(({ blocked }) => blocked) && hub.hasTold())
-          refused.set(productId, this.#stands(`hub ${hubId} refuses product ${productId}`, standing))
-      }
-    }
-    const sold = await store.reader.kysely
-      .selectFrom('order_items as i')
-      .innerJoin('orders as o', 'o.id', 'i.order_id')
-      .select(['o.id', 'o.hub_id', 'i.product_id'])
-      .where('o.processing_status', '>=', S.QUEUED)
-      .where('o.queued_at', 'is not', null)
-      .execute()
-    const fresh = sold.filter(({ id }) => !this.#sold.has(id))
-    for (const { id, hub_id, product_id } of fresh) {
-      this.#sold.add(id)
-      const forMs = refused.get(product_id) ?? 0
-      if (forMs > SHOPPING_MS) this.#found.get(hub_id)!.soldBlind.push({ order_id: id, product_id, forMs })
     }
   }
 

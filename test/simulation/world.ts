@@ -29,7 +29,8 @@ export class World implements Stage {
   readonly limits: Limits
   readonly mayLose: Memory
   readonly watch: Watch
-  readonly #crashes: readonly CrashPoints[]
+  readonly impostors = new Set<HubNode>()
+  readonly #crashes: Readonly<Record<'hub' | 'cloud', CrashPoints>>
   readonly #life: Life
   readonly #server: DatabaseServer
   #stormy = true
@@ -59,24 +60,40 @@ export class World implements Stage {
       },
       books,
     )
-    const hubCrashes = new CrashPoints('hub', chance.fork(), coverage, chance.pick([60, 250, 1000]))
-    const cloudCrashes = new CrashPoints('cloud', chance.fork(), coverage, chance.pick([100, 350, 1400]))
-    this.#crashes = [hubCrashes, cloudCrashes]
-    this.sites = HUBS.map((hubId) => this.#openSite(hubId, hubCrashes))
-    this.clouds = ['cloud-a', 'cloud-b'].map((name) => this.#openCloud(name, cloudCrashes))
+    this.#crashes = {
+      hub: new CrashPoints('hub', chance.fork(), coverage, chance.pick([60, 250, 1000])),
+      cloud: new CrashPoints('cloud', chance.fork(), coverage, chance.pick([100, 350, 1400])),
+    }
+    this.sites = HUBS.map((hubId) => this.#openSite(hubId))
+    this.clouds = ['cloud-a', 'cloud-b'].map((name) => this.#openCloud(name))
     this.watch = new Watch(this)
   }
 
-  #openSite(hubId: number, crashPoints: CrashPoints): Site {
-    const { scheduler, network, coverage, chance } = this
-    const room = new Room(scheduler, chance.fork(), hubId)
-    const settings = this.limits.hub
-    const parts = { scheduler, network, room, coverage, crashPoints, hubId, settings, chance: chance.fork() }
-    return { hubId, room, hub: new HubNode(parts) }
+  #openSite(hubId: number): Site {
+    const room = new Room(this.scheduler, this.chance.fork(), hubId)
+    return { hubId, room, hub: this.#openHub(hubId, room) }
   }
 
-  #openCloud(name: string, crashPoints: CrashPoints): CloudNode {
+  #openHub(hubId: number, room: Room, card?: Buffer): HubNode {
+    const { scheduler, network, coverage, chance } = this
+    const settings = this.limits.hub
+    const crashPoints = this.#crashes.hub
+    const parts = { scheduler, network, room, coverage, crashPoints, hubId, settings, chance: chance.fork() }
+    return new HubNode({ ...parts, ...(card && { card }) })
+  }
+
+  readonly openImpostor = (hubId: number, card: Buffer, room: Room): HubNode =>
+    this.#openHub(hubId, room, card)
+
+  readonly openWorkshop = (hubId: number): Room => {
+    const room = new Room(this.scheduler, this.chance.fork(), hubId)
+    room.hub.power('off')
+    return room
+  }
+
+  #openCloud(name: string): CloudNode {
     const { scheduler, network, coverage, store, bank, limits, chance } = this
+    const crashPoints = this.#crashes.cloud
     const parts = { name, scheduler, network, coverage, crashPoints, store, bank, settings: limits }
     return new CloudNode({ ...parts, chance: chance.fork() })
   }
@@ -94,8 +111,8 @@ export class World implements Stage {
 
   endStorm(absent: Site | undefined): void {
     this.#stormy = false
-    for (const points of this.#crashes) points.armed = false
-    this.watch.calm({ clockErrorMs: Math.max(0, ...this.clouds.map(({ wrongestMs }) => wrongestMs)), absent })
+    for (const points of Object.values(this.#crashes)) points.armed = false
+    this.watch.calm(absent)
   }
 
   readonly isStormy = (): boolean => this.#stormy

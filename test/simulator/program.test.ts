@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { decodeFrame, encodeFrame } from '../../protocol/serial/codec.ts'
 import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
 import { createLineSplitter } from '../../protocol/serial/line-port.ts'
+import { commandOf } from '../support/programs.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 let folder: string
@@ -27,7 +28,8 @@ interface Run {
 }
 
 function run(environment: Record<string, string>, args: string[] = []): Run {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'simulator/main.ts', ...args], {
+  const [node, ...main] = commandOf('simulator/main')
+  const child = spawn(node, [...main, ...args], {
     cwd: root,
     env: {
       PATH: process.env['PATH'],
@@ -133,9 +135,10 @@ describe('the simulator as a program', () => {
   test.each([
     ['HARDWARE_FILES', { HARDWARE_FILES: '/nowhere/hub.json' }],
     ['SHELVES_FILE', { SHELVES_FILE: '/nowhere/shelves.json' }],
-    ['SCENARIO_FILE', { SCENARIO_FILE: 'package.json' }],
     ['GPIO_SOCKET', { GPIO_SOCKET: 'carrier pigeon' }],
     ['HARDWARE_FILES', { HARDWARE_FILES: 'package.json' }],
+    ['BOARDS: nobody is no controller of hub 1', { BOARDS: 'nobody=unix:/tmp/nobody.sock' }],
+    ['BOARDS', { BOARDS: 'bins=by carrier pigeon' }],
     [
       'hub 1 is described twice',
       { HARDWARE_FILES: 'simulator/hardware/demo-hub.json,simulator/hardware/demo-hub.json' },

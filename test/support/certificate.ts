@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onPath } from './services.ts'
+import { onPath } from './on-path.ts'
 
 /** A certificate of this machine's loopback addresses that signs itself, and its key: paths, and what they hold. */
 export interface TestCertificate {

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { packageRoot } from '../process/chaos/package-root.ts'
-import { onPath } from './services.ts'
+import { packageRoot } from './programs.ts'
+import { onPath } from './on-path.ts'
 
 export interface MosquittoSetup {
   /** Where its files go. */

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmdirSync } from 'node:fs'
+import { mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { test, type TestFunction } from 'vitest'
 import { sysfsAvailability } from '../../simulator/mounts/gpio/mounted-command.ts'
+import { onPath } from './on-path.ts'
 
 /** What a test may need beyond Node. Each says why it cannot be had here, or nothing where it can. */
 const services = {
@@ -25,6 +26,8 @@ const services = {
   /** A server of its own, made by `.ci/run`, in which databases may be created. */
   postgres: () => (process.env['TEST_POSTGRES_URL'] ? undefined : 'TEST_POSTGRES_URL is not set'),
   mosquitto: () => (onPath('mosquitto') ? undefined : 'mosquitto is not installed'),
+  /** For the example of a controller's firmware. */
+  python3: () => (onPath('python3') ? undefined : 'python3 is not installed'),
   openssl: () => (onPath('openssl') ? undefined : 'openssl is not installed'),
   sshd: () => (onPath('sshd') ? undefined : 'sshd is not installed'),
   /** OpenSSH's own clients. */
@@ -34,23 +37,13 @@ const services = {
   },
   systemd: () =>
     onPath('systemd-notify') && onPath('systemd-socket-activate') ? undefined : 'systemd is not installed',
-  /** Making packages takes a minute: `.ci/run` asks for it. */
   packages: () =>
-    !process.env['TEST_PACKAGES']
-      ? 'TEST_PACKAGES is not set'
-      : onPath('dpkg-deb') && onPath('systemd-analyze')
-        ? undefined
-        : 'dpkg-deb or systemd-analyze is not installed',
+    onPath('dpkg-deb') && onPath('systemd-analyze')
+      ? undefined
+      : 'dpkg-deb or systemd-analyze is not installed',
   chromium: () => (onPath('chromium') ? undefined : 'chromium is not installed'),
 } satisfies Record<string, () => string | undefined>
 export type Service = keyof typeof services
-
-/** Where a program is; those for administrators are often not on a user's path. */
-export function onPath(program: string): string | undefined {
-  return [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
-    .map((folder) => join(folder, program))
-    .find((path) => existsSync(path))
-}
 
 const reasons = new Map<Service, string | undefined>()
 

@@ -5,4 +5,11 @@ import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
  * done. Imported before anything that copies the settings.
  */
 if (process.env['SMALL_LIMITS'] === '1')
-  Object.assign(defaultSettings, { workBatch: 1, workConcurrency: 1, retentionBatch: 1 })
+  Object.assign(defaultSettings, {
+    workBatch: 1,
+    workConcurrency: 1,
+    retentionBatch: 1,
+    eventBatch: 1,
+    eventsInMemory: 1,
+    webhookConcurrency: 1,
+  })

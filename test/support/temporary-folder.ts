@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { leftOut } from './long-tests.ts'
 
 const PREFIX = 'larder-run-'
 
@@ -11,6 +12,7 @@ const PREFIX = 'larder-run-'
 export default function setup(): (() => void) | undefined {
   // Once for all projects.
   if (basename(tmpdir()).startsWith(PREFIX)) return undefined
+  if (leftOut.length > 0) console.log(`Left out without TEST_LONG=1: ${leftOut.join(' ')}`)
   const folder = mkdtempSync(join(tmpdir(), PREFIX))
   // Services that become another user have their files in it.
   chmodSync(folder, 0o755)

@@ -18,7 +18,13 @@ const staleHubs = (q: Queries) =>
     .selectFrom('hubs')
     .leftJoin('sales_calendars as c', 'c.hub_id', 'hubs.id')
     .select('hubs.id')
-    .where((eb) => eb.or([eb('c.timezone', 'is', null), eb('c.timezone', '<>', eb.ref('hubs.timezone'))]))
+    .where((eb) =>
+      eb.or([
+        eb('c.is_whole', 'is', null),
+        eb('c.is_whole', '=', 0),
+        eb('c.timezone', '<>', eb.ref('hubs.timezone')),
+      ]),
+    )
     .orderBy('hubs.id')
 
 async function findStale({ db, runtime, settings }: CloudContext): Promise<Outcome> {
@@ -61,44 +67,38 @@ export const rebuildSalesWithin = (tx: Tx, hubId: number): Promise<void> => rebu
 type Run = <T>(work: (tx: Tx) => Promise<T>) => Promise<T>
 
 async function rebuild(hubId: number, run: Run): Promise<void> {
-  const begun = await run((tx) => clear(tx, hubId))
+  const number = await run((tx) => clear(tx, hubId))
   let last: number | undefined = 0
   while (last !== undefined) {
     const after: number = last
     last = await run((tx) => countBatch(tx, hubId, after))
   }
-  await run((tx) => finish(tx, hubId, begun))
+  await run((tx) => finish(tx, hubId, number))
 }
 
-interface Begun {
-  run: number
-  timezone: string
-}
-
-async function clear({ q }: Tx, hubId: number): Promise<Begun> {
-  // First, as it is what changes of the summaries wait for (`lockSummaries`).
-  const { run } = await q
-    .insertInto('sales_calendars')
-    .values({ hub_id: hubId, timezone: null, run: 1 })
-    .onConflict((conflict) =>
-      conflict
-        .column('hub_id')
-        .doUpdateSet((eb) => ({ timezone: null, run: eb('sales_calendars.run', '+', 1) })),
-    )
-    .returning('run')
-    .executeTakeFirstOrThrow()
-  await q.deleteFrom('sales_totals').where('hub_id', '=', hubId).execute()
-  await q.deleteFrom('sales_customers').where('hub_id', '=', hubId).execute()
-  await q
-    .deleteFrom('sales')
-    .where('order_id', 'in', (eb) => eb.selectFrom('orders').select('id').where('hub_id', '=', hubId))
-    .execute()
+/** From now on sales are counted in the hub's time zone as it is now. Tells which run this is. */
+async function clear({ q }: Tx, hubId: number): Promise<number> {
   const { timezone } = await q
     .selectFrom('hubs')
     .select('timezone')
     .where('id', '=', hubId)
     .executeTakeFirstOrThrow()
-  return { run, timezone }
+  // First of what is written, as it is what changes of the summaries wait for (`lockSummaries`).
+  const { run } = await q
+    .insertInto('sales_calendars')
+    .values({ hub_id: hubId, timezone, is_whole: 0, run: 1 })
+    .onConflict((conflict) =>
+      conflict
+        .column('hub_id')
+        .doUpdateSet((eb) => ({ timezone, is_whole: 0, run: eb('sales_calendars.run', '+', 1) })),
+    )
+    .returning('run')
+    .executeTakeFirstOrThrow()
+  await q.deleteFrom('sales_totals').where('hub_id', '=', hubId).execute()
+  await q.deleteFrom('sales_hours').where('hub_id', '=', hubId).execute()
+  await q.deleteFrom('sales_customers').where('hub_id', '=', hubId).execute()
+  await q.deleteFrom('sales').where('hub_id', '=', hubId).execute()
+  return run
 }
 
 /** Counts the next orders of a hub; the last one's id, or undefined at the end. */
@@ -116,10 +116,10 @@ async function countBatch(tx: Tx, hubId: number, after: number): Promise<number 
 }
 
 /** Unless another process has begun meanwhile: it is the one to say when it is through. */
-async function finish({ q }: Tx, hubId: number, { run, timezone }: Begun): Promise<void> {
+async function finish({ q }: Tx, hubId: number, run: number): Promise<void> {
   await q
     .updateTable('sales_calendars')
-    .set({ timezone })
+    .set({ is_whole: 1 })
     .where('hub_id', '=', hubId)
     .where('run', '=', run)
     .execute()

@@ -3,7 +3,7 @@ import { monthOf } from '../../platform/calendar/days.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { ALL, readSales, rowOf, WHOLE_HUB, type Sale } from './sale.ts'
+import { ALL, hourOf, readSales, rowOf, sumOf, WHOLE_HUB, type Sale } from './sale.ts'
 
 /**
  * Counts an order at the end of the transaction that changes its money: in the same commit, however often it is asked for.
@@ -29,8 +29,9 @@ export async function refreshSales(tx: Tx, orderIds: readonly number[]): Promise
     tx,
     changed.filter((id) => !now.has(id)),
   )
-  const { totals, customers } = changesBetween(before, after)
+  const { totals, hours, customers } = changesBetween(before, after)
   await addTotals(tx, totals, await addCustomers(tx, customers))
+  await addHours(tx, hours)
 }
 
 function isSame(held: Sale | undefined, now: Sale | undefined): boolean {
@@ -52,11 +53,11 @@ async function lockSummaries(tx: Tx, orderIds: readonly number[]): Promise<void>
   // The hub's first sale: its summaries are begun, though nobody has looked yet whether it has a past.
   await tx.q
     .insertInto('sales_calendars')
-    .columns(['hub_id', 'timezone', 'run'])
+    .columns(['hub_id', 'timezone', 'is_whole', 'run'])
     .expression((eb) =>
       eb
         .selectFrom('hubs')
-        .select(['id', eb.lit(null).as('timezone'), eb.lit(0).as('run')])
+        .select(['id', 'timezone', eb.lit(0).as('is_whole'), eb.lit(0).as('run')])
         .where('id', 'in', hub),
     )
     .onConflict((conflict) => conflict.doNothing())
@@ -66,12 +67,17 @@ async function lockSummaries(tx: Tx, orderIds: readonly number[]): Promise<void>
 
 async function writeSales(tx: Tx, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return
-  const columns = { order_id: 'int', user_id: 'int', day: 'text', lines: 'text' } as const
+  const columns = {
+    ...({ order_id: 'int', hub_id: 'int', user_id: 'int', sold_at: 'int', day: 'text' } as const),
+    ...({ units: 'int', revenue: 'int', lines: 'text' } as const),
+  }
   await sql`
-    insert into sales (order_id, user_id, day, lines)
-    select order_id, user_id, day, lines from ${recordset(tx.kind, columns, sales.map(rowOf))} where true
+    insert into sales (order_id, hub_id, user_id, sold_at, day, units, revenue, lines)
+    select order_id, hub_id, user_id, sold_at, day, units, revenue, lines
+    from ${recordset(tx.kind, columns, sales.map(rowOf))} where true
     on conflict (order_id) do update set
-      user_id = excluded.user_id, day = excluded.day, lines = excluded.lines`.execute(tx.q)
+      user_id = excluded.user_id, sold_at = excluded.sold_at, day = excluded.day,
+      units = excluded.units, revenue = excluded.revenue, lines = excluded.lines`.execute(tx.q)
 }
 
 async function dropSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
@@ -129,39 +135,50 @@ async function addTotals(
       customers = sales_totals.customers + excluded.customers`.execute(tx.q)
 }
 
+async function addHours(tx: Tx, changes: readonly HoursChange[]): Promise<void> {
+  if (changes.length === 0) return
+  const columns = { hub_id: 'int', hour: 'int', orders: 'int', units: 'int', revenue: 'int' } as const
+  await sql`
+    insert into sales_hours (hub_id, hour, orders, units, revenue)
+    select hub_id, hour, orders, units, revenue from ${recordset(tx.kind, columns, [...changes])} where true
+    on conflict (hub_id, hour) do update set
+      orders = sales_hours.orders + excluded.orders,
+      units = sales_hours.units + excluded.units,
+      revenue = sales_hours.revenue + excluded.revenue`.execute(tx.q)
+}
+
 const periodKey = ({ hub_id, period }: { hub_id: number; period: string }): string => `${hub_id} ${period}`
 const customerKey = (row: CustomerChange): string => `${periodKey(row)} ${row.user_id}`
 
 type TotalsChange = Omit<Selectable<Tables['sales_totals']>, 'customers'>
+type HoursChange = Selectable<Tables['sales_hours']>
 type CustomerChange = Selectable<Tables['sales_customers']>
 
 /** How summaries change when some sales take the place of others; rows that stay as they are may be among them. */
 interface SalesChanges {
   totals: TotalsChange[]
+  hours: HoursChange[]
   customers: CustomerChange[]
 }
 
 function changesBetween(before: readonly Sale[], after: readonly Sale[]): SalesChanges {
   const totals = new Map<string, TotalsChange>()
+  const hours = new Map<string, HoursChange>()
   const customers = new Map<string, CustomerChange>()
   for (const sale of before) addSale(-1, sale)
   for (const sale of after) addSale(1, sale)
   return {
     totals: sorted(totals),
+    hours: sorted(hours).filter(({ orders, units, revenue }) => orders !== 0 || units !== 0 || revenue !== 0),
     customers: sorted(customers).filter(({ orders }) => orders !== 0),
   }
 
-  function addSale(sign: 1 | -1, { hubId, userId, day, lines }: Sale): void {
+  function addSale(sign: 1 | -1, { hubId, userId, at, day, lines }: Sale): void {
     const month = monthOf(day)
-    const whole = lines.reduce<Figures>(
-      ([allUnits, allRevenue, allCost], [, units, revenue, cost]) => [
-        allUnits + units,
-        allRevenue + revenue,
-        allCost + cost,
-      ],
-      [0, 0, 0],
-    )
-    for (const period of [ALL, month, day]) countTotals(sign, { hubId, period, productId: WHOLE_HUB }, whole)
+    const { units, revenue, cost } = sumOf(lines)
+    for (const period of [ALL, month, day])
+      countTotals(sign, { hubId, period, productId: WHOLE_HUB }, [units, revenue, cost])
+    countHour(sign, { hub_id: hubId, hour: hourOf(at), orders: 1, units, revenue })
     for (const [productId, ...figures] of lines)
       for (const period of [ALL, month]) countTotals(sign, { hubId, period, productId }, figures)
     for (const period of [ALL, month]) countCustomer(sign, hubId, period, userId)
@@ -187,6 +204,15 @@ function changesBetween(before: readonly Sale[], after: readonly Sale[]): SalesC
     row.revenue += sign * revenue
     row.cost += sign * cost
     totals.set(key, row)
+  }
+
+  function countHour(sign: 1 | -1, { hub_id, hour, ...figures }: HoursChange): void {
+    const key = `${hub_id} ${hour}`
+    const row = hours.get(key) ?? { hub_id, hour, orders: 0, units: 0, revenue: 0 }
+    row.orders += sign * figures.orders
+    row.units += sign * figures.units
+    row.revenue += sign * figures.revenue
+    hours.set(key, row)
   }
 
   function countCustomer(sign: 1 | -1, hubId: number, period: string, userId: number): void {

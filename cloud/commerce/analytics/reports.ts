@@ -90,7 +90,7 @@ export function analyticsHandlers(
 const INCOMPLETE = { 'X-Incomplete': 'the summaries of this hub are being made anew' }
 
 const underWay = statement((q, { hubId }: { hubId: number }) =>
-  q.selectFrom('sales_calendars').select('hub_id').where('hub_id', '=', hubId).where('timezone', 'is', null),
+  q.selectFrom('sales_calendars').select('hub_id').where('hub_id', '=', hubId).where('is_whole', '=', 0),
 )
 
 type AnyReport = (input: HandlerInput<Route>) => Promise<unknown>

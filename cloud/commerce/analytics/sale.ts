@@ -6,8 +6,8 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { unitShare } from '../catalogue/pricing.ts'
 
 /**
- * What analytics count. All of it is of *paid orders*: those with a payment that was completed in time. Late
- * money never counts; who took the money (card, wallet, integrator) makes no difference.
+ * What analytics count. All of it is of *paid orders*: those with a payment that was completed in time and has not gone back
+ * whole. Late money never counts; who took the money (card, wallet, integrator) makes no difference.
  *
  * - A sale belongs to the day on which it was paid (`orders.queued_at`), in the hub's time zone, and so does everything
  *   that changes it later: a refund counts against the day of its sale, not against its own. A past day's figures say what
@@ -15,7 +15,9 @@ import { unitShare } from '../catalogue/pricing.ts'
  * - Revenue is what the lines were frozen at after markdown and deals, without tax, less what went back of it (the
  *   refund's amount without its tax). A refund counts as soon as it is recorded, and no more once the processor refused it.
  * - Units are those paid for less those refunded; cost is the purchase price at the sale times these units.
- * - An order counts as an order, and its user as a customer, whatever was refunded.
+ * - An order that was refunded in whole is no sale: it counts neither as an order, nor its user as a customer, nor anything
+ *   of it as revenue. So the average order is of the orders that brought the revenue. One that was refunded in part, or
+ *   whose refund the processor refused in the end, is an order. One that was free stays one.
  * - A refund that names no line is spread over the order's lines in proportion to what each has left, to the cent, so that
  *   products add up to their hub.
  */
@@ -23,10 +25,17 @@ export interface Sale {
   orderId: number
   hubId: number
   userId: number
+  /** When it was paid. */
+  at: number
+  /** The same in the hub's time zone. */
   day: Day
   /** By line id. */
   lines: SaleLine[]
 }
+
+export const HOUR_MS = 3_600_000
+/** The beginning of the hour of UTC in which an instant lies. */
+export const hourOf = (at: number): number => at - (at % HOUR_MS)
 
 /** The period without an end. */
 export const ALL = 'all'
@@ -92,27 +101,29 @@ interface SalesOfOrders {
 export async function readSales(q: Queries, orderIds: readonly number[]): Promise<SalesOfOrders> {
   const orders = await q
     .selectFrom('orders')
-    .innerJoin('hubs', 'hubs.id', 'orders.hub_id')
-    .select(['orders.id', 'orders.hub_id', 'orders.user_id', 'orders.queued_at', 'hubs.timezone'])
+    .innerJoin('sales_calendars as c', 'c.hub_id', 'orders.hub_id')
+    .select(['orders.id', 'orders.hub_id', 'orders.user_id', 'orders.queued_at', 'c.timezone'])
     .where('orders.id', 'in', orderIds)
     .execute()
   const payments = await readPayments(q, orderIds)
-  const refunds = await readRefunds(q, [...payments.values()])
-  const lines = await readLines(q, [...payments.keys()])
+  const refunds = await readRefunds(q, payments)
+  const kept = payments.filter(({ id, amount }) => !isGivenBack(amount, refunds.get(id) ?? []))
+  const paidBy = new Map(kept.map(({ order_id, id }) => [order_id, id]))
+  const lines = await readLines(q, [...paidBy.keys()])
   const held = await q.selectFrom('sales').selectAll().where('order_id', 'in', orderIds).execute()
-  const hubs = new Map(orders.map(({ id, hub_id }) => [id, hub_id]))
   return {
     now: new Map(
       orders
-        .filter(({ id }) => payments.has(id))
+        .filter(({ id }) => paidBy.has(id))
         .map((order) => [
           order.id,
           {
             orderId: order.id,
             hubId: order.hub_id,
             userId: order.user_id,
+            at: order.queued_at!,
             day: localDay(order.timezone, order.queued_at!),
-            lines: saleLines(lines.get(order.id) ?? [], refunds.get(payments.get(order.id)!) ?? []),
+            lines: saleLines(lines.get(order.id) ?? [], refunds.get(paidBy.get(order.id)!) ?? []),
           },
         ]),
     ),
@@ -121,8 +132,9 @@ export async function readSales(q: Queries, orderIds: readonly number[]): Promis
         row.order_id,
         {
           orderId: row.order_id,
-          hubId: hubs.get(row.order_id)!,
+          hubId: row.hub_id,
           userId: row.user_id,
+          at: row.sold_at,
           day: row.day,
           lines: JSON.parse(row.lines) as SaleLine[],
         },
@@ -131,35 +143,65 @@ export async function readSales(q: Queries, orderIds: readonly number[]): Promis
   }
 }
 
-export const rowOf = ({ orderId, userId, day, lines }: Sale): SaleRow => ({
-  order_id: orderId,
-  user_id: userId,
-  day,
-  lines: JSON.stringify(lines),
-})
+export function rowOf({ orderId, hubId, userId, at, day, lines }: Sale): SaleRow {
+  const { units, revenue } = sumOf(lines)
+  const row = { order_id: orderId, hub_id: hubId, user_id: userId, sold_at: at, day, units, revenue }
+  return { ...row, lines: JSON.stringify(lines) }
+}
 
-/** The payments that were completed in time, by order. */
-async function readPayments(q: Queries, orderIds: readonly number[]): Promise<Map<number, number>> {
-  const rows = await q
+/** All of a sale's lines together. */
+export const sumOf = (lines: readonly SaleLine[]): { units: number; revenue: number; cost: number } =>
+  lines.reduce(
+    (sum, [, units, revenue, cost]) => ({
+      units: sum.units + units,
+      revenue: sum.revenue + revenue,
+      cost: sum.cost + cost,
+    }),
+    { units: 0, revenue: 0, cost: 0 },
+  )
+
+type CompletedPayment = Pick<Selectable<Tables['payments']>, 'id' | 'order_id' | 'amount'>
+
+/** The payments that were completed in time, of which an order has one at most. */
+const readPayments = (q: Queries, orderIds: readonly number[]): Promise<CompletedPayment[]> =>
+  q
     .selectFrom('payments')
-    .select(['order_id', 'id'])
+    .select(['order_id', 'id', 'amount'])
     .where('order_id', 'in', orderIds)
     .where('status', '=', 'completed')
     .where('is_late', '=', 0)
     .execute()
-  return new Map(rows.map((row) => [row.order_id, row.id]))
+
+/** What went back or is to go back of a payment. */
+interface PaidBack extends ReturnedMoney {
+  tax: number
 }
 
-/** What went back or is to go back, by payment. */
-async function readRefunds(q: Queries, paymentIds: readonly number[]): Promise<Map<number, ReturnedMoney[]>> {
-  if (paymentIds.length === 0) return new Map()
+const isGivenBack = (paid: number, refunds: readonly PaidBack[]): boolean =>
+  paid > 0 && refunds.reduce((sum, { amount, tax }) => sum + amount + tax, 0) >= paid
+
+/** By payment. */
+async function readRefunds(
+  q: Queries,
+  payments: readonly CompletedPayment[],
+): Promise<Map<number, PaidBack[]>> {
+  if (payments.length === 0) return new Map()
   const rows = await q
     .selectFrom('refunds')
     .select(['payment_id', 'item_id', 'amount', 'tax'])
-    .where('payment_id', 'in', paymentIds)
+    .where(
+      'payment_id',
+      'in',
+      payments.map(({ id }) => id),
+    )
     .where('status', '<>', 'failed')
     .execute()
-  return group(rows.map((row) => [row.payment_id, { lineId: row.item_id, amount: row.amount - row.tax }]))
+  return group(
+    rows.map(({ payment_id, item_id, amount, tax }) => [
+      payment_id,
+      { lineId: item_id, amount: amount - tax, tax },
+    ]),
+  )
 }
 
 async function readLines(q: Queries, orderIds: readonly number[]): Promise<Map<number, SoldLine[]>> {

@@ -3,16 +3,20 @@ import {
   addDays,
   addMonths,
   type Day,
+  dayOfMonth,
+  daysOf,
   firstDay,
+  type Month,
   monthOf,
   monthsOf,
   weekOf,
   yearOf,
 } from '../../platform/calendar/days.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
-import { localDay, startOfDay } from '../../platform/calendar/zone.ts'
+import { instantOf, localDay, startOfDay, timeOfDay } from '../../platform/calendar/zone.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { WHOLE_HUB } from './sale.ts'
+import { statement } from '../../platform/store/statement.ts'
+import { HOUR_MS, hourOf, WHOLE_HUB } from './sale.ts'
 
 /** Sums over some sales; money in cents without tax. */
 interface Totals {
@@ -44,17 +48,16 @@ export async function readTotals(
 }
 
 /** Customers cannot be added up: whoever bought in two periods is one. */
-type Sums = Omit<Totals, 'customers'>
+type Sums = Pick<Totals, 'orders' | 'units' | 'revenue'>
 
-export function addUp(parts: readonly Totals[]): Sums {
+export function addUp(parts: readonly Sums[]): Sums {
   return parts.reduce<Sums>(
-    (sum, { orders, units, revenue, cost }) => ({
+    (sum, { orders, units, revenue }) => ({
       orders: sum.orders + orders,
       units: sum.units + units,
       revenue: sum.revenue + revenue,
-      cost: sum.cost + cost,
     }),
-    { orders: 0, units: 0, revenue: 0, cost: 0 },
+    { orders: 0, units: 0, revenue: 0 },
   )
 }
 
@@ -86,36 +89,113 @@ export const periodOf: Record<Timeframe, (day: Day) => Period> = {
   },
 }
 
-/** The whole period before the one in which a day lies. */
-export function periodBefore(timeframe: Timeframe, day: Day): Period {
-  return periodOf[timeframe](addDays(periodOf[timeframe](day).first, -1))
+/** The beginning of a period: whole parts of the summaries, and what follows them of one day more. */
+interface Stretch {
+  parts: readonly string[]
+  /** The day that counts up to a time of it; null where the whole parts are all. */
+  last: Day | null
 }
 
-/** O §4.4: the current day, week, month and year to date, each beside the whole one before. */
-export async function salesOverview(
-  q: Queries,
-  hub: { id: number; timezone: string },
-  now: number,
-): Promise<SalesOverview> {
+/**
+ * What of the period before is as far gone as the current one is on a day, by the calendar: a day of the week stands
+ * beside the same day of the week, a day of the month beside the same number. A month that has no such day counts whole.
+ */
+export const stretchBefore: Record<Timeframe, (day: Day) => Stretch> = {
+  daily: (day) => ({ parts: [], last: addDays(day, -1) }),
+  weekly(day) {
+    const last = addDays(day, -7)
+    return { parts: weekOf(last).filter((one) => one < last), last }
+  },
+  monthly: (day) => stretchOfMonth(addMonths(monthOf(day), -1), dayOfMonth(day)),
+  yearly(day) {
+    const month = addMonths(monthOf(day), -12)
+    const { parts, last } = stretchOfMonth(month, dayOfMonth(day))
+    return { parts: [...monthsOf(yearOf(day) - 1).filter((one) => one < month), ...parts], last }
+  },
+}
+
+function stretchOfMonth(month: Month, number: number): Stretch {
+  const days = daysOf(month)
+  const last = days[number - 1]
+  return last === undefined ? { parts: [month], last: null } : { parts: days.slice(0, number - 1), last }
+}
+
+interface SoldBetween {
+  hubId: number
+  from: number
+  wholeFrom: number
+  wholeTo: number
+  to: number
+}
+
+/** Whole hours, and what was sold before and after them: however much a day sells, these are few rows. */
+const soldBetween = statement((q, { hubId, from, wholeFrom, wholeTo, to }: SoldBetween) => {
+  const sales = (since: number, until: number) =>
+    q
+      .selectFrom('sales')
+      .select((eb) => [eb.lit(1).as('orders'), 'units', 'revenue'])
+      .where('hub_id', '=', hubId)
+      .where('sold_at', '>=', since)
+      .where('sold_at', '<', until)
+  const hours = q
+    .selectFrom('sales_hours')
+    .select(['orders', 'units', 'revenue'])
+    .where('hub_id', '=', hubId)
+    .where('hour', '>=', wholeFrom)
+    .where('hour', '<', wholeTo)
+  return q
+    .selectFrom(hours.unionAll(sales(from, wholeFrom)).unionAll(sales(wholeTo, to)).as('sold'))
+    .select((eb) => [
+      eb.fn.coalesce(eb.fn.sum<number>('orders'), eb.lit(0)).as('orders'),
+      eb.fn.coalesce(eb.fn.sum<number>('units'), eb.lit(0)).as('units'),
+      eb.fn.coalesce(eb.fn.sum<number>('revenue'), eb.lit(0)).as('revenue'),
+    ])
+})
+
+/** What a hub sold from one instant up to another. */
+async function sumBetween(q: Queries, hubId: number, from: number, to: number): Promise<Sums> {
+  const [wholeFrom, wholeTo] = [hourOf(from - 1) + HOUR_MS, hourOf(to)]
+  const isWithinAnHour = wholeFrom > wholeTo
+  const hours = isWithinAnHour ? { wholeFrom: to, wholeTo: to } : { wholeFrom, wholeTo }
+  const [sums] = await soldBetween(q, { hubId, from, to, ...hours })
+  return sums!
+}
+
+interface Hub {
+  id: number
+  timezone: string
+}
+
+/** O §4.4: the current day, week, month and year to date, each beside the same stretch of the one before. */
+export async function salesOverview(q: Queries, hub: Hub, now: number): Promise<SalesOverview> {
   const today = localDay(hub.timezone, now)
   const periods = timeframes.map((timeframe) => ({
     timeframe,
     current: periodOf[timeframe](today),
-    previous: periodBefore(timeframe, today),
+    before: stretchBefore[timeframe](today),
   }))
-  const parts = periods.flatMap(({ current, previous }) => [...current.parts, ...previous.parts])
+  const parts = periods.flatMap(({ current, before }) => [...current.parts, ...before.parts])
   const totals = await readTotals(q, hub.id, [...new Set(parts)])
-  const sumOf = (period: Period): Sums => addUp(period.parts.map(totals))
-  const described = periods.map(({ timeframe, current, previous }) => [
-    timeframe,
-    describe(hub.timezone, current, { current: sumOf(current), previous: sumOf(previous) }),
-  ])
+  const described: [Timeframe, SalesOverview['daily']][] = []
+  for (const { timeframe, current, before } of periods) {
+    const days = before.parts.map(totals)
+    const previous = before.last === null ? days : [...days, await sumOfDay(q, hub, before.last, now)]
+    const sums = { current: addUp(current.parts.map(totals)), previous: addUp(previous) }
+    described.push([timeframe, describe(hub.timezone, current, sums)])
+  }
   return {
     hub_id: hub.id,
     timezone: hub.timezone,
     generated_at: timestamp(now),
     ...(Object.fromEntries(described) as Pick<SalesOverview, Timeframe>),
   }
+}
+
+/** What a hub sold on a day until its clock showed a later time than it does now. */
+function sumOfDay(q: Queries, { id, timezone }: Hub, day: Day, now: number): Promise<Sums> {
+  const from = startOfDay(timezone, day)
+  const to = instantOf(timezone, day, timeOfDay(timezone, now) + 1)
+  return sumBetween(q, id, from, Math.min(to, startOfDay(timezone, addDays(day, 1))))
 }
 
 function describe(

@@ -1,16 +1,20 @@
 import { sql } from 'kysely'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { locationKey } from '../../../protocol/model/location.ts'
-import type { OperationEntry, SnapshotEntry, StockEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import type { SnapshotEntry, StockEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import type { ApplyOptions } from '../../gateway/domain.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { consumeReservations, lockItem, unreserve } from './reservations.ts'
-import { type FacingQuantity, setFacings, settleCounts, sumProducts } from './shelf-stock.ts'
+import { followUnknown } from './apply-operations.ts'
+import { findOrders, unaccounted } from './orders-of-entries.ts'
+import { consumeReservations } from './reservations.ts'
+import { tellOfProduct } from './stock-events.ts'
+import { type FacingQuantity, lockFacings, setFacings, settleCounts, sumProducts } from './shelf-stock.ts'
 
 /**
  * Mirrors a run of a hub's stock entries, oldest first, with a handful of statements however many there are. The shelf
- * ends as the hub's last word on it says. An entry whose cause the ledger holds already adds nothing to it. Throws
+ * ends as the hub's last word on it says, which an entry that comes late (`isLate`) is not. An entry whose cause the ledger holds already adds nothing to it. Throws
  * `ApplyError` where an entry is of no product of the hub; which one is then found by applying them one by one.
  */
 export async function applyStockEntries(
@@ -18,6 +22,7 @@ export async function applyStockEntries(
   context: CloudContext,
   hubId: number,
   entries: readonly StockEntry[],
+  { isLate = false }: ApplyOptions = {},
 ): Promise<void> {
   if (entries.length === 0) return
   const { runtime } = context
@@ -37,9 +42,16 @@ export async function applyStockEntries(
       delta,
     })
   })
+  if (isLate) await keepQuantities(tx, hubId, shelves)
+  await tellOfCounts(
+    tx,
+    context,
+    hubId,
+    entries.filter((_, index) => isNew(rows[index]!)),
+  )
   const counted = await settleCounts(tx, hubId, entries, runtime.clock.now())
-  const before = await setFacings(tx, hubId, [...shelves.values()])
-  await sumProducts(tx, counted)
+  const before = await setFacings(tx, context, hubId, [...shelves.values()])
+  await sumProducts(tx, context, counted)
   await insertCorrections(tx, hubId, runtime, Math.round(entries.at(-1)!.at), before)
   const drops = entries.flatMap((entry, index) => {
     const row = rows[index]!
@@ -47,82 +59,82 @@ export async function applyStockEntries(
       return []
     return [{ orderId: row.order_id, itemId: row.item_id, delivered: entry.delivered }]
   })
-  await consumeReservations(tx, drops)
+  if (!isLate) return consumeReservations(tx, drops)
+  const open = await unaccounted(
+    tx,
+    drops.map(({ orderId }) => orderId),
+  )
+  await consumeReservations(
+    tx,
+    drops.filter(({ orderId }) => open.has(orderId)),
+  )
 }
 
-/**
- * The hub's orders of which entries speak, by the id that the hub knows. Units that fell for an order that the cloud does
- * not know (it was restored to a time before the order) left the shelf all the same, and are no other order's.
- */
-async function findOrders(
+/** What stood on a shelf when an entry was made says nothing of what stands there by now. */
+async function keepQuantities(
   tx: Tx,
-  { log }: CloudContext,
   hubId: number,
-  entries: readonly (StockEntry | OperationEntry)[],
-): Promise<ReadonlyMap<string, number>> {
-  const uuids = new Set(
-    entries.flatMap((entry) => ('order_id' in entry && entry.order_id !== null ? [entry.order_id] : [])),
+  shelves: Map<string, FacingQuantity & { delta: number }>,
+): Promise<void> {
+  const facings = await lockFacings(tx, hubId)
+  const held = new Map(
+    facings.map((facing) => [`${locationKey(facing)}:${facing.product_id}`, facing.quantity]),
   )
-  if (uuids.size === 0) return new Map()
-  const known = await tx.q
-    .selectFrom('orders')
-    .select(['id', 'uuid'])
-    .where('hub_id', '=', hubId)
-    .where('uuid', 'in', [...uuids])
+  for (const [key, shelf] of shelves) shelves.set(key, { ...shelf, quantity: held.get(key) ?? 0 })
+}
+
+/** Whoever counted at the hub itself is told of as one who typed a count: once, however many facings were counted. */
+async function tellOfCounts(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  entries: readonly StockEntry[],
+): Promise<void> {
+  const counts = new Map(
+    entries.flatMap((entry) =>
+      entry.kind === 'stock.counted' ? [[`${entry.count_id} ${entry.product_id}`, entry] as const] : [],
+    ),
+  )
+  if (counts.size === 0) return
+  const typed = await tx.q
+    .selectFrom('stock_counts')
+    .select('count_id')
+    .where(
+      'count_id',
+      'in',
+      [...counts.values()].map(({ count_id }) => count_id),
+    )
     .execute()
-  const found = new Map(known.map(({ uuid, id }) => [uuid, id]))
-  const unknown = [...uuids].filter((uuid) => !found.has(uuid))
-  if (unknown.length > 0)
-    log.warn({ hubId, orders: unknown }, 'units fell for orders that are not known here')
-  return found
+  const known = new Set(typed.map(({ count_id }) => count_id))
+  for (const { count_id, product_id: productId } of counts.values())
+    if (!known.has(count_id)) tellOfProduct(tx, context, { hubId, productId }, 'inventory.counted')
 }
 
 /**
  * Takes up what the hub holds true. A facing that it does not name stays as it was; one of a product that is not known here
  * (it was added after the backup from which the cloud was restored) is left out. An operation that it does not name among
- * the unknown ones was settled, and the cloud has lost the report.
+ * the unknown ones was settled, and the cloud has lost the report; one that it names is unknown, whatever was said of it here.
  */
 export async function applySnapshot(
   tx: Tx,
-  { runtime, log }: CloudContext,
+  context: CloudContext,
   hubId: number,
   entry: SnapshotEntry,
 ): Promise<void> {
+  const { runtime, log } = context
   const products = await tx.q.selectFrom('products').select('id').where('hub_id', '=', hubId).execute()
   const known = new Set(products.map(({ id }) => id))
   const stock = entry.stock.filter(({ product_id }) => known.has(product_id))
   if (stock.length < entry.stock.length) log.warn({ hubId }, 'a hub has products that are not known here')
-  if (entry.unknown_operations) await settleOthers(tx, runtime, hubId, entry.unknown_operations)
+  if (entry.unknown_operations) await followUnknown(tx, hubId, entry.unknown_operations, entry.at)
   const shelves = stock.map(({ product_id, location, quantity }) => ({
     ...location,
     product_id,
     quantity,
     delta: 0,
   }))
-  const changed = await setFacings(tx, hubId, shelves)
+  const changed = await setFacings(tx, context, hubId, shelves)
   await insertCorrections(tx, hubId, runtime, Math.round(entry.at), changed)
-}
-
-async function settleOthers(
-  tx: Tx,
-  { clock }: CloudContext['runtime'],
-  hubId: number,
-  unknown: readonly string[],
-): Promise<void> {
-  const open = await tx.q
-    .selectFrom('unknown_operations')
-    .select('operation_id')
-    .where('hub_id', '=', hubId)
-    .where('settled_at', 'is', null)
-    .execute()
-  const settled = open.map(({ operation_id }) => operation_id).filter((id) => !unknown.includes(id))
-  if (settled.length === 0) return
-  await tx.q
-    .updateTable('unknown_operations')
-    .set({ settled_at: clock.now(), settled_by: 'hub' })
-    .where('hub_id', '=', hubId)
-    .where('operation_id', 'in', settled)
-    .execute()
 }
 
 /**
@@ -179,70 +191,6 @@ function toLedgerRow(entry: StockEntry, orders: ReadonlyMap<string, number>): Le
     case 'stock.restocked':
       return { ...common, kind: 'restocked', cause_id: entry.restock_id }
   }
-}
-
-/**
- * An operation of which the hub could not learn what became (I1), or what it learned in the end. An unknown unit passes
- * from the order's reservation to the doubtful ones: it may be on the shelf, but nobody is sold it.
- */
-export async function applyOperationEntry(
-  tx: Tx,
-  context: CloudContext,
-  hubId: number,
-  entry: OperationEntry,
-): Promise<void> {
-  const { runtime } = context
-  switch (entry.kind) {
-    case 'operation.unknown': {
-      const orders = await findOrders(tx, context, hubId, [entry])
-      const order_id = orders.get(entry.order_id ?? '') ?? null
-      const item_id = order_id === null ? null : entry.line_id
-      const inserted = await tx.q
-        .insertInto('unknown_operations')
-        .values({
-          hub_id: hubId,
-          operation_id: entry.operation_id,
-          device: entry.device,
-          action: entry.action,
-          reason: entry.reason,
-          order_id,
-          item_id,
-          product_id: entry.product_id,
-          at: Math.round(entry.at),
-          settled_at: null,
-          settled_by: null,
-          happened: null,
-        })
-        .onConflict((conflict) => conflict.doNothing())
-        .executeTakeFirst()
-      if (inserted.numInsertedOrUpdatedRows === 1n && order_id !== null && item_id !== null)
-        await doubtUnit(tx, order_id, item_id)
-      return
-    }
-    case 'operation.settled':
-      await tx.q
-        .updateTable('unknown_operations')
-        .set({
-          settled_at: runtime.clock.now(),
-          settled_by: entry.by,
-          happened: entry.happened ? 1 : 0,
-        })
-        .where('hub_id', '=', hubId)
-        .where('operation_id', '=', entry.operation_id)
-        .where('settled_at', 'is', null)
-        .execute()
-  }
-}
-
-async function doubtUnit(tx: Tx, orderId: number, itemId: number): Promise<void> {
-  const item = await lockItem(tx, orderId, itemId)
-  const freed = Math.min(item.reserved, 1)
-  await tx.q
-    .updateTable('order_items')
-    .set({ reserved: item.reserved - freed, qty_doubtful: item.qty_doubtful + 1 })
-    .where('id', '=', itemId)
-    .execute()
-  await unreserve(tx, [{ productId: item.product_id, quantity: freed }])
 }
 
 /** A row of `stock_ledger` before it has an id; a type rather than an interface, as rows of a `recordset` are. */

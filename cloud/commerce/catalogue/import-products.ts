@@ -8,6 +8,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { UsageError } from '../../platform/settings/usage-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import { namedProducts } from './named-products.ts'
 import { searchText } from './products.ts'
 import { countStock, sumProducts, lockFacings } from './shelf-stock.ts'
 
@@ -87,12 +88,13 @@ const BATCH = 100
  * products first, then all places at once, then the counts. One that was cut off is made whole by the same file.
  */
 export async function importProducts(
-  { db, runtime }: Pick<CloudContext, 'db' | 'runtime'>,
+  context: CloudContext,
   hubId: number,
   entries: readonly ProductEntry[],
   actor: string,
   onProgress: (done: number) => void = () => {},
 ): Promise<Imported> {
+  const { db, runtime } = context
   const audited = (productId: number, detail: Readonly<Record<string, unknown>>): AuditRecord => ({
     actor,
     action: 'products.import',
@@ -113,13 +115,13 @@ export async function importProducts(
     }
     onProgress(ids.size)
   }
-  const facings = await db.transact((tx) => sendPlanogram(tx, hubId, ids))
+  const facings = await db.transact((tx) => sendPlanogram(tx, context, hubId, ids))
   const counts = [...ids].flatMap(([{ quantity }, productId]) =>
-    quantity === undefined ? [] : [{ hubId, productId, quantity }],
+    quantity === undefined ? [] : [{ hubId, productId, location: null, quantity }],
   )
   for (const batch of batchesOf(counts))
     await db.transact(async (tx) => {
-      for (const count of batch) await countStock(tx, runtime, count)
+      for (const count of batch) await countStock(tx, context, count)
       await appendAudits(
         tx.q,
         runtime,
@@ -164,6 +166,7 @@ function batchesOf<T>(items: readonly T[]): T[][] {
 /** Puts the products where the file has them, and tells the hub. */
 async function sendPlanogram(
   tx: Tx,
+  context: CloudContext,
   hubId: number,
   ids: ReadonlyMap<ProductEntry, number>,
 ): Promise<Facing[]> {
@@ -175,8 +178,9 @@ async function sendPlanogram(
       location: { cabinet, shelf, row },
       primary: is_primary === 1,
     })),
+    products: await namedProducts(tx.q, hubId),
   })
-  await sumProducts(tx, [...ids.values()])
+  await sumProducts(tx, context, [...ids.values()])
   return facings
 }
 
@@ -292,6 +296,7 @@ async function arrange(tx: Tx, hubId: number, ids: ReadonlyMap<ProductEntry, num
         product_id: productId,
         is_primary: index === 0 ? 1 : 0,
         quantity: there?.product_id === productId ? there.quantity : 0,
+        counted_at: there?.product_id === productId ? there.counted_at : null,
       }
     }),
   )

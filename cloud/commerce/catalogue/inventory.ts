@@ -1,6 +1,5 @@
-import { type Selectable, sql } from 'kysely'
-import type { z } from 'zod'
-import type { InventoryProduct, OwnerProduct } from '../../../protocol/contract/owner-inventory.ts'
+import { sql } from 'kysely'
+import type { InventoryProduct } from '../../../protocol/contract/owner-inventory.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -11,11 +10,11 @@ import { withImage } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { isUniqueViolation, type Queries, type Tx } from '../../platform/store/database.ts'
 import { jsonOf, JsonText } from '../../platform/store/json.ts'
-import type { Tables } from '../../platform/store/schema.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { missingPart } from './layout.ts'
-import { discountedPrice, discountedPriceSql } from './pricing.ts'
-import { availableUnits } from './reservations.ts'
+import { ownerProduct, type Product, productRows, readOwnerProduct } from './owner-product.ts'
+import { discountedPriceSql } from './pricing.ts'
+import { availableUnits } from './units.ts'
 import { countStock } from './shelf-stock.ts'
 
 /** O §4.2. */
@@ -47,7 +46,8 @@ export function inventoryHandlers(
             input: query[missing],
           },
         ])
-      const product = await inventoryRows(q)
+      const product = await productRows(q)
+        .where('products.is_active', '=', 1)
         .innerJoin('facings', 'facings.product_id', 'products.id')
         .where('facings.hub_id', '=', hubId)
         .where('facings.cabinet', '=', cabinet)
@@ -102,7 +102,6 @@ interface ProductRequest {
   credential: OwnerCredential
 }
 
-type Product = z.infer<typeof OwnerProduct>
 /** What may be set directly; stock is counted instead. */
 type NewValue = { original_price: number } | { purchase_price: number } | { upc: string }
 
@@ -120,7 +119,7 @@ function updateProduct(
     await set(tx, before.id, value)
     for (const [column, to] of Object.entries(value) as [keyof typeof before, number | string][])
       await audit(tx, context, request, before, { action, from: before[column] ?? '', to })
-    return readAgain(tx, before.id)
+    return readOwnerProduct(tx.q, before.id)
   })
 }
 
@@ -134,11 +133,11 @@ function countProduct(context: CloudContext, request: ProductRequest, quantity: 
       .where('product_id', '=', before.id)
       .executeTakeFirst()
     if (!facing) throw new ApiError('product_not_found', 'The product has no place at its hub.')
-    const count = { hubId: before.hub_id, productId: before.id, quantity }
-    const { count_id } = await countStock(tx, context.runtime, count)
+    const count = { hubId: before.hub_id, productId: before.id, location: null, quantity }
+    const { count_id } = await countStock(tx, context, count)
     const change = { action: 'inventory.update_quantity', from: before.quantity, to: quantity, count_id }
     await audit(tx, context, request, before, change)
-    return readAgain(tx, before.id)
+    return readOwnerProduct(tx.q, before.id)
   })
 }
 
@@ -183,37 +182,6 @@ async function audit(
   })
 }
 
-const readAgain = async (tx: Tx, productId: number): Promise<Product> =>
-  ownerProduct(await inventoryRows(tx.q).where('products.id', '=', productId).executeTakeFirstOrThrow())
-
-type ProductRow = Selectable<Tables['products']> & { category: string; available: number }
-
-/** The active products of hubs, with their category's name. */
-const inventoryRows = (q: Queries) =>
-  q
-    .selectFrom('products')
-    .innerJoin('categories', 'categories.id', 'products.category_id')
-    .where('products.is_active', '=', 1)
-    .selectAll('products')
-    .select('categories.name as category')
-    .select(availableUnits.as('available'))
-
-/** O §2, product, as the inventory lists it. `quantity` is what is on the shelf, reserved or not. */
-const listedProduct = (row: ProductRow): InventoryProduct => ({
-  id: row.id,
-  name: row.name,
-  upc: row.upc,
-  quantity: Math.max(0, row.quantity),
-  sellable_quantity: Math.max(0, row.available),
-  original_price: row.original_price,
-  discounted_price: discountedPrice(row.original_price, row.markdown_percent),
-  purchase_price: row.purchase_price,
-  cabinet: row.cabinet,
-  shelf: row.shelf,
-  row: row.row,
-  category: row.category,
-})
-
 const inventoryOfHub = statement((q, { hubId }: { hubId: number }) => {
   const json = jsonOf(q)
   const ref = (name: string) => sql.ref(name)
@@ -244,9 +212,3 @@ async function listInventory(q: Queries, hubId: number): Promise<string> {
   const [row] = await inventoryOfHub(q, { hubId })
   return row!.body
 }
-
-/** O §2, product, with every field. */
-const ownerProduct = (row: ProductRow): z.infer<typeof OwnerProduct> => ({
-  ...listedProduct(row),
-  image_url: row.image_url,
-})

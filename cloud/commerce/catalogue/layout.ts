@@ -41,6 +41,20 @@ export async function missingPart(
   return row > rows ? 'row' : undefined
 }
 
+/** Every row of a hub with how many units it holds, in the order of their places. */
+export async function readRows(q: Queries, hubId: number): Promise<(Location & { capacity: number })[]> {
+  const shelves = await q
+    .selectFrom('hub_shelves')
+    .select(['cabinet', 'shelf', 'total_rows', 'depth'])
+    .where('hub_id', '=', hubId)
+    .orderBy('cabinet')
+    .orderBy('shelf')
+    .execute()
+  return shelves.flatMap(({ cabinet, shelf, total_rows, depth }) =>
+    Array.from({ length: total_rows }, (_, index) => ({ cabinet, shelf, row: index + 1, capacity: depth })),
+  )
+}
+
 export interface FridgeLayout {
   fridge: number
   left: number
@@ -70,26 +84,11 @@ export const doorsOf = (fridges: readonly FridgeLayout[]): string[] => [
   ...fridges.flatMap(({ fridge }) => fridgeSides.map((side) => fridgeDoor(fridge, side))),
 ]
 
-/** Writes which cabinets are closed with these fridges disabled: nothing of them can be sold. */
-export async function closeCabinets(
-  tx: Tx,
-  hubId: number,
-  disabledFridges: readonly number[],
-): Promise<void> {
-  const disabled = (await readFridges(tx.q, hubId)).filter(({ fridge }) => disabledFridges.includes(fridge))
-  const cabinets = new Set(disabled.flatMap(({ left, middle, right }) => [left, middle, right]))
-  await tx.q.deleteFrom('closed_cabinets').where('hub_id', '=', hubId).execute()
-  if (cabinets.size > 0)
-    await tx.q
-      .insertInto('closed_cabinets')
-      .values([...cabinets].map((cabinet) => ({ hub_id: hubId, cabinet })))
-      .execute()
-}
-
 /** Shelves and fridges as the layout's tables have them. */
 export interface Built {
-  shelves: readonly { cabinet: number; shelf: number; total_rows: number }[]
+  shelves: readonly { cabinet: number; shelf: number; total_rows: number; depth: number }[]
   fridges: readonly FridgeLayout[]
+  bins: readonly { bin: number; capacity: number }[]
 }
 
 /** What a hub's hardware says of its layout. */
@@ -101,14 +100,23 @@ export const builtOf = ({
     .flatMap(({ devices }) => devices)
     .flatMap((device) =>
       device.kind === 'cabinet'
-        ? device.shelves.map(({ shelf, rows }) => ({ cabinet: device.number, shelf, total_rows: rows }))
+        ? device.shelves.map(({ shelf, rows, depth }) => ({
+            cabinet: device.number,
+            shelf,
+            total_rows: rows,
+            depth,
+          }))
         : [],
     ),
   fridges: fridgeDoors,
+  bins: controllers
+    .flatMap(({ devices }) => devices)
+    .flatMap((device) => (device.kind === 'bin' ? [{ bin: device.number, capacity: device.capacity }] : [])),
 })
 
 /** Writes how a hub is built, in place of what was known of it. */
-export async function writeLayout(tx: Tx, hubId: number, { shelves, fridges }: Built): Promise<void> {
+export async function writeLayout(tx: Tx, hubId: number, { shelves, fridges, bins }: Built): Promise<void> {
+  await writeBins(tx, hubId, bins)
   await tx.q.deleteFrom('hub_shelves').where('hub_id', '=', hubId).execute()
   await tx.q.deleteFrom('hub_fridges').where('hub_id', '=', hubId).execute()
   if (shelves.length > 0)
@@ -128,5 +136,23 @@ export async function writeLayout(tx: Tx, hubId: number, { shelves, fridges }: B
           right_cabinet: right,
         })),
       )
+      .execute()
+}
+
+/** A bin that is new is offline until its hub says how it stands. */
+async function writeBins(tx: Tx, hubId: number, bins: Built['bins']): Promise<void> {
+  let gone = tx.q.deleteFrom('hub_bins').where('hub_id', '=', hubId)
+  if (bins.length > 0)
+    gone = gone.where(
+      'bin',
+      'not in',
+      bins.map(({ bin }) => bin),
+    )
+  await gone.execute()
+  for (const { bin, capacity } of bins)
+    await tx.q
+      .insertInto('hub_bins')
+      .values({ hub_id: hubId, bin, capacity, state: 'offline', order_uuid: null, fault: null, since: 0 })
+      .onConflict((conflict) => conflict.columns(['hub_id', 'bin']).doUpdateSet({ capacity }))
       .execute()
 }

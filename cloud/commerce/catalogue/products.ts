@@ -7,12 +7,12 @@ import { type HandlerInput, type Handlers, reply } from '../../platform/http/han
 import { withImage } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { containsPattern } from '../../platform/store/like.ts'
+import { containsPattern, isLike } from '../../platform/store/like.ts'
 import { offsetOf } from '../../platform/store/paging.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { discountedPrice } from './pricing.ts'
-import { availableUnits } from './reservations.ts'
+import { availableUnits } from './units.ts'
 
 type ListInput = HandlerInput<Routes['consumer.products.list']>
 
@@ -117,7 +117,7 @@ function makeStatements(shape: Shape) {
     if (shape.byCategory) query = query.where('products.category_id', '=', values.categoryId!)
     if (shape.bySubcategory) query = query.where('products.subcategory_id', '=', values.subcategoryId!)
     for (let index = 0; index < shape.words; index += 1)
-      query = query.where(sql<boolean>`products.search_name like ${values[`word${index}`]} escape '!'`)
+      query = query.where(isLike('products.search_name', values[`word${index}`]))
     return query
   }
   return {

@@ -1,18 +1,6 @@
-import { type RawBuilder, sql } from 'kysely'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-
-/**
- * What can still be sold of a product: what is on the shelf, less what is reserved, less the units of which nobody knows
- * whether they fell, less those in disabled fridges. An expression over a row of `products`.
- */
-export const availableUnits: RawBuilder<number> = sql<number>`(products.quantity - products.reserved - (
-  select count(*) from unknown_operations
-  where unknown_operations.product_id = products.id and unknown_operations.settled_at is null
-) - (
-  select coalesce(sum(facings.quantity), 0) from facings
-  inner join closed_cabinets on closed_cabinets.hub_id = facings.hub_id and closed_cabinets.cabinet = facings.cabinet
-  where facings.product_id = products.id))`
+import { availableUnits } from './units.ts'
 
 interface ProductQuantity {
   productId: number

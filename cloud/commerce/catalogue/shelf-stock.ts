@@ -1,42 +1,68 @@
 import { sql } from 'kysely'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
-import { locationKey } from '../../../protocol/model/location.ts'
+import { type Location, locationKey } from '../../../protocol/model/location.ts'
 import type { StockCount } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { StockEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { ApplyError } from '../../gateway/domain.ts'
-import { enqueue } from '../../gateway/outbox.ts'
-import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { enqueue, type OutboxPlace } from '../../gateway/outbox.ts'
+import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
+import { tellOfProduct, tellOfStock } from './stock-events.ts'
+import { movedSince, shownUnits } from './units.ts'
+
+export interface TypedCount {
+  hubId: number
+  productId: number
+  /** The row that was counted; null: the product, wherever it stands. */
+  location: Location | null
+  quantity: number
+}
 
 /**
  * A count that somebody typed: shown at once, and sent to the hub, which sets its stock to the count less what it dropped
- * after it. An earlier count of the product that the hub has not confirmed is out of date with it.
+ * after it. An earlier count of the product, or of the row, that the hub has not confirmed is out of date with it. Returns
+ * where it stands on its way to the hub.
  */
 export async function countStock(
   tx: Tx,
-  runtime: Runtime,
-  { hubId, productId, quantity }: { hubId: number; productId: number; quantity: number },
-): Promise<StockCount> {
+  context: CloudContext,
+  { hubId, productId, location, quantity }: TypedCount,
+): Promise<{ count_id: string; sent: OutboxPlace | null }> {
+  const { runtime } = context
   const now = runtime.clock.now()
-  const count = { count_id: uuidv7(runtime), product_id: productId, quantity, counted_at: now }
-  await tx.q
+  const counted = { product_id: productId, quantity, counted_at: now }
+  const count: StockCount = { count_id: uuidv7(runtime), location, ...counted }
+  let former = tx.q
     .updateTable('stock_counts')
     .set({ settled_at: now })
-    .where('product_id', '=', productId)
+    .where('hub_id', '=', hubId)
     .where('settled_at', 'is', null)
-    .execute()
+  former =
+    location === null
+      ? former.where('product_id', '=', productId)
+      : former.where((eb) => eb.and({ ...location }))
+  await former.execute()
   const { newest } = await tx.q
     .selectFrom('stock_ledger')
     .select((eb) => eb.fn.max('id').as('newest'))
     .executeTakeFirstOrThrow()
   await tx.q
     .insertInto('stock_counts')
-    .values({ ...count, hub_id: hubId, ledger_from: newest ?? 0, settled_at: null })
+    .values({
+      ...counted,
+      count_id: count.count_id,
+      hub_id: hubId,
+      cabinet: location?.cabinet ?? null,
+      shelf: location?.shelf ?? null,
+      row: location?.row ?? null,
+      ledger_from: newest ?? 0,
+      settled_at: null,
+    })
     .execute()
-  await sumProducts(tx, [productId])
-  await enqueue(tx, hubId, { kind: 'stock.count', count })
-  return count
+  await sumProducts(tx, context, [productId])
+  tellOfProduct(tx, context, { hubId, productId }, 'inventory.counted')
+  return { count_id: count.count_id, sent: await enqueue(tx, hubId, { kind: 'stock.count', count }) }
 }
 
 /** The hub has taken these counts in: from now on its ledger says what is there. Returns whose they were. */
@@ -48,6 +74,14 @@ export async function settleCounts(
 ): Promise<number[]> {
   const ids = new Set(entries.flatMap((entry) => (entry.kind === 'stock.counted' ? [entry.count_id] : [])))
   if (ids.size === 0) return []
+  for (const entry of entries)
+    if (entry.kind === 'stock.counted')
+      await tx.q
+        .updateTable('facings')
+        .set({ counted_at: Math.round(entry.at) })
+        .where((eb) => eb.and({ hub_id: hubId, ...entry.location }))
+        .where((eb) => eb.or([eb('counted_at', 'is', null), eb('counted_at', '<', Math.round(entry.at))]))
+        .execute()
   const settled = await tx.q
     .updateTable('stock_counts')
     .set({ settled_at: now })
@@ -59,15 +93,20 @@ export async function settleCounts(
   return settled.map(({ product_id }) => product_id)
 }
 
-/** What a hub is not known to have taken in yet, oldest first; at most one count of each product. */
+/** What a hub is not known to have taken in yet, oldest first; at most one count of each product and of each row. */
 export async function pendingCounts(tx: Tx, hubId: number): Promise<StockCount[]> {
-  return tx.q
+  const rows = await tx.q
     .selectFrom('stock_counts')
-    .select(['count_id', 'product_id', 'quantity', 'counted_at'])
+    .select(['count_id', 'product_id', 'cabinet', 'shelf', 'row', 'quantity', 'counted_at'])
     .where('hub_id', '=', hubId)
     .where('settled_at', 'is', null)
     .orderBy('counted_at')
+    .orderBy('count_id')
     .execute()
+  return rows.map(({ cabinet, shelf, row, ...count }) => ({
+    ...count,
+    location: cabinet === null || shelf === null || row === null ? null : { cabinet, shelf, row },
+  }))
 }
 
 /** What one facing of one product holds. */
@@ -86,6 +125,7 @@ export type FacingQuantity = {
  */
 export async function setFacings<F extends FacingQuantity>(
   tx: Tx,
+  context: CloudContext,
   hubId: number,
   facings: readonly F[],
 ): Promise<(F & { before: number })[]> {
@@ -131,15 +171,16 @@ export async function setFacings<F extends FacingQuantity>(
     update facings set quantity = r.quantity from ${source}
     where facings.hub_id = ${hubId} and facings.cabinet = r.cabinet and facings.shelf = r.shelf
       and facings."row" = r."row" and facings.product_id = r.product_id`.execute(tx.q)
-  await sumProducts(tx, [...new Set(written.map(({ product_id }) => product_id))])
+  await sumProducts(tx, context, [...new Set(written.map(({ product_id }) => product_id))])
   return written
 }
 
-/**
- * Writes what products have on the shelf: the sum of their facings, or a count that its hub has not confirmed yet with what
- * has moved since it was typed.
- */
-export async function sumProducts(tx: Tx, productIds: readonly number[]): Promise<void> {
+/** Writes what products have on the shelf: the sum of their facings, or likewise a count of the whole product. */
+export function sumProducts(tx: Tx, context: CloudContext, productIds: readonly number[]): Promise<void> {
+  return tellOfStock(tx, context, productIds, () => writeSums(tx, productIds))
+}
+
+async function writeSums(tx: Tx, productIds: readonly number[]): Promise<void> {
   const source = recordset(
     tx.kind,
     { id: 'int' },
@@ -148,12 +189,9 @@ export async function sumProducts(tx: Tx, productIds: readonly number[]): Promis
   await sql`
     update products
     set quantity = coalesce(
-      (select c.quantity + coalesce((
-          select sum(l.delta) from stock_ledger as l
-          where l.id > c.ledger_from and l.product_id = c.product_id and l.hub_id = c.hub_id
-            and l.at > c.counted_at and l.kind in ('dropped', 'restocked')), 0)
-        from stock_counts as c where c.product_id = products.id and c.settled_at is null),
-      (select coalesce(sum(f.quantity), 0) from facings as f where f.product_id = products.id))
+      (select c.quantity + ${movedSince} from stock_counts as c
+        where c.product_id = products.id and c.cabinet is null and c.settled_at is null),
+      (select coalesce(sum(${shownUnits}), 0) from facings where facings.product_id = products.id))
     from ${source}
     where products.id = r.id`.execute(tx.q)
 }

@@ -2,7 +2,8 @@ import type { Selectable } from 'kysely'
 import { readTerms } from '../../../protocol/model/deal-terms.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import type { Deal } from './engine/deal.ts'
+import type { CartLine, Deal, Reward, Trigger } from './engine/deal.ts'
+import { needsMetBy } from './engine/need.ts'
 
 type Row<T extends keyof Tables> = Selectable<Tables[T]>
 export type DealRow = Row<'deals'>
@@ -15,22 +16,31 @@ export interface StoredDeal {
   constraints: readonly Row<'deal_constraints'>[]
 }
 
-/** The deals of a hub, those of higher priority first, then the older. */
-export async function dealsOfHub(q: Queries, hubId: number): Promise<StoredDeal[]> {
-  const rows = await q
+/** The deals of a hub, or some of them; those of higher priority first, then the older. */
+export async function dealsOfHub(q: Queries, hubId: number, ids?: readonly number[]): Promise<StoredDeal[]> {
+  let deals = q
     .selectFrom('deals')
     .selectAll()
     .where('hub_id', '=', hubId)
     .where('deleted_at', 'is', null)
     .orderBy('priority', 'desc')
     .orderBy('id')
-    .execute()
-  return withParts(q, rows)
+  if (ids) deals = deals.where('id', 'in', ids)
+  return withParts(q, await deals.execute())
 }
 
-/** Those of them that are switched on and within their dates on a day. */
-export async function runningDeals(q: Queries, hubId: number, day: string): Promise<StoredDeal[]> {
-  const rows = await q
+/** Of the deals of a hub: those that could take something off a cart, or those of some numbers. */
+export type Among = { lines: readonly CartLine[] } | { ids: readonly number[] }
+
+/** Those of a hub's deals that are switched on and within their dates on a day. */
+export async function runningDeals(
+  q: Queries,
+  hubId: number,
+  day: string,
+  among?: Among,
+): Promise<StoredDeal[]> {
+  if (among && 'ids' in among && among.ids.length === 0) return []
+  let running = q
     .selectFrom('deals')
     .selectAll()
     .where('hub_id', '=', hubId)
@@ -40,8 +50,9 @@ export async function runningDeals(q: Queries, hubId: number, day: string): Prom
     .where((eb) => eb.or([eb('end_day', 'is', null), eb('end_day', '>=', day)]))
     .orderBy('priority', 'desc')
     .orderBy('id')
-    .execute()
-  return withParts(q, rows)
+  if (among && 'ids' in among) running = running.where('id', 'in', among.ids)
+  else if (among) running = running.where('need', 'in', needsMetBy(among.lines))
+  return withParts(q, await running.execute())
 }
 
 export async function findDeal(q: Queries, dealId: number): Promise<StoredDeal | undefined> {
@@ -93,17 +104,31 @@ export const toEngine = ({ row, triggers, rewards, constraints }: StoredDeal): D
   isActive: row.is_active === 1,
   start: row.start_day,
   end: row.end_day,
-  triggers: triggers.map(({ type, quantity, product_id, category_id }) => ({
-    type,
-    quantity: quantity ?? 1,
-    productId: product_id,
-    categoryId: category_id,
-  })),
-  rewards: rewards.map(({ type, quantity, product_id, discount_pct_or_price }) => ({
-    type,
-    quantity,
-    productId: product_id,
-    value: discount_pct_or_price ?? 0,
-  })),
+  triggers: triggers.map(triggerOf),
+  rewards: rewards.map(rewardOf),
   terms: readTerms(constraints),
+})
+
+export const triggerOf = ({
+  type,
+  quantity,
+  product_id,
+  category_id,
+}: Pick<Row<'deal_triggers'>, 'type' | 'quantity' | 'product_id' | 'category_id'>): Trigger => ({
+  type,
+  quantity: quantity ?? 1,
+  productId: product_id,
+  categoryId: category_id,
+})
+
+export const rewardOf = ({
+  type,
+  quantity,
+  product_id,
+  discount_pct_or_price,
+}: Pick<Row<'deal_rewards'>, 'type' | 'quantity' | 'product_id' | 'discount_pct_or_price'>): Reward => ({
+  type,
+  quantity,
+  productId: product_id,
+  value: discount_pct_or_price ?? 0,
 })

@@ -104,7 +104,7 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
       await requireHub(q, credential, fields.hub_id)
       const [image] = form.files
       if (!image && context.settings.dealImageRequired)
-        throw new ApiError('validation_error', undefined, undefined, [{ loc: ['body', 'file'], ...missing }])
+        throw ApiError.invalid({ loc: ['body', 'file'], ...missing })
       const { row } = await createDeal(context, media, {
         fields,
         triggers: [{ part: trigger, loc: ['body', 'dealData', 'trigger'] }],

@@ -1,7 +1,7 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { runningDeals, toEngine, type StoredDeal } from './deal-rows.ts'
+import { type Among, runningDeals, toEngine, type StoredDeal } from './deal-rows.ts'
 import { chooseDeals, type Plan } from './engine/apply-deal.ts'
 import { totalOf, type Cart, type CartLine, type Deal } from './engine/deal.ts'
 import {
@@ -34,11 +34,16 @@ export interface Offer {
   judged: { deal: Deal; stored: StoredDeal; obstacle: Obstacle | null }[]
 }
 
-/** Judges the running deals of a hub for a cart. */
-export async function offerDeals(q: Queries, context: CloudContext, at: CartAtHub): Promise<Offer> {
+/** Judges running deals of a hub for a cart: those that could take something off it, others, or all. */
+export async function offerDeals(
+  q: Queries,
+  context: CloudContext,
+  at: CartAtHub,
+  among: Among | 'all' = at,
+): Promise<Offer> {
   const now = context.runtime.clock.now()
   const time = hubTime(at.hub.timezone, now)
-  const stored = await runningDeals(q, at.hub.id, time.day)
+  const stored = await runningDeals(q, at.hub.id, time.day, among === 'all' ? undefined : among)
   const deals = stored.map(toEngine)
   const paidOrders = deals.some(asksForFirstOrder) ? await paidBefore(q, at) : null
   const limited = deals.filter(({ terms }) => isLimited(terms))
@@ -57,8 +62,13 @@ export async function offerDeals(q: Queries, context: CloudContext, at: CartAtHu
  * The same, with the limits held until the end of the transaction: whoever else wants to use a limited deal of this cart
  * waits, and then counts what this one has used.
  */
-export async function holdOffer(tx: Tx, context: CloudContext, at: CartAtHub): Promise<Offer> {
-  const first = await offerDeals(tx.q, context, at)
+export async function holdOffer(
+  tx: Tx,
+  context: CloudContext,
+  at: CartAtHub,
+  among: Among = at,
+): Promise<Offer> {
+  const first = await offerDeals(tx.q, context, at, among)
   const wanted = first.judged.filter(({ obstacle }) => obstacle === null).map(({ deal }) => deal)
   const limited = wanted.filter(({ terms }) => isLimited(terms)).map(({ id }) => id)
   const isPersonal = at.shopper.userId !== null && wanted.some(asksForFirstOrder)
@@ -73,7 +83,7 @@ export async function holdOffer(tx: Tx, context: CloudContext, at: CartAtHub): P
     await tx
       .forUpdate(tx.q.selectFrom('deals').select('id').where('id', 'in', limited).orderBy('id'))
       .execute()
-  const held = await offerDeals(tx.q, context, at)
+  const held = await offerDeals(tx.q, context, at, among)
   const isHeld = ({ id, terms }: Deal): boolean => !isLimited(terms) || limited.includes(id)
   return { ...held, judged: held.judged.filter(({ deal }) => isHeld(deal)) }
 }

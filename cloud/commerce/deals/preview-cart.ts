@@ -67,11 +67,12 @@ export async function checkEligibility(
 ): Promise<z.input<typeof EligibleDeal>[]> {
   const q = context.db.kysely
   const { at } = await readCart(q, hub, request)
-  const { cart, circumstances, judged } = await offerDeals(q, context, {
-    ...at,
-    total: request.cart_total,
-    paidOrders: request.user_order_count,
-  })
+  const { cart, circumstances, judged } = await offerDeals(
+    q,
+    context,
+    { ...at, total: request.cart_total, paidOrders: request.user_order_count },
+    'all',
+  )
   const eligible = judged.filter(({ obstacle }) => obstacle === null)
   const named = eligible.flatMap(({ deal }) => deal.rewards.flatMap(({ productId }) => productId ?? []))
   const products =
@@ -151,7 +152,7 @@ export async function applyReward(
   const ids = [...new Set(request.deal_ids)]
   const result = await db.transact(async (tx) => {
     const cart = await readCart(tx.q, hub, request)
-    const offer = await holdOffer(tx, context, cart.at)
+    const offer = await holdOffer(tx, context, cart.at, { ids })
     const plan = planOf(offer, new Set(ids))
     const expiresAt = runtime.clock.now() + settings.announcedRedemptionMs
     await announce(tx, context, cart.at.shopper, plan.applications, expiresAt)
@@ -196,7 +197,7 @@ async function explainAll(
   { offer: { cart, circumstances, judged }, plan }: { offer: Offer; plan: Plan },
   ids: readonly number[],
 ): Promise<string[]> {
-  const stored = (await dealsOfHub(q, hubId)).map(toEngine)
+  const stored = (await dealsOfHub(q, hubId, ids)).map(toEngine)
   const all = cart.lines.map(({ quantity }) => quantity)
   return ids.map((id) => {
     const deal = stored.find((one) => one.id === id)

@@ -1,6 +1,7 @@
-import { type ExpressionBuilder, sql } from 'kysely'
-import type { DealRedemptions } from '../../../protocol/contract/deals.ts'
+import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
+import type { DealRedemptions, Redemption } from '../../../protocol/contract/deals.ts'
 import { type DealTerms, readTerms } from '../../../protocol/model/deal-terms.ts'
+import { appendEvent } from '../../events/append-event.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -80,14 +81,26 @@ export async function announce(
 }
 
 /** The order is paid. */
-export async function completeRedemptions(tx: Tx, { runtime }: CloudContext, orderId: number): Promise<void> {
-  await tx.q
+export async function completeRedemptions(
+  tx: Tx,
+  context: CloudContext,
+  order: { id: number; hub_id: number },
+): Promise<void> {
+  const now = context.runtime.clock.now()
+  const completed = await tx.q
     .updateTable('deal_redemptions')
-    .set({ status: 'completed', redeemed_at: runtime.clock.now() })
-    .where('order_id', '=', orderId)
+    .set({ status: 'completed', redeemed_at: now })
+    .where('order_id', '=', order.id)
     .where(notReleased)
     .where('status', '=', 'pending')
+    .returningAll()
     .execute()
+  for (const row of completed)
+    appendEvent(tx, context, {
+      type: 'deal.redeemed',
+      hubId: order.hub_id,
+      data: { ...viewRedemption(row, now), deal_id: row.deal_id },
+    })
 }
 
 /** The order ended before its customer had anything of it: its deals may be used again. */
@@ -273,20 +286,23 @@ export async function redemptionHistory(
       remaining: terms.maxUses === null ? null : Math.max(0, terms.maxUses - total),
     },
     total_discount: discount,
-    data: shown.map(({ id, order_id, user_id, device_uuid, discount_amount, ...redemption }) => ({
-      id,
-      order_id,
-      user_id,
-      device_uuid,
-      discount_amount,
-      status:
-        redemption.status === 'pending' && order_id === null && redemption.expires_at! <= now
-          ? 'released'
-          : redemption.status,
-      redeemed_at: timestamp(redemption.redeemed_at),
-    })),
+    data: shown.map((row) => viewRedemption(row, now)),
     next_cursor: hasMore ? shown.at(-1)!.id : null,
     has_more: hasMore,
+  }
+}
+
+function viewRedemption(row: Selectable<Tables['deal_redemptions']>, now: number): Redemption {
+  const { id, order_id, user_id, device_uuid, discount_amount } = row
+  const isOver = row.status === 'pending' && order_id === null && row.expires_at! <= now
+  return {
+    id,
+    order_id,
+    user_id,
+    device_uuid,
+    discount_amount,
+    status: isOver ? 'released' : row.status,
+    redeemed_at: timestamp(row.redeemed_at),
   }
 }
 

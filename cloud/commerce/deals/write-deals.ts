@@ -13,10 +13,11 @@ import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Media } from '../../platform/media/media.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { type DealRow, findDeal, type StoredDeal } from './deal-rows.ts'
+import { type DealRow, findDeal, rewardOf, triggerOf, type StoredDeal } from './deal-rows.ts'
+import { needOf } from './engine/need.ts'
 
-/** Deals of one hub that are not deleted: every cart is looked at by all that run. */
-const MOST_DEALS = 500
+/** Deals of one hub that are not deleted: its owner sees all of them at once. */
+const MOST_DEALS = 2000
 
 type DealFields = Omit<NewDeal, 'triggers' | 'rewards' | 'constraints'>
 
@@ -51,6 +52,10 @@ export async function createDeal(
         image_key: imageKey,
         priority: fields.priority,
         is_active: fields.is_deal_active ? 1 : 0,
+        need: needOf({
+          triggers: triggers.map(triggerOf),
+          rewards: rewards.map(({ part }) => rewardOf(part)),
+        }),
         start_day: fields.start,
         end_day: fields.end,
         created_at: now,
@@ -90,9 +95,7 @@ async function requireRoom(tx: Tx, hubId: number): Promise<void> {
 }
 
 const invalid = (field: string, msg: string, input: unknown): ApiError =>
-  new ApiError('validation_error', undefined, undefined, [
-    { loc: ['body', field], msg: `Value error, ${msg}`, type: 'value_error', input },
-  ])
+  ApiError.invalid({ loc: ['body', field], msg: `Value error, ${msg}`, type: 'value_error', input })
 
 /** Changes a deal that the caller reaches. Throws `deal_not_found` or `validation_error`. */
 export function updateDeal(
@@ -204,7 +207,7 @@ async function checkParts(
     if (named === undefined) refuse(loc, 'category', 'the hub has no product of such a category', category)
     return { ...part, category_id: named ?? null }
   })
-  if (items.length > 0) throw new ApiError('validation_error', undefined, undefined, items)
+  if (items.length > 0) throw ApiError.invalid(...items)
   return found
 }
 

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import { QueuedOrder, type CloudEntry, type HubConfig } from '../../../protocol/mqtt/cloud-entries.ts'
+import { HubConfig, QueuedOrder, type CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { namedProducts } from '../catalogue/named-products.ts'
 import { pendingCounts } from '../catalogue/shelf-stock.ts'
 import { LAST_ACTIVE, parseBins } from '../orders/order-rows.ts'
 
@@ -33,6 +34,7 @@ export async function hubSnapshot(tx: Tx, context: CloudContext, hubId: number):
     kind: 'snapshot',
     config: await readHubConfig(tx, context, hubId),
     facings: placed.map(({ product_id, location, primary }) => ({ product_id, location, primary })),
+    products: await namedProducts(tx.q, hubId),
     stock: placed.map(({ product_id, location, quantity }) => ({ product_id, location, quantity })),
     known_operations: await knownOperations(tx, hubId),
     counts: await pendingCounts(tx, hubId),
@@ -44,17 +46,22 @@ export async function hubSnapshot(tx: Tx, context: CloudContext, hubId: number):
 export async function readHubConfig(tx: Tx, { settings }: CloudContext, hubId: number): Promise<HubConfig> {
   const hub = await tx.q
     .selectFrom('hubs')
-    .select(['hub_status', 'accepting_orders', 'disabled_bins', 'disabled_fridges'])
+    .select(['hub_status', 'accepting_orders', 'disabled_bins', 'disabled_fridges', 'confirmed_fridges'])
     .where('id', '=', hubId)
     .executeTakeFirstOrThrow()
   return {
     accepting_orders: hub.hub_status === 'active' && hub.accepting_orders === 1,
     disabled_bins: Numbers.parse(JSON.parse(hub.disabled_bins)),
     disabled_fridges: Numbers.parse(JSON.parse(hub.disabled_fridges)),
+    confirmed_fridges: readConfirmed(hub),
     prepare_timeout_ms: settings.prepareTimeoutMs,
     unclaimed_timeout_ms: settings.unclaimedTimeoutMs,
   }
 }
+
+/** When people last confirmed the fridges of a hub. */
+export const readConfirmed = (hub: { confirmed_fridges: string | null }): HubConfig['confirmed_fridges'] =>
+  HubConfig.shape.confirmed_fridges.parse(JSON.parse(hub.confirmed_fridges ?? '[]'))
 
 /**
  * The operations that a controller may still remember and whose effect the mirrored stock includes: those that dropped,

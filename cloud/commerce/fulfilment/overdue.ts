@@ -1,11 +1,14 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { wholeMs } from '../../../protocol/model/runtime.ts'
+import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { hubState } from '../../gateway/hub-state.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { moveOrder } from '../orders/move-order.ts'
-import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import { isAtHub, lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import { endUndelivered } from '../refunds/undelivered.ts'
 
 /** Ends orders whose hubs do not, so that nobody's money waits for ever. */
@@ -27,26 +30,36 @@ function endOverdue(context: CloudContext, orderId: number, listeningSince: numb
   const { db, runtime, settings } = context
   return db.transact(async (tx) => {
     const order = await lockOrder(tx, orderId)
-    if (!order || !isUnderway(order)) return done
+    if (!order) return done
+    const incident = { hubId: order.hub_id, kind: 'order_overdue', subject: `order ${orderId}` } as const
+    if (!isAtHub(order)) {
+      await clearAlarm(tx, context, incident)
+      return done
+    }
     const now = runtime.clock.now()
     const isQueued = order.processing_status === OrderStatus.QUEUED
     const endsAt = isQueued
       ? order.queued_at! + settings.startWithinMs + settings.prepareTimeoutMs
       : await lostAt(tx, context, order, order.preparing_at!)
+    const began = order.preparing_at ?? order.queued_at! + settings.startWithinMs
+    if (began + settings.prepareTimeoutMs + settings.overdueRecheckMs <= now || endsAt <= now)
+      await raiseAlarm(tx, context, {
+        ...incident,
+        detail: isQueued ? 'its hub has not begun it' : 'its hub has begun it, and says nothing more',
+        details: { order_id: orderId, queued_at: timestamp(order.queued_at!) },
+      })
     if (endsAt > now) return { next: Math.min(endsAt, now + settings.overdueRecheckMs) }
     // Silence counts while somebody listens: hubs have yet to say what they did while the cloud was away.
     const unheardMs = listeningSince + settings.hubReturnMs - runtime.clock.monotonic()
-    if (unheardMs > 0) return { next: now + unheardMs }
+    if (unheardMs > 0) return { next: now + wholeMs(unheardMs) }
     const failure_reason = isQueued ? 'not_begun' : 'hub_silent'
     await endUndelivered(tx, context, order, 'preparation_timeout', { failure_reason })
     // Should the hub have it after all, it is not to begin.
     await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
-    return { next: null, affected: [orderId] }
+    // The next look ends its alarm.
+    return { next: now + settings.overdueRecheckMs, affected: [orderId] }
   })
 }
-
-const isUnderway = ({ processing_status }: OrderRow): boolean =>
-  processing_status === OrderStatus.QUEUED || processing_status === OrderStatus.PREPARING
 
 /**
  * A hub times an unclaimed order out by itself, and reports it when it is online; one that is offline may have seen its

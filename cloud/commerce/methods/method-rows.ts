@@ -73,13 +73,22 @@ export function methodByRef(tx: Tx, customerId: number, ref: string): Promise<Me
     .executeTakeFirst()
 }
 
-/** Records that a method is to be saved; `save-method.ts` saves it. Under the customer's lock. */
+/**
+ * Records that a method is to be saved; `save-method.ts` saves it. One that was about to go stays, unless its removal has
+ * begun. Under the customer's lock.
+ */
 export async function insertSaving(
   tx: Tx,
   { runtime }: CloudContext,
   customer: Pick<CustomerRow, 'id' | 'user_id' | 'processor'>,
   { ref, isDefault, dueAt }: { ref: string; isDefault: boolean; dueAt: number },
 ): Promise<MethodRow> {
+  await tx.q
+    .deleteFrom('processor_removals')
+    .where('customer_id', '=', customer.id)
+    .where('method', '=', ref)
+    .where('is_begun', '=', 0)
+    .execute()
   const row = await tx.q
     .insertInto('payment_methods')
     .values({
@@ -151,6 +160,7 @@ export async function insertRemoval(
       user_id: customer.user_id,
       begun_at: customer.created_at,
       method,
+      is_begun: 0,
     })
     .returning('id')
     .executeTakeFirstOrThrow()

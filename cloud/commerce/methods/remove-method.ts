@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { customerRequest, insertRemoval, keepDefault, lockCustomer } from './method-rows.ts'
+import { customerRequest, insertRemoval, keepDefault, lockCustomer, type MethodRow } from './method-rows.ts'
 import { unschedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import { processorBackoff, requireProcessor, tryNow } from '../processors/processor.ts'
@@ -66,9 +66,43 @@ export const removalWork = (services: MoneyServices): WorkKinds => ({
   },
 })
 
+/** Removals of a method that have begun come to their end before it is saved again. Throws `ProcessorUnavailable`. */
+export async function finishRemovals(
+  services: MoneyServices,
+  { customer_id, ref }: Pick<MethodRow, 'customer_id' | 'ref'>,
+): Promise<void> {
+  const rows = await services.context.db.kysely
+    .selectFrom('processor_removals')
+    .selectAll()
+    .where('customer_id', '=', customer_id)
+    .where('method', '=', ref)
+    .where('is_begun', '=', 1)
+    .execute()
+  for (const row of rows) await carryOutRemoval(services, row)
+}
+
+/**
+ * Under the customer's lock, as whoever saves the method again takes a removal back that has not begun. False where that
+ * has happened.
+ */
+const begin = ({ context }: MoneyServices, { id, customer_id }: RemovalRow): Promise<boolean> =>
+  context.db.transact(async (tx) => {
+    await lockCustomer(tx, customer_id)
+    const begun = await tx.q
+      .updateTable('processor_removals')
+      .set({ is_begun: 1 })
+      .where('id', '=', id)
+      .returning('id')
+      .executeTakeFirst()
+    return begun !== undefined
+  })
+
 /** The processor is asked as often as it takes; what is gone there is gone here. Throws `ProcessorUnavailable`. */
-async function carryOutRemoval({ context, processor }: MoneyServices, row: RemovalRow): Promise<void> {
+async function carryOutRemoval(services: MoneyServices, row: RemovalRow): Promise<void> {
+  const { context, processor } = services
   requireProcessor(processor, row.processor)
+  context.checkpoint('removal.before-begin')
+  if (!(await begin(services, row))) return
   context.checkpoint('removal.before-processor')
   // A customer whose id was never learned is asked for again, under the same key.
   const customer =

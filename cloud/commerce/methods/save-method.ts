@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ClientSecret, PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
+import type { SetupIntentSecret, PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import {
   ensureCustomer,
@@ -13,6 +13,7 @@ import {
   type Customer,
   type MethodRow,
 } from './method-rows.ts'
+import { finishRemovals } from './remove-method.ts'
 import type { MoneyServices } from '../services.ts'
 import {
   identityOf,
@@ -37,7 +38,7 @@ export async function createSetupIntent(
   services: MoneyServices,
   userId: number,
   requestKey: string | undefined,
-): Promise<ClientSecret> {
+): Promise<SetupIntentSecret> {
   const { context, processor } = services
   const customer = await orUnavailable(ensureCustomer(services, userId))
   // Processors' keys have no room for any text: this one's length is known.
@@ -69,7 +70,7 @@ const MAX_METHODS = 50
  */
 export async function saveMethod(services: MoneyServices, request: SaveRequest): Promise<PaymentMethod> {
   const { context, processor } = services
-  if (!processor.knowsMethod(request.method, 'card')) throw new ApiError('payment_method_not_found')
+  if (!processor.savesMethod(request.method)) throw new ApiError('payment_method_not_found')
   const customer = await orUnavailable(ensureCustomer(services, request.userId))
   const begun = await context.db.transact((tx) => begin(tx, services, customer, request))
   if (begun.state === 'saved') return viewMethod(begun)
@@ -95,12 +96,6 @@ async function begin(
     .executeTakeFirstOrThrow()
   if (count >= MAX_METHODS)
     throw new ApiError('validation_error', `${MAX_METHODS} payment methods are saved already.`)
-  // One that was about to go stays.
-  await tx.q
-    .deleteFrom('processor_removals')
-    .where('customer_id', '=', id)
-    .where('method', '=', method)
-    .execute()
   const dueAt = context.runtime.clock.now() + context.settings.paymentRecheckMs
   return insertSaving(tx, context, customer, { ref: method, isDefault: setDefault, dueAt })
 }
@@ -112,8 +107,8 @@ async function markDefault(tx: Tx, known: MethodRow): Promise<MethodRow> {
 }
 
 /**
- * Attaches a method that is being saved, and saves it. Undefined where it was removed meanwhile. One that is refused is
- * forgotten; throws `card_declined` or `payment_method_not_found` then.
+ * Attaches a method that is being saved, and saves it; a removal of it that has begun is brought to its end first. Undefined
+ * where it was removed meanwhile. One that is refused is forgotten; throws `card_declined` or `payment_method_not_found` then.
  */
 export async function finishSaving(services: MoneyServices, row: MethodRow): Promise<MethodRow | undefined> {
   const { db, checkpoint } = services.context
@@ -123,6 +118,7 @@ export async function finishSaving(services: MoneyServices, row: MethodRow): Pro
     .where('id', '=', row.customer_id)
     .executeTakeFirst()
   if (!customer || customer.ref === null) return undefined
+  await finishRemovals(services, row)
   checkpoint('method.before-processor')
   const details = await attach(services, row, customer.ref)
   checkpoint('method.after-processor')

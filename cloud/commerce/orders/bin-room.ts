@@ -1,5 +1,5 @@
 import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
-import type { BinHealth, HubHealth } from '../../../protocol/mqtt/session.ts'
+import type { State } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { LAST_ACTIVE, parseBins } from './order-rows.ts'
 
@@ -18,6 +18,12 @@ export interface BinRoom {
   /** Empty bins and those that come free by themselves, less what the waiting orders need. May be below 0. */
   free: number
 }
+
+/** A bin, as its hub's ledger last said. */
+export type BinAtHub = Pick<
+  Extract<State, { of: 'bin' }>,
+  'bin' | 'capacity' | 'state' | 'order_id' | 'fault'
+>
 
 /** An order of a hub that is paid or being paid and has not ended. */
 export interface OrderAtHub {
@@ -51,22 +57,22 @@ const comesFree: Record<OrderStatus, boolean> = {
 
 /** The rule itself. `orders`: those of the hub that are active, carts aside, and those that its bins hold. */
 export function binRoom(
-  bins: readonly BinHealth[],
+  bins: readonly BinAtHub[],
   disabled: readonly number[],
   orders: readonly OrderAtHub[],
 ): BinRoom {
   const usable = bins.filter(
-    ({ bin_number, enabled, status }) => enabled && status === 'healthy' && !disabled.includes(bin_number),
+    ({ bin, state, fault }) => state !== 'offline' && fault === null && !disabled.includes(bin),
   )
-  const holders = new Map(bins.map((bin) => [bin.bin_number, holderOf(bin, orders)]))
+  const holders = new Map(bins.map((one) => [one.bin, holderOf(one, orders)]))
   const held = new Set([...holders.values()].map((order) => order?.id))
   const waiting = orders.filter((order) => isWaiting(order.processing_status) && !held.has(order.id))
   const reserved = new Set(waiting.flatMap(({ reserved_bin }) => reserved_bin ?? []))
-  const open = usable.filter(({ bin_number }) => !reserved.has(bin_number))
-  const empty = open.filter((bin) => isEmpty(bin) && !holders.get(bin.bin_number))
-  const coming = open.filter((bin) => {
-    const holder = holders.get(bin.bin_number)
-    return holder && comesFree[holder.processing_status]
+  const open = usable.filter(({ bin }) => !reserved.has(bin))
+  const empty = open.filter(({ bin, state }) => state === 'free' && !holders.get(bin))
+  const coming = open.filter(({ bin, state }) => {
+    const holder = holders.get(bin)
+    return holder && state !== 'left_behind' && comesFree[holder.processing_status]
   })
   const capacities = usable.map(({ capacity }) => capacity).toSorted((a, b) => a - b)
   const needed = waiting.reduce((sum, order) => sum + furtherBins(capacities, order), 0)
@@ -75,22 +81,16 @@ export function binRoom(
   return {
     capacities,
     empty: empty.length,
-    claimable: empty.map(({ bin_number }) => bin_number).filter((number) => !claims.has(number)),
+    claimable: empty.map(({ bin }) => bin).filter((number) => !claims.has(number)),
     free: empty.length + coming.length - needed,
   }
 }
 
-/** The order that a bin belongs to: as the hub says, or, where its ledger was quicker than its health, as that says. */
-function holderOf(
-  { bin_number, order_id }: BinHealth,
-  orders: readonly OrderAtHub[],
-): OrderAtHub | undefined {
+/** The order that a bin belongs to: as the hub says of the bin, or, in what came before that, of the order. */
+function holderOf({ bin, order_id }: BinAtHub, orders: readonly OrderAtHub[]): OrderAtHub | undefined {
   if (order_id !== null) return orders.find(({ uuid }) => uuid === order_id)
-  return orders.find(({ processing_status: status, bins }) => isInBins(status) && bins.includes(bin_number))
+  return orders.find(({ processing_status: status, bins }) => isInBins(status) && bins.includes(bin))
 }
-
-const isEmpty = ({ order_id, occupied, door }: BinHealth): boolean =>
-  order_id === null && occupied === false && door === 'closed'
 
 const isActiveOrder = ({ processing_status }: OrderAtHub): boolean => isActive(processing_status)
 
@@ -123,13 +123,13 @@ export const isBinFree = (room: BinRoom, units: number, isClaim: boolean): boole
   binsFor(room.capacities, units) <= room.free && (!isClaim || room.claimable.length > 0)
 
 /** The room at a hub, from what it last said of its bins and from its orders. */
-export async function readBinRoom(
-  q: Queries,
-  hubId: number,
-  health: HubHealth | null,
-  disabled: readonly number[],
-): Promise<BinRoom> {
-  const bins = health?.bins ?? []
+export async function readBinRoom(q: Queries, hubId: number, disabled: readonly number[]): Promise<BinRoom> {
+  const bins = await q
+    .selectFrom('hub_bins')
+    .select(['bin', 'capacity', 'state', 'order_uuid as order_id', 'fault'])
+    .where('hub_id', '=', hubId)
+    .orderBy('bin')
+    .execute()
   const active = await ordersAtHub(q)
     .where('o.hub_id', '=', hubId)
     .where('o.processing_status', '<=', LAST_ACTIVE)
@@ -142,16 +142,13 @@ export async function readBinRoom(
   return binRoom(bins, disabled, orders)
 }
 
-const ordersAtHub = (q: Queries) =>
+/** Orders with how many units they are of. */
+export const ordersWithUnits = (q: Queries) =>
   q
     .selectFrom('orders as o')
     .innerJoin('order_items as i', 'i.order_id', 'o.id')
-    .groupBy(['o.id', 'o.uuid', 'o.processing_status', 'o.reserved_bin', 'o.bins'])
-    .select((eb) => [
-      'o.id',
-      'o.uuid',
-      'o.processing_status',
-      'o.reserved_bin',
-      'o.bins',
-      eb.fn.sum<number>('i.qty').as('units'),
-    ])
+    .groupBy(['o.id', 'o.processing_status', 'o.reserved_bin'])
+    .select((eb) => ['o.id', 'o.processing_status', 'o.reserved_bin', eb.fn.sum<number>('i.qty').as('units')])
+
+const ordersAtHub = (q: Queries) =>
+  ordersWithUnits(q).groupBy(['o.uuid', 'o.bins']).select(['o.uuid', 'o.bins'])

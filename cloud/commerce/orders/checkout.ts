@@ -1,7 +1,7 @@
+import { sql } from 'kysely'
 import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { OrderCause } from '../../../protocol/model/order-status.ts'
-import { searchText } from '../catalogue/products.ts'
 import { availableOf, reserve } from '../catalogue/reservations.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { completeRedemptions, putBackRedemptions, redeem } from '../deals/redemptions.ts'
@@ -10,11 +10,13 @@ import { enqueue } from '../../gateway/outbox.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { recordset } from '../../platform/store/recordset.ts'
 import { isBinFree } from './bin-room.ts'
 import { hubIntake, type Intake } from './intake.ts'
 import { moveOrder, releaseReservations } from './move-order.ts'
 import type { OrderRow } from './order-rows.ts'
 import { cartLines, priceToFreeze, type CartLine, type PricedCart } from './price-cart.ts'
+import { soldNames } from './sold-names.ts'
 
 interface Obstacle {
   code: ErrorCode
@@ -46,10 +48,16 @@ export async function checkoutObstacles(
   return obstacles
 }
 
+/** Who takes cards takes no less than this, unless there is nothing to pay. Smallest units. */
+export const amountObstacle = (total: number, least: number): Obstacle | undefined =>
+  total > 0 && total < least ? { code: 'amount_too_small', details: { total, least } } : undefined
+
 export interface FreezeOptions {
   /** The order is claimed for an integrator's payment: a bin is kept for it. */
   claim: boolean
   expectedTotal?: number | undefined
+  /** The least total that can be paid so, other than nothing. */
+  least?: number
 }
 
 /** Freezes a cart with its prices and deals, reserves its stock, and moves it to PENDING_PAYMENT. */
@@ -57,7 +65,7 @@ export async function freezeOrder(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
-  { claim, expectedTotal }: FreezeOptions,
+  { claim, expectedTotal, least = 0 }: FreezeOptions,
 ): Promise<PricedCart> {
   const lines = await cartLines(tx.q, order.id)
   // Checkouts at one hub come one after the other, so that no two find the same bin free.
@@ -68,12 +76,14 @@ export async function freezeOrder(
   const priced = await priceToFreeze(tx, context, order, lines)
   if (expectedTotal !== undefined && expectedTotal !== priced.total)
     throw new ApiError('total_changed', undefined, { total: priced.total })
+  const tooSmall = amountObstacle(priced.total, least)
+  if (tooSmall) throw new ApiError(tooSmall.code, undefined, tooSmall.details)
   const shortages = await reserve(
     tx,
     lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
   )
   if (shortages.length > 0) throw new ApiError('insufficient_stock', undefined, { items: shortages })
-  await freezeLines(tx, lines, priced)
+  await freezeLines(tx, order.hub_id, lines, priced)
   await redeem(tx, context, order, priced.plan.applications)
   const bin = claim ? intake.bins.claimable[0]! : null
   await moveOrder(tx, context, order, 'checkout', {
@@ -92,26 +102,48 @@ export async function freezeOrder(
   return priced
 }
 
-async function freezeLines(tx: Tx, lines: readonly CartLine[], priced: PricedCart): Promise<void> {
-  for (const [index, line] of lines.entries()) {
-    const price = priced.lines[index]!
-    await tx.q
-      .updateTable('order_items')
-      .set({
+async function freezeLines(
+  tx: Tx,
+  hubId: number,
+  lines: readonly CartLine[],
+  priced: PricedCart,
+): Promise<void> {
+  const names = await soldNames(tx, hubId, lines)
+  const frozen = recordset(
+    tx.kind,
+    {
+      id: 'int',
+      upc: 'text',
+      name: 'text',
+      sold_name_id: 'int',
+      image_url: 'text',
+      unit_price_original: 'int',
+      unit_price: 'int',
+      purchase_price: 'int',
+      net: 'int',
+      tax: 'int',
+    },
+    lines.map((line, index) => {
+      const { unitPriceOriginal, unitPrice, net, tax } = priced.lines[index]!
+      return {
+        id: line.id,
         upc: line.upc,
         name: line.name,
-        search_name: searchText(line.name),
+        sold_name_id: names[index]!,
         image_url: line.image_url,
-        unit_price_original: price.unitPriceOriginal,
-        unit_price: price.unitPrice,
+        unit_price_original: unitPriceOriginal,
+        unit_price: unitPrice,
         purchase_price: line.purchase_price,
-        net: price.net,
-        tax: price.tax,
-        reserved: line.qty,
-      })
-      .where('id', '=', line.id)
-      .execute()
-  }
+        net,
+        tax,
+      }
+    }),
+  )
+  await sql`
+    update order_items set upc = r.upc, name = r.name, sold_name_id = r.sold_name_id, image_url = r.image_url,
+      unit_price_original = r.unit_price_original, unit_price = r.unit_price, purchase_price = r.purchase_price,
+      net = r.net, tax = r.tax, reserved = qty
+    from ${frozen} where order_items.id = r.id`.execute(tx.q)
 }
 
 /** Makes a cart of a frozen order again: stock, bin and deals are free, prices are the products'. */
@@ -139,7 +171,7 @@ export async function unfreezeOrder(
     .set({
       upc: null,
       name: null,
-      search_name: null,
+      sold_name_id: null,
       image_url: null,
       unit_price_original: null,
       unit_price: null,
@@ -177,6 +209,6 @@ export async function queueOrder(tx: Tx, context: CloudContext, order: OrderRow)
     queued_at: now,
   })
   if (step.kind !== 'moved') return
-  await completeRedemptions(tx, context, order.id)
+  await completeRedemptions(tx, context, order)
   await enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })
 }

@@ -6,19 +6,20 @@ import type { Handlers } from '../../platform/http/handler.ts'
 import { jsonWithImages, withImages } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { countItems, createOrder, reorder, setItem } from './cart.ts'
-import { checkoutObstacles } from './checkout.ts'
+import { amountObstacle, checkoutObstacles } from './checkout.ts'
 import { listOrders, orderHistory } from './order-list.ts'
 import { hubIntake } from './intake.ts'
-import { readOwnOrder, wasPaid, type OrderRow } from './order-rows.ts'
+import { readOwnOrder, stateObstacle, type OrderRow } from './order-rows.ts'
 import { viewOrder } from './order-view.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { queueEstimate } from './queue-position.ts'
 import { transferOrder } from './transfer-order.ts'
 
-/** C §4.2: what a customer does with orders. */
+/** C §4.2: what a customer does with orders. `leastByCard`: the least total that a card can pay. */
 export function orderHandlers(
   context: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
+  leastByCard: () => number,
 ): Handlers<
   | 'consumer.orders.create'
   | 'consumer.orders.list'
@@ -69,13 +70,13 @@ export function orderHandlers(
       const order = await readOwnOrder(q, keyOf(params, query))
       const lines = await cartLines(q, order.id)
       const intake = await hubIntake(q, context, order.hub_id)
-      const reasons = [
-        ...stateObstacle(order),
-        ...(order.processing_status === OrderStatus.NEW
-          ? (await checkoutObstacles(q, lines, intake, { claim: false })).map(({ code }) => code)
-          : []),
-      ]
       const total = order.total ?? (await priceCart(q, context, order, lines)).total
+      const reasons = [...obstacleOf(order)]
+      if (order.processing_status === OrderStatus.NEW) {
+        const obstacles = await checkoutObstacles(q, lines, intake, { claim: false })
+        const tooSmall = amountObstacle(total, leastByCard())
+        reasons.push(...[...obstacles, ...(tooSmall ? [tooSmall] : [])].map(({ code }) => code))
+      }
       return { available: reasons.length === 0, reasons, total }
     },
     async 'consumer.orders.queue_position'({ params, query }) {
@@ -112,7 +113,7 @@ export const transferHandlers = (
 
 /** O §4.3: the orders of a hub, as its owner lists them. */
 export const ownerOrderHandlers = (
-  { db }: CloudContext,
+  { db, settings }: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
 ): Handlers<'owner.orders.list'> => ({
   async 'owner.orders.list'({ query }) {
@@ -121,6 +122,7 @@ export const ownerOrderHandlers = (
       limit: query.limit,
       cursor: query.cursor,
       search: query.search,
+      searchNames: settings.orderSearchNames,
     })
     return jsonWithImages(addressOf, page)
   },
@@ -133,8 +135,8 @@ const keyOf = (params: { user_id: number; order_id: number }, query?: { hub_id: 
 })
 
 /** What paying an order that is no cart any more would answer with. */
-function stateObstacle(order: OrderRow): ErrorCode[] {
+function obstacleOf(order: OrderRow): ErrorCode[] {
   const { processing_status: status } = order
   if (status === OrderStatus.NEW || status === OrderStatus.PENDING_PAYMENT) return []
-  return [wasPaid(order) ? 'order_already_paid' : 'order_not_editable']
+  return [stateObstacle(order)]
 }

@@ -10,14 +10,14 @@ export type Refusal = 'hub_inactive' | 'orders_stopped' | 'hub_offline' | 'hub_n
 export interface Intake {
   /** Null: it takes orders. */
   refusal: Refusal | null
-  /** As of the hub's last heartbeat. */
+  /** As the hub's ledger last said. */
   bins: BinRoom
 }
 
 /** What a hub can do for a new order. Throws `hub_not_found`. */
 export async function hubIntake(q: Queries, context: CloudContext, hubId: number): Promise<Intake> {
-  const { refusal, state, disabledBins } = await readHub(q, context, hubId)
-  return { refusal, bins: await readBinRoom(q, hubId, state.health, disabledBins) }
+  const { refusal, disabledBins } = await readHub(q, context, hubId)
+  return { refusal, bins: await readBinRoom(q, hubId, disabledBins) }
 }
 
 /** Throws what stands in the way of any order at a hub: `hub_not_found`, `hub_not_accepting_orders`. */
@@ -34,7 +34,7 @@ async function readHub(q: Queries, { runtime, settings }: CloudContext, hubId: n
     .executeTakeFirst()
   if (!hub) throw new ApiError('hub_not_found')
   const state = await hubState(q, hubId, runtime.clock.now(), settings.onlineWithinMs)
-  return { refusal: refusalOf(hub, state), state, disabledBins: JSON.parse(hub.disabled_bins) as number[] }
+  return { refusal: refusalOf(hub, state), disabledBins: JSON.parse(hub.disabled_bins) as number[] }
 }
 
 function refusalOf(

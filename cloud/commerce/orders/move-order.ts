@@ -12,6 +12,7 @@ import { schedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { releaseAnnounced } from '../deals/redemptions.ts'
 import { unreserve } from '../catalogue/reservations.ts'
+import { tellOfMove } from './order-events.ts'
 import { lockItems, lockOrder, type OrderRow } from './order-rows.ts'
 
 /**
@@ -37,6 +38,8 @@ export async function moveOrder(
   }
   await tx.q.updateTable('orders').set(moved).where('id', '=', order.id).execute()
   Object.assign(order, moved)
+  tx.tell({ kind: 'order', orderId: order.id, hubId: order.hub_id })
+  tellOfMove(tx, context, order)
   await scheduleDeadlines(tx, context, order)
   return step
 }
@@ -54,6 +57,7 @@ export async function scheduleDeadlines(tx: Tx, { settings }: CloudContext, orde
       await due('order.overdue', order.queued_at! + settings.startWithinMs + settings.prepareTimeoutMs)
       return
     case OrderStatus.READY:
+      await due('notice.moved', order.updated_at)
       await due('notice.unclaimed', order.ready_at! + settings.unclaimedNoticeMs)
       await due('order.unclaimed', order.ready_at! + settings.unclaimedTimeoutMs)
       return
@@ -65,8 +69,10 @@ export async function scheduleDeadlines(tx: Tx, { settings }: CloudContext, orde
     case OrderStatus.COLLECTING:
     case OrderStatus.COMPLETED:
     case OrderStatus.CANCELLED:
+      return
     case OrderStatus.TIMED_OUT:
     case OrderStatus.FAILED:
+      await due('notice.moved', order.updated_at)
   }
 }
 

@@ -7,10 +7,10 @@ import type { CloudContext } from '../../platform/context.ts'
 import { offsetOf } from '../../platform/store/paging.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { jsonOf, JsonText } from '../../platform/store/json.ts'
-import { containsPattern, prefixPattern } from '../../platform/store/like.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { searchText } from '../catalogue/products.ts'
 import { viewOrders } from './order-view.ts'
+import { ordersNamed, type NameSearch } from './sold-names.ts'
 
 export interface OrderListQuery {
   userId: number
@@ -73,6 +73,8 @@ interface HistoryPage {
   /** The last order's id of the page before. */
   cursor: number | null
   search: string | null
+  /** How many names a search looks through (`ORDER_SEARCH_NAMES`). */
+  searchNames: number
 }
 
 type OrderColumns = Record<keyof OwnerOrder, Expression<unknown>>
@@ -114,6 +116,10 @@ function page(q: Queries, { hubId, below, limit }: { hubId: number; below: numbe
     .select(['id', json.text(order).as('body')])
 }
 const anyPage = statement(page)
+/** Of certain orders: `ids` is a list as JSON. */
+const pageOf = statement((q, wanted: Parameters<typeof page>[1] & { ids: string }) =>
+  page(q, wanted).where('id', 'in', jsonOf(q).numbersIn(sql`${wanted.ids}`)),
+)
 
 /**
  * A hub's order history, newest first (O §4.3), as JSON. An order is part of it once its prices were frozen; a cart is its
@@ -121,15 +127,15 @@ const anyPage = statement(page)
  */
 export async function orderHistory(
   q: Queries,
-  { hubId, limit, cursor, search }: HistoryPage,
+  { hubId, limit, cursor, search, searchNames }: HistoryPage,
 ): Promise<JsonText<{ data: OwnerOrder[]; next_cursor: number | null; has_more: boolean }>> {
   if (cursor !== null) await requireCursor(q, hubId, cursor)
   // One more than is shown tells whether there are more.
   const wanted = { hubId, below: cursor ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
   const rows =
-    search === null || search === ''
+    search === null || searchText(search) === ''
       ? await anyPage(q, wanted)
-      : await page(q, wanted).where(matches(search)).execute()
+      : await found(q, { ...wanted, search, names: searchNames })
   const hasMore = rows.length > limit
   const shown = hasMore ? rows.slice(0, limit) : rows
   const next = hasMore ? shown.at(-1)!.id : null
@@ -147,10 +153,10 @@ async function requireCursor(q: Queries, hubId: number, cursor: number): Promise
   if (!known) throw new ApiError('invalid_cursor')
 }
 
-/** An exact order id, a part of an item's name in any case and with or without accents, or the beginning of a UPC. */
-function matches(search: string) {
-  const id = /^\d{1,9}$/.test(search) ? Number(search) : -1
-  return sql<boolean>`(orders.id = ${id} or exists (
-    select 1 from order_items as i where i.order_id = orders.id
-    and (i.search_name like ${containsPattern(searchText(search))} escape '!' or i.upc like ${prefixPattern(search)} escape '!')))`
+/** By an exact order id, a part of an item's name in any case and with or without accents, or the beginning of a UPC. */
+async function found(q: Queries, wanted: NameSearch) {
+  const { search, ...bounds } = wanted
+  const ids = await ordersNamed(q, wanted)
+  if (/^\d{1,9}$/.test(search)) ids.push(Number(search))
+  return ids.length === 0 ? [] : pageOf(q, { ...bounds, ids: JSON.stringify(ids) })
 }

@@ -25,8 +25,18 @@ export function lockOrderOfHub(tx: Tx, hubId: number, uuid: string): Promise<Ord
     .executeTakeFirst()
 }
 
-/** Whether an order that is no cart was ever paid: one that expired or was deleted before was not. */
-export const wasPaid = ({ queued_at }: Pick<OrderRow, 'queued_at'>): boolean => queued_at !== null
+/** What stands in the way of paying or editing an order that is no cart any more; one that expired or was deleted before it was paid was not. */
+export const stateObstacle = ({ queued_at }: OrderRow): 'order_already_paid' | 'order_not_editable' =>
+  queued_at === null ? 'order_not_editable' : 'order_already_paid'
+
+/** Throws `order_already_paid` or `order_not_editable` of an order that is no cart. */
+export function requireCart(order: OrderRow): void {
+  if (order.processing_status !== OrderStatus.NEW) throw new ApiError(stateObstacle(order))
+}
+
+/** Whether an order is its hub's to dispense: it waits there, or is in hand. */
+export const isAtHub = ({ processing_status: status }: OrderRow): boolean =>
+  status === OrderStatus.QUEUED || status === OrderStatus.PREPARING
 
 /** Of an order, whose it must be; anything else is not found rather than denied. */
 export interface OrderKey {

@@ -1,3 +1,4 @@
+import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import type { Selectable } from 'kysely'
 import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
 import { countSale } from '../analytics/refresh-sales.ts'
@@ -24,7 +25,7 @@ export function derivePaymentStatus(payments: readonly Paid[], refunds: readonly
   return payments.at(-1)?.status ?? 'unpaid'
 }
 
-const underWay: readonly string[] = ['pending', 'requires_action', 'authorized']
+const underWay: readonly string[] = PAYMENT_UNDER_WAY
 
 function refundStatus(payments: readonly Paid[], refunds: readonly GivenBack[]): PaymentStatus {
   const ids = new Set(payments.map(({ id }) => id))
@@ -52,7 +53,13 @@ export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<Pay
     .execute()
   const refunds = await tx.q.selectFrom('refunds').selectAll().where('order_id', '=', orderId).execute()
   const payment_status = derivePaymentStatus(payments, refunds)
-  await tx.q.updateTable('orders').set({ payment_status }).where('id', '=', orderId).execute()
+  const { hub_id: hubId } = await tx.q
+    .updateTable('orders')
+    .set({ payment_status })
+    .where('id', '=', orderId)
+    .returning('hub_id')
+    .executeTakeFirstOrThrow()
+  tx.tell({ kind: 'order', orderId, hubId })
   if (payments.some(({ status, is_late }) => status === 'completed' && is_late === 0)) countSale(tx, orderId)
   return payment_status
 }

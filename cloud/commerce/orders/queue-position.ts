@@ -3,9 +3,9 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Instant } from '../../platform/store/table.ts'
-import { furtherBins, type BinRoom } from './bin-room.ts'
+import { furtherBins, ordersWithUnits, type BinRoom } from './bin-room.ts'
 import { hubIntake } from './intake.ts'
-import { LAST_ACTIVE, type OrderRow } from './order-rows.ts'
+import { isAtHub, LAST_ACTIVE, type OrderRow } from './order-rows.ts'
 
 interface QueuePlace {
   /** 1 is next; null for an order that does not wait. */
@@ -28,7 +28,7 @@ const NOWHERE: QueuePlace = { position: null, ahead: 0 }
 
 /** An order's place in its hub's queue. */
 export async function queuePlace(q: Queries, order: OrderRow): Promise<QueuePlace> {
-  return isUnderWay(order) ? placeIn(await readQueue(q, order.hub_id), order.id) : NOWHERE
+  return isAtHub(order) ? placeIn(await readQueue(q, order.hub_id), order.id) : NOWHERE
 }
 
 /**
@@ -40,7 +40,7 @@ export async function queueEstimate(
   context: CloudContext,
   order: OrderRow,
 ): Promise<QueuePlace & { estimatedWaitSeconds: number | null }> {
-  if (!isUnderWay(order)) return { ...NOWHERE, estimatedWaitSeconds: null }
+  if (!isAtHub(order)) return { ...NOWHERE, estimatedWaitSeconds: null }
   const queue = await readQueue(q, order.hub_id)
   const { refusal, bins } = await hubIntake(q, context, order.hub_id)
   const terms = { unitMs: await hubPace(q, order.hub_id), now: context.runtime.clock.now(), bins }
@@ -53,8 +53,9 @@ export async function queueEstimate(
 
 /** The place of one order in a queue of its hub. */
 export function placeIn(queue: readonly QueuedUnits[], orderId: number): QueuePlace {
-  const index = inOrder(queue).findIndex(({ id }) => id === orderId)
-  const own = inOrder(queue)[index]
+  const sorted = inOrder(queue)
+  const index = sorted.findIndex(({ id }) => id === orderId)
+  const own = sorted[index]
   if (!own) return NOWHERE
   if (own.processing_status === OrderStatus.PREPARING) return { position: null, ahead: 0 }
   return { position: index + 1, ahead: index }
@@ -97,25 +98,13 @@ const inOrder = (queue: readonly QueuedUnits[]): QueuedUnits[] =>
       b.processing_status - a.processing_status || (a.queued_at ?? 0) - (b.queued_at ?? 0) || a.id - b.id,
   )
 
-const isUnderWay = ({ processing_status: status }: OrderRow): boolean =>
-  status === OrderStatus.QUEUED || status === OrderStatus.PREPARING
-
 function readQueue(q: Queries, hubId: number): Promise<QueuedUnits[]> {
-  return q
-    .selectFrom('orders as o')
-    .innerJoin('order_items as i', 'i.order_id', 'o.id')
+  return ordersWithUnits(q)
     .where('o.hub_id', '=', hubId)
     .where('o.processing_status', '<=', LAST_ACTIVE)
     .where('o.processing_status', 'in', [OrderStatus.QUEUED, OrderStatus.PREPARING])
-    .groupBy(['o.id', 'o.processing_status', 'o.reserved_bin', 'o.queued_at', 'o.preparing_at'])
-    .select((eb) => [
-      'o.id',
-      'o.processing_status',
-      'o.reserved_bin',
-      'o.queued_at',
-      'o.preparing_at',
-      eb.fn.sum<number>('i.qty').as('units'),
-    ])
+    .groupBy(['o.queued_at', 'o.preparing_at'])
+    .select(['o.queued_at', 'o.preparing_at'])
     .execute()
 }
 

@@ -1,11 +1,11 @@
-import { isEditable, OrderStatus } from '../../../protocol/model/order-status.ts'
+import { isEditable } from '../../../protocol/model/order-status.ts'
 import type { VerifiedIdentity, VerifyIdentity } from '../../platform/credentials/identity-token.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { isUniqueViolation, type Tx } from '../../platform/store/database.ts'
 import { activeOrder, addLines } from './cart.ts'
 import { moveOrder, removeCart } from './move-order.ts'
-import { lockOrder, wasPaid, type OrderRow } from './order-rows.ts'
+import { lockOrder, requireCart, type OrderRow } from './order-rows.ts'
 
 export interface Transfer {
   /** Whose the order becomes. */
@@ -71,7 +71,7 @@ async function take(
   const order = await lockOrder(tx, orderId)
   if (!order || order.user_id !== anonymousUserId || order.merged_into !== null)
     throw new ApiError('order_not_found')
-  requireUnpaid(order)
+  requireCart(order)
   if (anonymousUserId === userId) return { order, merged: false }
   const active = await activeOrder(tx.q, userId, order.hub_id)
   const own = active && (await lockOrder(tx, active.id))
@@ -98,11 +98,6 @@ async function take(
   )
   await moveOrder(tx, context, order, 'merged', { merged_into: own.id })
   return { order: own, merged: true }
-}
-
-function requireUnpaid(order: OrderRow): void {
-  if (order.processing_status === OrderStatus.NEW) return
-  throw new ApiError(wasPaid(order) ? 'order_already_paid' : 'order_not_editable')
 }
 
 async function give(tx: Tx, { runtime }: CloudContext, order: OrderRow, userId: number): Promise<OrderRow> {

@@ -6,8 +6,9 @@ import type {
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
+import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { freezeOrder, queueOrder } from '../orders/checkout.ts'
-import { lockOwnOrder, wasPaid, type OrderRow } from '../orders/order-rows.ts'
+import { lockOwnOrder, requireCart, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx, Queries } from '../../platform/store/database.ts'
 import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
 import { ensureCustomer, customerOfMethod, saveAfterPayment, type Customer } from '../methods/method-rows.ts'
@@ -94,9 +95,12 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     await askAgain(tx, payment)
     return { kind: 'go-on', payment }
   }
-  requireUnpaid(order)
-  const claim = from === EXTERNAL
-  const { total } = await freezeOrder(tx, context, order, { claim, expectedTotal: request.expectedTotal })
+  requireCart(order)
+  const { total } = await freezeOrder(tx, context, order, {
+    claim: from === EXTERNAL,
+    expectedTotal: request.expectedTotal,
+    ...(from === 'processor' && { least: processor.leastAmount(context.settings.currency) }),
+  })
   const owner = { userId, processor: processor.name }
   const saved = from === 'processor' ? await customerOfMethod(tx, { ...owner, method }) : undefined
   const payment = await insertPayment(tx, context, order, {
@@ -137,11 +141,6 @@ function beginning(
   }
 }
 
-function requireUnpaid(order: OrderRow): void {
-  if (order.processing_status === OrderStatus.NEW) return
-  throw new ApiError(wasPaid(order) ? 'order_already_paid' : 'order_not_editable')
-}
-
 /** An order in PENDING_PAYMENT has exactly one unfinished payment (`payments_one_live`). */
 export function livePayment(tx: Tx, orderId: number): Promise<PaymentRow> {
   return tx.q
@@ -149,7 +148,7 @@ export function livePayment(tx: Tx, orderId: number): Promise<PaymentRow> {
     .selectAll()
     .where('order_id', '=', orderId)
     .where('is_late', '=', 0)
-    .where('status', 'in', ['pending', 'requires_action', 'authorized'])
+    .where('status', 'in', PAYMENT_UNDER_WAY)
     .executeTakeFirstOrThrow()
 }
 

@@ -1,6 +1,7 @@
 import type { Updateable } from 'kysely'
 import type { Tables } from '../../platform/store/schema.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { queueOrder, unfreezeOrder } from '../orders/checkout.ts'
 import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
@@ -42,17 +43,19 @@ export async function applyPaymentOutcome(
     .selectAll()
     .where('id', '=', paymentId)
     .executeTakeFirstOrThrow()
-  await apply(tx, context, order, payment, outcome)
+  if (!(await apply(tx, context, order, payment, outcome))) return
+  if (outcome.status === 'stuck' || payment.stuck_at !== null) await tellOfStuck(tx, context, order)
   await refreshPaymentStatus(tx, order.id)
 }
 
+/** Whether anything has changed: most events of a processor say what its answer has said before. */
 async function apply(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
   payment: PaymentRow,
   outcome: PaymentOutcome,
-): Promise<void> {
+): Promise<boolean> {
   const known = {
     processor_ref: payment.processor_ref ?? outcome.ref ?? null,
     client_secret: payment.client_secret ?? outcome.clientSecret ?? null,
@@ -70,7 +73,7 @@ async function apply(
       .execute()
   switch (outcome.status) {
     case 'succeeded':
-      if (payment.status === 'completed') return
+      if (payment.status === 'completed') return false
       await unschedule(tx, 'payment', payment.id)
       if (holdsOrder && payment.is_refused === 0) {
         await set({ status: 'completed', confirmed_by_key: outcome.confirmedByKey ?? null })
@@ -81,15 +84,15 @@ async function apply(
             processor: payment.processor,
             ref: outcome.method ?? payment.method,
           })
-        return
+        return true
       }
       await set({ status: 'completed', is_late: 1, stuck_at: null })
       if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
       await refundLate(tx, context, order, { ...payment, ...known })
-      return
+      return true
     case 'processing':
       if (isOpen) await set({})
-      return
+      return isOpen
     case 'requires_action':
       if (isOpen) await set(payment.status === 'pending' ? { status: 'requires_action' } : {})
       if (payment.status === 'pending' && payment.is_refused === 0) {
@@ -97,18 +100,34 @@ async function apply(
         const dueAt = Math.min(known.updated_at + paymentAbandonMs, order.touched_at + idleOrderMs)
         await schedule(tx, 'payment', payment.id, dueAt)
       }
-      return
+      return isOpen
     case 'failed':
     case 'canceled':
-      if (!isOpen) return
+      if (!isOpen) return false
       await unschedule(tx, 'payment', payment.id)
       await set({ status: outcome.status, decline_code: outcome.declineCode ?? null, stuck_at: null })
       if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
-      return
+      return true
     case 'stuck':
-      if (!isLive) return
+      if (!isLive) return false
       await set({ status: 'canceled', stuck_at: known.updated_at })
       await schedule(tx, 'payment', payment.id, known.updated_at + context.settings.paymentRecheckMs)
       if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
+      return true
   }
+}
+
+/** An order has a payment of which nobody says what became. */
+async function tellOfStuck(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+  const stuck = await tx.q
+    .selectFrom('payments')
+    .select(['id', 'processor', 'processor_ref', 'amount', 'stuck_at'])
+    .where('order_id', '=', order.id)
+    .where('stuck_at', 'is not', null)
+    .orderBy('id')
+    .executeTakeFirst()
+  const incident = { hubId: order.hub_id, kind: 'payment_stuck', subject: `order ${order.id}` } as const
+  if (!stuck) return clearAlarm(tx, context, incident)
+  const { id: payment_id, stuck_at, ...details } = stuck
+  await raiseAlarm(tx, context, { ...incident, details: { payment_id, ...details }, since: stuck_at! })
 }

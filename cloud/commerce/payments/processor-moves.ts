@@ -1,9 +1,11 @@
+import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { tellOfOrder, tellOfRefund } from '../orders/order-events.ts'
 import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import type { ProcessorRefund } from '../processors/processor.ts'
@@ -60,6 +62,8 @@ async function followPayment(
     .select('id')
     .where('processor_ref', '=', move.ref)
     .executeTakeFirst()
+  if (known && move.kind === 'dispute' && move.status === 'failed')
+    await clearAlarm(tx, context, disputeOf(order, move.ref))
   if (known)
     await applyRefundOutcome(tx, context, order, known.id, {
       ref: move.ref,
@@ -75,6 +79,15 @@ async function followPayment(
     await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
   }
 }
+
+/** It is over when the bank has given the money back, or when somebody has taken note of it. */
+const disputeOf = (order: OrderRow, ref: string) =>
+  ({
+    hubId: order.hub_id,
+    kind: 'payment_disputed',
+    incident: `dispute ${ref}`,
+    subject: `order ${order.id}`,
+  }) as const
 
 /** The processor's own word is its actor in the audit log. */
 const PROCESSOR = 'processor'
@@ -119,6 +132,11 @@ async function record(
     detail,
   })
   context.log.warn({ orderId: order.id, kind, ...detail }, 'money of an order moved at the processor')
+  if (kind === 'dispute') {
+    tellOfOrder(tx, context, order, 'payment.disputed')
+    await raiseAlarm(tx, context, { ...disputeOf(order, ref), detail: reason ?? '', details: detail })
+  }
+  if (status === 'succeeded') await tellOfRefund(tx, context, order, { id, amount })
   await refreshRefunds(tx, context, order)
 }
 

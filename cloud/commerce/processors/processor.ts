@@ -1,5 +1,5 @@
 import { Unavailable } from '../../platform/work/runner.ts'
-import type { ClientSecret, PaymentMethodType } from '../../../protocol/contract/consumer-payments.ts'
+import type { SetupIntentSecret, PaymentMethodType } from '../../../protocol/contract/consumer-payments.ts'
 import type { BackoffOptions } from '../../../protocol/model/runtime.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import { isolated } from '../../platform/work/background.ts'
@@ -12,8 +12,12 @@ import type { CloudContext } from '../../platform/context.ts'
 export interface CardProcessor {
   /** As `payments.processor` names it. */
   readonly name: 'sandbox' | 'stripe'
+  /** The least that it takes in a currency; nothing at all needs no card. Smallest units. */
+  leastAmount(currency: string): number
   /** Whether it might take such a payment method; the last word is that of the intent. */
   knowsMethod(method: string, type: PaymentMethodType): boolean
+  /** Whether it might save such a method, or what such a wallet's token stands for. */
+  savesMethod(method: string): boolean
   /** Creates and confirms an intent, or returns the one that the key has made before, as it is now. */
   createIntent(request: IntentRequest): Promise<Intent>
   /** What has become of an intent. */
@@ -37,9 +41,12 @@ export interface CardProcessor {
   removeCustomer(ref: string): Promise<void>
   /** Lets the customer enter a method in the processor's own form. */
   createSetupIntent(request: { idempotencyKey: string; customer: string }): Promise<SetupIntent>
-  /** Saves a method with a customer; returns one that is saved there already as it is. Throws `MethodRefused`. */
+  /**
+   * Saves a method with a customer; what is not a method's own id (a token, a card's test name) becomes a method of its own,
+   * once for a key. Returns one that is saved there already as it is. Throws `MethodRefused`.
+   */
   attachMethod(request: AttachRequest): Promise<MethodDetails>
-  /** One that is not saved there any more is no error. */
+  /** For good: it is never saved again. One that is not saved there any more is no error. */
   detachMethod(request: { method: string; customer: string }): Promise<void>
   /** A body of its webhook, in the words of `ProcessorEvent` (`webhook.ts`). */
   readonly readEvent: (body: unknown) => unknown
@@ -119,7 +126,7 @@ export interface CustomerRequest {
 export interface SetupIntent {
   ref: string
   clientSecret: string
-  status: ClientSecret['status']
+  status: SetupIntentSecret['status']
 }
 
 export interface AttachRequest {

@@ -19,7 +19,7 @@ import {
   type NewRefund,
   type Share,
 } from './refunds.ts'
-import { lockItems, lockOrder, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
+import { isAtHub, lockItems, lockOrder, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { WantedLine } from '../../../protocol/mqtt/cloud-entries.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
@@ -228,10 +228,6 @@ async function recordFirst(
   const isReduced = asked && asked.kind === 'executed'
   return context.db.transact((tx) => recordRefund(tx, services, request, plan, isReduced === true))
 }
-
-/** The hub has yet to dispense of it. */
-const isAtHub = ({ processing_status }: OrderRow): boolean =>
-  processing_status === OrderStatus.QUEUED || processing_status === OrderStatus.PREPARING
 
 /** What of its line is still wanted after a refund of units; undefined for one of an amount. */
 async function linePlanned(tx: Tx, order: OrderRow, plan: RefundPlan): Promise<WantedLine | undefined> {

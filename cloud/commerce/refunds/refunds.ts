@@ -1,7 +1,9 @@
 import { unitShare } from '../catalogue/pricing.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
+import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { settlePoints } from '../loyalty/points.ts'
+import { tellOfRefund } from '../orders/order-events.ts'
 import { lockOrder, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -157,7 +159,10 @@ export async function insertRefund(
     .executeTakeFirstOrThrow()
   if (isDone && payment.processor === WALLET && row.amount > 0)
     await creditRefund(tx, context, payment.user_id, row)
-  if (isDone) await auditRefund(tx, context, order, row)
+  if (isDone) {
+    await auditRefund(tx, context, order, row)
+    await tellOfRefund(tx, context, order, row)
+  }
   await refreshRefunds(tx, context, order)
   if (!isDone) await schedule(tx, 'refund', row.id, dueAt)
   return row
@@ -201,6 +206,7 @@ export async function applyRefundOutcome(
   else await schedule(tx, 'refund', refundId, dueAt)
   if (status === 'pending') return
   await auditRefund(tx, context, order, { ...refund, ...known }, dueAt)
+  if (status === 'succeeded') await tellOfRefund(tx, context, order, refund)
   await refreshRefunds(tx, context, order)
 }
 
@@ -276,6 +282,31 @@ export async function refreshRefunds(tx: Tx, context: CloudContext, order: Order
         .execute()
   }
   await settlePoints(tx, context, order)
+  await tellOfFailed(tx, context, order)
+}
+
+/** The processor has refused a refund of an order, and no later one has brought that money back. */
+async function tellOfFailed(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+  const rows = await tx.q
+    .selectFrom('refunds')
+    .select(['id', 'item_id', 'amount', 'status', 'failure_reason'])
+    .where('order_id', '=', order.id)
+    .where('reason', 'not in', ['processor', 'dispute'])
+    .orderBy('id')
+    .execute()
+  if (rows.every(({ status }) => status !== 'failed')) return
+  const latest = new Map(rows.map((row) => [row.item_id, row]))
+  const failed = [...latest.values()].find(({ status }) => status === 'failed')
+  const incident = { hubId: order.hub_id, kind: 'refund_failed', subject: `order ${order.id}` } as const
+  if (failed)
+    await raiseAlarm(tx, context, {
+      ...incident,
+      detail: failed.failure_reason ?? '',
+      details: { refund_id: failed.id, amount: failed.amount, reason: failed.failure_reason },
+    })
+  // Another try that is under way has not brought it back yet.
+  else if ([...latest.values()].every(({ status }) => status === 'succeeded'))
+    await clearAlarm(tx, context, incident)
 }
 
 /**

@@ -36,7 +36,9 @@ export interface DepositRequest {
  */
 export async function deposit(services: MoneyServices, request: DepositRequest): Promise<DepositResponse> {
   const { context, processor } = services
-  requireWithin(request.amountCents, context.settings)
+  const { currency, depositMinCents, depositMaxCents } = context.settings
+  const least = Math.max(depositMinCents, processor.leastAmount(currency))
+  requireWithin(request.amountCents, least, depositMaxCents)
   if (request.method !== null && !processor.knowsMethod(request.method, 'card'))
     throw new ApiError('payment_method_not_found')
   const begun = await context.db.transact((tx) => begin(tx, services, request))
@@ -45,7 +47,7 @@ export async function deposit(services: MoneyServices, request: DepositRequest):
   return answer(await readTransaction(context, begun.id))
 }
 
-function requireWithin(amount: number, { depositMinCents, depositMaxCents }: CloudContext['settings']): void {
+function requireWithin(amount: number, least: number, most: number): void {
   const refuse = (
     type: 'greater_than_equal' | 'less_than_equal',
     than: string,
@@ -53,13 +55,10 @@ function requireWithin(amount: number, { depositMinCents, depositMaxCents }: Clo
     limit: number,
   ): never => {
     const msg = `Input should be ${than} than or equal to ${limit}`
-    throw new ApiError('validation_error', undefined, undefined, [
-      { loc: ['body', 'amount_cents'], type, msg, input: amount, ctx },
-    ])
+    throw ApiError.invalid({ loc: ['body', 'amount_cents'], type, msg, input: amount, ctx })
   }
-  if (amount < depositMinCents)
-    refuse('greater_than_equal', 'greater', { ge: depositMinCents }, depositMinCents)
-  if (amount > depositMaxCents) refuse('less_than_equal', 'less', { le: depositMaxCents }, depositMaxCents)
+  if (amount < least) refuse('greater_than_equal', 'greater', { ge: least }, least)
+  if (amount > most) refuse('less_than_equal', 'less', { le: most }, most)
 }
 
 async function begin(
@@ -144,7 +143,9 @@ const requestOf = ({ settings }: CloudContext, deposit: WalletTransactionRow): I
 async function inquire(services: MoneyServices, deposit: WalletTransactionRow): Promise<void> {
   const { context, processor } = services
   const { processor_ref: ref, created_at } = deposit
-  const isGivenUp = created_at + context.settings.paymentAbandonMs <= context.runtime.clock.now()
+  const now = context.runtime.clock.now()
+  // One that was begun in the future was begun by a clock that was ahead: nobody knows how long ago.
+  const isGivenUp = created_at + context.settings.paymentAbandonMs <= now || created_at > now
   await ask(services, deposit, 'inquiry', () => {
     if (ref === null) return processor.abandonIntent(requestOf(context, deposit))
     return isGivenUp ? processor.cancelIntent(ref) : processor.readIntent(ref)
@@ -239,7 +240,7 @@ async function lookAtDeposit(services: MoneyServices, id: number): Promise<Outco
   if (lookAt > runtime.clock.now()) return { next: lookAt }
   await inquire(services, deposit)
   // Its customer is still at it, or a bank is.
-  const givenUpAt = deposit.created_at + settings.paymentAbandonMs
   const now = runtime.clock.now()
+  const givenUpAt = Math.min(deposit.created_at, now) + settings.paymentAbandonMs
   return { next: givenUpAt > now ? givenUpAt : now + settings.paymentAbandonMs }
 }

@@ -1,14 +1,15 @@
 import { z } from 'zod'
 import { holdsWithin } from '../../../protocol/model/runtime.ts'
 import type { HubHealth } from '../../../protocol/mqtt/session.ts'
-import { closeCabinets } from '../../commerce/catalogue/layout.ts'
-import { readHubConfig } from '../../commerce/fulfilment/hub-snapshot.ts'
+import { withholdDisabled } from '../../commerce/catalogue/withheld.ts'
+import { readConfirmed, readHubConfig } from '../../commerce/fulfilment/hub-snapshot.ts'
 import { hubState } from '../../gateway/hub-state.ts'
+import { tellOfHub } from '../hubs/hub-events.ts'
 import { awaitDelivery, enqueue, type OutboxPlace } from '../../gateway/outbox.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import {
   type BinRequest,
   type ControlServices,
@@ -65,8 +66,12 @@ export function configurationHandlers({
         ...before,
         disabledFridges: withNumber(before.disabledFridges, fridge, !enabled),
       }),
+      // Whoever enables a fridge that was shut off has looked at what is in it.
+      ...(enabled && { confirms: fridge }),
       isShown: (health) =>
-        health.fridges.every((each) => each.fridge_number !== fridge || each.enabled === enabled),
+        health.fridges.every(
+          (each) => each.fridge_number !== fridge || (each.enabled === enabled && !(enabled && each.shutoff)),
+        ),
     })
     return ok(applied ? 200 : 202, { enabled })
   }
@@ -112,6 +117,8 @@ interface ConfigurationRequest {
   action: string
   object: string
   change: (before: Configuration) => Configuration
+  /** The fridge that is confirmed with it. */
+  confirms?: number
   /** Whether the hub's own report shows the change. */
   isShown: (health: HubHealth, after: Configuration) => boolean
 }
@@ -133,7 +140,7 @@ const Numbers = z.array(z.int())
  */
 export async function configure(context: CloudContext, request: ConfigurationRequest): Promise<Configured> {
   const { db, runtime, settings } = context
-  const { hubId, actor, action, object, isShown } = request
+  const { hubId, actor, action, object, isShown, confirms } = request
   const audited = { actor, action, hubId, object }
   const { place, after } = await db.transact(async (tx) => {
     const { after: changed, place: sent } = await setDesired(tx, context, request)
@@ -148,7 +155,8 @@ export async function configure(context: CloudContext, request: ConfigurationReq
   await appendAudit(db.kysely, runtime, { ...audited, result: 'executed', detail: detailOf(after) })
   await holdsWithin(runtime.clock, REPORT_MS, async () => {
     const { health } = await readState()
-    return health !== null && isShown(health, after)
+    if (health === null || !isShown(health, after)) return false
+    return confirms === undefined || !(await isShutOff(db.kysely, hubId, confirms))
   })
   return { after, applied: true }
 }
@@ -157,19 +165,27 @@ export async function configure(context: CloudContext, request: ConfigurationReq
 export async function setDesired(
   tx: Tx,
   context: CloudContext,
-  { hubId, change: apply }: Pick<ConfigurationRequest, 'hubId' | 'change'>,
+  request: Pick<ConfigurationRequest, 'hubId' | 'change' | 'confirms'>,
 ): Promise<{ after: Configuration; place: OutboxPlace | null }> {
-  const after = await change(tx, hubId, apply)
+  const { hubId } = request
+  const after = await change(tx, context, request)
   const config = await readHubConfig(tx, context, hubId)
-  return { after, place: await enqueue(tx, hubId, { kind: 'config', config }) }
+  const place = await enqueue(tx, hubId, { kind: 'config', config })
+  await tellOfHub(tx, context, hubId)
+  return { after, place }
 }
 
-async function change(tx: Tx, hubId: number, apply: ConfigurationRequest['change']): Promise<Configuration> {
+async function change(
+  tx: Tx,
+  context: CloudContext,
+  { hubId, change: apply, confirms }: Pick<ConfigurationRequest, 'hubId' | 'change' | 'confirms'>,
+): Promise<Configuration> {
+  const now = context.runtime.clock.now()
   const hub = await tx
     .forUpdate(
       tx.q
         .selectFrom('hubs')
-        .select(['accepting_orders', 'disabled_bins', 'disabled_fridges'])
+        .select(['accepting_orders', 'disabled_bins', 'disabled_fridges', 'confirmed_fridges'])
         .where('id', '=', hubId),
     )
     .executeTakeFirstOrThrow()
@@ -184,12 +200,29 @@ async function change(tx: Tx, hubId: number, apply: ConfigurationRequest['change
       accepting_orders: after.acceptingOrders ? 1 : 0,
       disabled_bins: JSON.stringify(after.disabledBins),
       disabled_fridges: JSON.stringify(after.disabledFridges),
+      ...(confirms !== undefined && { confirmed_fridges: JSON.stringify(withConfirmed(hub, confirms, now)) }),
     })
     .where('id', '=', hubId)
     .execute()
-  await closeCabinets(tx, hubId, after.disabledFridges)
+  await withholdDisabled(tx, hubId, after.disabledFridges, now)
   return after
 }
+
+/** Whether the hub's ledger has yet to say that it sells from the fridge again. */
+async function isShutOff(q: Queries, hubId: number, fridge: number): Promise<boolean> {
+  const row = await q
+    .selectFrom('hub_fridge_states')
+    .select('state')
+    .where('hub_id', '=', hubId)
+    .where('fridge', '=', fridge)
+    .executeTakeFirst()
+  return row?.state === 'shutoff'
+}
+
+const withConfirmed = (hub: Parameters<typeof readConfirmed>[0], fridge_number: number, at: number) => [
+  ...readConfirmed(hub).filter((each) => each.fridge_number !== fridge_number),
+  { fridge_number, at },
+]
 
 const detailOf = ({ acceptingOrders, disabledBins, disabledFridges }: Configuration) => ({
   accepting_orders: acceptingOrders,

@@ -41,6 +41,7 @@ function durationOf(body: CommandBody): number {
     case 'open_delivery':
     case 'cancel_order':
     case 'reduce_order':
+    case 'settle_operation':
       return 1
   }
 }
@@ -60,8 +61,14 @@ export interface FridgeRequest {
 /** The hub as it was last heard, if it has such a bin. That the credential reaches it is known by now. */
 export async function requireBin(context: CloudContext, query: BinRequest['query']): Promise<HubState> {
   const state = await readState(context, query.hub)
-  if (state.health && !binOf(state.health, query.bin)) throw new ApiError('bin_not_found')
-  return state
+  if (state.health ? binOf(state.health, query.bin) : await isBuilt(context, query)) return state
+  throw new ApiError('bin_not_found')
+}
+
+/** Whether a hub that was never heard of has such a bin, as far as anybody has said. */
+async function isBuilt({ db }: CloudContext, { hub, bin }: BinRequest['query']): Promise<boolean> {
+  const bins = await db.kysely.selectFrom('hub_bins').select('bin').where('hub_id', '=', hub).execute()
+  return bins.length === 0 || bins.some((each) => each.bin === bin)
 }
 
 /** Throws `fridge_not_found` where neither the hub's layout nor its own report has such a fridge. */

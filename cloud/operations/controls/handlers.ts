@@ -8,7 +8,7 @@ import { confirmExternal } from '../../commerce/payments/confirm.ts'
 import type { CommandRequest } from '../../gateway/commands.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import { requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
@@ -102,7 +102,7 @@ export function controlHandlers(
       const { query, credential } = request
       const body = { name: 'get_bin_status', bin: query.bin } as const
       const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
-      const show = async (bin: BinState, reportedAt: number) =>
+      const show = async (bin: BinState, reportedAt: number | null) =>
         ok(200, binStatus(bin, await orderNumber(db.kysely, query.hub, bin.order_id), reportedAt))
       if (outcome.kind === 'executed') return show(live(outcome.data), runtime.clock.now())
       if (outcome.kind !== 'offline') throw hardwareError(outcome, 'bin_not_found')
@@ -110,7 +110,7 @@ export function controlHandlers(
       const hub = await requireHub(db.kysely, credential, query.hub)
       const disabled = (JSON.parse(hub.disabled_bins) as number[]).includes(query.bin)
       const bin = known ?? unheard(query.bin, !disabled)
-      return show({ ...bin, enabled: !disabled, status: 'offline' }, state.healthAt ?? runtime.clock.now())
+      return show({ ...bin, enabled: !disabled, status: 'offline' }, state.healthAt)
     },
   }
 }
@@ -148,9 +148,18 @@ async function orderNumber(q: Queries, hubId: number, uuid: string | null): Prom
 
 type BinState = Omit<BinHealth, 'capacity' | 'occupied'>
 
-function binStatus(bin: BinState, order_id: number | null, reportedAt: number) {
+function binStatus(bin: BinState, order_id: number | null, reportedAt: number | null) {
   const { bin_number, enabled, status, door, lift, fault_code } = bin
-  return { bin_number, enabled, status, door, lift, fault_code, order_id, reported_at: timestamp(reportedAt) }
+  return {
+    bin_number,
+    enabled,
+    status,
+    door,
+    lift,
+    fault_code,
+    order_id,
+    reported_at: timestampOrNull(reportedAt),
+  }
 }
 
 /** A bin of a hub that has never been heard. */

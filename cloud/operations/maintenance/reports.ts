@@ -6,14 +6,16 @@ import type {
   MaintenanceReport,
   ownerMaintenanceRoutes,
 } from '../../../protocol/contract/owner-maintenance.ts'
+import type { MaintenanceEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import { appendEvent } from '../../events/append-event.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { reachableHubs, reachesHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
-import type { Media } from '../../platform/media/media.ts'
-import type { Queries } from '../../platform/store/database.ts'
+import { nextNumber, type Media } from '../../platform/media/media.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 
 /** O §4.5. */
@@ -39,7 +41,7 @@ export function maintenanceHandlers(
       await requireHub(credential, formData.hubId)
       const id = await form.number()
       await fileReport(context, media, { id, form: formData, files: form.files })
-      const { hub_id, service_type, created_at, media_assets } = await reportOf(id)
+      const { hub_id, service_type, created_at, media_assets } = await readReport(q, media, id)
       return {
         success: true,
         message: 'The maintenance report has been filed.',
@@ -66,19 +68,19 @@ export function maintenanceHandlers(
       if (row && !reachesHub(credential, row) && row.owner_id === credential.ownerId)
         throw new ApiError('unauthorized')
       if (!row || !reachesHub(credential, row)) throw new ApiError('not_found', 'No such maintenance report.')
-      return reportOf(log_id)
+      return readReport(q, media, log_id)
     },
   }
+}
 
-  async function reportOf(id: number) {
-    const row = await q
-      .selectFrom('maintenance_reports')
-      .selectAll()
-      .where('id', '=', id)
-      .executeTakeFirstOrThrow()
-    const [report] = await viewReports(q, media, [row])
-    return report!
-  }
+async function readReport(q: Queries, media: Media, id: number): Promise<MaintenanceReport> {
+  const row = await q
+    .selectFrom('maintenance_reports')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  const [report] = await viewReports(q, media, [row])
+  return report!
 }
 
 type ReportRow = Selectable<Tables['maintenance_reports']>
@@ -92,10 +94,11 @@ interface NewReport {
 
 /** Files a report, and keeps its media, in one transaction. */
 async function fileReport(
-  { db, runtime }: CloudContext,
+  context: CloudContext,
   media: Media,
   { id, form, files }: NewReport,
 ): Promise<void> {
+  const { db, runtime } = context
   await db.transact(async (tx) => {
     await tx.q
       .insertInto('maintenance_reports')
@@ -112,6 +115,7 @@ async function fileReport(
         submitted_by: form.submittedBy,
         submitted_at: instantOf(form.timestamp),
         created_at: runtime.clock.now(),
+        hub_report_id: null,
       })
       .execute()
     await media.keep(
@@ -131,6 +135,15 @@ async function fileReport(
           })),
         )
         .execute()
+    appendEvent(tx, context, {
+      type: 'maintenance.report_created',
+      hubId: form.hubId,
+      async data() {
+        const report = await readReport(tx.q, media, id)
+        const media_assets = report.media_assets.map((asset) => ({ ...asset, url: asset.bucket_uri }))
+        return { ...report, media_assets }
+      },
+    })
   })
 }
 
@@ -174,21 +187,63 @@ async function viewReports(
     media,
     rows.map(({ id }) => id),
   )
-  return rows.map((row) => ({
-    id: row.id,
-    hub_id: row.hub_id,
-    name: row.name,
-    service_type: row.service_type,
-    hub_tested: row.hub_tested,
-    service_start_time: timestamp(row.service_start_time),
-    service_end_time: timestampOrNull(row.service_end_time),
-    description: row.description,
-    components_serviced: Components.parse(JSON.parse(row.components_serviced)),
-    media_assets: assets.get(row.id) ?? [],
-    submitted_by: row.submitted_by,
-    submitted_at: timestamp(row.submitted_at),
-    created_at: timestamp(row.created_at),
-  }))
+  return rows.map((row) => viewReport(row, assets.get(row.id) ?? []))
+}
+
+const viewReport = (row: ReportRow, media_assets: Asset[]): MaintenanceReport => ({
+  id: row.id,
+  hub_id: row.hub_id,
+  name: row.name,
+  service_type: row.service_type,
+  hub_tested: row.hub_tested,
+  service_start_time: timestamp(row.service_start_time),
+  service_end_time: timestampOrNull(row.service_end_time),
+  description: row.description,
+  components_serviced: Components.parse(JSON.parse(row.components_serviced)),
+  media_assets,
+  submitted_by: row.submitted_by,
+  submitted_at: timestamp(row.submitted_at),
+  created_at: timestamp(row.created_at),
+})
+
+/** Files a report that was made at the hub itself; once, however often the hub tells of it. */
+export async function applyMaintenanceEntry(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  entry: MaintenanceEntry,
+): Promise<void> {
+  const known = await tx.q
+    .selectFrom('maintenance_reports')
+    .select('id')
+    .where('hub_id', '=', hubId)
+    .where('hub_report_id', '=', entry.report_id)
+    .executeTakeFirst()
+  if (known) return
+  const row = await tx.q
+    .insertInto('maintenance_reports')
+    .values({
+      id: await nextNumber(tx.q, 'maintenance'),
+      hub_id: hubId,
+      name: entry.name,
+      service_type: entry.service_type,
+      hub_tested: entry.hub_tested,
+      service_start_time: Math.round(entry.started_at),
+      service_end_time: Math.round(entry.ended_at),
+      description: entry.description,
+      components_serviced: JSON.stringify(entry.components_serviced),
+      submitted_by: entry.submitted_by,
+      submitted_at: Math.round(entry.ended_at),
+      created_at: context.runtime.clock.now(),
+      hub_report_id: entry.report_id,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  appendEvent(tx, context, {
+    type: 'maintenance.report_created',
+    hubId,
+    data: () => Promise.resolve(viewReport(row, [])),
+  })
 }
 
 const Components = z.array(z.string())

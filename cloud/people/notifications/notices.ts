@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import { lockOrder } from '../../commerce/orders/order-rows.ts'
+import { lockOrder, type OrderRow } from '../../commerce/orders/order-rows.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
@@ -23,13 +23,31 @@ const MAX_ATTEMPTS = 6
 /** Notices to customers about their orders, and their delivery. */
 export const noticeWork = (context: CloudContext, senders: Senders): WorkKinds => ({
   'notice.expiring': { look: ({ subject }) => noticeExpiring(context, Number(subject)) },
+  'notice.moved': { look: ({ subject }) => noticeMoved(context, Number(subject)) },
+  'notice.refunded': { look: ({ subject }) => noticeRefunded(context, Number(subject)) },
   'notice.unclaimed': { look: ({ subject }) => noticeUnclaimed(context, Number(subject)) },
   'notice.deliver': { look: (work) => deliver(context, senders, work) },
 })
 
 /** What a customer reads. */
-export function messageOf(kind: NoticeKind, hubName: string): Message {
+export function messageOf(kind: NoticeKind, hubName: string, money: string | null = null): Message {
   switch (kind) {
+    case 'order_ready':
+      return { title: 'Your order is ready', body: `Come and take it at ${hubName}.` }
+    case 'order_uncollected':
+      return { title: 'Your order was not collected', body: `It waited at ${hubName} for too long.` }
+    case 'order_failed':
+      return {
+        title: 'Your order could not be completed',
+        body: `What you did not get at ${hubName} is given back to you.`,
+      }
+    case 'order_timed_out':
+      return {
+        title: 'Your order took too long',
+        body: `${hubName} could not prepare it in time. You get your money back.`,
+      }
+    case 'order_refunded':
+      return { title: 'You get money back', body: `${money} for your order at ${hubName}.` }
     case 'order_expiring':
       return {
         title: 'Your cart is about to expire',
@@ -44,6 +62,40 @@ interface Notice {
   kind: NoticeKind
   userId: number
   orderId: number
+  /** Which one of several of its kind. */
+  ref?: number
+}
+
+/** Where an order has come to, unless it has moved on since. */
+function noticeMoved(context: CloudContext, orderId: number): Promise<Outcome> {
+  return context.db.transact(async (tx) => {
+    const order = await lockOrder(tx, orderId)
+    const kind = order && kindOf(order)
+    return kind === undefined ? done : reported(tx, context, { kind, userId: order!.user_id, orderId })
+  })
+}
+
+function kindOf({ processing_status, failure_reason }: OrderRow): NoticeKind | undefined {
+  if (processing_status === OrderStatus.READY) return 'order_ready'
+  if (processing_status === OrderStatus.TIMED_OUT) return 'order_timed_out'
+  if (processing_status !== OrderStatus.FAILED) return undefined
+  return failure_reason === 'unclaimed' ? 'order_uncollected' : 'order_failed'
+}
+
+/** Money has gone back. */
+function noticeRefunded(context: CloudContext, refundId: number): Promise<Outcome> {
+  return context.db.transact(async (tx) => {
+    const refund = await tx.q
+      .selectFrom('refunds')
+      .innerJoin('orders', 'orders.id', 'refunds.order_id')
+      .select(['orders.id', 'orders.user_id'])
+      .where('refunds.id', '=', refundId)
+      .where('refunds.status', '=', 'succeeded')
+      .executeTakeFirst()
+    if (!refund) return done
+    const { id: orderId, user_id: userId } = refund
+    return reported(tx, context, { kind: 'order_refunded', userId, orderId, ref: refundId })
+  })
 }
 
 /** A cart with something in it will expire soon. */
@@ -83,13 +135,14 @@ async function reported(tx: Tx, { runtime }: CloudContext, notice: Notice): Prom
  * Puts a notice into the outbox, once for each device that its customer has now and wants to hear from; of an order and a
  * kind there is never a second one. False where there has been one already.
  */
-async function putNotice(tx: Tx, now: number, { kind, userId, orderId }: Notice): Promise<boolean> {
+async function putNotice(tx: Tx, now: number, { kind, userId, orderId, ref = 0 }: Notice): Promise<boolean> {
   const { q } = tx
   const earlier = await q
     .selectFrom('notifications')
     .select('id')
     .where('order_id', '=', orderId)
     .where('kind', '=', kind)
+    .where('ref', '=', ref)
     .executeTakeFirst()
   if (earlier) return false
   const devices = await q
@@ -108,6 +161,7 @@ async function putNotice(tx: Tx, now: number, { kind, userId, orderId }: Notice)
         user_id: userId,
         order_id: orderId,
         kind,
+        ref,
         push_config_id,
         state: 'pending',
         error: null,
@@ -115,7 +169,7 @@ async function putNotice(tx: Tx, now: number, { kind, userId, orderId }: Notice)
         updated_at: now,
       })),
     )
-    .onConflict((conflict) => conflict.columns(['order_id', 'kind', 'push_config_id']).doNothing())
+    .onConflict((conflict) => conflict.columns(['order_id', 'kind', 'ref', 'push_config_id']).doNothing())
     .returning('id')
     .execute()
   await schedule(
@@ -149,7 +203,7 @@ async function deliver(
     result = target
       ? await senders[target.device?.platform ?? 'none'].send(
           target.device,
-          messageOf(kind, target.hubName),
+          messageOf(kind, target.hubName, target.money),
           { orderId: notice.order_id, kind },
         )
       : 'gone'
@@ -198,15 +252,18 @@ async function record(
 async function targetOf(
   { db }: CloudContext,
   notice: NoticeRow,
-): Promise<{ device: Device | null; hubName: string } | undefined> {
+): Promise<{ device: Device | null; hubName: string; money: string | null } | undefined> {
   const order = await db.kysely
     .selectFrom('orders as o')
     .innerJoin('hubs as h', 'h.id', 'o.hub_id')
-    .select('h.name')
+    .leftJoin('refunds as r', (join) => join.onRef('r.order_id', '=', 'o.id').on('r.id', '=', notice.ref))
+    .select(['h.name', 'o.currency', 'r.amount'])
     .where('o.id', '=', notice.order_id)
     .executeTakeFirst()
   if (!order) return undefined
-  if (notice.push_config_id === 0) return { device: null, hubName: order.name }
+  const money = order.amount === null ? null : `${(order.amount / 100).toFixed(2)} ${order.currency}`
+  const about = { hubName: order.name, money }
+  if (notice.push_config_id === 0) return { device: null, ...about }
   const config = await db.kysely
     .selectFrom('push_configs')
     .select(['platform', 'push_token'])
@@ -214,5 +271,5 @@ async function targetOf(
     .executeTakeFirst()
   if (!config) return undefined
   const device = { platform: config.platform, token: config.push_token }
-  return { device, hubName: order.name }
+  return { device, ...about }
 }

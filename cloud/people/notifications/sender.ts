@@ -1,4 +1,12 @@
-export const noticeKinds = ['order_expiring', 'order_unclaimed'] as const
+export const noticeKinds = [
+  'order_expiring',
+  'order_ready',
+  'order_unclaimed',
+  'order_uncollected',
+  'order_failed',
+  'order_timed_out',
+  'order_refunded',
+] as const
 export type NoticeKind = (typeof noticeKinds)[number]
 
 export interface Message {

@@ -1,6 +1,6 @@
 import { sql, type Selectable, type Updateable } from 'kysely'
 import type {
-  CurrentHub,
+  HubChoice,
   Profile,
   ProfileImage,
   ProfilePatch,
@@ -16,6 +16,7 @@ import type { UserCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { AddressOf } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
+import { heardHubs } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { Flag } from '../../platform/store/table.ts'
@@ -145,14 +146,12 @@ const withoutAbsent = (fields: Record<string, unknown>): Record<string, unknown>
 function requirePast(date: string | null | undefined, now: number): void {
   if (date === undefined || date === null) return
   if (date >= '1900-01-01' && date < timestamp(now).slice(0, 10)) return
-  throw new ApiError('validation_error', undefined, undefined, [
-    {
-      loc: ['body', 'date_of_birth'],
-      msg: 'Value error, a date in the past is required',
-      type: 'value_error',
-      input: date,
-    },
-  ])
+  throw ApiError.invalid({
+    loc: ['body', 'date_of_birth'],
+    msg: 'Value error, a date from 1900 on and in the past is required',
+    type: 'value_error',
+    input: date,
+  })
 }
 
 const imageAddress = (addressOf: AddressOf, key: string | null): string | null =>
@@ -176,7 +175,7 @@ export const viewUser = (row: Selectable<Tables['users']>, addressOf: AddressOf)
 export async function currentHub(q: Queries, user: UserRow): Promise<HubSummary | null> {
   const hubId = user.selected_hub_id ?? user.default_hub_id
   if (hubId === null) return null
-  const hub = await q.selectFrom('hubs').selectAll().where('id', '=', hubId).executeTakeFirstOrThrow()
+  const hub = await heardHubs(q).where('hubs.id', '=', hubId).executeTakeFirstOrThrow()
   return summarizeHub(hub)
 }
 
@@ -185,7 +184,7 @@ async function chooseHub(
   { db, runtime }: CloudContext,
   userId: number,
   choice: { selected_hub_id: number } | { default_hub_id: number | null },
-): Promise<CurrentHub> {
+): Promise<HubChoice> {
   const q = db.kysely
   const [hubId] = Object.values(choice)
   if (hubId !== null) await requireHubExists(q, hubId!)
@@ -209,7 +208,7 @@ async function unselectHub({ db, runtime }: CloudContext, userId: number, hubId:
     .execute()
 }
 
-const viewChoice = async (q: Queries, user: UserRow): Promise<CurrentHub> => ({
+const viewChoice = async (q: Queries, user: UserRow): Promise<HubChoice> => ({
   user_id: user.id,
   current_hub: await currentHub(q, user),
   default_hub_id: user.default_hub_id,

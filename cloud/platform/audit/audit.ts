@@ -1,8 +1,7 @@
-import { sql } from 'kysely'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { timestamp } from '../calendar/timestamps.ts'
 import type { Queries } from '../store/database.ts'
-import { prefixPattern } from '../store/like.ts'
+import { isLike, prefixPattern } from '../store/like.ts'
 
 /** Something that somebody did to hardware, money or credentials. The log is append-only. */
 export interface AuditRecord {
@@ -68,7 +67,7 @@ export async function listAudit(q: Queries, filter: AuditFilter) {
   if (until !== undefined) query = query.where('at', '<', until)
   if (action !== undefined)
     query = action.endsWith('.')
-      ? query.where(sql<boolean>`action like ${prefixPattern(action)} escape '!'`)
+      ? query.where(isLike('action', prefixPattern(action)))
       : query.where('action', '=', action)
   if (actor !== undefined) query = query.where('actor', '=', actor)
   if (object !== undefined) query = query.where('object', '=', object)

@@ -45,5 +45,15 @@ export const monthsOf = (year: number): Month[] =>
 
 export const firstDay = (month: Month): Day => `${month}-01`
 
+/** From 1. */
+export const dayOfMonth = (day: Day): number => Number(day.slice(8))
+
+/** The days of a month, from its first. */
+export function daysOf(month: Month): Day[] {
+  const first = firstDay(month)
+  const count = dayOfMonth(addDays(firstDay(addMonths(month, 1)), -1))
+  return Array.from({ length: count }, (_, index) => addDays(first, index))
+}
+
 const monthIn = (year: number, index: number): Month =>
   `${String(year).padStart(4, '0')}-${String(index + 1).padStart(2, '0')}`

@@ -1,8 +1,6 @@
 import type { Day } from './days.ts'
 
-const MINUTE_MS = 60_000
-/** No zone's midnight is further from that of UTC. */
-const REACH = 15 * 60
+const DAY_MS = 86_400_000
 
 /** Whether this machine knows a time zone by that name. */
 export function isZone(name: string): boolean {
@@ -40,22 +38,53 @@ export function localDay(zone: string, at: number): Day {
   return `${parts.year.padStart(4, '0')}-${parts.month}-${parts.day}`
 }
 
+const clockFormat = zoneFormats({
+  calendar: 'gregory',
+  hourCycle: 'h23',
+  ...({ year: 'numeric', month: '2-digit', day: '2-digit' } as const),
+  ...({ hour: '2-digit', minute: '2-digit', second: '2-digit' } as const),
+})
+
+/** What a zone's clock shows at an instant, as the instant at which UTC's shows the same. */
+function shownAt(zone: string, at: number): number {
+  const parts = { year: 0, month: 0, day: 0, hour: 0, minute: 0, second: 0 }
+  for (const { type, value } of clockFormat(zone).formatToParts(at))
+    if (type in parts) parts[type as keyof typeof parts] = Number(value)
+  const { year, month, day, hour, minute, second } = parts
+  const ms = ((at % 1000) + 1000) % 1000
+  return Date.UTC(year, month - 1, day, hour, minute, second, ms)
+}
+
+const midnightOf = (day: Day): number => Date.parse(`${day}T00:00:00Z`)
+
+/** The time of day in a zone at an instant: milliseconds since midnight by its clock. */
+export const timeOfDay = (zone: string, at: number): number =>
+  shownAt(zone, at) - midnightOf(localDay(zone, at))
+
 /**
- * The instant at which a day begins in a zone: midnight, or the first instant after it where the clocks jump over midnight
- * (or over the whole day). Exact to the minute: for a century no zone has changed its clocks within one.
+ * The first instant at which a zone's clock shows a day and a time (milliseconds since its midnight by that clock). Where it
+ * is shown twice, the first one; where the clock jumps over it, the instant of the jump.
  */
-export function startOfDay(zone: string, day: Day): number {
-  const utc = Date.parse(`${day}T00:00:00Z`)
-  const minute = (count: number): number => utc + count * MINUTE_MS
-  let before = -REACH
-  let from = REACH
-  while (from - before > 1) {
-    const middle = Math.floor((before + from) / 2)
-    if (localDay(zone, minute(middle)) >= day) from = middle
+export function instantOf(zone: string, day: Day, time = 0): number {
+  const wanted = midnightOf(day) + time
+  // A day away the clock is as it was before a change, and as it is after one: no zone changes twice within two days.
+  const [early, late] = [wanted - DAY_MS, wanted + DAY_MS].map((at) => wanted - (shownAt(zone, at) - at))
+  const shown = [early!, late!].filter((at) => shownAt(zone, at) === wanted)
+  return shown.length > 0 ? Math.min(...shown) : jumpOver(zone, wanted, late!, early!)
+}
+
+/** When the clock jumps over a time: between an instant before it and one after it. */
+function jumpOver(zone: string, wanted: number, before: number, after: number): number {
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2)
+    if (shownAt(zone, middle) >= wanted) after = middle
     else before = middle
   }
-  return minute(from)
+  return after
 }
+
+/** The instant at which a day begins in a zone: midnight, or the jump where the clock jumps over midnight (or the whole day). */
+export const startOfDay = (zone: string, day: Day): number => instantOf(zone, day)
 
 const timeFormat = zoneFormats({ hourCycle: 'h23', hour: '2-digit', minute: '2-digit' })
 

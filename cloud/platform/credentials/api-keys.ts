@@ -3,9 +3,11 @@ import { z } from 'zod'
 import { scopes, type Scope } from '../../../protocol/model/scopes.ts'
 import type { Random, Runtime } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
+import type { CloudContext } from '../context.ts'
 import type { Queries } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
 import { statement } from '../store/statement.ts'
+import { background } from '../work/background.ts'
 import { base62, digestOf, isSameDigest } from './secrets.ts'
 
 /** `last_used_at` is written at most this often. */
@@ -126,6 +128,54 @@ export class RevokedKey extends ApiError {
   }
 }
 
+/** One whose use could not be written is not written anew with each call. */
+const RENOTE_MS = 60_000
+
+/**
+ * Writes when keys were used, behind the requests that use them: none waits for it, and none fails by it. What comes while a
+ * write is under way is written together after it.
+ */
+export class KeyUses {
+  readonly #context: CloudContext
+  /** When each was noted last, by prefix. */
+  readonly #noted = new Map<string, number>()
+  readonly #waiting = new Set<string>()
+  #isWriting = false
+
+  constructor(context: CloudContext) {
+    this.#context = context
+  }
+
+  note({ prefix, lastUsedAt }: Pick<ApiKey, 'prefix' | 'lastUsedAt'>): void {
+    const now = this.#context.runtime.clock.now()
+    if (
+      now - (lastUsedAt ?? -Infinity) < TOUCH_MS ||
+      now - (this.#noted.get(prefix) ?? -Infinity) < RENOTE_MS
+    )
+      return
+    this.#noted.set(prefix, now)
+    this.#waiting.add(prefix)
+    if (!this.#isWriting) background(this.#context, 'last use of API keys', () => this.#write())
+  }
+
+  async #write(): Promise<void> {
+    this.#isWriting = true
+    try {
+      while (this.#waiting.size > 0) {
+        const prefixes = [...this.#waiting]
+        this.#waiting.clear()
+        await this.#context.db.kysely
+          .updateTable('api_keys')
+          .set({ last_used_at: this.#context.runtime.clock.now() })
+          .where('prefix', 'in', prefixes)
+          .execute()
+      }
+    } finally {
+      this.#isWriting = false
+    }
+  }
+}
+
 /** The key that a request presents; throws `invalid_api_key` (`RevokedKey`) or `token_expired`. */
 export async function verifyApiKey(q: Queries, { clock }: Runtime, presented: string): Promise<ApiKey> {
   const prefix = prefixOf(presented)
@@ -135,8 +185,6 @@ export async function verifyApiKey(q: Queries, { clock }: Runtime, presented: st
   const now = clock.now()
   if (row.expires_at !== null && row.expires_at <= now)
     throw new ApiError('token_expired', 'The API key has expired.')
-  if (row.last_used_at === null || now - row.last_used_at >= TOUCH_MS)
-    await q.updateTable('api_keys').set({ last_used_at: now }).where('prefix', '=', row.prefix).execute()
   return fromRow(row)
 }
 

@@ -13,33 +13,34 @@ export function reachesHub(credential: Scope, hub: { id: number; owner_id: numbe
   return owned && (credential.hubs === '*' || credential.hubs.includes(hub.id))
 }
 
+/** A hub, and when it was last heard of. */
+export type HeardHub = Selectable<Tables['hubs']> & { last_heard_at: number | null }
+
+export const heardHubs = (q: Queries) =>
+  q
+    .selectFrom('hubs')
+    .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
+    .selectAll('hubs')
+    .select('hub_sessions.last_heard_at')
+
 /** The hubs that a credential reaches, by id. */
-export async function reachableHubs(
-  q: Queries,
-  { hubs, ownerId }: Scope,
-): Promise<Selectable<Tables['hubs']>[]> {
-  let query = q.selectFrom('hubs').selectAll().orderBy('id')
-  if (ownerId !== null) query = query.where('owner_id', '=', ownerId)
-  if (hubs !== '*') query = query.where('id', 'in', hubs.length > 0 ? hubs : [0])
+export async function reachableHubs(q: Queries, { hubs, ownerId }: Scope): Promise<HeardHub[]> {
+  let query = heardHubs(q).orderBy('hubs.id')
+  if (ownerId !== null) query = query.where('hubs.owner_id', '=', ownerId)
+  if (hubs !== '*') query = query.where('hubs.id', 'in', hubs.length > 0 ? hubs : [0])
   return query.execute()
 }
 
 const ownerOf = statement((q, hub: { id: number }) =>
   q.selectFrom('hubs').select(['id', 'owner_id']).where('id', '=', hub.id),
 )
-const hubById = statement((q, hub: { id: number }) =>
-  q.selectFrom('hubs').selectAll().where('id', '=', hub.id),
-)
+const hubById = statement((q, hub: { id: number }) => heardHubs(q).where('hubs.id', '=', hub.id))
 
 /**
  * The hub that a request names. A credential that is limited to certain hubs gets `hub_access_denied` for every other id,
  * whether that hub exists or not; one with all hubs of its owner gets `hub_not_found`.
  */
-export async function requireHub(
-  q: Queries,
-  credential: Scope,
-  hubId: number,
-): Promise<Selectable<Tables['hubs']>> {
+export async function requireHub(q: Queries, credential: Scope, hubId: number): Promise<HeardHub> {
   const [hub] = await hubById(q, { id: hubId })
   return reached(credential, hub)
 }

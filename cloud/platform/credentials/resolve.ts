@@ -3,13 +3,22 @@ import type { Scope } from '../../../protocol/model/scopes.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import { appendAudit } from '../audit/audit.ts'
-import { RevokedKey, verifyApiKey, type ApiKey } from './api-keys.ts'
+import { KeyUses, RevokedKey, verifyApiKey, type ApiKey } from './api-keys.ts'
 import type {
   AnonymousCredential,
   DiagCredential,
   IdentityCredential,
   OwnerCredential,
 } from './credential.ts'
+import {
+  identityLacks,
+  keyAsToken,
+  keyLacks,
+  notAdmin,
+  notBearer,
+  nothingPresented,
+  notKey,
+} from './explain.ts'
 import type { VerifyIdentity } from './identity-token.ts'
 import { hubsWithScope, listRoles } from './roles.ts'
 
@@ -17,6 +26,8 @@ import { hubsWithScope, listRoles } from './roles.ts'
 export interface Presented {
   apiKey: string | undefined
   authorization: string | undefined
+  /** Where else in the request an API key stands, for whoever has put it there: `header api-key`. */
+  misplacedKey(): string | undefined
   /** Where the request comes from: the actor of a request without a credential. */
   address: string
 }
@@ -24,9 +35,11 @@ export interface Presented {
 /** A caller whose credential is genuine, whether or not it has the route's scope. */
 export interface Authenticated {
   credential: OwnerCredential | IdentityCredential | DiagCredential | AnonymousCredential
-  /** The route's scope, if the credential lacks it. */
-  missingScope: Scope | null
+  /** The route's scope, if the credential lacks it, and what its caller is told. */
+  missing: { scope: Scope; message: string } | null
 }
+
+type ScopedAuth = Extract<Auth, { scope: Scope }>
 
 export type ResolveCredential = (auth: Auth, presented: Presented) => Promise<Authenticated>
 
@@ -34,11 +47,10 @@ export type ResolveCredential = (auth: Auth, presented: Presented) => Promise<Au
 const REVOKED_USE_MS = 3_600_000
 
 /** Who is calling. Throws the 401s. With both headers the API key decides, without fallback. */
-export function credentialResolver(
-  { db, runtime }: CloudContext,
-  verifyIdentity: VerifyIdentity,
-): ResolveCredential {
+export function credentialResolver(context: CloudContext, verifyIdentity: VerifyIdentity): ResolveCredential {
+  const { db, runtime } = context
   const q = db.kysely
+  const uses = new KeyUses({ ...context, db: db.for('background') })
   /** When the use of a revoked key was recorded last, by its prefix. */
   const recorded = new Map<string, number>()
 
@@ -46,35 +58,41 @@ export function credentialResolver(
     switch (auth.kind) {
       case 'api':
         return presented.apiKey === undefined
-          ? byRole(presented, auth.scope)
+          ? byRole(auth, presented)
           : byApiKey(presented.apiKey, presented.address, auth.scope)
       case 'diag':
-        return byDiag(presented, auth.scope)
+        return byDiag(auth, presented)
       case 'user':
       case 'identity':
-        return { credential: await bearer(presented), missingScope: null }
+        return { credential: await bearer(auth, presented), missing: null }
       case 'optional-identity':
         return presented.authorization === undefined
           ? anonymous(presented)
-          : { credential: await bearer(presented), missingScope: null }
+          : { credential: await bearer(auth, presented), missing: null }
       case 'none':
         return anonymous(presented)
     }
   }
 
-  async function bearer({ authorization }: Presented): Promise<IdentityCredential> {
-    if (authorization === undefined) throw new ApiError('authentication_required')
+  async function bearer(auth: Auth, presented: Presented): Promise<IdentityCredential> {
+    const { authorization } = presented
+    if (authorization === undefined) throw nothingPresented(auth, presented)
     const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
-    if (token === undefined) throw new ApiError('invalid_token')
+    if (token === undefined) throw notBearer(authorization)
+    const misplaced = keyAsToken(token)
+    if (misplaced) throw misplaced
     const { identity, claims } = await verifyIdentity(token)
     return { kind: 'identity', actor: `identity:${identity}`, identity, claims }
   }
 
   async function verified(apiKey: string, address: string): Promise<ApiKey> {
     try {
-      return await verifyApiKey(q, runtime, apiKey)
+      const key = await verifyApiKey(q, runtime, apiKey)
+      uses.note(key)
+      return key
     } catch (error) {
       if (error instanceof RevokedKey) await recordRevoked(error.prefix, address)
+      else if (error instanceof ApiError && error.code === 'invalid_api_key') throw notKey(apiKey)
       throw error
     }
   }
@@ -91,30 +109,34 @@ export function credentialResolver(
     const { prefix, ownerId, hubs, scopes } = await verified(apiKey, address)
     return {
       credential: { kind: 'api', actor: `key:${prefix}`, ownerId, hubs, keyPrefix: prefix },
-      missingScope: scopes.includes(scope) ? null : scope,
+      missing: scopes.includes(scope) ? null : { scope, message: keyLacks(scope) },
     }
   }
 
-  async function byRole(presented: Presented, scope: Scope): Promise<Authenticated> {
-    const { actor, identity } = await bearer(presented)
-    const hubs = hubsWithScope(await listRoles(q, identity), scope)
+  async function byRole(auth: ScopedAuth, presented: Presented): Promise<Authenticated> {
+    const { scope } = auth
+    const { actor, identity, claims } = await bearer(auth, presented)
+    const roles = await listRoles(q, identity)
+    const hubs = hubsWithScope(roles, scope)
     return {
       credential: { kind: 'api', actor, ownerId: null, hubs: hubs ?? [], keyPrefix: null },
-      missingScope: hubs === null ? scope : null,
+      missing: hubs === null ? { scope, message: identityLacks(scope, claims, roles.length > 0) } : null,
     }
   }
 
-  async function byDiag(presented: Presented, scope: Scope): Promise<Authenticated> {
+  async function byDiag(auth: ScopedAuth, presented: Presented): Promise<Authenticated> {
+    const { scope } = auth
     if (presented.apiKey !== undefined) {
-      const { credential, missingScope } = await byApiKey(presented.apiKey, presented.address, scope)
-      return { credential: { kind: 'diag', actor: credential.actor }, missingScope }
+      const { credential, missing } = await byApiKey(presented.apiKey, presented.address, scope)
+      return { credential: { kind: 'diag', actor: credential.actor }, missing }
     }
-    const { actor, claims } = await bearer(presented)
-    return { credential: { kind: 'diag', actor }, missingScope: claims.role === 'admin' ? null : scope }
+    const { actor, claims } = await bearer(auth, presented)
+    const missing = claims.role === 'admin' ? null : { scope, message: notAdmin(scope) }
+    return { credential: { kind: 'diag', actor }, missing }
   }
 }
 
 const anonymous = ({ address }: Presented): Authenticated => ({
   credential: { kind: 'none', actor: `address:${address}` },
-  missingScope: null,
+  missing: null,
 })

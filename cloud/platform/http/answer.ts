@@ -11,6 +11,8 @@ export interface RequestState {
   Variables: {
     requestId: string
     address: string
+    /** Its route as documented, where one serves it. */
+    route?: string
     /** Headers of every answer to the request: an object, because filling a `Headers` takes longer than most handlers. */
     headers: Record<string, string>
   }
@@ -26,9 +28,10 @@ export interface Answer<Body = string | ReadableStream | null> {
 
 /** What a handler returned, as its route sends it. `check`: throws where it is not what the contract says. */
 export function answerOf(route: Route, { body, status, headers }: Reply<unknown>, check: boolean): Answer {
-  if (check) route.response.parse(body instanceof JsonText ? body.read() : body)
+  const other = typeof body === 'string' ? route.alsoProduces : undefined
+  if (check && other === undefined) route.response.parse(body instanceof JsonText ? body.read() : body)
   const type = route.status !== 204 && {
-    'Content-Type': `${route.produces ?? 'application/json'}; charset=utf-8`,
+    'Content-Type': `${other ?? route.produces ?? 'application/json'}; charset=utf-8`,
   }
   return {
     status: status ?? route.status ?? 200,
@@ -41,7 +44,9 @@ function bodyOf(route: Route, body: unknown): Answer['body'] {
   if (route.status === 204) return ''
   if (body instanceof JsonText) return body.text
   if (body instanceof ReadableStream || body === null) return body
-  return route.produces ? (body as string) : JSON.stringify(body)
+  const isText =
+    route.produces !== undefined || (route.alsoProduces !== undefined && typeof body === 'string')
+  return isText ? (body as string) : JSON.stringify(body)
 }
 
 /** When a caller may try again what cannot be done now. */
@@ -74,8 +79,11 @@ export function errorAnswer(thrown: unknown, requestId: string): Answer<string> 
   }
 }
 
-export async function send(c: RequestContext, { status, headers, body }: Answer): Promise<Response> {
-  const hasBody = status !== 204 && c.req.raw.method !== 'HEAD'
+export async function send(
+  c: RequestContext,
+  { status, headers, body }: Answer<string | Uint8Array<ArrayBuffer> | ReadableStream | null>,
+): Promise<Response> {
+  const hasBody = status !== 204 && status !== 304 && c.req.raw.method !== 'HEAD'
   if (!hasBody && body instanceof ReadableStream) await body.cancel()
   return new Response(hasBody ? body : null, { status, headers: { ...c.get('headers'), ...headers } })
 }

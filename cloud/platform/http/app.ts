@@ -10,11 +10,24 @@ import { randomHex } from '../../../protocol/model/ids.ts'
 import { ApiError } from '../api-error.ts'
 import { prefixOf } from '../credentials/api-keys.ts'
 import { cloudRefusals, type CloudRefusals } from '../refusals.ts'
+import { outageInWords } from '../store/outage.ts'
 import { errorAnswer, send, type RequestContext, type RequestState } from './answer.ts'
 import { endpoint, type AnyHandler, type EndpointParts } from './endpoint.ts'
 import type { Handlers } from './handler.ts'
+import { healthz, readyz, type Health } from './health.ts'
+import { pathExplainer } from './explain-path.ts'
 import { rateHeaders } from './rate-limit.ts'
 import { bodyReader } from './read-body.ts'
+import { crossOrigin, securityHeaders } from './web.ts'
+
+/** A request that was answered. */
+export interface Served {
+  method: string
+  /** As documented (`/api/v1/owners/hubs`), never the path that was called; `none` where no route serves it. */
+  route: string
+  status: number
+  seconds: number
+}
 
 export interface AppOptions extends Omit<EndpointParts, 'readBody'> {
   /** Told of credentials that are refused; its own where absent. */
@@ -25,6 +38,11 @@ export interface AppOptions extends Omit<EndpointParts, 'readBody'> {
   addressOf(c: Context): string
   /** Callers reach it by https alone: their browsers are told to try nothing else. */
   isSecure: boolean
+  /** Asked by load balancers. */
+  health: Health
+  onServed?(served: Served): void
+  /** Origins whose pages may call; `*` is any. */
+  corsOrigins: readonly string[]
 }
 
 const HSTS_SECONDS = 365 * 86_400
@@ -33,7 +51,7 @@ export type App = Hono<RequestState>
 
 /** The whole HTTP interface, from the table of routes. Tests call `request` on it; `main.ts` listens with it. */
 export function createApp(options: AppOptions): App {
-  const { runtime, log } = options.context
+  const { runtime, log, settings } = options.context
   const app: App = new Hono<RequestState>({ strict: false })
   const refusals = options.refusals ?? cloudRefusals(options.context)
   const parts = { ...options, readBody: bodyReader(runtime.clock, options.context.settings) }
@@ -44,45 +62,73 @@ export function createApp(options: AppOptions): App {
     c.set('address', options.addressOf(c))
     c.set('headers', {
       'X-Request-Id': requestId,
-      // What a caller has stored is taken for the type that it is said to have, and for nothing else.
-      'X-Content-Type-Options': 'nosniff',
+      ...securityHeaders,
       ...(options.isSecure && { 'Strict-Transport-Security': `max-age=${HSTS_SECONDS}` }),
     })
     const startedAt = runtime.clock.monotonic()
     await next()
     const { method, path } = c.req
-    const ms = Math.round(runtime.clock.monotonic() - startedAt)
-    log.debug({ requestId, method, path, status: c.res.status, ms }, 'request')
+    const ms = runtime.clock.monotonic() - startedAt
+    const { status } = c.res
+    const route = c.get('route') ?? 'none'
+    options.onServed?.({ method, route, status, seconds: ms / 1000 })
+    // Without the query: signed addresses and what people search for are nobody's who reads the log.
+    const line = { requestId, method, path, route, status, ms: Math.round(ms), address: c.get('address') }
+    if (settings.accessLog) log.info(line, 'request')
+    else log.debug(line, 'request')
+  })
+  app.get('/healthz', (c) => {
+    c.set('route', '/healthz')
+    return healthz()
+  })
+  app.get('/readyz', (c) => {
+    c.set('route', '/readyz')
+    return readyz(options.health)
   })
 
+  if (options.corsOrigins.length > 0) app.use(crossOrigin(options.corsOrigins))
   for (const [path, served] of pathsOf(options.handlers)) {
-    for (const { id, route, handler } of served)
-      app.on(route.method, path, endpoint(id, route, handler, parts))
+    for (const { id, route, handler } of served) {
+      const serve = endpoint(id, route, handler, parts)
+      const [pattern] = mountsOf(route)
+      app.on(route.method, path, (c) => {
+        c.set('route', pattern)
+        return serve(c)
+      })
+    }
     const allowed = served.map(({ route }) => route.method).join(', ')
     app.all(path, (c) => {
       c.get('headers')['Allow'] = allowed
-      return refuseUnserved(c, 'method_not_allowed')
+      return refuseUnserved(c, new ApiError('method_not_allowed', `This endpoint has ${allowed} alone.`))
     })
   }
-  app.notFound((c) => refuseUnserved(c, 'route_not_found'))
+  const explain = pathExplainer(servedBy(options.handlers).map(({ route }) => route))
+  app.notFound((c) => {
+    const meant = explain(c.req.path)
+    const message = meant && `No such endpoint. Did you mean ${meant}?`
+    return refuseUnserved(c, new ApiError('route_not_found', message))
+  })
   app.onError((error, c) => refuse(c, error))
   return app
 
   /** No route serves the request, so that it has no limit of its own: shows that of open pages, and takes nothing from it. */
-  function refuseUnserved(
-    c: RequestContext,
-    code: 'route_not_found' | 'method_not_allowed',
-  ): Promise<Response> {
+  function refuseUnserved(c: RequestContext, error: ApiError): Promise<Response> {
     Object.assign(c.get('headers'), rateHeaders(runtime.clock, rateClasses.open.requests, 0))
-    return refuse(c, new ApiError(code))
+    return refuse(c, error)
   }
 
   function refuse(c: RequestContext, error: unknown): Promise<Response> {
     const requestId = c.get('requestId')
     const answer = errorAnswer(error, requestId)
     if (error instanceof ApiError) noteRefusal(c, error)
-    else log.error({ requestId, path: c.req.path, err: error }, 'request failed')
+    else logFailure(requestId, c.req.path, error)
     return send(c, answer)
+  }
+
+  function logFailure(requestId: string, path: string, error: unknown): void {
+    const outage = outageInWords(error)
+    if (outage) log.error({ requestId, path, reason: outage.reason }, outage.sentence)
+    else log.error({ requestId, path, err: error }, 'request failed')
   }
 
   function noteRefusal(c: RequestContext, { status, code }: ApiError): void {
@@ -94,27 +140,32 @@ export function createApp(options: AppOptions): App {
   }
 }
 
-interface Served {
+interface ServedRoute {
   id: RouteId
   route: Route
   handler: AnyHandler
 }
 
+/** The routes that have handlers. */
+function servedBy(handlers: Partial<Handlers<RouteId>>): ServedRoute[] {
+  return (Object.entries(routes) as [RouteId, Route][]).flatMap(([id, route]) => {
+    const handler = handlers[id] as AnyHandler | undefined
+    return handler ? [{ id, route, handler }] : []
+  })
+}
+
 /**
- * The routes that have handlers, by the paths at which they are served. A word comes before a parameter that would take it:
+ * Them by the paths at which they are served. A word comes before a parameter that would take it:
  * what stands at `/deals/apply-reward` is never asked for as `/deals/{deal_id}`.
  */
-function pathsOf(handlers: Partial<Handlers<RouteId>>): [path: string, served: Served[]][] {
-  const found = new Map<string, Served[]>()
-  for (const [id, route] of Object.entries(routes) as [RouteId, Route][]) {
-    const handler = handlers[id] as AnyHandler | undefined
-    if (!handler) continue
-    for (const mount of mountsOf(route)) {
+function pathsOf(handlers: Partial<Handlers<RouteId>>): [path: string, served: ServedRoute[]][] {
+  const found = new Map<string, ServedRoute[]>()
+  for (const served of servedBy(handlers))
+    for (const mount of mountsOf(served.route)) {
       const plain = mount.replaceAll(/\{(\w+)\}/g, ':$1').replace(/(.)\/$/, '$1')
-      const path = route.openEnded ? `${plain}{.+}` : plain
-      found.set(path, [...(found.get(path) ?? []), { id, route, handler }])
+      const path = served.route.openEnded ? `${plain}{.+}` : plain
+      found.set(path, [...(found.get(path) ?? []), served])
     }
-  }
   const parametersLast = (path: string): string =>
     path.replaceAll(/[^/]+/g, (part) => (part[0] === ':' ? '1' : '0'))
   return [...found].sort(([a], [b]) =>

@@ -1,8 +1,10 @@
+import { deprecationOf } from '../../../protocol/contract/headers.ts'
 import { rateClasses, ratesOf, type RateClass, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import type { Credential, IdentityCredential } from '../credentials/credential.ts'
+import { keyIn } from '../credentials/explain.ts'
 import { requireReach } from '../credentials/hub-access.ts'
 import type { Authenticated, ResolveCredential } from '../credentials/resolve.ts'
 import type { Media } from '../media/media.ts'
@@ -12,6 +14,7 @@ import { fingerprintOf, idempotently, nameOf, type KeyedRequest } from './idempo
 import { rateHeaders, type RateLimiter } from './rate-limit.ts'
 import { parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
+import { compressed, validated } from './web.ts'
 import { idempotencyKeyOf, requireUtf8, validate, validateForm, type ParsedParts } from './validate.ts'
 
 export interface EndpointParts {
@@ -46,9 +49,10 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
 async function serve(self: Endpoint, c: RequestContext): Promise<Response> {
   const { route } = self
   if (!isShared(route)) c.get('headers')['Cache-Control'] = 'no-store'
+  if (route.deprecated) Object.assign(c.get('headers'), deprecationOf(route))
   const authenticated = await authenticate(self, c)
-  await requireScope(self, c, authenticated)
-  await takeAllowance(self, c, authenticated)
+  requireScope(self, c, authenticated)
+  takeAllowance(self, c, authenticated)
   const received = await receive(self, c)
   const parsed = parse(route, received)
   if (parsed instanceof Reply) return send(c, answerOf(route, parsed, self.checkResponses))
@@ -61,7 +65,7 @@ async function serve(self: Endpoint, c: RequestContext): Promise<Response> {
     const keyed = key === undefined ? undefined : keyedRequest(route, { received, key, caller, form })
     const input = inputOf(route, c, { received, parsed, keyed, caller, form })
     const answer = keyed === undefined ? await run(self, input) : await runOnce(self, input, keyed)
-    return await send(c, answer)
+    return await send(c, await compressed(c, validated(route, answer, c.req.header('If-None-Match'))))
   } finally {
     // Removes the files that the handler's transaction did not keep.
     if (form) await self.media.release(form.files.map((file) => file.key))
@@ -77,6 +81,7 @@ async function authenticate(self: Endpoint, c: RequestContext): Promise<Authenti
     return await self.resolveCredential(self.route.auth, {
       apiKey: c.req.header('X-API-Key'),
       authorization: c.req.header('Authorization'),
+      misplacedKey: () => misplacedKey(c),
       address: c.get('address'),
     })
   } catch (error) {
@@ -86,19 +91,26 @@ async function authenticate(self: Endpoint, c: RequestContext): Promise<Authenti
   }
 }
 
-async function requireScope(self: Endpoint, c: RequestContext, authenticated: Authenticated): Promise<void> {
-  const { missingScope } = authenticated
-  if (missingScope === null) return
-  const [rate] = ratesOf(self.route)
-  addRateHeaders(self, c, await self.limiter.used(spenderOf(rate, c, authenticated), self.id))
-  throw new ApiError('scope_missing', undefined, { required_scope: missingScope })
+function misplacedKey(c: RequestContext): string | undefined {
+  const [header] = Object.entries(c.req.header()).find(([, value]) => keyIn(value)) ?? []
+  if (header !== undefined) return `header ${header}`
+  const [query] = Object.entries(c.req.query()).find(([, value]) => keyIn(value)) ?? []
+  return query === undefined ? undefined : 'address, which logs keep'
 }
 
-async function takeAllowance(self: Endpoint, c: RequestContext, authenticated: Authenticated): Promise<void> {
+function requireScope(self: Endpoint, c: RequestContext, authenticated: Authenticated): void {
+  const { missing } = authenticated
+  if (missing === null) return
+  const [rate] = ratesOf(self.route)
+  addRateHeaders(self, c, self.limiter.used(spenderOf(rate, c, authenticated), self.id))
+  throw new ApiError('scope_missing', missing.message, { required_scope: missing.scope })
+}
+
+function takeAllowance(self: Endpoint, c: RequestContext, authenticated: Authenticated): void {
   for (const [index, rate] of ratesOf(self.route).entries()) {
     const { requests } = rateClasses[rate]
     if (requests === Infinity) continue
-    const used = await self.limiter.take(spenderOf(rate, c, authenticated), self.id, requests)
+    const used = self.limiter.take(spenderOf(rate, c, authenticated), self.id, requests)
     if (index === 0 || used === null) addRateHeaders(self, c, used, rate)
     if (used === null) throw new ApiError('rate_limit_exceeded')
   }
@@ -162,8 +174,8 @@ async function authorize(
   { params, query }: ParsedParts,
 ): Promise<Credential> {
   const q = context.db.kysely
-  if (credential.kind === 'api' && route.hub !== undefined)
-    await requireReach(q, credential, (query?.[route.hub] ?? params?.[route.hub]) as number)
+  const hub = route.hub === undefined ? undefined : (query?.[route.hub] ?? params?.[route.hub])
+  if (credential.kind === 'api' && hub !== undefined) await requireReach(q, credential, hub as number)
   if (route.auth.kind !== 'user') return credential
   const identity = credential as IdentityCredential
   const user = await q
@@ -172,7 +184,11 @@ async function authorize(
     .where('identity', '=', identity.identity)
     .executeTakeFirst()
   if (params?.['user_id'] !== undefined && params['user_id'] !== user?.id) throw new ApiError('forbidden')
-  if (!user) throw new ApiError('user_not_found', 'The identity has no user yet: bootstrap it first.')
+  if (!user)
+    throw new ApiError(
+      'user_not_found',
+      'The identity has no user yet: call POST /users/user/bootstrap first.',
+    )
   return { ...identity, kind: 'user', userId: user.id }
 }
 

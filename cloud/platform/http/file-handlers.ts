@@ -2,6 +2,7 @@ import type { fileRoutes } from '../../../protocol/contract/root-routes.ts'
 import type { CloudContext } from '../context.ts'
 import { ApiError } from '../api-error.ts'
 import { reply, type Handlers } from './handler.ts'
+import { matchesTag } from './web.ts'
 import type { Media } from '../media/media.ts'
 import type { MediaSigner } from '../media/addresses.ts'
 import { isMediaKey, type ByteRange } from '../media/store.ts'
@@ -29,8 +30,7 @@ export function fileHandlers(
         ETag: etag,
         'Accept-Ranges': 'bytes',
         'Cache-Control': `private, max-age=${lasts}, immutable`,
-        // Browsers take the file for the type that its content had, and run nothing in it.
-        'X-Content-Type-Options': 'nosniff',
+        // Browsers run nothing in it.
         'Content-Security-Policy': "default-src 'none'; sandbox",
         'Content-Disposition': `inline; filename="${key.slice(key.lastIndexOf('/') + 1)}"`,
         'Cross-Origin-Resource-Policy': 'cross-origin',
@@ -82,7 +82,7 @@ export function selectBytes(
   { range, ifRange, ifNoneMatch }: Conditions,
   { size, etag }: { size: number; etag: string },
 ): Selection {
-  if (ifNoneMatch !== undefined && matches(ifNoneMatch, etag)) return { kind: 'not-modified' }
+  if (ifNoneMatch !== undefined && matchesTag(ifNoneMatch, etag)) return { kind: 'not-modified' }
   if (range === undefined || (ifRange !== undefined && ifRange !== etag)) return { kind: 'whole' }
   const parts = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(range.trim())
   if (!parts) return { kind: 'whole' }
@@ -100,9 +100,3 @@ export function selectBytes(
     return { kind: 'part', range: { first: Math.max(0, size - count), last: size - 1 } }
   }
 }
-
-const matches = (header: string, etag: string): boolean =>
-  header
-    .split(',')
-    .map((each) => each.trim().replace(/^W\//, ''))
-    .some((each) => each === '*' || each === etag)

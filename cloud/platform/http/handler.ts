@@ -76,7 +76,10 @@ export interface ReplyOptions {
 export const reply = <Body>(body: Body, options: ReplyOptions): Reply<Body> => new Reply(body, options)
 
 export type HandlerOutput<R extends Route> = BodyOf<R> | Reply<BodyOf<R>>
-type BodyOf<R extends Route> = z.input<R['response']> | JsonText<z.input<R['response']>>
+type BodyOf<R extends Route> =
+  | z.input<R['response']>
+  | JsonText<z.input<R['response']>>
+  | (R extends { alsoProduces: string } ? string : never)
 
 /** Answers a request, or throws `ApiError`. */
 export type Handler<R extends Route> = (input: HandlerInput<R>) => Promise<HandlerOutput<R>>

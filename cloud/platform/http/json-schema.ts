@@ -5,29 +5,101 @@ export type JsonSchema = Record<string, unknown>
 /** Turns zod schemas into JSON schemas. A schema with a name goes into `components` once; the others refer to it there. */
 export interface SchemaWriter {
   write(schema: z.ZodType): JsonSchema
+  /** Of what a caller sends: what else is checked of it is told. */
+  request(schema: z.ZodType): JsonSchema
   components: Record<string, JsonSchema>
 }
 
 export function schemaWriter(): SchemaWriter {
   const components: Record<string, JsonSchema> = {}
+  /** Names of components that callers send. What is answered too is told as it is sent. */
+  const sent = new Set<string>()
+  const write = (schema: z.ZodType, isSent: boolean): JsonSchema => {
+    // As sent by a client: a field with a default may be absent.
+    const json = z.toJSONSchema(schema, { io: 'input', override: ({ jsonSchema }) => plain(jsonSchema) })
+    const { $schema: _, $defs, ...rest } = json
+    const told = (part: JsonSchema) => pointToComponents(isSent ? withText(part) : part) as JsonSchema
+    for (const [name, definition] of Object.entries($defs ?? {})) {
+      if (isSent) sent.add(name)
+      if (isSent || !sent.has(name)) components[name] = told(definition)
+    }
+    return told(rest)
+  }
   return {
     components,
-    write(schema) {
-      // As sent by a client: a field with a default may be absent.
-      const json = z.toJSONSchema(schema, { io: 'input', override: ({ jsonSchema }) => plain(jsonSchema) })
-      const { $schema: _, $defs, ...rest } = json
-      for (const [name, definition] of Object.entries($defs ?? {}))
-        components[name] = pointToComponents(definition) as JsonSchema
-      return pointToComponents(rest) as JsonSchema
-    },
+    write: (schema) => write(schema, false),
+    request: (schema) => write(schema, true),
   }
 }
 
-/** Leaves out what tells a reader nothing: the bounds of a double, and the regular expression of a format. */
+/** Text holds no NUL (`validate.ts`): neither free text, nor what a pattern allows by what it leaves out. */
+const NUL = '\\u0000'
+
+function withText(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withText)
+  if (typeof value !== 'object' || value === null) return value
+  const told = Object.fromEntries(
+    Object.entries(value).map(([key, part]) => [
+      key,
+      valueKeys.has(key) ? (part as unknown) : withText(part),
+    ]),
+  )
+  const { type, pattern = '^[^]*$' } = told
+  if (type !== 'string' || ['format', 'enum', 'const'].some((key) => key in told)) return told
+  return { ...told, pattern: String(pattern).replaceAll('[^', `[^${NUL}`) }
+}
+
+/** Keywords whose values are no schemas. */
+const valueKeys = new Set(['enum', 'const', 'default', 'examples', 'required'])
+
+/**
+ * Leaves out what tells a reader nothing (a double's bounds, a format's regular expression), and says in a way that all tools
+ * read what numbers of an enumeration and tuples are.
+ */
 function plain(json: z.core.JSONSchema.BaseSchema): void {
-  if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum
-  if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
+  if (json.minimum === Number.MIN_SAFE_INTEGER) {
+    delete json.minimum
+    if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
+  }
   if (json.format !== undefined) delete json.pattern
+  if (json.type === 'number' && json.enum?.every(Number.isInteger)) json.type = 'integer'
+  if (json.type === undefined && json.enum) {
+    // Numbers or words: generators make one type of each.
+    const words = json.enum.filter((value) => typeof value === 'string')
+    const numbers = json.enum.filter((value) => typeof value === 'number')
+    json.anyOf = [
+      { type: 'integer', enum: numbers },
+      { type: 'string', enum: words },
+    ]
+    delete json.enum
+  }
+  if (json.oneOf && json.properties) {
+    // Alternatives that only say what they require have no fields that a generator could make a type of.
+    const { properties, required = [], additionalProperties, oneOf } = json
+    const choices = oneOf.map((each) => each.required ?? [])
+    for (const key of ['type', 'properties', 'required', 'additionalProperties'] as const) delete json[key]
+    json.oneOf = choices.map((chosen) => {
+      const others = new Set(choices.flat().filter((name) => !chosen.includes(name)))
+      const own = Object.entries(properties).filter(([name]) => !others.has(name))
+      return {
+        type: 'object',
+        properties: Object.fromEntries(own),
+        required: [...required, ...chosen],
+        additionalProperties: additionalProperties ?? true,
+      }
+    })
+  }
+  const { prefixItems } = json
+  if (!prefixItems) return
+  json.minItems = json.maxItems = prefixItems.length
+  const kinds = new Set(prefixItems.map((item) => JSON.stringify(item)))
+  if (kinds.size > 1) {
+    // For readers who do not know the places one by one.
+    json.items = { anyOf: [...kinds].map((kind) => JSON.parse(kind) as z.core.JSONSchema.BaseSchema) }
+    return
+  }
+  json.items = prefixItems[0]!
+  delete json.prefixItems
 }
 
 function pointToComponents(value: unknown): unknown {
@@ -57,6 +129,17 @@ const byName: Readonly<Record<string, unknown>> = {
   timezone: 'America/Chicago',
   currency: 'USD',
   image_url: 'https://larder.example/files/product.png',
+  profile_image_url: 'https://larder.example/files/ada.png',
+  display_image: 'https://larder.example/files/banner.png',
+  mime_type: 'image/png',
+  identity_id: 'user-7',
+  payment_id: 'pi_9f86d081884c7d659a2feaa0',
+  client_secret: 'pi_9f86d081884c7d659a2feaa0_secret_d1e2',
+  decline_code: null,
+  task_id: 'task_1',
+  event_id: '0195517a-4c80-7000-8000-000000000000',
+  device_id: 'phone-1',
+  app_version: '2.4.1',
   month: '2026-03',
   message: 'Done.',
   temperature: 4.5,
@@ -70,7 +153,7 @@ const byName: Readonly<Record<string, unknown>> = {
   display_text: '20 % off',
   locale: 'en-US',
   date_of_birth: '1990-12-10',
-  payment_method_id: 'pm_card_visa',
+  payment_method_id: 'pm_9f86d081884c7d659a2feaa0',
   next_cursor: null,
   payment_status: 'completed',
   processing_status: 60,
@@ -136,45 +219,4 @@ function numberExample(schema: JsonSchema, suggested: unknown): number {
   const most = Number(schema['maximum'] ?? Infinity)
   if (typeof suggested === 'number' && suggested >= least && suggested <= most) return suggested
   return Math.min(most, Math.max(1, least + ('exclusiveMinimum' in schema ? 1 : 0)))
-}
-
-/** A JSON schema in the notation of TypeScript, which is shorter to read: `{ id: integer, name?: string | null }`. */
-export function schemaText(schema: JsonSchema, indent = ''): string {
-  const { $ref, type, enum: values, prefixItems } = schema
-  const textOf = (part: unknown): string => schemaText(part as JsonSchema, indent)
-  if (typeof $ref === 'string') return $ref.split('/').at(-1)!
-  if ('const' in schema) return JSON.stringify(schema['const'])
-  if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(' | ')
-  const options = schema['anyOf'] ?? schema['oneOf']
-  if (Array.isArray(options)) return options.map(textOf).join(' | ')
-  if (Array.isArray(type)) return type.join(' | ')
-  if (Array.isArray(prefixItems)) return `[${prefixItems.map(textOf).join(', ')}]`
-  if (type === 'array') {
-    const items = textOf(schema['items'])
-    return items.includes(' | ') ? `(${items})[]` : `${items}[]`
-  }
-  if (type === 'object') return objectText(schema, indent)
-  const limits = Object.entries(schema).filter(([key]) => key in limitNames)
-  const words = limits.map(([key, value]) => `${limitNames[key]}${JSON.stringify(value)}`)
-  return [typeof type === 'string' ? type : 'any', ...words].join(' ')
-}
-
-const limitNames: Record<string, string> = {
-  minimum: '≥ ',
-  maximum: '≤ ',
-  minLength: 'length ≥ ',
-  maxLength: 'length ≤ ',
-  pattern: 'matching ',
-  format: 'format ',
-  default: 'default ',
-}
-
-function objectText({ properties, required = [] }: JsonSchema, indent: string): string {
-  if (!properties) return 'object'
-  const inner = `${indent}  `
-  const lines = Object.entries(properties).map(
-    ([name, part]) =>
-      `${inner}${name}${(required as string[]).includes(name) ? '' : '?'}: ${schemaText(part as JsonSchema, inner)}`,
-  )
-  return `{\n${lines.join('\n')}\n${indent}}`
 }

@@ -1,10 +1,9 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
-import type { Context } from 'hono'
+import type { Context, Hono } from 'hono'
 import { boundServer, CHECK_CONNECTIONS_MS, type ServerBounds } from '../../../protocol/model/bound-server.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
-import type { App } from './app.ts'
 
 export interface HttpServer {
   port: number
@@ -14,7 +13,7 @@ export interface HttpServer {
 
 /** Rejects where the port is in use. */
 export async function listen(
-  app: App,
+  app: Pick<Hono, 'fetch'>,
   { host, port, clock, bounds }: { host: string; port: number; clock: Clock; bounds: ServerBounds },
 ): Promise<HttpServer> {
   const serverOptions = { connectionsCheckingInterval: CHECK_CONNECTIONS_MS }

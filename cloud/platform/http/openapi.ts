@@ -1,9 +1,12 @@
 import type { z } from 'zod'
 import { ErrorBody, errorsOf } from '../../../protocol/contract/errors.ts'
 import { KIB, MIB, totalBytesOf, type FileField, type Form } from '../../../protocol/contract/form.ts'
-import { rateClasses, ratesOf, type Auth, type Route } from '../../../protocol/contract/route.ts'
+import { headersOf, headerWords } from '../../../protocol/contract/headers.ts'
+import { mountsOf, rateClasses, ratesOf, type Auth, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
+import { parameterWords, tagWords } from '../../../protocol/contract/words.ts'
 import { errorCodes, errorStatus, type ErrorCode } from '../../../protocol/model/error-codes.ts'
+import { testCards } from '../../../protocol/model/test-cards.ts'
 import { VERSION } from '../../../protocol/model/version.ts'
 import { mediaTypes } from '../media/media-type.ts'
 import { exampleOf, schemaWriter, type JsonSchema, type SchemaWriter } from './json-schema.ts'
@@ -20,40 +23,63 @@ export interface Operation {
   description?: string
   deprecated?: true
   security: Record<string, string[]>[]
-  parameters?: { name: string; in: string; required: boolean; schema: JsonSchema; description?: string }[]
+  parameters?: { name: string; in: string; required: boolean; schema: JsonSchema; description: string }[]
   requestBody?: {
     required: boolean
     content: Record<string, { schema: JsonSchema; encoding?: JsonSchema; example?: unknown }>
   }
   responses: Record<
     string,
-    { description: string; content?: Record<string, { schema: JsonSchema; example?: unknown }> }
+    {
+      description: string
+      headers: Record<string, JsonSchema>
+      content?: Record<string, { schema: JsonSchema; example?: unknown }>
+    }
   >
   'x-required-scope'?: string
   'x-requests-per-minute'?: number
   'x-error-codes': string[]
+  /** The same endpoint as another one, at its second path. */
+  'x-same-as'?: string
 }
 
 export interface OpenApiDocument {
   openapi: '3.1.0'
-  info: { title: string; version: string; description: string }
+  info: {
+    title: string
+    version: string
+    description: string
+    contact: { name: string; url: string }
+    license: { name: string; identifier: string }
+  }
   servers: { url: string; description?: string }[]
-  tags: { name: string }[]
+  tags: { name: string; description: string }[]
   paths: Record<string, Record<string, unknown>>
-  components: { schemas: Record<string, JsonSchema>; securitySchemes: Record<string, JsonSchema> }
+  components: {
+    schemas: Record<string, JsonSchema>
+    headers: Record<string, JsonSchema>
+    securitySchemes: Record<string, JsonSchema>
+  }
 }
+
+const words = `Automated retail hubs: what is on their shelves, who buys it, who pays, and what their hardware does.
+
+- Owners and integrators call below \`/api/v1\`; customers' apps below \`/api/v1\` and \`/\` alike. A trailing slash is accepted and ignored everywhere.
+- Amounts are integer cents; times are ISO 8601 in UTC; ids are whole numbers up to 2^53 − 1. Text holds neither NUL nor half a surrogate pair.
+- Numbers of cards are never sent here. The sandbox, where no other card processor is set, takes Stripe's test cards as payment methods:
+${Object.entries(testCards)
+  .map(([card, does]) => `    - \`${card}\` ${does}`)
+  .join('\n')}`
 
 /** The OpenAPI document of the routes that are served. Paths are spelled as documented. */
 export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId, Route>>): OpenApiDocument {
   const writer = schemaWriter()
   const paths: OpenApiDocument['paths'] = {}
   for (const [id, route] of Object.entries<Route>(routes)) {
-    const path = route.interface === 'owner' ? `/api/v1${route.path}` : route.path
-    const both = route.interface === 'consumer' || route.interface === 'diag'
-    paths[path] = {
-      ...(both && { servers: [{ url: baseUrl }, { url: `${baseUrl}/api/v1` }] }),
-      ...paths[path],
-      [route.method.toLowerCase()]: operation(id, route, writer),
+    const first = operation(id, route, writer)
+    for (const [index, path] of mountsOf(route).entries()) {
+      const same = { ...first, operationId: `${id}.at_root`, 'x-same-as': id }
+      paths[path] = { ...paths[path], [route.method.toLowerCase()]: index === 0 ? first : same }
     }
   }
   writer.write(ErrorBody)
@@ -62,14 +88,24 @@ export function openApiDocument(baseUrl: string, routes: Partial<Record<RouteId,
     info: {
       title: SERVICE_NAME,
       version: SERVICE_VERSION,
-      description:
-        'Automated retail hubs: the owner’s and integrator’s interface below `/api/v1`, the consumer’s below `/api/v1` and `/` alike. Amounts are integer cents; times are ISO 8601 in UTC. A trailing slash is accepted and ignored everywhere. The sandbox, where no other card processor is set, takes Stripe’s test cards as payment methods: `pm_card_visa`, `pm_card_mastercard` and `pm_card_amex` pay, `pm_card_chargeDeclined` is declined, `pm_card_authenticationRequired` pays once it is confirmed, `pm_card_refundFail` refuses its refunds, those of `pm_card_pendingRefund` and payments with `pm_usBankAccount` take a moment. Numbers of cards are never sent here.',
+      contact: { name: 'The operator of this installation', url: baseUrl },
+      license: { name: 'All rights reserved', identifier: 'LicenseRef-All-rights-reserved' },
+      description: words,
     },
     servers: [{ url: baseUrl }],
-    tags: [...new Set(Object.values(routes).map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: [...new Set(Object.values(routes).map(({ tag }) => tag))].map((name) => ({
+      name,
+      description: tagWords[name] ?? name,
+    })),
     paths,
     components: {
       schemas: writer.components,
+      headers: Object.fromEntries(
+        Object.entries(headerWords).map(([name, description]) => [
+          name,
+          { description, schema: { type: 'string' } },
+        ]),
+      ),
       securitySchemes: {
         apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
         identityToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
@@ -86,12 +122,11 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
     ...parametersOf('query', route.query, writer),
     ...(route.idempotent ? [idempotencyKey(writer)] : []),
   ]
-  const success = successOf(route, writer)
   return {
     operationId: id,
     tags: [route.tag],
     summary: route.summary,
-    ...(route.description !== undefined && { description: route.description }),
+    description: route.description ?? accessOf(route),
     ...(route.deprecated && { deprecated: true }),
     security: securityOf(auth),
     ...(parameters.length > 0 && { parameters }),
@@ -99,13 +134,23 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
     ...(body && {
       requestBody: {
         required: !route.bodyOptional,
-        content: { 'application/json': { schema: writer.write(body), ...exampleIn(examples?.body) } },
+        content: {
+          'application/json': {
+            schema: named(`${nameOf(id)}Body`, writer.request(body), writer),
+            ...exampleIn(examples?.body),
+          },
+        },
       },
     }),
     responses: {
       ...Object.fromEntries(
-        [route.status ?? 200, route.alsoStatus ?? []].flat().map((status) => [status, success]),
+        [route.status ?? 200, route.alsoStatus ?? []]
+          .flat()
+          .map((status) => [status, successOf(id, route, status, writer)]),
       ),
+      ...(route.validated && {
+        304: { description: 'Nothing has changed.', headers: headersIn(route, 200) },
+      }),
       ...errorResponses(route),
     },
     ...('scope' in auth && { 'x-required-scope': auth.scope }),
@@ -116,17 +161,56 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
 
 const exampleIn = (example: unknown): { example?: unknown } => (example === undefined ? {} : { example })
 
-function successOf(route: Route, writer: SchemaWriter): Operation['responses'][string] {
+/** Components have names for callers' types: `ConsumerOrdersListAnswer`. */
+const nameOf = (id: string): string =>
+  id.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+/** A schema of an object that has no name of its own gets one; of a list, its items do. */
+function named(name: string, schema: JsonSchema, writer: SchemaWriter): JsonSchema {
+  const { items } = schema
+  if (schema['type'] === 'array' && typeof items === 'object')
+    return { ...schema, items: named(`${name}Item`, items as JsonSchema, writer) }
+  if (schema['properties'] === undefined && schema['oneOf'] === undefined) return schema
+  writer.components[name] = schema
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+/** Who may call it, and how often; for an endpoint whose summary says all else. */
+function accessOf(route: Route): string {
+  const { requests } = rateClasses[ratesOf(route)[0]]
+  const credential = {
+    api: 'Takes an API key, or an identity token with a role',
+    diag: 'Takes an API key, or the identity token of an administrator',
+    user: 'Takes the identity token of a customer',
+    identity: 'Takes any identity token',
+    'optional-identity': 'Takes an identity token, or none',
+    none: 'Takes no credential',
+  }[route.auth.kind]
+  const scope = 'scope' in route.auth ? `; the scope is \`${route.auth.scope}\`` : ''
+  return `${credential}${scope}. ${requests === Infinity ? 'Calls are not limited.' : `${requests} requests a minute.`}`
+}
+
+const headersIn = (route: Route, status: number): Record<string, JsonSchema> =>
+  Object.fromEntries(headersOf(route, status).map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+
+function successOf(
+  id: string,
+  route: Route,
+  status: number,
+  writer: SchemaWriter,
+): Operation['responses'][string] {
   const description = 'Success'
-  if (route.status === 204) return { description }
+  const headers = headersIn(route, status)
+  if (route.status === 204) return { description, headers }
   const { produces } = route
   if (produces !== undefined) {
     const format = produces === 'application/octet-stream' && { format: 'binary' }
-    return { description, content: { [produces]: { schema: { type: 'string', ...format } } } }
+    return { description, headers, content: { [produces]: { schema: { type: 'string', ...format } } } }
   }
-  const schema = writer.write(route.response)
+  const schema = named(`${nameOf(id)}Answer`, writer.write(route.response), writer)
   const example = route.examples?.response ?? exampleOf(schema, writer.components)
-  return { description, content: { 'application/json': { schema, example } } }
+  const other = route.alsoProduces && { [route.alsoProduces]: { schema: { type: 'string' } } }
+  return { description, headers, content: { 'application/json': { schema, example }, ...other } }
 }
 
 function parametersOf(place: 'path' | 'query', schema: z.ZodObject | undefined, writer: SchemaWriter) {
@@ -134,7 +218,8 @@ function parametersOf(place: 'path' | 'query', schema: z.ZodObject | undefined, 
     name,
     in: place,
     required: place === 'path' || !(field as z.ZodType).safeParse(undefined).success,
-    schema: writer.write(field as z.ZodType),
+    schema: writer.request(field as z.ZodType),
+    description: (field as z.ZodType).description ?? parameterWords[name] ?? '',
   }))
 }
 
@@ -177,6 +262,7 @@ function errorResponses(route: Route): Operation['responses'] {
           .filter((code) => statusesOf(code).includes(status))
           .map((code) => `\`${code}\`: ${errorCodes[code].message}`)
           .join('\n\n'),
+        headers: headersIn(route, status),
         content: { 'application/json': { schema: { $ref: '#/components/schemas/ErrorBody' } } },
       },
     ]),
@@ -185,7 +271,7 @@ function errorResponses(route: Route): Operation['responses'] {
 
 /** A multipart form in the OpenAPI document: its files are binary strings, its JSON fields objects. */
 function formBody(form: Form, example: unknown, writer: SchemaWriter) {
-  const fields = writer.write(form.fields)
+  const fields = writer.request(form.fields)
   const files = Object.entries(form.files)
   const required = [
     ...((fields['required'] as string[] | undefined) ?? []),
@@ -205,9 +291,22 @@ function formBody(form: Form, example: unknown, writer: SchemaWriter) {
   )
   return {
     required: required.length > 0,
-    content: { 'multipart/form-data': { schema, encoding, ...exampleIn(example) } },
+    content: { 'multipart/form-data': { schema, encoding, ...exampleIn(withFiles(form, example)) } },
   }
 }
+
+/** An example of a form has its files, too. */
+const withFiles = (form: Form, example: unknown): unknown =>
+  example === undefined
+    ? undefined
+    : {
+        ...(example as object),
+        ...Object.fromEntries(
+          Object.entries(form.files)
+            .filter(([, { required }]) => required)
+            .map(([name]) => [name, '(the bytes of the file)']),
+        ),
+      }
 
 function fileSchema(field: FileField): JsonSchema {
   const { maxFiles = 1 } = field

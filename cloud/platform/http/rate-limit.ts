@@ -1,70 +1,163 @@
 import { sql } from 'kysely'
 import type { Clock } from '../../../protocol/model/runtime.ts'
+import type { CloudContext } from '../context.ts'
 import type { CloudDatabase } from '../store/database.ts'
+import { background } from '../work/background.ts'
 
 export const WINDOW_MS = 60_000
 
-/** Counts calls in fixed windows of a minute. */
+/** Counts calls in fixed windows of a minute, in memory: no request waits for it. */
 export interface RateLimiter {
   /**
    * Takes one call from the allowance of `caller` on `route`. Returns the number of calls in this window, this one included;
    * null where none is left, and then nothing is taken.
    */
-  take(caller: string, route: string, limit: number): Promise<number | null>
+  take(caller: string, route: string, limit: number): number | null
   /** The number of calls in this window. */
-  used(caller: string, route: string): Promise<number>
+  used(caller: string, route: string): number
 }
 
 export const windowOf = (clock: Clock): number => Math.floor(clock.now() / WINDOW_MS)
 
+interface Count {
+  caller: string
+  route: string
+  /** Calls that this process has let through. */
+  own: number
+  /** Those among them that the database knows of. */
+  settled: number
+  /** Calls that other processes have let through, as far as the database has told. */
+  others: number
+}
+
 /** For a single process. */
-export function memoryRateLimiter(clock: Clock): RateLimiter {
-  let window = windowOf(clock)
-  const counts = new Map<string, number>()
-  function used(caller: string, route: string): number {
-    if (windowOf(clock) !== window) {
-      window = windowOf(clock)
-      counts.clear()
-    }
-    return counts.get(`${route} ${caller}`) ?? 0
+export const memoryRateLimiter = (clock: Clock): RateLimiter => new Counts(clock)
+
+class Counts implements RateLimiter {
+  readonly #clock: Clock
+  #window: number
+  readonly #counts = new Map<string, Count>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#window = windowOf(clock)
   }
-  return {
-    take(caller, route, limit) {
-      const count = used(caller, route) + 1
-      if (count > limit) return Promise.resolve(null)
-      counts.set(`${route} ${caller}`, count)
-      return Promise.resolve(count)
-    },
-    used: (caller, route) => Promise.resolve(used(caller, route)),
+
+  take(caller: string, route: string, limit: number): number | null {
+    const count = this.#find(caller, route) ?? { caller, route, own: 0, settled: 0, others: 0 }
+    if (count.own + count.others >= limit) return null
+    count.own += 1
+    this.#counts.set(keyOf(count), count)
+    return count.own + count.others
+  }
+
+  used(caller: string, route: string): number {
+    const { own, others } = this.#find(caller, route) ?? { own: 0, others: 0 }
+    return own + others
+  }
+
+  /** The window of now; what was counted in another is forgotten. */
+  get window(): number {
+    const now = windowOf(this.#clock)
+    if (now !== this.#window) this.#counts.clear()
+    return (this.#window = now)
+  }
+
+  /** Those of a window that the database does not know to the last call, in one order for all processes: they lock rows in it. */
+  unsettled(window: number): Count[] {
+    if (window !== this.window) return []
+    const open = [...this.#counts.values()].filter(({ own, settled }) => own > settled)
+    return open.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+  }
+
+  #find(caller: string, route: string): Count | undefined {
+    void this.window
+    return this.#counts.get(keyOf({ caller, route }))
   }
 }
 
-/** For processes that share a database: the limit holds across all of them. */
-export function databaseRateLimiter(db: CloudDatabase, clock: Clock): RateLimiter {
-  return {
-    async take(caller, route, limit) {
-      const { rows } = await sql<{ count: number }>`
-        insert into rate_limits as current (caller, route, minute, count)
-        values (${caller}, ${route}, ${windowOf(clock)}, 1)
-        on conflict (caller, route) do update set
-          minute = excluded.minute,
-          count = case when current.minute = excluded.minute then current.count + 1 else 1 end
-        where current.minute <> excluded.minute or current.count < ${limit}
-        returning count`.execute(db.kysely)
-      return rows[0]?.count ?? null
-    },
-    async used(caller, route) {
-      const row = await db.kysely
-        .selectFrom('rate_limits')
-        .select('count')
-        .where('caller', '=', caller)
-        .where('route', '=', route)
-        .where('minute', '=', windowOf(clock))
-        .executeTakeFirst()
-      return row?.count ?? 0
-    },
+const keyOf = ({ caller, route }: Pick<Count, 'caller' | 'route'>): string => `${route} ${caller}`
+
+/**
+ * For processes that share a database. Each counts in memory and adds its counts up in the database soon after, where it
+ * learns of the others': a caller is never refused within the limit, and beyond it gets at most what the other processes
+ * have let through within `rateSettleMs` and the time of one statement. While the database is away, each process keeps to the
+ * limit by itself.
+ */
+export class SharedRateLimiter implements RateLimiter {
+  readonly #context: CloudContext
+  readonly #counts: Counts
+  #state: 'resting' | 'waiting' | 'settling' | 'stopped' = 'resting'
+
+  constructor(context: CloudContext) {
+    this.#context = context
+    this.#counts = new Counts(context.runtime.clock)
+  }
+
+  take(caller: string, route: string, limit: number): number | null {
+    const taken = this.#counts.take(caller, route, limit)
+    if (taken !== null) this.#arm()
+    return taken
+  }
+
+  used(caller: string, route: string): number {
+    return this.#counts.used(caller, route)
+  }
+
+  stop(): void {
+    this.#state = 'stopped'
+  }
+
+  #arm(): void {
+    if (this.#state !== 'resting') return
+    this.#state = 'waiting'
+    this.#context.runtime.clock.after(this.#context.settings.rateSettleMs, () => {
+      if (this.#state !== 'waiting') return
+      this.#state = 'settling'
+      background(this.#context, 'counts of calls', () =>
+        this.settle().finally(() => {
+          if (this.#state === 'stopped') return
+          this.#state = 'resting'
+          if (this.#counts.unsettled(this.#counts.window).length > 0) this.#arm()
+        }),
+      )
+    })
+  }
+
+  /** Tells the database of this process's calls, and learns of the others'. */
+  async settle(): Promise<void> {
+    const { window } = this.#counts
+    const told = this.#counts
+      .unsettled(window)
+      .map((count) => ({ count, own: count.own, by: count.own - count.settled }))
+    for (let first = 0; first < told.length; first += BATCH)
+      await this.#tell(told.slice(first, first + BATCH), window)
+  }
+
+  async #tell(told: readonly { count: Count; own: number; by: number }[], window: number): Promise<void> {
+    const values = told.map(
+      ({ count: { caller, route }, by }) => sql`(${caller}, ${route}, ${sql.lit(window)}, ${sql.lit(by)})`,
+    )
+    const { rows } = await sql<{ caller: string; route: string; minute: number; count: number }>`
+      insert into rate_limits as current (caller, route, minute, count)
+      values ${sql.join(values)}
+      on conflict (caller, route) do update set
+        minute = case when excluded.minute > current.minute then excluded.minute else current.minute end,
+        count = case when excluded.minute > current.minute then excluded.count else current.count + excluded.count end
+      returning caller, route, minute, count`.execute(this.#context.db.kysely)
+    const sums = new Map(rows.map((row) => [keyOf(row), row]))
+    for (const { count, own } of told) {
+      const sum = sums.get(keyOf(count))
+      if (!sum) continue
+      count.settled = own
+      // Of a process whose clock is ahead the next window has begun: what it counts there is none of this one's.
+      if (sum.minute === window) count.others = Math.max(count.others, sum.count - own)
+    }
   }
 }
+
+/** How many counts are told at once: statements have at most 65,535 parameters. */
+const BATCH = 1000
 
 /** Deletes the counts of past windows. */
 export async function purgeRateLimits({ kysely }: CloudDatabase, clock: Clock): Promise<void> {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
 import type { HttpBindings } from '@hono/node-server'
@@ -16,6 +17,7 @@ import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { HEAD_BYTES, mediaTypeOf, mediaTypes, type MediaType } from '../media/media-type.ts'
 import { imageSizeOf } from '../media/image-size.ts'
+import { withoutMetadata } from '../media/metadata.ts'
 import type { Media } from '../media/media.ts'
 import { missing, notUtf8, tooMany } from './validate.ts'
 
@@ -71,7 +73,7 @@ interface Reading extends FormLimits {
   media: Media
   form: Form
   received: ReceivedForm
-  /** Of the files, in their order. */
+  /** Of the files as they were sent, in their order. */
   digests: string[]
   /** Files so far, by field, and their bytes together. */
   fileCounts: Record<string, number>
@@ -227,6 +229,7 @@ async function storeFile(reading: Reading, { name, field, fileName, content }: F
 
   if (type.kind === 'image') head = await requireSize(reading, { name, type, head, chunks })
 
+  const sent = createHash('sha256')
   async function* limited(): AsyncGenerator<Uint8Array> {
     let size = 0
     for (let chunk: Buffer | undefined = head; chunk; chunk = await next(chunks)) {
@@ -234,15 +237,17 @@ async function storeFile(reading: Reading, { name, field, fileName, content }: F
       reading.fileBytes += chunk.length
       if (size > limitBytes! || reading.fileBytes > totalBytesOf(form))
         throw new ApiError('payload_too_large', tooLarge(name, type!, limitBytes!, form))
+      sent.update(chunk)
       yield chunk
     }
   }
   const number = form.numbered && (await received.number())
-  const stored = await reading.media.store({ folder: form.folder, number, type, content: limited() })
-  const { key, size, mimeType, sha256 } = stored
+  const kept = withoutMetadata(type, limited())
+  const stored = await reading.media.store({ folder: form.folder, number, type, content: kept })
+  const { key, size, mimeType } = stored
   const originalName = plainName(fileName) || name
   received.files.push({ fieldname: name, original_name: originalName, mime_type: mimeType, size, key })
-  reading.digests.push(sha256)
+  reading.digests.push(sent.digest('hex'))
 }
 
 /** As much of a JPEG as may stand before its header: several segments of 64 KiB. */

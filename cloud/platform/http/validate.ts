@@ -3,7 +3,8 @@ import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import { isJsonField, type Form } from '../../../protocol/contract/form.ts'
 import type { Route } from '../../../protocol/contract/route.ts'
 import { errorCodes, type ErrorCode } from '../../../protocol/model/error-codes.ts'
-import { ApiError } from '../api-error.ts'
+import { ApiError, sentenceOf } from '../api-error.ts'
+import { nearestOf } from '../nearest.ts'
 import { decodeJson } from './read-body.ts'
 
 /** A request's parts as they came: strings, and the JSON body parsed. */
@@ -36,7 +37,10 @@ export function validate(route: Route, raw: RawParts): ParsedParts {
     body: body && raw.body.present ? check('body', body, raw.body.value, items) : undefined,
   }
   if (body && !raw.body.present) items.push({ loc: ['body'], ...missing })
-  refuseWhere(route, items)
+  refuseWhere(route, items, {
+    query: [...raw.query.keys()],
+    body: typeof raw.body.value === 'object' ? Object.keys(raw.body.value ?? {}) : [],
+  })
   return parsed
 }
 
@@ -61,7 +65,7 @@ export function validateForm(
       values[name] = decodeJson(value as string, route.interface === 'owner', [name])
   const found: ValidationItem[] = []
   const fields = check('body', form.fields, values, found)
-  refuseWhere(route, [...found, ...items])
+  refuseWhere(route, [...found, ...items], { query: [], body: [...texts.keys()] })
   return fields!
 }
 
@@ -78,7 +82,7 @@ export function idempotencyKeyOf(header: string | undefined): string | undefined
 }
 
 /** Refuses a request in which something is wrong, with the document's own code where it names one. */
-function refuseWhere(route: Route, items: readonly ValidationItem[]): void {
+function refuseWhere(route: Route, items: readonly ValidationItem[], sent: SentNames): void {
   if (items.length === 0) return
   const codeOf = ({ loc, type }: ValidationItem): ErrorCode | undefined => {
     const inList = loc.findIndex((part) => typeof part === 'number')
@@ -88,12 +92,50 @@ function refuseWhere(route: Route, items: readonly ValidationItem[]): void {
   }
   const named = items.find((item) => codeOf(item) !== undefined)
   const code = (named && codeOf(named)) ?? 'validation_error'
-  // Of a code's own sentence the upper bound is no part.
-  const message =
-    named?.type === 'less_than_equal' ? `${named.loc.slice(1).join('.')}: ${named.msg}.` : undefined
+  const meant = meantBy(route, named ?? items[0]!, sent)
+  // A code of its own says the rule in its own sentence, of which the upper bound is no part.
+  const own =
+    named === undefined
+      ? undefined
+      : named.type === 'less_than_equal'
+        ? sentenceOf([named])
+        : errorCodes[code].message
   // Only a 422 lists what is wrong.
-  throw new ApiError(code, message, undefined, errorCodes[code].status === 422 ? items : undefined)
+  throw new ApiError(
+    code,
+    [own ?? sentenceOf(items), meant].filter(Boolean).join(' '),
+    undefined,
+    errorCodes[code].status === 422 ? items : undefined,
+  )
 }
+
+/** The names of what was sent, to tell what was meant by one that nobody knows. */
+interface SentNames {
+  query: readonly string[]
+  body: readonly string[]
+}
+
+/** What whoever left a field out, or sent one too many, probably meant: `hub` for `hub_id`, or another place. */
+function meantBy(route: Route, { loc, type }: ValidationItem, sent: SentNames): string | undefined {
+  const [place, name] = loc
+  if ((place !== 'query' && place !== 'body') || typeof name !== 'string' || loc.length > 2) return undefined
+  const known = Object.keys(
+    (place === 'query' ? route.query : (route.body ?? route.form?.fields))?.shape ?? {},
+  )
+  if (type === 'extra_forbidden') {
+    const meant = nearestOf(name, known)
+    return meant && `Did you mean ${meant}?`
+  }
+  if (type !== 'missing') return undefined
+  const elsewhere = place === 'query' ? 'body' : 'query'
+  if (sent[elsewhere].includes(name)) return `It was sent in the ${elsewhere}, and belongs into the ${place}.`
+  const strangers = sent[place].filter((each) => !known.includes(each))
+  const written = nearestOf(name, strangers)
+  return written && `What was sent is called ${written.slice(0, ECHO_NAME)}: did you mean ${name}?`
+}
+
+/** So much of a stranger's name is repeated. */
+const ECHO_NAME = 40
 
 /** An error reports at most this many problems, so that no answer is much larger than its request. */
 const MOST_ITEMS = 100

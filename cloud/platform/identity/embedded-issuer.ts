@@ -19,8 +19,10 @@ export function createEmbeddedIssuer(options: {
   audience: string
   key: SigningKey
   runtime: Runtime
+  /** An owner's API key, for whoever tries things out. */
+  apiKey?: string | undefined
 }): EmbeddedIssuer {
-  const { issuer, audience, key, runtime } = options
+  const { issuer, audience, key, runtime, apiKey = null } = options
   const jwks = { keys: [key.publicJwk] }
   return {
     issuer,
@@ -42,6 +44,7 @@ export function createEmbeddedIssuer(options: {
           expires_in: LIFETIME_SECONDS,
         }
       },
+      'demo.credentials': () => Promise.resolve({ api_key: apiKey }),
       'demo.identity.keys': () => Promise.resolve({ keys: [{ ...key.publicJwk }] }),
       'demo.identity.configuration': () =>
         Promise.resolve({

@@ -71,6 +71,14 @@ export const withImages = (addressOf: AddressOf, order: Order): Order => ({
   items: order.items.map((item) => withImage(addressOf, item)),
 })
 
+/** The same of files that are known by where they are stored (`store://KEY`): each `url` becomes a signed address. */
+export const jsonWithFiles = <T>(addressOf: AddressOf, { text }: JsonText<T>): JsonText<T> =>
+  new JsonText<T>(
+    text.replaceAll(/("url"\s*:\s*)"store:\/\/([^"\\]+)"/g, (_all, name: string, key: string) => {
+      return `${name}${JSON.stringify(addressOf(key))}`
+    }),
+  )
+
 /**
  * The same replacement in JSON that a database wrote. It cannot hit text inside a value: there, the quotation marks around
  * `image_url` would be escaped.

@@ -1,4 +1,3 @@
-import { createWriteStream } from 'node:fs'
 import { mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -16,8 +15,10 @@ export function folderStore(root: string): MediaStore {
     async write(key, _mimeType, content) {
       const path = pathOf(key)
       await mkdir(dirname(path), { recursive: true })
+      // The file is there before its content is asked for: a stream that opens it by itself could still do so after `rm`.
+      const part = await open(partOf(path), 'w', 0o640)
       try {
-        await pipeline(content, createWriteStream(partOf(path), { flush: true, mode: 0o640 }))
+        await pipeline(content, part.createWriteStream({ flush: true }))
         await rename(partOf(path), path)
         await flushFolder(dirname(path))
       } catch (error) {

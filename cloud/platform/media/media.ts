@@ -3,7 +3,7 @@ import type { MediaFolder } from '../../../protocol/contract/form.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { background, isolated } from '../work/background.ts'
 import type { CloudContext } from '../context.ts'
-import type { Tx } from '../store/database.ts'
+import type { Queries, Tx } from '../store/database.ts'
 import { schedule, unschedule } from '../work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../work/runner.ts'
 import type { MediaType } from './media-type.ts'
@@ -58,6 +58,19 @@ export interface MediaOptions {
 /** A removal that was cut short is taken up after this. Milliseconds. */
 const REMOVE_AGAIN_MS = 1000
 
+/** The id of a new object that has, or could have, files in this folder. */
+export async function nextNumber(q: Queries, folder: MediaFolder): Promise<number> {
+  const { last } = await q
+    .insertInto('media_folders')
+    .values({ folder, last: 1 })
+    .onConflict((conflict) =>
+      conflict.column('folder').doUpdateSet((eb) => ({ last: eb('media_folders.last', '+', 1) })),
+    )
+    .returning('last')
+    .executeTakeFirstOrThrow()
+  return last
+}
+
 export function createMedia({ context, store, signer }: MediaOptions): Media {
   const { db, runtime, checkpoint, settings } = context
   const { clock } = runtime
@@ -102,17 +115,7 @@ export function createMedia({ context, store, signer }: MediaOptions): Media {
   }
 
   return {
-    async nextNumber(folder) {
-      const { last } = await q
-        .insertInto('media_folders')
-        .values({ folder, last: 1 })
-        .onConflict((conflict) =>
-          conflict.column('folder').doUpdateSet((eb) => ({ last: eb('media_folders.last', '+', 1) })),
-        )
-        .returning('last')
-        .executeTakeFirstOrThrow()
-      return last
-    },
+    nextNumber: (folder) => nextNumber(q, folder),
 
     async store({ folder, number, type, content }) {
       const place = number === undefined ? folder : `${folder}/${number}`

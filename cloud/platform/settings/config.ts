@@ -9,7 +9,7 @@ import {
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
 import { serviceSettings, type storeSettings } from './service-settings.ts'
-import { gatewaySettings, httpSettings, ruleSettings } from './settings.ts'
+import { databaseSettings, gatewaySettings, httpSettings, ruleSettings } from './settings.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Every setting of the cloud service. */
@@ -18,6 +18,7 @@ export const cloudSettings = {
   rules: ruleSettings,
   gateway: gatewaySettings,
   http: httpSettings,
+  database: databaseSettings,
 } satisfies SettingsTable
 
 export type StoreConfig = SettingsOf<typeof storeSettings> & { databaseUrl: string }
@@ -76,6 +77,9 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
     ...(settings.IDENTITY_ISSUER === undefined
       ? ['IDENTITY_ISSUER: must be set with NODE_ENV=production; the embedded issuer is refused']
       : []),
+    ...(settings.WEBHOOK_ALLOW_PRIVATE
+      ? ['WEBHOOK_ALLOW_PRIVATE: addresses that are not public are refused with NODE_ENV=production']
+      : []),
     ...(settings.MEDIA_SECRET === undefined ? ['MEDIA_SECRET: must be set with NODE_ENV=production'] : []),
   ]
 }
@@ -123,7 +127,7 @@ function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
           settings.MQTT_CERT === undefined &&
           !isLoopback(MQTT_HOST) &&
           `MQTT_HOST: others reach ${MQTT_HOST}, and hubs send their passwords in clear: set MQTT_CERT and MQTT_KEY`,
-        inClear('MQTT_URL', MQTT_URL),
+        ...(MQTT_URL ?? []).map((url) => inClear('MQTT_URL', url)),
       ],
     },
   ] as const satisfies readonly Exposure<string>[]
@@ -135,6 +139,15 @@ function missingForStripe(settings: SettingsOf<typeof serviceSettings>): string[
     settings[name] === undefined ? [`${name}: must be set with PAYMENTS_URL=stripe:`] : [],
   )
 }
+
+/** Where webhooks may go. */
+export const postRulesOf = ({
+  NODE_ENV,
+  WEBHOOK_ALLOW_PRIVATE: allowPrivate,
+}: Pick<SettingsOf<typeof serviceSettings>, 'NODE_ENV' | 'WEBHOOK_ALLOW_PRIVATE'>) => ({
+  allowHttp: NODE_ENV !== 'production',
+  allowPrivate,
+})
 
 /** The origin of Stripe's API where it is the processor. */
 export const stripeUrlOf = ({
@@ -158,13 +171,20 @@ const shownOf = (values: ReadonlyMap<string, unknown>): Shown =>
   )
 
 /** The file that `--config` names. Throws a `UsageError` where it cannot be read. */
-export function readConfigFile(path: string | undefined): { path: string; text: string } | undefined {
-  if (path === undefined) return undefined
+export const readConfigFile = (path: string | undefined): { path: string; text: string } | undefined =>
+  path === undefined ? undefined : { path, text: readNamed('--config', path) }
+
+/** The text of a file that a setting names. Throws a `UsageError` where it cannot be read. */
+export const readNamed = (setting: string, path: string): string =>
+  using(setting, path, 'read', () => readFileSync(path, 'utf8'))
+
+/** Does what an operator's path is for. Throws a `UsageError` that names the setting where it cannot be done. */
+export function using<T>(setting: string, path: string, deed: 'read' | 'used', work: () => T): T {
   try {
-    return { path, text: readFileSync(path, 'utf8') }
+    return work()
   } catch (error) {
     const { code = String(error) } = error as NodeJS.ErrnoException
-    throw new UsageError(`--config: ${path} cannot be read (${code})`, { cause: error })
+    throw new UsageError(`${setting}: ${path} cannot be ${deed} (${code})`, { cause: error })
   }
 }
 

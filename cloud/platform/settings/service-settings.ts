@@ -1,6 +1,9 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { allowInsecure } from '../../../protocol/model/exposure.ts'
+import { metricsSettings } from '../../../protocol/model/metrics-settings.ts'
+import { BrokerUrls } from '../../../protocol/mqtt/brokers.ts'
+import { shutdownTimeout } from '../../../protocol/model/stopping.ts'
 import {
   oneOf,
   optionalText,
@@ -39,9 +42,23 @@ export const serviceSettings = {
     'What to allow though others than this machine reach it, separated by commas: embedded-issuer (anybody is anybody), sandbox (nobody pays), plain-http (keys and tokens in clear, unless a proxy that encrypts is the only one to reach HOST), plain-mqtt (passwords of hubs in clear). Without it the service does not start so; production refuses the first two always.',
   ),
   PORT: port(8080, 'Port of HTTP; 0 takes any free one.'),
+  shutdownTimeoutMs: shutdownTimeout,
+  ...metricsSettings,
   PUBLIC_URL: {
     schema: url(/^https?:\/\/[^/]+.*[^/]$/, 'an http(s) address without a slash at its end').optional(),
     describe: 'Address by which callers know this service. Default: http://127.0.0.1:<PORT>.',
+  },
+  CORS_ORIGINS: {
+    schema: z
+      .string()
+      .regex(
+        /^(\*|https?:\/\/[^/,\s]+(,\s*https?:\/\/[^/,\s]+)*)?$/,
+        'must be origins without a path, separated by commas, or *',
+      )
+      .transform((text) => (text === '' ? [] : text.split(',').map((origin) => origin.trim().toLowerCase()))),
+    standard: '',
+    describe:
+      'Origins whose pages may call from a browser, separated by commas (https://shop.example), or * for any. None by default: the pages of this service alone.',
   },
   TRUSTED_PROXIES: wholeNumber(
     [0, 10],
@@ -50,8 +67,9 @@ export const serviceSettings = {
   ),
   MQTT_URL: {
     secret: true,
-    schema: url(/^mqtts?:\/\/./, 'mqtt://… or mqtts://…').optional(),
-    describe: 'An external MQTT 3.1.1 broker, with user and password. Default: a broker inside this process.',
+    schema: BrokerUrls.optional(),
+    describe:
+      'An external MQTT 3.1.1 broker, with user and password, which processes of the cloud may share; or several of one cluster, separated by commas. Default: a broker inside this process.',
   },
   MQTT_CA: optionalText(
     "A PEM file of authorities to trust with an mqtts: MQTT_URL. The system's where it is not set.",
@@ -95,6 +113,12 @@ export const serviceSettings = {
     describe:
       'OIDC issuer of identity tokens (RS256 or ES256). Default: an issuer inside this process that believes everybody; production refuses it.',
   },
+  DOCS_API_KEY: {
+    ...optionalText(
+      'An API key that /docs has filled in. Whoever reaches the service can read it (/demo/credentials): for demos. Without meaning where IDENTITY_ISSUER is set.',
+    ),
+    secret: true,
+  },
   IDENTITY_AUDIENCE: { schema: z.string(), standard: 'larder', describe: '`aud` of identity tokens.' },
   MEDIA_URL: {
     secret: true,
@@ -125,6 +149,12 @@ export const serviceSettings = {
     describe:
       'development, test or production, which refuses to start with the sandbox and with the embedded issuer.',
   },
+  WEBHOOK_ALLOW_PRIVATE: {
+    schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),
+    standard: 'false',
+    describe:
+      'Whether webhooks may go to addresses that are not public, as a receiver on this machine has: true or false. Production refuses true.',
+  },
   LOG_DIR: {
     schema: z
       .string()
@@ -132,6 +162,26 @@ export const serviceSettings = {
       .optional(),
     describe: 'Folder of the log files, a new one each day or at 10 MB. Default: <DATA_DIR>/logs.',
   },
+  SMTP_URL: {
+    secret: true,
+    schema: url(/^smtps?:\/\/./, 'smtp://… or smtps://…').optional(),
+    describe:
+      'The mail server for alarms, with user and password where it wants them (smtp://user:password@host:587; ?requireTLS=true where nothing may go in clear). Default: alarms are not mailed.',
+  },
+  MAIL_FROM: {
+    schema: z
+      .string()
+      .max(320)
+      .regex(/^[^\r\n]+@[^\r\n]+$/, 'must be an address')
+      .optional(),
+    describe:
+      'Who alarms come from: an address, with a name where it is wanted. Default: larder@<host of PUBLIC_URL>.',
+  },
+  SMTP_TIMEOUT_MS: wholeNumber(
+    [100, 120_000],
+    20_000,
+    'How long the mail server may take for an answer. Milliseconds.',
+  ),
   FCM_SERVICE_ACCOUNT: optionalText(
     'File with the key of a Google service account: notices to iOS and Android go through FCM. Default: they are logged.',
   ),

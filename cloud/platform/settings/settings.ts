@@ -23,6 +23,44 @@ const CENTS = [1, 100_000_000] as const
 export const httpSettings = serverBounds('HTTP', { maxConnections: 5000, requestTimeoutMs: 30 * MINUTE })
 export const defaultHttpSettings = defaultsOf(httpSettings)
 
+/** How many connections to PostgreSQL a use of them has, and how long it waits for what. Of SQLite there is one connection. */
+const pool = (prefix: string, of: string, [connections, waitMs, lockMs, statementMs]: readonly number[]) =>
+  prefixed(prefix, {
+    connections: wholeNumber([1, 1000], connections!, `The most connections to PostgreSQL for ${of}.`),
+    waitMs: ms(
+      waitMs!,
+      'How long one of these waits for a connection that is free, or for the server to let one in.',
+      HOUR,
+    ),
+    lockMs: ms(lockMs!, 'How long its statements wait for what others have locked.', HOUR),
+    statementMs: ms(statementMs!, 'How long a statement of it may take, waiting for locks included.', HOUR),
+  })
+
+/**
+ * Connections by their use, so that what is slow or locked in one does not stop the others: hubs are heard while requests
+ * hang, and what only reads goes on while what writes waits for a lock.
+ */
+export const databaseSettings = {
+  reads: pool('DATABASE_READ', 'what requests read', [8, 2 * SECOND, 2 * SECOND, 10 * SECOND]),
+  writes: pool('DATABASE_WRITE', 'transactions of requests', [8, 3 * SECOND, 3 * SECOND, 10 * SECOND]),
+  gateway: pool('DATABASE_GATEWAY', 'what hubs report and are sent', [
+    6,
+    5 * SECOND,
+    5 * SECOND,
+    10 * SECOND,
+  ]),
+  background: pool('DATABASE_BACKGROUND', 'due work, live streams and this process itself', [
+    6,
+    10 * SECOND,
+    10 * SECOND,
+    MINUTE,
+  ]),
+} satisfies SettingsTable
+
+export type DatabaseSettings = SettingsOf<typeof databaseSettings>
+export type PoolSettings = DatabaseSettings['reads']
+export const defaultDatabaseSettings: DatabaseSettings = defaultsOf(databaseSettings)
+
 /** The values that the contract marks *config*: what an operator can set of the service's rules. */
 export const ruleSettings = {
   currency: {
@@ -64,6 +102,11 @@ export const ruleSettings = {
     'For so many whole cents of an order, after deals and before tax, a point is earned.',
   ),
   loyaltyPointCents: wholeNumber([0, 1_000_000], 1, 'What a point is worth. Cents.'),
+  orderSearchNames: wholeNumber(
+    [1, 1_000_000],
+    10_000,
+    'A search in the orders of a hub looks through so many of the names that it has sold under, those first that came up last.',
+  ),
   topProducts: wholeNumber([1, 100], 10, 'How many products the list of those that sold most has.'),
   workBatch: wholeNumber(
     [1, 10_000],
@@ -77,6 +120,10 @@ export const ruleSettings = {
   ),
   workLeaseMs: ms(MINUTE, 'Due work whose process has died is taken up by another one after this.'),
   workPollMs: ms(10 * SECOND, 'How often a process looks for due work that other processes have added.'),
+  clockStepMs: ms(
+    10 * SECOND,
+    'A clock that is put back by more than this is noticed, and what it has stamped in the future is put right.',
+  ),
   staleSalesMs: ms(
     MINUTE,
     'How often hubs are looked for whose time zone has changed: their summaries of sales are made anew.',
@@ -118,6 +165,74 @@ export const ruleSettings = {
       'The most bytes of JSON bodies that have begun to arrive and are not whole. Beyond them requests with bodies are answered 503.',
     ),
   }),
+  rateSettleMs: ms(
+    100,
+    'How often processes that share a PostgreSQL add up their callers’ calls: beyond an allowance a caller gets at most what the other processes let through within this.',
+    MINUTE,
+  ),
+  accessLog: {
+    schema: z.enum(['true', 'false']).transform((value) => value === 'true'),
+    standard: 'false',
+    describe:
+      'Whether the log has a line for each request at level info, with its path, route, status, time and address: true or false. At level debug it has one anyway.',
+  },
+  eventBatch: wholeNumber([1, 100_000], 500, 'How many events are given their place in the list at once.'),
+  eventsInMemory: wholeNumber(
+    [1, 100_000],
+    1000,
+    'How many of the newest events are kept in memory for live streams.',
+  ),
+  eventPollMs: ms(SECOND, 'How often events of other processes are looked for.', MINUTE),
+  orderPollMs: ms(
+    SECOND,
+    'How often changes that other processes made to orders are looked for, while customers follow theirs.',
+    MINUTE,
+  ),
+  webhookTimeoutMs: ms(15 * SECOND, 'How long a webhook may take to answer.', MINUTE),
+  webhookConcurrency: wholeNumber(
+    [1, 100],
+    4,
+    'How many events are on their way to one webhook at once, from this process.',
+  ),
+  webhookRetryMs: named('WEBHOOK_RETRY_MS', {
+    schema: z
+      .string()
+      .regex(/^\d{1,10}(,\d{1,10}){0,50}$/, 'must be whole numbers, separated by commas')
+      .transform((text) => text.split(',').map(Number)),
+    standard: [
+      5 * SECOND,
+      5 * MINUTE,
+      30 * MINUTE,
+      ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR),
+    ].join(','),
+    describe:
+      'After which pauses a webhook that has not taken an event is tried again, each up to a tenth longer. Milliseconds, separated by commas.',
+  }),
+  webhookFailingMs: days(
+    'WEBHOOK_FAILING_DAYS',
+    5,
+    'A webhook that has taken nothing for so long is switched off.',
+  ),
+  streamMs: ms(
+    15 * MINUTE,
+    'A live stream is ended after this, so that its credential is looked at again: readers come back by themselves.',
+  ),
+  streamStallMs: ms(MINUTE, 'A reader of a live stream that takes nothing for so long is cut off.'),
+  eventsKeptMs: days('EVENTS_KEPT_DAYS', 30, 'Events are deleted after this.'),
+  lowStock: wholeNumber(
+    [0, 1000],
+    2,
+    'A product of which so many units are left, or fewer, is low; its owner is told.',
+  ),
+  hubSilentAlarmMs: ms(5 * MINUTE, 'A hub that was not heard for so long raises an alarm.'),
+  alarmClearMs: ms(10 * SECOND, 'An alarm whose fact may come back ends when it has been gone for so long.'),
+  alarmFlapMs: ms(
+    10 * MINUTE,
+    'One that comes back within this of its end is the same one, and ends when it has been gone for so long.',
+  ),
+  hubSilentCriticalMs: ms(HOUR, 'The alarm of a hub that has been silent for so long is critical.'),
+  workAlarmAttempts: wholeNumber([1, 1000], 8, 'Due work that has failed so often in a row raises an alarm.'),
+  mailGatherMs: ms(2 * SECOND, 'Alarms of so long a time reach a contact in one mail.'),
   pushDevices: wholeNumber(
     [1, 1000],
     20,
@@ -153,13 +268,27 @@ export const gatewaySettings = {
     'Of several processes, one that has not heard a hub for so long leaves it to another. Several heartbeats of a hub. Milliseconds.',
   ),
   ...prefixed('GATEWAY', {
-    answerMs: ms(
-      2 * SECOND,
-      'How long another process may take to say that it lives, before its hubs are taken.',
+    beatMs: ms(SECOND, 'How often each of several processes says to the others that it is there.'),
+    silentBeats: wholeNumber(
+      [2, 1000],
+      4,
+      'A process that the others have not heard for so many of their own beats is gone: they share its hubs. How long it may stand still.',
     ),
     pollMs: ms(
       5 * SECOND,
-      'How often what is to be sent to hubs is looked for, as the signal for it may be lost.',
+      'How often hubs that are new, and what is to be sent to hubs, are looked for: the signal for it may be lost.',
+    ),
+    gatherMs: ms(SECOND, 'Heartbeats that come within so long are written together.'),
+    greetAtOnce: wholeNumber([1, 1000], 4, 'How many hubs are greeted at once, of those that connect.'),
+    greetWithinMs: ms(
+      2 * SECOND,
+      'A hub whose turn to be greeted does not come within this is told when to come again.',
+    ),
+    greetAgainMs: ms(MINUTE, 'For the longest, after this.'),
+    mailbox: wholeNumber(
+      [1, 100_000],
+      64,
+      'How many messages of a hub may wait. What comes beyond is dropped, and comes again.',
     ),
     commandTtlMs: ms(5 * SECOND, "How long a command lives, by the hub's clock."),
     recordResultsMs: ms(
@@ -169,6 +298,10 @@ export const gatewaySettings = {
     hailTimeoutMs: ms(
       2 * SECOND,
       'How long a command waits for a hub whose clock this process has not heard yet.',
+    ),
+    listenMs: ms(
+      MINUTE,
+      'How long after a command the results of a hub are listened for that another process serves.',
     ),
     hailEveryMs: ms(SECOND, 'The least time between two hails to a hub.'),
     sweepMs: ms(MINUTE, 'How often commands whose process died are looked for.'),
@@ -180,13 +313,19 @@ export const gatewaySettings = {
   }),
   sender: prefixed('GATEWAY', {
     batchEntries: wholeNumber([1, 100_000], 500, 'The most entries in a message to a hub.'),
-    windowEntries: wholeNumber(
-      [1, 1_000_000],
-      2000,
-      'The most entries sent ahead of what a hub has acknowledged.',
+    windowBytes: wholeNumber(
+      [1, 16 * 1024 * 1024],
+      64 * 1024,
+      'The most bytes of entries sent ahead of what a hub has acknowledged, at the beginning of a connection.',
     ),
-    retryMs: ms(2 * SECOND, 'Entries that are not acknowledged are sent again after this.'),
-    maxRetryMs: ms(30 * SECOND, 'And, as this doubles each time, at the latest after this.'),
+    maxWindowBytes: wholeNumber(
+      [1, 16 * 1024 * 1024],
+      1024 * 1024,
+      'The same later: it grows with what is acknowledged in time.',
+    ),
+    promptMs: ms(SECOND, 'What is acknowledged within this lets it grow; twice as long lets it shrink.'),
+    askMs: ms(5 * SECOND, 'A hub that acknowledges nothing for so long is asked where it stands.'),
+    maxAskMs: ms(MINUTE, 'And, as this doubles each time, at the latest after this.'),
   }),
   backoff: prefixed('GATEWAY_RECONNECT', {
     firstMs: ms(250, 'The first pause before the broker is tried again.'),

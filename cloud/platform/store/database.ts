@@ -1,13 +1,13 @@
-import type BetterSqlite3 from 'better-sqlite3'
 import { Kysely, sql, type Dialect, type SelectQueryBuilder, type Transaction } from 'kysely'
 import { noCheckpoint, type Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import { migrate } from './migrate.ts'
 import type { DatabaseKind } from './table.ts'
-import { openPostgres } from './postgres.ts'
+import { defaultDatabaseSettings, type DatabaseSettings, type PoolSettings } from '../settings/settings.ts'
+import { openPostgres, type PoolState } from './postgres.ts'
 import type { Tables } from './schema.ts'
 import { createSignal, type Signal } from './signal.ts'
-import { openSqlite } from './sqlite.ts'
+import { openSqlite, type SqliteOptions } from './sqlite.ts'
 
 /** Where a query may run: inside a transaction or outside. */
 export type Queries = Kysely<Tables>
@@ -29,13 +29,28 @@ export interface Tx {
   wake(hubId: number): void
   /** Tells this process's `onWorkDue` listeners, after the commit, when the work that was added is due. */
   workDue(dueAt: number): void
+  /** Tells this process's `onNews` listeners, after the commit, what has changed. */
+  tell(news: News): void
   /** Undoes `work` alone, and drops its effects, where it throws; the error is thrown on. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
 
+/** A change that somebody in this process may be waiting to show. Other processes find it by looking. */
+export type News = { kind: 'event' } | { kind: 'order'; orderId: number; hubId: number }
+
+/** Whom a statement is for. Each has connections of its own, so that none waits behind another's. */
+export type DatabaseUse = 'requests' | 'gateway' | 'background'
+
 export interface CloudDatabase {
+  /** For single statements; of requests on other connections than their transactions. */
   kysely: Kysely<Tables>
   kind: DatabaseKind
+  /** The same database on the connections of another use. It opens as that of requests. */
+  for(use: DatabaseUse): CloudDatabase
+  /** Whether it answers: asked on a connection of its own, so that it says nothing of how busy the others are. */
+  ping(): Promise<void>
+  /** How the connections of each use fare; none where there is but one. */
+  connections(): Readonly<Record<string, PoolState>>
   migrate(): Promise<void>
   /** `work` may run more than once (see `isRetryable`): it must have no effect but its queries and `afterCommit`. */
   transact<T>(work: (tx: Tx) => Promise<T>): Promise<T>
@@ -43,42 +58,76 @@ export interface CloudDatabase {
   onWake(listener: (hubId: number) => void): () => void
   /** Calls `listener` with its time whenever a transaction of this process has made work due. Returns an undo. */
   onWorkDue(listener: (dueAt: number) => void): () => void
+  /** Calls `listener` whenever a transaction of this process has told of a change. Returns an undo. */
+  onNews(listener: (news: News) => void): () => void
   close(): Promise<void>
 }
 
-export interface DatabaseOptions {
+export interface DatabaseOptions extends SqliteOptions {
   /** `sqlite:PATH`, `sqlite::memory:` or `postgres://…` */
   url: string
   checkpoint?: Checkpoint
   /** Told of connections that have ended. */
   log?: Log
-  /** An open SQLite database to use instead of the one that `url` names. */
-  sqlite?: BetterSqlite3.Database
+  /** How many connections there are for which use, and how long each waits. */
+  pools?: DatabaseSettings
   /** Puts something between the service and its database: a simulation, that makes it hang, refuse and break there. */
   through?: (dialect: Dialect) => Dialect
 }
 
 const MAX_ATTEMPTS = 20
 
+/** Whether the server is there: nobody waits for it longer. */
+const PING: PoolSettings = { connections: 1, waitMs: 1000, lockMs: 1000, statementMs: 1000 }
+/** The schema is made and changed however long it takes; of several processes the others wait. */
+const MIGRATION: PoolSettings = { connections: 1, waitMs: 10_000, lockMs: 0, statementMs: 0 }
+
 /** Opens the cloud's database; the schema is brought up to date by `migrate`. */
 export function openDatabase({
   url,
   checkpoint = noCheckpoint,
   log = silentLog,
-  sqlite,
+  pools = defaultDatabaseSettings,
   through = (dialect) => dialect,
+  ...options
 }: DatabaseOptions): CloudDatabase {
-  const kind: DatabaseKind = sqlite || url.startsWith('sqlite:') ? 'sqlite' : 'postgres'
-  const dialect = kind === 'sqlite' ? openSqlite(url, sqlite) : openPostgres(url, log)
-  const kysely = new Kysely<Tables>({ dialect: through(dialect) })
-  const outboxes = createSignal<number>()
-  const workDue = createSignal<number>()
+  const kind: DatabaseKind = options.sqlite || url.startsWith('sqlite:') ? 'sqlite' : 'postgres'
+  const server =
+    kind === 'sqlite' ? oneConnection(openSqlite(url, options), through) : openPools(url, log, pools, through)
+  const signals: Signals = {
+    outboxes: createSignal<number>(),
+    work: createSignal<number>(),
+    news: createSignal<News>(),
+  }
 
-  async function once<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+  const viewFor = ({ statements, transactions }: Connections): CloudDatabase => ({
+    kysely: statements,
+    kind,
+    for: (use) => views[use],
+    async ping() {
+      await sql`select 1`.execute(server.ping)
+    },
+    connections: server.states,
+    migrate: () => server.migrate((kysely) => migrate(kysely, kind)),
+    async transact(work) {
+      for (let attempt = 1; ; attempt += 1)
+        try {
+          return await once(transactions, work)
+        } catch (error) {
+          if (attempt === MAX_ATTEMPTS || !isRetryable(error)) throw error
+        }
+    },
+    onWake: signals.outboxes.listen,
+    onWorkDue: signals.work.listen,
+    onNews: signals.news.listen,
+    close: server.close,
+  })
+
+  async function once<T>(kysely: Queries, work: (tx: Tx) => Promise<T>): Promise<T> {
     const effects: (() => void)[] = []
     const last = new Map<string, () => Promise<void>>()
     const result = await kysely.transaction().execute(async (q) => {
-      const value = await work(createTx(q, kind, { effects, last }, { outboxes, work: workDue }))
+      const value = await work(createTx(q, kind, { effects, last }, signals))
       for (const derive of last.values()) await derive()
       checkpoint('db.before-commit')
       return value
@@ -88,29 +137,88 @@ export function openDatabase({
     return result
   }
 
+  const views: Record<DatabaseUse, CloudDatabase> = {
+    requests: viewFor(server.requests),
+    gateway: viewFor(server.gateway),
+    background: viewFor(server.background),
+  }
+  return views.requests
+}
+
+/** What one use of the database works on. */
+interface Connections {
+  statements: Queries
+  transactions: Queries
+}
+
+interface Server extends Record<DatabaseUse, Connections> {
+  ping: Queries
+  states: CloudDatabase['connections']
+  migrate(work: (kysely: Queries) => Promise<void>): Promise<void>
+  close: () => Promise<void>
+}
+
+type Through = NonNullable<DatabaseOptions['through']>
+
+/** SQLite has one that writes, whatever it is used for. */
+function oneConnection(dialect: Dialect, through: Through): Server {
+  const kysely = new Kysely<Tables>({ dialect: through(dialect) })
+  const all: Connections = { statements: kysely, transactions: kysely }
   return {
-    kysely,
-    kind,
-    migrate: () => migrate(kysely, kind),
-    async transact(work) {
-      for (let attempt = 1; ; attempt += 1)
-        try {
-          return await once(work)
-        } catch (error) {
-          if (attempt === MAX_ATTEMPTS || !isRetryable(error)) throw error
-        }
-    },
-    onWake: outboxes.listen,
-    onWorkDue: workDue.listen,
+    requests: all,
+    gateway: all,
+    background: all,
+    ping: kysely,
+    states: () => ({}),
+    migrate: (work) => work(kysely),
     close: () => kysely.destroy(),
   }
+}
+
+/** Nothing is connected to before it is used. */
+function openPools(url: string, log: Log, settings: DatabaseSettings, through: Through): Server {
+  const open = (pool: PoolSettings) => {
+    const { dialect, state } = openPostgres(url, log, pool)
+    return { kysely: new Kysely<Tables>({ dialect: through(dialect) }), state }
+  }
+  const ping = open(PING).kysely
+  const [reads, writes] = [open(settings.reads), open(settings.writes)]
+  const [gateway, background] = [open(settings.gateway), open(settings.background)]
+  const pools = { reads, writes, gateway, background }
+  const alone = ({ kysely }: typeof gateway): Connections => ({ statements: kysely, transactions: kysely })
+  return {
+    requests: { statements: reads.kysely, transactions: writes.kysely },
+    gateway: alone(gateway),
+    background: alone(background),
+    ping,
+    states: () => Object.fromEntries(Object.entries(pools).map(([name, { state }]) => [name, state()])),
+    async migrate(work) {
+      const { kysely } = open(MIGRATION)
+      try {
+        await work(kysely)
+      } finally {
+        await kysely.destroy()
+      }
+    },
+    async close() {
+      await Promise.all(
+        [ping, ...Object.values(pools).map(({ kysely }) => kysely)].map((kysely) => kysely.destroy()),
+      )
+    },
+  }
+}
+
+interface Signals {
+  outboxes: Signal<number>
+  work: Signal<number>
+  news: Signal<News>
 }
 
 function createTx(
   q: Transaction<Tables>,
   kind: DatabaseKind,
   { effects, last }: { effects: (() => void)[]; last: Map<string, () => Promise<void>> },
-  signals: { outboxes: Signal<number>; work: Signal<number> },
+  signals: Signals,
 ): Tx {
   return {
     q,
@@ -121,6 +229,7 @@ function createTx(
     afterCommit: (effect) => void effects.push(effect),
     wake: (hubId) => void effects.push(() => signals.outboxes.emit(hubId)),
     workDue: (dueAt) => void effects.push(() => signals.work.emit(dueAt)),
+    tell: (news) => void effects.push(() => signals.news.emit(news)),
     // Not FOR UPDATE: that would also stop other transactions from inserting rows that refer to the locked one.
     forUpdate: (query) => (kind === 'postgres' ? query.forNoKeyUpdate() : query),
     async savepoint(work) {

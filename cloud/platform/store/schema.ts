@@ -1,8 +1,10 @@
 import { createStatements, type DatabaseKind, type RowOf, type Table } from './table.ts'
+import { alarmTables } from './tables/alarms.ts'
 import { analyticsTables } from './tables/analytics.ts'
 import { catalogueTables } from './tables/catalogue.ts'
 import { credentialTables } from './tables/credentials.ts'
 import { dealTables } from './tables/deals.ts'
+import { eventTables } from './tables/events.ts'
 import { gatewayTables } from './tables/gateway.ts'
 import { hubTables } from './tables/hubs.ts'
 import { mediaTables } from './tables/media.ts'
@@ -28,6 +30,8 @@ export const tables = {
   ...processorTables,
   ...sandboxTables,
   ...dealTables,
+  ...eventTables,
+  ...alarmTables,
   ...gatewayTables,
   ...mediaTables,
   ...analyticsTables,

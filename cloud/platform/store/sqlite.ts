@@ -1,20 +1,28 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import {
-  CompiledQuery,
-  SqliteAdapter,
-  SqliteDialect,
-  SqliteDriver,
-  type DatabaseConnection,
-  type SqliteDatabase,
-} from 'kysely'
+import { SqliteAdapter, SqliteDialect, type Driver } from 'kysely'
+import { SqliteConnection, type Beside, type Read } from './sqlite-connection.ts'
+import { SqliteCompiler } from './sqlite-compiler.ts'
 import { Sqlite } from './sqlite-driver.ts'
 
-const CACHED_STATEMENTS = 500
+/** How many transactions are made durable by one commit at most: the first of them waits for the last. */
+const GROUPED_COMMITS = 16
+
+export interface SqliteOptions {
+  /** An open database instead of the one that the address names. */
+  sqlite?: BetterSqlite3.Database | undefined
+  /** How many transactions one commit makes durable at most. */
+  grouped?: number
+  /** Whether this process serves many at once: then a commit waits, for one round of the event loop, for those who are ready. */
+  isBusy?: boolean
+}
 
 /** SQLite: one connection, one transaction at a time, everything durable when it is committed. */
-export function openSqlite(url: string, prepared?: BetterSqlite3.Database): SqliteDialect {
+export function openSqlite(
+  url: string,
+  { sqlite: prepared, grouped = GROUPED_COMMITS, isBusy = false }: SqliteOptions,
+): SqliteDialect {
   const database = prepared ?? openFile(url.slice('sqlite:'.length))
   // An instance that died in mid-transaction (a simulation hands its database on) leaves it to be undone.
   if (database.inTransaction) database.exec('rollback')
@@ -23,7 +31,7 @@ export function openSqlite(url: string, prepared?: BetterSqlite3.Database): Sqli
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
   const reader = prepared || database.memory ? undefined : new Sqlite(database.name, { readonly: true })
-  return new ImmediateDialect(database, reader)
+  return new FileDialect(database, { reader, grouped, soon: isBusy ? setImmediate : undefined })
 }
 
 /** Whoever comes first makes the folder: the service, or a command line before its first start. */
@@ -31,9 +39,6 @@ function openFile(path: string): BetterSqlite3.Database {
   if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true })
   return new Sqlite(path)
 }
-
-/** Runs a query that only reads, on a connection of its own: it sees what is committed. */
-type Read = (text: string, values: readonly unknown[]) => unknown[]
 
 /** Where a database is a file, what only reads need not wait for the one connection that writes, nor for a queue to it. */
 export class SqliteFileAdapter extends SqliteAdapter {
@@ -50,75 +55,23 @@ export class SqliteFileAdapter extends SqliteAdapter {
   }
 }
 
-/** For queries that there are few of, and always the same: they stay prepared. */
-function createRead(reader: BetterSqlite3.Database): Read {
-  const statements = new Map<string, BetterSqlite3.Statement>()
-  return (text, values) => {
-    let statement = statements.get(text)
-    if (!statement) statements.set(text, (statement = reader.prepare(text)))
-    return statement.all(values)
-  }
-}
+class FileDialect extends SqliteDialect {
+  readonly #connection: SqliteConnection
 
-/** Takes the write lock at the beginning: a transaction that read first could not wait for it (SQLITE_BUSY at once). */
-class ImmediateDriver extends SqliteDriver {
-  readonly #database: BetterSqlite3.Database
-
-  constructor(database: BetterSqlite3.Database, prepared: SqliteDatabase) {
-    super({ database: prepared })
-    this.#database = database
-  }
-
-  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('begin immediate'))
-  }
-
-  /** On a full disk SQLite undoes the transaction by itself; then there is nothing to undo, and the cause is what counts. */
-  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    if (this.#database.inTransaction) await super.rollbackTransaction(connection)
-  }
-}
-
-class ImmediateDialect extends SqliteDialect {
-  readonly #database: BetterSqlite3.Database
-  readonly #prepared: SqliteDatabase
-  readonly #read: Read | undefined
-
-  constructor(database: BetterSqlite3.Database, reader: BetterSqlite3.Database | undefined) {
-    const prepared = withStatementCache(database, reader)
-    super({ database: prepared })
-    this.#database = database
-    this.#prepared = prepared
-    this.#read = reader && createRead(reader)
+  constructor(database: BetterSqlite3.Database, beside: Beside) {
+    super({ database })
+    this.#connection = new SqliteConnection(database, beside)
   }
 
   override createAdapter(): SqliteFileAdapter {
-    return new SqliteFileAdapter(this.#read)
+    return new SqliteFileAdapter(this.#connection.read)
   }
 
-  override createDriver(): ImmediateDriver {
-    return new ImmediateDriver(this.#database, this.#prepared)
+  override createQueryCompiler(): SqliteCompiler {
+    return new SqliteCompiler()
   }
-}
 
-/** Kysely prepares each statement anew; the ones last used are kept prepared instead. */
-function withStatementCache(
-  database: BetterSqlite3.Database,
-  reader: BetterSqlite3.Database | undefined,
-): SqliteDatabase {
-  const statements = new Map<string, BetterSqlite3.Statement>()
-  return {
-    prepare(text) {
-      const known = statements.get(text)
-      const statement = known ?? database.prepare(text)
-      if (known) statements.delete(text)
-      statements.set(text, statement)
-      if (statements.size > CACHED_STATEMENTS) statements.delete(statements.keys().next().value!)
-      return statement
-    },
-    close() {
-      reader?.close()
-      database.close()
-    },
+  override createDriver(): Driver {
+    return this.#connection
   }
 }

@@ -8,6 +8,8 @@ type Write = 'always' | 'once' | 'defaulted'
 interface ColumnSql {
   type: keyof typeof types
   isNullable: boolean
+  /** It holds one of a few values. */
+  isOneOf: boolean
   /** What follows the type, of a column with this name. */
   clauses: readonly ((name: string) => string)[]
 }
@@ -71,7 +73,7 @@ function column<V, W extends Write = 'always'>(sql: ColumnSql): Column<V, W> {
 }
 
 const ofType = <V, W extends Write = 'always'>(type: keyof typeof types): Column<V, W> =>
-  column({ type, isNullable: false, clauses: [] })
+  column({ type, isNullable: false, isOneOf: false, clauses: [] })
 
 /** A number that the database gives; the primary key. */
 export const id = ofType<number, 'defaulted'>('id')
@@ -85,7 +87,10 @@ export type Instant = number
 export const instant = ofType<Instant>('int')
 /** One of a few values. */
 export const oneOf = <const V extends string | number>(values: readonly V[]): Column<V, 'always'> =>
-  ofType<V>(typeof values[0] === 'number' ? 'int' : 'text').check(`in ${listOf(values)}`)
+  column<V>({
+    ...ofType<V>(typeof values[0] === 'number' ? 'int' : 'text').sql,
+    isOneOf: true,
+  }).check(`in ${listOf(values)}`)
 export type Flag = 0 | 1
 export const flag = oneOf([0, 1])
 

@@ -28,9 +28,17 @@ export interface WorkKind {
   attempts?: number
   /** Pauses after looks that failed. */
   backoff?: BackoffOptions
+  /** How many subjects are claimed and handled at once, where looks take long; as the settings say where absent. */
+  atOnce?: number
 }
 
+/**
+ * Handlers by kind. A kind with a name behind a slash (`webhook/we_…`) is one of a family, with the handler of the word before
+ * it: each goes its own way, so that none waits behind another of its family either.
+ */
 export type WorkKinds = Readonly<Record<string, WorkKind>>
+
+const familyOf = (kind: string): string => kind.split('/')[0]!
 
 export const done: Outcome = { next: null }
 
@@ -46,6 +54,12 @@ export const recurring = (
     return { next: runtime.clock.now() + periodMs }
   },
 })
+
+/** Told of work that fails again and again, and of such work that does well again. */
+export interface WorkWitness {
+  failing(work: Claimed, error: string): Promise<void>
+  recovered(work: Claimed): Promise<void>
+}
 
 /** The outside world cannot be reached now: nothing that an operator need look into at once. */
 export class Unavailable extends Error {
@@ -67,26 +81,27 @@ interface Pass {
 export class WorkRunner {
   readonly #context: CloudContext
   readonly #kinds: WorkKinds
+  readonly #witness: WorkWitness | undefined
   /** What is under way, by kind. */
   readonly #passes = new Map<string, Promise<Pass>>()
   #state: 'new' | 'started' | 'stopped' = 'new'
   #timer: { at: number; cancel: Cancel } | undefined
   #unlisten: Cancel = () => {}
   #looking: Promise<void> = Promise.resolve()
+  /** What recurs is in the queue. */
+  #hasRecurring = false
 
-  constructor(context: CloudContext, kinds: WorkKinds) {
+  constructor(context: CloudContext, kinds: WorkKinds, witness?: WorkWitness) {
     this.#context = context
     this.#kinds = kinds
+    this.#witness = witness
   }
 
   /** Looks at the queue from now on: when work is due, and at the latest every `workPollMs` (other processes add to it). */
   start(): void {
     this.#state = 'started'
     this.#unlisten = this.#context.db.onWorkDue((dueAt) => this.#arm(dueAt))
-    background(this.#context, 'due work', async () => {
-      await this.ensureRecurring()
-      this.#arm(this.#now())
-    })
+    this.#arm(this.#now())
   }
 
   /** Claims no more; resolves when what is under way has ended. */
@@ -112,7 +127,7 @@ export class WorkRunner {
     do {
       looks = 0
       const due = await dueKinds(this.#context.db.kysely, this.#now())
-      for (const kind of kinds.filter((name) => due.includes(name))) {
+      for (const kind of kinds.flatMap((one) => due.filter((name) => familyOf(name) === one))) {
         // One that is under way may have gone by what is due since.
         await this.#passes.get(kind)
         const pass = await this.#pass(kind)
@@ -140,10 +155,13 @@ export class WorkRunner {
   }
 
   async #look(): Promise<void> {
+    // With the first look that reaches the database.
+    if (!this.#hasRecurring) await this.ensureRecurring()
+    this.#hasRecurring = true
     const { kysely } = this.#context.db
     const now = this.#now()
     for (const kind of await dueKinds(kysely, now))
-      if (this.#kinds[kind] && this.#state === 'started')
+      if (this.#kindOf(kind) && this.#state === 'started')
         background(this.#context, `due work ${kind}`, async () => {
           // What was made due while it was under way is looked for once more.
           if ((await this.#pass(kind)).looks > 0) this.#arm(this.#now())
@@ -161,7 +179,9 @@ export class WorkRunner {
   }
 
   async #batches(kind: string): Promise<Pass> {
-    const { workBatch: batch, workLeaseMs: leaseMs, workConcurrency } = this.#context.settings
+    const { workBatch, workLeaseMs: leaseMs, workConcurrency } = this.#context.settings
+    const { atOnce } = this.#kindOf(kind)!
+    const batch = atOnce ?? workBatch
     const pass: Pass = { looks: 0, affected: [] }
     let claimed: Claimed[]
     do {
@@ -171,7 +191,7 @@ export class WorkRunner {
       const lane = async (): Promise<void> => {
         for (const work of waiting) pass.affected.push(...(await this.#handle(work)))
       }
-      await Promise.all(Array.from({ length: Math.min(workConcurrency, claimed.length) }, lane))
+      await Promise.all(Array.from({ length: Math.min(atOnce ?? workConcurrency, claimed.length) }, lane))
     } while (claimed.length === batch && this.#state !== 'stopped')
     return pass
   }
@@ -187,12 +207,13 @@ export class WorkRunner {
     await isolated(this.#context, `${kind} ${subject}`, async () => {
       try {
         this.#context.checkpoint('work.claimed')
-        const outcome = await this.#kinds[kind]!.look(work)
+        const outcome = await this.#kindOf(kind)!.look(work)
         affected = outcome.affected ?? []
         this.#context.checkpoint('work.handled')
         // A look that asks for another one at once would keep its kind from ending.
         const dueAt = outcome.next === null ? null : Math.max(outcome.next, this.#now() + 1)
         await release(this.#context, work, { dueAt })
+        if (work.attempts > this.#context.settings.workAlarmAttempts) await this.#witness?.recovered(work)
       } catch (error) {
         await this.#putOff(work, error)
       }
@@ -203,17 +224,23 @@ export class WorkRunner {
   async #putOff(work: Claimed, error: unknown): Promise<void> {
     const { runtime, log } = this.#context
     const { kind, subject, attempts } = work
-    const { attempts: most = Number.POSITIVE_INFINITY, backoff = BACKOFF } = this.#kinds[kind]!
+    const { attempts: most = Number.POSITIVE_INFINITY, backoff = BACKOFF } = this.#kindOf(kind)!
     const isExhausted = attempts >= most
     const pauseMs = backoffMs(attempts - 1, backoff, runtime.random)
     await release(this.#context, work, {
       dueAt: isExhausted ? null : this.#now() + Math.max(1, pauseMs),
       error: messageOf(error),
     })
+    if (isExhausted || attempts >= this.#context.settings.workAlarmAttempts)
+      await this.#witness?.failing(work, messageOf(error))
     const about = { err: error, kind, subject, attempts }
     if (isExhausted) log.error(about, 'due work is exhausted: a person has to look')
     if (!(error instanceof Unavailable)) throw error
     log.warn(about, 'due work is put off: the outside world is out of reach')
+  }
+
+  #kindOf(kind: string): WorkKind | undefined {
+    return this.#kinds[familyOf(kind)]
   }
 
   readonly #now = (): number => this.#context.runtime.clock.now()

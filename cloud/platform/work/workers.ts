@@ -1,6 +1,7 @@
 import type { Cancel } from '../../../protocol/model/runtime.ts'
 import { background, everyInBackground } from './background.ts'
 import type { CloudContext } from '../context.ts'
+import type { Queries, Tx } from '../store/database.ts'
 
 const HEARTBEAT_MS = 15_000
 /** A process that has been silent for so long is no more. */
@@ -17,32 +18,66 @@ export interface Worker {
   stop(): Promise<void>
 }
 
-/** Says again and again that this process lives, and takes its leave. */
-export function startWorker(context: CloudContext, { processId, name, pid }: WorkerIdentity): Worker {
+/** Puts right what a clock that was ahead by `byMs` has stamped. */
+export type PutBack = (tx: Tx, now: number, byMs: number) => Promise<void>
+
+/** Says again and again that this process lives, and takes its leave. Notices a clock that is put back, also between two lives. */
+export function startWorker(
+  context: CloudContext,
+  { processId, name, pid }: WorkerIdentity,
+  putBack: PutBack,
+): Worker {
   const { db, runtime } = context
   const started_at = runtime.clock.now()
+  let beating: Promise<void> = Promise.resolve()
   const beat = async (): Promise<void> => {
+    await mindClock(context, putBack)
     const heartbeat_at = runtime.clock.now()
-    await db.kysely
-      .insertInto('workers')
-      .values({ process_id: processId, name, pid, started_at, heartbeat_at })
-      .onConflict((conflict) => conflict.column('process_id').doUpdateSet({ heartbeat_at }))
-      .execute()
     await db.kysely
       .deleteFrom('workers')
       .where('heartbeat_at', '<', heartbeat_at - WORKER_TIMEOUT_MS)
       .execute()
-  }
-  background(context, "this process's heartbeat", async () => {
     // One that had this id before (it is the same for each life of a lone process) is gone.
-    await db.kysely.deleteFrom('workers').where('process_id', '=', processId).execute()
-    await beat()
-  })
-  const cancel: Cancel = everyInBackground(context, HEARTBEAT_MS, "this process's heartbeat", beat)
+    const life = { name, pid, started_at, heartbeat_at }
+    await db.kysely
+      .insertInto('workers')
+      .values({ process_id: processId, ...life })
+      .onConflict((conflict) => conflict.column('process_id').doUpdateSet(life))
+      .execute()
+  }
+  const turn = (): Promise<void> => (beating = beat())
+  background(context, "this process's heartbeat", turn)
+  const cancel: Cancel = everyInBackground(context, HEARTBEAT_MS, "this process's heartbeat", turn)
   return {
     async stop() {
       cancel()
+      await Promise.allSettled([beating])
       await db.kysely.deleteFrom('workers').where('process_id', '=', processId).execute()
     },
   }
+}
+
+/** A sign of life from the future was given by a clock that was ahead: this process's own before it was put back, or another's. */
+async function mindClock({ db, runtime, settings, log }: CloudContext, putBack: PutBack): Promise<void> {
+  const aheadMs = async (q: Queries): Promise<number> => {
+    const { latest } = await q
+      .selectFrom('workers')
+      .select((eb) => eb.fn.max('heartbeat_at').as('latest'))
+      .executeTakeFirstOrThrow()
+    return (latest ?? 0) - runtime.clock.now()
+  }
+  if ((await aheadMs(db.kysely)) <= settings.clockStepMs) return
+  const byMs = await db.transact(async (tx) => {
+    // Of several processes one puts things right.
+    await tx.forUpdate(tx.q.selectFrom('workers').select('process_id').orderBy('process_id')).execute()
+    const ahead = await aheadMs(tx.q)
+    if (ahead <= settings.clockStepMs) return 0
+    const now = runtime.clock.now()
+    await putBack(tx, now, ahead)
+    await tx.q.updateTable('workers').set({ heartbeat_at: now }).where('heartbeat_at', '>', now).execute()
+    tx.workDue(now)
+    return ahead
+  })
+  if (byMs > 0)
+    log.error({ byMs }, 'the clock was ahead and has been put back, or those of several processes differ')
 }

@@ -1,10 +1,13 @@
 import type { OrderPhase } from '../../journal/orders.ts'
 import { doorToClose, isBusy, isFaulty, type BinView } from './bin.ts'
+import { partOf } from './motions.ts'
 import { wait, type BinAction, type Step, type Wait } from '../step.ts'
 
 export interface BinTimes {
   closeAfterEmptyMs: number
   emptyDebounceMs: number
+  /** Failures in a row after which the hub leaves a bin to people. */
+  binTries: number
 }
 
 /** What a bin does by itself while no order fills it: it closes behind its customer, goes down, and is free again. */
@@ -12,7 +15,7 @@ export function binStep(bin: BinView, openWhenReady: boolean, times: BinTimes): 
   if (!bin.up || isBusy(bin)) return wait()
   switch (situation(bin)) {
     case 'free':
-      return healed(bin)
+      return healed(bin, times)
     case 'filling':
       return wait()
     case 'waiting':
@@ -24,6 +27,9 @@ export function binStep(bin: BinView, openWhenReady: boolean, times: BinTimes): 
       return bin.door === 'closed' ? clear(bin, times) : closeBehindCustomer(bin, times)
   }
 }
+
+/** Hands are in and at it, and nobody's order waits in it: it moves when a person says so. */
+const isLeftToPeople = (bin: BinView): boolean => bin.attended && situation(bin) !== 'waiting'
 
 type Situation = 'free' | 'filling' | 'waiting' | 'leftover'
 
@@ -44,6 +50,7 @@ const situation = (bin: BinView): Situation =>
   bin.orderId === null ? 'free' : bin.phase === undefined ? 'leftover' : situations[bin.phase]
 
 function move(bin: BinView, action: BinAction): Step | Wait {
+  if (isLeftToPeople(bin)) return wait()
   return bin.restMs > 0 ? wait(bin.restMs) : { kind: 'move', bin: bin.number, action }
 }
 
@@ -55,17 +62,28 @@ function opened(bin: BinView): Step | Wait {
 }
 
 /**
- * A free bin that stopped on its way is brought home, at growing intervals: a hub without hands would lose it for ever.
- * A door that stands open somebody has opened.
+ * A free bin that stopped on its way is brought home, and one that failed is tried again, at growing intervals and not for
+ * ever: a hub without hands would lose it. A door that stands open somebody has opened, unless the hub has, to try it.
  */
-function healed(bin: BinView): Step | Wait {
-  if (bin.occupied !== false) return wait()
-  if (bin.door === 'unknown') {
+function healed(bin: BinView, { binTries }: BinTimes): Step | Wait {
+  if (bin.occupied !== false || bin.failures >= binTries) return wait()
+  if (bin.door === 'unknown' || (bin.door === 'open' && bin.onTrial)) {
     const door = doorToClose(bin)
     return door.kind === 'unsure' ? wait(door.ms) : move(bin, 'close_door')
   }
-  return isFaulty(bin) && bin.door === 'closed' && bin.lift !== 'down' ? move(bin, 'lower_lift') : wait()
+  if (bin.door !== 'closed') return wait()
+  if (bin.fault === null) return bin.onTrial && bin.lift === 'up' ? move(bin, 'lower_lift') : wait()
+  if (partOf(bin.fault) === 'door') return tried(bin, 'open_door')
+  return bin.lift === 'down' ? tried(bin, 'raise_lift') : move(bin, 'lower_lift')
 }
+
+/** Shows whether a part that failed moves again. */
+const tried = (bin: BinView, action: BinAction): Step | Wait =>
+  isLeftToPeople(bin)
+    ? wait()
+    : bin.restMs > 0
+      ? wait(bin.restMs)
+      : { kind: 'move', bin: bin.number, action, isTrial: true }
 
 function closeBehindCustomer(bin: BinView, { closeAfterEmptyMs }: BinTimes): Step | Wait {
   if (!bin.opened || bin.emptyForMs === undefined) return wait()

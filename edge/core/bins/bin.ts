@@ -30,6 +30,10 @@ export interface BinView {
   opened: boolean
   failures: number
   fault: string | null
+  /** The hub tries by itself whether it moves again. */
+  onTrial: boolean
+  /** A technician accepts the hub, and no orders are taken: nothing moves by itself. */
+  attended: boolean
   /** How long it must rest before it moves again by itself, after a failure. */
   restMs: number
   /** Units of its order that were seen to fall into it. */
@@ -56,8 +60,8 @@ export function doorToClose(
 /** Nothing may move it: it moves, or something falls into it. */
 export const isBusy = (bin: Pick<BinView, 'moving' | 'receiving'>): boolean => bin.moving || bin.receiving
 
-/** Failures of one motion in a row that make a bin faulty. */
-export const FAULT_AFTER = 3
+/** Failures in a row after which a bin is given up for the order in hand. */
+const FAULT_AFTER = 3
 
 export const isFaulty = (bin: Pick<BinView, 'failures'>): boolean => bin.failures >= FAULT_AFTER
 
@@ -66,7 +70,7 @@ export const isAvailable = (bin: BinView): boolean =>
   bin.orderId === null &&
   bin.enabled &&
   bin.up &&
-  !isFaulty(bin) &&
+  bin.fault === null &&
   !isBusy(bin) &&
   bin.door === 'closed' &&
   bin.occupied === false
@@ -114,11 +118,13 @@ export function hindrance(action: BinAction, bin: BinView): Hindrance | undefine
 /** The bins as decisions see them. */
 export function viewBins(context: Context): BinView[] {
   const { journal, layout, devices, runtime } = context
-  const disabled = journal.meta.config()?.disabled_bins ?? []
+  const disabled = [...(journal.meta.config()?.disabled_bins ?? []), ...journal.meta.held().bins]
   const open = journal.operations.open()
   const controllerOf = (bin: number): string => layout.controllerOf(binDevice(bin)) ?? ''
   const controllers = new Set(layout.bins.map((bin) => controllerOf(bin.number)))
   const usable = [...controllers].filter((controller) => isControllerUsable(context, controller))
+  // One that was left without an end keeps nothing from the customers of orders that are taken again.
+  const attended = journal.meta.held().orders && journal.acceptances.open() !== undefined
   const since = (at: number | undefined) => (at === undefined ? undefined : runtime.clock.monotonic() - at)
   return journal.bins.all().map((row) => {
     const device = binDevice(row.number)
@@ -142,6 +148,8 @@ export function viewBins(context: Context): BinView[] {
       opened: row.opened === 1,
       failures: row.failures,
       fault: row.fault,
+      onTrial: row.on_trial === 1,
+      attended,
       restMs: devices.restMs(device),
       filled: units.filter((unit) => unit.state === 'dropped').length,
       taken: units.filter((unit) => ['dropped', 'doubtful', 'running'].includes(unit.state)).length,

@@ -1,10 +1,10 @@
+import { deviceSubject } from '../../../protocol/model/subject.ts'
 import type { OperationRow } from '../../journal/operations.ts'
 import type { Context } from '../context.ts'
 import type { Door, Lift } from '../devices.ts'
 import { numberOf } from '../layout.ts'
 import { setAlarm, settleOperation } from '../ledger.ts'
 import type { BinAction } from '../step.ts'
-import { FAULT_AFTER } from './bin.ts'
 
 /** Where a motion ends when it succeeds. */
 export const goals: Record<BinAction, { door: Door } | { lift: Lift }> = {
@@ -24,26 +24,34 @@ export function noteMotionSucceeded(context: Context, operation: OperationRow): 
   devices.note({ device: operation.device, ...goals[operation.action] })
   devices.endRest(operation.device)
   const bin = rowOf(context, operation)
-  if (!bin?.fault?.startsWith(`${operation.action}:`)) return
+  if (!bin) return
+  if (operation.action === 'close_door' || operation.action === 'lower_lift')
+    journal.bins.setTrial(bin.number, false)
+  // One that stood there already shows nothing.
+  if (operation.moved === 0 || bin.fault === null || partOf(bin.fault) !== partOf(operation.action)) return
   journal.bins.setFault({ number: bin.number, failures: 0, fault: null })
-  setAlarm(context, 'bin_fault', operation.device, false, '')
+  setAlarm(context, 'bin_fault', deviceSubject(operation.device), false, '')
 }
 
+/** What a motion, or a fault of one, is of. */
+export const partOf = (motion: string): 'door' | 'lift' => (motion.includes('door') ? 'door' : 'lift')
+
 /**
- * Counts the failure against the bin. A door that met a hand or a bag is not broken: it only rests, longer each time.
+ * Counts the failure against the bin, which has a fault from then on until a motion of the same part succeeds. A door that
+ * met a hand or a bag is not broken: it only rests, longer each time.
  */
 export function noteMotionFailed(context: Context, operation: OperationRow, why: string): void {
   const { journal, devices, settings } = context
   devices.rest(operation.device, settings.retryMs, settings.maxRetryMs)
   const bin = rowOf(context, operation)
   if (!bin || why === 'obstructed') return
-  const again = bin.fault?.startsWith(`${operation.action}:`) ?? false
-  const failures = again ? bin.failures + 1 : 1
-  // A fault that stands is not hidden behind the first failure of another motion.
-  if (!again && bin.failures >= FAULT_AFTER) return
-  journal.bins.setFault({ number: bin.number, failures, fault: `${operation.action}:${why}` })
-  if (failures >= FAULT_AFTER)
-    setAlarm(context, 'bin_fault', operation.device, true, `${operation.action} ${why}`)
+  const fault = `${operation.action}:${why}`
+  // A fault that stands is not hidden behind one of the other part, nor behind what the hub tries to end it.
+  const isFirst = bin.fault === null
+  const isSame = isFirst || partOf(bin.fault!) === partOf(fault)
+  if (isSame)
+    journal.bins.setFault({ number: bin.number, failures: bin.failures + 1, fault: bin.fault ?? fault })
+  setAlarm(context, 'bin_fault', deviceSubject(operation.device), true, `${operation.action} ${why}`)
 }
 
 /** Settles motions of unknown outcome by where the door or lift stands, once its sensors say so. */

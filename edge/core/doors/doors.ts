@@ -4,6 +4,7 @@ import type { CommandEnd } from '../../journal/commands.ts'
 import { finishCommand } from '../command-results.ts'
 import type { Context } from '../context.ts'
 import type { DoorEvents, DoorStatus } from '../../hardware/doors.ts'
+import { doorSubject } from '../../../protocol/model/subject.ts'
 import { cabinetDevice } from '../layout.ts'
 import { setAlarm } from '../ledger.ts'
 
@@ -88,6 +89,6 @@ export function noteDoorMoved(
   { isOpen, wasOpen, isLocked }: Parameters<DoorEvents['onMoved']>[1],
 ): void {
   if (isOpen === true && !wasOpen && isLocked)
-    setAlarm(context, 'door_forced', door, true, 'open while locked')
-  if (isOpen === false) setAlarm(context, 'door_forced', door, false, '')
+    setAlarm(context, 'door_forced', doorSubject(door), true, 'open while locked')
+  if (isOpen === false) setAlarm(context, 'door_forced', doorSubject(door), false, '')
 }

@@ -33,16 +33,8 @@ export function unitOfRef(ref: string): UnitKey | undefined {
 export interface Intent {
   device: string
   action: Action
-  /** Where a unit is dispensed from, the bin that it falls into, and whose it is. */
-  dispense?: {
-    shelf: number
-    row: number
-    bin: number
-    orderId: string
-    lineId: number
-    unit: number
-    productId: number
-  }
+  /** Where a unit is dispensed from, the bin that it falls into, what it is where anything stands there, and whose. */
+  dispense?: { shelf: number; row: number; bin: number; productId: number | null; unit?: UnitKey }
   commandId?: string
 }
 
@@ -56,7 +48,7 @@ export function intend(context: Context, { device, action, dispense, commandId }
     shelf: dispense.shelf,
     row: dispense.row,
     bin: dispense.bin,
-    ref: refOf({ order_id: dispense.orderId, line_id: dispense.lineId, unit: dispense.unit }),
+    ...(dispense.unit && { ref: refOf(dispense.unit) }),
   }
   journal.operations.insert({
     id,
@@ -67,12 +59,8 @@ export function intend(context: Context, { device, action, dispense, commandId }
     memory_id: devices.memoryOf(controller) ?? null,
     state: 'open',
     ...place,
-    ...(dispense && {
-      order_id: dispense.orderId,
-      line_id: dispense.lineId,
-      unit: dispense.unit,
-      product_id: dispense.productId,
-    }),
+    ...dispense?.unit,
+    ...(dispense && { product_id: dispense.productId }),
     command_id: commandId ?? null,
     intent_at: cloud.now(),
   })

@@ -5,8 +5,10 @@ import type { UnitRow } from '../../journal/orders.ts'
 import { noteMotionFailed, noteMotionSucceeded, settleMotionBySensor } from '../bins/motions.ts'
 import { finishCommandOf } from '../command-results.ts'
 import type { Context } from '../context.ts'
+import { placeOf } from '../layout.ts'
 import { reportUnknown, settleOperation } from '../ledger.ts'
 import { bookDrop } from '../stock.ts'
+import { clearRow, noteRowFailed } from '../withheld.ts'
 import { judge, resolve } from './reconciliation.ts'
 
 /** Takes a controller's word on an operation into the books. Hearing it again changes nothing. */
@@ -34,12 +36,12 @@ export function applyOutcome(context: Context, operation: OperationRow, outcome:
       return endMotion(context, operation, end)
     case 'free':
       endAsNothing(context, operation, end.why ?? 'failed')
-      if (operation.action === 'dispense' && end.why !== NEVER_SENT) rest(context, operation)
-      return
+      if (operation.action !== 'dispense' || end.why === NEVER_SENT) return
+      rest(context, operation)
+      return noteRowFailed(context, operation, end.why ?? 'failed')
     case 'doubt':
       becomeUnknown(context, operation, end)
-      if (operation.action === 'dispense') return
-      settleMotionBySensor(context, operation.device)
+      if (operation.action !== 'dispense') settleMotionBySensor(context, operation.device)
       return finishCommandOf(context, operation)
     case 'settle':
       settleOperation(context, operation, { end, by: 'sensor', happened: verdict === 'done' })
@@ -53,9 +55,10 @@ const whyOf = ({ state, why }: OperationOutcome): string | null =>
 export function applyRefusal(context: Context, operation: OperationRow, why: Refusal): void {
   if (operation.state !== 'open') return
   endAsNothing(context, operation, why)
-  if (why === 'memory_fault' || why === 'unsupported' || why === 'unknown_device' || why === 'bad_argument')
-    noteMotionFailed(context, operation, why)
-  else rest(context, operation)
+  if (why !== 'memory_fault' && why !== 'unsupported' && why !== 'unknown_device' && why !== 'bad_argument')
+    return rest(context, operation)
+  noteMotionFailed(context, operation, why)
+  if (operation.action === 'dispense') noteRowFailed(context, operation, why)
 }
 
 /** Nothing was written to the line: the operation never was. */
@@ -85,23 +88,27 @@ function book(context: Context, operation: OperationRow, end: OperationEnd): voi
     settleOperation(context, operation, { end, by: 'sensor', happened: true })
   else journal.operations.end(operation.id, end)
   devices.endRest(operation.device)
+  const location = placeOf(operation)
+  if (location) clearRow(context, location)
   if (delivers) {
     journal.orders.setUnit(unit, 'dropped', operation.bin)
     journal.orders.addKnownDropped(unit.order_id, unit.line_id)
   }
   bookDrop(context, operation, units, delivers ? 1 : 0)
+  finishCommandOf(context, operation)
 }
 
 /** Whether a unit that fell still reaches the customer for whom it fell: its order has not been reported READY yet. */
 function isDelivering({ journal }: Context, operation: OperationRow, unit: UnitRow): boolean {
   const phase = journal.orders.find(unit.order_id)?.phase
   if (phase !== 'preparing' && phase !== 'recovering') return false
-  return unit.state === 'running' || (unit.state === 'doubtful' && operation.state === 'unknown')
+  const isAwaited = operation.state === 'unknown' && (unit.state === 'doubtful' || unit.state === 'waiting')
+  return unit.state === 'running' || isAwaited
 }
 
 function endMotion(context: Context, operation: OperationRow, end: OperationEnd): void {
   context.journal.operations.end(operation.id, end)
-  if (end.state === 'done') noteMotionSucceeded(context, operation)
+  if (end.state === 'done') noteMotionSucceeded(context, { ...operation, moved: end.moved })
   else noteMotionFailed(context, operation, end.why ?? 'failed')
   finishCommandOf(context, operation)
 }

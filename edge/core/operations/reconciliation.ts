@@ -9,10 +9,10 @@ import type { Action, OperationState } from '../../../protocol/serial/frames.ts'
 
 /**
  * Whose a controller is, by its own word (serial SPEC §8). `own`: this store's, or with the memory that this store knows.
- * `former`: this hub's and this line's, taken over by another store. `nobodys`: it says nothing. `foreign`: another hub's, or
- * another line's.
+ * `former`: this hub's and this line's, taken over by another store. `nobodys`: it says nothing. `emptied`: it says nothing
+ * either, and it is this line's own, which was heard to start again. `foreign`: another hub's, or another line's.
  */
-export type Board = 'own' | 'former' | 'nobodys' | 'foreign'
+export type Board = 'own' | 'former' | 'nobodys' | 'emptied' | 'foreign'
 
 /** What the journal knows of a controller's memory: `new` where it has not met the controller yet. */
 export type Standing = 'new' | 'unreconciled' | 'reconciled'
@@ -50,7 +50,9 @@ export const handshakes: Record<Board, Record<Standing, Record<NewestOperation, 
     // This line has had a board of this store: that one comes from another installation that uses the same names.
     reconciled: all('take_over'),
   },
-  nobodys: { new: all('take_over'), unreconciled: all('take_over'), reconciled: all('take_over') },
+  // A line that has its own board and finds one of nobody may lead into another room, where a hub is being set up.
+  nobodys: { new: all('take_over'), unreconciled: all('refuse'), reconciled: all('refuse') },
+  emptied: { new: all('take_over'), unreconciled: all('take_over'), reconciled: all('take_over') },
   foreign: { new: all('refuse'), unreconciled: all('refuse'), reconciled: all('refuse') },
 }
 

@@ -5,8 +5,12 @@ export interface FacingView {
   location: Location
   primary: boolean
   quantity: number
-  /** An operation there has an unknown outcome, or the fridge around it is disabled. */
+  /** Nothing is dispensed from it: an outcome there is unknown, it has failed too often, or its fridge does not sell. */
   blocked: boolean
+  /** Its last dispenses have failed with nothing moved: it is not for sale, and only tried. */
+  failing: boolean
+  /** Of one that fails: how long until it is tried again though another row has the product. */
+  trialMs: number
   /** Its cabinet's controller is connected, its memory reconciled with the journal, and no fridge door before it is open. */
   up: boolean
   /** Its cabinet dispenses something now: one at a time. */
@@ -43,7 +47,7 @@ export function chooseFacing(facings: readonly FacingView[], attempts: readonly 
   const willing = facings.filter(
     (facing) => facing.quantity > 0 && !facing.blocked && count(facing, 'refused') < MAX_REFUSALS,
   )
-  const untried = willing.filter((facing) => count(facing, 'nothing') === 0)
+  const untried = withTrials(willing.filter((facing) => count(facing, 'nothing') === 0))
   const tries = attempts.filter((attempt) => attempt.kind === 'nothing').length
   const pool = untried.length > 0 ? untried : tries === 1 ? willing : []
   if (pool.length === 0) return { kind: 'short' }
@@ -52,6 +56,7 @@ export function chooseFacing(facings: readonly FacingView[], attempts: readonly 
   const best = reachable.toSorted(
     (a, b) =>
       Number(a.restMs > 0) - Number(b.restMs > 0) ||
+      Number(b.failing) - Number(a.failing) ||
       Number(b.primary) - Number(a.primary) ||
       b.quantity - a.quantity ||
       locationKey(a.location).localeCompare(locationKey(b.location)),
@@ -59,4 +64,15 @@ export function chooseFacing(facings: readonly FacingView[], attempts: readonly 
   if (best.busy) return { kind: 'wait', for: 'cabinet', ms: undefined }
   if (best.restMs > 0) return { kind: 'wait', for: 'rest', ms: best.restMs }
   return { kind: 'dispense', location: best.location }
+}
+
+/**
+ * A row that fails is left alone where another one has the product; but now and then it is tried first, as the other one then
+ * makes up for it: otherwise it would be lost until somebody comes.
+ */
+function withTrials(facings: readonly FacingView[]): readonly FacingView[] {
+  const sound = facings.filter(({ failing }) => !failing)
+  return sound.some(({ up }) => up)
+    ? facings.filter(({ failing, trialMs }) => !failing || trialMs <= 0)
+    : facings
 }

@@ -17,7 +17,7 @@ function* decisions(world: OrderWorld): Generator<Step | Wait> {
     }
     const step = queuedStep(order, world, queueBlocked)
     if (step === 'no_bin') queueBlocked = true
-    yield step === 'no_bin' ? wait(order.startBy - world.now) : step
+    yield step === 'no_bin' ? wait(order.startBy - world.now + 1) : step
   }
 }
 

@@ -1,9 +1,11 @@
 import { fridgeDoor, fridgeSides } from '../../../protocol/model/hardware.ts'
+import { locationKey } from '../../../protocol/model/location.ts'
 import { NEVER_SENT, type OperationRow } from '../../journal/operations.ts'
 import type { OrderPhase, OrderRow, UnitRow, UnitState } from '../../journal/orders.ts'
 import type { BinView } from '../bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from '../context.ts'
-import { cabinetDevice, isAt, placeOf } from '../layout.ts'
+import { cabinetDevice, placeOf } from '../layout.ts'
+import { closedCabinets, type Block, type BlockedRows } from '../withheld.ts'
 import { chooseFacing, type Attempt, type FacingChoice, type FacingView } from './facing-choice.ts'
 
 export interface UnitView {
@@ -11,7 +13,7 @@ export interface UnitView {
   unit: number
   state: UnitState
   bin: number | null
-  /** Where the unit would be dispensed from now; waiting units only. */
+  /** Where the unit would be dispensed from now; waiting and doubtful units only. */
   choice: FacingChoice | undefined
 }
 
@@ -37,6 +39,7 @@ export interface OrderTimes {
   prepareGraceMs: number
   unclaimedTimeoutMs: number
   emptyDebounceMs: number
+  lateDropMs: number
 }
 
 /** What decisions about orders look at. `now` is the cloud's time, as well as the hub knows it. */
@@ -53,47 +56,55 @@ export interface OrderWorld {
 }
 
 /** Everything that decisions about orders look at. */
-export function viewOrders(context: Context, bins: readonly BinView[]): OrderWorld {
+export function viewOrders(context: Context, bins: readonly BinView[], blocks: BlockedRows): OrderWorld {
   const { journal, cloud, settings, layout } = context
   const config = journal.meta.config()
-  const open = journal.operations.open()
-  const unknown = journal.operations.unknown()
   const accounted = layout.cabinets.every((cabinet) => {
     const controller = layout.controllerOf(cabinetDevice(cabinet))
     return controller !== undefined && journal.controllers.find(controller)?.reconciled === 1
   })
+  const now: Now = {
+    open: journal.operations.open(),
+    unknown: journal.operations.unknown(),
+    blocks,
+    accounted,
+  }
   return {
     now: cloud.now(),
     live: journal.meta.isLive(),
     startUpGraceMs: startUpGraceMs(context),
     bins,
-    orders: journal.orders.unfinished().map((order) => viewOrder(context, order, open, unknown, accounted)),
+    orders: journal.orders.unfinished().map((order) => viewOrder(context, order, now)),
     times: {
       prepareTimeoutMs: config?.prepare_timeout_ms ?? Number.MAX_SAFE_INTEGER,
       prepareGraceMs: settings.prepareGraceMs,
       unclaimedTimeoutMs: config?.unclaimed_timeout_ms ?? Number.MAX_SAFE_INTEGER,
       emptyDebounceMs: settings.emptyDebounceMs,
+      lateDropMs: settings.lateDropMs,
     },
   }
 }
 
 const choosing: ReadonlySet<OrderPhase> = new Set(['queued', 'preparing'])
 
-function viewOrder(
-  context: Context,
-  order: OrderRow,
-  open: readonly OperationRow[],
-  unknown: readonly OperationRow[],
-  accounted: boolean,
-): OrderView {
+/** What all orders are seen by. */
+interface Now {
+  open: readonly OperationRow[]
+  unknown: readonly OperationRow[]
+  blocks: BlockedRows
+  accounted: boolean
+}
+
+function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
   const { journal, cloud } = context
   const productOf = new Map(journal.orders.lines(order.id).map((line) => [line.line_id, line.product_id]))
   const facingsOf = new Map<number, FacingView[]>()
   const viewUnit = (unit: UnitRow): UnitView => {
     const product = productOf.get(unit.line_id)
     let choice: FacingChoice | undefined
-    if (unit.state === 'waiting' && product !== undefined && choosing.has(order.phase)) {
-      if (!facingsOf.has(product)) facingsOf.set(product, viewFacings(context, product, open, unknown))
+    const isWanted = unit.state === 'waiting' || unit.state === 'doubtful'
+    if (isWanted && product !== undefined && choosing.has(order.phase)) {
+      if (!facingsOf.has(product)) facingsOf.set(product, viewFacings(context, product, now))
       choice = chooseFacing(facingsOf.get(product)!, attemptsOf(context, unit))
     }
     return { lineId: unit.line_id, unit: unit.unit, state: unit.state, bin: unit.bin, choice }
@@ -110,30 +121,29 @@ function viewOrder(
     units: journal.orders.units(order.id).map(viewUnit),
     settlingMs: Math.max(
       0,
-      ...unknown
+      ...now.unknown
         .filter((operation) => operation.order_id === order.id)
         .map((operation) => hangingMs(context, operation, operation.device)),
     ),
-    accounted,
+    accounted: now.accounted,
   }
 }
 
-function viewFacings(
-  context: Context,
-  productId: number,
-  open: readonly OperationRow[],
-  unknown: readonly OperationRow[],
-): FacingView[] {
+function viewFacings(context: Context, productId: number, { open, unknown, blocks }: Now): FacingView[] {
   const isComplete = startUpGraceMs(context) === 0
-  const { disabled, open: opened } = fridgesOf(context)
+  const closed = closedCabinets(context)
+  const ajar = cabinetsAjar(context)
   return context.journal.stock.ofProduct(productId).map((facing) => {
     const device = cabinetDevice(facing.cabinet)
+    const block = blocks.get(locationKey(facing))
     return {
       location: { cabinet: facing.cabinet, shelf: facing.shelf, row: facing.row },
       primary: facing.is_primary === 1,
       quantity: facing.quantity,
-      blocked: disabled.has(facing.cabinet) || unknown.some((operation) => isAt(operation, facing)),
-      up: isComplete && isUsable(context, device) && !opened.has(facing.cabinet),
+      blocked: closed.has(facing.cabinet) || (block !== undefined && isFinal(context, block)),
+      failing: block !== undefined,
+      trialMs: block === undefined ? 0 : trialMs(context, block),
+      up: isComplete && isUsable(context, device) && !ajar.has(facing.cabinet),
       busy: open.some((operation) => operation.device === device),
       restMs: Math.max(
         context.devices.restMs(device),
@@ -143,18 +153,22 @@ function viewFacings(
   })
 }
 
-/** The cabinets within disabled fridges, and those before which a fridge's door is open, or could be opened now. */
-function fridgesOf({ journal, layout, doors }: Context): { disabled: Set<number>; open: Set<number> } {
-  const off = journal.meta.config()?.disabled_fridges ?? []
+/** Not even an order in hand has the row tried again. */
+const isFinal = ({ settings }: Context, { failures }: Block): boolean =>
+  failures === undefined || failures >= settings.rowTries
+
+function trialMs({ settings, cloud }: Context, { failures = 1, failedAt }: Block): number {
+  return cloud.begun(failedAt) + settings.rowRetryMs * 2 ** (failures - 1) - cloud.now()
+}
+
+/** The cabinets before which a fridge's door is open, or could be opened now. */
+function cabinetsAjar({ layout, doors }: Context): Set<number> {
   const isAjar = (door: string): boolean => ['open', 'unlocked'].includes(doors.status(door))
-  const disabled = new Set<number>()
-  const open = new Set<number>()
-  for (const behind of layout.fridgeDoors)
-    for (const side of fridgeSides) {
-      if (off.includes(behind.fridge)) disabled.add(behind[side])
-      if (isAjar(fridgeDoor(behind.fridge, side))) open.add(behind[side])
-    }
-  return { disabled, open }
+  return new Set(
+    layout.fridgeDoors.flatMap((behind) =>
+      fridgeSides.filter((side) => isAjar(fridgeDoor(behind.fridge, side))).map((side) => behind[side]),
+    ),
+  )
 }
 
 /** How long the unit of a dispense of unknown outcome may still hang in this cabinet, and fall. */

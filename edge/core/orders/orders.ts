@@ -102,7 +102,13 @@ export function dispenseUnit(context: Context, step: Extract<Step, { kind: 'disp
   intend(context, {
     device: cabinetDevice(location.cabinet),
     action: 'dispense',
-    dispense: { shelf, row, bin, orderId, lineId, unit, productId: line.product_id },
+    dispense: {
+      shelf,
+      row,
+      bin,
+      productId: line.product_id,
+      unit: { order_id: orderId, line_id: lineId, unit },
+    },
   })
 }
 

@@ -13,7 +13,7 @@ export function prepareStep(order: OrderView, held: readonly BinView[], world: O
     ? firstOf(dispensing(order, held, world))
     : running
       ? wait()
-      : firstOf(finishing(order, held))
+      : firstOf(finishing(order, held, times))
   return step.kind === 'wait' ? firstOf([step, wait(leftMs + 1)]) : step
 }
 
@@ -101,12 +101,19 @@ function moved(bin: BinView, action: 'raise_lift' | 'lower_lift'): Step | Wait {
 
 const rested = (bin: BinView, step: Step): Step | Wait => (bin.restMs > 0 ? wait(bin.restMs) : step)
 
-/** Every unit has found its end: lift what there is, or give up. */
-function* finishing(order: OrderView, held: readonly BinView[]): Generator<Step | Wait> {
+/** Every unit has found its end: lift what there is, or give up. With `times` there is time left to look elsewhere. */
+function* finishing(
+  order: OrderView,
+  held: readonly BinView[],
+  times?: Pick<OrderWorld['times'], 'lateDropMs'>,
+): Generator<Step | Wait> {
   if (order.settlingMs > 0) {
     yield wait(order.settlingMs)
     return
   }
+  for (const unit of order.units)
+    if (times && isMissing(unit, held, times.lateDropMs) && unit.choice && unit.choice.kind !== 'short')
+      yield { kind: 'elsewhere', orderId: order.id, lineId: unit.lineId, unit: unit.unit }
   if (!order.units.some((unit) => unit.state === 'dropped')) {
     yield { kind: 'end', orderId: order.id, phase: 'failed', reason: 'nothing_dropped' }
     return
@@ -121,6 +128,14 @@ function* finishing(order: OrderView, held: readonly BinView[]): Generator<Step 
   }
   for (const bin of low) yield moved(bin, 'raise_lift')
 }
+
+/**
+ * A unit of which nobody knows whether it fell, and that did not fall into its bin: that has been empty for longer than a
+ * unit hangs. Its row stays blocked, and the dispense unknown.
+ */
+const isMissing = (unit: UnitView, held: readonly BinView[], lateDropMs: number): boolean =>
+  unit.state === 'doubtful' &&
+  held.some(({ number, emptyForMs = 0 }) => number === unit.bin && emptyForMs >= lateDropMs)
 
 const filledOf = (held: readonly BinView[]): BinView[] =>
   held.filter((bin) => bin.filled > 0 || (bin.taken > 0 && bin.occupied === true))

@@ -1,3 +1,4 @@
+import { controllerSubject, HUB_SUBJECT } from '../../../protocol/model/subject.ts'
 import type { ControllerIdentity, StoredOperation } from '../../hardware/controllers.ts'
 import type { ControllerRow } from '../../journal/controllers.ts'
 import type { Context } from '../context.ts'
@@ -15,8 +16,6 @@ import { isOfThisLine, meetStranger, own } from './strangers.ts'
 
 /** As many operations as a controller lists at most (serial SPEC §7). */
 const LISTED = 256
-/** What alarms about the hub as a whole name as their device. */
-const HUB = 'hub'
 
 /**
  * A controller has come up: finds out whose it is, and reconciles its memory with the journal. If it is this hub's and its
@@ -26,13 +25,13 @@ const HUB = 'hub'
 export function meetController(context: Context, controller: string, identity: ControllerIdentity): void {
   const { journal, devices, strangers } = context
   const { memoryId, lastOperation } = identity
-  setAlarm(context, 'controller_silent', controller, false, '')
   // What it says of itself and of its devices now shows whether it still is.
-  setAlarm(context, 'controller_foreign', controller, false, '')
+  setAlarm(context, 'controller_foreign', controllerSubject(controller), false, '')
   const known = journal.controllers.find(controller)
   const board = boardOf(context, controller, identity, known)
   const handshake = handshakes[board][standingOf(known)][newestOf(context, lastOperation)]
-  if (handshake === 'refuse' || handshake === 'take_over') return meetStranger(context, controller, identity)
+  if (handshake === 'refuse' || handshake === 'take_over')
+    return meetStranger(context, controller, identity, handshake === 'refuse')
   strangers.delete(controller)
   devices.up(controller, memoryId)
   if (handshake === 'import' && board === 'former') noteLost(context)
@@ -51,7 +50,8 @@ function boardOf(
   identity: ControllerIdentity,
   known: ControllerRow | undefined,
 ): Board {
-  if (identity.owner === null) return 'nobodys'
+  if (identity.owner === null)
+    return context.ownBoots.get(controller) === identity.bootId ? 'emptied' : 'nobodys'
   if (!isOfThisLine(context, controller, identity)) return 'foreign'
   const isOwn = identity.owner.store === context.storeId || identity.memoryId === known?.memory_id
   return isOwn ? 'own' : 'former'
@@ -59,10 +59,10 @@ function boardOf(
 
 /** A controller has served this hub, and this store knows nothing of it: there was another journal. */
 function noteLost(context: Context): void {
-  if (context.journal.alarms.isRaised('journal_lost', HUB)) return
+  if (context.journal.alarms.isRaised('journal_lost', HUB_SUBJECT)) return
   const detail = 'what was not reported to the cloud is known by the controllers alone'
   context.log.warn({}, `the journal of this hub was lost and a new one is begun: ${detail}`)
-  setAlarm(context, 'journal_lost', HUB, true, detail)
+  setAlarm(context, 'journal_lost', HUB_SUBJECT, true, detail)
 }
 
 /** Every controller has reported, and the cloud's snapshot is there: what was lost with a journal is made up for. */
@@ -70,14 +70,16 @@ export function endRecovery(context: Context): void {
   const { journal, layout } = context
   const isWhole = layout.controllers.every((each) => journal.controllers.find(each)?.reconciled === 1)
   if (!isWhole || !journal.meta.isLive()) return
-  for (const code of ['journal_lost', 'journal_restored']) setAlarm(context, code, HUB, false, '')
+  for (const code of ['journal_lost', 'journal_restored'] as const)
+    setAlarm(context, code, HUB_SUBJECT, false, '')
 }
 
 /** Another board, or a memory that was lost: what was open in the former one is asked in vain, and becomes unknown. */
 function noteReplaced(context: Context, controller: string, memoryId: string, known: ControllerRow): void {
   const before = known.memory_id
   context.log.warn({ controller, memoryId, before }, 'the controller was replaced, or has lost its memory')
-  reportIncident(context, 'controller_replaced', controller, 'another board, or one that has lost its memory')
+  const detail = 'another board, or one that has lost its memory'
+  reportIncident(context, 'controller_replaced', controllerSubject(controller), detail)
 }
 
 const standingOf = (known: ControllerRow | undefined): Standing =>
@@ -130,11 +132,10 @@ function startOver(context: Context, controller: string): void {
     const continuous = knownMemories.get(known.id) === known.memory_id ? 1 : 0
     journal.controllers.put({ ...known, reconciled: 0, continuous })
   }
-  outbox.forget('ledger', outbox.position('ledger').last)
-  outbox.forgetEpochs()
+  outbox.disown()
   outbox.newEpoch('ledger')
   outbox.newEpoch('telemetry')
-  setAlarm(context, 'journal_restored', HUB, true, `${controller} has done what it does not know of`)
+  setAlarm(context, 'journal_restored', HUB_SUBJECT, true, `${controller} has done what it does not know of`)
   resetInbox()
 }
 

@@ -5,6 +5,7 @@ import type { OperationRow } from '../../journal/operations.ts'
 import type { UnitRow } from '../../journal/orders.ts'
 import type { FacingRow } from '../../journal/stock.ts'
 import type { Context } from '../context.ts'
+import { confirmByCloud } from '../fridges.ts'
 import { cabinetDevice, isAt, placeOf } from '../layout.ts'
 import { reportUnknown } from '../ledger.ts'
 import { refOf, unitOfRef } from '../operations/intend.ts'
@@ -24,8 +25,9 @@ export type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 export function applySnapshot(context: Context, snapshot: Snapshot): void {
   const { journal, ledger } = context
   journal.meta.setConfig(snapshot.config)
+  confirmByCloud(context, snapshot.config)
   if (journal.meta.isLive()) {
-    applyPlanogram(context, snapshot.facings)
+    applyPlanogram(context, snapshot.facings, snapshot.products)
     for (const entry of snapshot.orders) takeOrder(context, entry)
     withdrawUnnamed(context, snapshot)
     takeCounts(context, snapshot)
@@ -64,6 +66,7 @@ function takeCounts(context: Context, { counts = [] }: Snapshot): void {
 
 function takeStock({ journal, cloud }: Context, snapshot: Snapshot): void {
   journal.stock.deleteAll()
+  if (snapshot.products) journal.stock.setProducts(snapshot.products)
   for (const { location, product_id, primary } of snapshot.facings)
     journal.stock.putFacing(location, product_id, primary)
   for (const { location, product_id, quantity } of snapshot.stock) {
@@ -235,20 +238,20 @@ function doubtFacing(context: Context, facing: FacingRow, unit: UnitRow): void {
     device,
     action: 'dispense',
     why: REPLACED,
+    shelf: facing.shelf,
+    row: facing.row,
     // It stands for what may have been, at any of the facings: its order's lines report the unit itself.
     order_id: null,
     line_id: null,
     product_id: facing.product_id,
+    intent_at: cloud.now(),
   } as const
   journal.operations.insert({
     ...operation,
     controller: layout.controllerOf(device) ?? '',
     max_ms: settings.maxMs.dispense,
-    shelf: facing.shelf,
-    row: facing.row,
     ref: refOf(unit),
     state: 'unknown',
-    intent_at: cloud.now(),
     ended_at: cloud.now(),
   })
   reportUnknown(context, operation)

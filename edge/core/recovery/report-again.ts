@@ -1,17 +1,33 @@
+import type { OperationRow } from '../../journal/operations.ts'
 import type { OrderRow } from '../../journal/orders.ts'
+import { reportAcceptance } from '../acceptance/protocol.ts'
 import type { Context } from '../context.ts'
 import { reportUnknown } from '../ledger.ts'
 import { progressOf } from '../orders/orders.ts'
 
 /**
- * Behind the snapshot of a new epoch: says again what the hub has said of orders and operations before. The cloud may have
+ * Behind the snapshot of a new epoch: says again what the hub has said of orders, operations and acceptances before. The cloud may have
  * been restored to an earlier time and have lost the reports, which the hub deleted once they were acknowledged. To one
  * that lost nothing this is no news.
  */
 export function reportAgain(context: Context): void {
   const { journal, settings, cloud } = context
+  const since = cloud.now() - settings.reportAgainMs
   for (const operation of journal.operations.unknown()) reportUnknown(context, operation)
-  for (const order of journal.orders.since(cloud.now() - settings.reportAgainMs)) reportOrder(context, order)
+  for (const operation of journal.operations.settledSince(since)) reportSettled(context, operation)
+  for (const order of journal.orders.since(since)) reportOrder(context, order)
+  for (const { id, ended_at } of journal.acceptances.list())
+    if ((ended_at ?? 0) >= since) reportAcceptance(context, id)
+}
+
+function reportSettled({ ledger }: Context, { id, settled_by, happened }: OperationRow): void {
+  if (settled_by === null || happened === null) return
+  ledger.report({
+    kind: 'operation.settled',
+    operation_id: id,
+    by: settled_by,
+    happened: happened === 1,
+  })
 }
 
 function reportOrder({ journal, ledger }: Context, order: OrderRow): void {

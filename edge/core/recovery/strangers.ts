@@ -1,19 +1,25 @@
+import { controllerSubject } from '../../../protocol/model/subject.ts'
 import type { ControllerIdentity } from '../../hardware/controllers.ts'
 import type { Context } from '../context.ts'
 import type { Stranger } from '../devices.ts'
 import { setAlarm } from '../ledger.ts'
 
-/** A board has come up that is not this hub's. */
-export function meetStranger(context: Context, controller: string, identity: ControllerIdentity): void {
+/** A board has come up that is not this hub's. `isForeign`: it does not become so by itself. */
+export function meetStranger(
+  context: Context,
+  controller: string,
+  { owner, memoryId }: ControllerIdentity,
+  isForeign: boolean,
+): void {
   const { strangers, devices, log } = context
-  const { owner, memoryId } = identity
-  const isForeign = owner !== null && !isOfThisLine(context, controller, identity)
   strangers.set(controller, { isForeign, heard: new Set() })
   devices.hold(controller)
   if (!isForeign) return
-  const detail = `the board on its line belongs to hub ${owner.hub} as ${owner.ctl}`
-  log.warn({ controller, memoryId, owner }, 'the controller on this line belongs elsewhere: it is not used')
-  setAlarm(context, 'controller_foreign', controller, true, detail)
+  const whose =
+    owner === null ? 'is new, or has lost its memory' : `belongs to hub ${owner.hub} as ${owner.ctl}`
+  const detail = `the board on its line ${whose}`
+  log.warn({ controller, memoryId, owner }, `${detail}: it is not used`)
+  setAlarm(context, 'controller_foreign', controllerSubject(controller), true, detail)
 }
 
 /** Whether a board says that it is this hub's, and of this line. */

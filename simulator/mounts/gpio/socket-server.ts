@@ -1,6 +1,5 @@
-import { connect, createServer, type Server, type Socket } from 'node:net'
-import { rmSync } from 'node:fs'
-import { formatGpioAddress, type GpioAddress, socketLinePort } from '../../../protocol/gpio/socket.ts'
+import { createServer, type Socket } from 'node:net'
+import { type GpioAddress, socketLinePort } from '../../../protocol/gpio/socket.ts'
 import {
   GPIO_ALIVE_MS,
   GPIO_PROTOCOL_VERSION,
@@ -12,6 +11,7 @@ import type { Log } from '../../../protocol/model/log.ts'
 import { every, type Clock } from '../../../protocol/model/runtime.ts'
 import type { LinePort } from '../../../protocol/serial/line-port.ts'
 import type { GpioBank } from '../../physics/gpio-bank.ts'
+import { listenAt } from '../listen.ts'
 
 export interface GpioSocketServerOptions {
   bank: GpioBank
@@ -79,7 +79,7 @@ export async function startGpioSocketServer(options: GpioSocketServerOptions): P
   }
 
   const server = createServer(serve)
-  const address = await listen(server, options.address)
+  const address = await listenAt(server, options.address)
   return {
     address,
     close() {
@@ -89,32 +89,4 @@ export async function startGpioSocketServer(options: GpioSocketServerOptions): P
       return new Promise((resolve) => server.close(() => resolve()))
     },
   }
-}
-
-async function listen(server: Server, address: GpioAddress): Promise<GpioAddress> {
-  // A socket file outlives a killed server: it is in the way only if somebody answers there.
-  if ('path' in address) {
-    if (await answers(address)) throw new Error(`${formatGpioAddress(address)} is in use`)
-    rmSync(address.path, { force: true })
-  }
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(address, () => {
-      server.removeListener('error', reject)
-      resolve()
-    })
-  })
-  const bound = server.address()
-  return typeof bound === 'object' && bound ? { host: bound.address, port: bound.port } : address
-}
-
-function answers(address: { path: string }): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = connect(address)
-    probe.once('connect', () => {
-      probe.destroy()
-      resolve(true)
-    })
-    probe.once('error', () => resolve(false))
-  })
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { isUpc } from '../../../protocol/model/upc.ts'
 import { insertLayout } from '../../../cloud/demo/hub-data.ts'
@@ -9,7 +9,8 @@ import { localDay, minuteOfDay } from '../../../cloud/platform/calendar/zone.ts'
 import { dealsOfHub, toEngine } from '../../../cloud/commerce/deals/deal-rows.ts'
 import { chooseDeals } from '../../../cloud/commerce/deals/engine/apply-deal.ts'
 import { statusOf } from '../../../cloud/commerce/deals/engine/judge-deal.ts'
-import { seedDemo } from '../../../cloud/demo/seed-database.ts'
+import { seedDemo, type DemoData } from '../../../cloud/demo/seed-database.ts'
+import type { CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { readFridges, readLayout } from '../../../cloud/commerce/catalogue/layout.ts'
 import { orderHistory } from '../../../cloud/commerce/orders/order-list.ts'
 import { SeedResult } from '../../../simulator/demo/places.ts'
@@ -32,9 +33,16 @@ const rows = new Map(
 )
 
 onEachDatabase('the demo’s data', (open) => {
+  const runtime = virtualRuntime(3)
+  let db: CloudDatabase
+  let data: DemoData
+  // Two years of orders: made once for those who only read them.
+  beforeAll(async () => {
+    db = await open()
+    data = await seedDemo(db, runtime)
+  })
+
   test('has what the contract promises, and fits the simulated hardware', async () => {
-    const db = await open()
-    const data = await seedDemo(db, virtualRuntime(3))
     SeedResult.parse(data)
     const products = await db.kysely.selectFrom('products').selectAll().where('hub_id', '=', 1).execute()
     expect(products.length).toBeGreaterThanOrEqual(60)
@@ -62,30 +70,7 @@ onEachDatabase('the demo’s data', (open) => {
     ])
   })
 
-  test('the layout is that of the hardware, with it and without', async () => {
-    const db = await open()
-    await seedHubs(db)
-    const layouts = []
-    for (const [hub, given] of [
-      [1, hardware],
-      [2, undefined],
-    ] as const) {
-      await db.transact((tx) => insertLayout(tx, hub, given))
-      layouts.push({ shelves: await readLayout(db.kysely, hub), fridges: await readFridges(db.kysely, hub) })
-    }
-    expect(layouts[1]).toEqual(layouts[0])
-    expect(layouts[0]!.fridges).toEqual(hardware.fridgeDoors)
-    const places = Object.entries(layouts[0]!.shelves).flatMap(([cabinet, { shelves }]) =>
-      shelves.flatMap(({ shelf_number, total_rows }) =>
-        Array.from({ length: total_rows }, (_, index) => `${cabinet}-${shelf_number}-${index + 1}`),
-      ),
-    )
-    expect(places.toSorted()).toEqual([...rows.keys()].toSorted())
-  })
-
   test('stock, ledger and money add up', async () => {
-    const db = await open()
-    await seedDemo(db, virtualRuntime(3))
     const { rows: sums } = await sql<Record<'quantity' | 'shelves' | 'ledger', number>>`
       select quantity,
         (select sum(f.quantity) from facings as f where f.product_id = products.id) as shelves,
@@ -103,9 +88,6 @@ onEachDatabase('the demo’s data', (open) => {
   })
 
   test('deals run, are to come and are over; what they saved is off the orders and on record', async () => {
-    const db = await open()
-    const runtime = virtualRuntime(3)
-    await seedDemo(db, runtime)
     const day = localDay('America/Chicago', runtime.clock.now())
     const deals = (await dealsOfHub(db.kysely, 1)).map(toEngine)
     const statuses = deals.map((deal) => statusOf(deal, day, 0))
@@ -130,8 +112,6 @@ onEachDatabase('the demo’s data', (open) => {
   })
 
   test('sales are spread over the opening hours of their hub, and so fall on other days in UTC', async () => {
-    const db = await open()
-    await seedDemo(db, virtualRuntime(3))
     const sold = await db.kysely
       .selectFrom('orders')
       .innerJoin('hubs', 'hubs.id', 'orders.hub_id')
@@ -146,11 +126,15 @@ onEachDatabase('the demo’s data', (open) => {
     expect(elsewhere.length).toBeGreaterThan(50)
   })
 
-  test('the past is the same for the same clock, spans two years, and new rows follow it', async () => {
-    const db = await open()
-    const { clock } = virtualRuntime(3)
-    await seedDemo(db, { ...virtualRuntime(4), clock })
-    const first = await orderHistory(db.kysely, { hubId: 1, limit: 5, cursor: null, search: null })
+  test('the past spans two years up to now, new rows follow it, and it is never made twice', async () => {
+    const { clock } = runtime
+    const first = await orderHistory(db.kysely, {
+      hubId: 1,
+      limit: 5,
+      cursor: null,
+      search: null,
+      searchNames: 10,
+    })
     expect(clock.now() - Date.parse(first.read().data[0]!.created_at)).toBeLessThan(3 * 86_400_000)
     const { at } = await db.kysely
       .selectFrom('orders')
@@ -164,5 +148,29 @@ onEachDatabase('the demo’s data', (open) => {
       .executeTakeFirstOrThrow()
     expect(id).toBe(3)
     await expect(seedDemo(db, virtualRuntime(3))).rejects.toThrow('already')
+  })
+
+  test('the layout is that of the hardware, with it and without', async () => {
+    const empty = await open()
+    await seedHubs(empty)
+    const layouts = []
+    for (const [hub, given] of [
+      [1, hardware],
+      [2, undefined],
+    ] as const) {
+      await empty.transact((tx) => insertLayout(tx, hub, given))
+      layouts.push({
+        shelves: await readLayout(empty.kysely, hub),
+        fridges: await readFridges(empty.kysely, hub),
+      })
+    }
+    expect(layouts[1]).toEqual(layouts[0])
+    expect(layouts[0]!.fridges).toEqual(hardware.fridgeDoors)
+    const places = Object.entries(layouts[0]!.shelves).flatMap(([cabinet, { shelves }]) =>
+      shelves.flatMap(({ shelf_number, total_rows }) =>
+        Array.from({ length: total_rows }, (_, index) => `${cabinet}-${shelf_number}-${index + 1}`),
+      ),
+    )
+    expect(places.toSorted()).toEqual([...rows.keys()].toSorted())
   })
 })

@@ -1,4 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs'
 import { connect as connectTcp } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { MqttClient, type IClientOptions } from 'mqtt'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
@@ -108,6 +111,40 @@ test('who is turned away is told once a minute with a count, in few characters, 
   expect(refusals.totals.mqtt_login - before).toBe(5)
 })
 
+test('hubs sign in while a transaction is under way, and a hundred others wait for its end', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-broker-'))
+  const db = openDatabase({ url: `sqlite:${join(folder, 'cloud.sqlite')}` })
+  await db.migrate()
+  await seedHub(db, 1, digestOf('secret-1'))
+  const busy = await startEmbeddedBroker({ db, log, refusals, port: 0 })
+  let release = (): void => {}
+  const work = [db.transact(() => new Promise<void>((resolve) => (release = resolve)))]
+  for (let n = 0; n < 100; n += 1) work.push(db.transact(() => Promise.resolve()))
+  try {
+    const client = new MqttClient(() => connectTcp({ host: '127.0.0.1', port: busy.port }), {
+      protocolVersion: 4,
+      reconnectPeriod: 0,
+      clientId: 'hub-1',
+      username: 'hub-1',
+      password: 'secret-1',
+    })
+    clients.push(client)
+    const outcome = new Promise((resolve) => {
+      client.on('connect', () => resolve('connected'))
+      client.on('error', (error) => resolve(error.message))
+      client.on('close', () => resolve('closed'))
+    })
+    const late = new Promise((resolve) => setTimeout(() => resolve('it waits'), 3000))
+    expect(await Promise.race([outcome, late])).toBe('connected')
+  } finally {
+    release()
+    await Promise.all(work)
+    await busy.close()
+    await db.close()
+    rmSync(folder, { recursive: true })
+  }
+})
+
 describe('what a hub may do', () => {
   test('publish below its own `up/`, and hear what the cloud publishes below its `down/`', async () => {
     const { client } = await hub(1)
@@ -182,7 +219,7 @@ describe('what a hub may do', () => {
 describe('connections of the cloud to an external broker', () => {
   const open = (url: string, subscribe: readonly string[] = [downFilter(1)]) => {
     const events: string[] = []
-    const transport = externalBroker({ url, clientId: 'hub-1', clock: systemRuntime().clock })(
+    const transport = externalBroker({ urls: [url], clientId: 'hub-1', runtime: systemRuntime() })(
       { subscribe },
       {
         onConnect: () => void events.push('connected'),
@@ -237,7 +274,7 @@ service('openssl')(
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
     await seedHub(db, 1, digestOf('secret-1'))
     const secure = await startEmbeddedBroker({ db, log, refusals, port: 0, tls: { cert, key } })
-    const { clock } = systemRuntime()
+    const runtime = systemRuntime()
     const heardOf = (open: OpenTransport): Promise<string> =>
       new Promise((resolve) => {
         const transport = open(
@@ -253,9 +290,9 @@ service('openssl')(
         )
       })
     const hubAt = (url: string, ca?: string) =>
-      heardOf(mqttTransport({ url, user: 'hub-1', password: 'secret-1', clock, ...(ca && { ca }) }))
+      heardOf(mqttTransport({ urls: [url], user: 'hub-1', password: 'secret-1', runtime, ...(ca && { ca }) }))
     const cloudAt = (url: string, ca?: string) =>
-      heardOf(externalBroker({ url, clientId: 'hub-1', clock, ...(ca && { ca }) }))
+      heardOf(externalBroker({ urls: [url], clientId: 'hub-1', runtime, ...(ca && { ca }) }))
     try {
       for (const host of ['localhost', '127.0.0.1']) {
         expect(await hubAt(`mqtts://${host}:${secure.port}`, cert)).toBe('connected')

@@ -227,7 +227,7 @@ describe('a cloud that dies', () => {
       hub.connect()
       await world.pass(SETTLED)
       armed = true
-      hub.append({ kind: 'alarm', at: 1, code: 'one', device: 'd', raised: true, detail: '' })
+      hub.append({ kind: 'alarm', at: 1, code: 'door_forced', subject: 'd', raised: true, detail: '' })
       hub.sendEntries()
       await world.pass(50)
       expect(crashing.life.alive).toBe(false)
@@ -244,10 +244,27 @@ describe('a cloud that dies', () => {
   )
 })
 
+test('what people do at a hub itself stands in the audit log', async () => {
+  const { world, hub } = await connected([])
+  hub.append({ kind: 'local', at: 1000, action: 'unlock_door', subject: 'door main', outcome: 'executed' })
+  hub.sendEntries()
+  await world.pass(50)
+  const [row] = await world.db.kysely.selectFrom('audit_log').selectAll().orderBy('id', 'desc').execute()
+  expect(row).toMatchObject({
+    actor: 'hub page',
+    action: 'hub.unlock_door',
+    hub_id: 1,
+    object: 'door-main',
+    result: 'executed',
+    detail: '{"at":"1970-01-01T00:00:01.000Z"}',
+  })
+})
+
 describe('the telemetry stream', () => {
   test('is lossy: what its sender has overwritten is not waited for', async () => {
     const { world, hub } = await connected([])
-    const reading = (celsius: number) => ({ kind: 'temperature', at: 1.5, fridge_number: 1, celsius })
+    const about = { kind: 'temperature', at: 1.5, fridge_number: 1, min: 0, max: 9 }
+    const reading = (celsius: number) => ({ ...about, celsius })
     const epoch = 'f'.repeat(32)
     const entries = (from: number, count: number) =>
       Array.from({ length: count }, (_, index) => ({ tag: from + index, body: reading(from + index) }))
@@ -264,5 +281,8 @@ describe('the telemetry stream', () => {
       .execute()
     expect(rows.map((row) => [row.seq, row.celsius])).toEqual([1, 2, 6, 7, 8].map((seq) => [seq, seq]))
     expect(hub.acks.at(-1)).toMatchObject({ stream: 'telemetry', cursor: 8 })
+    // What came twice is in the history once.
+    const history = await world.db.kysely.selectFrom('temperatures').select(['sum', 'samples']).execute()
+    expect(history).toEqual([{ sum: 24, samples: 5 }])
   })
 })

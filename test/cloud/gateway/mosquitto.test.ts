@@ -20,19 +20,22 @@ import { seedHub } from './support/seed-hub.ts'
 import { inertDomain } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
 
-const { clock } = systemRuntime()
+const runtime = systemRuntime()
+const { clock } = runtime
 
 async function cloudAt(broker: Mosquitto): Promise<{ gateway: Gateway; context: CloudContext }> {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   await seedHub(db, 1)
-  const runtime = systemRuntime()
   const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
   const gateway = new Gateway({
     context,
-    openTransport: externalBroker({ url: broker.cloudUrl, clientId: 'cloud-1', clock }),
+    broker: {
+      kind: 'shared',
+      open: externalBroker({ urls: [broker.cloudUrl], clientId: 'cloud-1', runtime }),
+    },
     processId: 'one',
     domain: inertDomain,
-    settings: { backoff: { firstMs: 20, maxMs: 50 } },
+    settings: { backoff: { firstMs: 20, maxMs: 50 }, beatMs: 50 },
   })
   gateway.start()
   await expect.poll(() => gateway.isConnected()).toBe(true)
@@ -41,10 +44,10 @@ async function cloudAt(broker: Mosquitto): Promise<{ gateway: Gateway; context: 
 
 const hubTransport = (broker: Mosquitto) =>
   mqttTransport({
-    url: `mqtt://127.0.0.1:${broker.hubPort}`,
+    urls: [`mqtt://127.0.0.1:${broker.hubPort}`],
     user: 'hub-1',
     password: MOSQUITTO_PASSWORD,
-    clock,
+    runtime,
   })
 
 const onMosquitto = service('mosquitto')
@@ -59,10 +62,12 @@ onMosquitto('a hub and the cloud talk over Mosquitto, also after it was killed',
     openTransport: hubTransport(broker),
   })
   const cancel = (order: number) => ({ kind: 'order.cancel', order_id: uuid(order) }) as const
-  const alarm = { kind: 'alarm', at: 1, code: 'one', device: 'd', raised: true, detail: '' }
+  const alarm = { kind: 'alarm', at: 1, code: 'door_forced', subject: 'd', raised: true, detail: '' }
   try {
     hub.connect()
-    await expect.poll(() => hub.applied.map((entry) => entry.kind)).toEqual(['snapshot'])
+    // The cloud's process knows after two beats that it is alone; a hub says hello until it is heard.
+    await expect.poll(() => hub.welcomes.length > 0 || !hub.hello(), { interval: 100 }).toBe(true)
+    await expect.poll(() => hub.applied.at(-1)?.kind).toBe('snapshot')
     hub.onCommand = () => ({ data: { door: 'open' } })
     const request = { hubId: 1, body: { name: 'open_bin', bin: 1 }, actor: 'x' } as const
     expect(await gateway.commands.send(request)).toMatchObject({ kind: 'executed' })
@@ -102,7 +107,7 @@ onMosquitto('the access rules of the specification keep a hub to its own topics'
       )
     })
   try {
-    const asCloud = externalBroker({ url: broker.cloudUrl, clientId: 'cloud-1', clock })
+    const asCloud = externalBroker({ urls: [broker.cloudUrl], clientId: 'cloud-1', runtime })
     const cloud = (await open(asCloud, [upFilter, 'larder/v1/cloud/#'])) as MqttTransport
     // Mosquitto grants a foreign filter and delivers nothing of it.
     const hub = (await open(hubTransport(broker), ['larder/v1/hub-1/down/#', 'larder/#'])) as MqttTransport

@@ -91,9 +91,11 @@ describe('the outbox stream', () => {
     hub.deaf = true
     hub.batches = []
     await put(cloud, 1)
-    await world.pass(15_000)
-    // At once, then after 2, 4 and 8 s more.
-    expect(hub.batches).toHaveLength(4)
+    await world.pass(4_900)
+    expect([hub.batches.length, hub.hails.length]).toEqual([1, 0])
+    // Then the hub is asked after 5 and 10 s more, and says each time that it has nothing.
+    await world.pass(12_000)
+    expect([hub.batches.length, hub.hails.length]).toEqual([3, 2])
     expect(await entries(world)).toHaveLength(1)
     hub.deaf = false
     await world.pass(20_000)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { entered, isLate, type Sessions } from '../../../cloud/gateway/hub-link.ts'
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
+import { ended, entered, isLate, noSessions, type Sessions } from '../../../cloud/gateway/sessions.ts'
 import { World } from './support/world.ts'
-import { healthy } from './support/scripted-hub.ts'
+import { healthy, type ScriptedHub } from './support/scripted-hub.ts'
 import { uuid } from '../../support/uuid.ts'
 
 /** Long enough for what the network delivers in another order to come again. */
@@ -35,7 +35,7 @@ describe('hello and welcome', () => {
     await world.pass(100)
     hub.connect()
     await world.pass(SETTLED)
-    hub.append({ kind: 'alarm', at: 1, code: 'x', device: 'y', raised: true, detail: '' })
+    hub.append({ kind: 'alarm', at: 1, code: 'door_forced', subject: 'y', raised: true, detail: '' })
     hub.sendEntries()
     await world.pass(200)
     const tag = hub.ledger.entries[0]!.tag
@@ -152,6 +152,52 @@ describe('hello and welcome', () => {
     expect(hub.welcomes).toHaveLength(count)
   })
 
+  /** A hub's service is started anew; a hello of the life before, which nothing has answered, is still on its way. */
+  async function startedAnew(world: World) {
+    const cloud = world.startCloud('cloud')
+    const hub = world.hub()
+    await world.pass(100)
+    hub.instance = 'a'.repeat(32)
+    hub.session = 'c'.repeat(32)
+    const late = hub.hello()
+    await world.pass(60_000)
+    hub.instance = 'b'.repeat(32)
+    hub.connect()
+    await world.pass(SETTLED)
+    expect(hub.welcomes.at(-1)?.session).toBe(hub.session)
+    return { cloud, hub, late }
+  }
+
+  test('a hello of a life that has ended, held up on its way, takes nothing from the one that is there', async () => {
+    const world = await World.create()
+    const { cloud, hub, late } = await startedAnew(world)
+    const count = hub.welcomes.length
+    hub.publish('presence', { session: late.session, online: false })
+    hub.publish('hello', late)
+    await world.pass(300)
+    expect(hub.welcomes).toHaveLength(count)
+    expect(cloud.refusals.totals.hub_identity).toBe(0)
+  })
+
+  test.each([
+    { by: 'the next hello', say: (hub: ScriptedHub) => void hub.hello() },
+    { by: 'a heartbeat, which is hailed', say: (hub: ScriptedHub) => hub.heartbeat() },
+  ])('where its will was lost, the hub that is there has the session again by $by', async ({ say }) => {
+    const world = await World.create()
+    const { hub, late } = await startedAnew(world)
+    hub.publish('hello', late)
+    await world.pass(300)
+    expect(hub.welcomes.at(-1)?.session).toBe(late.session)
+    await world.pass(2000)
+    say(hub)
+    await world.pass(300)
+    expect(hub.welcomes.at(-1)?.session).toBe(hub.session)
+    hub.append({ kind: 'order.completed', order_id: uuid(1), at: 1 })
+    hub.sendEntries()
+    await world.pass(300)
+    expect(hub.acks.at(-1)).toMatchObject({ stream: 'ledger', cursor: 1 })
+  })
+
   test('a repeated hello that its own acknowledgement has overtaken begins no new epoch', async () => {
     const world = await World.create()
     world.startCloud('cloud')
@@ -222,7 +268,7 @@ describe('presence and health', () => {
       health: healthy,
     })
     hub.heartbeat({ ...healthy, accepting_orders: false })
-    await world.pass(200)
+    await world.pass(1_200)
     expect((await state()).acceptingOrders).toBe(false)
     await world.pass(89_000)
     expect((await state()).online).toBe(true)
@@ -263,11 +309,7 @@ describe('presence and health', () => {
 
 describe('the sessions of a hub', () => {
   const sessions = (...ids: string[]): Sessions =>
-    ids.reduce<Sessions>((known, id) => entered(known, id, 10), {
-      current: null,
-      helloAt: -Infinity,
-      former: [],
-    })
+    ids.reduce<Sessions>((known, id) => entered(known, id, 10), noSessions)
 
   test.each([
     { hello: 'the first of all', known: sessions(), session: 'a', at: 1, late: false },
@@ -275,7 +317,42 @@ describe('the sessions of a hub', () => {
     { hello: 'a later one of the session', known: sessions('a'), session: 'a', at: 11, late: false },
     { hello: 'the same again', known: sessions('a'), session: 'a', at: 10, late: true },
     { hello: 'an earlier one of the session', known: sessions('a'), session: 'a', at: 9, late: true },
-    { hello: 'one of a former session', known: sessions('a', 'b'), session: 'a', at: 99, late: true },
+    {
+      hello: 'an earlier one of a former session',
+      known: sessions('a', 'b'),
+      session: 'a',
+      at: 10,
+      late: true,
+    },
+    {
+      hello: 'a later one of a former session',
+      known: sessions('a', 'b'),
+      session: 'a',
+      at: 11,
+      late: false,
+    },
+    { hello: 'one of an ended session', known: ended(sessions('a'), 'a'), session: 'a', at: 99, late: true },
+    {
+      hello: 'one of a former session that has ended',
+      known: entered(ended(sessions('a'), 'a'), 'b', 10),
+      session: 'a',
+      at: 99,
+      late: true,
+    },
+    {
+      hello: 'one of a session that has ended while its hello was answered',
+      known: entered(ended(sessions('a'), 'b'), 'b', 10),
+      session: 'b',
+      at: 99,
+      late: true,
+    },
+    {
+      hello: 'one of an ended session that was never welcomed',
+      known: ended(sessions('a'), 'b'),
+      session: 'b',
+      at: 99,
+      late: true,
+    },
     {
       hello: 'the first of a session that another process has welcomed',
       known: entered(sessions('a'), 'b', -Infinity),
@@ -289,6 +366,10 @@ describe('the sessions of a hub', () => {
 
   test('the last eight former ones are remembered, the present one is none of them', () => {
     const ids = Array.from({ length: 12 }, (_, index) => `s${index}`)
-    expect(sessions(...ids, 's11')).toEqual({ current: 's11', helloAt: 10, former: ids.slice(3, 11) })
+    const known = sessions(...ids, 's11')
+    expect(known).toMatchObject({ current: 's11', helloAt: 10 })
+    expect([...known.former.keys()]).toEqual(ids.slice(3, 11))
+    expect([...ended(known, 'gone').former.keys()]).toEqual([...ids.slice(4, 11), 'gone'])
+    expect([...sessions('a', 'b', 'a').former.keys()]).toEqual(['b'])
   })
 })

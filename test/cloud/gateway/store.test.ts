@@ -38,7 +38,14 @@ const hello = (changes: Partial<Hello> = {}): Hello => ({
   clock: { wall: 0, monotonic: 0 },
   ...changes,
 })
-const alarm = (code: string) => ({ kind: 'alarm', at: 1.7, code, device: 'd', raised: true, detail: '' })
+const alarm = (subject: string) => ({
+  kind: 'alarm',
+  at: 1.7,
+  code: 'door_forced',
+  subject,
+  raised: true,
+  detail: '',
+})
 const batch = (first: number, ...codes: string[]) => ({
   epoch: hex('a'),
   first,
@@ -63,13 +70,7 @@ onEachDatabase('the gateway’s store', (open) => {
     context,
     domain: inertDomain,
     refusals: cloudRefusals(context),
-    leases: new LeaseKeeper({
-      context,
-      settings: defaultGatewaySettings,
-      processId,
-      publish: () => {},
-      onReleased: () => {},
-    }),
+    leases: new LeaseKeeper({ context, settings: defaultGatewaySettings, processId }),
   })
   const receiving = () => ({ context, domain: inertDomain, hubId: 1, onCommandFinished: () => {} })
   const cancel = (order: number) => ({ kind: 'order.cancel', order_id: uuid(order) }) as const
@@ -82,15 +83,55 @@ onEachDatabase('the gateway’s store', (open) => {
       expect(epochs).toHaveLength(2)
     })
 
+    test('a hello that was overtaken by a later one of the same life is late at every process', async () => {
+      const life = { instance: hex('a') }
+      const said = (session: string, monotonic: number) => ({
+        ...hello(),
+        ...life,
+        session: hex(session),
+        clock: { wall: 0, monotonic },
+      })
+      expect(await answerHello(as('a'), 1, said('6', 20))).toBeDefined()
+      await as('a').leases.handOver([1], 'b')
+      expect(await answerHello(as('b'), 1, said('5', 10))).toBeUndefined()
+      expect(await as('b').leases.held()).toEqual([{ hubId: 1, session: hex('6') }])
+      expect(await answerHello(as('b'), 1, said('7', 30))).toBeDefined()
+      expect(await answerHello(as('b'), 1, { ...said('8', 1), instance: hex('b') })).toBeDefined()
+    })
+
+    test('leases are handed over from one moment to the next, and only by who has them', async () => {
+      await answerHello(as('a'), 1, hello())
+      await answerHello(as('a'), 2, hello())
+      await as('a').leases.handOver([1], 'b')
+      await as('c').leases.handOver([2], 'b')
+      expect((await as('b').leases.held()).map(({ hubId }) => hubId)).toEqual([1])
+      expect((await as('a').leases.held()).map(({ hubId }) => hubId)).toEqual([2])
+    })
+
+    test('of processes that are not there each takes the leases that fall to it, and no others', async () => {
+      await answerHello(as('gone'), 1, hello())
+      await answerHello(as('here'), 2, hello())
+      await as('b').leases.takeFromAbsent(['here', 'b'], (hubId) => hubId === 2)
+      expect(await as('b').leases.held()).toEqual([])
+      await as('b').leases.takeFromAbsent(['here', 'b'], () => true)
+      expect((await as('b').leases.held()).map(({ hubId }) => hubId)).toEqual([1])
+      expect((await as('here').leases.held()).map(({ hubId }) => hubId)).toEqual([2])
+    })
+
     test('a lease moves only when it has run out, and to one process', async () => {
       await answerHello(as('a'), 1, hello())
       const heartbeat = { session: hex('5'), monotonic: 0, health: healthy }
-      const ask = (processId: string) => as(processId).leases.renew(context.db.kysely, 1, heartbeat)
-      expect(await ask('b')).toEqual({ kind: 'other', until: runtime.clock.now() + LEASE_MS })
+      const ask = async (processId: string, hubId = 1) => {
+        const renewals = await context.db.transact((tx) =>
+          as(processId).leases.renew(tx, [{ hubId, heartbeat }]),
+        )
+        return renewals.get(hubId)!
+      }
+      expect(await ask('b')).toEqual({ kind: 'other' })
       runtime.advance(LEASE_MS)
-      const taken = await Promise.all(['b', 'c', 'd'].map(ask))
+      const taken = await Promise.all(['b', 'c', 'd'].map((name) => ask(name)))
       expect(taken.filter(({ kind }) => kind === 'held')).toHaveLength(1)
-      expect(await as('a').leases.renew(context.db.kysely, 2, heartbeat)).toEqual({
+      expect(await ask('a', 2)).toEqual({
         kind: 'unknown-session',
         session: null,
       })
@@ -159,8 +200,8 @@ onEachDatabase('the gateway’s store', (open) => {
 
   describe('the receiver', () => {
     const codes = async () => {
-      const rows = await context.db.kysely.selectFrom('alarms').select(['code', 'at']).orderBy('id').execute()
-      return rows.map((row) => row.code)
+      const rows = await context.db.kysely.selectFrom('alarms').select('subject').orderBy('seq').execute()
+      return rows.map((row) => row.subject)
     }
 
     test('I4: one batch that several processes apply at once is applied once', async () => {
@@ -185,7 +226,7 @@ onEachDatabase('the gateway’s store', (open) => {
       await answerHello(as('a'), 1, hello())
       const odd = { ...batch(1, 'one', 'x', 'three') }
       // Text that PostgreSQL cannot hold, SQLite can.
-      odd.entries[1]!.body.code = '\u0000'
+      odd.entries[1]!.body.subject = '\u0000'
       await receiveBatch(receiving(), 'ledger', odd, false)
       const letters = await context.db.kysely.selectFrom('dead_letters').select('seq').execute()
       expect((await codes()).filter((code) => code !== '\u0000')).toEqual(['one', 'three'])
@@ -216,7 +257,7 @@ onEachDatabase('the gateway’s store', (open) => {
     })
 
     test('telemetry that comes again after its cursor was set back is not doubled', async () => {
-      const reading = { kind: 'temperature', at: 1.5, fridge_number: 1, celsius: 4.25 }
+      const reading = { kind: 'temperature', at: 1.5, fridge_number: 1, celsius: 4.25, min: 4, max: 5 }
       const readings = {
         epoch: hex('b'),
         first: 1,

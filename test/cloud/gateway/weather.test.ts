@@ -39,6 +39,7 @@ test('I3, I4: with the hub’s real sync, two cloud processes, bad weather and c
   for (let seed = 1; seed <= SEEDS; seed++) {
     const chance = seededChance(seed)
     const world = await World.create([1], seed)
+    world.isShared = true
     const db = new Sqlite(':memory:')
     const crash: Record<string, { point: string; nth: number } | undefined> = {}
     const clouds = new Map<string, CloudProcess>()
@@ -119,9 +120,9 @@ test('I3, I4: with the hub’s real sync, two cloud processes, bad weather and c
     }
 
     const faults = [...clouds.values()].flatMap((process) => process.faults)
-    const alarms = await world.db.kysely.selectFrom('alarms').select('detail').orderBy('id').execute()
+    const alarms = await world.db.kysely.selectFrom('alarms').select('message').orderBy('seq').execute()
     expect(
-      alarms.map((row) => row.detail),
+      alarms.map((row) => row.message),
       `seed ${seed}`,
     ).toEqual(reported)
     const effects = effectsIn(db)

@@ -1,14 +1,17 @@
+import { hubRow } from '../../support/hub-row.ts'
 import { ErrorBody } from '../../../protocol/contract/errors.ts'
 import { routes, type RouteId, type ServiceRouteId } from '../../../protocol/contract/routes.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog, type Log } from '../../../protocol/model/log.ts'
+import type { Clock } from '../../../protocol/model/runtime.ts'
 import type { Scope } from '../../../protocol/model/scopes.ts'
 import { issueApiKey, type HubSelection } from '../../../cloud/platform/credentials/api-keys.ts'
 import { identityVerifier, type VerifyIdentity } from '../../../cloud/platform/credentials/identity-token.ts'
 import { credentialResolver } from '../../../cloud/platform/credentials/resolve.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
-import { createApp, type App } from '../../../cloud/platform/http/app.ts'
+import { createApp, type App, type Served } from '../../../cloud/platform/http/app.ts'
 import type { Handlers } from '../../../cloud/platform/http/handler.ts'
+import { Health } from '../../../cloud/platform/http/health.ts'
 import { memoryRateLimiter, type RateLimiter } from '../../../cloud/platform/http/rate-limit.ts'
 import { hubHandlers } from '../../../cloud/operations/hubs/hubs.ts'
 import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
@@ -62,7 +65,10 @@ export interface TestAppOptions {
   mediaStore?: MediaStore
   db?: CloudDatabase
   log?: Log
+  corsOrigins?: readonly string[]
   limiter?: (context: CloudContext) => RateLimiter
+  health?: (context: CloudContext) => Health
+  onServed?: (served: Served) => void
   /** Instead of that of `issuer`. */
   verifyIdentity?: VerifyIdentity
 }
@@ -93,7 +99,10 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     media,
     checkResponses: true,
     addressOf: () => '192.0.2.1',
+    ...(options.onServed && { onServed: options.onServed }),
+    health: options.health?.(context) ?? readyNow(runtime.clock),
     isSecure: false,
+    corsOrigins: options.corsOrigins ?? [],
     handlers: {
       ...absent,
       ...hubHandlers(context),
@@ -135,6 +144,12 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
   }
 }
 
+const readyNow = (clock: Clock): Health => {
+  const health = new Health(clock, {})
+  health.phase = 'ready'
+  return health
+}
+
 function formData(parts: readonly FormPart[]): FormData {
   const data = new FormData()
   for (const [name, value] of parts) data.append(name, value)
@@ -152,28 +167,7 @@ export async function seedHubs({ kysely }: CloudDatabase): Promise<void> {
     .execute()
   await kysely
     .insertInto('hubs')
-    .values(
-      [1, 2].map((id) => ({
-        id,
-        owner_id: id,
-        name: `Hub ${id}`,
-        street_address_1: '1 Main Street',
-        street_address_2: null,
-        city: 'Springfield',
-        state: 'IL',
-        postal_code: '62701',
-        longitude: -89.65,
-        latitude: 39.8,
-        timezone: 'America/Chicago',
-        hub_status: 'active',
-        mqtt_password_digest: '',
-        accepting_orders: 1 as const,
-        disabled_bins: '[]',
-        disabled_fridges: '[]',
-        tax_basis_points: 0,
-        created_at: 0,
-      })),
-    )
+    .values([1, 2].map((id) => hubRow({ id, owner_id: id, name: `Hub ${id}` })))
     .execute()
 }
 

@@ -104,10 +104,10 @@ export const openSandboxBank: OpenBank = ({ context, checkpoint }) => {
     },
     async customers() {
       const rows = await q.selectFrom('sandbox_customers').selectAll().where('is_removed', '=', 0).execute()
-      const methods = await q.selectFrom('sandbox_methods').selectAll().orderBy('method').execute()
+      const methods = await q.selectFrom('sandbox_methods').selectAll().orderBy('created_at').execute()
       return rows.map(({ id }) => ({
         id,
-        methods: methods.filter(({ customer_id }) => customer_id === id).map(({ method }) => method),
+        methods: methods.filter(({ customer_id }) => customer_id === id).map((method) => method.id),
       }))
     },
     async take(ref) {

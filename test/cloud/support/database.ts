@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import type { Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { randomHex } from '../../../protocol/model/ids.ts'
+import { defaultDatabaseSettings, type DatabaseSettings } from '../../../cloud/platform/settings/settings.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../../cloud/platform/store/sqlite-driver.ts'
 
@@ -47,6 +48,14 @@ function sqliteOpener(): OpenDatabase {
   }
 }
 
+/** On a machine that is busy with other tests nobody is to be told that the database is: tests of that set their own. */
+const patient = Object.fromEntries(
+  Object.entries(defaultDatabaseSettings).map(([use, pool]) => [
+    use,
+    { ...pool, waitMs: 60_000, lockMs: 60_000, statementMs: 60_000 },
+  ]),
+) as unknown as DatabaseSettings
+
 function postgresOpener(url: string): OpenDatabase {
   const name = `larder_test_${randomHex(systemRuntime().random, 8)}`
   const address = new URL(url)
@@ -64,7 +73,7 @@ function postgresOpener(url: string): OpenDatabase {
   })
   return async (options) => {
     await current?.close()
-    current = openDatabase({ url: address.href, ...options })
+    current = openDatabase({ url: address.href, pools: patient, ...options })
     await empty(current)
     return current
   }

@@ -94,7 +94,10 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
     [...orders.values()].filter(({ station }) => stations.includes(station))
   const missing = ({ quantity, dropped, doubtful }: Line): number => quantity - dropped - doubtful
 
-  function fall(productId: number, operation_id: string): void {
+  /** On paper each order has room of its own: where its goods fall is no matter here. */
+  const roomOf = (orderId: string): number => [...orders.keys()].indexOf(orderId) + 1
+
+  function fall(productId: number, operation_id: string, bin: number): void {
     shelfOf(productId).now -= 1
     motions.push({
       n: motions.length + 1,
@@ -102,7 +105,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
       device: 'cabinet-1',
       action: 'dispense',
       operation_id,
-      detail: { ...placeOf(productId), fallen: 1 },
+      detail: { ...placeOf(productId), bin, fallen: 1 },
     })
   }
 
@@ -132,7 +135,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
     const operation_id = uuid()
     const unit = line.dropped + line.doubtful
     refOfOperation.set(operation_id, refOf({ order_id, line_id: line.line_id, unit }))
-    if (fell) fall(line.product_id, operation_id)
+    if (fell) fall(line.product_id, operation_id, roomOf(order_id))
     if (seen) {
       line.dropped += 1
       bookDrop(order_id, line, operation_id, 1)
@@ -146,10 +149,19 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
       device: 'cabinet-1',
       action: 'dispense',
       reason: 'no_drop',
+      started_at: shop.clock.now(),
+      location: placeOf(line.product_id),
       order_id,
       line_id: line.line_id,
       product_id: line.product_id,
     })
+    block(line.product_id)
+  }
+
+  function block(product_id: number): void {
+    const isDoubtful = doubts.some(({ line }) => line.product_id === product_id)
+    const blocked = isDoubtful ? 'no_drop' : null
+    reports.push({ kind: 'state', state: { of: 'row', location: placeOf(product_id), blocked, since: 1 } })
   }
 
   function settle(doubt: Doubt): void {
@@ -158,6 +170,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
     // The money for it went back: it is delivered to nobody.
     if (fell) bookDrop(order_id, line, operation_id, 0)
     doubts.splice(doubts.indexOf(doubt), 1)
+    block(line.product_id)
   }
 
   function move(order: Order | undefined, to: Station, report: (order: Order) => Report): void {
@@ -336,6 +349,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
           quantity: stock,
         })),
         ledger,
+        alarms: [],
         unsettled: doubts.map(({ operation_id, line }) => ({
           operation_id,
           location: `1-1-${line.product_id}`,

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
+import { commandOf } from '../../support/programs.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 
@@ -24,7 +25,8 @@ export function programFolder(): string {
 /** The real program, at free ports and in a folder of its own where nothing else is said; killed with its test. */
 export function startCloud(environment: Record<string, string>, ...args: string[]): CloudProgram {
   const folder = environment['DATA_DIR'] ?? programFolder()
-  const child = spawn(process.execPath, ['--import', 'tsx', 'cloud/main.ts', ...args], {
+  const [node, ...main] = commandOf('cloud/main')
+  const child = spawn(node, [...main, ...args], {
     cwd: root,
     env: { PATH: process.env['PATH'], DATA_DIR: folder, PORT: '0', MQTT_PORT: '0', ...environment },
   })

@@ -1,13 +1,12 @@
+import { healthyBins, hubRow } from '../../support/hub-row.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { noCheckpoint, type Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../../protocol/mqtt/session.ts'
-import {
-  applyOperationEntry,
-  applySnapshot,
-  applyStockEntries,
-} from '../../../cloud/commerce/catalogue/apply-stock.ts'
+import { applyOperationEntry } from '../../../cloud/commerce/catalogue/apply-operations.ts'
+import { applyStockEntries } from '../../../cloud/commerce/catalogue/apply-stock.ts'
+import { applySnapshot, applyStateEntry } from '../../../cloud/commerce/fulfilment/apply-states.ts'
 import { commerceWork } from '../../../cloud/commerce/work.ts'
 import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
@@ -23,6 +22,7 @@ import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
 import type { CloudDatabase, Tx } from '../../../cloud/platform/store/database.ts'
 import { uuid } from '../../support/uuid.ts'
 import { virtualRuntime, type VirtualClock } from '../../support/virtual-clock.ts'
+import { tellBins } from './bins.ts'
 import { openSandboxBank, type Bank, type OpenBank } from './bank.ts'
 
 type WithoutTime<T> = T extends unknown ? Omit<T, 'at'> : never
@@ -113,7 +113,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     },
   }
   const q = db.kysely
-  const standing: HubHealth = { ...healthy, bins: binsOf(options.bins ?? 4) }
+  const standing: HubHealth = { ...healthy, bins: healthyBins(options.bins ?? 4) }
   await seedShop(db, options, standing, runtime.clock.now())
 
   const shop: Shop = {
@@ -166,6 +166,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
         for (const partial of entries) {
           const entry = await asReported(tx, partial, runtime.clock.now())
           if (isStock(entry)) await applyStockEntries(tx, context, 1, [entry])
+          else if (entry.kind === 'state') await applyStateEntry(tx, context, 1, entry)
           else if (entry.kind === 'snapshot') await applySnapshot(tx, context, 1, entry)
           else if (entry.kind === 'operation.unknown' || entry.kind === 'operation.settled')
             await applyOperationEntry(tx, context, 1, entry)
@@ -178,6 +179,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
         .updateTable('hub_sessions')
         .set({ last_heard_at: now, health: JSON.stringify({ ...standing, ...health }), health_at: now })
         .execute()
+      await tellBins(db, 1, { ...standing, ...health }.bins, now)
     },
     order: (orderId) =>
       q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirstOrThrow(),
@@ -232,33 +234,21 @@ export function drop(item: ItemRow, operation: number, quantityLeft: number): Re
   }
 }
 
-const binsOf = (count: number): HubHealth['bins'] =>
-  Array.from({ length: count }, (_, index) => ({
-    bin_number: index + 1,
-    capacity: 10,
-    enabled: true,
-    status: 'healthy',
-    door: 'closed',
-    lift: 'down',
-    occupied: false,
-    fault_code: null,
-    order_id: null,
-  }))
-
 export const healthy: HubHealth = {
   accepting_orders: true,
-  bins: binsOf(4),
+  bins: healthyBins(4),
   fridges: [],
   doors: [],
   unknown_operations: 0,
 }
 
 async function seedShop(
-  { kysely: q }: CloudDatabase,
+  db: CloudDatabase,
   options: ShopOptions,
   health: HubHealth,
   now: number,
 ): Promise<void> {
+  const q = db.kysely
   const products = options.products ?? [
     { price: 250, quantity: 5 },
     { price: 199, markdown: 10, quantity: 3 },
@@ -327,31 +317,22 @@ async function seedShop(
     .insertInto('hub_outboxes')
     .values({ hub_id: 1, epoch: EPOCH, base: 0, base_tag: 0, last: 0 })
     .execute()
+  await tellBins(db, 1, health.bins, now)
 }
 
 async function seedHub(q: CloudDatabase['kysely'], options: ShopOptions, now: number): Promise<void> {
   await q.insertInto('owners').values({ name: 'Owner' }).execute()
   await q
     .insertInto('hubs')
-    .values({
-      owner_id: 1,
-      name: 'Hub',
-      street_address_1: '1 Main Street',
-      street_address_2: null,
-      city: 'Springfield',
-      state: 'IL',
-      postal_code: '62701',
-      longitude: 0,
-      latitude: 0,
-      timezone: 'UTC',
-      hub_status: 'active',
-      mqtt_password_digest: '',
-      accepting_orders: 1,
-      disabled_bins: '[]',
-      disabled_fridges: '[]',
-      tax_basis_points: options.taxBasisPoints ?? 825,
-      created_at: now,
-    })
+    .values(
+      hubRow({
+        longitude: 0,
+        latitude: 0,
+        timezone: 'UTC',
+        tax_basis_points: options.taxBasisPoints ?? 825,
+        created_at: now,
+      }),
+    )
     .execute()
 }
 

@@ -8,6 +8,7 @@ import {
 import { dealCases } from './deal-cases.ts'
 import { deliveryCases } from './delivery-cases.ts'
 import { diagCases } from './diag-cases.ts'
+import { alarmCases, eventCases, webhookEndpointCases } from './event-cases.ts'
 import { hubCases } from './hub-cases.ts'
 import { mediaCases } from './media-cases.ts'
 import { paymentMethodCases } from './method-cases.ts'
@@ -21,6 +22,9 @@ import { serviceCases } from './service-cases.ts'
 export const walks = {
   owner: ownerCases,
   hubs: hubCases,
+  events: eventCases,
+  webhooks: webhookEndpointCases,
+  alarms: alarmCases,
   'owner-analytics': ownerAnalyticsCases,
   deals: dealCases,
   media: mediaCases,

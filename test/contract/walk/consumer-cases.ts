@@ -93,6 +93,7 @@ export const consumerOrderCases = {
     },
   },
   'consumer.orders.checkout_available': { success: cart, errors: { order_not_found: strangersOrder } },
+  'consumer.orders.events': { success: paid, errors: { order_not_found: strangersOrder } },
   'consumer.orders.queue_position': { success: paid, errors: { order_not_found: strangersOrder } },
 } satisfies Record<string, RouteCases>
 
@@ -134,6 +135,11 @@ export const consumerPaymentCases = {
       async no_bin_available(world) {
         const call = await toPay(world)
         await disableBins(world)
+        return call
+      },
+      async amount_too_small(world) {
+        const call = await toPay(world)
+        await world.shop.context.db.kysely.updateTable('products').set({ original_price: 20 }).execute()
         return call
       },
       payment_method_not_found: (world) => toPay(world, 'pm_card_unknown'),

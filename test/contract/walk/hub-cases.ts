@@ -57,6 +57,40 @@ const product = (body: Record<string, unknown>, errors: RouteCases['errors'] = {
 })
 const upc = '036000291452'
 
+const counted =
+  (row: Record<string, number> = {}, as: Call['as'] = 'owner') =>
+  async (world: World): Promise<Call> => {
+    await built(world)
+    return { as, body: { hub_id: 1, cabinet: 1, shelf: 1, row: 1, quantity: 3, ...row } }
+  }
+
+/** An operation of hub 1 of unknown outcome, which `settled` says happened. */
+const doubtful =
+  (call: Partial<Call>, { isConnected = true, settled }: { isConnected?: boolean; settled?: boolean } = {}) =>
+  async (world: World): Promise<Call> => {
+    const { shop } = world
+    const operation_id = '01990000-0000-7000-8000-000000000077'
+    const { id: order_id } = await shop.paidOrder({ 1: 1 })
+    const [item] = await shop.items(order_id)
+    await shop.report({
+      kind: 'operation.unknown',
+      operation_id,
+      device: 'cabinet-1',
+      action: 'dispense',
+      reason: 'no_drop',
+      started_at: shop.clock.now(),
+      location: { cabinet: 1, shelf: 1, row: 1 },
+      order_id,
+      line_id: item!.id,
+      product_id: 1,
+    })
+    if (settled !== undefined)
+      await shop.report({ kind: 'operation.settled', operation_id, by: 'count', happened: settled })
+    if (isConnected) await world.connectHub()
+    return { as: 'owner', params: { operation_id }, ...call }
+  }
+const happened = { body: { happened: true } }
+
 /** O §4.1, §4.2 and §4.6, without what goes over SSH. */
 export const hubCases = {
   'owner.hubs.ids': { success: () => Promise.resolve({ as: 'owner' }) },
@@ -64,6 +98,7 @@ export const hubCases = {
   'owner.hubs.layout': { success: atHub1() },
   'owner.hubs.door_status': { success: atHub1() },
   'owner.hubs.fridge_map': { success: atHub1() },
+  'owner.hubs.temperatures': { success: atHub1({ fridge: 1 }) },
   'owner.hubs.request_door_open': {
     async success(world) {
       await world.connectHub()
@@ -82,6 +117,17 @@ export const hubCases = {
     errors: {
       product_not_found: atHub1({ cabinet: 4, shelf: 1, row: 1 }),
       invalid_location: atHub1({ cabinet: 4, shelf: 6, row: 1 }),
+    },
+  },
+  'owner.facings.list': { success: atHub1() },
+  'owner.facings.count': {
+    success: counted(),
+    errors: {
+      hub_not_found: counted({ hub_id: 99 }),
+      hub_access_denied: counted({ hub_id: 2 }, 'limited'),
+      product_not_found: counted({ cabinet: 4 }),
+      invalid_location: counted({ shelf: 6 }),
+      invalid_quantity: counted({ quantity: 100 }),
     },
   },
   'owner.inventory.update_quantity': product({ quantity: 3 }),
@@ -117,6 +163,19 @@ export const hubCases = {
   'owner.controls.reconnect_fridge': actuation({ fridge: 1 }),
   'owner.controls.enable_fridge': ofFridge,
   'owner.controls.disable_fridge': ofFridge,
+  'owner.operations.list': {
+    success: doubtful({ params: {}, query: { hub_id: 1, state: 'unknown' } }),
+    errors: { invalid_cursor: doubtful({ params: {}, query: { cursor: 'unknown' } }) },
+  },
+  'owner.operations.settle': {
+    success: doubtful(happened),
+    errors: {
+      // Of another owner it is not found either.
+      operation_not_found: doubtful({ ...happened, as: 'other-owner' }),
+      operation_settled: doubtful(happened, { settled: false }),
+      hardware_error: doubtful(happened, { isConnected: false }),
+    },
+  },
   'owner.controls.stop_orders': { success: control({}, false) },
   'owner.controls.resume_orders': { success: control({}, false) },
 } satisfies Record<string, RouteCases>

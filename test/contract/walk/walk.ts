@@ -1,3 +1,4 @@
+import { headersOf } from '../../../protocol/contract/headers.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { ErrorBody } from '../../../protocol/contract/errors.ts'
 import { errorsOf } from '../../../protocol/contract/errors.ts'
@@ -90,6 +91,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
       ])
       if (!route.produces && route.status !== 204) expect(strangers(route.response, answer.json)).toEqual([])
       expect(answer.headers.get('X-Request-Id')).toMatch(/^req_/)
+      expect(undeclared(route, answer)).toEqual([])
       if (limit.requests === Infinity) continue
       expect(answer.headers.get('X-RateLimit-Limit')).toBe(String(limit.requests))
       expect(answer.headers.get('X-RateLimit-Remaining')).toBe(String(limit.requests - 1))
@@ -259,3 +261,13 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
 }
 
 const namedUser = (route: Route): boolean => route.path.includes('{user_id}')
+
+/** Headers that every answer may have, and that say nothing of what it is about. */
+const ordinary =
+  /^(content-(type|length|disposition|security-policy|range)|cache-control|vary|accept-ranges|x-content-type-options|x-accel-buffering|cross-origin-resource-policy|referrer-policy|etag)$/
+
+/** Headers of a success that the description does not tell of. */
+function undeclared(route: Route, { status, headers }: CallAnswer): string[] {
+  const declared = new Set(headersOf(route, status).map((name) => name.toLowerCase()))
+  return [...headers.keys()].filter((name) => !declared.has(name) && !ordinary.test(name))
+}

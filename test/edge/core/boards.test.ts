@@ -4,7 +4,7 @@ import { uuid } from '../../support/uuid.ts'
 import { HubBench } from './hub-bench.ts'
 
 const alarmCodes = (bench: HubBench): string[] =>
-  bench.entries('alarm').map(({ code, device, raised }) => `${code} ${device} ${raised}`)
+  bench.entries('alarm').map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
 
 const pruneTo = ({ store }: HubBench, kept: number): void =>
   store.transact(() => pruneJournal(createJournal(store, []), kept))
@@ -24,7 +24,7 @@ describe('a used board of another hub in the place of one of this (serial SPEC Â
     expect(books(bench)).toEqual(before)
     expect(bench.ledger().slice(0, unacknowledged.length)).toEqual(unacknowledged)
     expect(bench.inboxResets).toBe(0)
-    expect(alarmCodes(bench)).toEqual(['controller_foreign bins true'])
+    expect(alarmCodes(bench)).toEqual(['controller_foreign controller bins true'])
     expect(bench.entries('alarm')[0]?.detail).toContain('hub 2')
     expect(bench.core.foreignControllers()).toEqual(['bins'])
     const { results } = bench.command({ name: 'open_bin', bin: 1 })
@@ -35,9 +35,9 @@ describe('a used board of another hub in the place of one of this (serial SPEC Â
     expect(bench.core.takeOverController('bins')).toEqual({ ok: true })
     bench.run(3000)
     expect(alarmCodes(bench).slice(1)).toEqual([
-      'controller_foreign bins false',
-      'controller_replaced bins true',
-      'controller_replaced bins false',
+      'controller_foreign controller bins false',
+      'controller_replaced controller bins true',
+      'controller_replaced controller bins false',
     ])
     expect(bench.core.foreignControllers()).toEqual([])
     bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
@@ -93,7 +93,7 @@ describe('a used board of another hub in the place of one of this (serial SPEC Â
   })
 })
 
-test('a new board, or one that has lost its memory, is taken over by itself: everything goes on', () => {
+test('its own board that has lost its memory, heard to start again on the open line, is taken over by itself: everything goes on', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 })
   bench.runUntil(() => bench.phase(1) === 'ready')
@@ -101,8 +101,63 @@ test('a new board, or one that has lost its memory, is taken over by itself: eve
   bench.fault('memory_loss', 'bins')
   bench.run(5000)
   expect(books(bench)).toEqual(before)
-  expect(alarmCodes(bench)).toEqual(['controller_replaced bins true', 'controller_replaced bins false'])
+  expect(alarmCodes(bench)).toEqual([
+    'controller_replaced controller bins true',
+    'controller_replaced controller bins false',
+  ])
   expect(bench.core.health().bins).toMatchObject([{ status: 'healthy' }, { status: 'healthy' }])
+})
+
+describe('a board of nobody on a line that has its own (a new one, or a cable that leads into another room)', () => {
+  /** It comes up on a line that was dead, so that nothing says that it is the board that was there. */
+  const replaceByNew = (bench: HubBench, controller: string): void => {
+    bench.fault('memory_loss', controller, { for_ms: 10_000 })
+    bench.run(15_000)
+  }
+
+  test("it moves nothing and changes nothing before a person says that it is this hub's", () => {
+    const bench = HubBench.ready()
+    const before = books(bench)
+    replaceByNew(bench, 'vending')
+    expect(bench.core.foreignControllers()).toEqual(['vending'])
+    expect(alarmCodes(bench)).toEqual(['controller_foreign controller vending true'])
+    expect(bench.entries('alarm')[0]?.detail).toContain('new, or has lost its memory')
+    bench.queue(1, { 4: 1 })
+    bench.run(30_000)
+    expect(bench.motions()).toEqual([])
+    expect(books(bench).stock).toEqual(before.stock)
+    expect(bench.core.takeOverController('vending')).toEqual({ ok: true })
+    expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
+    expect(bench.core.foreignControllers()).toEqual([])
+    expect(bench.stockErrors()).toEqual([])
+  })
+
+  test('also not after a restart of the hub', () => {
+    const bench = HubBench.ready()
+    replaceByNew(bench, 'bins')
+    bench.restart()
+    bench.run(5000)
+    expect(bench.core.foreignControllers()).toEqual(['bins'])
+  })
+
+  test("and another hub's that loses its memory on the open line is no more this hub's than before", () => {
+    const bench = HubBench.ready()
+    bench.fault('used_board', 'bins')
+    bench.run(5000)
+    bench.fault('memory_loss', 'bins')
+    bench.run(10_000)
+    expect(bench.core.foreignControllers()).toEqual(['bins'])
+  })
+
+  test("but this hub's own that loses its memory twice is taken over by itself", () => {
+    const bench = HubBench.ready()
+    bench.fault('memory_loss', 'bins')
+    bench.runUntil(() => bench.entries('alarm').length > 0)
+    bench.fault('memory_loss', 'bins')
+    bench.run(10_000)
+    expect(bench.core.foreignControllers()).toEqual([])
+    expect(bench.core.health().bins).toMatchObject([{ status: 'healthy' }, { status: 'healthy' }])
+  })
 })
 
 test('what a board did for this hub is not taken over twice when its successor loses its journal too', () => {
@@ -135,8 +190,8 @@ describe('lines that lead to the wrong board', () => {
     const bench = HubBench.ready()
     cross(bench)
     expect(alarmCodes(bench).toSorted()).toEqual([
-      'controller_foreign bins true',
-      'controller_foreign vending true',
+      'controller_foreign controller bins true',
+      'controller_foreign controller vending true',
     ])
     bench.queue(1, { 4: 1 })
     bench.run(30_000)

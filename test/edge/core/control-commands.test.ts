@@ -223,7 +223,13 @@ test('behind an open or unlocked fridge door nothing is dispensed until it is cl
 
 test('counts in a snapshot are taken in once and confirmed each time, whatever store the hub has', () => {
   const bench = HubBench.ready()
-  const count = { count_id: uuid(70), product_id: 4, quantity: 2, counted_at: bench.core.cloudNow() }
+  const count = {
+    count_id: uuid(70),
+    product_id: 4,
+    location: null,
+    quantity: 2,
+    counted_at: bench.core.cloudNow(),
+  }
   const nowhere = { ...count, count_id: uuid(71), product_id: 99 }
   for (let again = 0; again < 2; again++) bench.apply(bench.snapshot({ counts: [nowhere, count] }))
   expect(bench.stock()['2-1-2']).toBe(2)
@@ -258,8 +264,14 @@ test('what a hub with a wrong clock has dated into the future is before a count 
   bench.core.setCloudClock(real + 200_000, { passing: false })
   const counted_at = bench.core.cloudNow()
   bench.apply(
-    { kind: 'stock.count', count: { count_id: uuid(80), product_id: 4, quantity: 9, counted_at } },
-    { kind: 'stock.count', count: { count_id: uuid(81), product_id: 5, quantity: 2, counted_at } },
+    {
+      kind: 'stock.count',
+      count: { count_id: uuid(80), product_id: 4, location: null, quantity: 9, counted_at },
+    },
+    {
+      kind: 'stock.count',
+      count: { count_id: uuid(81), product_id: 5, location: null, quantity: 2, counted_at },
+    },
   )
   expect(bench.stock()).toMatchObject({ '2-1-2': 9, '2-2-1': 2 })
   expect(bench.entries('operation.settled')).toMatchObject([{ by: 'count', happened: false }])

@@ -290,7 +290,13 @@ test('what was dated before the cloud told the time is put right: no deadline ha
   // Without a battery, and without power for six hours: the clock goes on where it stood.
   const outage = 6 * 60 * MINUTE
   bench.run(outage)
-  const counted = { count_id: uuid(90), product_id: 4, quantity: 5, counted_at: bench.clock.now() }
+  const counted = {
+    count_id: uuid(90),
+    product_id: 4,
+    location: null,
+    quantity: 5,
+    counted_at: bench.clock.now(),
+  }
   bench.clock.shiftWall(-outage)
   const begunAt = bench.clock.monotonic()
   bench.begin()
@@ -314,7 +320,13 @@ test('a bin that still moves when its order is ready, and holds nothing of it, d
   bench.command({ name: 'raise_bin', bin: 2 })
   bench.run(10_000)
   bench.fault('slow_motion', 'bin-2')
-  const count = { count_id: uuid(91), product_id: 4, quantity: 1, counted_at: bench.core.cloudNow() }
+  const count = {
+    count_id: uuid(91),
+    product_id: 4,
+    location: null,
+    quantity: 1,
+    counted_at: bench.core.cloudNow(),
+  }
   bench.apply({ kind: 'stock.count', count })
   // Two bins for five units, of which there is one.
   bench.queue(1, { 4: 5 })

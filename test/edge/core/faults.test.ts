@@ -60,6 +60,51 @@ test.each(['empty_turn', 'missed_drop'] as const)(
   },
 )
 
+test('a unit that did not reach its bin is looked for in another row, and the turn of the first stays unknown', () => {
+  const bench = HubBench.ready()
+  bench.fault('empty_turn', 'cabinet-1')
+  bench.queue(1, { 1: 1 })
+  bench.runUntil(() => settled(bench))
+  expect(bench.phase(1)).toBe('ready')
+  expect(bench.dispenses().map((act) => act.device)).toEqual(['cabinet-1', 'cabinet-2'])
+  expect(bench.entries('order.ready')[0]?.lines).toMatchObject([{ dropped: 1, doubtful: 0 }])
+  expect(bench.core.unknownOperations()).toMatchObject([{ location: { cabinet: 1, shelf: 1, row: 1 } }])
+  expect(bench.room.state().bins.map(({ units }) => units)).toEqual([1, 0])
+})
+
+test('a unit that may lie in its bin is not given twice', () => {
+  const bench = HubBench.ready()
+  bench.fault('missed_drop', 'cabinet-1')
+  bench.queue(1, { 1: 1 })
+  bench.runUntil(() => settled(bench))
+  expect(bench.phase(1)).toBe('failed')
+  expect(bench.dispenses()).toHaveLength(1)
+})
+
+test('a unit that falls late, when it is looked for elsewhere already, is delivered once', () => {
+  const bench = HubBench.ready()
+  bench.fault('empty_turn', 'cabinet-1')
+  bench.queue(1, { 1: 1 })
+  bench.runUntil(() => bench.dispenses().length === 1)
+  const [first] = bench.dispenses()
+  bench.runUntil(() => bench.core.orders()[0]?.lines[0]?.doubtful === 1)
+  bench.runUntil(() => bench.core.orders()[0]?.lines[0]?.doubtful === 0)
+  const [controller, device] = ['vending', 'cabinet-1']
+  const late = {
+    operationId: first!.operation_id!,
+    state: 'failed',
+    why: 'no_drop',
+    moved: true,
+    drops: 1,
+    ms: 900,
+  }
+  bench.core.controllerEvents.onResult(controller, { ...late, device } as never)
+  bench.runUntil(() => settled(bench))
+  const delivered = bench.entries('stock.dropped').reduce((sum, entry) => sum + entry.delivered, 0)
+  expect(delivered).toBe(1)
+  expect(bench.entries('order.ready')[0]?.lines).toMatchObject([{ dropped: 1, doubtful: 0 }])
+})
+
 test('a person settles what nobody else can', () => {
   const bench = HubBench.ready()
   bench.fault('missed_drop', 'cabinet-1')
@@ -164,7 +209,7 @@ test('a bin whose lift is stuck is a fault, raises an alarm, and its goods are h
   const fault = bench.fault('jam', 'bin-1')
   bench.runUntil(() => settled(bench))
   expect(bench.phase(1)).toBe('ready')
-  expect(bench.entries('alarm')).toMatchObject([{ code: 'bin_fault', device: 'bin-1', raised: true }])
+  expect(bench.entries('alarm')).toMatchObject([{ code: 'bin_fault', subject: 'bin 1', raised: true }])
   expect(bench.core.health().bins[0]).toMatchObject({ status: 'fault', fault_code: 'raise_lift:jam' })
   bench.room.faults.clear(fault)
   const { results } = bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })

@@ -23,6 +23,7 @@ import { simulatedHardware, stockedFacings } from '../../simulation/hardware.ts'
 import { uuid } from '../../support/uuid.ts'
 import { virtualClock, type VirtualClock } from '../../support/virtual-clock.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
+import { checkedStore } from './checked-store.ts'
 
 /** What a checkpoint throws to end a life. */
 export class Crash extends Error {}
@@ -37,6 +38,7 @@ export const config: HubConfig = {
   accepting_orders: true,
   disabled_bins: [],
   disabled_fridges: [],
+  confirmed_fridges: [],
   prepare_timeout_ms: 600_000,
   unclaimed_timeout_ms: 3_600_000,
 }
@@ -60,6 +62,8 @@ export class HubBench {
   passed: string[] = []
   inboxResets = 0
   readonly #log: { level: keyof Log; message: string }[] = []
+  /** As the hub's next life finds it described. */
+  hardware = simulatedHardware
   /** Lines of this hub that lead to another controller than they should, by their ports. */
   readonly plugs = new Map<string, string>()
   #life: Life | undefined
@@ -103,8 +107,10 @@ export class HubBench {
       this.onCheckpoint(point)
     }
     const runtime = { clock: this.#clockFor(life), random: this.#chance }
-    this.#attempt(() => {
-      this.store = openStore({ path: ':memory:', database: this.journal, checkpoint, log: silentLog })
+    this.attempt(() => {
+      this.store = checkedStore(
+        openStore({ path: ':memory:', database: this.journal, checkpoint, log: silentLog }),
+      )
       this.outbox = createOutbox(this.store, runtime)
       this.core = createCore({
         runtime,
@@ -115,7 +121,7 @@ export class HubBench {
         openControllers: (events) =>
           createControllers(
             {
-              hardware: simulatedHardware,
+              hardware: this.hardware,
               openPort: this.#portsFor(life),
               runtime,
               log: silentLog,
@@ -124,8 +130,9 @@ export class HubBench {
             events,
           ),
         gpio: this.#gpioFor(life),
-        hardware: simulatedHardware,
+        hardware: this.hardware,
         settings: defaultCoreSettings,
+        software: 'larder-edge test',
         checkpoint,
       })
       this.core.start()
@@ -169,12 +176,12 @@ export class HubBench {
   runUntil(done: () => boolean, ms = 600_000): boolean {
     const end = this.clock.monotonic() + ms
     while (this.clock.monotonic() < end && !done())
-      this.#attempt(() => void this.clock.runUntil(done, end - this.clock.monotonic()))
+      this.attempt(() => void this.clock.runUntil(done, end - this.clock.monotonic()))
     return done()
   }
 
   /** Calls into the hub; a crash ends the life. */
-  #attempt(work: () => void): void {
+  attempt(work: () => void): void {
     try {
       work()
     } catch (error) {
@@ -184,7 +191,7 @@ export class HubBench {
   }
 
   apply(...entries: CloudEntry[]): void {
-    this.#attempt(() =>
+    this.attempt(() =>
       this.store.transact(() => {
         for (const entry of entries) this.core.applyCloudEntry(entry)
       }),
@@ -194,7 +201,7 @@ export class HubBench {
   command(body: CommandBody, id = uuid(++this.#commands)): { results: CommandResult[]; id: string } {
     const results: CommandResult[] = []
     const command = { command_id: id, session: SESSION, expires_monotonic: Infinity, body }
-    this.#attempt(() => this.core.execute(command, (result) => results.push(result)))
+    this.attempt(() => this.core.execute(command, (result) => results.push(result)))
     return { results, id }
   }
 

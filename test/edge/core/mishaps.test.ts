@@ -29,11 +29,13 @@ const targets: Partial<Record<FaultType, readonly string[]>> = {
   memory_loss: ['vending', 'bins'],
   used_board: ['vending', 'bins'],
   door_forced: ['bin-1', 'bin-2', 'main'],
+  crossed_cable: ['vending', 'bins'],
 }
 
 function takeOverBoards(bench: HubBench): void {
   if (!bench.alive) return
-  for (const controller of bench.core.foreignControllers()) bench.core.takeOverController(controller)
+  for (const controller of bench.core.foreignControllers())
+    bench.attempt(() => void bench.core.takeOverController(controller))
 }
 
 /** Some orders, with faults and crashes as chance has them; then quiet, and customers who fetch their goods. */

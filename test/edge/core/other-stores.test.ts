@@ -171,6 +171,37 @@ test('after its start the hub waits for every cabinet before one dispenses', () 
   expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
 })
 
+test('a copy that meets the cloud before its controllers says nothing of its stock before it has met them', () => {
+  const bench = HubBench.ready()
+  const copy = bench.copy()
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.kill()
+  for (const controller of ['bins', 'vending']) bench.room.power('off', controller)
+  bench.restartOn(copy)
+  bench.run(5000)
+  const epochs = bench.outbox.knownEpochs().length
+  const resets = bench.inboxResets
+  expect(bench.core.restartLedger('test', 'ahead')).toBe(false)
+  expect(bench.outbox.knownEpochs()).toHaveLength(epochs)
+  for (const controller of ['bins', 'vending']) bench.room.power('on', controller)
+  bench.run(5000)
+  // What its boards remember shows that it is one: it begins again from the cloud.
+  expect(bench.inboxResets).toBe(resets + 1)
+})
+
+test('a cloud that is ahead has its new epoch at once when all cabinets have been met, and else after the start-up grace', () => {
+  const bench = HubBench.ready()
+  expect(bench.core.restartLedger('test', 'ahead')).toBe(true)
+  bench.kill()
+  bench.room.power('off', 'vending')
+  bench.begin()
+  bench.run(5000)
+  expect(bench.core.restartLedger('test', 'ahead')).toBe(false)
+  bench.run(120_000)
+  expect(bench.core.restartLedger('test', 'ahead')).toBe(true)
+})
+
 test('a new epoch of the same store begins with what was not acknowledged, then a snapshot and the orders', () => {
   const bench = HubBench.ready()
   bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
@@ -194,7 +225,10 @@ test('a new epoch of the same store begins with what was not acknowledged, then 
 
 describe('a journal that is not the one of before is told to people', () => {
   const alarms = (bench: HubBench) =>
-    bench.entries('alarm').map(({ code, device, raised }) => `${code} ${device} ${raised}`)
+    bench
+      .entries('alarm')
+      .filter(({ subject }) => subject === 'hub')
+      .map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
 
   test('a lost one, until all that is known elsewhere is taken over', () => {
     const bench = HubBench.ready()

@@ -83,7 +83,13 @@ test('of orders that the snapshot does not name those that have not begun are ca
 
 test('a count that is in the books is confirmed to a cloud that asks again', () => {
   const bench = HubBench.ready()
-  const count = { count_id: uuid(77), product_id: 4, quantity: 5, counted_at: bench.core.cloudNow() }
+  const count = {
+    count_id: uuid(77),
+    product_id: 4,
+    location: null,
+    quantity: 5,
+    counted_at: bench.core.cloudNow(),
+  }
   bench.apply({ kind: 'stock.count', count })
   acknowledgeAll(bench)
   bench.apply(bench.snapshot({ counts: [count] }))

@@ -17,7 +17,7 @@ const count = (
 ): void =>
   bench.apply({
     kind: 'stock.count',
-    count: { count_id: id, product_id: product, quantity, counted_at },
+    count: { count_id: id, product_id: product, location: null, quantity, counted_at },
   })
 const summed = (bench: HubBench): Record<string, number> =>
   Object.fromEntries(
@@ -83,17 +83,18 @@ test('a planogram moves what stood elsewhere, and forgets what stands nowhere', 
 })
 
 const facings = fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 5 }).map((quantities) =>
-  quantities.map((quantity, index): FacingRow => ({
+  quantities.map((quantity, index): FacingRow & { capacity: number } => ({
     cabinet: 1,
     shelf: 1,
     row: index + 1,
     product_id: 1,
     is_primary: index === 0 ? 1 : 0,
     quantity,
+    capacity: 12,
   })),
 )
 
-test('a change that is spread over facings sums to itself, and takes below zero only where nothing is left', () => {
+test('a change that is spread over facings sums to itself, and takes below zero only where nothing is left, and fills none above what it holds while others have room', () => {
   fc.assert(
     fc.property(facings, fc.integer({ min: -120, max: 60 }), (rows, delta) => {
       const shares = spread(rows, delta)
@@ -101,6 +102,10 @@ test('a change that is spread over facings sums to itself, and takes below zero 
       const after = shares.map((share) => share.facing.quantity + share.delta)
       const total = rows.reduce((sum, row) => sum + row.quantity, 0) + delta
       if (total >= 0) expect(Math.min(...after)).toBeGreaterThanOrEqual(0)
+      const room = rows.reduce((sum, row) => sum + Math.max(0, row.capacity - row.quantity), 0)
+      if (delta >= 0 && room >= delta)
+        for (const { facing, delta: share } of shares)
+          expect(share <= Math.max(0, facing.capacity - facing.quantity)).toBe(true)
     }),
   )
 })
@@ -143,5 +148,43 @@ describe('a unit that falls where the planogram has another product meanwhile is
     ])
     const counted = bench.entries('stock.counted').filter(({ product_id }) => product_id === 4)
     expect(counted).toMatchObject([{ delta: -6, quantity: 0 }])
+  })
+})
+
+describe('a count of a product that stands in several rows', () => {
+  test('is spread by what each of them holds', () => {
+    const bench = HubBench.ready()
+    count(bench, 1, 20, bench.core.cloudNow())
+    expect(bench.stock()).toMatchObject({ '1-1-1': 12, '2-1-1': 8 })
+    count(bench, 1, 30, bench.core.cloudNow(), uuid(901))
+    expect(bench.stock()).toMatchObject({ '1-1-1': 18, '2-1-1': 12 })
+  })
+
+  test('of one of them sets that row alone, less what dropped from it since, and unblocks it', () => {
+    const bench = HubBench.ready()
+    const fault = bench.fault('empty_turn', 'cabinet-1')
+    bench.queue(1, { 1: 1 })
+    bench.runUntil(() => bench.entries('operation.unknown').length > 0)
+    bench.room.faults.clear(fault)
+    const counted_at = bench.core.cloudNow()
+    bench.run(90_000)
+    const location = { cabinet: 1, shelf: 1, row: 1 }
+    const counted = { count_id: uuid(902), product_id: 1, location, quantity: 7, counted_at }
+    const rowTwo = bench.stock()['2-1-1']
+    bench.apply({ kind: 'stock.count', count: counted })
+    expect(bench.stock()).toMatchObject({ '1-1-1': 7, '2-1-1': rowTwo })
+    expect(bench.core.stock().find(({ location: at }) => locationKey(at) === '1-1-1')?.blocked).toBeNull()
+    expect(bench.entries('operation.settled')).toMatchObject([{ by: 'count', happened: false }])
+    const before = bench.entries('stock.counted').length
+    bench.apply({ kind: 'stock.count', count: counted })
+    expect(bench.entries('stock.counted').slice(before)).toMatchObject([{ location, delta: 0, quantity: 7 }])
+  })
+
+  test('of a row that has another product is refused', () => {
+    const bench = HubBench.ready()
+    const counted = { product_id: 1, location: { cabinet: 1, shelf: 1, row: 3 }, quantity: 7, counted_at: 1 }
+    expect(() => bench.apply({ kind: 'stock.count', count: { count_id: uuid(903), ...counted } })).toThrow(
+      ApplyError,
+    )
   })
 })

@@ -13,7 +13,7 @@ const alarm = (detail: string): HubEntry => ({
   kind: 'alarm',
   at: 1,
   code: 'door_forced',
-  device: 'main',
+  subject: 'door main',
   raised: true,
   detail,
 })
@@ -22,6 +22,8 @@ const reading = (celsius: number): TelemetryEntry => ({
   at: 1,
   fridge_number: 1,
   celsius,
+  min: celsius,
+  max: celsius,
 })
 
 function setUp(settings: Partial<OutboxSettings> = {}) {
@@ -109,6 +111,15 @@ describe('the ledger', () => {
     expect(outbox.position('ledger').last).toBe(5)
   })
 
+  test('goes on after its last entry, though all are forgotten and the hub was away', () => {
+    const { outbox, reopen } = setUp()
+    for (const detail of ['a', 'b']) outbox.append('ledger', alarm(detail))
+    outbox.forget('ledger', 2)
+    const next = reopen()
+    next.append('ledger', alarm('c'))
+    expect(next.position('ledger')).toMatchObject({ base: 2, last: 3 })
+  })
+
   test('is full at its limit, and no longer once the cloud has taken some', () => {
     const { outbox } = setUp({ ledgerEntries: 2 })
     outbox.append('ledger', alarm('a'))
@@ -145,7 +156,7 @@ describe('a new epoch', () => {
   test('of a copied store disowns the epochs before it', () => {
     const { outbox, store } = setUp()
     store.transact(() => {
-      outbox.forgetEpochs()
+      outbox.disown()
       outbox.newEpoch('ledger')
     })
     expect(outbox.knownEpochs()).toEqual([outbox.position('ledger').epoch])
@@ -153,31 +164,71 @@ describe('a new epoch', () => {
 })
 
 describe('telemetry', () => {
-  test('is written in one transaction a minute', () => {
-    const { outbox, runtime } = setUp()
+  test('waits in memory, and is written in one transaction', () => {
+    const { outbox, store } = setUp()
     const announced: string[] = []
     outbox.onAppended((stream) => announced.push(stream))
     for (const celsius of [1, 2, 3]) outbox.append('telemetry', reading(celsius))
-    runtime.clock.advance(59_999)
     expect(outbox.position('telemetry').last).toBe(0)
-    runtime.clock.advance(1)
+    const before = store.commits()
+    outbox.flush()
+    outbox.flush()
+    expect(store.commits()).toBe(before + 1)
     expect(degrees(outbox)).toEqual([1, 2, 3])
     expect(announced).toEqual(['telemetry'])
-    expect(runtime.clock.pending).toBe(0)
+  })
+
+  test('is kept in memory where the transaction that was to write it is undone', () => {
+    const { outbox, store } = setUp()
+    outbox.append('telemetry', reading(1))
+    expect(() =>
+      store.transact((): void => {
+        outbox.flush()
+        throw new Error('undone')
+      }),
+    ).toThrow('undone')
+    expect(outbox.position('telemetry').last).toBe(0)
+    outbox.flush()
+    expect(degrees(outbox)).toEqual([1])
   })
 
   test('overwrites its oldest entries, in memory and in the store', () => {
-    const { outbox, runtime } = setUp({ telemetryEntries: 3 })
+    const { outbox } = setUp({ telemetryEntries: 3 })
     for (const celsius of [1, 2, 3, 4, 5]) outbox.append('telemetry', reading(celsius))
-    runtime.clock.advance(60_000)
+    outbox.flush()
     expect(degrees(outbox)).toEqual([3, 4, 5])
     for (const celsius of [6, 7]) outbox.append('telemetry', reading(celsius))
     const before = outbox.tagAt('telemetry', 2)
-    outbox.stop()
+    outbox.flush()
     expect(degrees(outbox)).toEqual([5, 6, 7])
     expect(outbox.position('telemetry')).toMatchObject({ base: 2, baseTag: before, last: 5 })
     expect(outbox.read('telemetry', 3, 1).oldest).toBe(3)
-    expect(runtime.clock.pending).toBe(0)
+  })
+
+  test('that is acknowledged goes with what is written next', () => {
+    const { outbox, store } = setUp()
+    const stored = (): unknown => store.db.prepare('SELECT seq FROM outbox_telemetry').pluck().all()
+    for (const celsius of [1, 2, 3]) outbox.append('telemetry', reading(celsius))
+    outbox.flush()
+    const before = store.commits()
+    outbox.forget('telemetry', 2)
+    expect(store.commits()).toBe(before)
+    outbox.append('telemetry', reading(4))
+    outbox.flush()
+    expect(store.commits()).toBe(before + 1)
+    expect(stored()).toEqual([3, 4])
+  })
+
+  test('that is acknowledged is not carried into a new epoch', () => {
+    const { outbox } = setUp()
+    for (const celsius of [1, 2, 3]) outbox.append('telemetry', reading(celsius))
+    outbox.flush()
+    outbox.forget('telemetry', 2)
+    outbox.newEpoch('telemetry')
+    expect(degrees(outbox)).toEqual([3])
+    outbox.append('telemetry', reading(4))
+    outbox.flush()
+    expect(degrees(outbox)).toEqual([3, 4])
   })
 
   test('leaves the last room of a full disk to the ledger', () => {
@@ -185,11 +236,11 @@ describe('telemetry', () => {
     let full = true
     const outbox = createOutbox({ ...store, isFull: () => full }, runtime)
     outbox.append('telemetry', reading(1))
-    runtime.clock.advance(60_000)
+    outbox.flush()
     expect(outbox.position('telemetry').last).toBe(0)
     full = false
     outbox.append('telemetry', reading(2))
-    runtime.clock.advance(60_000)
+    outbox.flush()
     expect(degrees(outbox)).toEqual([1, 2])
   })
 })

@@ -80,6 +80,9 @@ test('what is no option is named, and --help lists every setting', () => {
   expect(read({}, '--shell')).toMatchObject({ kind: 'problems' })
   const help = read({}, '--help')
   if (help.kind !== 'help') throw new Error(help.kind)
-  for (const name of Object.keys(managementSettings)) expect(help.text).toContain(`  ${name}`)
+  expect(help.text.match(/^ {2}[A-Z_]+( \(required\))?$/gm)).toHaveLength(
+    Object.keys(managementSettings).length,
+  )
+  expect(help.text).toContain('  SHUTDOWN_TIMEOUT_MS\n')
   expect(help.text).toContain('--host-key')
 })

@@ -14,6 +14,7 @@ const config: HubConfig = {
   accepting_orders: false,
   disabled_bins: [4],
   disabled_fridges: [2],
+  confirmed_fridges: [],
   prepare_timeout_ms: 1000,
   unclaimed_timeout_ms: 2000,
 }
@@ -42,11 +43,11 @@ describe('the stored configuration', () => {
     const stored = storedConfig(path)
     expect(stored.disabledBins()).toEqual([4])
     expect(stored.setEnabled(2, false)).toEqual([2, 4])
-    expect(meta.config()).toEqual({ ...config, disabled_bins: [2, 4] })
+    expect(createMeta(store).config()).toEqual({ ...config, disabled_bins: [2, 4] })
     expect(stored.setEnabled(2, false)).toEqual([2, 4])
     expect(stored.setEnabled(4, true)).toEqual([2])
     expect(stored.setEnabled(4, true)).toEqual([2])
-    expect(meta.config()).toEqual({ ...config, disabled_bins: [2] })
+    expect(createMeta(store).config()).toEqual({ ...config, disabled_bins: [2] })
     expect(stored.disabledBins()).toEqual([2])
   })
 

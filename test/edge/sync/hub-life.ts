@@ -13,7 +13,7 @@ import type { Log } from '../../../protocol/model/log.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
-import type { HubHealth, Welcome } from '../../../protocol/mqtt/session.ts'
+import type { HubHealth } from '../../../protocol/mqtt/session.ts'
 import type { OpenTransport } from '../../../protocol/mqtt/transport.ts'
 import type { VirtualClock } from '../../support/virtual-clock.ts'
 import type { Line } from './line.ts'
@@ -28,13 +28,16 @@ export interface HubLife {
   /** Reports an alarm with this detail in the ledger. */
   report(detail: string): void
   executed: string[]
-  welcomes: Welcome[]
   /** The cloud's clock: of its welcomes, and of what came between them. */
   offsets: number[]
   heard: number[]
   /** What came from the cloud, in its order. */
   order: ('clock' | 'entry')[]
   warnings: string[]
+  /** Of each new epoch of the ledger that was asked for: whether the cloud is ahead of this store. */
+  restarts: ('ahead' | undefined)[]
+  /** The core finds no room for a new epoch. */
+  isDiskFull: boolean
   changeHealth(): void
   /** Passing the point `crashAt` crashes it. */
   gate: { alive: boolean; crashAt: string | undefined }
@@ -46,7 +49,7 @@ export const alarm = (detail: string): HubEntry => ({
   kind: 'alarm',
   at: 1,
   code: 'door_forced',
-  device: 'main',
+  subject: 'door main',
   raised: true,
   detail,
 })
@@ -89,11 +92,6 @@ export function startHub(
   const outbox = createOutbox(store, mine)
   const inbox = createInbox(store, mine, log)
   let onHealth = (): void => {}
-  const restartLedger = (): void =>
-    store.transact(() => {
-      outbox.newEpoch('ledger')
-      outbox.append('ledger', { kind: 'snapshot', at: 1, stock: [] })
-    })
   const core: SyncCore = {
     applyCloudEntry(body) {
       life.order.push('entry')
@@ -116,11 +114,15 @@ export function startHub(
       life.heard.push(offset)
       life.order.push('clock')
     },
-    onWelcome(welcome) {
-      life.welcomes.push(welcome)
-      if (welcome.ledger.restart) restartLedger()
+    restartLedger(_, cloud) {
+      life.restarts.push(cloud)
+      if (life.isDiskFull) return false
+      store.transact(() => {
+        outbox.newEpoch('ledger')
+        outbox.append('ledger', { kind: 'snapshot', at: 1, stock: [], states: [], alarms: [] })
+      })
+      return true
     },
-    restartLedger,
   }
   const openTransport: OpenTransport = line.transportFor(() => gate.alive)
   const sync = createSync({
@@ -141,11 +143,12 @@ export function startHub(
     inbox,
     report: (detail) => outbox.append('ledger', alarm(detail)),
     executed: [],
-    welcomes: [],
     offsets: [],
     heard: [],
     order: [],
     warnings,
+    restarts: [],
+    isDiskFull: false,
     changeHealth: () => onHealth(),
     gate,
     kill() {

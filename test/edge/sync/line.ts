@@ -19,6 +19,11 @@ export class Line {
   readonly #clock: VirtualClock
   #end: End | undefined
   weather: Weather = calm
+  /** Of the hub's way up, where that is slow: one message goes behind the other. */
+  rate: { bytesPerMs: number; delayMs: number } | undefined
+  /** What the hub has sent. */
+  sentBytes = 0
+  #freeMs = 0
   /** Whether connections succeed. */
   up = true
   connections = 0
@@ -43,7 +48,7 @@ export class Line {
       })
       return {
         publish: (topic, payload, { retain = false } = {}) => {
-          if (end.open) this.#carry(() => this.onUp(topic, payload, retain))
+          if (end.open) this.#carryUp(topic, payload, retain)
           return Promise.resolve(end.open)
         },
         close: () => {
@@ -74,6 +79,16 @@ export class Line {
   abandon(): void {
     if (this.#end) this.#end.open = false
     this.#end = undefined
+  }
+
+  #carryUp(topic: string, payload: string, retain: boolean): void {
+    const deliver = (): void => this.onUp(topic, payload, retain)
+    this.sentBytes += Buffer.byteLength(payload)
+    if (!this.rate) return this.#carry(deliver)
+    const { bytesPerMs, delayMs } = this.rate
+    const now = this.#clock.monotonic()
+    this.#freeMs = Math.max(now, this.#freeMs) + Buffer.byteLength(payload) / bytesPerMs
+    this.#clock.after(this.#freeMs - now + delayMs, deliver)
   }
 
   #carry(deliver: () => void): void {

@@ -47,13 +47,12 @@ function open(
   let onDisconnect: (reason: string) => void = () => {}
   const connected = new Promise<void>((resolve) => (onConnect = resolve))
   const disconnected = new Promise<string>((resolve) => (onDisconnect = resolve))
-  const { clock } = systemRuntime()
   const { onMessage, maxPendingBytes } = extra
   const openTransport = mqttTransport({
-    url,
+    urls: [url],
     user: 'hub-1',
     password: 'x',
-    clock,
+    runtime: systemRuntime(),
     ...(maxPendingBytes && { maxPendingBytes }),
   })
   const transport = openTransport(

@@ -14,13 +14,21 @@ import { MQTT_PROTOCOL_VERSION } from '../../../protocol/mqtt/version.ts'
 import type { DownChannel } from '../../../protocol/mqtt/topics.ts'
 import { judgeBatch, judgeEpoch } from '../../../protocol/stream/receiver.ts'
 import { initialSender, isOurs, stepSender } from '../../../protocol/stream/sender.ts'
-import type { SenderEvent } from '../../../protocol/stream/sender.ts'
+import type { SenderEvent, SenderLimits } from '../../../protocol/stream/sender.ts'
 import type { Cancel } from '../../../protocol/model/runtime.ts'
 import type { VirtualClock } from '../../support/virtual-clock.ts'
 import type { Line } from './line.ts'
 
 type StreamName = 'ledger' | 'telemetry'
-const LIMITS = { batchEntries: 3, windowEntries: 9, retryMs: 2000, maxRetryMs: 30_000 }
+const LIMITS: SenderLimits = {
+  batchEntries: 3,
+  batchBytes: 400,
+  windowBytes: 1200,
+  maxWindowBytes: 4000,
+  promptMs: 1000,
+  askMs: 2000,
+  maxAskMs: 30_000,
+}
 
 interface Receiver {
   position: ReceiverPosition
@@ -166,7 +174,9 @@ export class ScriptedCloud {
     const { position } = this.streams.ledger
     this.send('welcome', this.welcome({ ledger: { ...position, restart } }))
     const at = fits ? hello.inbox : { cursor: 0, tag: 0 }
-    this.#step({ type: 'connected', cursor: at.cursor, ours: this.#isOurs(at), atLeast: 0 })
+    const { cursor: from } = at
+    this.#sender = initialSender(this.#outbox)
+    this.#step({ type: 'connected', cursor: from, ours: this.#isOurs(at), atLeast: 0, sentBefore: 0 })
   }
 
   /** Whether the hub's sender goes on behind what was applied. */
@@ -201,7 +211,7 @@ export class ScriptedCloud {
 
   #onAck(ack: Ack): void {
     this.acks.push(ack)
-    this.#step({ ...ack, type: 'acked', ours: this.#isOurs(ack) })
+    this.#step({ ...ack, type: 'acked', ours: this.#isOurs(ack), atMs: this.#clock.monotonic() })
   }
 
   #tagAt(seq: number): number | undefined {
@@ -220,10 +230,13 @@ export class ScriptedCloud {
         case 'send': {
           const { epoch, base } = this.#outbox
           const start = effect.first - base - 1
-          const entries = this.#entries.slice(start, start + effect.count)
+          const entries = this.#entries.slice(start, start + effect.entries)
           const previousTag = this.#tagAt(effect.first - 1)!
           const head = { epoch, first: effect.first, previousTag, oldest: base + 1 }
           this.send('entries', { ...head, entries, clock: { wall: this.wallMs } } satisfies Batch)
+          const last = start + base + entries.length
+          const bytes = JSON.stringify(entries).length
+          this.#step({ type: 'sent', last, bytes, atMs: this.#clock.monotonic() })
           break
         }
         case 'forget': {
@@ -239,10 +252,9 @@ export class ScriptedCloud {
         case 'disarm':
           this.#cancel?.()
           break
+        case 'ask':
         case 'fork':
-          this.newEpoch()
-          this.send('welcome', this.welcome())
-          this.#step({ type: 'connected', cursor: 0, ours: true, atLeast: 0 })
+          this.send('hail', { session: null })
           break
       }
   }

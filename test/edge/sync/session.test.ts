@@ -71,23 +71,100 @@ describe('a session', () => {
     expect(line.connections).toBe(2)
   })
 
-  test('repeats its hello until the welcome to this very session and hello comes', () => {
+  test('repeats its hello, less and less often, until a welcome to this very session comes', () => {
     const { clock, cloud, start } = setUp()
     cloud.answersHello = false
     const hub = start()
-    clock.advance(10_000)
-    expect(cloud.hellos.map((hello) => hello.session)).toEqual(Array(4).fill(cloud.session))
+    clock.advance(300_000)
+    expect(new Set(cloud.hellos.map((hello) => hello.session))).toEqual(new Set([cloud.session]))
+    const times = cloud.hellos.map((hello) => hello.clock.monotonic)
+    const pauses = times.slice(1).map((time, index) => time - times[index]!)
+    for (const [index, pause] of pauses.entries()) {
+      const ceiling = Math.min(30_000, 3000 * 2 ** index)
+      expect(pause).toBeGreaterThanOrEqual(ceiling / 2)
+      expect(pause).toBeLessThanOrEqual(ceiling)
+    }
+    // Half of each is random: hubs that came together do not come together again.
+    expect(new Set(pauses).size).toBe(pauses.length)
     cloud.send('welcome', cloud.welcome({ session: 'f'.repeat(32) }))
-    cloud.send('welcome', cloud.welcome({ answers: cloud.hellos[0]!.clock.monotonic }))
+    cloud.send('welcome', cloud.welcome({ answers: -1 }))
     cloud.send('welcome', cloud.welcome({ protocol: 99 }))
     clock.advance(10)
     expect(hub.sync.state().phase).toBe('greeting')
     cloud.answersHello = true
-    clock.advance(3000)
+    clock.advance(30_000)
     expect(hub.sync.state().phase).toBe('welcomed')
     const count = cloud.hellos.length
     clock.advance(30_000)
     expect(cloud.hellos).toHaveLength(count)
+  })
+
+  test('that is not welcomed takes a welcome to any of its hellos: an answer may take longer than the next hello', () => {
+    const { clock, line, cloud, start, details } = setUp()
+    line.weather = { copies: () => 1, delayMs: () => 4000 }
+    const hub = start()
+    hub.report('a')
+    clock.advance(8100)
+    expect(hub.sync.state().phase).toBe('welcomed')
+    clock.advance(10_000)
+    const count = cloud.hellos.length
+    expect(count).toBeGreaterThan(1)
+    clock.advance(30_000)
+    expect([cloud.hellos.length, details()]).toEqual([count, ['a']])
+  })
+
+  test('a welcome to a hello of before the new epoch says nothing about it', () => {
+    const { clock, cloud, start, details } = setUp()
+    cloud.answersHello = false
+    const hub = start()
+    clock.advance(10)
+    const early = cloud.welcome()
+    hub.report('a')
+    hub.outbox.newEpoch('ledger')
+    const { epoch } = hub.outbox.position('ledger')
+    clock.advance(2000)
+    cloud.send('welcome', early)
+    clock.advance(10)
+    expect(hub.sync.state().phase).toBe('greeting')
+    cloud.answersHello = true
+    clock.advance(10_000)
+    expect([hub.outbox.position('ledger').epoch, details()]).toEqual([epoch, ['a']])
+  })
+
+  test('says no hello before the time that the cloud tells it, and then backs off on', () => {
+    const { clock, cloud, start } = setUp()
+    cloud.answersHello = false
+    start()
+    clock.advance(10)
+    cloud.send('later', { session: 'f'.repeat(32), after_ms: 100_000 })
+    clock.advance(2990)
+    expect(cloud.hellos).toHaveLength(2)
+    cloud.send('later', { session: cloud.session, after_ms: 40_000 })
+    const told = clock.monotonic()
+    clock.advance(39_900)
+    expect(cloud.hellos).toHaveLength(2)
+    clock.advance(4200)
+    expect(cloud.hellos).toHaveLength(3)
+    // A tenth of it is random: of a thousand that are told the same not all come at the same moment.
+    expect(cloud.hellos[2]!.clock.monotonic - told).toBeGreaterThan(40_000)
+    cloud.send('later', { session: cloud.session, after_ms: 0 })
+    clock.advance(990)
+    expect(cloud.hellos).toHaveLength(3)
+    clock.advance(200)
+    expect(cloud.hellos).toHaveLength(4)
+  })
+
+  test('says nothing but hello before it is welcomed', () => {
+    const { clock, cloud, start } = setUp()
+    cloud.answersHello = false
+    const hub = start()
+    hub.report('a')
+    hub.changeHealth()
+    clock.advance(60_000)
+    expect([cloud.heartbeats, cloud.batches]).toEqual([[], []])
+    cloud.answersHello = true
+    clock.advance(40_000)
+    expect(cloud.heartbeats.length).toBeGreaterThan(0)
   })
 
   test('answers a hail with a hello, at most once a second', () => {
@@ -110,8 +187,10 @@ describe('a session', () => {
     clock.advance(10)
     cloud.answersBatches = false
     hub.report('a')
-    clock.advance(7000)
-    expect(cloud.hellos).toHaveLength(2)
+    clock.advance(9900)
+    expect([cloud.hellos.length, cloud.batches.length]).toEqual([1, 1])
+    clock.advance(1000)
+    expect([cloud.hellos.length, cloud.batches.length]).toEqual([2, 2])
     cloud.answersBatches = true
     clock.advance(40_000)
     expect(details()).toEqual(['a'])
@@ -137,19 +216,27 @@ describe('a session', () => {
 })
 
 describe('the heartbeat', () => {
-  test('comes every 15 s, and once half a second after changes of health', () => {
+  test('comes every 15 s, a tenth more or less, and once half a second after changes of health', () => {
     const { clock, cloud, start } = setUp()
     const hub = start()
-    clock.advance(45_010)
-    expect(cloud.heartbeats).toHaveLength(4)
+    clock.advance(600_000)
+    const times = cloud.heartbeats.map(({ monotonic }) => monotonic)
+    const pauses = times.slice(1).map((time, index) => time - times[index]!)
+    for (const pause of pauses) expect(Math.abs(pause - 15_000)).toBeLessThan(1501)
+    expect(new Set(pauses).size).toBeGreaterThan(pauses.length / 2)
+    const last = times.at(-1)!
+    // Half a second in which none is due.
+    if (clock.monotonic() - last > 12_000) clock.advance(last + 17_000 - clock.monotonic())
+    const count = cloud.heartbeats.length
     hub.changeHealth()
+    const changed = clock.monotonic()
     clock.advance(400)
     hub.changeHealth()
     clock.advance(90)
-    expect(cloud.heartbeats).toHaveLength(4)
+    expect(cloud.heartbeats).toHaveLength(count)
     clock.advance(20)
-    expect(cloud.heartbeats).toHaveLength(5)
-    expect(cloud.heartbeats[4]!.monotonic).toBe(45_510)
+    expect(cloud.heartbeats).toHaveLength(count + 1)
+    expect(cloud.heartbeats.at(-1)!.monotonic).toBe(changed + 500)
   })
 })
 

@@ -44,7 +44,7 @@ describe('the ledger', () => {
     clock.advance(10)
     cloud.answersBatches = false
     hub.outbox.append('ledger', alarm('first'))
-    hub.outbox.append('ledger', { kind: 'snapshot', at: 1, stock: bigStock })
+    hub.outbox.append('ledger', { kind: 'snapshot', at: 1, stock: bigStock, states: [], alarms: [] })
     for (const detail of all) hub.report(detail)
     cloud.answersBatches = true
     clock.advance(10_000)
@@ -83,6 +83,7 @@ describe('the ledger', () => {
     expect(hub.outbox.position('ledger').epoch).not.toBe(epoch)
     expect(details()).toEqual(['a', 'b', 'c', 'd', 'snapshot'])
     expect(hub.outbox.knownEpochs()).toHaveLength(2)
+    expect(hub.restarts).toEqual([undefined])
   })
 
   test('a hub restored from a copy that has outgrown it since is found out by its tags', () => {
@@ -100,8 +101,23 @@ describe('the ledger', () => {
     line.up = true
     clock.advance(10_000)
     expect(details()).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'snapshot'])
+    expect(hub.restarts).toEqual(['ahead'])
     expect(new Set(cloud.hellos.map((hello) => hello.ledger.epoch)).size).toBe(2)
     expect(hub.outbox.position('ledger')).toMatchObject({ base: 5, last: 5 })
+  })
+
+  test('of a copy that has not, the core is told that the cloud is ahead', () => {
+    const { clock, db, start, startOn } = setUp()
+    const first = start()
+    first.report('a')
+    clock.advance(100)
+    const copy = db.serialize()
+    first.report('b')
+    clock.advance(100)
+    first.kill()
+    const hub = startOn(new Sqlite(copy))
+    clock.advance(10_000)
+    expect(hub.restarts).toEqual(['ahead'])
   })
 
   test('a restart that the welcome asks for is answered with a new epoch', () => {
@@ -119,6 +135,38 @@ describe('the ledger', () => {
   })
 })
 
+describe('I4: a new epoch that finds no room on a full disk begins when there is room again', () => {
+  test('where the welcome asks for it', () => {
+    const { clock, line, cloud, start, details } = setUp()
+    const hub = start()
+    for (const detail of ['a', 'b', 'c']) hub.report(detail)
+    clock.advance(100)
+    line.cut()
+    cloud.loseLedger(5, 12345)
+    hub.isDiskFull = true
+    clock.advance(10 * 60_000)
+    hub.isDiskFull = false
+    hub.report('d')
+    clock.advance(10_000)
+    expect(details()).toEqual(['a', 'b', 'c', 'd', 'snapshot'])
+    expect(line.connections).toBe(2)
+  })
+
+  test('where an acknowledgement asks for it', () => {
+    const { clock, cloud, start, details } = setUp()
+    const hub = start()
+    hub.report('a')
+    clock.advance(100)
+    cloud.loseLedger(1, 12345)
+    hub.isDiskFull = true
+    hub.report('b')
+    clock.advance(10 * 60_000)
+    hub.isDiskFull = false
+    clock.advance(10_000)
+    expect(details()).toEqual(['a', 'b', 'snapshot'])
+  })
+})
+
 describe('telemetry', () => {
   test('that was overwritten before the cloud had it is not waited for', () => {
     const { clock, line, cloud, start } = setUp()
@@ -126,11 +174,11 @@ describe('telemetry', () => {
     clock.advance(100)
     line.up = false
     line.cut()
-    for (let celsius = 0; celsius < 50_010; celsius++)
-      hub.outbox.append('telemetry', { kind: 'temperature', at: 1, fridge_number: 1, celsius })
+    const reading = { kind: 'temperature', at: 1, fridge_number: 1, min: 1, max: 5 } as const
+    for (let celsius = 0; celsius < 50_010; celsius++) hub.outbox.append('telemetry', { ...reading, celsius })
     hub.outbox.flush()
     for (let celsius = 50_010; celsius < 50_020; celsius++)
-      hub.outbox.append('telemetry', { kind: 'temperature', at: 1, fridge_number: 1, celsius })
+      hub.outbox.append('telemetry', { ...reading, celsius })
     hub.outbox.flush()
     line.up = true
     clock.advance(600_000)
@@ -176,6 +224,9 @@ describe("the cloud's stream", () => {
     clock.advance(5000)
     expect(effectsIn(db)).toEqual([1, 2])
     expect(hub.inbox.position().epoch).not.toBe(old)
+    cloud.answersHello = false
+    cloud.send('hail', { session: null })
+    clock.advance(10)
     cloud.send('welcome', cloud.welcome({ outbox: { epoch: old!, base: 0, baseTag: 0, last: 1 } }))
     clock.advance(10)
     expect(cloud.acks.at(-1)).toMatchObject({ epoch: old, fork: true })

@@ -91,11 +91,11 @@ export function createClient(options: {
   }
 }
 
+const PASSING = ['processor_unavailable', 'service_unavailable', 'idempotency_key_in_use']
+
 /** Worth another attempt without a thought. */
 function isPassing({ status, code }: ApiAnswer): boolean {
-  return (
-    status === 429 || status === 500 || code === 'processor_unavailable' || code === 'idempotency_key_in_use'
-  )
+  return status === 429 || status === 500 || PASSING.includes(code ?? '')
 }
 
 function errorCode(body: unknown): string {

@@ -84,7 +84,6 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
         },
         hub: withJournal(collectHub),
         cloud: since(past, await collectCloud(db.kysely, hubId)),
-        alarmsSent: undefined,
         staleCommands: plant.tap.staleOnly(),
         commandOfOperation: known.commands,
       }

@@ -3,7 +3,7 @@ import { Command } from '../../../protocol/mqtt/command.ts'
 import { Hello } from '../../../protocol/mqtt/session.ts'
 import { downTopic, upTopic } from '../../../protocol/mqtt/topics.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
-import type { Direction } from './proxy.ts'
+import type { Direction } from '../../../simulator/demo/proxy.ts'
 
 export interface CommandTap {
   listenIn(): (direction: Direction, chunk: Buffer) => void

@@ -7,6 +7,7 @@ import type { Room } from './room.ts'
 /** Somebody with one order, for a test that says step by step what they do. */
 export interface Customer {
   readonly orderId: number
+  readonly bearer: string
   order: () => Promise<Order>
   pay(method?: string): Promise<PaymentResult>
   /** Asks the cloud to open the bins; tells whether it did. */
@@ -39,6 +40,7 @@ export async function newCustomer(
   const order = (): Promise<Order> => ask('GET', `${own}?hub_id=${hubId}`)
   return {
     orderId,
+    bearer,
     order,
     pay: (method = 'pm_card_visa') =>
       ask('POST', '/users/payments/pay', { order_id: orderId, payment_method_id: method }),

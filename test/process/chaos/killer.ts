@@ -1,5 +1,6 @@
 import { sleep, type Clock } from '../../../protocol/model/runtime.ts'
 import type { Chance } from '../../simulation/chance.ts'
+import type { Faults } from './faults.ts'
 import type { Plant } from './plant.ts'
 import type { ProgramName } from './plant-settings.ts'
 import type { Tally } from './tally.ts'
@@ -13,6 +14,9 @@ export interface KillerWorld {
   nextRequest: () => Promise<void>
   /** Mean time between two kills, in milliseconds. */
   paceMs: number
+  faults: Faults
+  /** After so many kills, on average, there is a fault. */
+  killsPerFault: number
 }
 
 /** Programs that are killed: one of several cloud processes, the hub, the controllers with their simulator, the broker. */
@@ -20,7 +24,7 @@ const targets = (plant: Plant): ProgramName[] => [...plant.programs]
 
 /**
  * SIGKILLs at random: which program, and when. Every other one comes within a third of a second after a request went out:
- * that is when there is most to be lost.
+ * that is when there is most to be lost. Now and then something else goes wrong instead.
  */
 export async function killAtRandom(
   world: KillerWorld,
@@ -34,6 +38,10 @@ export async function killAtRandom(
       await world.nextRequest()
       await sleep(clock, chance.between(0, 300))
     }
+    if (world.faults.canStrike && chance.happens(1 / (world.killsPerFault + 1))) {
+      await world.faults.strike()
+      continue
+    }
     const name = chance.pick(targets(plant))
     if (!plant.kill(name)) continue
     tally.hit(`kill ${name}`)
@@ -43,7 +51,7 @@ export async function killAtRandom(
 
 /** Cuts, holds up and slows down the line between hub and broker now and then, until `isOver`. */
 export async function makeWeather(
-  { plant: { proxy }, chance, clock, tally }: KillerWorld,
+  { plant: { proxy }, chance, clock, tally }: Omit<KillerWorld, 'faults'>,
   isOver: () => boolean,
 ): Promise<void> {
   while (!isOver()) {

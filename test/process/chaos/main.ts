@@ -6,23 +6,31 @@ import { parseArgs } from 'node:util'
 import { progressOn } from '../../../protocol/model/progress.ts'
 import { every } from '../../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { allFaults, faultKinds, type FaultKind } from './faults.ts'
 import { freePorts } from './ports.ts'
 import { createPostgresDatabase, startPostgres } from './postgres.ts'
 import { reportOf } from './report.ts'
 import { runChaos } from './run-chaos.ts'
 
-const HELP = `npm run chaos -- [--kills N] [--seed S] [--shoppers P] [--bare]
+const FAULTS = allFaults
+  .map((kind) => `                 ${kind.padEnd(12)} ${faultKinds[kind].text}`)
+  .join('\n')
+
+const HELP = `npm run chaos -- [--kills N] [--seed S] [--shoppers P] [--faults LIST] [--bare]
 
 Lets people buy from the real programs, as processes of their own, and kills those with SIGKILL at random: two cloud
 processes on PostgreSQL, Mosquitto, the hub's service, the simulator of its controllers. The line between hub and broker
-is cut, held up and slowed down besides. At the end everything is checked. Exit status 1 where an invariant is violated.
+is cut, held up and slowed down besides, and now and then something else goes wrong. At the end everything is checked. Exit status 1 where an invariant is violated.
 
   --kills N      how often something is killed (default 50)
   --seed S       of all chance (default 1); when a process gets to run is chance too, and has no seed
   --shoppers P   how many people buy (default 6)
   --pace MS      mean time between two kills (default 2500)
+  --faults LIST  what goes wrong besides kills, with commas between; none is nothing (default all of them):
+${FAULTS}
+  --per-fault K  there is a fault after so many kills on average (default 3)
   --speed X      how many times faster than real ones the mechanisms move (default 12)
-  --bare         one cloud process with SQLite and the broker within: needs nothing installed
+  --bare         one cloud process with SQLite and the broker within: needs nothing installed; of faults only clock
   --keep         keeps the folder of all data and logs; it is kept where something is wrong
 
 PostgreSQL is the server at TEST_POSTGRES_URL, or one of its own.`
@@ -34,6 +42,8 @@ const { values } = parseArgs({
     shoppers: { type: 'string', default: '6' },
     pace: { type: 'string', default: '2500' },
     speed: { type: 'string', default: '12' },
+    faults: { type: 'string', default: allFaults.join(',') },
+    'per-fault': { type: 'string', default: '3' },
     bare: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -43,9 +53,16 @@ const { values } = parseArgs({
 if (values.help) console.log(HELP)
 else process.exitCode = await chaos()
 
-function whole(name: 'kills' | 'seed' | 'shoppers' | 'pace' | 'speed'): number {
+function whole(name: 'kills' | 'seed' | 'shoppers' | 'pace' | 'speed' | 'per-fault'): number {
   if (!/^\d{1,9}$/.test(values[name])) throw new Error(`--${name} takes a whole number, not ${values[name]}`)
   return Number(values[name])
+}
+
+function faults(): FaultKind[] {
+  const names = values.faults === 'none' ? [] : values.faults.split(',')
+  const unknown = names.find((name) => !Object.hasOwn(faultKinds, name))
+  if (unknown !== undefined) throw new Error(`--faults takes ${allFaults.join(', ')}, not ${unknown}`)
+  return names as FaultKind[]
 }
 
 async function chaos(): Promise<number> {
@@ -72,6 +89,8 @@ async function chaos(): Promise<number> {
       shoppers: whole('shoppers'),
       paceMs: whole('pace'),
       speed: whole('speed'),
+      faults: faults(),
+      killsPerFault: whole('per-fault'),
       onProgress: (text) => void (current = text),
     })
     progress.clear()

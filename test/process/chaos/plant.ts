@@ -1,16 +1,17 @@
+import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomHex } from '../../../protocol/model/ids.ts'
-import type { Runtime } from '../../../protocol/model/runtime.ts'
+import type { Clock, Runtime } from '../../../protocol/model/runtime.ts'
 import { hubUser } from '../../../protocol/mqtt/topics.ts'
 import { type SeedResult, demoPlaces, type DemoPlaces } from '../../../simulator/demo/places.ts'
 import { prepareData, unplug } from '../../../simulator/demo/first-start.ts'
 import { createSupervisor, type Program, type Supervisor } from '../../../simulator/demo/supervisor.ts'
 import { createCommandTap, type CommandTap } from './command-tap.ts'
 import { setUpMosquitto } from '../../support/mosquitto-spec.ts'
-import { commandOf, packageRoot } from './package-root.ts'
+import { commandOf, packageRoot } from '../../support/programs.ts'
 import { environments, quickCloud, quickEdge, type ProgramName } from './plant-settings.ts'
 import { freePorts } from './ports.ts'
-import { startProxy, type Proxy } from './proxy.ts'
+import { startProxy, type Proxy } from '../../../simulator/demo/proxy.ts'
 
 export interface PlantOptions {
   runtime: Runtime
@@ -20,7 +21,7 @@ export interface PlantOptions {
   kind: { type: 'at-scale'; databaseUrl: string } | { type: 'bare' }
   /** How many times faster than real ones the mechanisms move. */
   speed: number
-  settings?: { cloud?: Record<string, string>; hub?: Record<string, string> }
+  settings?: Partial<Record<'cloud' | 'hub' | 'simulator', Record<string, string>>>
   /** A program ended, and nobody had killed it: how, and where its log is. */
   onFailure(name: ProgramName, how: string, logFile: string): void
 }
@@ -35,7 +36,10 @@ export interface Plant {
   readonly simulatorUrl: string
   readonly hubUrl: string
   readonly hubToken: string
+  /** The hub's line to the broker. */
   readonly proxy: Proxy
+  /** The clouds' line to PostgreSQL. */
+  readonly databaseLine: Proxy | undefined
   readonly tap: CommandTap
   readonly programs: readonly ProgramName[]
   /** Starts one program, or all. */
@@ -45,10 +49,13 @@ export interface Plant {
   /** SIGKILL, and it stays dead until `start`. */
   halt(name: ProgramName): Promise<void>
   signal(name: ProgramName, signal: 'SIGSTOP' | 'SIGCONT'): void
+  /** A program's wall clock is wrong by so much, from its next start on or while it runs; 0 is right. */
+  skew(name: ProgramName, byMs: number): void
   close(): Promise<void>
 }
 
 const CLOUD_USER = 'larder-cloud'
+const WRONG_CLOCK = ['test/process/chaos/skewed-clock']
 
 /** Makes the data of an installation; nothing runs before `start`. */
 export async function createPlant(options: PlantOptions): Promise<Plant> {
@@ -70,6 +77,8 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
   const hubId = seed.hubs[0]!.hub_id
   const tap = createCommandTap(hubId, runtime.clock)
   const proxy = await startProxy({ target: broker, clock: runtime.clock, listenIn: () => tap.listenIn() })
+  const databaseLine = isBare ? undefined : await startDatabaseLine(databaseUrl, runtime.clock)
+  const skewFile = (name: ProgramName): string => join(folder, `${name}.skew`)
   const hubToken = randomHex(runtime.random, 16)
 
   const program = (name: ProgramName, command: string[], settings: Record<string, string>) => ({
@@ -79,18 +88,25 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
     logFile: places.log(name),
   })
   const programs: Program<ProgramName>[] = [
-    ...clouds.map((_, index) =>
-      program(`cloud-${index + 1}` as ProgramName, commandOf('cloud/main'), {
+    ...clouds.map((_, index) => {
+      const name = `cloud-${index + 1}` as ProgramName
+      return program(name, commandOf('cloud/main', WRONG_CLOCK), {
         ...environment.cloud(index),
+        ...(databaseLine && { DATABASE_URL: databaseLine.url }),
         ...quickCloud,
         ...options.settings?.cloud,
-      }),
-    ),
-    program('simulator', commandOf('simulator/main'), environment.simulator(options.speed)),
-    program('hub', commandOf('edge/main'), {
+        CLOCK_SKEW_FILE: skewFile(name),
+      })
+    }),
+    program('simulator', commandOf('simulator/main'), {
+      ...environment.simulator(options.speed),
+      ...options.settings?.simulator,
+    }),
+    program('hub', commandOf('edge/main', WRONG_CLOCK), {
       ...environment.hub(proxy.port, seed.mqtt_password, hubToken),
       ...quickEdge,
       ...options.settings?.hub,
+      CLOCK_SKEW_FILE: skewFile('hub'),
     }),
   ]
   if (!isBare) {
@@ -143,6 +159,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
     hubUrl: `http://127.0.0.1:${edge}`,
     hubToken,
     proxy,
+    databaseLine: databaseLine?.proxy,
     tap,
     programs: programs.map(({ name }) => name),
     start(name) {
@@ -154,10 +171,25 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
       await end(name)
     },
     signal: (name, signal) => void process.kill(pids.get(name)!, signal),
+    skew(name, byMs) {
+      // Whoever looks meanwhile sees the one or the other.
+      writeFileSync(`${skewFile(name)}.new`, String(byMs))
+      renameSync(`${skewFile(name)}.new`, skewFile(name))
+    },
     async close() {
       await Promise.all(programs.filter(({ name }) => name !== 'broker').map(({ name }) => end(name)))
       await end('broker')
       await proxy.close()
+      await databaseLine?.proxy.close()
     },
   }
+}
+
+/** A line of the clouds' own to the server, and the database's address by it. */
+async function startDatabaseLine(databaseUrl: string, clock: Clock): Promise<{ proxy: Proxy; url: string }> {
+  const url = new URL(databaseUrl)
+  const proxy = await startProxy({ target: Number(url.port || 5432), host: url.hostname, clock })
+  url.hostname = '127.0.0.1'
+  url.port = String(proxy.port)
+  return { proxy, url: url.href }
 }

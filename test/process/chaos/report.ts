@@ -7,6 +7,7 @@ export function reportOf({ tally, violations }: ChaosOutcome, seconds: number): 
   return [
     `${kills} kills in ${seconds.toFixed(0)} s`,
     ...table(tally, 'kills', 'kill '),
+    ...table(tally, 'faults', 'fault '),
     ...table(tally, 'the hub’s line', 'line '),
     ...table(tally, 'orders', 'order '),
     ...table(tally, 'payments', 'payment '),

@@ -7,6 +7,8 @@ import { seededChance } from '../../simulation/chance.ts'
 import { waitUntilReady } from '../../../simulator/demo/readiness.ts'
 import { createClient } from './client.ts'
 import { createAuditor, type Auditor } from './collect.ts'
+import { createCopies } from './copies.ts'
+import { createFaults, type FaultKind } from './faults.ts'
 import { killAtRandom, makeWeather } from './killer.ts'
 import { createPlant, type PlantOptions } from './plant.ts'
 import { roomOf } from './room.ts'
@@ -20,6 +22,9 @@ export interface ChaosOptions extends Pick<PlantOptions, 'runtime' | 'folder' | 
   shoppers: number
   /** Mean time between two kills, in milliseconds. */
   paceMs: number
+  /** What goes wrong besides, once after so many kills on average. */
+  faults: readonly FaultKind[]
+  killsPerFault: number
   /** Hears what it is at. */
   onProgress?: (text: string) => void
 }
@@ -48,16 +53,25 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
   onProgress('starting the programs')
   const plant = await createPlant({
     ...options,
-    onFailure: (name, how, logFile) =>
-      defects.push(`${name} ended by itself (${how}): ${readFileSync(logFile, 'utf8').slice(-600)}`),
+    onFailure(name, how, logFile) {
+      const said = readFileSync(logFile, 'utf8').slice(-600)
+      if (options.faults.length > 0 && WITHOUT_DATABASE.test(said))
+        tally.hit('besides starts without a database')
+      else defects.push(`${name} ended by itself (${how}): ${said}`)
+    },
   })
+  const { databaseLine: line, databaseUrl } = plant
+  const copies = line && createCopies({ databaseUrl, line, clock })
   try {
     const room = roomOf(plant, clock)
     const auditor = await createAuditor(plant, room)
+    const requests = doorbell(runtime)
+    const storm = { ...options, plant, clock, tally, nextRequest: requests.next, chance: chance.fork() }
+    const faults = createFaults({ ...storm, copies, chance: chance.fork() }, options.faults)
+    faults.beginBadly()
     plant.start()
 
     let isOver = false
-    const requests = doorbell(runtime)
     const client = createClient({ urls: plant.cloudUrls, runtime, tally, onSend: requests.ring })
     const apiKey = plant.seed.owner.api_key
     const world = { client, room, clock, tally, hubId: plant.hubId, apiKey, isOpen: () => !isOver }
@@ -79,11 +93,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
       keepBinsFree({ ...world, chance: chance.fork() }),
     ]
     const people = lives.map((life) => life.catch((error: unknown) => void defects.push(String(error))))
-    const storm = { ...options, plant, clock, tally, nextRequest: requests.next, chance: chance.fork() }
     const weather = makeWeather({ ...storm, chance: chance.fork() }, () => isOver)
-    await killAtRandom(storm, kills, (done) => onProgress(`${done} of ${kills} kills`))
+    await killAtRandom({ ...storm, faults }, kills, (done) => onProgress(`${done} of ${kills} kills`))
     onProgress('everybody ends what they are at')
     isOver = true
+    faults.end()
     await weather
     plant.proxy.calm()
     await Promise.all(people)
@@ -97,17 +111,21 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     await settleDoubts(world)
     await quiet()
     onProgress('reading the books')
-    const evidence = await auditor.evidence()
+    const evidence = { ...(await auditor.evidence()), lost: copies?.lost ?? new Set<string>() }
     await auditor.close()
     note(evidence, tally, plant.tap.seen())
     return { tally, evidence, violations: [...defects, ...serverErrors(tally), ...inWords(evidence)] }
   } finally {
     await plant.close()
+    await copies?.close()
   }
 }
 
 const inWords = (evidence: Evidence): string[] =>
   violationsOf(evidence).map(({ invariant, text }) => `${invariant}: ${text}`)
+
+/** What a cloud says that is started while nobody can reach its database. */
+const WITHOUT_DATABASE = /DATABASE_URL: .* cannot be used: [^\n]*\n$/
 
 /** A process that dies sends no answer at all: whoever answers 500 met something that it does not understand. */
 const serverErrors = (tally: Tally): string[] =>

@@ -13,9 +13,9 @@ import {
 } from '../../../simulator/demo/programs.ts'
 import { openSupervisorInterface } from '../../../simulator/demo/supervisor-interface.ts'
 import { createSupervisor, type Supervisor } from '../../../simulator/demo/supervisor.ts'
-import { commandOf, packageRoot } from '../chaos/package-root.ts'
+import { commandOf, packageRoot } from '../../support/programs.ts'
 import { freePorts } from '../chaos/ports.ts'
-import { startProxy, type Proxy } from '../chaos/proxy.ts'
+import { startProxy, type Proxy } from '../../../simulator/demo/proxy.ts'
 
 const files: Record<DemoProgram, string> = {
   cloud: 'cloud/main',
@@ -67,6 +67,7 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
     DATA_DIR: folder,
     GPIO: 'socket',
     GPIO_BASE: 512,
+    shutdownTimeoutMs: 8000,
     fresh: false,
   } as const
   const places = demoPlaces(folder)
@@ -96,6 +97,7 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
       addresses,
       hubId: 1,
       mqttPassword: seed.mqtt_password,
+      hubMqttUrl: addresses.mqttUrl,
       sysfs: undefined,
     }).map((program) => ({
       ...program,
@@ -152,7 +154,7 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
       (await state())?.health.bins.find(({ bin_number }) => bin_number === bin)?.enabled,
     hubs(...args) {
       const [program, ...rest] = [...commandOf('cloud/cli/main'), 'hubs', ...args]
-      const { stdout, stderr } = spawnSync(program!, rest, {
+      const { stdout, stderr } = spawnSync(program, rest, {
         encoding: 'utf8',
         env: { ...process.env, ...environment },
       })

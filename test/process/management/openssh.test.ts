@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, vi } from 'vitest'
 import { ManagementAnswer } from '../../../protocol/management/command.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
 import { missing, service } from '../../support/services.ts'
-import { commandOf } from '../chaos/package-root.ts'
+import { commandOf } from '../../support/programs.ts'
 import { freePorts } from '../chaos/ports.ts'
 
 /** OpenSSH's own clients at the real program; a hub's service that is not there is enough for what they may not do. */
@@ -46,7 +46,7 @@ afterAll(() => {
 
 async function start(): Promise<void> {
   const [node, ...args] = commandOf('edge/management/main')
-  program = spawn(node!, args, {
+  program = spawn(node, args, {
     env: {
       PATH: process.env['PATH'],
       HARDWARE: at('hardware.json'),

@@ -4,15 +4,15 @@ import { dyingAt } from './checkpoint.ts'
 
 /**
  * Loaded before the cloud's own program, which is the real one and knows nothing of this: its checkpoints, which do nothing
- * in production, are replaced by ones that can kill the process (`checkpoint.ts`). A request with `X-Die-At: N` dies at the
+ * in production, are replaced, as compiled, by ones that can kill the process (`checkpoint.ts`). A request with `X-Die-At: N` dies at the
  * N-th checkpoint that its own work passes; one with `X-Webhook-Dies-At: N` arms the next webhook in the same way.
  */
-const replacement = new URL('./checkpoint.ts', import.meta.url).href
+const replacement = new URL('./checkpoint.js', import.meta.url).href
 register(
   `data:text/javascript,${encodeURIComponent(`
     export async function resolve(specifier, context, next) {
       const found = await next(specifier, context)
-      return new URL(found.url).pathname.endsWith('/protocol/model/checkpoint.ts')
+      return new URL(found.url).pathname.endsWith('/protocol/model/checkpoint.js')
         ? { ...found, url: ${JSON.stringify(replacement)} }
         : found
     }`)}`,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { World } from './world.ts'
+import { ENTRY_BYTES, World } from './world.ts'
 import type { Act, WorldOptions } from './world.ts'
 
 const which = fc.nat({ max: 1000 })
@@ -23,9 +23,12 @@ const acts = (...kinds: fc.WeightedArbitrary<Act>[]): fc.Arbitrary<Act[]> =>
   fc.array(fc.oneof(...kinds), { maxLength: 150, size: 'max' })
 const limits = fc.record({
   batchEntries: fc.integer({ min: 1, max: 4 }),
-  windowEntries: fc.integer({ min: 1, max: 10 }),
-  retryMs: fc.constant(1000),
-  maxRetryMs: fc.constant(30_000),
+  batchBytes: fc.integer({ min: 1, max: 50 }),
+  windowBytes: fc.integer({ min: 1, max: 60 }),
+  maxWindowBytes: fc.integer({ min: 60, max: 200 }),
+  promptMs: fc.constant(20),
+  askMs: fc.constant(1000),
+  maxAskMs: fc.constant(30_000),
 })
 const start: Act[] = [{ type: 'connect' }, { type: 'deliver', which: 0 }, { type: 'deliver', which: 0 }]
 
@@ -91,7 +94,15 @@ describe('I4: whatever the network and restarts do', () => {
   })
 })
 
-const roomy = { batchEntries: 2, windowEntries: 100, retryMs: 1000, maxRetryMs: 8000 }
+const roomy = {
+  batchEntries: 2,
+  batchBytes: 1000,
+  windowBytes: 4000,
+  maxWindowBytes: 8000,
+  promptMs: 1000,
+  askMs: 1000,
+  maxAskMs: 8000,
+}
 const reliable: WorldOptions = { limits: roomy, lossy: false, ring: Infinity }
 const times = (count: number, act: Act): Act[] => Array.from({ length: count }, () => act)
 const deliver: Act = { type: 'deliver', which: 0 }
@@ -153,19 +164,34 @@ describe('I8: a gap', () => {
   })
 })
 
-describe('the retry timer', () => {
+describe('silence', () => {
+  test('brings a question, not a second copy: what is sent is under way, however slow the line', () => {
+    const world = play(reliable, times(6, append))
+    const sent = world.sentBatches
+    for (let round = 0; round < 5; round++) world.act({ type: 'timeout' })
+    expect([world.asks, world.sentBatches]).toEqual([5, sent])
+    expect(world.settled()).toBe(true)
+    expect(world.sentBatches).toBe(sent)
+  })
+
+  test('what the answer lacks of what was sent before the question is lost, and goes out again', () => {
+    const world = play(reliable, times(3, append))
+    for (const act of times(3, { type: 'drop', which: 0 })) world.act(act)
+    const sent = world.sentBytes
+    world.act({ type: 'timeout' })
+    expect(world.settled()).toBe(true)
+    expect([world.applied.length, world.sentBytes]).toEqual([3, sent + 3 * ENTRY_BYTES])
+  })
+
   test('is not put off by new entries', () => {
     const world = play(reliable, [append])
     expect(world.armedMs).toBe(1000)
-    world.act({ type: 'drop', which: 0 })
     world.act(append)
-    world.act({ type: 'drop', which: 0 })
     world.act({ type: 'timeout' })
     expect(world.armedMs).toBe(2000)
-    expect(world.inFlight).toBe(1)
   })
 
-  test('doubles up to its limit without progress, and begins again with it', () => {
+  test('is borne for longer each time, up to a limit, and as at first after progress', () => {
     const world = play(reliable, [append])
     const waits: (number | null)[] = []
     for (let round = 0; round < 5; round++) {
@@ -174,14 +200,47 @@ describe('the retry timer', () => {
     }
     expect(waits).toEqual([1000, 2000, 4000, 8000, 8000])
     world.act(append)
-    world.act(deliver)
     while (world.state.base === 0) world.act(deliver)
     expect(world.armedMs).toBe(1000)
   })
 
-  test('rests when nothing is outstanding', () => {
+  test('is none where nothing is outstanding', () => {
     const world = play(reliable, [append, deliver, deliver])
     expect(world.state.base).toBe(1)
     expect(world.armedMs).toBeNull()
+  })
+})
+
+describe('the window', () => {
+  const limits = { ...roomy, batchEntries: 100, windowBytes: 80, maxWindowBytes: 400, promptMs: 100 }
+  /** What was appended before the connection. */
+  const backlog = (): World =>
+    play({ ...reliable, limits }, [{ type: 'disconnect' }, ...times(1000, append), ...start])
+  /** Bytes that are under way when the acknowledgement of the first ones came after so long. */
+  function after(rounds: number, tookMs: number): number {
+    const world = backlog()
+    for (let round = 0; round < rounds; round += 1) {
+      world.act({ type: 'wait', ms: tookMs })
+      const { inFlight } = world
+      for (const act of times(inFlight, deliver)) world.act(act)
+      const acks = world.inFlight
+      for (const act of times(acks, deliver)) world.act(act)
+    }
+    return world.state.outstanding.reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+
+  test('is filled with batches of a quarter, and no further', () => {
+    expect(backlog().state.outstanding.map(({ bytes }) => bytes)).toEqual([20, 20, 20, 20])
+  })
+
+  test('grows with what is acknowledged in time, to its limit', () => {
+    expect(after(1, 1)).toBeGreaterThan(100)
+    expect(after(6, 1)).toBeGreaterThan(300)
+    expect(after(20, 1)).toBeLessThanOrEqual(400)
+  })
+
+  test('stays where acknowledgements take longer, and shrinks to what it was at first where they take very long', () => {
+    expect(after(6, 150)).toBeLessThanOrEqual(80)
+    expect(after(6, 1000)).toBeLessThanOrEqual(80)
   })
 })

@@ -1,5 +1,5 @@
 import { isOurs, initialSender, stepSender } from '../../../protocol/stream/sender.ts'
-import type { SenderEvent, SenderLimits, SenderState } from '../../../protocol/stream/sender.ts'
+import type { SenderEffect, SenderEvent, SenderLimits, SenderState } from '../../../protocol/stream/sender.ts'
 import { judgeBatch, judgeEpoch } from '../../../protocol/stream/receiver.ts'
 import type { ReceiverState } from '../../../protocol/stream/receiver.ts'
 
@@ -9,6 +9,7 @@ export type Act =
   | { type: 'deliver' | 'drop' | 'duplicate'; which: number }
   | { type: 'timeout' | 'connect' | 'disconnect' | 'restart' | 'hello' }
   | { type: 'backup' | 'restore' }
+  | { type: 'wait'; ms: number }
 
 interface Entry {
   tag: number
@@ -36,6 +37,9 @@ type Message =
   | { kind: 'batch'; epoch: string; first: number; previousTag: number; oldest: number; entries: Entry[] }
   | { kind: 'ack'; epoch: string; cursor: number; tag: number; resend: boolean; fork: boolean }
 
+/** Of each entry. */
+export const ENTRY_BYTES = 10
+
 export interface WorldOptions {
   limits: SenderLimits
   lossy: boolean
@@ -54,7 +58,8 @@ export class World {
   #state: SenderState
   #session = 0
   #time = 0
-  #hello = { monotonic: -1, base: 0 }
+  /** Of this session, since the one that was answered last. */
+  #hellos: { monotonic: number; epoch: string; base: number; sent: number }[] = []
   #numbers = 0
   #receiver: ReceiverState = { epoch: null, cursor: 0, tag: 0 }
   #left = new Set<string>()
@@ -67,6 +72,8 @@ export class World {
   appended = 0
   forks = 0
   sentBatches = 0
+  sentBytes = 0
+  asks = 0
   #armedMs: number | null = null
 
   constructor(options: WorldOptions) {
@@ -126,6 +133,9 @@ export class World {
         this.#session++
         this.#disconnect()
         return this.#sayHello()
+      case 'wait':
+        this.#time += act.ms
+        return
       case 'hello':
         return this.#sayHello()
       case 'disconnect':
@@ -162,6 +172,12 @@ export class World {
     return false
   }
 
+  /** Everything that is under way arrives in order. False where something is left then. */
+  settled(): boolean {
+    while (this.#network.length > 0) this.act({ type: 'deliver', which: 0 })
+    return this.#store.entries.length === 0
+  }
+
   /** The receiver's store is replaced by a copy that had applied only `cursor` entries. */
   receiverLoses(cursor: number): void {
     this.#receiver = { ...this.#receiver, cursor, tag: 1000 + cursor - 1 }
@@ -170,6 +186,7 @@ export class World {
   /** Of a sender whose connection has ended nothing stays but its store. */
   #disconnect(): void {
     this.#armedMs = null
+    this.#hellos = []
     this.#state = initialSender(this.#position())
   }
 
@@ -194,7 +211,8 @@ export class World {
   }
 
   #sayHello(): void {
-    this.#hello = { monotonic: this.#time, base: this.#state.base }
+    const { base, sent } = this.#state
+    this.#hellos.push({ monotonic: ++this.#time, epoch: this.#store.epoch, base, sent })
     this.#network.push({
       kind: 'hello',
       session: this.#session,
@@ -217,7 +235,11 @@ export class World {
     for (const effect of effects)
       switch (effect.type) {
         case 'send':
-          this.#send(effect.first, effect.count)
+          this.#send(effect)
+          break
+        case 'ask':
+          this.asks++
+          this.#sayHello()
           break
         case 'forget':
           this.#forget(effect.through)
@@ -234,11 +256,12 @@ export class World {
       }
   }
 
-  #send(first: number, count: number): void {
+  #send({ first, entries: most, bytes: mostBytes }: Extract<SenderEffect, { type: 'send' }>): void {
     this.sentBatches++
     const { base, epoch, entries } = this.#store
+    const count = Math.min(most, Math.max(1, Math.floor(mostBytes / ENTRY_BYTES)))
     const slice = entries.slice(first - base - 1, first - base - 1 + count)
-    if (slice.length !== count || count === 0)
+    if (slice.length === 0 || first <= base)
       this.violations.push(`sent ${first}+${count} of ${base}..${this.#last()}`)
     this.#network.push({
       kind: 'batch',
@@ -248,6 +271,14 @@ export class World {
       oldest: base + 1,
       entries: slice,
     })
+    const bytes = slice.length * ENTRY_BYTES
+    this.sentBytes += bytes
+    this.#step({ type: 'sent', last: first + slice.length - 1, bytes, atMs: this.#time })
+    const ahead = this.#state.outstanding.reduce((sum, batch) => sum + batch.bytes, 0)
+    const { windowBytes, maxWindowBytes } = this.#options.limits
+    // An entry that is longer than a batch may be goes alone, and beyond it.
+    if (ahead > Math.max(windowBytes, maxWindowBytes) + ENTRY_BYTES)
+      this.violations.push(`${ahead} bytes ahead of the acknowledgement`)
   }
 
   #forget(through: number): void {
@@ -275,12 +306,14 @@ export class World {
       }
       case 'welcome': {
         const { cursor } = message
-        if (message.session !== this.#session || message.answers !== this.#hello.monotonic) return
+        const hello = this.#hellos.find(({ monotonic }) => monotonic === message.answers)
+        if (message.session !== this.#session || hello?.epoch !== this.#store.epoch) return
         if (message.epoch !== this.#store.epoch) return
+        this.#hellos = this.#hellos.filter(({ monotonic }) => monotonic > hello.monotonic)
         if (message.restart) return this.#newEpoch()
         const ours = isOurs(message, this.#position(), (seq) => this.#tagAt(seq))
-        const atLeast = this.#options.lossy ? 0 : this.#hello.base
-        return this.#step({ type: 'connected', cursor, ours, atLeast })
+        const atLeast = this.#options.lossy ? 0 : hello.base
+        return this.#step({ type: 'connected', cursor, ours, atLeast, sentBefore: hello.sent })
       }
       case 'batch': {
         const head = { ...message, tags: message.entries.map((entry) => entry.tag) }
@@ -306,7 +339,7 @@ export class World {
         const { epoch, cursor, resend, fork } = message
         const ours =
           epoch === this.#store.epoch && isOurs(message, this.#position(), (seq) => this.#tagAt(seq))
-        return this.#step({ type: 'acked', epoch, cursor, ours, resend, fork })
+        return this.#step({ type: 'acked', epoch, cursor, ours, resend, fork, atMs: this.#time })
       }
     }
   }

@@ -1,35 +1,109 @@
 import { PassThrough } from 'node:stream'
-import { describe, expect, test } from 'vitest'
-import { commandHelp, runCommand, startRepl } from '../../../simulator/console/repl.ts'
-import { createBench } from '../support/bench.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { pageAssets } from '../../../protocol/page-assets.ts'
+import { commandHelp, createSession, startRepl } from '../../../simulator/console/repl.ts'
+import { createFleet } from '../../../simulator/fleet.ts'
+import { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { memoryStorage } from '../../../simulator/storage/append-log.ts'
+import type { SavedWorld } from '../../../simulator/storage/world-shelf.ts'
+import { createBench, type Bench } from '../support/bench.ts'
+import { testConsole, type TestConsole } from '../support/console.ts'
+import { smallHub } from '../support/hardware.ts'
+
+let bench: Bench
+let console: TestConsole
+let type: (line: string) => Promise<string>
+
+beforeEach(async () => {
+  bench = createBench()
+  const { clock } = bench.time
+  const runtime = bench.time.runtime(7)
+  const worlds = new Map<string, SavedWorld>()
+  const fleet = createFleet({
+    clock,
+    wireKept: 100,
+    storageOf: (hubId) => (hubId === 1 ? bench.storage : memoryStorage()),
+    worlds: {
+      names: () => [...worlds.keys()],
+      read: (name) => worlds.get(name),
+      write: (name, world) => void worlds.set(name, world),
+    },
+    make: (hardware, storage) =>
+      hardware.hubId === 1 ? bench.hub : createSimulatedHub({ hardware, storage, runtime, log: silentLog }),
+    mount: async () => async () => {},
+  })
+  await fleet.add(smallHub)
+  const page = pageAssets({ readdirSync: () => [], readFileSync: () => new Uint8Array() }, '/nowhere')
+  const { random } = runtime
+  console = testConsole({
+    fleet,
+    page,
+    clock,
+    random,
+    liveMs: 100,
+    isAllowedHost: () => true,
+    log: silentLog,
+  })
+  const session = createSession(console.simulator, clock)
+  await session.begin()
+  type = (line) => session.answer(line)
+})
 
 describe('the console’s commands', () => {
-  test('state, rows and log tell what is there', () => {
-    const bench = createBench()
+  test('state, rows and log tell what is there', async () => {
     bench.dispense(1)
-    expect(runCommand(bench.hub, 'state')).toContain('bin-1  door closed, lift down, 1 units')
-    expect(runCommand(bench.hub, 'rows cabinet-1')).toContain('cabinet-1 shelf 1  4/5  5/5  5/5')
-    expect(runCommand(bench.hub, 'rows 2')).not.toContain('cabinet-1')
-    expect(runCommand(bench.hub, 'log 1')).toMatch(/^1 .*cabinet-1 {2}dispense/)
+    expect(await type('state')).toContain('bin-1  door closed, lift down, 1 units')
+    expect(await type('rows cabinet-1')).toContain('cabinet-1 shelf 1  4/5  5/5  5/5')
+    expect(await type('rows 2')).not.toContain('cabinet-1')
+    expect(await type('log 1')).toMatch(/^1 .*cabinet-1 {2}dispense/)
   })
 
-  test('faults are raised, listed and cleared', () => {
-    const { hub } = createBench()
-    expect(runCommand(hub, 'fault jam cabinet-1 for_ms=5000 probability=0.5')).toMatch(/^fault-1 /)
-    expect(runCommand(hub, 'faults')).toBe('fault-1  jam  cabinet-1  p=0.5  5000 ms left')
-    expect(runCommand(hub, 'clear fault-1')).toBe('fault-1 cleared')
-    expect(runCommand(hub, 'faults')).toBe('no faults')
-    expect(runCommand(hub, 'fault types')).toContain('missed_drop')
+  test('faults are raised, listed and cleared', async () => {
+    expect(await type('fault jam cabinet-1 for_ms=5000 probability=0.5')).toMatch(/^fault-1 /)
+    expect(await type('faults')).toBe('fault-1  jam  cabinet-1  p=0.5  5000 ms left')
+    expect(await type('clear fault-1')).toBe('fault-1 cleared')
+    expect(await type('faults')).toBe('no faults')
+    expect(await type('fault types')).toContain('missed_drop')
   })
 
-  test('people act, and the power goes', () => {
-    const bench = createBench()
+  test('people act, and the power goes', async () => {
     bench.dispense(1)
     bench.perform(2, 'bin-1', 'open_door')
-    expect(runCommand(bench.hub, 'act take_items bin-1')).toBe('{"units":1,"left":0}')
-    expect(runCommand(bench.hub, 'act restock cabinet-1 shelf=1 row=1 units=1')).toBe('{"units":5}')
-    expect(runCommand(bench.hub, 'act open_door main')).toBe('door main is locked')
-    expect(runCommand(bench.hub, 'power off back')).toContain('back  off')
+    expect(await type('act take_items bin-1')).toBe(
+      '{"action":"take_items","target":"bin-1","units":1,"left":0}',
+    )
+    expect(await type('act restock cabinet-1 shelf=1 row=1 units=1')).toContain('"units":5')
+    expect(await type('act open_door main')).toBe('door main is locked')
+    expect(await type('power off back')).toContain('back  off')
+  })
+
+  test('the wire is read and spoken on: the fields of a frame belong to its line', async () => {
+    expect(await type('wire send front ~0001 HELLO proto=2 host=abcd0001')).toMatch(
+      /^~0001 HELLO proto=2 host=abcd0001\*[0-9a-f]{4}$/,
+    )
+    bench.time.pass(100)
+    expect(await type('wire 20')).toMatch(/front ← hub {2}~0001 HELLO[^]*front → hub {2}~\w+ WELCOME/)
+  })
+
+  test('hubs come and go, worlds are kept and loaded', async () => {
+    expect(await type('world save monday')).toBe('worlds: monday')
+    expect(await type('hub add 2')).toBe('hub 2 is simulated')
+    expect(await type('hub')).toBe('hubs: 1, 2')
+    expect(await type('hub remove 2')).toBe('hub 2 is taken away')
+    expect(await type('world load tuesday')).toMatch(/no world tuesday; worlds: monday/)
+  })
+
+  test('what is done is recorded, kept, listed and done again', async () => {
+    bench.dispense(1)
+    bench.perform(2, 'bin-1', 'open_door')
+    expect(await type('scenario record')).toMatch(/written down/)
+    await type('act take_items bin-1')
+    expect(await type('scenario save emptied')).toMatch(
+      /wait_until:\n[^]*door: open\n {2}- act:\n {6}action: take_items/,
+    )
+    expect(await type('scenario')).toMatch(/^emptied +\(own\) Recorded/)
+    expect(await type('scenario remove emptied')).toBe('emptied is removed')
   })
 
   test.each([
@@ -44,26 +118,35 @@ describe('the console’s commands', () => {
     ['act', /action|Invalid/],
     ['act take_items', /target/],
     ['power', /state/],
-    ['power off attic', /no controller attic/],
+    ['power off attic', /controllers: front, back/],
     ['log -1', /whole number/],
-  ])('"%s" says what is wrong', (line, message) => {
-    expect(runCommand(createBench().hub, line)).toMatch(message)
+    ['wire -1', /whole number/],
+    ['hub add x', /number of a hub/],
+    ['scenario run nothing', /no scenario nothing/],
+    ['scenario save x', /nothing is being recorded/],
+    ['scenario do dance: {}', /must be one of act, fault/],
+    ['scenario do pay: {customer: ann}', /ann has no cart yet/],
+    [
+      'scenario do cart: {customer: ann, items: [{row: 1/1/1, units: 1}]}',
+      /start the simulator with the demo/,
+    ],
+  ])('"%s" says what is wrong', async (line, message) => {
+    expect(await type(line)).toMatch(message)
   })
 
-  test('in a terminal: a prompt, answers, help, and an end', async () => {
-    const { hub } = createBench()
+  test('in a terminal: a prompt, answers in the order of the questions, help, and an end', async () => {
+    const { hub } = bench
     const input = new PassThrough()
     const output = new PassThrough()
     let text = ''
     output.on('data', (chunk: Buffer) => void (text += chunk.toString()))
     const exited = new Promise<void>((resolve) => {
-      startRepl(new Map([[1, hub]]), { input, output, onExit: resolve })
+      startRepl(console.simulator, { clock: bench.time.clock, input, output, onExit: resolve })
     })
     input.write('hub\nhub 9\nhelp\nfault jam\nexit\n')
     await exited
     expect(text).toContain('hub 1> ')
-    expect(text).toContain('hubs: 1')
-    expect(text).toContain('hub 9 is not simulated here')
+    expect(text).toMatch(/hubs: 1[^]*hub 9 is not simulated here/)
     expect(text).toContain(commandHelp)
     expect(hub.faults.active()).toHaveLength(1)
   })

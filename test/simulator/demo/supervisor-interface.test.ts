@@ -1,13 +1,11 @@
+import type { OwnerSocket } from '../../../simulator/demo/owner-socket.ts'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { supervisorManager } from '../../../edge/management/supervisor-manager.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import {
-  openSupervisorInterface,
-  type SupervisorInterface,
-} from '../../../simulator/demo/supervisor-interface.ts'
+import { openSupervisorInterface } from '../../../simulator/demo/supervisor-interface.ts'
 import { createSupervisor, type Supervisor } from '../../../simulator/demo/supervisor.ts'
 
 const runtime = systemRuntime()
@@ -16,7 +14,7 @@ let socket: string
 let pids: number[]
 let isReady: boolean
 let supervisor: Supervisor<'hub' | 'other'>
-let outside: SupervisorInterface
+let outside: OwnerSocket
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'larder-interface-'))

@@ -173,6 +173,41 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     expect(welcome.mem).not.toBe(mem)
     expect(bench.ask(1)).toMatchObject({ state: 'none' })
   },
+  crossed_cable(bench) {
+    raise(bench, 'crossed_cable', 'front')
+    bench.reconnect()
+    expect(bench.perform(1, 'bin-1', 'open_door').refused).toBeDefined()
+    bench.hub.faults.clearAll()
+    bench.reconnect()
+    expect(bench.perform(2, 'bin-1', 'open_door')).toMatchObject({ state: 'done' })
+  },
+  crossed_bins(bench) {
+    raise(bench, 'crossed_bins', 'bin-1')
+    expect(bench.perform(1, 'bin-1', 'open_door')).toMatchObject({ state: 'done' })
+    expect(bench.hub.state().bins.map(({ bin, door }) => [bin, door])).toEqual([
+      ['bin-1', 'closed'],
+      ['bin-2', 'open'],
+    ])
+    expect(bench.host.last('EVT')).toMatchObject({ dev: 'bin-1', door: 'open' })
+    bench.hub.faults.clearAll()
+    bench.time.pass(100)
+    expect(bench.host.last('EVT')).toMatchObject({ dev: 'bin-2', door: 'open' })
+  },
+  crossed_rows(bench) {
+    raise(bench, 'crossed_rows', 'cabinet-1')
+    expect(bench.dispense(1)).toMatchObject({ state: 'done', drops: 1 })
+    const [first, second] = bench.hub.state().rows
+    expect([first!.units, second!.units]).toEqual([5, 4])
+  },
+  inverted_sensor(bench) {
+    raise(bench, 'inverted_sensor', 'main')
+    expect(bench.hub.gpio.get('main_door')).toBe(1)
+    bench.hub.gpio.drive('main_lock', 1)
+    bench.hub.act({ action: 'open_door', target: 'main' })
+    expect(bench.hub.gpio.get('main_door')).toBe(0)
+    bench.hub.faults.clearAll()
+    expect(bench.hub.gpio.get('main_door')).toBe(1)
+  },
   door_forced(bench) {
     raise(bench, 'door_forced', 'bin-1')
     raise(bench, 'door_forced', 'fridge_1_left')

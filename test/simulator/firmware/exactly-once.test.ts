@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { faultTypes } from '../../../simulator/faults/fault-types.ts'
+import { faultKinds, faultTypes } from '../../../simulator/faults/fault-types.ts'
 import { createBench } from '../support/bench.ts'
 import { operation } from '../support/test-host.ts'
 
@@ -20,9 +20,12 @@ const step = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       do: fc.constant('fault' as const),
-      // A lost memory makes repetition harmful by its nature: the host has the memory id for that.
+      // A lost memory makes repetition harmful by its nature: the host has the memory id for that. Others need a target.
       type: fc.constantFrom(
-        ...faultTypes.filter((type) => !['memory_loss', 'used_board', 'door_forced'].includes(type)),
+        ...faultTypes.filter(
+          (type) =>
+            !faultKinds[type].isWiring && !['memory_loss', 'used_board', 'door_forced'].includes(type),
+        ),
       ),
       ms: fc.integer({ min: 1, max: 3000 }),
     }),

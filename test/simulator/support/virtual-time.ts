@@ -39,6 +39,21 @@ export class VirtualTime {
     this.now = until
   }
 
+  /** Lets time pass until a promise is settled: what waits for it goes on in between. */
+  async settle<T>(work: Promise<T>): Promise<T> {
+    let isSettled = false
+    const settled = (): void => void (isSettled = true)
+    work.then(settled, settled)
+    for (;;) {
+      // Everything that promises have set going is planned by now.
+      await new Promise((resolve) => void setImmediate(resolve))
+      if (isSettled) return work
+      const next = Math.min(...[...this.#tasks].map(({ at }) => at))
+      if (next === Infinity) throw new Error('nothing is planned, and the promise is still open')
+      this.pass(Math.max(0, next - this.now))
+    }
+  }
+
   /** Everything planned is dropped: the process died. */
   die(): void {
     this.#tasks.clear()

@@ -7,6 +7,7 @@ import type { Tables } from '../../../platform/store/schema.ts'
 import {
   MethodRefused,
   type Intent,
+  type IntentRequest,
   type IntentStatus,
   type ProcessorRefund,
   type AttachRequest,
@@ -14,7 +15,7 @@ import {
   type MethodDetails,
   type SetupIntent,
 } from '../processor.ts'
-import { cardOf } from './cards.ts'
+import { cardNamed, cardOf, cardToSave, isOwnId } from './cards.ts'
 
 export type IntentRow = Selectable<Tables['sandbox_intents']>
 export type SandboxRefundRow = Selectable<Tables['sandbox_refunds']>
@@ -144,7 +145,11 @@ export async function insertCustomer(
 }
 
 export async function dropCustomer(tx: Tx, ref: string): Promise<void> {
-  await tx.q.deleteFrom('sandbox_methods').where('customer_id', '=', ref).execute()
+  await tx.q
+    .updateTable('sandbox_methods')
+    .set({ customer_id: null })
+    .where('customer_id', '=', ref)
+    .execute()
   await tx.q.updateTable('sandbox_customers').set({ is_removed: 1 }).where('id', '=', ref).execute()
 }
 
@@ -174,18 +179,65 @@ export async function insertSetupIntent(
   return { ref: row.id, clientSecret: row.client_secret, status: 'requires_payment_method' }
 }
 
-/** A name stays the method's id: whoever has saved `pm_card_visa` finds it under that name. */
-export async function attach(tx: Tx, { method, customer }: AttachRequest): Promise<MethodDetails> {
+type SandboxMethodRow = Selectable<Tables['sandbox_methods']>
+
+/** A card or a wallet's token becomes a method of its own, once for a key; one that is there already stays as it is. */
+export async function attach(
+  tx: Tx,
+  runtime: Runtime,
+  { idempotencyKey, method, customer }: AttachRequest,
+): Promise<MethodDetails> {
   await requireCustomer(tx, customer)
-  const card = cardOf(method)
-  if (card?.brand === undefined || card.last4 === undefined) throw new MethodRefused(null)
+  if (isOwnId(method)) {
+    const own = await methodOf(tx, method, customer)
+    if (!own) throw new MethodRefused(null)
+    return toDetails(own)
+  }
+  const named = cardToSave(method)
+  const card = cardOf(named?.name ?? '')
+  if (named === undefined || card?.brand === undefined) throw new MethodRefused(null)
   if (card.isRefused) throw new MethodRefused(card.declineCode ?? null)
   await tx.q
     .insertInto('sandbox_methods')
-    .values({ customer_id: customer, method })
+    .values({
+      id: `pm_${randomHex(runtime.random, 12)}`,
+      idempotency_key: idempotencyKey,
+      customer_id: customer,
+      card: named.name,
+      type: named.type,
+      created_at: runtime.clock.now(),
+    })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  return { ref: method, type: 'card', brand: card.brand, last4: card.last4, expMonth: 12, expYear: 2034 }
+  const made = await tx.q
+    .selectFrom('sandbox_methods')
+    .selectAll()
+    .where('idempotency_key', '=', idempotencyKey)
+    .executeTakeFirstOrThrow()
+  return toDetails(made)
+}
+
+function toDetails({ id, card: name, type }: SandboxMethodRow): MethodDetails {
+  const { brand = '', last4 = '' } = cardOf(name) ?? {}
+  return { ref: id, type, brand, last4, expMonth: 12, expYear: 2034 }
+}
+
+/** A method that a customer has saved. */
+const methodOf = (tx: Tx, id: string, customer: string): Promise<SandboxMethodRow | undefined> =>
+  tx.q
+    .selectFrom('sandbox_methods')
+    .selectAll()
+    .where('id', '=', id)
+    .where('customer_id', '=', customer)
+    .executeTakeFirst()
+
+/** The name of the card with which an intent is to be paid; undefined where there is none, or it is another customer's. */
+export async function cardToCharge(
+  tx: Tx,
+  { method, type, customer }: Pick<IntentRequest, 'type' | 'customer'> & { method: string },
+): Promise<string | undefined> {
+  if (!isOwnId(method)) return cardNamed(method, type)
+  return customer === null ? undefined : (await methodOf(tx, method, customer))?.card
 }
 
 export async function detach(
@@ -193,9 +245,10 @@ export async function detach(
   { method, customer }: Pick<AttachRequest, 'method' | 'customer'>,
 ): Promise<void> {
   await tx.q
-    .deleteFrom('sandbox_methods')
+    .updateTable('sandbox_methods')
+    .set({ customer_id: null })
+    .where('id', '=', method)
     .where('customer_id', '=', customer)
-    .where('method', '=', method)
     .execute()
 }
 

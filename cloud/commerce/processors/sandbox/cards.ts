@@ -1,4 +1,5 @@
 import type { PaymentMethodType } from '../../../../protocol/contract/consumer-payments.ts'
+import type { TestCard } from '../../../../protocol/model/test-cards.ts'
 import type { IntentStatus } from '../processor.ts'
 
 interface Card {
@@ -19,7 +20,7 @@ interface Card {
 
 const visa = { brand: 'visa', last4: '4242' } as const
 
-/** Stripe's test tokens, as far as the sandbox plays them. `pm_usBankAccount` pays after a moment. */
+/** Stripe's test tokens, as far as the sandbox plays them; `testCards` says for people what each does. */
 const cards: Readonly<Record<string, Card>> = {
   pm_card_visa: { status: 'succeeded', ...visa },
   pm_card_mastercard: { status: 'succeeded', brand: 'mastercard', last4: '4444' },
@@ -47,7 +48,7 @@ const cards: Readonly<Record<string, Card>> = {
   pm_card_pendingRefund: { status: 'succeeded', refundsLater: true, brand: 'visa', last4: '7726' },
   pm_card_createDispute: { status: 'succeeded', isDisputed: true, brand: 'visa', last4: '0259' },
   pm_usBankAccount: { status: 'processing' },
-}
+} satisfies Record<TestCard, Card>
 
 /** What is paid in the processor's own form: the sandbox's customers always do, after a moment. */
 const form: Card = { status: 'processing' }
@@ -56,6 +57,9 @@ const form: Card = { status: 'processing' }
 export const cardOf = (name: string | null): Card | undefined =>
   name === null ? form : Object.hasOwn(cards, name) ? cards[name] : undefined
 
+/** A saved method's own id, as `attach` makes them (`books.ts`). */
+export const isOwnId = (method: string): boolean => /^pm_[0-9a-f]{24}$/.test(method)
+
 /**
  * The name of the card that a method or a wallet's token stands for. Wallets give tokens: those named like the cards
  * (`tok_visa`) stand for them, any other text than a name is taken for the token of a wallet that pays.
@@ -63,7 +67,19 @@ export const cardOf = (name: string | null): Card | undefined =>
 export function cardNamed(method: string, type: PaymentMethodType): string | undefined {
   if (Object.hasOwn(cards, method)) return method
   if (type === 'card') return undefined
-  const [, token] = /^tok_(?:visa_)?(\w+)$/.exec(method) ?? []
-  if (token !== undefined && Object.hasOwn(cards, `pm_card_${token}`)) return `pm_card_${token}`
-  return /^(pm|tok)_/.test(method) ? undefined : 'pm_card_visa'
+  return walletCard(method)?.name ?? (/^(pm|tok)_/.test(method) ? undefined : 'pm_card_visa')
+}
+
+/** The card behind what is to be saved: one by its name, or in a wallet by the wallet's token. */
+export function cardToSave(method: string): { name: string; type: PaymentMethodType } | undefined {
+  return Object.hasOwn(cards, method) ? { name: method, type: 'card' } : walletCard(method)
+}
+
+/** A token says of which platform its wallet is, as `card.wallet` does at Stripe; of A where it says nothing. */
+function walletCard(token: string): { name: string; type: PaymentMethodType } | undefined {
+  const [, platform = 'platform_a', card] = /^tok_(?:(platform_[ab])_)?(?:visa_)?(\w+)$/.exec(token) ?? []
+  const name = `pm_card_${card}`
+  return card !== undefined && Object.hasOwn(cards, name)
+    ? { name, type: platform === 'platform_b' ? 'platform_b' : 'platform_a' }
+    : undefined
 }

@@ -3,13 +3,14 @@ import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../../protocol/model/runtime.ts'
 import { schedule } from '../../../platform/work/queue.ts'
 import type { CloudDatabase, Tx } from '../../../platform/store/database.ts'
-import type {
-  CardProcessor,
-  Intent,
-  IntentRequest,
-  IntentStatus,
-  ProcessorRefund,
-  RefundRequest,
+import {
+  METHOD_UNKNOWN,
+  type CardProcessor,
+  type Intent,
+  type IntentRequest,
+  type IntentStatus,
+  type ProcessorRefund,
+  type RefundRequest,
 } from '../processor.ts'
 import {
   moveIntent,
@@ -19,6 +20,7 @@ import {
   toRefund,
   writeEvent,
   attach,
+  cardToCharge,
   detach,
   dropCustomer,
   insertCustomer,
@@ -26,7 +28,8 @@ import {
   completeRefund,
   type IntentRow,
 } from './books.ts'
-import { cardNamed, cardOf } from './cards.ts'
+import { cardNamed, cardOf, cardToSave, isOwnId } from './cards.ts'
+import { leastAmount } from '../least-amount.ts'
 import { dispute } from './deeds.ts'
 import type { CloudContext } from '../../../platform/context.ts'
 import { done, Unavailable, type WorkKinds } from '../../../platform/work/runner.ts'
@@ -61,10 +64,13 @@ export function createSandbox({
 
   return {
     name: 'sandbox',
-    knowsMethod: (method, type) => cardNamed(method, type) !== undefined,
+    leastAmount,
+    knowsMethod: (method, type) => isOwnId(method) || cardNamed(method, type) !== undefined,
+    savesMethod: (method) => isOwnId(method) || cardToSave(method) !== undefined,
     createIntent: (request) =>
       write(async (tx) => {
         const created = await insertIntent(tx, runtime, request, eventDelayMs)
+        if (created === 'method-unknown') return refused('failed')
         // One that is processing is announced when it is completed (`sandboxWork`).
         if (created) await writeEvent(tx, runtime, created, eventDelayMs)
         return toIntent(created ?? (await intentByKey(tx, request.idempotencyKey)))
@@ -79,6 +85,7 @@ export function createSandbox({
     abandonIntent: (request) =>
       write(async (tx) => {
         const created = await insertIntent(tx, runtime, request, eventDelayMs, 'canceled')
+        if (created === 'method-unknown') return refused('canceled')
         return created
           ? toIntent(created)
           : cancel(tx, runtime, await intentByKey(tx, request.idempotencyKey), eventDelayMs)
@@ -88,12 +95,20 @@ export function createSandbox({
     createCustomer: (request) => write((tx) => insertCustomer(tx, runtime, request)),
     removeCustomer: (ref) => write((tx) => dropCustomer(tx, ref)),
     createSetupIntent: (request) => write((tx) => insertSetupIntent(tx, runtime, request)),
-    attachMethod: (request) => write((tx) => attach(tx, request)),
+    attachMethod: (request) => write((tx) => attach(tx, runtime, request)),
     detachMethod: (request) => write((tx) => detach(tx, request)),
     // It speaks our words already.
     readEvent: (body) => body,
   }
 }
+
+/** No intent was made. */
+const refused = (status: 'failed' | 'canceled'): Intent => ({
+  ref: null,
+  status,
+  declineCode: METHOD_UNKNOWN,
+  clientSecret: null,
+})
 
 /** Undefined where the key has made one before. */
 async function insertIntent(
@@ -103,10 +118,13 @@ async function insertIntent(
   eventDelayMs: number,
   /** What it begins as, instead of what its card makes of it. */
   status?: IntentStatus,
-): Promise<IntentRow | undefined> {
-  const name = request.method === null ? null : cardNamed(request.method, request.type)
+): Promise<IntentRow | 'method-unknown' | undefined> {
+  const { method } = request
+  const name = method === null ? null : await cardToCharge(tx, { ...request, method })
   const card = name === undefined ? undefined : cardOf(name)
-  if (name === undefined || !card) throw new Error(`the sandbox has no payment method ${request.method}`)
+  // What was begun with a method goes on when that is removed.
+  if (name === undefined || !card)
+    return (await readIntentByKey(tx, request.idempotencyKey)) ? undefined : 'method-unknown'
   const id = `pi_${randomHex(random, 12)}`
   const created = await tx.q
     .insertInto('sandbox_intents')
@@ -132,10 +150,12 @@ async function insertIntent(
   return created
 }
 
-const intentByKey = (tx: Tx, key: string): Promise<IntentRow> =>
+const readIntentByKey = (tx: Tx, key: string): Promise<IntentRow | undefined> =>
   tx
     .forUpdate(tx.q.selectFrom('sandbox_intents').selectAll().where('idempotency_key', '=', key))
-    .executeTakeFirstOrThrow()
+    .executeTakeFirst()
+
+const intentByKey = async (tx: Tx, key: string): Promise<IntentRow> => (await readIntentByKey(tx, key))!
 
 const cancel = async (tx: Tx, runtime: Runtime, intent: IntentRow, delayMs: number): Promise<Intent> =>
   toIntent(await moveIntent(tx, runtime, intent, ['requires_action', 'processing'], 'canceled', delayMs))

@@ -105,6 +105,19 @@ export function refusalOf(error: unknown): Refusal {
   return { kind: isStored ? 'key-spent' : 'unavailable', error }
 }
 
+/** A wallet's token is made a method first, under a key of its own: the same one, however often. */
+export async function methodOf(
+  { sdk, keyOf }: StripeAccount,
+  { idempotencyKey, method }: { idempotencyKey: string; method: string },
+): Promise<string> {
+  if (!method.startsWith('tok_')) return method
+  const { id } = await sdk.paymentMethods.create(
+    { type: 'card', card: { token: method } },
+    { idempotencyKey: keyOf(`${idempotencyKey}:method`) },
+  )
+  return id
+}
+
 /** Of calls that can only succeed or be repeated: whatever went wrong, they are. */
 export async function orProcessorUnavailable<T>(call: Promise<T>): Promise<T> {
   try {

@@ -9,6 +9,7 @@ import {
 import {
   declineCodeOf,
   KEY_MS,
+  methodOf,
   isMissing,
   orProcessorUnavailable,
   refusalOf,
@@ -56,11 +57,11 @@ export async function createSetupIntent(
 }
 
 /** A card, plain or in a wallet: other methods cannot be kept. */
-export async function attachMethod(
-  { sdk, keyOf }: StripeAccount,
-  { idempotencyKey, method, customer }: AttachRequest,
-): Promise<MethodDetails> {
+export async function attachMethod(account: StripeAccount, request: AttachRequest): Promise<MethodDetails> {
+  const { sdk, keyOf } = account
+  const { idempotencyKey, customer } = request
   try {
+    const method = await methodOf(account, request)
     const given = await sdk.paymentMethods.retrieve(method)
     if (given.type !== 'card') throw new MethodRefused(null)
     return detailsOf(

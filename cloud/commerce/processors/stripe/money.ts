@@ -10,6 +10,7 @@ import {
 import {
   declineCodeOf,
   KEY_MS,
+  methodOf,
   orProcessorUnavailable,
   refusalOf,
   unavailable,
@@ -106,7 +107,8 @@ async function paramsOf(
   request: IntentRequest,
 ): Promise<Stripe.PaymentIntentCreateParams> {
   const { customer, saves } = request
-  const method = await methodOf(account, request)
+  const method =
+    request.method === null ? null : await methodOf(account, { ...request, method: request.method })
   return {
     ...withoutMethod(account, request),
     ...(customer !== null && { customer }),
@@ -128,16 +130,6 @@ const withoutMethod = (
 
 const asText = (metadata: object): Record<string, string> =>
   Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, String(value)]))
-
-/** A wallet's token is made a method first, under a key of its own: the same one, however often. */
-async function methodOf(account: StripeAccount, request: IntentRequest): Promise<string | null> {
-  if (request.method === null || !request.method.startsWith('tok_')) return request.method
-  const { id } = await account.sdk.paymentMethods.create(
-    { type: 'card', card: { token: request.method } },
-    { idempotencyKey: account.keyOf(`${request.idempotencyKey}:method`) },
-  )
-  return id
-}
 
 /** `isFinal`: what is not found now does not exist. */
 async function lookUp(account: StripeAccount, request: IntentRequest, isFinal: boolean): Promise<Intent> {

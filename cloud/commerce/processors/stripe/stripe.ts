@@ -1,4 +1,5 @@
 import { DISPUTE_EVENT, type CardProcessor } from '../processor.ts'
+import { leastAmount } from '../least-amount.ts'
 import { openAccount, declineCodeOf, type StripeOptions } from './account.ts'
 import { attachMethod, createCustomer, createSetupIntent, detachMethod, removeCustomer } from './customers.ts'
 import {
@@ -21,8 +22,10 @@ export function createStripe(options: StripeOptions): CardProcessor {
   const account = openAccount(options)
   return {
     name: 'stripe',
+    leastAmount,
     // A method's id; wallets may also give a token of it.
     knowsMethod: (method, type) => (type === 'card' ? /^(pm|card)_\w+$/ : /^(pm|tok)_\w+$/).test(method),
+    savesMethod: (method) => /^(pm|card|tok)_\w+$/.test(method),
     createIntent: (request) => createIntent(account, request),
     readIntent: (ref) => readIntent(account, ref),
     confirmIntent: (ref) => confirmIntent(account, ref),

@@ -47,6 +47,8 @@ export const catalogueTables = {
     product_id: int.references('products'),
     is_primary: flag,
     quantity: int,
+    /** When the hub last took a count of it in. */
+    counted_at: instant.nullable,
   })
     .primaryKey('hub_id', 'cabinet', 'shelf', 'row')
     .index('facings_by_product', ['product_id'])
@@ -67,11 +69,15 @@ export const catalogueTables = {
     item_id: int.nullable.fixed,
     at: instant.fixed,
   }).unique('hub_id', 'kind', 'cause_id', 'cabinet', 'shelf', 'row'),
-  /** Counts that people typed. The newest of a product is pending until the hub reports that it has it. */
+  /** Counts that people typed. The newest of a product, or of a row, is pending until the hub reports that it has it. */
   stock_counts: defineTable({
     count_id: text.primaryKey.fixed,
     hub_id: int.references('hubs').fixed,
     product_id: int.references('products').fixed,
+    /** The row that was counted; without one the product, wherever it stands. */
+    cabinet: int.nullable.fixed,
+    shelf: int.nullable.fixed,
+    row: int.nullable.fixed,
     quantity: int.check('>= 0').fixed,
     counted_at: instant.fixed,
     /** The newest row of `stock_ledger` when it was typed: what was reported after it is looked for behind that. */
@@ -79,7 +85,12 @@ export const catalogueTables = {
     settled_at: instant.nullable,
   })
     .index('stock_counts_pending_by_hub', ['hub_id'], 'settled_at is null')
-    .uniqueIndex('stock_counts_pending', ['product_id'], 'settled_at is null'),
+    .uniqueIndex('stock_counts_pending', ['product_id'], 'settled_at is null and cabinet is null')
+    .uniqueIndex(
+      'stock_counts_pending_by_row',
+      ['hub_id', 'cabinet', 'shelf', 'row'],
+      'settled_at is null and cabinet is not null',
+    ),
   /** Operations whose outcome the hub could not learn (I1). */
   unknown_operations: defineTable({
     hub_id: int.fixed,
@@ -87,14 +98,23 @@ export const catalogueTables = {
     device: text.fixed,
     action: text.fixed,
     reason: text.fixed,
+    /** Of a dispense: the row. */
+    cabinet: int.nullable.fixed,
+    shelf: int.nullable.fixed,
+    row: int.nullable.fixed,
     order_id: int.nullable.fixed,
     item_id: int.nullable.fixed,
     product_id: int.nullable.fixed,
+    /** When it was intended, and when its outcome was given up. */
+    started_at: instant.fixed,
     at: instant.fixed,
     settled_at: instant.nullable,
-    settled_by: text.nullable,
+    /** `hub`: the hub knows by what, and the cloud has lost the report. */
+    settled_by: oneOf(['sensor', 'count', 'person', 'hub']).nullable,
+    /** Null as long as it is unknown, and where it was settled `hub`. */
     happened: flag.nullable,
   })
     .primaryKey('hub_id', 'operation_id')
+    .index('unknown_operations_by_start', ['started_at', 'operation_id'])
     .index('unknown_operations_open', ['product_id'], 'settled_at is null'),
 }

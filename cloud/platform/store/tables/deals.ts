@@ -17,6 +17,8 @@ export const dealTables = {
     image_key: text.nullable,
     priority: int,
     is_active: flag,
+    /** What a cart must hold for it to take anything off: `product 12`, `category 3`, or the empty text. */
+    need: text.fixed,
     /** Days of the hub, inclusive; null is open. */
     start_day: text.nullable,
     end_day: text.nullable,
@@ -26,7 +28,8 @@ export const dealTables = {
     deleted_at: instant.nullable,
   })
     .check('start_day is null or end_day is null or start_day <= end_day')
-    .index('deals_by_hub', ['hub_id', 'id'], 'deleted_at is null'),
+    .index('deals_by_hub', ['hub_id', 'id'], 'deleted_at is null')
+    .index('deals_by_need', ['hub_id', 'need'], 'deleted_at is null'),
   deal_triggers: defineTable({
     id,
     deal_id: int.references('deals').fixed,

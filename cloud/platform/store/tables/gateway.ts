@@ -5,6 +5,9 @@ export const gatewayTables = {
   hub_sessions: defineTable({
     hub_id: int.primaryKey.references('hubs'),
     session: text,
+    /** The life of the hub's service and its monotonic clock, as the latest hello said them: an earlier one comes too late. */
+    instance: text.nullable,
+    hello_monotonic: real.nullable,
     /** The cloud process that speaks for the cloud to this hub, until the lease ends. */
     process_id: text,
     lease_until: instant,
@@ -13,6 +16,8 @@ export const gatewayTables = {
     /** `HubHealth`, or null before the first heartbeat. */
     health: text.nullable,
     health_at: instant.nullable,
+    /** On the hub's own monotonic clock: what is older is not written over it. */
+    health_monotonic: real.nullable,
     software: text,
   }),
   /** Receivers of hubs' streams. A new epoch adds a row and keeps the old one. */
@@ -49,7 +54,8 @@ export const gatewayTables = {
     epoch: text.fixed,
     seq: int.fixed,
     body: text.fixed,
-    error: text.fixed,
+    /** Of the last try. */
+    error: text,
     at: instant.fixed,
   })
     .unique('hub_id', 'stream', 'epoch', 'seq')
@@ -79,15 +85,17 @@ export const gatewayTables = {
   })
     .primaryKey('hub_id', 'epoch', 'seq')
     .index('telemetry_by_age', ['at']),
-  alarms: defineTable({
-    id,
+  /** How warm fridges were, over five minutes each. */
+  temperatures: defineTable({
     hub_id: int.fixed,
-    code: text.fixed,
-    device: text.fixed,
-    raised: flag.fixed,
-    detail: text.fixed,
+    fridge: int.fixed,
+    /** When the five minutes began. */
     at: instant.fixed,
+    min: real,
+    max: real,
+    sum: real,
+    samples: int,
   })
-    .index('alarms_by_hub', ['hub_id', 'id'])
-    .index('alarms_by_age', ['at']),
+    .primaryKey('hub_id', 'fridge', 'at')
+    .index('temperatures_by_age', ['at']),
 }

@@ -1,4 +1,5 @@
 import { HubStatus } from '../../../../protocol/contract/owner-hubs.ts'
+import { binUses, fridgeStates } from '../../../../protocol/mqtt/hub-entries.ts'
 import { defineTable, flag, id, instant, int, oneOf, real, text } from '../table.ts'
 
 /** Hubs, whose they are, and how they are built. */
@@ -22,6 +23,8 @@ export const hubTables = {
     accepting_orders: flag,
     disabled_bins: text,
     disabled_fridges: text,
+    /** When people last confirmed each fridge, as the hub's configuration has it: JSON; null where nobody has. */
+    confirmed_fridges: text.nullable,
     /** Sales tax in hundredths of a percent. */
     tax_basis_points: int.check('>= 0'),
     created_at: instant.fixed,
@@ -32,6 +35,8 @@ export const hubTables = {
     cabinet: int.check('between 1 and 4'),
     shelf: int.check('>= 1'),
     total_rows: int.check('>= 1'),
+    /** How many units each of its rows holds. */
+    depth: int.check('>= 1'),
   }).primaryKey('hub_id', 'cabinet', 'shelf'),
   /** The fridges of a hub, and the cabinets that their doors give on. */
   hub_fridges: defineTable({
@@ -41,11 +46,38 @@ export const hubTables = {
     middle_cabinet: int,
     right_cabinet: int,
   }).primaryKey('hub_id', 'fridge'),
-  /** The cabinets behind doors of disabled fridges; written with `hubs.disabled_fridges`, and from nothing else. */
-  closed_cabinets: defineTable({ hub_id: int.references('hubs'), cabinet: int }).primaryKey(
-    'hub_id',
-    'cabinet',
-  ),
+  /**
+   * Places from which nothing is sold, and why; shelf and row 0: the whole cabinet. Written by `catalogue/withheld.ts` alone:
+   * the owner's with `hubs.disabled_fridges`, the hub's as its ledger says.
+   */
+  withheld: defineTable({
+    hub_id: int.references('hubs'),
+    source: oneOf(['owner', 'hub']),
+    cabinet: int,
+    shelf: int,
+    row: int,
+    reason: text,
+    since: instant,
+  }).primaryKey('hub_id', 'cabinet', 'shelf', 'row', 'source'),
+  /** How a hub's bins stand, as its ledger last said. */
+  hub_bins: defineTable({
+    hub_id: int.references('hubs'),
+    bin: int,
+    /** Units that fit into it at once. */
+    capacity: int,
+    state: oneOf(binUses),
+    /** The order that holds it, or whose goods were left in it. */
+    order_uuid: text.nullable,
+    fault: text.nullable,
+    since: instant,
+  }).primaryKey('hub_id', 'bin'),
+  /** How a hub's fridges stand, likewise. */
+  hub_fridge_states: defineTable({
+    hub_id: int.references('hubs'),
+    fridge: int,
+    state: oneOf(fridgeStates),
+    since: instant,
+  }).primaryKey('hub_id', 'fridge'),
   /** Where a hub's management service is, and the key by which it is known. */
   hub_management: defineTable({
     hub_id: int.primaryKey.references('hubs').fixed,

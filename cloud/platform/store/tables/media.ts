@@ -31,7 +31,11 @@ export const mediaTables = {
     /** When its author says that it was submitted. */
     submitted_at: instant.fixed,
     created_at: instant.fixed,
-  }).index('maintenance_reports_by_hub', ['hub_id', 'id']),
+    /** Of one that was made at the hub itself: the hub's own id of it, by which it is kept once. */
+    hub_report_id: text.nullable.fixed,
+  })
+    .index('maintenance_reports_by_hub', ['hub_id', 'id'])
+    .unique('hub_id', 'hub_report_id'),
   maintenance_media: defineTable({
     report_id: int.references('maintenance_reports').fixed,
     /** From 0, in the order of the form. */

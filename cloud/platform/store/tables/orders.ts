@@ -1,6 +1,6 @@
 import { PaymentStatus } from '../../../../protocol/contract/fields.ts'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
-import { defineTable, flag, id, instant, int, oneOf, real, text } from '../table.ts'
+import { defineTable, flag, id, instant, int, oneOf, orderedText, real, text } from '../table.ts'
 
 const isActive = `processing_status <= ${OrderStatus.COLLECTING}`
 
@@ -55,6 +55,16 @@ export const orderTables = {
     // One active order per user and hub, and one claim per bin.
     .uniqueIndex('orders_one_active', ['user_id', 'hub_id'], isActive)
     .uniqueIndex('orders_one_claim', ['hub_id', 'reserved_bin'], `reserved_bin is not null and ${isActive}`),
+  /** What orders of a hub have called what they froze, each name of a UPC once (`orders/sold-names.ts`). */
+  sold_names: defineTable({
+    id,
+    hub_id: int.references('hubs').fixed,
+    upc: text.fixed,
+    /** `searchText(name)`. */
+    search_name: orderedText.fixed,
+  })
+    .unique('hub_id', 'upc', 'search_name')
+    .index('sold_names_by_hub', ['hub_id', 'id']),
   order_items: defineTable({
     id,
     order_id: int.references('orders', { onDelete: 'cascade' }),
@@ -63,8 +73,8 @@ export const orderTables = {
     /** Frozen at checkout with the totals; null before. Per unit, cents. */
     upc: text.nullable,
     name: text.nullable,
-    /** `searchText(name)`. */
-    search_name: text.nullable,
+    /** What its name and UPC are searched by. */
+    sold_name_id: int.references('sold_names').nullable,
     image_url: text.nullable,
     unit_price_original: int.check('>= 0').nullable,
     unit_price: int.check('>= 0').nullable,
@@ -80,7 +90,8 @@ export const orderTables = {
     bins: text,
   })
     .unique('order_id', 'product_id')
-    .index('order_items_by_product', ['product_id']),
+    .index('order_items_by_product', ['product_id'])
+    .index('order_items_by_name', ['sold_name_id', 'order_id'], 'sold_name_id is not null'),
   /** How long a hub takes to dispense a unit: a running mean over its orders, the latest ones weighing most. */
   hub_paces: defineTable({
     hub_id: int.primaryKey.references('hubs').fixed,

@@ -1,8 +1,9 @@
 import { PaymentMethodType } from '../../../../protocol/contract/consumer-payments.ts'
 import { defineTable, flag, id, instant, int, oneOf, text, listOf } from '../table.ts'
 
-const underWay = ['pending', 'requires_action', 'authorized'] as const
-const isLive = `is_late = 0 and status in ${listOf([...underWay, 'completed'])}`
+/** Statuses of a payment that has not ended. */
+export const PAYMENT_UNDER_WAY = ['pending', 'requires_action', 'authorized'] as const
+const isLive = `is_late = 0 and status in ${listOf([...PAYMENT_UNDER_WAY, 'completed'])}`
 /** What the service refunds by itself it refunds once. */
 const isAutomatic = `reason not in ${listOf(['customer', 'processor', 'dispute'])} and status <> 'failed'`
 
@@ -24,7 +25,7 @@ export const paymentTables = {
     /** Once it has paid, the method is saved. */
     saves_method: flag.default(0),
     amount: int.check('>= 0').fixed,
-    status: oneOf([...underWay, 'completed', 'failed', 'canceled']),
+    status: oneOf([...PAYMENT_UNDER_WAY, 'completed', 'failed', 'canceled']),
     decline_code: text.nullable,
     client_secret: text.nullable,
     confirmed_by_key: text.nullable,
@@ -39,7 +40,7 @@ export const paymentTables = {
   })
     .index('payments_by_order', ['order_id'])
     .index('payments_stuck', ['id'], 'stuck_at is not null')
-    .index('payments_under_way', ['status', 'updated_at'], `status in ${listOf(underWay)}`)
+    .index('payments_under_way', ['status', 'updated_at'], `status in ${listOf(PAYMENT_UNDER_WAY)}`)
     .uniqueIndex('payments_by_processor_ref', ['processor_ref', 'processor'], 'processor_ref is not null')
     // An order is paid once (I3): whatever else arrives is late and goes back.
     .uniqueIndex('payments_one_live', ['order_id'], isLive),

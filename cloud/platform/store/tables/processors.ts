@@ -48,6 +48,8 @@ export const processorTables = {
     begun_at: instant.fixed,
     /** Null: the customer goes, with every method. */
     method: text.nullable.fixed,
+    /** The processor may have been asked: it cannot be taken back any more. */
+    is_begun: flag,
   }),
   /** What tells this installation's objects at a processor from those of others that share the account. */
   installation: defineTable({ id: int.primaryKey.check('= 1').fixed, name: text.fixed }),
@@ -98,10 +100,17 @@ export const sandboxTables = {
     is_removed: flag,
     created_at: instant.fixed,
   }),
+  /** Cards that have been saved, each time as a method of its own. */
   sandbox_methods: defineTable({
-    customer_id: text.references('sandbox_customers').fixed,
-    method: text.fixed,
-  }).primaryKey('customer_id', 'method'),
+    id: text.primaryKey.fixed,
+    idempotency_key: text.unique.fixed,
+    /** Null once it is removed: it can neither pay nor be saved again. */
+    customer_id: text.references('sandbox_customers').nullable,
+    /** The name of the card that it is. */
+    card: text.fixed,
+    type: oneOf(PaymentMethodType.options).fixed,
+    created_at: instant.fixed,
+  }),
   sandbox_setup_intents: defineTable({
     id: text.primaryKey.fixed,
     idempotency_key: text.unique.fixed,

@@ -39,9 +39,9 @@ export const workTables = {
     .index('task_runs_by_age', ['started_at']),
   workers: defineTable({
     process_id: text.primaryKey.fixed,
-    name: text.fixed,
-    pid: int.fixed,
-    started_at: instant.fixed,
+    name: text,
+    pid: int,
+    started_at: instant,
     heartbeat_at: instant,
   }),
   /** Notices to customers, one for each device; a customer without any has one without. An order that is deleted takes its notices along. */
@@ -49,7 +49,17 @@ export const workTables = {
     id,
     user_id: int.references('users').fixed,
     order_id: int.references('orders', { onDelete: 'cascade' }).fixed,
-    kind: oneOf(['order_expiring', 'order_unclaimed']).fixed,
+    kind: oneOf([
+      'order_expiring',
+      'order_ready',
+      'order_unclaimed',
+      'order_uncollected',
+      'order_failed',
+      'order_timed_out',
+      'order_refunded',
+    ]).fixed,
+    /** Which one of several of a kind: `refunds.id`, or 0. */
+    ref: int.fixed,
     /** `push_configs.id`, or 0. */
     push_config_id: int.fixed,
     state: oneOf(['pending', 'sending', 'sent', 'failed']),
@@ -57,6 +67,6 @@ export const workTables = {
     created_at: instant.fixed,
     updated_at: instant,
   })
-    .unique('order_id', 'kind', 'push_config_id')
+    .unique('order_id', 'kind', 'ref', 'push_config_id')
     .index('notifications_by_age', ['updated_at']),
 }

@@ -59,13 +59,18 @@ test('days are the hub’s: late in the evening there it is the next day in UTC'
   ])
 })
 
-test('the overview: each period to date beside the whole one before, between the hub’s midnights', async () => {
+test('the overview: each period to date beside the same stretch of the one before, between the hub’s midnights', async () => {
   const { get, sell } = await openHub()
   await sell('2025-11-06T18:00:00Z', 301)
   await sell('2025-11-06T19:00:00Z', 100, 2)
-  await sell('2025-11-05T23:00:00Z', 300)
-  await sell('2025-10-31T23:00:00Z', 200)
-  await sell('2024-06-01T12:00:00Z', 999)
+  await sell('2025-11-05T21:30:00Z', 300)
+  await sell('2025-11-05T21:30:00.001Z', 50)
+  await sell('2025-10-30T20:30:00Z', 200)
+  await sell('2025-10-30T20:30:00.001Z', 400)
+  await sell('2025-10-06T20:30:00Z', 70)
+  await sell('2025-10-06T20:30:00.001Z', 1000)
+  await sell('2024-11-06T21:30:00Z', 999)
+  await sell('2024-11-06T21:30:00.001Z', 5000)
   const overview = SalesOverview.parse((await get('get_sales_overview/?hub_id=1')).json)
   expect(overview).toEqual({
     hub_id: 1,
@@ -84,35 +89,80 @@ test('the overview: each period to date beside the whole one before, between the
     weekly: {
       period_start: '2025-11-03T06:00:00.000Z',
       period_end: '2025-11-10T06:00:00.000Z',
-      gross_revenue: 701,
-      total_orders: 3,
-      units_sold: 6,
-      average_order_value: 234,
+      gross_revenue: 751,
+      total_orders: 4,
+      units_sold: 8,
+      average_order_value: 188,
+      // Summer time there: the same time of day is an hour earlier.
       previous: { gross_revenue: 200, total_orders: 1, units_sold: 2, average_order_value: 200 },
-      change_pct: 250.5,
+      change_pct: 275.5,
     },
     monthly: {
       // Clocks changed on the second: the month begins in summer time.
       period_start: '2025-11-01T05:00:00.000Z',
       period_end: '2025-12-01T06:00:00.000Z',
-      gross_revenue: 701,
-      total_orders: 3,
-      units_sold: 6,
-      average_order_value: 234,
-      previous: { gross_revenue: 200, total_orders: 1, units_sold: 2, average_order_value: 200 },
-      change_pct: 250.5,
+      gross_revenue: 751,
+      total_orders: 4,
+      units_sold: 8,
+      average_order_value: 188,
+      previous: { gross_revenue: 70, total_orders: 1, units_sold: 2, average_order_value: 70 },
+      change_pct: 972.86,
     },
     yearly: {
       period_start: '2025-01-01T06:00:00.000Z',
       period_end: '2026-01-01T06:00:00.000Z',
-      gross_revenue: 901,
-      total_orders: 4,
-      units_sold: 8,
-      average_order_value: 225,
+      gross_revenue: 2421,
+      total_orders: 8,
+      units_sold: 16,
+      average_order_value: 303,
       previous: { gross_revenue: 999, total_orders: 1, units_sold: 2, average_order_value: 999 },
-      change_pct: -9.81,
+      change_pct: 142.34,
     },
   })
+})
+
+test('steady sales have not changed, whatever day and time it is', async () => {
+  const { get, books, runtime } = await openHub()
+  await books.moveHub('UTC')
+  let sold = at('2025-10-01T09:00:00Z')
+  const changesAt = async (text: string) => {
+    for (; sold <= at(text); sold += 43_200_000)
+      await books.sell({
+        at: sold,
+        user: 1,
+        processor: 'sandbox',
+        lines: [{ product: 1, quantity: 1, net: 100, tax: 0, cost: 20 }],
+      })
+    runtime.advance(at(text) - runtime.clock.now())
+    const { daily, weekly, monthly } = SalesOverview.parse((await get('get_sales_overview/?hub_id=1')).json)
+    return [daily, weekly, monthly].map(({ change_pct }) => change_pct)
+  }
+  expect(await changesAt('2025-11-07T08:00:00Z')).toEqual([null, 0, 0])
+  expect(await changesAt('2025-11-21T12:00:00Z')).toEqual([0, 0, 0])
+  // November had no 31st: all its 60 sales are beside the 61 of December up to noon.
+  expect(await changesAt('2025-12-31T12:00:00Z')).toEqual([0, 0, 1.67])
+})
+
+test('an order that was refunded in whole is neither counted nor averaged; one refunded in part is', async () => {
+  const { get, books, sell } = await openHub()
+  await sell('2025-11-06T18:00:00Z', 300)
+  const whole = await sell('2025-11-06T18:00:00Z', 500, 2)
+  const part = await sell('2025-11-06T18:00:00Z', 500, 3)
+  const figures = async () => {
+    const { daily } = SalesOverview.parse((await get('get_sales_overview/?hub_id=1')).json)
+    return {
+      ...((await get('total_orders/?hub_id=1')).json as object),
+      ...((await get('total_customers/?hub_id=1')).json as object),
+      revenue: daily.gross_revenue,
+      average: daily.average_order_value,
+    }
+  }
+  await books.refundPart(whole, 1)
+  await books.refundUnits(part, 0, 1)
+  const expected = { total_orders: 2, total_customers: 2, revenue: 550, average: 275 }
+  expect(await figures()).toEqual(expected)
+  await books.settle(whole, 'failed')
+  expect(await figures()).toEqual({ total_orders: 3, total_customers: 3, revenue: 1050, average: 350 })
 })
 
 test('months of the year go up to now, those of a product back a year', async () => {

@@ -32,7 +32,11 @@ onEachDatabase('the summaries of a hub', (open) => {
     return { db, context, books }
   }
   const calendar = async ({ db }: Awaited<ReturnType<typeof openHub>>) =>
-    db.kysely.selectFrom('sales_calendars').select('timezone').where('hub_id', '=', 1).executeTakeFirst()
+    db.kysely
+      .selectFrom('sales_calendars')
+      .select(['timezone', 'is_whole'])
+      .where('hub_id', '=', 1)
+      .executeTakeFirst()
 
   test('are made where there are none, and left alone from then on', async () => {
     const hub = await openHub()
@@ -53,7 +57,19 @@ onEachDatabase('the summaries of a hub', (open) => {
     expect(await differences(hub.db)).not.toEqual([])
     expect(await rebuildStale(hub.context)).toEqual([1])
     expect(await differences(hub.db)).toEqual([])
-    expect(await calendar(hub)).toEqual({ timezone: 'Asia/Tokyo' })
+    expect(await calendar(hub)).toEqual({ timezone: 'Asia/Tokyo', is_whole: 1 })
+  })
+
+  test('stay those of one time zone where the hub has had another one for a moment', async () => {
+    const hub = await openHub()
+    await rebuildStale(hub.context)
+    for (const [index, timezone] of ['Asia/Tokyo', 'America/Chicago'].entries()) {
+      await hub.books.sell(sale(index))
+      await hub.books.moveHub(timezone)
+      await hub.books.sell(sale(10 + index))
+    }
+    expect(await rebuildStale(hub.context)).toEqual([])
+    expect(await differences(hub.db)).toEqual([])
   })
 
   test('are mended by being made anew, whatever they held', async () => {
@@ -88,7 +104,7 @@ onEachDatabase('the summaries of a hub', (open) => {
       },
     }
     await expect(rebuildStale(dying)).rejects.toThrow('killed')
-    expect(await calendar(hub)).toEqual({ timezone: null })
+    expect(await calendar(hub)).toMatchObject({ is_whole: 0 })
     await hub.books.sell(sale(11))
     expect(await saysIncomplete()).toBe(true)
     expect(await rebuildStale(hub.context)).toContain(1)
@@ -109,6 +125,6 @@ onEachDatabase('the summaries of a hub', (open) => {
     }
     await Promise.all([rebuildSales(hub.db, 1), trade(0), rebuildSales(hub.db, 1), trade(15), trade(30)])
     expect(await differences(hub.db)).toEqual([])
-    expect(await calendar(hub)).toEqual({ timezone: 'America/Chicago' })
+    expect(await calendar(hub)).toEqual({ timezone: 'America/Chicago', is_whole: 1 })
   }, 60_000)
 })

@@ -147,6 +147,28 @@ async function take(books: SalesBooksWriter, orders: number[], step: Step): Prom
   }
 }
 
+/** Worlds that were counted wrongly once, by the service or by this test: a unit of a free order goes back. */
+const found: [{ zone: string; now: number; steps: Step[] }][] = [
+  [
+    {
+      zone: 'America/Havana',
+      now: Date.parse('2025-06-01T00:00:00Z'),
+      steps: [
+        {
+          do: 'sell',
+          sale: {
+            at: Date.parse('2025-06-01T00:00:00Z'),
+            user: 1,
+            processor: 'sandbox',
+            lines: [{ product: 1, quantity: 2, net: 0, tax: 0, cost: 0 }],
+          },
+        },
+        { do: 'units', order: 0, line: 0, units: 1 },
+      ],
+    },
+  ],
+]
+
 onEachDatabase('analytics', (open) => {
   test('every call equals a plain recount of orders, payments and refunds, at any edge of the calendar', async () => {
     const { kind } = await open()
@@ -166,7 +188,7 @@ onEachDatabase('analytics', (open) => {
         const expected = await recountReports(db, now, app.context.settings.topProducts)
         expect(await answers(app, expected)).toEqual(expected)
       }),
-      { numRuns: kind === 'sqlite' ? 40 : 12 },
+      { numRuns: kind === 'sqlite' ? 40 : 12, examples: found },
     )
   }, 120_000)
 })

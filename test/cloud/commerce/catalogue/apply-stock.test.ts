@@ -160,7 +160,8 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
       ],
     })
     const stock = [{ product_id: 1, location: { cabinet: 1, shelf: 1, row: 1 }, quantity: 2 }]
-    await shop.report({ kind: 'snapshot', stock }, { kind: 'snapshot', stock: [] })
+    const bare = { kind: 'snapshot' as const, states: [], alarms: [] }
+    await shop.report({ ...bare, stock }, { ...bare, stock: [] })
     expect((await shop.product(1)).quantity).toBe(2)
     expect((await shop.product(2)).quantity).toBe(5)
     expect(await addsUp(shop, 5)).toBe(true)

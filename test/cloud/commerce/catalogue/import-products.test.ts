@@ -45,6 +45,18 @@ onEachDatabase('products from a file', (open) => {
     expect(await productOf(shop, cola.upc)).toEqual(made)
   })
 
+  test('a product that is taken out of sale need not be restocked: its alarm is over', async () => {
+    const shop = await shopWithLayout()
+    const file = { ...cola, facings: [place(4, 1, 1)] }
+    await load(shop, [{ ...file, quantity: 7 }])
+    await load(shop, [{ ...file, quantity: 1 }])
+    const open = () =>
+      shop.context.db.kysely.selectFrom('alarms').select('kind').where('cleared_at', 'is', null).execute()
+    expect(await open()).toEqual([{ kind: 'stock_low' }])
+    await load(shop, [{ ...cola, is_active: false }])
+    expect(await open()).toEqual([])
+  })
+
   test('a known product is changed by its UPC; a place that it keeps keeps its stock, others are empty', async () => {
     const shop = await shopWithLayout()
     const q = shop.context.db.kysely
@@ -98,7 +110,7 @@ onEachDatabase('products from a file', (open) => {
   test('a long file goes in small transactions, between which the service writes', async () => {
     const shop = await shopWithLayout()
     let transactions = 0
-    const { db, runtime } = shop.context
+    const { db } = shop.context
     const counting = {
       ...db,
       transact: <T>(work: (tx: Tx) => Promise<T>): Promise<T> => {
@@ -121,7 +133,7 @@ onEachDatabase('products from a file', (open) => {
       is_active: false,
     }))
     const file = ProductFile.parse(products)
-    const imported = await importProducts({ db: counting, runtime }, 1, file, 'test')
+    const imported = await importProducts({ ...shop.context, db: counting }, 1, file, 'test')
     expect(imported).toMatchObject({ created: 250 })
     expect(transactions).toBeGreaterThanOrEqual(4)
   })

@@ -92,7 +92,10 @@ onEachDatabase('O §4.2: a product by its place', (open) => {
     }
     await q.updateTable('products').set({ reserved: 2 }).where('id', '=', 2).execute()
     expect(await told()).toEqual([3, 1, 1])
-    await q.insertInto('closed_cabinets').values({ hub_id: 1, cabinet: 1 }).execute()
+    await q
+      .insertInto('withheld')
+      .values({ hub_id: 1, source: 'owner', cabinet: 1, shelf: 0, row: 0, reason: 'disabled', since: 1 })
+      .execute()
     expect(await told()).toEqual([3, 0, 0])
   })
 
@@ -265,7 +268,13 @@ onEachDatabase('a count of stock', (open) => {
     expect(await quantity(world)).toBe(12)
     const [entry] = await world.shop.outbox()
     const now = world.app.runtime.clock.now()
-    const count = { count_id: expect.any(String) as string, product_id: 1, quantity: 12, counted_at: now }
+    const count = {
+      count_id: expect.any(String) as string,
+      location: null,
+      product_id: 1,
+      quantity: 12,
+      counted_at: now,
+    }
     expect(entry).toEqual({ kind: 'stock.count', count })
     expect(await pending(world)).toEqual([count])
     expect(await lastAudit(world)).toMatchObject({ action: 'inventory.update_quantity', object: 'product-1' })

@@ -66,6 +66,7 @@ onEachDatabase('orders with deals', (open) => {
       limit: 1,
       cursor: null,
       search: null,
+      searchNames: 10,
     })
     expect(history.read().data).toMatchObject([{ total_price_original: 949, total_price_discounted: 679 }])
   })

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { applyDeal, chooseDeals } from '../../../../cloud/commerce/deals/engine/apply-deal.ts'
 import type { Cart, Deal } from '../../../../cloud/commerce/deals/engine/deal.ts'
 import { splitByLargestRemainder } from '../../../../cloud/commerce/deals/engine/units.ts'
+import { needOf, needsMetBy } from '../../../../cloud/commerce/deals/engine/need.ts'
 import { cart, deal, reward, trigger } from './support/deal.ts'
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
@@ -113,6 +114,17 @@ test('no line goes below 0, and every sum is the sum of its parts', () => {
         expect(saving).toBeGreaterThan(0)
         expect(saving).toBeLessThanOrEqual(terms.mostDiscount ?? Infinity)
       }
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('a deal takes nothing off a cart that does not hold what it needs', () => {
+  fc.assert(
+    fc.property(anyCart, anyDeals, (given, deals) => {
+      const met = needsMetBy(given.lines)
+      const candidates = deals.filter((one) => met.includes(needOf(one)))
+      expect(chooseDeals(candidates, given, nobody)).toEqual(chooseDeals(deals, given, nobody))
     }),
     { numRuns: 1000 },
   )

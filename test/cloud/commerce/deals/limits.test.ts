@@ -3,7 +3,8 @@ import { applyReward } from '../../../../cloud/commerce/deals/preview-cart.ts'
 import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { tellBins } from '../../support/bins.ts'
+import { healthy, openShop, type Shop } from '../../support/shop.ts'
 import { addDeal, redemptionsOf } from './support/shop-deals.ts'
 
 const plenty = {
@@ -123,6 +124,17 @@ onEachDatabase('limits of deals under concurrency', (open) => {
       .insertInto('products')
       .values({ ...product, hub_id: 2 })
       .execute()
+    const { product_id: ___, ...facing } = await q.selectFrom('facings').selectAll().executeTakeFirstOrThrow()
+    const second = await q
+      .selectFrom('products')
+      .select('id')
+      .where('hub_id', '=', 2)
+      .executeTakeFirstOrThrow()
+    await q
+      .insertInto('facings')
+      .values({ ...facing, hub_id: 2, product_id: second.id })
+      .execute()
+    await tellBins(shop.context.db, 2, healthy.bins, shop.clock.now())
     for (const hub_id of [1, 2])
       await addDeal(shop, { hub_id, triggers: [{ type: 'FIRST_ORDER' }], rewards: off(50) })
     const userId = await shop.customer()

@@ -42,7 +42,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
         at: 0,
       })
       .execute()
-  const unknown = (number: number, settledBy: string | null, hubId = 1) =>
+  const unknown = (number: number, settledBy: 'count' | 'person' | 'sensor' | null, hubId = 1) =>
     context.db.kysely
       .insertInto('unknown_operations')
       .values({
@@ -54,6 +54,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
         order_id: null,
         item_id: null,
         product_id: 1,
+        started_at: 0,
         at: 0,
         settled_at: settledBy === null ? null : 1,
         settled_by: settledBy,

@@ -1,17 +1,22 @@
 import { describe, expect, test } from 'vitest'
 import { OrderStatus as S, type OrderStatus } from '../../../../protocol/model/order-status.ts'
-import type { BinHealth } from '../../../../protocol/mqtt/session.ts'
-import { binRoom, isBinFree, type OrderAtHub } from '../../../../cloud/commerce/orders/bin-room.ts'
+import {
+  binRoom,
+  isBinFree,
+  type BinAtHub,
+  type OrderAtHub,
+} from '../../../../cloud/commerce/orders/bin-room.ts'
 import { checkoutObstacles } from '../../../../cloud/commerce/orders/checkout.ts'
 import { hubIntake } from '../../../../cloud/commerce/orders/intake.ts'
 import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { onEachDatabase } from '../../support/database.ts'
+import { binOfHealth } from '../../support/bins.ts'
 import { healthy, openShop, statuses, type Shop } from '../../support/shop.ts'
 
-const bin = (bin_number: number, changes: Partial<BinHealth> = {}): BinHealth => ({
-  ...healthy.bins[0]!,
-  bin_number,
+const bin = (number: number, changes: Partial<BinAtHub> = {}): BinAtHub => ({
+  ...binOfHealth(healthy.bins[0]!),
+  bin: number,
   capacity: 3,
   ...changes,
 })
@@ -30,12 +35,29 @@ const order = (
 })
 
 describe('a bin is free', () => {
-  test.each<[string, BinHealth[], OrderAtHub[], number]>([
+  test.each<[string, BinAtHub[], OrderAtHub[], number]>([
     ['where it is empty', [bin(1), bin(2)], [], 2],
-    ['unless it is out of order', [bin(1, { status: 'fault' }), bin(2, { status: 'offline' })], [], 0],
-    ['unless it is disabled', [bin(1, { enabled: false }), bin(3)], [], 0],
-    ['unless something is in it, or may be', [bin(1, { occupied: true }), bin(2, { occupied: null })], [], 0],
-    ['unless its door stands open', [bin(1, { door: 'open' })], [], 0],
+    [
+      'unless it is out of order',
+      [bin(1, { state: 'faulty', fault: 'open_door:jam' }), bin(2, { state: 'offline' })],
+      [],
+      0,
+    ],
+    ['unless it is disabled', [bin(3)], [], 0],
+    [
+      'unless it has failed for the order that it is filled for',
+      [bin(1, { order_id: '7', state: 'held', fault: 'lower_lift:jam' })],
+      [order(7, S.PREPARING)],
+      0,
+    ],
+    ['unless something is left in it', [bin(1, { state: 'left_behind' })], [], 0],
+    [
+      'unless something was left in it by an order that is done',
+      [bin(1, { state: 'left_behind', order_id: '7' })],
+      [order(7, S.COMPLETED)],
+      0,
+    ],
+    ['unless its door stands open', [bin(1, { state: 'open' })], [], 0],
     ['unless an order waits for it', [bin(1), bin(2)], [order(7, S.QUEUED)], 1],
     ['unless an order that is being paid will', [bin(1)], [order(7, S.PENDING_PAYMENT)], 0],
     ['unless an order needs several', [bin(1), bin(2), bin(4)], [order(7, S.QUEUED, { units: 4 })], 1],
@@ -46,34 +68,38 @@ describe('a bin is free', () => {
       1,
     ],
     [
-      'unless its ledger says that an order is ready in it, whatever its health says yet',
+      'unless an order is ready in it, whatever the hub has said of the bin yet',
       [bin(1)],
       [order(7, S.READY, { bins: [1] })],
       0,
     ],
     [
       'once the order that it has begun, whose ledger is late, is out of it: that waits for no other',
-      [bin(1, { order_id: '7', occupied: true })],
+      [bin(1, { order_id: '7', state: 'held' })],
       [order(7, S.QUEUED)],
       1,
     ],
-    ['not by an order that nobody knows', [bin(1, { order_id: '7' })], [], 0],
+    ['not by an order that nobody knows', [bin(1, { order_id: '7', state: 'held' })], [], 0],
   ])('%s', (_, bins, orders, free) => {
     expect(binRoom(bins, [3], orders).free).toBe(free)
   })
 
   test.each(statuses.map((status) => [status]))('or not, with an order in status %i in it', (status) => {
     const comesFree: number[] = [S.QUEUED, S.PREPARING, S.COLLECTING, S.COMPLETED]
-    const room = binRoom([bin(1, { order_id: '7', occupied: true })], [], [order(7, status)])
+    const room = binRoom([bin(1, { order_id: '7', state: 'held' })], [], [order(7, status)])
     expect(room.free).toBe(comesFree.includes(status) ? 1 : 0)
   })
 
   test('for as many units as it takes: a large order needs several, and an integrator’s one that is empty now', () => {
-    const room = binRoom([bin(1), bin(2), bin(4, { order_id: '7' })], [], [order(7, S.PREPARING)])
+    const room = binRoom(
+      [bin(1), bin(2), bin(4, { order_id: '7', state: 'held' })],
+      [],
+      [order(7, S.PREPARING)],
+    )
     expect([3, 4, 9, 99].map((units) => isBinFree(room, units, false))).toEqual([true, true, true, true])
-    const less = binRoom([bin(1), bin(2, { order_id: '7' })], [], [order(7, S.READY)])
+    const less = binRoom([bin(1), bin(2, { order_id: '7', state: 'held' })], [], [order(7, S.READY)])
     expect([1, 3, 4].map((units) => isBinFree(less, units, false))).toEqual([true, true, false])
-    const none = binRoom([bin(4, { order_id: '7' })], [], [order(7, S.PREPARING)])
+    const none = binRoom([bin(4, { order_id: '7', state: 'held' })], [], [order(7, S.PREPARING)])
     expect([isBinFree(none, 1, false), isBinFree(none, 1, true)]).toEqual([true, false])
   })
 })

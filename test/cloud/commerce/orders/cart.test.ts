@@ -248,7 +248,7 @@ onEachDatabase('the order history', (open) => {
     const seen: number[] = []
     let cursor: number | null = null
     do {
-      const wanted = { hubId: 1, limit: 3, cursor, search: null }
+      const wanted = { hubId: 1, limit: 3, cursor, search: null, searchNames: 10 }
       const page = (await orderHistory(shop.context.db.kysely, wanted)).read() as {
         data: { id: number }[]
         has_more: boolean
@@ -264,6 +264,7 @@ onEachDatabase('the order history', (open) => {
       limit: 3,
       cursor: ids[0]!,
       search: null,
+      searchNames: 10,
     })
     await expect(strange).rejects.toMatchObject({ code: 'invalid_cursor' })
   })
@@ -273,7 +274,13 @@ onEachDatabase('the order history', (open) => {
     const first = await shop.paidOrder({ 1: 1 })
     const second = await shop.paidOrder({ 2: 1 })
     const find = async (search: string) => {
-      const page = await orderHistory(shop.context.db.kysely, { hubId: 1, limit: 20, cursor: null, search })
+      const page = await orderHistory(shop.context.db.kysely, {
+        hubId: 1,
+        limit: 20,
+        cursor: null,
+        search,
+        searchNames: 10,
+      })
       return page.read().data.map(({ id }) => id)
     }
     expect(await find('product 2')).toEqual([second.id])

@@ -24,7 +24,7 @@ async function shopOverHttp(options: ShopOptions = {}) {
   let shop: Shop | undefined
   const context = { db, runtime: {}, settings: {} }
   const handlersOf = ({ services, context }: Shop) => ({
-    ...orderHandlers(context, testMedia(context)),
+    ...orderHandlers(context, testMedia(context), () => services.processor.leastAmount('USD')),
     ...cancellationHandlers(services),
     ...refundHandlers(services),
     ...ownerOrderHandlers(context, testMedia(context)),
@@ -95,6 +95,19 @@ test('why an order cannot be paid is said before it is tried', async () => {
   await shop.hear({ accepting_orders: false })
   expect(await call('GET', `/users/1/orders/${id}/checkout-available?hub_id=1`, { token })).toMatchObject({
     json: { available: false, reasons: ['cart_empty', 'hub_not_accepting_orders'] },
+  })
+})
+
+test('a total that no card can pay is said before it is tried, in the code of paying', async () => {
+  const { call, token, shop } = await shopOverHttp({ products: [{ price: 45, quantity: 5 }] })
+  const { id } = await shop.cart(1, { 1: 1 })
+  expect(await call('GET', `/users/1/orders/${id}/checkout-available?hub_id=1`, { token })).toMatchObject({
+    json: { available: false, reasons: ['amount_too_small'], total: 45 },
+  })
+  const body = { order_id: id, payment_method_id: 'pm_card_visa' }
+  expect(await call('POST', '/users/payments/pay', { token, body })).toMatchObject({
+    status: 422,
+    json: { error: { code: 'amount_too_small', details: { total: 45, least: 50 } } },
   })
 })
 

@@ -100,6 +100,11 @@ onEachDatabase('ordering again', (open) => {
       .insertInto('products')
       .values({ ...product, hub_id: 2, quantity: 2, reserved: 0 })
       .execute()
+    const place = { hub_id: 2, cabinet: 1, shelf: 1, row: 1 }
+    await q
+      .insertInto('facings')
+      .values({ ...place, product_id: 3, is_primary: 1, quantity: 2 })
+      .execute()
     const { order, unavailable } = await again(2)
     expect(order.hub_id).toBe(2)
     expect([await lines(order.id), unavailable]).toEqual([

@@ -80,7 +80,13 @@ onEachDatabase('where another card processor is configured than before', (open) 
     await deleteOrder({ ...shop.services, processor }, { userId, orderId }, 'user')
     const { stuck, settle } = paymentCommands(shop.context.runtime).subcommands
     const { db } = shop.context
-    const invocation = (options = {}) => ({ options, q: db.kysely, db, settings: {} as never })
+    const invocation = (options = {}) => ({
+      options,
+      q: db.kysely,
+      db,
+      settings: {} as never,
+      terminal: { print: () => {}, signal: new AbortController().signal },
+    })
     expect(await stuck!.run(invocation())).toMatchObject([{ id: 1, order_id: orderId, amount: 271 }])
     await expect(settle!.run(invocation({ id: '7' }))).rejects.toThrow('no such payment is stuck: 7')
     expect(await settle!.run(invocation({ id: '1' }))).toMatchObject({ settled: true })

@@ -25,7 +25,7 @@ const payWith = async (shop: Shop, userId: number, method: string, saves = false
 }
 
 /** A processor that does, or does not do, what it is asked, and does not answer while `trouble.is`. */
-function silent(call: 'attachMethod' | 'detachMethod' | 'createCustomer' | 'removeCustomer', does: boolean) {
+function silent(call: 'attachMethod' | 'createCustomer', does: boolean) {
   const trouble = { is: true }
   const wrapProcessor = (real: CardProcessor): CardProcessor => ({
     ...real,
@@ -64,8 +64,21 @@ onEachProcessor('payment methods', (open) => {
     expect([customer!.methods.length, others]).toEqual([3, []])
   })
 
-  test('that are saved twice at once are saved once', async () => {
-    const shop = await open()
+  test('that are saved three times at once are saved once', async () => {
+    let calls = 0
+    let arrive = (): void => undefined
+    const allHere = new Promise<void>((resolve) => (arrive = resolve))
+    const shop = await open({
+      wrapProcessor: (real) => ({
+        ...real,
+        async attachMethod(request) {
+          calls += 1
+          if (calls === 3) arrive()
+          await allHere
+          return real.attachMethod(request)
+        },
+      }),
+    })
     const userId = await shop.customer()
     const answers = await Promise.all([1, 2, 3].map(() => save(shop, userId, 'pm_card_visa')))
     const ids = new Set(answers.map(({ payment_method_id }) => payment_method_id))
@@ -82,7 +95,6 @@ onEachProcessor('payment methods', (open) => {
     await expect(remove(shop, eve, 'pm_none')).rejects.toMatchObject({ code: 'payment_method_not_found' })
     expect(await brands(shop, ada)).toEqual(['visa (default)'])
     expect(await brands(shop, eve)).toEqual(['amex (default)'])
-    if (shop.bank.name === 'sandbox') return
     await expect(save(shop, eve, id)).rejects.toMatchObject({ code: 'payment_method_not_found' })
     await expect(payWith(shop, eve, id)).rejects.toMatchObject({ code: 'payment_method_not_found' })
     expect((await shop.bank.intents()).length).toBe(0)
@@ -90,18 +102,59 @@ onEachProcessor('payment methods', (open) => {
     expect(await payWith(shop, eve, 'pm_card_visa')).toMatchObject({ status: 'succeeded' })
   })
 
-  test('that are removed go here and at the processor; the newest of the others is the default then', async () => {
+  test('are methods of their own, whatever they were saved by: two Visas are two, and each goes alone', async () => {
+    const shop = await open()
+    const [ada, eve] = [await shop.customer(), await shop.customer()]
+    const saved = []
+    for (const userId of [ada, ada, eve]) saved.push(await save(shop, userId, 'pm_card_visa'))
+    const [first, second] = saved.map(({ payment_method_id }) => payment_method_id)
+    const ids = new Set(saved.map(({ payment_method_id }) => payment_method_id))
+    expect([ids.size, ids.has('pm_card_visa')]).toEqual([3, false])
+    await remove(shop, ada, first!)
+    expect((await list(shop, ada)).map(({ payment_method_id }) => payment_method_id)).toEqual([second])
+    await expect(payWith(shop, ada, first!)).rejects.toMatchObject({ code: 'payment_method_not_found' })
+    await expect(save(shop, ada, first!)).rejects.toMatchObject({ code: 'payment_method_not_found' })
+    expect(await payWith(shop, ada, second!)).toMatchObject({ status: 'succeeded' })
+  })
+
+  test('keep what their cards do: a saved one whose refunds take a moment refunds so', async () => {
     const shop = await open()
     const userId = await shop.customer()
-    const { payment_method_id: visa } = await save(shop, userId, 'pm_card_visa')
-    for (const method of ['pm_card_mastercard', 'pm_card_amex']) await save(shop, userId, method)
-    await remove(shop, userId, visa)
-    expect(await brands(shop, userId)).toEqual(['amex (default)', 'mastercard'])
-    expect((await shop.bank.customers())[0]!.methods).toHaveLength(2)
-    await expect(remove(shop, userId, visa)).rejects.toMatchObject({ code: 'payment_method_not_found' })
-    for (const { payment_method_id } of await list(shop, userId))
-      await remove(shop, userId, payment_method_id)
-    expect([await list(shop, userId), (await shop.bank.customers())[0]!.methods]).toEqual([[], []])
+    const { payment_method_id: method } = await save(shop, userId, 'pm_card_pendingRefund')
+    const { order_id: id } = await payWith(shop, userId, method)
+    await shop.report({ kind: 'order.failed', order_id: id, reason: 'jam', bins: [], lines: [] })
+    await shop.work.drain()
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'pending' }])
+    await deliver(shop)
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
+  })
+
+  test('of a phone’s wallet are saved by its token as what they are, and pay', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const a = await save(shop, userId, 'tok_visa')
+    const b = await save(shop, userId, 'tok_platform_b_mastercard')
+    expect([a, b]).toMatchObject([
+      { payment_method_id: expect.stringMatching(/^pm_/), type: 'platform_a', brand: 'visa', last4: '4242' },
+      { payment_method_id: expect.stringMatching(/^pm_/), type: 'platform_b', brand: 'mastercard' },
+    ])
+    expect((await list(shop, userId)).map(({ type }) => type)).toEqual(['platform_a', 'platform_b'])
+    expect(await payWith(shop, userId, b.payment_method_id)).toMatchObject({ status: 'succeeded' })
+    await expect(save(shop, userId, 'tok_chargeDeclined')).rejects.toMatchObject({ code: 'card_declined' })
+    await expect(save(shop, userId, 'tok_none')).rejects.toMatchObject({ code: 'payment_method_not_found' })
+    expect(await list(shop, userId)).toHaveLength(2)
+  })
+
+  test('of a phone’s wallet are saved once, wherever the processor’s answer is lost', async () => {
+    const { trouble, wrapProcessor } = silent('attachMethod', true)
+    const shop = await open({ wrapProcessor })
+    const userId = await shop.customer()
+    await expect(save(shop, userId, 'tok_visa')).rejects.toMatchObject({ code: 'processor_unavailable' })
+    trouble.is = false
+    shop.clock.advance(3_600_000)
+    await shop.work.drain()
+    expect((await list(shop, userId)).map(({ type }) => type)).toEqual(['platform_a'])
+    expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
   })
 
   test.for([
@@ -254,26 +307,6 @@ onEachProcessor('payment methods', (open) => {
     await shop.work.drain()
     expect(await brands(shop, userId)).toEqual(['visa (default)'])
   })
-
-  test.for([
-    ['did it', true],
-    ['did not', false],
-  ] as const)(
-    'that are removed are gone at once, and at the processor when it answers; it %s',
-    async ([, does]) => {
-      const { trouble, wrapProcessor } = silent('detachMethod', does)
-      const shop = await open({ wrapProcessor })
-      const userId = await shop.customer()
-      const { payment_method_id } = await save(shop, userId, 'pm_card_visa')
-      await remove(shop, userId, payment_method_id)
-      expect(await list(shop, userId)).toEqual([])
-      trouble.is = false
-      shop.clock.advance(3_600_000)
-      await shop.work.drain()
-      expect((await shop.bank.customers()).map(({ methods }) => methods)).toEqual([[]])
-      expect(await shop.context.db.kysely.selectFrom('processor_removals').selectAll().execute()).toEqual([])
-    },
-  )
 
   test('need a customer whom the processor did not confirm: the same one is found with the next attempt', async () => {
     const { trouble, wrapProcessor } = silent('createCustomer', true)

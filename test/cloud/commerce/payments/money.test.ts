@@ -51,6 +51,34 @@ onEachProcessor('money', (open) => {
     })
   })
 
+  test('a total below the least that cards can pay is refused before anything is frozen; another way pays it', async () => {
+    const shop = await open({
+      products: [
+        { price: 45, quantity: 5 },
+        { price: 46, quantity: 5 },
+        { price: 1, markdown: 99, quantity: 5 },
+      ],
+    })
+    const userId = await shop.customer()
+    const by = (orderId: number, method: string) => pay(shop.services, { userId, orderId, method })
+    const { id } = await shop.cart(userId, { 1: 1 })
+    await expect(by(id, 'pm_card_visa')).rejects.toMatchObject({
+      code: 'amount_too_small',
+      details: { total: 49, least: 50 },
+    })
+    expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: 'unpaid' })
+    expect([await shop.payments(id), await shop.bank.intents()]).toEqual([[], []])
+    expect(await by(id, 'external')).toMatchObject({ status: 'requires_action', amount: 49 })
+    const enough = await shop.cart(await shop.customer(), { 2: 1 })
+    expect(
+      await pay(shop.services, { userId: enough.user_id, orderId: enough.id, method: 'pm_card_visa' }),
+    ).toMatchObject({ status: 'succeeded', amount: 50 })
+    const free = await shop.cart(await shop.customer(), { 3: 1 })
+    expect(
+      await pay(shop.services, { userId: free.user_id, orderId: free.id, method: 'pm_card_visa' }),
+    ).toMatchObject({ status: 'succeeded', amount: 0 })
+  })
+
   test('a declined card leaves an editable cart with nothing promised; another card pays it', async () => {
     const shop = await open()
     const userId = await shop.customer()

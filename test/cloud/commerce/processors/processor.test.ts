@@ -220,6 +220,28 @@ onEachProcessor('a card processor', (open) => {
     })
   })
 
+  test('pays with a saved method for the customer who holds it alone, while they do', async () => {
+    const shop = await open()
+    const { processor, intent, customer } = asking(shop)
+    const [owner, other] = [await customer(1), await customer(2)]
+    const attach = (method: string, to: string) =>
+      processor.attachMethod({ idempotencyKey: `method:${method} ${to}`, method, customer: to })
+    const { ref: method } = await attach('pm_card_visa', owner)
+    await expect(attach(method, other)).rejects.toBeInstanceOf(MethodRefused)
+    const unknown = { ref: null, status: 'failed', declineCode: METHOD_UNKNOWN }
+    for (const stranger of [other, null])
+      expect(await processor.createIntent(intent({ method, customer: stranger }))).toEqual(
+        expect.objectContaining(unknown),
+      )
+    expect(await shop.bank.intents()).toEqual([])
+    const request = intent({ method, customer: owner })
+    const paid = await processor.createIntent(request)
+    await processor.detachMethod({ method, customer: owner })
+    expect(await processor.createIntent(request)).toMatchObject({ ref: paid.ref, status: 'succeeded' })
+    expect(await processor.createIntent(intent({ method, customer: owner }))).toMatchObject(unknown)
+    await expect(attach(method, owner)).rejects.toBeInstanceOf(MethodRefused)
+  })
+
   test.for([
     ['pm_card_chargeDeclined', 'generic_decline'],
     ['pm_none', null],

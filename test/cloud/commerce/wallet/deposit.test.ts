@@ -189,6 +189,18 @@ onEachProcessor('a deposit', (open) => {
     expect([(await of(100)).amount_cents, (await of(50_000)).amount_cents]).toEqual([100, 50_000])
   })
 
+  test('is never less than the processor takes, whatever the operator has set', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    shop.context.settings.depositMinCents = 1
+    const put = (amountCents: number) =>
+      deposit(shop.services, { userId, amountCents, method: 'pm_card_visa' })
+    await expect(put(49)).rejects.toMatchObject({ code: 'validation_error', items: [{ ctx: { ge: 50 } }] })
+    expect(await put(50)).toMatchObject({ status: 'pending', amount_cents: 50 })
+    shop.context.settings.currency = 'CZK'
+    await expect(put(1499)).rejects.toMatchObject({ code: 'validation_error' })
+  })
+
   test('asked for twice under one key is one intent; under another key, or by somebody else, another one', async () => {
     const shop = await open()
     const [ada, eve] = [await shop.customer(), await shop.customer()]

@@ -1,3 +1,4 @@
+import { healthyBins } from '../../../support/hub-row.ts'
 import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { Clock } from '../../../../protocol/model/runtime.ts'
 import type { Command, CommandResult } from '../../../../protocol/mqtt/command.ts'
@@ -7,6 +8,7 @@ import type {
   Hail,
   Hello,
   HubHealth,
+  Later,
   ReceiverPosition,
   Welcome,
 } from '../../../../protocol/mqtt/session.ts'
@@ -23,17 +25,7 @@ interface Entry {
 
 export const healthy: HubHealth = {
   accepting_orders: true,
-  bins: [1, 2, 3, 4].map((bin_number) => ({
-    bin_number,
-    capacity: 10,
-    enabled: true,
-    status: 'healthy',
-    door: 'closed',
-    lift: 'down',
-    occupied: false,
-    fault_code: null,
-    order_id: null,
-  })),
+  bins: healthyBins(),
   fridges: [],
   doors: [],
   unknown_operations: 0,
@@ -41,7 +33,7 @@ export const healthy: HubHealth = {
 
 /**
  * A hub that speaks the protocol only when told to. What it receives it keeps in lists; by itself it takes up a welcome's
- * outbox epoch, applies and acknowledges batches (unless `deaf`), and answers hails (unless `ignoresHails`).
+ * outbox epoch, applies and acknowledges batches (unless `deaf`), answers hails (unless `ignoresHails`), and comes again later.
  */
 export class ScriptedHub {
   /** Of this life of its service, where it says so. */
@@ -165,6 +157,8 @@ export class ScriptedHub {
         this.hails.push(message as Hail)
         if (!this.ignoresHails) this.hello()
         return
+      case 'later':
+        return void this.#clock.after((message as Later).after_ms, () => this.hello())
       case 'ack':
         this.acks.push(message as Ack)
         return

@@ -2,6 +2,7 @@ import type BetterSqlite3 from 'better-sqlite3'
 import type { Checkpoint } from '../../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import type { CloudEntry } from '../../../../protocol/mqtt/cloud-entries.ts'
+import { parseUpTopic } from '../../../../protocol/mqtt/topics.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import type { HubDomain } from '../../../../cloud/gateway/domain.ts'
 import { Gateway } from '../../../../cloud/gateway/gateway.ts'
@@ -23,6 +24,8 @@ export interface CloudProcess {
   refusals: CloudRefusals
   /** Errors of turns that nobody waits for, crashes apart. */
   faults: unknown[]
+  /** Hubs that it has heard; to be cleared by the test. */
+  heard: Set<number>
 }
 
 export interface ProcessOptions {
@@ -40,11 +43,14 @@ export class World {
   readonly chance: Chance
   readonly network: Network
   readonly db: CloudDatabase
+  /** Whether its processes share the hubs; else there is to be but one. */
+  isShared = false
   readonly #sqlite: BetterSqlite3.Database
 
   private constructor(sqlite: BetterSqlite3.Database, seed: number) {
     this.chance = seededChance(seed)
     this.network = new Network(this.scheduler, this.chance)
+    this.network.ordered = true
     this.#sqlite = sqlite
     this.db = openDatabase({ url: 'sqlite::memory:', sqlite })
   }
@@ -81,16 +87,27 @@ export class World {
       },
     }
     const refusals = cloudRefusals(context)
+    const heard = new Set<number>()
+    const open = this.network.transportFor(name, life)
+    const listening: typeof open = (options, handlers) =>
+      open(options, {
+        ...handlers,
+        onMessage(topic, payload) {
+          const { hubId } = parseUpTopic(topic) ?? {}
+          if (hubId !== undefined) heard.add(hubId)
+          return handlers.onMessage(topic, payload)
+        },
+      })
     const gateway = new Gateway({
       context,
       refusals,
-      openTransport: this.network.transportFor(name, life),
+      broker: { kind: this.isShared ? 'shared' : 'own', open: listening },
       processId: options.processId ?? name,
       domain: { ...inertDomain, ...options.domain },
       settings: options.settings ?? {},
     })
     gateway.start()
-    return { life, gateway, context, refusals, faults }
+    return { life, gateway, context, refusals, faults, heard }
   }
 
   /** A hub that does as it is told. */
@@ -123,6 +140,7 @@ const emptySnapshot: CloudEntry = {
     accepting_orders: true,
     disabled_bins: [3],
     disabled_fridges: [],
+    confirmed_fridges: [],
     prepare_timeout_ms: 0,
     unclaimed_timeout_ms: 0,
   },
@@ -133,12 +151,51 @@ const emptySnapshot: CloudEntry = {
   orders: [],
 }
 
-/** A domain that takes everything and does nothing. */
+const bareAlarm = (id: string) => ({
+  id,
+  owner_id: 1,
+  kind: 'door_forced' as const,
+  incident: id,
+  key: id,
+  severity: 'critical' as const,
+  details: '{}',
+  count: 1,
+  quiet_since: null,
+  is_flapping: 0 as const,
+  cleared_at: null,
+  acknowledged_at: null,
+  acknowledged_by: null,
+})
+
+/** A domain that takes everything and does nothing, but that it takes down each alarm, as often as it comes. */
 export const inertDomain: HubDomain = {
+  applyMaintenanceEntry: () => Promise.resolve(),
   applyOrderEntry: () => Promise.resolve(),
   applyStockEntries: () => Promise.resolve(),
   applyOperationEntry: () => Promise.resolve(),
+  applyStateEntry: () => Promise.resolve(),
   applySnapshot: () => Promise.resolve(),
+  async applyAlarmEntries(tx, _context, hubId, entries) {
+    const { count } = await tx.q
+      .selectFrom('alarms')
+      .select((eb) => eb.fn.countAll().as('count'))
+      .executeTakeFirstOrThrow()
+    await tx.q
+      .insertInto('alarms')
+      .values(
+        entries.map(({ subject, detail, at }, index) => ({
+          ...bareAlarm(`${Number(count) + index}`.padStart(6, '0')),
+          hub_id: hubId,
+          subject,
+          message: detail,
+          raised_at: Math.round(at),
+        })),
+      )
+      .execute()
+  },
+  deadLettersChanged: () => {},
+  identityConflict: () => Promise.resolve(),
+  hubsHeard: () => Promise.resolve(),
   hubSnapshot: () => Promise.resolve(emptySnapshot),
 }
 

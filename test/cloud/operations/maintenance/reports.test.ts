@@ -2,8 +2,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
-import { maintenanceHandlers } from '../../../../cloud/operations/maintenance/reports.ts'
+import {
+  applyMaintenanceEntry,
+  maintenanceHandlers,
+} from '../../../../cloud/operations/maintenance/reports.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
+import type { MaintenanceEntry } from '../../../../protocol/mqtt/hub-entries.ts'
 import { errorOf, testApp, type CallOptions, type FormPart } from '../../support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { emptyFolder, filesIn } from '../../support/media.ts'
@@ -61,6 +65,46 @@ async function workshop(open: OpenDatabase) {
 }
 
 onEachDatabase('maintenance reports', (open) => {
+  test('of a hub itself is kept once, however often the hub tells of it, and has a number among the others', async () => {
+    const { context, file, call, owner, q } = await workshop(open)
+    const entry: MaintenanceEntry = {
+      kind: 'maintenance.report',
+      at: Date.UTC(2026, 2, 1, 12),
+      report_id: '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012',
+      name: 'Acceptance of hub 1',
+      submitted_by: 'Ann',
+      service_type: 'Commissioning',
+      started_at: Date.UTC(2026, 2, 1, 9) + 0.25,
+      ended_at: Date.UTC(2026, 2, 1, 10),
+      hub_tested: 'passed',
+      description: 'Result: passed.',
+      components_serviced: ['bin 1'],
+    }
+    await file([formData()])
+    for (let time = 1; time <= 3; time++)
+      await context.db.transact((tx) => applyMaintenanceEntry(tx, context, 1, entry))
+    // Another hub's id of its own is another report.
+    await context.db.transact((tx) => applyMaintenanceEntry(tx, context, 2, entry))
+    const { json } = await call('GET', `${reports}?hub_id=1`, { key: owner })
+    expect(json).toMatchObject({ total: 2 })
+    const [newest] = (json as { logs: Record<string, unknown>[] }).logs
+    expect(newest).toMatchObject({
+      name: 'Acceptance of hub 1',
+      submitted_by: 'Ann',
+      hub_tested: 'passed',
+      service_start_time: '2026-03-01T09:00:00.000Z',
+      components_serviced: ['bin 1'],
+      media_assets: [],
+    })
+    const told = await q
+      .selectFrom('events')
+      .select('type')
+      .where('type', '=', 'maintenance.report_created')
+      .where('hub_id', '=', 1)
+      .execute()
+    expect(told).toHaveLength(2)
+  })
+
   test('are filed with their media, and read as they were filed', async () => {
     const { file, call, owner, folder, runtime } = await workshop(open)
     const filed = await file([

@@ -187,3 +187,61 @@ onEachDatabase('notices', (open) => {
     expect(left).toEqual([{ push_token: 'new phone' }])
   })
 })
+
+onEachDatabase('notices of what became of an order', (open) => {
+  /** What a customer with a phone is told of an order by now. */
+  async function told(shop: Shop): Promise<string[]> {
+    const { sent, senders } = recorder()
+    const work = new WorkRunner(shop.context, noticeWork(shop.context, senders))
+    await shop.work.drain()
+    await work.drain()
+    return sent.map(({ title }) => title)
+  }
+
+  test('READY is told of at once, and again only when nobody comes', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await readyOrder(shop)
+    expect(await told(shop)).toEqual(['Your order is ready'])
+    expect(await told(shop)).toEqual([])
+    shop.clock.advance(10 * MINUTE)
+    expect(await told(shop)).toEqual(['Your order is waiting'])
+    await shop.report({ kind: 'order.unclaimed', order_id })
+    expect(await told(shop)).toEqual(['Your order was not collected'])
+  })
+
+  test('FAILED and TIMED_OUT are told of, and the money that goes back', async () => {
+    const shop = await openShop(await open())
+    for (const [kind, title] of [
+      ['order.failed', 'Your order could not be completed'],
+      ['order.timed_out', 'Your order took too long'],
+    ] as const) {
+      const { id: order_id } = await shop.paidOrder({ 1: 1 })
+      const [line] = await shop.items(order_id)
+      const lines = [{ line_id: line!.id, dropped: 0, doubtful: 0, bins: [] }]
+      await shop.report(
+        kind === 'order.failed'
+          ? { kind, order_id, reason: 'jam', bins: [], lines }
+          : { kind, order_id, bins: [], lines },
+      )
+      expect((await told(shop)).toSorted()).toEqual([title, 'You get money back'].toSorted())
+      expect(await told(shop)).toEqual([])
+    }
+  })
+
+  test('each refund of an order is told of once', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 2, 2: 1 })
+    const lines = (await shop.items(order_id)).map(({ id }) => ({
+      line_id: id,
+      dropped: 0,
+      doubtful: 0,
+      bins: [],
+    }))
+    await shop.report({ kind: 'order.failed', order_id, reason: 'jam', bins: [], lines })
+    const titles = await told(shop)
+    expect(titles.filter((title) => title === 'You get money back')).toHaveLength(
+      (await shop.refunds(order_id)).length,
+    )
+    expect((await shop.refunds(order_id)).length).toBe(2)
+  })
+})

@@ -105,7 +105,8 @@ test('GET user shows the user with its hub, the selected before the default one'
       street_address_2: null,
       city: 'Springfield',
       state: 'IL',
-      hub_status: 'active',
+      // It has never been connected.
+      hub_status: 'inactive',
     },
   })
   await context.db.kysely.updateTable('users').set({ selected_hub_id: 2 }).execute()

@@ -1,7 +1,14 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { addDays, addMonths, monthsOf, weekdayOf, weekOf } from '../../../../cloud/platform/calendar/days.ts'
-import { periodBefore, periodOf, timeframes } from '../../../../cloud/commerce/analytics/totals.ts'
+import {
+  addDays,
+  addMonths,
+  daysOf,
+  monthsOf,
+  weekdayOf,
+  weekOf,
+} from '../../../../cloud/platform/calendar/days.ts'
+import { periodOf, stretchBefore, timeframes } from '../../../../cloud/commerce/analytics/totals.ts'
 
 const DAY = 86_400_000
 const day = fc
@@ -46,13 +53,53 @@ test('a year has twelve months', () => {
   expect([monthsOf(2025)[0], monthsOf(2025)[11]]).toEqual(['2025-01', '2025-12'])
 })
 
+const october = Array.from({ length: 31 }, (_, index) => `2025-10-${String(index + 1).padStart(2, '0')}`)
+
+test.each([
+  ['daily', '2025-03-01', [], '2025-02-28'],
+  ['weekly', '2026-01-01', ['2025-12-22', '2025-12-23', '2025-12-24'], '2025-12-25'],
+  ['weekly', '2025-11-03', [], '2025-10-27'],
+  ['monthly', '2025-11-30', october.slice(0, 29), '2025-10-30'],
+  ['monthly', '2025-11-01', [], '2025-10-01'],
+  // There is no such day: the month is all of it.
+  ['monthly', '2025-03-29', ['2025-02'], null],
+  ['monthly', '2025-12-31', ['2025-11'], null],
+  ['yearly', '2025-03-01', ['2024-01', '2024-02'], '2024-03-01'],
+  ['yearly', '2024-02-29', ['2023-01', '2023-02'], null],
+  ['yearly', '2025-01-02', ['2024-01-01'], '2024-01-02'],
+] as const)('the %s stretch before %s', (timeframe, one, parts, last) => {
+  expect(stretchBefore[timeframe](one)).toEqual({ parts, last })
+})
+
+describe.each(timeframes)('the stretch before a %s period', (timeframe) => {
+  test('lies in the period before, from its first day, and grows with each day', () => {
+    fc.assert(
+      fc.property(day, (one) => {
+        const { first } = periodOf[timeframe](one)
+        const before = periodOf[timeframe](addDays(first, -1))
+        const covered = (text: string): string[] => (text.length === 7 ? daysOf(text) : [text])
+        const daysIn = ({ parts, last }: ReturnType<(typeof stretchBefore)[typeof timeframe]>) => [
+          ...parts.flatMap(covered),
+          ...(last === null ? [] : [last]),
+        ]
+        const days = daysIn(stretchBefore[timeframe](one))
+        expect(days[0]).toBe(before.first)
+        expect(days).toEqual(days.map((_, index) => addDays(before.first, index)))
+        expect(days.at(-1)! < before.next).toBe(true)
+        const next = addDays(one, 1)
+        if (next < periodOf[timeframe](one).next)
+          expect(daysIn(stretchBefore[timeframe](next)).length).toBeGreaterThanOrEqual(days.length)
+      }),
+    )
+  })
+})
+
 describe.each(timeframes)('a %s period', (timeframe) => {
-  test('holds its day, and the one before it ends where it begins', () => {
+  test('holds its day, and each of its days is in it', () => {
     fc.assert(
       fc.property(day, (one) => {
         const period = periodOf[timeframe](one)
         expect(period.first <= one && one < period.next).toBe(true)
-        expect(periodBefore(timeframe, one).next).toBe(period.first)
         expect(periodOf[timeframe](addDays(period.next, -1))).toEqual(period)
       }),
     )

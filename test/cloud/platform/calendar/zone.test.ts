@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addDays } from '../../../../cloud/platform/calendar/days.ts'
-import { localDay, startOfDay } from '../../../../cloud/platform/calendar/zone.ts'
+import { instantOf, localDay, startOfDay, timeOfDay } from '../../../../cloud/platform/calendar/zone.ts'
 import { isZone } from '../../../../cloud/platform/calendar/zone.ts'
 
 const HOUR = 3_600_000
@@ -96,5 +96,44 @@ describe('the start of a day', () => {
   test('of a day that a zone left out is that of the next', () => {
     expect(startOfDay('Pacific/Apia', '2011-12-30')).toBe(at('2011-12-30T10:00:00Z'))
     expect(startOfDay('Pacific/Apia', '2011-12-31')).toBe(at('2011-12-30T10:00:00Z'))
+  })
+})
+
+describe('the instant of a time of day', () => {
+  test.each([
+    ['America/New_York', '2025-11-06', 15.5, '2025-11-06T20:30:00Z'],
+    ['America/New_York', '2025-06-01', 15.5, '2025-06-01T19:30:00Z'],
+    // The days on which clocks change, before and after it.
+    ['America/New_York', '2025-03-09', 1.5, '2025-03-09T06:30:00Z'],
+    ['America/New_York', '2025-03-09', 15.5, '2025-03-09T19:30:00Z'],
+    ['America/New_York', '2025-11-02', 15.5, '2025-11-02T20:30:00Z'],
+    // Jumped over: the jump.
+    ['America/New_York', '2025-03-09', 2.5, '2025-03-09T07:00:00Z'],
+    ['Asia/Beirut', '2025-03-30', 0.5, '2025-03-29T22:00:00Z'],
+    ['Australia/Lord_Howe', '2025-10-05', 2.25, '2025-10-04T15:30:00Z'],
+    // Shown twice: the first time.
+    ['America/New_York', '2025-11-02', 1.5, '2025-11-02T05:30:00Z'],
+    ['America/Havana', '2025-11-02', 0.5, '2025-11-02T04:30:00Z'],
+    // A day that the zone left out.
+    ['Pacific/Apia', '2011-12-30', 12, '2011-12-30T10:00:00Z'],
+    ['Asia/Kathmandu', '2025-12-31', 24, '2025-12-31T18:15:00Z'],
+  ])('in %s on %s at %d h is %s', (name, day, hours, text) => {
+    expect(new Date(instantOf(name, day, hours * HOUR))).toEqual(new Date(text))
+  })
+
+  test('is the first one at which the clock there shows it', () => {
+    fc.assert(
+      fc.property(zone, instant, (name, now) => {
+        const day = localDay(name, now)
+        const time = timeOfDay(name, now)
+        const first = instantOf(name, day, time)
+        expect(first).toBeLessThanOrEqual(now)
+        expect([localDay(name, first), timeOfDay(name, first)]).toEqual([day, time])
+        expect(new Date(now).toLocaleString('sv-SE', { timeZone: name }).slice(11)).toBe(
+          new Date(time).toISOString().slice(11, 19),
+        )
+      }),
+      { numRuns: 500 },
+    )
   })
 })

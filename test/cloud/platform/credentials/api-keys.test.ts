@@ -1,6 +1,6 @@
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { listAudit, type AuditFilter } from '../../../../cloud/platform/audit/audit.ts'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import {
   listApiKeys,
   mintApiKey,
@@ -10,6 +10,8 @@ import {
 import { base62 } from '../../../../cloud/platform/credentials/secrets.ts'
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
+import { openDatabase } from '../../../../cloud/platform/store/database.ts'
+import { emptySqlite } from '../../support/database.ts'
 import { errorOf, testApp } from '../../support/app.ts'
 
 const hubs = '/api/v1/owners/hubs'
@@ -92,13 +94,32 @@ test('last_used_at is touched at most hourly', async () => {
   const lastUsed = async () => (await listApiKeys(context.db.kysely))[0]!.lastUsedAt
   expect(await lastUsed()).toBeNull()
   await call('GET', hubs, { key: mine })
-  expect(await lastUsed()).toBe(start)
+  await vi.waitFor(async () => expect(await lastUsed()).toBe(start))
   runtime.advance(HOUR - 1)
   await call('GET', hubs, { key: mine })
   expect(await lastUsed()).toBe(start)
   runtime.advance(1)
   await call('GET', hubs, { key: mine })
-  expect(await lastUsed()).toBe(start + HOUR)
+  await vi.waitFor(async () => expect(await lastUsed()).toBe(start + HOUR))
+})
+
+test('a use of a key that cannot be written fails no call that only reads, and is written with a later one', async () => {
+  const sqlite = await emptySqlite()
+  const { call, key, context, runtime } = await testApp({
+    db: openDatabase({ url: 'sqlite::memory:', sqlite }),
+  })
+  const mine = await key(['hubs:read'])
+  sqlite.exec(
+    `create trigger refused before update on api_keys begin select raise(abort, 'the disk is full'); end`,
+  )
+  for (let time = 0; time < 3; time += 1) expect((await call('GET', hubs, { key: mine })).status).toBe(200)
+  await vi.waitFor(async () => expect((await listApiKeys(context.db.kysely))[0]!.lastUsedAt).toBeNull())
+  sqlite.exec('drop trigger refused')
+  runtime.advance(60_000)
+  expect((await call('GET', hubs, { key: mine })).status).toBe(200)
+  await vi.waitFor(async () =>
+    expect((await listApiKeys(context.db.kysely))[0]!.lastUsedAt).toBe(runtime.clock.now()),
+  )
 })
 
 test('the scope is checked by name; write does not imply read', async () => {

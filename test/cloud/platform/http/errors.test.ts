@@ -51,6 +51,18 @@ test('details go with the error, and hardware that did not answer is 504', async
   expect([silent.status, errorOf(silent).error.details]).toEqual([504, { reason: 'timeout' }])
 })
 
+test('an error of certain fields names them, and what is wrong, in its sentence', () => {
+  const item = {
+    loc: ['body', 'quantity'],
+    msg: 'Value error, the row holds 10 units',
+    type: 'value_error',
+  } as const
+  const error = new ApiError('invalid_quantity', undefined, undefined, [{ ...item, loc: [...item.loc] }])
+  expect(error.message).toBe('quantity: the row holds 10 units.')
+  expect(new ApiError('invalid_quantity', 'No.', undefined, error.items).message).toBe('No.')
+  expect(new ApiError('invalid_quantity').message).toBe('The quantity must be a non-negative integer.')
+})
+
 test('a known path with another method is 405 and says which it has', async () => {
   const { call } = await testApp()
   const allowed = 'GET, POST, DELETE'
@@ -90,7 +102,7 @@ test('no browser guesses a type; what is for one caller is kept by no cache', as
     ['/users/user', { token }, 'no-store'],
     ['/users/user', {}, 'no-store'],
     ['/users/user/exists/email?email=ada@example.org', {}, 'no-store'],
-    ['/api/v1/owners/hubs', { key: await key(['hubs:read']) }, 'no-store'],
+    ['/api/v1/owners/hubs/get_hub_health/?hub_id=1', { key: await key(['hubs:read']) }, 'no-store'],
     ['/no/such/thing', {}, null],
   ] as const) {
     const { headers } = await call('GET', path, options)

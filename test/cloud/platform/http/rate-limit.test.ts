@@ -1,10 +1,14 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { noCheckpoint } from '../../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../../protocol/model/log.ts'
 import {
-  databaseRateLimiter,
   memoryRateLimiter,
   purgeRateLimits,
+  SharedRateLimiter,
 } from '../../../../cloud/platform/http/rate-limit.ts'
+import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
 import { errorOf, testApp } from '../../support/app.ts'
+import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { stillRuntime } from '../../support/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
 
@@ -75,41 +79,105 @@ test('a person has one allowance, whatever the token', async () => {
 })
 
 onEachDatabase('limits shared by processes', (open) => {
-  test('two processes take from one allowance, and a refused call takes nothing', async () => {
+  /** Two processes that add their counts up when they are told to. */
+  async function twoProcesses() {
     const db = await open()
     const runtime = stillRuntime()
-    const [left, right] = [databaseRateLimiter(db, runtime.clock), databaseRateLimiter(db, runtime.clock)]
-    expect(await left.take('key:a', 'r', 3)).toBe(1)
-    expect(await right.take('key:a', 'r', 3)).toBe(2)
-    expect(await left.take('key:a', 'r', 3)).toBe(3)
-    expect(await right.take('key:a', 'r', 3)).toBeNull()
-    expect([await left.used('key:a', 'r'), await left.used('key:b', 'r')]).toEqual([3, 0])
-    expect(await left.take('key:b', 'r', 3)).toBe(1)
-    expect(await left.take('key:a', 's', 3)).toBe(1)
-    runtime.advance(60_000)
-    expect(await right.take('key:a', 'r', 3)).toBe(1)
-    await purgeRateLimits(db, runtime.clock)
-    expect(await db.kysely.selectFrom('rate_limits').select('caller').execute()).toEqual([
-      { caller: 'key:a' },
+    const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+    return { db, runtime, left: new SharedRateLimiter(context), right: new SharedRateLimiter(context) }
+  }
+
+  test('two processes take from one allowance, and a refused call takes nothing', async () => {
+    const { db, runtime, left, right } = await twoProcesses()
+    expect(left.take('key:a', 'r', 3)).toBe(1)
+    await left.settle()
+    expect(right.take('key:a', 'r', 3)).toBe(1)
+    await right.settle()
+    expect([right.used('key:a', 'r'), right.take('key:a', 'r', 3)]).toEqual([2, 3])
+    await right.settle()
+    expect([right.take('key:a', 'r', 3), right.used('key:a', 'r')]).toEqual([null, 3])
+    expect([left.used('key:b', 'r'), left.take('key:b', 'r', 3), left.take('key:a', 's', 3)]).toEqual([
+      0, 1, 1,
     ])
-    expect(await left.take('key:a', 'r', 3)).toBe(2)
+    await left.settle()
+    runtime.advance(60_000)
+    expect(right.take('key:a', 'r', 3)).toBe(1)
+    await right.settle()
+    await purgeRateLimits(db, runtime.clock)
+    expect(await db.kysely.selectFrom('rate_limits').select(['caller', 'count']).execute()).toEqual([
+      { caller: 'key:a', count: 1 },
+    ])
+    expect(left.take('key:a', 'r', 3)).toBe(1)
   })
 
-  test('calls at the same instant never exceed it', async () => {
-    const limiter = databaseRateLimiter(await open(), stillRuntime().clock)
-    const counts = await Promise.all(Array.from({ length: 30 }, () => limiter.take('key:a', 'r', 10)))
-    expect(counts.filter((count) => count !== null).sort((a, b) => a - b)).toEqual([
-      1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
-    ])
+  test('beyond an allowance a caller gets what the other process let through since it last told, and no call more', async () => {
+    const { left, right } = await twoProcesses()
+    const calls = (limiter: SharedRateLimiter, times: number): number =>
+      Array.from({ length: times }, () => limiter.take('key:a', 'r', 10)).filter((count) => count !== null)
+        .length
+    expect(calls(left, 6)).toBe(6)
+    await left.settle()
+    expect(calls(right, 1)).toBe(1)
+    await Promise.all([left.settle(), right.settle()])
+    // Not told yet: up to here each process knows of the other's.
+    expect([calls(left, 20), calls(right, 20)]).toEqual([4, 3])
+    await left.settle()
+    await right.settle()
+    expect([calls(left, 5), calls(right, 5)]).toEqual([0, 0])
+  })
+
+  test('counts of both processes at the same instant add up, whatever they tell together', async () => {
+    const { db, left, right } = await twoProcesses()
+    for (let round = 0; round < 5; round += 1) {
+      for (const route of ['r', 's', 't']) {
+        left.take('key:a', route, 100)
+        right.take('key:a', route, 100)
+      }
+      await Promise.all([left.settle(), right.settle()])
+    }
+    const rows = await db.kysely.selectFrom('rate_limits').select('count').execute()
+    expect(rows).toEqual([{ count: 10 }, { count: 10 }, { count: 10 }])
+  })
+
+  test('no call waits for the database, and what it has not been told it is told when it is back', async () => {
+    const db = await open()
+    const runtime = virtualRuntime()
+    let isAway = true
+    const away = new Proxy(db, {
+      get: (target, name) => {
+        if (isAway && name === 'kysely') throw new Error('away')
+        return Reflect.get(target, name) as unknown
+      },
+    })
+    const faults: string[] = []
+    const limiter = new SharedRateLimiter({
+      db: away,
+      runtime,
+      log: silentLog,
+      checkpoint: noCheckpoint,
+      settings: defaultSettings,
+      onFault: (_error, during) => void faults.push(during),
+    })
+    const calls = Array.from({ length: 3 }, () => limiter.take('key:a', 'r', 2))
+    expect(calls).toEqual([1, 2, null])
+    runtime.clock.advance(defaultSettings.rateSettleMs)
+    await vi.waitFor(() => expect(faults).toEqual(['counts of calls']))
+    isAway = false
+    runtime.clock.advance(defaultSettings.rateSettleMs)
+    await vi.waitFor(async () => {
+      const rows = await db.kysely.selectFrom('rate_limits').select('count').execute()
+      expect(rows).toEqual([{ count: 2 }])
+    })
+    limiter.stop()
   })
 })
 
-test('one process counts in memory by the same rules', async () => {
+test('one process counts in memory by the same rules', () => {
   const runtime = stillRuntime()
   const limiter = memoryRateLimiter(runtime.clock)
-  expect(await limiter.take('key:a', 'r', 1)).toBe(1)
-  expect(await limiter.take('key:a', 'r', 1)).toBeNull()
-  expect(await limiter.take('key:b', 'r', 1)).toBe(1)
+  expect(limiter.take('key:a', 'r', 1)).toBe(1)
+  expect(limiter.take('key:a', 'r', 1)).toBeNull()
+  expect(limiter.take('key:b', 'r', 1)).toBe(1)
   runtime.advance(60_000)
-  expect(await limiter.take('key:a', 'r', 1)).toBe(1)
+  expect(limiter.take('key:a', 'r', 1)).toBe(1)
 })

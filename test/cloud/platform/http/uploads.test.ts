@@ -110,16 +110,16 @@ const peakMemory = ({ child }: CloudProgram): number =>
 
 const rowsOf = (db: CloudDatabase) => db.kysely.selectFrom('media').select(['state', 'size']).execute()
 
-/** One film in, out again, in part, and with a listener who leaves in the middle. */
+/** Three films in at once, one out again, in part, and with a listener who leaves in the middle. */
 async function filmInAndOut(environment: Record<string, string>): Promise<void> {
   const { port, key, program, media } = await service(environment)
   await upload({ port, key, parts: filmForm(9 * MIB) }).answer
   const before = peakMemory(program)
-  const { status, json } = await upload({ port, key, parts: filmForm(100 * MIB) }).answer
-  expect([status, json]).toMatchObject([
-    200,
-    { report: { media_assets: [{ size: 100 * MIB, mime_type: 'video/mp4' }] } },
-  ])
+  const films = Array.from({ length: 3 }, () => upload({ port, key, parts: filmForm(100 * MIB) }).answer)
+  const answers = await Promise.all(films)
+  const taken = { report: { media_assets: [{ size: 100 * MIB, mime_type: 'video/mp4' }] } }
+  expect(answers.map(({ status, json }) => [status, json])).toMatchObject(films.map(() => [200, taken]))
+  const { json } = answers[0]!
 
   const digest = createHash('sha256')
   for (const chunk of film(100 * MIB)) digest.update(chunk)
@@ -140,8 +140,9 @@ async function filmInAndOut(environment: Record<string, string>): Promise<void> 
   const open = () => openFiles(program).filter((path) => path.startsWith(media))
   await expect.poll(open, { timeout: 10_000 }).toEqual([])
   const grown = (peakMemory(program) - before) / MIB
-  console.log(`100 MiB in and out: the program's peak grew by ${grown.toFixed(0)} MiB`)
-  expect(grown).toBeLessThan(80)
+  console.log(`3 × 100 MiB in, one out: the program's peak grew by ${grown.toFixed(0)} MiB`)
+  // Some of it is what the collector has not come to yet, and how much that may be differs between versions of Node.
+  expect(grown).toBeLessThan(200)
 }
 
 test('a film of 100 MiB goes to a folder and back without being held in memory', { timeout: 120_000 }, () =>
@@ -157,10 +158,8 @@ test('a film of 100 MiB goes to S3 and back without being held in memory', { tim
     AWS_ACCESS_KEY_ID: S3_KEY.accessKeyId,
     AWS_SECRET_ACCESS_KEY: S3_KEY.secretAccessKey,
   })
-  expect([...server.objects.keys()].map((key) => key.replace(/[0-9a-f-]{36}/, 'x'))).toEqual([
-    'films/maintenance/1/x.mp4',
-    'films/maintenance/2/x.mp4',
-  ])
+  const objects = [...server.objects.keys()].map((key) => key.replace(/[0-9a-f-]{36}/, 'x')).toSorted()
+  expect(objects).toEqual([1, 2, 3, 4].map((report) => `films/maintenance/${report}/x.mp4`))
   expect([server.uploads(), server.largestBody]).toEqual([[], PART_BYTES])
 })
 

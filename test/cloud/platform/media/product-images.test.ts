@@ -59,7 +59,7 @@ onEachDatabase('images of products', (open) => {
           ...fileHandlers(context, media, testSigner(context)),
           ...productHandlers(context, media),
           ...inventoryHandlers(context, media),
-          ...orderHandlers(context, media),
+          ...orderHandlers(context, media, () => 1),
           ...ownerOrderHandlers(context, media),
           ...analyticsHandlers(context, media),
         }

@@ -133,6 +133,18 @@ test('a folder is empty again once everything is removed, folders of objects too
   expect(existsSync(join(folder, 'maintenance/7'))).toBe(false)
 })
 
+test('in a folder nothing is left of what could not be read, however early its bytes ended', async () => {
+  const root = emptyFolder()
+  const store = folderStore(root)
+  const failing = Array.from({ length: 200 }, async () => {
+    await expect(store.write(newKey('banners'), 'image/png', bytesOf(1, 0))).rejects.toThrow('the sender is gone')
+  })
+  await Promise.all(failing)
+  // Whatever the system still does has been done.
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  expect(filesIn(root)).toEqual([])
+})
+
 test('in a folder, what a crash left half-written is not there, and goes with its key', async () => {
   const root = emptyFolder()
   const key = newKey('maintenance/3')

@@ -37,7 +37,7 @@ test('an operator reaches the limits of the gateway, and sees days as days', () 
   expect(result).toMatchObject({
     config: {
       rules: { recordsKeptMs: 7 * 24 * 3_600_000 },
-      gateway: { leaseMs: 6000, sender: { batchEntries: 1, windowEntries: 2000 } },
+      gateway: { leaseMs: 6000, sender: { batchEntries: 1, windowBytes: 65_536 } },
       shown: { GATEWAY_BATCH_ENTRIES: 1, RECORDS_KEPT_DAYS: 7, DEAL_IMAGE_REQUIRED: true },
     },
   })
@@ -67,6 +67,7 @@ test('production refuses the sandbox and the embedded issuer, and wants the secr
   }
   expect(missing({})).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER', 'MEDIA_SECRET'])
   expect(missing({ IDENTITY_ISSUER: 'https://id.example/' })).toEqual(['PAYMENTS_URL', 'MEDIA_SECRET'])
+  expect(missing({ WEBHOOK_ALLOW_PRIVATE: 'true' })).toContain('WEBHOOK_ALLOW_PRIVATE')
 })
 
 test('an environment that nobody knows is refused by its name, as it may be meant to be production', () => {
@@ -132,6 +133,7 @@ test('keys and passwords do not leave the machine in clear unless it is named', 
     [{ PUBLIC_URL: 'http://shop.example' }, 'PUBLIC_URL plain-http'],
     [{ ...stripe, PAYMENTS_URL: 'stripe:http://proxy.example' }, 'PAYMENTS_URL plain-http'],
     [{ MQTT_URL: 'mqtt://larder-cloud:x@broker.example' }, 'MQTT_URL plain-mqtt'],
+    [{ MQTT_URL: 'mqtts://u:p@a.example,mqtt://u:p@b.example' }, 'MQTT_URL plain-mqtt'],
     [{ MQTT_HOST: '0.0.0.0' }, 'MQTT_HOST plain-mqtt'],
   ] as const) {
     expect(problemsOf(env).map(named)).toEqual([what])
@@ -140,6 +142,10 @@ test('keys and passwords do not leave the machine in clear unless it is named', 
   expect(
     problemsOf({ MQTT_URL: 'mqtts://u:p@broker.example', IDENTITY_ISSUER: 'https://id.example' }),
   ).toEqual([])
+  expect(problemsOf({ MQTT_URL: 'mqtts://u:p@a.example, mqtts://u:p@b.example' })).toEqual([])
+  expect(problemsOf({ MQTT_URL: 'mqtts://u:p@a.example,b.example' })).toEqual([
+    expect.stringContaining('MQTT_URL'),
+  ])
   expect(problemsOf({ MQTT_HOST: '0.0.0.0', MQTT_CERT: 'c.pem', MQTT_KEY: 'k.pem' })).toEqual([])
   expect(problemsOf({ MQTT_CERT: 'c.pem' })).toEqual(['MQTT_CERT: it and MQTT_KEY must be set together'])
 })

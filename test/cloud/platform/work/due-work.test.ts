@@ -91,6 +91,29 @@ onEachDatabase('due work', (open) => {
     expect(await rows(shop)).toEqual([])
   })
 
+  test('is done, what recurs too, although the database was away when the process started', async () => {
+    const { context, clock, faults } = await stage()
+    const { db } = context
+    const { seen, kind } = recorder()
+    await due(context, 'kind', ['a'])
+    let isAway = true
+    const frail = {
+      ...db,
+      get kysely() {
+        if (isAway) throw new Error('the database is away')
+        return db.kysely
+      },
+    }
+    const runner = new WorkRunner({ ...context, db: frail }, { kind: { ...kind, recurring: ['b'] } })
+    runner.start()
+    clock.advance(1)
+    await expect.poll(() => faults.length, patience).toBe(1)
+    isAway = false
+    clock.advance(context.settings.workPollMs)
+    await expect.poll(() => seen.toSorted(), patience).toEqual(['a', 'b'])
+    await runner.stop()
+  })
+
   test('of one kind does not wait for a look of another one that never ends', async () => {
     const { context, clock } = await stage()
     const { seen, kind } = recorder()

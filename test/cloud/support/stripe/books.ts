@@ -267,7 +267,8 @@ export class StripeBooks {
     const { token } = params['card'] as { token: string }
     const card = cardOfToken(token)
     if (!card) throw invalid(`No such token: '${token}'`, { code: 'resource_missing', param: 'card[token]' })
-    return methodBody(this.newMethod(card, 'apple_pay'))
+    // A real token knows its wallet; these say it in their names.
+    return methodBody(this.newMethod(card, token.startsWith('tok_platform_b_') ? 'google_pay' : 'apple_pay'))
   }
 
   /** A method of somebody's, as Stripe's form makes it. */

@@ -28,6 +28,6 @@ export const testCards: Readonly<Record<string, TestCard>> = {
 
 /** Of a wallet's token (`tok_visa`, `tok_visa_chargeDeclined`). */
 export function cardOfToken(token: string): TestCard | undefined {
-  const [, name] = /^tok_(?:visa_)?(\w+)$/.exec(token) ?? []
+  const [, name] = /^tok_(?:platform_[ab]_)?(?:visa_)?(\w+)$/.exec(token) ?? []
   return testCards[`pm_card_${name}`]
 }

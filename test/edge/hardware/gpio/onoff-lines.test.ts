@@ -9,7 +9,7 @@ import { service } from '../../../support/services.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import type { LinesRequest } from './lines-agent.ts'
 
-const AGENT = 'test/edge/hardware/gpio/lines-agent.ts'
+const AGENT = 'test/edge/hardware/gpio/lines-agent'
 const fuse = service('fuse')
 
 let bench: Bench
@@ -102,7 +102,7 @@ describe.each([0, 512])('with the chip at base %i', (base) => {
 })
 
 fuse('a hub that cannot even open its journal locks what its earlier life left unlocked', async () => {
-  const unlocked = await bench.mount('test/edge/hardware/gpio/dying-hub.ts', [], 512)
+  const unlocked = await bench.mount('test/edge/hardware/gpio/dying-hub', [], 512)
   expect(await ask(unlocked, { do: 'write', name: 'main_lock', level: 1 })).toBe(true)
   await vi.waitUntil(() => unlocked.bank.get('main_lock') === 1)
   process.kill(await unlocked.pid(), 'SIGKILL')

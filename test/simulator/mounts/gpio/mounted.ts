@@ -10,6 +10,7 @@ import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { sysfsAvailability } from '../../../../simulator/mounts/gpio/mounted-command.ts'
 import { startGpioSocketServer } from '../../../../simulator/mounts/gpio/socket-server.ts'
 import { createGpioBank, type GpioBank } from '../../../../simulator/physics/gpio-bank.ts'
+import { commandOf } from '../../../support/programs.ts'
 
 export const chipLines: GpioLine[] = [
   { name: 'main_lock', offset: 17, direction: 'out', activeLow: false },
@@ -38,7 +39,7 @@ export interface Bench {
   end(): Promise<void>
 }
 
-/** Starts programs (TypeScript files of this repository) under `sysfs-main`, and ends them all. */
+/** Starts programs (compiled, by their names in this repository) under `sysfs-main`, and ends them all. */
 export function createBench(): Bench {
   const folder = mkdtempSync(join(tmpdir(), 'larder-sysfs-'))
   const hardwareFile = join(folder, 'hardware.json')
@@ -55,18 +56,9 @@ export function createBench(): Bench {
   async function start(bank: GpioBank, address: string, program: string, args: string[], base: number) {
     const found = sysfsAvailability()
     if (!found.available) throw new Error(found.reason)
-    const node = [process.execPath, '--import', 'tsx']
-    const mount = [...node, join(root, 'simulator/mounts/gpio/sysfs-main.ts')]
+    const mount = commandOf('simulator/mounts/gpio/sysfs-main')
     const options = ['--socket', address, '--hardware', hardwareFile, '--base', String(base), '--']
-    const command = [
-      ...found.prefix,
-      ...mount,
-      ...options,
-      ...node,
-      join(root, program),
-      hardwareFile,
-      ...args,
-    ]
+    const command = [...found.prefix, ...mount, ...options, ...commandOf(program), hardwareFile, ...args]
     const child = spawn(command[0]!, command.slice(1), {
       cwd: root,
       env: { ...process.env, LOG_LEVEL: 'warn' },

@@ -4,7 +4,7 @@ import { createBench, chipLabel, type Bench, type Mounted } from './mounted.ts'
 import type { AgentRequest } from './onoff-agent.ts'
 
 const fuse = service('fuse')
-const AGENT = 'test/simulator/mounts/gpio/onoff-agent.ts'
+const AGENT = 'test/simulator/mounts/gpio/onoff-agent'
 
 let bench: Bench
 beforeEach(() => void (bench = createBench()))

@@ -95,10 +95,11 @@ const totalOf = ({ lines }: DrawnSale): number => lines.reduce((sum, { net, tax 
 /** As refunds leave it: first the status (which has the sale counted), then the units, as the service does it. */
 async function derive(tx: Tx, id: number): Promise<void> {
   await refreshPaymentStatus(tx, id)
-  const { items, left, refunds } = await stateOf(tx, id)
+  const { items, paid, left, refunds } = await stateOf(tx, id)
+  const isWhole = paid > 0 && left === 0
   for (const item of items) {
     const units = refunds.reduce((sum, refund) => sum + (refund.item_id === item.id ? refund.quantity : 0), 0)
-    const refunded_quantity = left === 0 ? item.qty : Math.min(item.qty, units)
+    const refunded_quantity = isWhole ? item.qty : Math.min(item.qty, units)
     await tx.q.updateTable('order_items').set({ refunded_quantity }).where('id', '=', item.id).execute()
   }
 }
@@ -124,6 +125,7 @@ async function stateOf(tx: Tx, id: number) {
   const taxTotal = items.reduce((sum, { tax }) => sum + tax!, 0)
   return {
     payment: payment.id,
+    paid: payment.amount,
     items,
     refunds,
     left: refunds.reduce((rest, { amount }) => rest - amount, payment.amount),

@@ -27,8 +27,16 @@ export async function recountReports(
   const [year, month] = [today.slice(0, 4), today.slice(0, 7)]
   const within = (days: readonly string[]) => lines.filter(({ day }) => days.includes(day))
   const begins = (text: string) => lines.filter(({ day }) => day.startsWith(text))
+  const until = (day: string) => {
+    const end = endOf(day, now, timezone)
+    return lines.filter((line) => line.day === day && line.at < end)
+  }
+  /** What was sold from a day on, up to the time that it is now of another. */
+  const stretch = (from: string, last: string) => [
+    ...lines.filter(({ day }) => from <= day && day < last),
+    ...(isDay(last) ? until(last) : []),
+  ]
   const week = weekAround(today)
-  const lastWeek = week.map((day) => shift(day, -7))
   const months = twelve(year).filter((one) => one <= month)
   const lastMonth = shift(`${month}-01`, -1).slice(0, 7)
   const lastYear = String(Number(year) - 1)
@@ -104,10 +112,10 @@ export async function recountReports(
       hub_id: HUB,
       timezone,
       generated_at: new Date(now).toISOString(),
-      daily: overview(within([today]), within([shift(today, -1)])),
-      weekly: overview(within(week), within(lastWeek)),
-      monthly: overview(begins(month), begins(lastMonth)),
-      yearly: overview(begins(`${year}-`), begins(`${lastYear}-`)),
+      daily: overview(within([today]), until(shift(today, -1))),
+      weekly: overview(within(week), stretch(shift(week[0]!, -7), shift(today, -7))),
+      monthly: overview(begins(month), stretch(`${lastMonth}-01`, `${lastMonth}${today.slice(7)}`)),
+      yearly: overview(begins(`${year}-`), stretch(`${lastYear}-01-01`, `${lastYear}${today.slice(4)}`)),
     },
     'monthly_net_profit_breakdown/?hub_id=1': (() => {
       const { revenue, cost } = total(begins(month))
@@ -133,6 +141,18 @@ export async function recountReports(
       ]),
     ),
   }
+}
+
+/** February has no 30th. A text that is no day sorts behind those of its month. */
+const isDay = (text: string): boolean => shift(text.slice(0, 7) + '-01', Number(text.slice(8)) - 1) === text
+
+/** The first instant of a day at which its clock shows a later time than another clock does now, looked for minute by minute. */
+function endOf(day: string, now: number, timeZone: string): number {
+  const clock = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' })
+  const sought = `${day} ${clock.format(now).slice(11)}`
+  let at = Date.parse(`${day}T00:00:00Z`) - 15 * 3_600_000
+  while (clock.format(at) < sought) at += 60_000
+  return clock.format(at) === sought ? at + (now % 60_000) + 1 : at
 }
 
 function total(lines: readonly CountedLine[]) {

@@ -1,0 +1,86 @@
+import type { Selectable } from 'kysely'
+import { z } from 'zod'
+import { severities, type Severity } from '../../protocol/model/alarms.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { timestamp } from '../platform/calendar/timestamps.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
+import type { Tables } from '../platform/store/schema.ts'
+import { findOwner, numberOf, recordAct, required, type CommandLine, type Options } from './command-line.ts'
+
+const usage = `Usage:
+  npm run contacts -- add --owner NAME --email ADDRESS [--name NAME] [--severity info|warning|critical]
+  npm run contacts -- list [--owner NAME]
+  npm run contacts -- remove ID
+
+Who is told of an owner's alarms by mail: of those as bad as --severity (default: warning) and worse. One mail when an incident
+begins and one when it is over; those that come together come in one mail. The service needs SMTP_URL for it. \`add\` of an
+address that the owner has already changes its name and severity. Prints JSON.`
+
+/** Who is told of alarms by mail. */
+export const contactCommands = (runtime: Runtime): CommandLine => ({
+  usage,
+  subcommands: {
+    add: {
+      options: ['owner', 'email', 'name', 'severity'],
+      async run({ options, q, db }) {
+        const owner = await findOwner(q, required(options, 'owner'))
+        const email = required(options, 'email')
+        if (!z.email().max(254).safeParse(email).success)
+          throw new UsageError(`--email is not an address: ${email}`)
+        const name = options['name'] ?? null
+        if (name !== null && !/^[^\r\n]{1,200}$/.test(name))
+          throw new UsageError('--name is one line of at most 200 letters')
+        const said = { name, severity: severityOf(options) }
+        return db.transact(async (tx) => {
+          const row = await tx.q
+            .insertInto('alarm_contacts')
+            .values({ owner_id: owner.id, email, ...said, created_at: runtime.clock.now() })
+            .onConflict((conflict) => conflict.columns(['owner_id', 'email']).doUpdateSet(said))
+            .returningAll()
+            .executeTakeFirstOrThrow()
+          const detail = { owner_id: owner.id, email, ...said }
+          await recordAct(tx.q, runtime, { action: 'contacts.add', object: `contact-${row.id}`, detail })
+          return viewContact(row)
+        })
+      },
+    },
+    list: {
+      options: ['owner'],
+      async run({ options, q }) {
+        let query = q.selectFrom('alarm_contacts').selectAll().orderBy('id')
+        if (options['owner'] !== undefined)
+          query = query.where('owner_id', '=', (await findOwner(q, options['owner'])).id)
+        return (await query.execute()).map(viewContact)
+      },
+    },
+    remove: {
+      options: [],
+      positionals: ['id'],
+      run: ({ options, db }) =>
+        db.transact(async (tx) => {
+          const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER) ?? 0
+          const row = await tx.q
+            .deleteFrom('alarm_contacts')
+            .where('id', '=', id)
+            .returningAll()
+            .executeTakeFirst()
+          if (!row) throw new UsageError(`no such contact: ${options['id'] ?? ''}`)
+          const detail = { owner_id: row.owner_id, email: row.email }
+          await recordAct(tx.q, runtime, { action: 'contacts.remove', object: `contact-${id}`, detail })
+          return { ...viewContact(row), removed: true }
+        }),
+    },
+  },
+})
+
+function severityOf(options: Options): Severity {
+  const given = options['severity'] ?? 'warning'
+  const known = severities.find((severity) => severity === given)
+  if (known === undefined) throw new UsageError(`--severity must be ${severities.join(', ')}: ${given}`)
+  return known
+}
+
+const viewContact = ({ created_at, ...contact }: Selectable<Tables['alarm_contacts']>) => ({
+  ...contact,
+  created_at: timestamp(created_at),
+})

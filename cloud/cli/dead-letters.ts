@@ -1,0 +1,97 @@
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { deadLetters, dropDeadLetter, replayDeadLetter } from '../gateway/dead-letters.ts'
+import { hubDomain } from '../hub-domain.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
+import {
+  contextOf,
+  hubOf,
+  numberOf,
+  type CommandLine,
+  type Invocation,
+  type Options,
+} from './command-line.ts'
+
+const usage = `Usage:
+  npm run dead-letters -- list [--hub ID] [--limit N]
+  npm run dead-letters -- replay IDS | --hub ID
+  npm run dead-letters -- drop IDS | --hub ID
+
+What hubs reported and the cloud could not apply: each entry is kept with the error, and the hub's next ones went on. \`replay\`
+applies entries again, the oldest first, each in a transaction of its own: what succeeds is gone from the list, what fails
+stays with the new error. Its hub is then asked to say anew how everything stands. \`drop\` gives entries up; the audit log says
+so. IDS: ids separated by commas. --limit: 1 to 10000; 100 where it is not given.
+
+Prints JSON. Exit code 1 where an entry could not be applied, or is not there.`
+
+const ACTOR = 'command line'
+const STANDARD_LIMIT = 100
+const MAX_LIMIT = 10_000
+
+/** Dead letters, for operators. */
+export const deadLetterCommands = (runtime: Runtime): CommandLine => ({
+  usage,
+  subcommands: {
+    list: {
+      options: ['hub', 'limit'],
+      run: async ({ q, options }) =>
+        deadLetters(q, {
+          hubId: options['hub'] === undefined ? undefined : await hubOf({ q, options }),
+          limit: numberOf(options, 'limit', 1, MAX_LIMIT) ?? STANDARD_LIMIT,
+        }),
+    },
+    replay: {
+      options: ['hub'],
+      positionals: ['ids'],
+      run: (invocation) =>
+        forEach(invocation, (id) =>
+          replayDeadLetter(contextOf(invocation, runtime), hubDomain, { id, actor: ACTOR }),
+        ),
+      isFailure,
+    },
+    drop: {
+      options: ['hub'],
+      positionals: ['ids'],
+      run: (invocation) =>
+        forEach(invocation, async (id) => {
+          const isThere = await dropDeadLetter(contextOf(invocation, runtime), hubDomain, {
+            id,
+            actor: ACTOR,
+          })
+          return { id, outcome: isThere ? 'dropped' : 'not_found' }
+        }),
+      isFailure,
+    },
+  },
+})
+
+interface Done {
+  id: number
+  outcome: string
+}
+
+async function forEach<T extends Done>(
+  invocation: Invocation,
+  act: (id: number) => Promise<T>,
+): Promise<T[]> {
+  const done: T[] = []
+  for (const id of await chosen(invocation)) done.push(await act(id))
+  return done
+}
+
+/** The ids that the command names, or those of a hub. */
+async function chosen({ q, options }: Invocation): Promise<number[]> {
+  if ((options['ids'] === undefined) === (options['hub'] === undefined))
+    throw new UsageError('ids are needed, or --hub')
+  if (options['hub'] === undefined) return idsOf(options)
+  return (await deadLetters(q, { hubId: await hubOf({ q, options }) })).map(({ id }) => id)
+}
+
+function idsOf(options: Options): number[] {
+  const parts = (options['ids'] ?? '').split(',').map((part) => part.trim())
+  if (!parts.every((part) => /^[1-9]\d{0,14}$/.test(part)))
+    throw new UsageError(`ids are whole numbers separated by commas: ${options['ids']}`)
+  return [...new Set(parts.map(Number))].toSorted((a, b) => a - b)
+}
+
+const isFailure = (output: unknown): boolean =>
+  (output as readonly Done[]).some(({ outcome }) => outcome === 'failed' || outcome === 'not_found')

@@ -1,0 +1,202 @@
+import { eventTypes, type EventType } from '../../protocol/model/event-types.ts'
+import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
+import { messageOf, signed } from '../events/webhooks/deliver.ts'
+import {
+  addEndpoint,
+  newSecret,
+  redeliver,
+  requireUrl,
+  testEndpoint,
+  viewEndpoint,
+} from '../events/webhooks/endpoints.ts'
+import type { EndpointRow } from '../events/plan-deliveries.ts'
+import { appendEvent } from '../events/append-event.ts'
+import { exampleOfEvent } from '../events/event-example.ts'
+import { createPoster } from '../events/webhooks/post.ts'
+import { eventsAfter, eventText } from '../events/event-list.ts'
+import { lastPosition, publish } from '../events/publish.ts'
+import { ApiError } from '../platform/api-error.ts'
+import { postRulesOf } from '../platform/settings/config.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
+import type { Queries } from '../platform/store/database.ts'
+import {
+  contextOf,
+  findOwner,
+  hubsOf,
+  recordAct,
+  required,
+  requireHubs,
+  type CommandLine,
+  type Invocation,
+  type Options,
+} from './command-line.ts'
+
+const usage = `Usage:
+  npm run webhooks -- add --owner NAME --url URL [--types a,b] [--hubs 1,2] [--description TEXT]
+  npm run webhooks -- list [--owner NAME]
+  npm run webhooks -- test ID
+  npm run webhooks -- redeliver ID DELIVERY
+  npm run webhooks -- listen --owner NAME [--forward URL]
+  npm run webhooks -- trigger TYPE --owner NAME [--hub 1]
+
+Who is told of events (Standard Webhooks). \`add\` prints the secret, which is shown there and nowhere else. \`test\` and
+\`redeliver\` leave the sending to the service, which does it within seconds. \`listen\` prints events as they come, a line of JSON
+each, until it is stopped; with --forward it posts them there as well, signed with the secret that it prints first: for trying a
+receiver on this machine. \`trigger\` makes an event of a type with an example of what it is about, as the description shows it: it
+stands in the list of events and goes to webhooks like any other, so production refuses it.
+
+Prints JSON. Types: ${eventTypes.join(', ')}.`
+
+export const webhookCommands = (runtime: Runtime): CommandLine => ({
+  usage,
+  subcommands: {
+    add: {
+      options: ['owner', 'url', 'types', 'hubs', 'description'],
+      async run(invocation) {
+        const { options, q, db } = invocation
+        const context = contextOf(invocation, runtime)
+        const owner = await findOwner(q, required(options, 'owner'))
+        const hubs = options['hubs'] === undefined ? '*' : hubsOf(options)
+        await requireHubs(q, hubs, owner.id)
+        const url = required(options, 'url')
+        await inWords(() => requireUrl(posterOf(invocation, runtime), url))
+        return db.transact(async (tx) => {
+          const row = await addEndpoint(tx, context, owner.id, {
+            url,
+            description: options['description'] ?? null,
+            event_types: typesOf(options),
+            hub_ids: hubs === '*' ? [] : hubs,
+          })
+          const detail = { owner_id: owner.id, url }
+          await recordAct(tx.q, runtime, { action: 'webhooks.create', object: row.id, detail })
+          return { ...viewEndpoint(row), secret: row.secret }
+        })
+      },
+    },
+    list: {
+      options: ['owner'],
+      async run({ options, q }) {
+        let rows = q.selectFrom('webhook_endpoints').selectAll().orderBy('id')
+        if (options['owner'] !== undefined)
+          rows = rows.where('owner_id', '=', (await findOwner(q, options['owner'])).id)
+        return (await rows.execute()).map((row) => ({ owner_id: row.owner_id, ...viewEndpoint(row) }))
+      },
+    },
+    test: {
+      options: [],
+      positionals: ['id'],
+      run: async (invocation) =>
+        testEndpoint(contextOf(invocation, runtime), await endpointOf(invocation.q, invocation.options)),
+    },
+    redeliver: {
+      options: [],
+      positionals: ['id', 'delivery'],
+      async run(invocation) {
+        const { db, q, options } = invocation
+        const { id } = await endpointOf(q, options)
+        const context = contextOf(invocation, runtime)
+        const delivery = options['delivery'] ?? ''
+        return inWords(() => db.transact((tx) => redeliver(tx, context, id, delivery)))
+      },
+    },
+    trigger: {
+      options: ['owner', 'hub'],
+      positionals: ['type'],
+      run: (invocation) => trigger(invocation, runtime),
+    },
+    listen: { options: ['owner', 'forward'], run: (invocation) => listen(invocation, runtime) },
+  },
+})
+
+const posterOf = ({ settings }: Invocation, { clock }: Runtime) =>
+  createPoster({ clock, timeoutMs: settings.rules.webhookTimeoutMs, ...postRulesOf(settings) })
+
+/** What the API would have answered, as an operator reads it. */
+async function inWords<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw new UsageError(error.items?.map(({ msg }) => msg).join('; ') ?? error.message, { cause: error })
+  }
+}
+
+function typesOf(options: Options): ('*' | EventType)[] {
+  if (options['types'] === undefined) return ['*']
+  const given = required(options, 'types').split(',')
+  const unknown = given.filter((type) => type !== '*' && !eventTypes.some((known) => known === type))
+  if (unknown.length > 0) throw new UsageError(`no such types: ${unknown.join(', ')}`)
+  return given as ('*' | EventType)[]
+}
+
+async function endpointOf(q: Queries, options: Options): Promise<EndpointRow> {
+  const id = options['id'] ?? ''
+  const row = await q.selectFrom('webhook_endpoints').selectAll().where('id', '=', id).executeTakeFirst()
+  if (!row) throw new UsageError(`no such webhook: ${id}`)
+  return row
+}
+
+function wholeNumberOf(text: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw new UsageError(`no such hub: ${text}`)
+  return Number(text)
+}
+
+/** Makes an event as if something had happened, for trying out who is told of it. */
+async function trigger(invocation: Invocation, runtime: Runtime): Promise<unknown> {
+  const { options, q, db, settings } = invocation
+  if (settings.NODE_ENV === 'production')
+    throw new UsageError('production refuses trigger: integrators would be told what has not happened')
+  const type = eventTypes.find((known) => known === options['type'])
+  if (type === undefined)
+    throw new UsageError(`no such type: ${options['type'] ?? ''}; one of ${eventTypes.join(', ')}`)
+  const owner = await findOwner(q, required(options, 'owner'))
+  const asked = options['hub'] === undefined ? undefined : wholeNumberOf(options['hub'])
+  if (asked !== undefined) await requireHubs(q, [asked], owner.id)
+  const first = q.selectFrom('hubs').select('id').where('owner_id', '=', owner.id).orderBy('id')
+  const hubId = asked ?? (await first.executeTakeFirst())?.id
+  if (hubId === undefined) throw new UsageError(`${options['owner']} has no hub`)
+  const context = contextOf(invocation, runtime)
+  const example = exampleOfEvent(type)
+  const data = 'hub_id' in example ? { ...example, hub_id: hubId } : example
+  const id = await db.transact((tx) => Promise.resolve(appendEvent(tx, context, { type, hubId, data })))
+  await publish(context)
+  await recordAct(q, runtime, { action: 'webhooks.trigger', object: id, detail: { type, hub_id: hubId } })
+  return { id, type, hub_id: hubId, data }
+}
+
+const LOOK_MS = 250
+
+/** Prints an owner's events until it is stopped, and forwards them to an address of the operator's own. */
+async function listen(invocation: Invocation, runtime: Runtime): Promise<undefined> {
+  const { options, q, settings, terminal } = invocation
+  const { print, signal } = terminal
+  const context = contextOf(invocation, runtime)
+  const reader = { ownerId: (await findOwner(q, required(options, 'owner'))).id, hubs: '*' } as const
+  const forward = options['forward']
+  // The operator named this address, here and now: it may be of this machine.
+  const rules = { allowHttp: true, allowPrivate: true, timeoutMs: settings.rules.webhookTimeoutMs }
+  const poster = createPoster({ clock: runtime.clock, ...rules })
+  const secret = newSecret(context)
+  const line = (value: object): void => print(`${JSON.stringify(value)}\n`)
+  // Addresses of files are signed by the service alone.
+  const addressOf = (key: string): string => `store://${key}`
+  signal.addEventListener('abort', () => poster.stop())
+  await publish(context)
+  const begin = await lastPosition(q)
+  if (forward !== undefined) line({ forward, secret })
+  for (let position = begin; !signal.aborted; await sleep(runtime.clock, LOOK_MS)) {
+    await publish(context)
+    for (const row of await eventsAfter(q, { reader }, position, settings.rules.eventBatch)) {
+      position = row.position
+      print(`${eventText(addressOf, row)}\n`)
+      if (forward === undefined) continue
+      const body = messageOf(row, addressOf)
+      const message = { id: row.id, body, at: runtime.clock.now() }
+      const posted = await poster.post(forward, signed(message, [secret]), body)
+      if (posted === 'stopped') break
+      line({ forwarded: row.id, ...posted })
+    }
+  }
+  poster.stop()
+  return undefined
+}

@@ -1,0 +1,63 @@
+import { sql } from 'kysely'
+import { refreshSales } from './commerce/analytics/refresh-sales.ts'
+import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
+import type { Tx } from './platform/store/database.ts'
+import type { Tables } from './platform/store/schema.ts'
+import { listOf } from './platform/store/table.ts'
+import { PAYMENT_UNDER_WAY } from './platform/store/tables/payments.ts'
+
+/** An instant that something waits for, or from which a time limit is counted. */
+interface Awaited {
+  table: Extract<keyof Tables, string>
+  column: string
+  /** Rows that are not over. */
+  where?: ReturnType<typeof sql>
+}
+
+const awaited: readonly Awaited[] = [
+  { table: 'due_work', column: 'due_at' },
+  { table: 'due_work', column: 'leased_until' },
+  { table: 'task_runs', column: 'leased_until', where: sql`state = 'STARTED'` },
+  { table: 'idempotency_keys', column: 'locked_until' },
+  { table: 'webhook_deliveries', column: 'next_attempt_at' },
+  { table: 'webhook_endpoints', column: 'failing_since' },
+  { table: 'hub_sessions', column: 'lease_until' },
+  { table: 'hub_sessions', column: 'last_heard_at' },
+  { table: 'payments', column: 'updated_at', where: sql.raw(`status in ${listOf(PAYMENT_UNDER_WAY)}`) },
+  { table: 'wallet_transactions', column: 'updated_at', where: sql`status = 'pending'` },
+  ...(['touched_at', 'preparing_at', 'ready_at'] as const).map((column) => ({
+    table: 'orders' as const,
+    column,
+    where: sql`processing_status <= ${LAST_ACTIVE}`,
+  })),
+]
+
+/**
+ * A clock that was ahead has been put back by `byMs`. Whatever it has stamped lies in the future, and would be waited for
+ * that much too long: leases of the dead, looks at due work, deadlines of orders. All that is not over moves back by as much, at
+ * most to `now`. What was stamped before the clock went wrong may be looked at too early, as it was while the clock was ahead.
+ */
+export async function putBack(tx: Tx, now: number, byMs: number): Promise<void> {
+  for (const { table, column, where = sql`true` } of awaited)
+    await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${movedBack(column, now, byMs)}
+      where ${sql.ref(column)} > ${now} and ${where}`.execute(tx.q)
+  await putSalesBack(tx, now, byMs)
+}
+
+const movedBack = (column: string, now: number, byMs: number) =>
+  sql`case when ${sql.ref(column)} - ${byMs} > ${now} then ${sql.ref(column)} - ${byMs} else ${now} end`
+
+/** The instant of its sale is also the day that an order counts for. */
+async function putSalesBack(tx: Tx, now: number, byMs: number): Promise<void> {
+  const { rows } = await sql<{ id: number; hub_id: number }>`
+    update orders set queued_at = ${movedBack('queued_at', now, byMs)}
+    where queued_at > ${now} and processing_status <= ${LAST_ACTIVE}
+    returning id, hub_id`.execute(tx.q)
+  const byHub = new Map<number, number[]>()
+  for (const { id, hub_id } of rows) byHub.set(hub_id, [...(byHub.get(hub_id) ?? []), id])
+  for (const hubId of [...byHub.keys()].sort((a, b) => a - b))
+    await refreshSales(
+      tx,
+      byHub.get(hubId)!.sort((a, b) => a - b),
+    )
+}

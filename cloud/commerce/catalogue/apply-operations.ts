@@ -1,0 +1,126 @@
+import type { OperationEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import type { ApplyOptions } from '../../gateway/domain.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { findOrders, unaccounted } from './orders-of-entries.ts'
+import { lockItem } from './reservations.ts'
+
+/**
+ * An operation of which the hub could not learn what became (I1), or what it learned in the end. An unknown unit passes
+ * from the order's reservation to the doubtful ones: it may be on the shelf, but nobody is sold it.
+ */
+export async function applyOperationEntry(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  entry: OperationEntry,
+  { isLate = false }: ApplyOptions = {},
+): Promise<void> {
+  switch (entry.kind) {
+    case 'operation.unknown': {
+      const orders = await findOrders(tx, context, hubId, [entry])
+      const order_id = orders.get(entry.order_id ?? '') ?? null
+      const item_id = order_id === null ? null : entry.line_id
+      const inserted = await tx.q
+        .insertInto('unknown_operations')
+        .values({
+          hub_id: hubId,
+          operation_id: entry.operation_id,
+          device: entry.device,
+          action: entry.action,
+          reason: entry.reason,
+          cabinet: entry.location?.cabinet ?? null,
+          shelf: entry.location?.shelf ?? null,
+          row: entry.location?.row ?? null,
+          order_id,
+          item_id,
+          product_id: entry.product_id,
+          started_at: Math.round(entry.started_at),
+          at: Math.round(entry.at),
+          settled_at: null,
+          settled_by: null,
+          happened: null,
+        })
+        .onConflict((conflict) => conflict.doNothing())
+        .executeTakeFirst()
+      if (inserted.numInsertedOrUpdatedRows !== 1n || order_id === null || item_id === null) return
+      if (!isLate || (await unaccounted(tx, [order_id])).has(order_id)) await doubtUnit(tx, order_id, item_id)
+      return
+    }
+    case 'operation.settled':
+      await settleOperation(tx, hubId, { ...entry, operationId: entry.operation_id })
+  }
+}
+
+/** Its reservation holds: the hub may yet find the unit in another row. It ends with the order. */
+async function doubtUnit(tx: Tx, orderId: number, itemId: number): Promise<void> {
+  const item = await lockItem(tx, orderId, itemId)
+  await tx.q
+    .updateTable('order_items')
+    .set({ qty_doubtful: item.qty_doubtful + 1 })
+    .where('id', '=', itemId)
+    .execute()
+}
+
+/** It is known now whether an operation happened. One that was settled keeps what was said first, where that is known. */
+export async function settleOperation(
+  tx: Tx,
+  hubId: number,
+  settled: { operationId: string; by: 'sensor' | 'count' | 'person'; happened: boolean; at: number },
+): Promise<void> {
+  await tx.q
+    .updateTable('unknown_operations')
+    .set({
+      settled_at: Math.round(settled.at),
+      settled_by: settled.by,
+      happened: settled.happened ? 1 : 0,
+    })
+    .where('hub_id', '=', hubId)
+    .where('operation_id', '=', settled.operationId)
+    .where('happened', 'is', null)
+    .execute()
+}
+
+/**
+ * A hub has said which of its operations nobody knows the outcome of. Any other was settled, and the cloud has lost the
+ * report; one of these is unknown, whatever was said of it here.
+ */
+export async function followUnknown(
+  tx: Tx,
+  hubId: number,
+  unknown: readonly string[],
+  at: number,
+): Promise<void> {
+  const known = await tx.q
+    .selectFrom('unknown_operations')
+    .select(['operation_id', 'settled_at'])
+    .where('hub_id', '=', hubId)
+    .where((eb) =>
+      eb.or([
+        eb('settled_at', 'is', null),
+        ...(unknown.length > 0 ? [eb('operation_id', 'in', unknown)] : []),
+      ]),
+    )
+    .execute()
+  const named = new Set(unknown)
+  const settled = known.filter((row) => !named.has(row.operation_id))
+  const reopened = known.filter((row) => named.has(row.operation_id) && row.settled_at !== null)
+  const set = async (
+    rows: readonly { operation_id: string }[],
+    values: { settled_at: number | null; settled_by: 'hub' | null },
+  ): Promise<void> => {
+    if (rows.length === 0) return
+    await tx.q
+      .updateTable('unknown_operations')
+      .set({ ...values, happened: null })
+      .where('hub_id', '=', hubId)
+      .where(
+        'operation_id',
+        'in',
+        rows.map(({ operation_id }) => operation_id),
+      )
+      .execute()
+  }
+  await set(settled, { settled_at: Math.round(at), settled_by: 'hub' })
+  await set(reopened, { settled_at: null, settled_by: null })
+}

@@ -1,0 +1,14 @@
+import type { NamedProduct } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { Queries } from '../../platform/store/database.ts'
+
+/** What stands in a hub is called, for people who stand before it. */
+export const namedProducts = (q: Queries, hubId: number): Promise<NamedProduct[]> =>
+  q
+    .selectFrom('products')
+    .select(['id as product_id', 'name', 'upc'])
+    .where('hub_id', '=', hubId)
+    .where('id', 'in', (facings) =>
+      facings.selectFrom('facings').select('product_id').where('hub_id', '=', hubId),
+    )
+    .orderBy('id')
+    .execute()

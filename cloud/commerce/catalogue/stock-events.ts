@@ -1,0 +1,61 @@
+import type { EventType } from '../../../protocol/model/event-types.ts'
+import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
+import { appendEvent } from '../../events/append-event.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { readOwnerProduct } from './owner-product.ts'
+
+type StockEvent = Extract<EventType, `inventory.${string}`>
+
+/** Appends an event of a product of a hub. */
+export const tellOfProduct = (
+  tx: Tx,
+  context: CloudContext,
+  { hubId, productId }: { hubId: number; productId: number },
+  type: StockEvent,
+): string =>
+  appendEvent(tx, context, {
+    type,
+    hubId,
+    data: async () => ({ ...(await readOwnerProduct(tx.q, productId)), hub_id: hubId }),
+  })
+
+/** What a change of a product's quantity is to its owner: told when it falls below the line, not as long as it is there. */
+export function stockEvent(before: number, after: number, lowStock: number): StockEvent | undefined {
+  if (after <= 0) return before > 0 ? 'inventory.out_of_stock' : undefined
+  return after <= lowStock && before > lowStock ? 'inventory.low_stock' : undefined
+}
+
+/** Appends what `change` of products' quantities is to their owners. */
+export async function tellOfStock(
+  tx: Tx,
+  context: CloudContext,
+  productIds: readonly number[],
+  change: () => Promise<void>,
+): Promise<void> {
+  if (productIds.length === 0) return
+  const read = () =>
+    tx.q
+      .selectFrom('products')
+      .select(['id', 'hub_id', 'name', 'quantity', 'is_active'])
+      .where('id', 'in', productIds)
+      .orderBy('id')
+      .execute()
+  const before = new Map((await read()).map(({ id, quantity }) => [id, quantity]))
+  await change()
+  const { lowStock } = context.settings
+  for (const { id, hub_id: hubId, name, quantity, is_active } of await read()) {
+    const was = before.get(id) ?? 0
+    const type = stockEvent(was, quantity, lowStock)
+    if (type !== undefined && is_active === 1) tellOfProduct(tx, context, { hubId, productId: id }, type)
+    const incident = { hubId, kind: 'stock_low', subject: `product ${id}` } as const
+    if (was > lowStock && quantity <= lowStock && is_active === 1)
+      await raiseAlarm(tx, context, {
+        ...incident,
+        detail: `${name}, ${quantity} left`,
+        details: { product_id: id, name, quantity },
+      })
+    // What is not sold any more nobody need restock.
+    if ((was <= lowStock && quantity > lowStock) || is_active === 0) await clearAlarm(tx, context, incident)
+  }
+}

@@ -1,0 +1,78 @@
+import { sql, type RawBuilder } from 'kysely'
+import type { State } from '../../../protocol/mqtt/hub-entries.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { readFridges } from './layout.ts'
+
+/**
+ * Where nothing is sold though something may stand there. Its owner says so (a fridge is disabled), or its hub: a row gives
+ * nothing, a cabinet's controller is silent, a fridge was too warm.
+ */
+
+/** Stands for every shelf and row of a cabinet. */
+const WHOLE = { shelf: 0, row: 0 } as const
+
+/** Whether a place gives nothing: an expression over a row of a table whose columns name a hub and a place of it. */
+export function isWithheld(table: 'facings' | 'unknown_operations'): RawBuilder<boolean> {
+  const place = sql.table(table)
+  return sql<boolean>`exists (
+    select 1 from withheld where withheld.hub_id = ${place}.hub_id and withheld.cabinet = ${place}.cabinet
+      and ((withheld.shelf = ${place}.shelf and withheld."row" = ${place}."row")
+        or withheld.shelf = ${sql.lit(WHOLE.shelf)}))`
+}
+
+/** Writes which cabinets are withheld with these fridges disabled. */
+export async function withholdDisabled(
+  tx: Tx,
+  hubId: number,
+  disabledFridges: readonly number[],
+  now: number,
+): Promise<void> {
+  const disabled = (await readFridges(tx.q, hubId)).filter(({ fridge }) => disabledFridges.includes(fridge))
+  const cabinets = new Set(disabled.flatMap(({ left, middle, right }) => [left, middle, right]))
+  const known = await tx.q
+    .deleteFrom('withheld')
+    .where('hub_id', '=', hubId)
+    .where('source', '=', 'owner')
+    .returning(['cabinet', 'since'])
+    .execute()
+  const since = new Map(known.map((row) => [row.cabinet, row.since]))
+  if (cabinets.size > 0)
+    await tx.q
+      .insertInto('withheld')
+      .values(
+        [...cabinets].map((cabinet) => ({
+          hub_id: hubId,
+          source: 'owner' as const,
+          cabinet,
+          ...WHOLE,
+          reason: 'disabled',
+          since: since.get(cabinet) ?? now,
+        })),
+      )
+      .execute()
+}
+
+/** A hub has said how a row or a cabinet of it stands. */
+export async function applyShelfState(
+  tx: Tx,
+  hubId: number,
+  state: Extract<State, { of: 'row' | 'cabinet' }>,
+): Promise<void> {
+  const place = state.of === 'row' ? state.location : { cabinet: state.cabinet, ...WHOLE }
+  const reason = state.of === 'row' ? state.blocked : state.withheld
+  await tx.q
+    .deleteFrom('withheld')
+    .where('source', '=', 'hub')
+    .where((eb) => eb.and({ hub_id: hubId, ...place }))
+    .execute()
+  if (reason !== null)
+    await tx.q
+      .insertInto('withheld')
+      .values({ hub_id: hubId, source: 'hub', ...place, reason, since: Math.round(state.since) })
+      .execute()
+}
+
+/** What a hub has said of its rows and cabinets no longer holds. */
+export async function forgetShelfStates(tx: Tx, hubId: number): Promise<void> {
+  await tx.q.deleteFrom('withheld').where('hub_id', '=', hubId).where('source', '=', 'hub').execute()
+}

@@ -1,0 +1,57 @@
+import type { SnapshotEntry, State, StateEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import { applySnapshot as applyStockSnapshot } from '../catalogue/apply-stock.ts'
+import { applyShelfState, forgetShelfStates } from '../catalogue/withheld.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+
+/** A hub has said how something of it stands: what it does not dispense from is not sold from then on. */
+export async function applyStateEntry(
+  tx: Tx,
+  _context: CloudContext,
+  hubId: number,
+  { state }: StateEntry,
+): Promise<void> {
+  await applyState(tx, hubId, state)
+}
+
+/** Takes up all that a hub holds true, its states among it. */
+export async function applySnapshot(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  entry: SnapshotEntry,
+): Promise<void> {
+  await applyStockSnapshot(tx, context, hubId, entry)
+  await forgetShelfStates(tx, hubId)
+  const unsaid = { state: 'offline', order_uuid: null, fault: null } as const
+  await tx.q.updateTable('hub_bins').set(unsaid).where('hub_id', '=', hubId).execute()
+  await tx.q.deleteFrom('hub_fridge_states').where('hub_id', '=', hubId).execute()
+  for (const state of entry.states) await applyState(tx, hubId, state)
+}
+
+async function applyState(tx: Tx, hubId: number, state: State): Promise<void> {
+  const since = Math.round(state.since)
+  switch (state.of) {
+    case 'row':
+    case 'cabinet':
+      return applyShelfState(tx, hubId, state)
+    case 'bin': {
+      const { bin, capacity, state: use, order_id: order_uuid, fault } = state
+      const values = { capacity, state: use, order_uuid, fault, since }
+      await tx.q
+        .insertInto('hub_bins')
+        .values({ hub_id: hubId, bin, ...values })
+        .onConflict((conflict) => conflict.columns(['hub_id', 'bin']).doUpdateSet(values))
+        .execute()
+      return
+    }
+    case 'fridge': {
+      const values = { state: state.state, since }
+      await tx.q
+        .insertInto('hub_fridge_states')
+        .values({ hub_id: hubId, fridge: state.fridge, ...values })
+        .onConflict((conflict) => conflict.columns(['hub_id', 'fridge']).doUpdateSet(values))
+        .execute()
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import type { EventType } from '../../../protocol/model/event-types.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { appendEvent } from '../../events/append-event.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import type { OrderRow } from './order-rows.ts'
+import { viewOrder } from './order-view.ts'
+
+type OrderEvent = Extract<EventType, `order.${string}` | `payment.${string}`>
+
+/** What a paid order's arrival at a status is to its integrators. */
+const eventOf: Partial<Record<OrderStatus, OrderEvent>> = {
+  [OrderStatus.QUEUED]: 'order.paid',
+  [OrderStatus.READY]: 'order.ready',
+  [OrderStatus.COLLECTING]: 'order.collecting',
+  [OrderStatus.COMPLETED]: 'order.completed',
+  [OrderStatus.CANCELLED]: 'order.cancelled',
+  [OrderStatus.TIMED_OUT]: 'order.timed_out',
+  [OrderStatus.FAILED]: 'order.failed',
+}
+
+/** The order has moved. Of a cart that is not paid yet, or that its customer deletes, nobody is told. */
+export function tellOfMove(tx: Tx, context: CloudContext, order: OrderRow): void {
+  const type = order.queued_at === null ? undefined : eventOf[order.processing_status]
+  if (type !== undefined) tellOfOrder(tx, context, order, type)
+}
+
+/** Money of an order has gone back: its integrators are told, and its customer where it is any. */
+export async function tellOfRefund(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  refund: { id: number; amount: number },
+): Promise<void> {
+  tellOfOrder(tx, context, order, 'order.refunded')
+  if (refund.amount > 0) await schedule(tx, 'notice.refunded', refund.id, context.runtime.clock.now())
+}
+
+/**
+ * Appends an event of an order. One that goes over several stations in one transaction is shown at each of them; what
+ * follows from a move (its refunds, what its lines have become) is written by the end of the transaction.
+ */
+export function tellOfOrder(tx: Tx, context: CloudContext, order: OrderRow, type: OrderEvent): void {
+  const station = { ...order }
+  appendEvent(tx, context, {
+    type,
+    hubId: order.hub_id,
+    async data() {
+      const { payment_status } = await tx.q
+        .selectFrom('orders')
+        .select('payment_status')
+        .where('id', '=', station.id)
+        .executeTakeFirstOrThrow()
+      return viewOrder(tx.q, context, { ...station, payment_status })
+    },
+  })
+}

@@ -1,0 +1,117 @@
+import { sql } from 'kysely'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { jsonOf } from '../../platform/store/json.ts'
+import { containsPattern, isLike, prefixPattern } from '../../platform/store/like.ts'
+import { recordset } from '../../platform/store/recordset.ts'
+import { statement } from '../../platform/store/statement.ts'
+import { searchText } from '../catalogue/products.ts'
+
+/**
+ * The names that a hub has sold under. Its orders are found by them: there are as many as it has had products and new names
+ * for them, however often each was sold, so that all of them can be looked through for a part of a word, however short.
+ */
+
+/** The id of each line's name. Names that are new to the hub are added. */
+export async function soldNames(
+  tx: Tx,
+  hubId: number,
+  lines: readonly { upc: string; name: string }[],
+): Promise<number[]> {
+  const source = recordset(
+    tx.kind,
+    { line: 'int', upc: 'text', search_name: 'text' },
+    lines.map(({ upc, name }, line) => ({ line, upc, search_name: searchText(name) })),
+  )
+  const find = () =>
+    sql<{ id: number }>`
+      select s.id from ${source}
+      join sold_names as s on s.hub_id = ${hubId} and s.upc = r.upc and s.search_name = r.search_name
+      order by r.line`.execute(tx.q)
+  let { rows } = await find()
+  if (rows.length < lines.length) {
+    // `where true`: SQLite would take the conflict's "on" for a join's.
+    await sql`
+      insert into sold_names (hub_id, upc, search_name)
+      select distinct ${sql.lit(hubId)}, r.upc, r.search_name from ${source} where true
+      on conflict do nothing`.execute(tx.q)
+    rows = (await find()).rows
+  }
+  return rows.map(({ id }) => id)
+}
+
+export interface NameSearch {
+  hubId: number
+  /** A part of a name in any case and with or without accents, or the beginning of a UPC. */
+  search: string
+  /** How many names are looked through, those first that came up last. */
+  names: number
+  /** The newest orders below this id, so many. */
+  below: number
+  limit: number
+}
+
+interface Patterns extends Omit<NameSearch, 'search'> {
+  contains: string
+  prefix: string
+}
+
+/**
+ * Lists of orders, one for each name that fits and that the newest orders have. Costs as much as there are names: of each
+ * that fits its last order is looked up in an index, and only of those whose last order is among the newest, more.
+ */
+const ordersByName = statement((q, { hubId, contains, prefix, names, below, limit }: Patterns) => {
+  const json = jsonOf(q)
+  const tooOld = sql`select id from sold_names where hub_id = ${hubId} order by id desc limit 1 offset ${names}`
+  const newest = sql`select i.order_id from order_items as i where i.sold_name_id = heads.id and i.order_id < ${below}
+    order by i.order_id desc limit ${limit}`
+  return q
+    .with(
+      (cte) => cte('fitting').materialized(),
+      (db) =>
+        db
+          .selectFrom('sold_names')
+          .select('id')
+          .where('hub_id', '=', hubId)
+          // The plus keeps SQLite to the index that has names and UPCs.
+          .where(sql<boolean>`+id > coalesce((${tooOld}), 0)`)
+          .where((eb) => eb.or([isLike('search_name', contains), isLike('upc', prefix)])),
+    )
+    .with(
+      (cte) => cte('heads').materialized(),
+      (db) =>
+        db.selectFrom('fitting').select((eb) => [
+          'fitting.id',
+          eb
+            .selectFrom('order_items as i')
+            .select((item) => item.fn.max('i.order_id').as('last'))
+            .whereRef('i.sold_name_id', '=', 'fitting.id')
+            .where('i.order_id', '<', below)
+            .as('last'),
+        ]),
+    )
+    .selectFrom('heads')
+    .select(
+      json
+        .text(
+          json.nested(sql`select ${json.arrayOf(sql`n.order_id`, sql`n.order_id`)} from (${newest}) as n`),
+        )
+        .as('orders'),
+    )
+    .where(
+      'last',
+      '>=',
+      sql<number>`(select min(last) from (
+        select distinct last from heads where last is not null order by last desc limit ${limit}) as newest)`,
+    )
+})
+
+/** The newest orders of a hub below an id that have an item of such a name or UPC, by id; the newest first. */
+export async function ordersNamed(q: Queries, { search, ...bounds }: NameSearch): Promise<number[]> {
+  const rows = await ordersByName(q, {
+    ...bounds,
+    contains: containsPattern(searchText(search)),
+    prefix: prefixPattern(search),
+  })
+  const ids = new Set(rows.flatMap(({ orders }) => JSON.parse(orders) as number[]))
+  return [...ids].sort((a, b) => b - a).slice(0, bounds.limit)
+}

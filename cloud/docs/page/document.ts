@@ -1,0 +1,113 @@
+/** One guide: a title, and Markdown below it. */
+export interface Guide {
+  title: string
+  text: string
+}
+
+/** With what somebody who reads tries things out. */
+export interface Visitor {
+  /** Of the demo's owner; nothing elsewhere. */
+  apiKey: string | undefined
+  /** Of a guest of the demo's own; nothing elsewhere. */
+  token: string | undefined
+  userId: number | undefined
+  hubId: number | undefined
+  productId: number | undefined
+}
+
+/** What is read and changed here of the OpenAPI document. */
+export interface Description {
+  info: { title: string; version: string; description: string }
+  servers: { url: string }[]
+  tags: { name: string; description: string }[]
+  paths: Record<string, Record<string, DescribedOperation>>
+  [other: string]: unknown
+}
+
+interface DescribedOperation {
+  operationId: string
+  parameters?: { name: string; in: string; schema: object; example?: unknown }[]
+  requestBody?: { content: Record<string, { example?: unknown }> }
+  'x-same-as'?: string
+  'x-requests-per-minute'?: number
+}
+
+/**
+ * The description as the page shows it: guides first, which are groups without endpoints, so that they stand in the same list
+ * and are found by the same search; each endpoint once; what is known of the visitor filled in.
+ */
+export function documentOf(
+  description: Description,
+  guides: readonly Guide[],
+  { baseUrl, ...visitor }: Visitor & { baseUrl: string },
+): Record<string, unknown> {
+  const { paths, tags } = description
+  const { title, version, description: words } = description.info
+  const shown = Object.entries(paths).flatMap(([path, item]) => {
+    const kept = Object.entries(item)
+      .filter(([, operation]) => operation['x-same-as'] === undefined)
+      .map(([method, operation]) => [method, filledIn(operation, visitor)] as const)
+    return kept.length > 0 ? [[path, Object.fromEntries(kept)] as const] : []
+  })
+  return {
+    ...description,
+    info: { title, version, description: `${whereToBegin(guides)}\n\n${words}` },
+    servers: [{ url: baseUrl }],
+    tags: [
+      ...guides.map(({ title, text }) => ({
+        name: nameOf(title),
+        'x-displayName': title,
+        description: text,
+      })),
+      ...tags,
+    ],
+    'x-tagGroups': [
+      { name: 'Guides', tags: guides.map(({ title }) => nameOf(title)) },
+      { name: 'Reference', tags: tags.map(({ name }) => name) },
+    ],
+    paths: Object.fromEntries(shown),
+  }
+}
+
+/** Some guides are called like a group of endpoints. */
+const nameOf = (title: string): string => `guide ${title}`
+
+/** The first thing to be read: a newcomer wants a sale, not limits of text. */
+function whereToBegin(guides: readonly Guide[]): string {
+  const [first, ...others] = guides.map(
+    ({ title }) =>
+      `[${title}](#tag/${nameOf(title)
+        .toLowerCase()
+        .replaceAll(/[^a-z ]/g, '')
+        .replaceAll(' ', '-')})`,
+  )
+  return `Begin with **${first}**. Then: ${others.join(' · ')}.`
+}
+
+/** An operation with the visitor's own ids in its examples. */
+function filledIn(operation: DescribedOperation, { userId, hubId, productId }: Omit<Visitor, 'token'>) {
+  const known: Record<string, number | undefined> = { user_id: userId, hub_id: hubId, hub: hubId }
+  const parameters = operation.parameters?.map((parameter) => {
+    const value = known[parameter.name]
+    return value === undefined ? parameter : { ...parameter, example: value }
+  })
+  const json = operation.requestBody?.content['application/json']
+  const example = json?.example
+  const knownInBody: Record<string, number | undefined> = { ...known, product_id: productId }
+  const body =
+    typeof example === 'object' && example !== null
+      ? Object.fromEntries(
+          Object.entries(example).map(([name, value]) => [name, knownInBody[name] ?? (value as unknown)]),
+        )
+      : undefined
+  return {
+    ...operation,
+    ...(parameters && { parameters }),
+    ...(body && {
+      requestBody: {
+        ...operation.requestBody,
+        content: { ...operation.requestBody!.content, 'application/json': { ...json, example: body } },
+      },
+    }),
+  }
+}

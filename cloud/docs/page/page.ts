@@ -1,0 +1,12 @@
+import './own-styles.ts'
+
+try {
+  // The reference makes styles as soon as it is loaded: what marks them comes first.
+  const { show } = await import('./show.ts')
+  await show(() => `reader-${crypto.getRandomValues(new Uint32Array(3)).join('-')}`)
+} catch (error) {
+  const words = document.createElement('p')
+  words.role = 'alert'
+  words.textContent = `The documentation could not be shown: ${String(error)}`
+  document.querySelector('#reference')!.replaceChildren(words)
+}

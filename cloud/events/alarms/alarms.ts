@@ -1,0 +1,298 @@
+import { sql, type Selectable } from 'kysely'
+import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
+import { alarmKinds, alarmMessage, type AlarmKindName } from '../../../protocol/model/alarms.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import { schedule, unschedule } from '../../platform/work/queue.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
+import { appendEvent } from '../append-event.ts'
+
+/**
+ * Alarms: what the service knows and cannot settle alone, told to people. One for each incident. Whoever finds a fact says
+ * so (`raiseAlarm`), in the transaction that found it and as often as it finds it; whoever finds it gone says that
+ * (`clearAlarm`). What may come and go ends when it has been gone for a while; what comes back soon after its end is the same
+ * alarm once more, and is then given longer. Events tell of it, and mail and webhooks tell of events.
+ */
+
+export type AlarmRow = Selectable<Tables['alarms']>
+
+/** Where something has happened: at a hub, or for an owner. */
+export type Whereabouts = { hubId: number } | { ownerId: number }
+
+/** Names an incident. */
+export type Incident = Whereabouts & {
+  kind: AlarmKindName
+  /** Which one of its kind there: by its subject where absent. */
+  incident?: string
+  /** `row 2/1/4`; null: the hub as a whole. */
+  subject: string | null
+}
+
+export type Raised = Incident & {
+  /** Follows the message, in brackets. */
+  detail?: string
+  details?: Record<string, unknown>
+  /** Since when, where that was before now. */
+  since?: number
+}
+
+/** Due work of an alarm that time changes: its id. */
+const WORK = 'alarm'
+
+/** Only a silent hub becomes worse with time. */
+const worsens = ({ kind, severity }: Pick<AlarmRow, 'kind' | 'severity'>): boolean =>
+  kind === 'hub_silent' && severity === 'warning'
+
+/** A fact holds. Tells of it where that is news. */
+export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised): Promise<void> {
+  const key = keyOf(raised)
+  const now = context.runtime.clock.now()
+  const last = await latest(tx, key)
+  if (last?.cleared_at === null) return hold(tx, context, last)
+  const owner = await ownerOf(tx, raised)
+  if (owner === undefined) return
+  const { kind, subject, detail = '', details = {}, since = now } = raised
+  const message = alarmMessage(kind, subject ?? '', detail)
+  const isBack =
+    last !== undefined && mayComeBack(kind) && last.cleared_at > now - context.settings.alarmFlapMs
+  const row = isBack
+    ? await reopen(tx, last, { message, details: JSON.stringify(details) })
+    : await tx.q
+        .insertInto('alarms')
+        .values({
+          id: `alm_${uuidv7(context.runtime)}`,
+          owner_id: owner,
+          hub_id: 'hubId' in raised ? raised.hubId : null,
+          kind,
+          incident: incidentOf(raised),
+          key,
+          subject,
+          severity: alarmKinds[kind].severity,
+          message,
+          details: JSON.stringify(details),
+          raised_at: Math.min(now, Math.round(since)),
+          count: 1,
+          quiet_since: null,
+          is_flapping: 0,
+          cleared_at: null,
+          acknowledged_at: null,
+          acknowledged_by: null,
+        })
+        // Two processes may find the same fact.
+        .onConflict((conflict) => conflict.doNothing())
+        .returningAll()
+        .executeTakeFirst()
+  if (!row) return
+  context.log.warn({ hubId: row.hub_id, kind, subject, details }, 'alarm')
+  tell(tx, context, row, 'alarm.raised')
+  if (worsens(row)) await schedule(tx, WORK, row.id, row.raised_at + context.settings.hubSilentCriticalMs)
+}
+
+/** A fact that was told of still holds, or is back before its alarm has ended: people know of it. */
+async function hold(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void> {
+  if (row.quiet_since === null) return
+  await tx.q
+    .updateTable('alarms')
+    .set((eb) => ({ quiet_since: null, count: eb('count', '+', 1) }))
+    .where('id', '=', row.id)
+    .execute()
+  if (worsens(row)) await schedule(tx, WORK, row.id, row.raised_at + context.settings.hubSilentCriticalMs)
+  else await unschedule(tx, WORK, row.id)
+}
+
+const reopen = (tx: Tx, { id }: AlarmRow, said: Pick<AlarmRow, 'message' | 'details'>) =>
+  tx.q
+    .updateTable('alarms')
+    .set((eb) => ({
+      ...said,
+      cleared_at: null,
+      quiet_since: null,
+      is_flapping: 1,
+      count: eb('count', '+', 1),
+      acknowledged_at: null,
+      acknowledged_by: null,
+    }))
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst()
+
+/** A fact is gone, or never was. */
+export async function clearAlarm(tx: Tx, context: CloudContext, incident: Incident): Promise<void> {
+  const row = await latest(tx, keyOf(incident))
+  if (row?.cleared_at === null) await fade(tx, context, row)
+}
+
+/** The fact of an open alarm is gone. */
+async function fade(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void> {
+  if (!mayComeBack(row.kind)) return end(tx, context, row)
+  if (row.quiet_since !== null) return
+  const now = context.runtime.clock.now()
+  await tx.q.updateTable('alarms').set({ quiet_since: now }).where('id', '=', row.id).execute()
+  await schedule(tx, WORK, row.id, now + quietMs(context, row))
+}
+
+const mayComeBack = (kind: AlarmKindName): boolean =>
+  alarmKinds[kind].ends === 'when_quiet' || alarmKinds[kind].ends === 'when_long_quiet'
+
+const quietMs = ({ settings }: CloudContext, { kind, is_flapping }: AlarmRow): number =>
+  is_flapping === 1 || alarmKinds[kind].ends === 'when_long_quiet'
+    ? settings.alarmFlapMs
+    : settings.alarmClearMs
+
+async function end(tx: Tx, context: CloudContext, { id }: AlarmRow): Promise<void> {
+  const now = context.runtime.clock.now()
+  const row = await tx.q
+    .updateTable('alarms')
+    .set({ cleared_at: now, quiet_since: null })
+    .where('id', '=', id)
+    .where('cleared_at', 'is', null)
+    .returningAll()
+    .executeTakeFirst()
+  await unschedule(tx, WORK, id)
+  if (row) tell(tx, context, row, 'alarm.cleared')
+}
+
+/** A fact of one kind at one hub that is known wholly: what holds there, and nothing else does. */
+export interface Standing {
+  subject: string | null
+  /** By its subject where absent. */
+  incident?: string
+  detail?: string
+  details?: Record<string, unknown>
+  since?: number
+}
+
+/** Brings the alarms of a kind at a hub to what holds there. `among`: only incidents whose names begin so are meant. */
+export async function reconcileAlarms(
+  tx: Tx,
+  context: CloudContext,
+  { hubId, kind, among = '' }: { hubId: number; kind: AlarmKindName; among?: string },
+  standing: readonly Standing[],
+): Promise<void> {
+  for (const fact of standing) await raiseAlarm(tx, context, { hubId, kind, ...fact })
+  const names = new Set(standing.map(incidentOf))
+  const open = await tx.q
+    .selectFrom('alarms')
+    .selectAll()
+    .where('hub_id', '=', hubId)
+    .where('kind', '=', kind)
+    .where('cleared_at', 'is', null)
+    .execute()
+  for (const row of open)
+    if (row.incident.startsWith(among) && !names.has(row.incident)) await fade(tx, context, row)
+}
+
+/** Somebody has taken note of an alarm: of one that no fact can end, that is its end. A second time nothing changes. */
+export async function acknowledgeAlarm(
+  tx: Tx,
+  context: CloudContext,
+  id: string,
+  by: string,
+): Promise<AlarmRow | undefined> {
+  const news = await tx.q
+    .updateTable('alarms')
+    .set({ acknowledged_at: context.runtime.clock.now(), acknowledged_by: by })
+    .where('id', '=', id)
+    .where('acknowledged_at', 'is', null)
+    .returningAll()
+    .executeTakeFirst()
+  if (news) tell(tx, context, news, 'alarm.acknowledged')
+  if (news?.cleared_at === null && alarmKinds[news.kind].ends === 'when_acknowledged')
+    await end(tx, context, news)
+  return tx.q.selectFrom('alarms').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+/** What time does to alarms. */
+export const alarmWork = (context: CloudContext): WorkKinds => ({
+  [WORK]: { look: ({ subject }) => lookAt(context, subject) },
+})
+
+function lookAt(context: CloudContext, id: string): Promise<Outcome> {
+  return context.db.transact(async (tx) => {
+    const row = await tx
+      .forUpdate(tx.q.selectFrom('alarms').selectAll().where('id', '=', id))
+      .executeTakeFirst()
+    if (!row || row.cleared_at !== null) return done
+    const now = context.runtime.clock.now()
+    if (row.quiet_since !== null) {
+      const endsAt = row.quiet_since + quietMs(context, row)
+      if (endsAt > now) return { next: endsAt }
+      await end(tx, context, row)
+      return done
+    }
+    if (!worsens(row)) return done
+    const worseAt = row.raised_at + context.settings.hubSilentCriticalMs
+    if (worseAt > now) return { next: worseAt }
+    const worse = await tx.q
+      .updateTable('alarms')
+      .set({ severity: 'critical' })
+      .where('id', '=', id)
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    // Those who want to hear of the worst alone have not heard of it yet.
+    tell(tx, context, worse, 'alarm.raised')
+    return done
+  })
+}
+
+function tell(
+  tx: Tx,
+  context: CloudContext,
+  row: AlarmRow,
+  type: 'alarm.raised' | 'alarm.cleared' | 'alarm.acknowledged',
+): void {
+  appendEvent(tx, context, { type, hubId: row.hub_id, ownerId: row.owner_id, data: viewAlarm(row) })
+}
+
+export const viewAlarm = (row: AlarmRow): Alarm => ({
+  id: row.id,
+  hub_id: row.hub_id,
+  kind: row.kind,
+  severity: row.severity,
+  subject: row.subject,
+  message: row.message,
+  remedy: alarmKinds[row.kind].remedy,
+  raised_at: timestamp(row.raised_at),
+  count: row.count,
+  cleared_at: timestampOrNull(row.cleared_at),
+  acknowledged_at: timestampOrNull(row.acknowledged_at),
+  acknowledged_by: row.acknowledged_by,
+  details: JSON.parse(row.details) as Record<string, unknown>,
+})
+
+const incidentOf = ({ incident, subject }: Pick<Standing, 'incident' | 'subject'>): string =>
+  incident ?? subject ?? ''
+
+/** Ids are numbers: a space ends them. */
+const keyOf = (of: Incident): string =>
+  `${'hubId' in of ? `hub ${of.hubId}` : `owner ${of.ownerId}`} ${of.kind} ${incidentOf(of)}`
+
+async function ownerOf(tx: Tx, where: Whereabouts): Promise<number | undefined> {
+  if ('ownerId' in where) return where.ownerId
+  const hub = await tx.q
+    .selectFrom('hubs')
+    .select('owner_id')
+    .where('id', '=', where.hubId)
+    .executeTakeFirst()
+  return hub?.owner_id
+}
+
+/** Under its lock: two that find it coming and going wait for one another. */
+const latest = (tx: Tx, key: string): Promise<AlarmRow | undefined> =>
+  tx
+    .forUpdate(tx.q.selectFrom('alarms').selectAll().where('key', '=', key).orderBy('seq', 'desc').limit(1))
+    .executeTakeFirst()
+
+/** Which alarms a credential sees: those of its owner; one that is limited to hubs, or that is nobody's key, of its hubs. */
+export function visibleAlarms(
+  q: Queries,
+  { hubs, ownerId }: { hubs: '*' | readonly number[]; ownerId: number | null },
+) {
+  let query = q.selectFrom('alarms')
+  if (ownerId !== null) query = query.where('owner_id', '=', ownerId)
+  if (hubs !== '*') query = query.where('hub_id', 'in', hubs.length > 0 ? hubs : [sql.lit(0)])
+  return query
+}

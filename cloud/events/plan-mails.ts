@@ -1,0 +1,49 @@
+import { isAsBadAs } from '../../protocol/model/alarms.ts'
+import type { Alarm } from '../../protocol/contract/owner-alarms.ts'
+import type { CloudContext } from '../platform/context.ts'
+import type { Tx } from '../platform/store/database.ts'
+import { ensureScheduled } from '../platform/work/queue.ts'
+
+/** Due work of one contact: its id. What it has not been told yet goes out in one mail. */
+export const MAIL_WORK = 'alarm.mail'
+
+/** Makes due what contacts are told of alarms, in the transaction that publishes these: an incident's beginning and its end. */
+export async function planMails(
+  tx: Tx,
+  { runtime, settings }: CloudContext,
+  events: readonly { seq: number; type: string; owner_id: number }[],
+): Promise<void> {
+  const told = events.filter(({ type }) => type === 'alarm.raised' || type === 'alarm.cleared')
+  if (told.length === 0) return
+  const contacts = await tx.q
+    .selectFrom('alarm_contacts')
+    .select(['id', 'owner_id', 'severity'])
+    .where('owner_id', 'in', [...new Set(told.map(({ owner_id }) => owner_id))])
+    .orderBy('id')
+    .execute()
+  if (contacts.length === 0) return
+  const rows = await tx.q
+    .selectFrom('events')
+    .select(['seq', 'data'])
+    .where(
+      'seq',
+      'in',
+      told.map(({ seq }) => seq),
+    )
+    .execute()
+  const severities = new Map(rows.map(({ seq, data }) => [seq, (JSON.parse(data) as Alarm).severity]))
+  const dueAt = runtime.clock.now() + settings.mailGatherMs
+  for (const contact of contacts) {
+    const mails = told
+      .filter(
+        ({ owner_id, seq }) =>
+          owner_id === contact.owner_id && isAsBadAs(severities.get(seq)!, contact.severity),
+      )
+      .map(({ seq }) => ({ contact_id: contact.id, event_seq: seq, mail_id: null }))
+    if (mails.length === 0) continue
+    await tx.q.insertInto('alarm_mails').values(mails).execute()
+    // A mail that is waiting already takes these along: nothing is put off by what comes after it.
+    await ensureScheduled(tx.q, MAIL_WORK, contact.id, dueAt)
+    tx.workDue(dueAt)
+  }
+}

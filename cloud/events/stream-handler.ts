@@ -1,0 +1,16 @@
+import type { CloudContext } from '../platform/context.ts'
+import type { Handlers } from '../platform/http/handler.ts'
+import { positionOf } from './event-list.ts'
+import type { EventFeed } from './feed.ts'
+
+/** The live stream of events. */
+export const streamHandlers = ({ db }: CloudContext, feed: EventFeed): Handlers<'owner.events.stream'> => ({
+  async 'owner.events.stream'({ credential, query: { hub_id: hubId, types }, ...request }) {
+    const filter = { reader: credential, hubId, types }
+    const last = request.header('Last-Event-ID')
+    if (last === undefined || last === '') return feed.open(filter, undefined, ': ok\n\n')
+    const position = await positionOf(db.kysely, credential, last)
+    if (position !== undefined) return feed.open(filter, position, ': ok\n\n')
+    return feed.open(filter, 0, ': the last event is no longer kept; this begins with the oldest that is\n\n')
+  },
+})

@@ -1,0 +1,188 @@
+import type { Selectable } from 'kysely'
+import { Webhook } from 'standardwebhooks'
+import type { z } from 'zod'
+import type { Delivery } from '../../../protocol/contract/owner-webhooks.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { AddressOf } from '../../platform/media/addresses.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
+import { raiseAlarm } from '../alarms/alarms.ts'
+import { dataText } from '../event-list.ts'
+import { webhookIncident } from './endpoints.ts'
+import { listOf } from '../plan-deliveries.ts'
+import type { Posted, Poster } from './post.ts'
+
+export type Attempt = z.infer<typeof Delivery>['attempts'][number]
+
+/** So many attempts of a delivery are kept. */
+const ATTEMPTS_KEPT = 50
+
+export interface WebhookParts {
+  context: CloudContext
+  addressOf: AddressOf
+  poster: Poster
+}
+
+/** Tells webhooks of events (Standard Webhooks): at least once each, whatever becomes of this process. */
+export const webhookWork = (parts: WebhookParts): WorkKinds => ({
+  webhook: {
+    atOnce: parts.context.settings.webhookConcurrency,
+    look: ({ subject }) => deliver(parts, subject),
+  },
+})
+
+/** What a webhook reads of an event. */
+export const messageOf = (
+  { type, created_at, data }: Pick<Selectable<Tables['events']>, 'type' | 'created_at' | 'data'>,
+  addressOf: AddressOf,
+): string => `{"type":"${type}","timestamp":"${timestamp(created_at)}","data":${dataText(addressOf, data)}}`
+
+/** The headers that sign a message: with each secret that holds at an instant. */
+export function signed(
+  { id, body, at }: { id: string; body: string; at: number },
+  secrets: readonly string[],
+): Record<string, string> {
+  const instant = new Date(at)
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at / 1000)),
+    'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, instant, body)).join(' '),
+  }
+}
+
+async function deliver(parts: WebhookParts, deliveryId: string): Promise<Outcome> {
+  const { context, addressOf, poster } = parts
+  const { db, runtime, checkpoint } = context
+  const found = await read(db.kysely, deliveryId)
+  if (found?.delivery.state !== 'pending') return done
+  const { endpoint, event } = found
+  // A test is sent all the same.
+  if (endpoint.state === 'disabled' && event.endpoint_id === null) {
+    await conclude(parts, deliveryId, { at: runtime.clock.now(), durationMs: 0, posted: OFF, isWell: false })
+    return done
+  }
+  const at = runtime.clock.now()
+  const body = messageOf(event, addressOf)
+  const isOverlap = endpoint.previous_secret !== null && endpoint.previous_until! > at
+  const secrets = [endpoint.secret, ...(isOverlap ? [endpoint.previous_secret!] : [])]
+  const begunAt = runtime.clock.monotonic()
+  checkpoint('webhook.before-send')
+  const posted = await poster.post(endpoint.url, signed({ id: event.id, body, at }, secrets), body)
+  checkpoint('webhook.after-send')
+  // This process ends; what it has not learned the next one asks for again.
+  if (posted === 'stopped') return { next: at }
+  const durationMs = Math.round(runtime.clock.monotonic() - begunAt)
+  const isWell = endpoint.failing_since === null
+  return { next: await conclude(parts, deliveryId, { at, durationMs, posted, isWell }) }
+}
+
+const OFF: Posted = { error: 'the webhook is switched off' }
+
+async function read(q: Queries, deliveryId: string) {
+  const delivery = await q
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('id', '=', deliveryId)
+    .executeTakeFirst()
+  if (!delivery) return undefined
+  const endpoint = await q
+    .selectFrom('webhook_endpoints')
+    .selectAll()
+    .where('id', '=', delivery.endpoint_id)
+    .executeTakeFirst()
+  const event = await q
+    .selectFrom('events')
+    .selectAll()
+    .where('seq', '=', delivery.event_seq)
+    .executeTakeFirst()
+  return endpoint && event && { delivery, endpoint, event }
+}
+
+interface Ended {
+  at: number
+  /** Its webhook took what came before. */
+  isWell: boolean
+  durationMs: number
+  posted: Posted
+}
+
+const isTaken = ({ status = 0 }: Posted): boolean => status >= 200 && status < 300
+
+/** Records an attempt and what follows from it. Returns when to try again; null where that is all. */
+function conclude(parts: WebhookParts, deliveryId: string, ended: Ended): Promise<number | null> {
+  const { context } = parts
+  const { at, durationMs, posted } = ended
+  return context.db.transact(async (tx) => {
+    const now = context.runtime.clock.now()
+    const delivery = await tx
+      .forUpdate(tx.q.selectFrom('webhook_deliveries').selectAll().where('id', '=', deliveryId))
+      .executeTakeFirst()
+    // Another process was quicker, or the webhook is gone.
+    if (delivery?.state !== 'pending') return null
+    const attempt: Attempt = {
+      at: timestamp(at),
+      ...(posted.status !== undefined && { status: posted.status }),
+      duration_ms: durationMs,
+      ...(posted.error !== undefined && { error: posted.error }),
+    }
+    const isDelivered = isTaken(posted)
+    const isLast = posted === OFF || posted.status === 410
+    const next = isDelivered || isLast ? null : retryAt(context, now, delivery.tries)
+    await tx.q
+      .updateTable('webhook_deliveries')
+      .set({
+        attempts: JSON.stringify([...listOf<Attempt>(delivery.attempts), attempt].slice(-ATTEMPTS_KEPT)),
+        tries: delivery.tries + 1,
+        state: isDelivered ? 'delivered' : next === null ? 'failed' : 'pending',
+        next_attempt_at: next,
+      })
+      .where('id', '=', deliveryId)
+      .execute()
+    // One that does well costs nothing more.
+    if (posted !== OFF && !(isDelivered && ended.isWell))
+      await judge(tx, parts, delivery.endpoint_id, posted, now)
+    return next
+  })
+}
+
+/** When a delivery that has failed so often before is tried again; null after the last time. */
+export function retryAt(
+  { settings, runtime }: Pick<CloudContext, 'settings' | 'runtime'>,
+  now: number,
+  tries: number,
+): number | null {
+  const pauseMs = settings.webhookRetryMs[tries]
+  return pauseMs === undefined ? null : Math.round(now + pauseMs * (1 + runtime.random.fraction() / 10))
+}
+
+/** What an attempt says of its webhook. One that says it is gone, or takes nothing for days, is switched off. */
+async function judge(
+  tx: Tx,
+  { context }: WebhookParts,
+  endpointId: string,
+  posted: Posted,
+  now: number,
+): Promise<void> {
+  const ofEndpoint = () => tx.q.updateTable('webhook_endpoints').where('id', '=', endpointId)
+  if (isTaken(posted)) {
+    await ofEndpoint().set({ failing_since: null }).where('failing_since', 'is not', null).execute()
+    return
+  }
+  await ofEndpoint().set({ failing_since: now }).where('failing_since', 'is', null).execute()
+  const reason = posted.status === 410 ? 'gone' : 'failing'
+  let disabling = ofEndpoint()
+    .set({ state: 'disabled', disabled_reason: reason })
+    .where('state', '=', 'enabled')
+  if (reason === 'failing')
+    disabling = disabling.where('failing_since', '<=', now - context.settings.webhookFailingMs)
+  const disabled = await disabling.returningAll().executeTakeFirst()
+  if (!disabled) return
+  context.log.warn({ webhook: endpointId, reason }, 'a webhook is switched off')
+  await raiseAlarm(tx, context, {
+    ...webhookIncident(disabled),
+    detail: reason === 'gone' ? 'it answered 410' : 'it has taken nothing for days',
+    details: { url: disabled.url, reason },
+  })
+}

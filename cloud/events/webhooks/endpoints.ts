@@ -1,0 +1,219 @@
+import type { Delivery, WebhookEndpoint } from '../../../protocol/contract/owner-webhooks.ts'
+import { TEST_EVENT } from '../../../protocol/model/event-types.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import { reachableHubs, requireReach } from '../../platform/credentials/hub-access.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { clearAlarm, type Incident } from '../alarms/alarms.ts'
+import { appendEvent } from '../append-event.ts'
+import { publish } from '../publish.ts'
+import { listOf, workOf, type EndpointRow } from '../plan-deliveries.ts'
+import type { Poster } from './post.ts'
+
+/** What an owner says of a webhook. */
+export interface EndpointFields {
+  url: string
+  description: string | null
+  event_types: WebhookEndpoint['event_types']
+  hub_ids: readonly number[]
+}
+
+export const viewEndpoint = (row: EndpointRow): WebhookEndpoint => ({
+  id: row.id,
+  url: row.url,
+  description: row.description,
+  event_types: listOf(row.event_types),
+  hub_ids: listOf(row.hub_ids),
+  state: row.state,
+  disabled_reason: row.disabled_reason,
+  created_at: timestamp(row.created_at),
+})
+
+export const newSecret = ({ runtime }: CloudContext): string =>
+  `whsec_${Buffer.from(runtime.random.bytes(32)).toString('base64')}`
+
+/** Refuses an address that can be no webhook's. */
+export async function requireUrl(poster: Poster, url: string): Promise<void> {
+  const refusal = await poster.refusal(url)
+  if (refusal !== undefined)
+    throw ApiError.invalid({
+      loc: ['body', 'url'],
+      msg: `Value error, ${refusal}`,
+      type: 'value_error',
+      input: url.slice(0, 200),
+    })
+}
+
+/**
+ * Whose webhook it will be, and of which hubs it may be told. A key that is limited to hubs makes one for its hubs; an
+ * identity, which is nobody's key, one for hubs of one owner.
+ */
+export async function requireHubs(
+  q: Queries,
+  credential: OwnerCredential,
+  asked: readonly number[],
+): Promise<{ ownerId: number; hubIds: readonly number[] }> {
+  for (const hubId of asked) await requireReach(q, credential, hubId)
+  const isLimited = credential.hubs !== '*' || credential.ownerId === null
+  if (credential.ownerId !== null && !isLimited) return { ownerId: credential.ownerId, hubIds: asked }
+  const reached = await reachableHubs(q, credential)
+  const hubs = asked.length === 0 ? reached : reached.filter(({ id }) => asked.includes(id))
+  const [ownerId, another] = [...new Set(hubs.map(({ owner_id }) => owner_id))]
+  if (ownerId === undefined) throw new ApiError('hub_access_denied')
+  if (another !== undefined)
+    throw ApiError.invalid({
+      loc: ['body', 'hub_ids'],
+      msg: 'Value error, the hubs must be of one owner: name them',
+      type: 'value_error',
+    })
+  return { ownerId, hubIds: hubs.map(({ id }) => id) }
+}
+
+/** Adds a webhook. Its secret is never shown again. */
+export async function addEndpoint(
+  tx: Tx,
+  context: CloudContext,
+  ownerId: number,
+  { url, description, event_types, hub_ids }: EndpointFields,
+): Promise<EndpointRow> {
+  return tx.q
+    .insertInto('webhook_endpoints')
+    .values({
+      id: `we_${uuidv7(context.runtime)}`,
+      owner_id: ownerId,
+      url,
+      description,
+      event_types: JSON.stringify(event_types),
+      hub_ids: JSON.stringify(hub_ids),
+      state: 'enabled',
+      disabled_reason: null,
+      secret: newSecret(context),
+      previous_secret: null,
+      previous_until: null,
+      failing_since: null,
+      created_at: context.runtime.clock.now(),
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/** The incident of a webhook that is switched off because nothing reaches it; over when its owner has looked into it. */
+export const webhookIncident = ({ id, owner_id }: Pick<EndpointRow, 'id' | 'owner_id'>): Incident => ({
+  ownerId: owner_id,
+  kind: 'webhook_disabled',
+  subject: id,
+})
+
+/** Replaces what is said of a webhook; switched on again it begins anew. */
+export async function replaceEndpoint(
+  tx: Tx,
+  context: CloudContext,
+  id: string,
+  fields: EndpointFields,
+  state: EndpointRow['state'] | undefined,
+): Promise<EndpointRow> {
+  const { url, description, event_types, hub_ids } = fields
+  const row = await tx.q
+    .updateTable('webhook_endpoints')
+    .set({
+      url,
+      description,
+      event_types: JSON.stringify(event_types),
+      hub_ids: JSON.stringify(hub_ids),
+      ...(state !== undefined && { state, disabled_reason: null, failing_since: null }),
+    })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  if (state !== undefined) await clearAlarm(tx, context, webhookIncident(row))
+  return row
+}
+
+/** What it was not told yet goes with it. */
+export async function removeEndpoint(tx: Tx, context: CloudContext, endpoint: EndpointRow): Promise<void> {
+  const { id } = endpoint
+  await clearAlarm(tx, context, webhookIncident(endpoint))
+  await tx.q.deleteFrom('due_work').where('kind', '=', workOf(id)).execute()
+  await tx.q.deleteFrom('webhook_endpoints').where('id', '=', id).execute()
+}
+
+/** Gives a webhook a new secret; the one before signs as well for a while. Of three in a row the first no longer signs. */
+export async function rotateSecret(
+  tx: Tx,
+  context: CloudContext,
+  { id, secret }: EndpointRow,
+  overlapMs: number,
+): Promise<{ secret: string; previousUntil: number }> {
+  const previousUntil = context.runtime.clock.now() + overlapMs
+  const next = newSecret(context)
+  await tx.q
+    .updateTable('webhook_endpoints')
+    .set({ secret: next, previous_secret: secret, previous_until: previousUntil })
+    .where('id', '=', id)
+    .execute()
+  return { secret: next, previousUntil }
+}
+
+/** Sends a test to a webhook that is switched on. */
+export async function testEndpoint(context: CloudContext, endpoint: EndpointRow): Promise<Delivery> {
+  const data = { webhook_id: endpoint.id, message: 'A test of this webhook.' }
+  const eventId = await context.db.transact(async (tx) => {
+    const event = {
+      type: TEST_EVENT,
+      hubId: null,
+      ownerId: endpoint.owner_id,
+      endpointId: endpoint.id,
+      data,
+    } as const
+    return Promise.resolve(appendEvent(tx, context, event))
+  })
+  await publish(context)
+  const row = await deliveryRows(context.db.kysely, endpoint.id)
+    .where('events.id', '=', eventId)
+    .executeTakeFirstOrThrow()
+  return viewDelivery(row)
+}
+
+/** Makes a delivery due once more. */
+export async function redeliver(
+  tx: Tx,
+  { runtime }: CloudContext,
+  endpointId: string,
+  deliveryId: string,
+): Promise<Delivery> {
+  const now = runtime.clock.now()
+  const again = await tx.q
+    .updateTable('webhook_deliveries')
+    .set({ state: 'pending', tries: 0, next_attempt_at: now })
+    .where('endpoint_id', '=', endpointId)
+    .where('id', '=', deliveryId)
+    .returning('id')
+    .executeTakeFirst()
+  if (!again) throw new ApiError('delivery_not_found')
+  await schedule(tx, workOf(endpointId), deliveryId, now)
+  const row = await deliveryRows(tx.q, endpointId).where('d.id', '=', deliveryId).executeTakeFirstOrThrow()
+  return viewDelivery(row)
+}
+
+/** The deliveries of a webhook, with their events. */
+export const deliveryRows = (q: Queries, endpointId: string) =>
+  q
+    .selectFrom('webhook_deliveries as d')
+    .innerJoin('events', 'events.seq', 'd.event_seq')
+    .select(['d.id', 'd.state', 'd.attempts', 'd.next_attempt_at', 'events.id as event_id', 'events.type'])
+    .where('d.endpoint_id', '=', endpointId)
+
+type DeliveryRow = Awaited<ReturnType<ReturnType<typeof deliveryRows>['executeTakeFirstOrThrow']>>
+
+export const viewDelivery = (row: DeliveryRow): Delivery => ({
+  id: row.id,
+  event_id: row.event_id,
+  type: row.type,
+  state: row.state,
+  attempts: listOf(row.attempts),
+  next_attempt_at: timestampOrNull(row.next_attempt_at),
+})

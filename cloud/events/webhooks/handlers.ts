@@ -1,0 +1,151 @@
+import type { ownerWebhookRoutes } from '../../../protocol/contract/owner-webhooks.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import {
+  addEndpoint,
+  deliveryRows,
+  redeliver,
+  removeEndpoint,
+  replaceEndpoint,
+  requireHubs,
+  requireUrl,
+  rotateSecret,
+  testEndpoint,
+  viewDelivery,
+  viewEndpoint,
+} from './endpoints.ts'
+import { listOf, type EndpointRow } from '../plan-deliveries.ts'
+import type { Poster } from './post.ts'
+
+const HOUR_MS = 3_600_000
+
+/** Webhooks, as their owner manages them. */
+export function webhookHandlers(
+  context: CloudContext,
+  poster: Poster,
+): Handlers<keyof typeof ownerWebhookRoutes> {
+  const { db } = context
+  const q = db.kysely
+
+  /** Changes a webhook that the credential sees, under its lock, with an audit record. */
+  const change = <T>(
+    id: string,
+    { credential, action }: { credential: OwnerCredential; action: string },
+    work: (tx: Tx, endpoint: EndpointRow) => Promise<T>,
+  ): Promise<T> =>
+    db.transact(async (tx) => {
+      await tx.forUpdate(tx.q.selectFrom('webhook_endpoints').select('id').where('id', '=', id)).execute()
+      const endpoint = await find(tx.q, credential, id)
+      const result = await work(tx, endpoint)
+      await audit(tx, credential, action, endpoint)
+      return result
+    })
+
+  const audit = (tx: Tx, { actor }: OwnerCredential, action: string, endpoint: EndpointRow) =>
+    appendAudit(tx.q, context.runtime, {
+      actor,
+      action: `webhooks.${action}`,
+      hubId: null,
+      object: endpoint.id,
+      result: 'executed',
+      detail: { owner_id: endpoint.owner_id, url: endpoint.url },
+    })
+
+  return {
+    async 'owner.webhooks.list'({ credential, query: { limit, cursor } }) {
+      const all = await endpointsSeenBy(q, credential)
+      const from = cursor === undefined ? 0 : all.findIndex(({ id }) => id === cursor) + 1
+      if (cursor !== undefined && from === 0) throw unknownCursor('webhook')
+      return pageOf(all.slice(from, from + limit + 1).map(viewEndpoint), limit)
+    },
+
+    async 'owner.webhooks.create'({ credential, body }) {
+      const { ownerId, hubIds } = await requireHubs(q, credential, body.hub_ids)
+      await requireUrl(poster, body.url)
+      const row = await db.transact(async (tx) => {
+        const added = await addEndpoint(tx, context, ownerId, { ...body, hub_ids: hubIds })
+        await audit(tx, credential, 'create', added)
+        return added
+      })
+      return { ...viewEndpoint(row), secret: row.secret }
+    },
+
+    'owner.webhooks.get': async ({ credential, params }) =>
+      viewEndpoint(await find(q, credential, params.webhook_id)),
+
+    async 'owner.webhooks.replace'({ credential, params: { webhook_id: id }, body: { state, ...fields } }) {
+      await find(q, credential, id)
+      const { ownerId, hubIds } = await requireHubs(q, credential, fields.hub_ids)
+      await requireUrl(poster, fields.url)
+      return change(id, { credential, action: 'replace' }, async (tx, endpoint) => {
+        // The hubs of another owner are none that this webhook could be told of.
+        if (ownerId !== endpoint.owner_id) throw new ApiError('hub_not_found')
+        return viewEndpoint(await replaceEndpoint(tx, context, id, { ...fields, hub_ids: hubIds }, state))
+      })
+    },
+
+    'owner.webhooks.delete': ({ credential, params: { webhook_id: id } }) =>
+      change(id, { credential, action: 'delete' }, async (tx, endpoint) => {
+        await removeEndpoint(tx, context, endpoint)
+        return undefined
+      }),
+
+    'owner.webhooks.rotate_secret': ({ credential, params: { webhook_id: id }, body }) =>
+      change(id, { credential, action: 'rotate_secret' }, async (tx, endpoint) => {
+        const rotated = await rotateSecret(tx, context, endpoint, body.overlap_hours * HOUR_MS)
+        const { secret, previousUntil } = rotated
+        return { id, secret, previous_secret_expires_at: timestamp(previousUntil) }
+      }),
+
+    'owner.webhooks.test': async ({ credential, params }) =>
+      testEndpoint(context, await find(q, credential, params.webhook_id)),
+
+    async 'owner.webhooks.deliveries'({ credential, params, query: { limit, cursor } }) {
+      const { id } = await find(q, credential, params.webhook_id)
+      let rows = deliveryRows(q, id)
+        .orderBy('d.id', 'desc')
+        .limit(limit + 1)
+      if (cursor !== undefined) {
+        const known = await deliveryRows(q, id).where('d.id', '=', cursor).executeTakeFirst()
+        if (!known) throw unknownCursor('delivery of this webhook')
+        rows = rows.where('d.id', '<', cursor)
+      }
+      return pageOf((await rows.execute()).map(viewDelivery), limit)
+    },
+
+    'owner.webhooks.redeliver': ({ credential, params: { webhook_id: id, delivery_id } }) =>
+      change(id, { credential, action: 'redeliver' }, (tx) => redeliver(tx, context, id, delivery_id)),
+  }
+}
+
+const unknownCursor = (of: string): ApiError => new ApiError('invalid_cursor', `The cursor is not a ${of}.`)
+
+function pageOf<T extends { id: string }>(found: T[], limit: number) {
+  const data = found.slice(0, limit)
+  const has_more = found.length > limit
+  return { data, next_cursor: has_more ? data.at(-1)!.id : null, has_more }
+}
+
+async function find(q: Queries, credential: OwnerCredential, id: string): Promise<EndpointRow> {
+  const row = await q.selectFrom('webhook_endpoints').selectAll().where('id', '=', id).executeTakeFirst()
+  if (!row || !isSeenBy(credential, row)) throw new ApiError('webhook_not_found')
+  return row
+}
+
+async function endpointsSeenBy(q: Queries, credential: OwnerCredential): Promise<EndpointRow[]> {
+  let query = q.selectFrom('webhook_endpoints').selectAll().orderBy('id', 'desc')
+  if (credential.ownerId !== null) query = query.where('owner_id', '=', credential.ownerId)
+  return (await query.execute()).filter((row) => isSeenBy(credential, row))
+}
+
+/** A credential that is limited to hubs sees the webhooks that are told of those alone. */
+function isSeenBy({ ownerId, hubs }: OwnerCredential, row: EndpointRow): boolean {
+  if (ownerId !== null && ownerId !== row.owner_id) return false
+  const of = listOf<number>(row.hub_ids)
+  return hubs === '*' || (of.length > 0 && of.every((id) => hubs.includes(id)))
+}

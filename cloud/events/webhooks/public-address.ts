@@ -1,0 +1,46 @@
+import { BlockList, isIP } from 'node:net'
+
+/** IPv4 that is not a host of the internet: IANA's special-purpose registry, multicast, and what is reserved. */
+const notPublic4 = new BlockList()
+for (const [address, prefix] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 3],
+] as const)
+  notPublic4.addSubnet(address, prefix, 'ipv4')
+
+/** Of IPv6 only 2000::/3 is handed out at all; so mapped, translated and local addresses are not in it. */
+const global6 = new BlockList()
+global6.addSubnet('2000::', 3, 'ipv6')
+/** Within it: protocols' own (Teredo among them), documentation, and 6to4, which has an IPv4 address inside. */
+const notPublic6 = new BlockList()
+for (const [address, prefix] of [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['3fff::', 20],
+] as const)
+  notPublic6.addSubnet(address, prefix, 'ipv6')
+
+/** Whether an address is one of the public internet. */
+export function isPublic(address: string): boolean {
+  switch (isIP(address)) {
+    case 4:
+      return !notPublic4.check(address, 'ipv4')
+    case 6:
+      return global6.check(address, 'ipv6') && !notPublic6.check(address, 'ipv6')
+    default:
+      return false
+  }
+}

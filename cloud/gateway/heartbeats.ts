@@ -1,0 +1,91 @@
+import type { Cancel } from '../../protocol/model/runtime.ts'
+import type { Heartbeat } from '../../protocol/mqtt/session.ts'
+import type { CloudContext } from '../platform/context.ts'
+import { background, isolated } from '../platform/work/background.ts'
+import type { HubDomain } from './domain.ts'
+import type { LeaseKeeper, Renewal } from './leases.ts'
+
+export interface HeartbeatsPorts {
+  context: CloudContext
+  domain: HubDomain
+  leases: LeaseKeeper
+  /** So far apart are two writings at least. */
+  gatherMs: number
+}
+
+/** A heartbeat that is not written yet. */
+interface Heard {
+  heartbeat: Heartbeat
+  /** Told what became of the hub's lease. */
+  onRenewed: (renewal: Renewal) => void
+}
+
+/**
+ * Writes what hubs' heartbeats say: one transaction for all hubs that were heard within `gatherMs`. A heartbeat that comes
+ * after a pause is written at once.
+ */
+export class Heartbeats {
+  readonly #ports: HeartbeatsPorts
+  #heard = new Map<number, Heard>()
+  #writing: Promise<void> = Promise.resolve()
+  #cancel: Cancel | undefined
+  #hasEnded = false
+
+  constructor(ports: HeartbeatsPorts) {
+    this.#ports = ports
+  }
+
+  /** Of one hub the latest holds. */
+  add(hubId: number, heartbeat: Heartbeat, onRenewed: (renewal: Renewal) => void): void {
+    if (this.#hasEnded) return
+    this.#heard.set(hubId, { heartbeat, onRenewed })
+    if (!this.#cancel) this.#write()
+  }
+
+  /** The session has ended: what it said last does not make the hub connected again. */
+  async forget(hubId: number, session: string): Promise<void> {
+    if (this.#heard.get(hubId)?.heartbeat.session === session) this.#heard.delete(hubId)
+    await this.#writing
+  }
+
+  /** Takes no more; resolves when what is under way is written. */
+  async end(): Promise<void> {
+    this.#hasEnded = true
+    this.#cancel?.()
+    this.#heard.clear()
+    await this.#writing
+  }
+
+  #write(): void {
+    const { context, gatherMs } = this.#ports
+    const heard = [...this.#heard]
+    this.#heard = new Map()
+    // One after another: a database that is slow gathers more, and is not asked more often.
+    this.#writing = this.#writing.then(() => isolated(context, 'heartbeats', () => this.#renew(heard)))
+    this.#cancel = context.runtime.clock.after(gatherMs, () =>
+      background(context, 'heartbeats', async () => {
+        await this.#writing
+        this.#cancel = undefined
+        if (this.#heard.size > 0 && !this.#hasEnded) this.#write()
+      }),
+    )
+  }
+
+  async #renew(heard: readonly (readonly [number, Heard])[]): Promise<void> {
+    const { context, domain, leases } = this.#ports
+    try {
+      const renewals = await context.db.transact(async (tx) => {
+        const beats = heard.map(([hubId, { heartbeat }]) => ({ hubId, heartbeat }))
+        const renewed = await leases.renew(tx, beats)
+        const held = beats.map(({ hubId }) => hubId).filter((hubId) => renewed.get(hubId)?.kind === 'held')
+        if (held.length > 0) await domain.hubsHeard(tx, context, held)
+        return renewed
+      })
+      for (const [hubId, { onRenewed }] of heard) onRenewed(renewals.get(hubId)!)
+    } catch (error) {
+      if (heard.length === 1) throw error
+      // What cannot be written of one hub holds up no other.
+      for (const one of heard) await isolated(context, `hub ${one[0]}: heartbeat`, () => this.#renew([one]))
+    }
+  }
+}

@@ -1,0 +1,204 @@
+import type { Handed, HubClock } from '../../protocol/mqtt/between-clouds.ts'
+import { hubFilter, upFilter, upTopic, type CloudChannel } from '../../protocol/mqtt/topics.ts'
+import type { ChangingTransport } from '../../protocol/mqtt/transport.ts'
+import type { CloudContext } from '../platform/context.ts'
+import type { GatewaySettings } from '../platform/settings/settings.ts'
+import type { Queries } from '../platform/store/database.ts'
+import { statement } from '../platform/store/statement.ts'
+import { background } from '../platform/work/background.ts'
+import type { HeldHub, LeaseKeeper } from './leases.ts'
+import type { Peers } from './peers.ts'
+import { contender, serverOf, type Contender } from './share.ts'
+
+export interface SharesPorts {
+  context: CloudContext
+  settings: GatewaySettings
+  processId: string
+  leases: LeaseKeeper
+  /** The other processes at the broker; none where the broker is this process's own. */
+  peers: Peers | undefined
+  /** The connection that is open, where the broker is shared. */
+  transport: () => ChangingTransport | undefined
+  publish: (channel: CloudChannel, message: object) => void
+  /** The hub's clock, where this process has heard it lately. */
+  clockOf: (hubId: number) => HubClock | undefined
+  /** Whether somebody waits for the result of a command to the hub. */
+  isAwaited: (hubId: number) => boolean
+  /** This process has the leases of these hubs, of which it may know nothing yet. */
+  onHeld: (hubs: readonly HeldHub[]) => void
+  /** It has them no more. */
+  onHandedOver: (hubIds: readonly number[]) => void
+  /** It holds these hubs, and has not heard what they said of late. */
+  onUnheard: (hubIds: readonly number[]) => void
+}
+
+/** Listens for a hub's results alone, until then. */
+interface Listening {
+  untilMs: number
+  granted: Promise<boolean>
+}
+
+const allHubs = statement((q: Queries) => q.selectFrom('hubs').select('id'))
+
+/**
+ * Which hubs this process hears and serves (SPEC §7): all, where it is alone with its broker; else its share of them, by
+ * rendezvous hashing over the processes that are there. A look compares what should be with what is: first it hears what
+ * is new, then it hands over what is another's, and last it stops hearing that. So a hub that moves is heard by two for a
+ * moment, and held by one at any time.
+ */
+export class Shares {
+  readonly #ports: SharesPorts
+  /** The hubs that are heard. */
+  readonly #heard = new Set<number>()
+  /** Those of them that were not heard at the last look that came to its end. */
+  readonly #fresh = new Set<number>()
+  readonly #listening = new Map<number, Listening>()
+  #isLooking = false
+  #isOutdated = false
+  #hasStopped = false
+  /** When looks began to fail. */
+  #failingSinceMs: number | undefined
+
+  constructor(ports: SharesPorts) {
+    this.#ports = ports
+  }
+
+  /** What a new connection subscribes to, so that hubs are served on while a look is under way. */
+  get filters(): string[] {
+    if (!this.#ports.peers) return [upFilter]
+    return [...[...this.#heard].map(hubFilter), ...[...this.#listening.keys()].map(resultsOf)]
+  }
+
+  hears(hubId: number): boolean {
+    return !this.#ports.peers || this.#heard.has(hubId)
+  }
+
+  /** Who serves, hubs are there, or leases were handed over: looks soon, and again where that fails. */
+  look(): void {
+    this.#isOutdated = true
+    if (this.#isLooking) return
+    const { context, settings } = this.#ports
+    this.#isLooking = true
+    background(context, 'share of the hubs', async () => {
+      try {
+        while (this.#isOutdated && !this.#hasStopped) {
+          this.#isOutdated = false
+          await this.#lookOnce()
+        }
+      } catch (error) {
+        this.#onFailure()
+        context.runtime.clock.after(settings.beatMs, () => this.look())
+        throw error
+      } finally {
+        this.#isLooking = false
+      }
+    })
+  }
+
+  /** Listens for the results of a hub, whoever serves it. False where there is no connection. */
+  async listen(hubId: number): Promise<boolean> {
+    const { context, settings, transport } = this.#ports
+    if (this.hears(hubId)) return true
+    const untilMs = context.runtime.clock.monotonic() + settings.listenMs
+    const known = this.#listening.get(hubId)
+    const granted = known?.granted ?? transport()?.subscribe([resultsOf(hubId)]) ?? Promise.resolve(false)
+    this.#listening.set(hubId, { untilMs, granted })
+    const isGranted = await granted
+    if (!isGranted) this.#listening.delete(hubId)
+    return isGranted
+  }
+
+  stop(): void {
+    this.#hasStopped = true
+  }
+
+  async #lookOnce(): Promise<void> {
+    const { context, leases, peers, transport, processId, onHeld, onUnheard } = this.#ports
+    // Its hubs connect anew with it.
+    if (!peers) return leases.takeFromAbsent([processId], () => true)
+    const line = transport()
+    if (!line || !peers.knowsOthers) return
+    const contenders = peers.serving.map(contender)
+    const ours = await this.#ours(contenders)
+    if (this.#hasRecovered(peers)) return
+    const news = [...ours].filter((hubId) => !this.#heard.has(hubId))
+    if (!(await line.subscribe(news.map(hubFilter)))) return
+    for (const hubId of news) {
+      this.#heard.add(hubId)
+      this.#fresh.add(hubId)
+    }
+    peers.serve()
+    await leases.takeFromAbsent(peers.serving, (hubId) => ours.has(hubId))
+    const held = await leases.held()
+    const others = held.map(({ hubId }) => hubId).filter((hubId) => !ours.has(hubId))
+    await this.#handOver(others, contenders)
+    this.#stopHearing(line, ours)
+    const stays = held.filter(({ hubId }) => ours.has(hubId))
+    onHeld(stays)
+    onUnheard(stays.map(({ hubId }) => hubId).filter((hubId) => this.#fresh.has(hubId)))
+    this.#fresh.clear()
+    context.log.debug({ hubs: ours.size, processes: contenders.length }, 'share of the hubs')
+  }
+
+  /** Whoever has no database serves nobody: where that lasts, the others may have one. */
+  #onFailure(): void {
+    const { context, settings, peers } = this.#ports
+    const now = context.runtime.clock.monotonic()
+    this.#failingSinceMs ??= now
+    if (now - this.#failingSinceMs > settings.leaseMs / 3) peers?.pause()
+  }
+
+  /** The database is back after a pause: the others have the time to find that too, before their hubs are taken. */
+  #hasRecovered(peers: Peers): boolean {
+    const { context, settings } = this.#ports
+    this.#failingSinceMs = undefined
+    if (!peers.isPaused) return false
+    peers.serve()
+    context.runtime.clock.after(settings.silentBeats * settings.beatMs, () => this.look())
+    return true
+  }
+
+  /** The hubs that fall to this process. */
+  async #ours(contenders: readonly Contender[]): Promise<Set<number>> {
+    const { context, processId } = this.#ports
+    const hubs = await allHubs(context.db.kysely, {})
+    return new Set(hubs.map(({ id }) => id).filter((id) => serverOf(id, contenders) === processId))
+  }
+
+  /** Each to whom it falls; first in the database, then told. */
+  async #handOver(hubs: readonly number[], contenders: readonly Contender[]): Promise<void> {
+    const { leases, publish, clockOf, onHandedOver } = this.#ports
+    for (const { id: to } of contenders) {
+      const hubIds = hubs.filter((hubId) => serverOf(hubId, contenders) === to)
+      if (hubIds.length === 0) continue
+      await leases.handOver(hubIds, to)
+      onHandedOver(hubIds)
+      for (let at = 0; at < hubIds.length; at += CLOCKS_AT_ONCE) {
+        const clocks = hubIds.slice(at, at + CLOCKS_AT_ONCE).flatMap((hubId) => clockOf(hubId) ?? [])
+        publish('handed', { process_id: to, clocks } satisfies Handed)
+      }
+    }
+  }
+
+  /** What is on its way still comes, and finds nobody who holds the hub. */
+  #stopHearing(line: ChangingTransport, ours: ReadonlySet<number>): void {
+    const { context, isAwaited } = this.#ports
+    const now = context.runtime.clock.monotonic()
+    const left = [...this.#heard].filter((hubId) => !ours.has(hubId))
+    for (const hubId of left) {
+      this.#heard.delete(hubId)
+      this.#fresh.delete(hubId)
+      if (isAwaited(hubId)) void this.listen(hubId)
+    }
+    const over = [...this.#listening]
+      .filter(([hubId, { untilMs }]) => this.#heard.has(hubId) || (untilMs < now && !isAwaited(hubId)))
+      .map(([hubId]) => hubId)
+    for (const hubId of over) this.#listening.delete(hubId)
+    line.unsubscribe([...left.map(hubFilter), ...over.map(resultsOf)])
+  }
+}
+
+/** So that the message stays far below the broker's limit (SPEC §8). */
+const CLOCKS_AT_ONCE = 1000
+
+const resultsOf = (hubId: number): string => upTopic(hubId, 'result')

@@ -1,0 +1,138 @@
+import {
+  alarmKinds,
+  hubAlarmCodes,
+  incidentOfCode,
+  kindOfCode,
+  type AlarmKindName,
+  type HubAlarmCode,
+} from '../../../protocol/model/alarms.ts'
+import { deviceSubject, HUB_SUBJECT, rowSubject } from '../../../protocol/model/subject.ts'
+import type { AlarmEntry, SnapshotEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import {
+  clearAlarm,
+  raiseAlarm,
+  reconcileAlarms,
+  type Incident,
+  type Standing,
+} from '../../events/alarms/alarms.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+
+/** What hubs report, and what the cloud finds out about them, as alarms. */
+
+/** Takes up what a hub has raised and lowered, in its order. */
+export async function applyAlarmEntries(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  entries: readonly AlarmEntry[],
+): Promise<void> {
+  for (const { code, subject, raised, detail, at } of entries) {
+    const incident = { hubId, ...incidentOf(code, subject) }
+    if (raised) await raiseAlarm(tx, context, { ...incident, detail, details: { detail }, since: at })
+    else if (!isForPeople(incident.kind)) await clearAlarm(tx, context, incident)
+  }
+}
+
+/** All that a hub has raised is in its snapshot: what is not was lowered, and the report is lost. */
+export async function applySnapshotAlarms(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  { alarms }: SnapshotEntry,
+): Promise<void> {
+  const known = alarms.filter((alarm): alarm is typeof alarm & { code: HubAlarmCode } =>
+    hubAlarmCodes.some((code) => code === alarm.code),
+  )
+  if (known.length < alarms.length)
+    context.log.warn({ hubId, alarms }, 'a hub has alarms that are not known here')
+  for (const code of hubAlarmCodes) {
+    const kind = kindOfCode(code)
+    const standing = known
+      .filter((alarm) => alarm.code === code)
+      .map(({ subject, detail, since }) => ({
+        ...incidentOf(code, subject),
+        detail,
+        details: { detail },
+        since,
+      }))
+    if (isForPeople(kind)) for (const fact of standing) await raiseAlarm(tx, context, { hubId, ...fact })
+    else await reconcileAlarms(tx, context, { hubId, kind, among: incidentOfCode(code, '') }, standing)
+  }
+}
+
+/** The hub is done with it at once, and a person is not. */
+const isForPeople = (kind: AlarmKindName): boolean => alarmKinds[kind].ends === 'when_acknowledged'
+
+const incidentOf = (code: HubAlarmCode, subject: string): Omit<Incident, 'hubId' | 'ownerId'> => ({
+  kind: kindOfCode(code),
+  incident: incidentOfCode(code, subject),
+  subject: subject === HUB_SUBJECT ? null : subject,
+})
+
+/** Brings alarms to the operations of a hub of which nobody knows whether they happened. */
+export async function tellOfUnknownOperations(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
+  const rows = await tx.q
+    .selectFrom('unknown_operations')
+    .selectAll()
+    .where('hub_id', '=', hubId)
+    .where('settled_at', 'is', null)
+    .orderBy('at')
+    .execute()
+  const standing = rows.map(
+    ({ operation_id, device, action, reason, cabinet, shelf, row, order_id, at }): Standing => ({
+      incident: `operation ${operation_id}`,
+      subject:
+        cabinet === null || shelf === null || row === null
+          ? deviceSubject(device)
+          : rowSubject({ cabinet, shelf, row }),
+      detail: `${action}: ${reason}`,
+      details: { operation_id, device, action, reason, order_id },
+      since: at,
+    }),
+  )
+  await reconcileAlarms(tx, context, { hubId, kind: 'unknown_operation', among: 'operation ' }, standing)
+}
+
+/** Brings the alarm to the entries of a hub that could not be applied: once, however many there are. */
+export function deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void {
+  tx.beforeCommit(`dead letters of ${hubId}`, async () => {
+    const newest = await tx.q
+      .selectFrom('dead_letters')
+      .select(['id', 'error'])
+      .where('hub_id', '=', hubId)
+      .orderBy('id', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+    const incident = { hubId, kind: 'dead_letter', subject: null } as const
+    if (!newest) return clearAlarm(tx, context, incident)
+    const { id: dead_letter_id, error } = newest
+    await raiseAlarm(tx, context, {
+      ...incident,
+      detail: error.slice(0, 200),
+      details: { dead_letter_id, error },
+    })
+  })
+}
+
+/** It ends when the other board has not come for a while: each time that it comes puts this off. */
+export async function identityConflict(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
+  const incident: Incident = { hubId, kind: 'identity_conflict', subject: null }
+  await raiseAlarm(tx, context, incident)
+  await clearAlarm(tx, context, incident)
+}
+
+/** A hub has not been heard for long. */
+export const hubIsSilent = (tx: Tx, context: CloudContext, hubId: number, since: number): Promise<void> =>
+  raiseAlarm(tx, context, {
+    hubId,
+    kind: 'hub_silent',
+    subject: null,
+    detail: `since ${timestamp(since)}`,
+    details: { last_heard_at: timestamp(since) },
+    since,
+  })
+
+export const hubIsHeard = (tx: Tx, context: CloudContext, hubId: number): Promise<void> =>
+  clearAlarm(tx, context, { hubId, kind: 'hub_silent', subject: null })

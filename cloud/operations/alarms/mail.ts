@@ -1,0 +1,167 @@
+import { createTransport } from 'nodemailer'
+import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { MAIL_WORK } from '../../events/plan-mails.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import { done, Unavailable, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
+
+export interface Mail {
+  /** The same where a mail is sent a second time. */
+  id: string
+  to: { name: string; address: string }
+  subject: string
+  text: string
+}
+
+/** Sends one mail; rejects where the mail server has not taken it. */
+export type SendMail = (mail: Mail) => Promise<void>
+
+/** More alarms than these are told by the next mail. */
+const MOST = 200
+
+/**
+ * Tells contacts of alarms: at least once, whatever becomes of this process. What goes into a mail is decided before it is
+ * sent, so that one that is sent twice is the same mail with the same `Message-ID`.
+ */
+export const mailWork = (context: CloudContext, send: SendMail | undefined): WorkKinds => ({
+  [MAIL_WORK]: { look: ({ subject }) => mailTo(context, send, Number(subject)) },
+})
+
+async function mailTo(
+  context: CloudContext,
+  send: SendMail | undefined,
+  contactId: number,
+): Promise<Outcome> {
+  const { db, runtime, log } = context
+  const batch = await db.transact((tx) => nextMail(tx, context, contactId))
+  if (!batch) return done
+  const { mail, mailId } = batch
+  context.checkpoint('mail.before-send')
+  if (send === undefined)
+    log.warn({ contactId, subject: mail.subject }, 'no SMTP_URL: an alarm is not mailed')
+  else
+    try {
+      await send(mail)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      throw new Unavailable(`the mail server has not taken a mail: ${why}`, { cause: error })
+    }
+  context.checkpoint('mail.after-send')
+  return db.transact(async (tx) => {
+    await tx.q
+      .deleteFrom('alarm_mails')
+      .where('contact_id', '=', contactId)
+      .where('mail_id', '=', mailId)
+      .execute()
+    const more = await tx.q
+      .selectFrom('alarm_mails')
+      .select('event_seq')
+      .where('contact_id', '=', contactId)
+      .limit(1)
+      .executeTakeFirst()
+    return more ? { next: runtime.clock.now() + context.settings.mailGatherMs } : done
+  })
+}
+
+/** The mail that was on its way, or the next one. */
+async function nextMail(
+  tx: Tx,
+  { runtime }: CloudContext,
+  contactId: number,
+): Promise<{ mail: Mail; mailId: string } | undefined> {
+  const contact = await tx
+    .forUpdate(tx.q.selectFrom('alarm_contacts').selectAll().where('id', '=', contactId))
+    .executeTakeFirst()
+  if (!contact) return undefined
+  const waiting = await tx.q
+    .selectFrom('alarm_mails')
+    .innerJoin('events', 'events.seq', 'alarm_mails.event_seq')
+    .select(['alarm_mails.event_seq', 'alarm_mails.mail_id', 'events.type', 'events.data', 'events.hub_id'])
+    .where('alarm_mails.contact_id', '=', contactId)
+    .orderBy('alarm_mails.event_seq')
+    .limit(MOST)
+    .execute()
+  if (waiting.length === 0) return undefined
+  const begun = waiting.find(({ mail_id }) => mail_id !== null)?.mail_id ?? null
+  const mailId = begun ?? uuidv7(runtime)
+  const rows = begun === null ? waiting : waiting.filter(({ mail_id }) => mail_id === begun)
+  if (begun === null)
+    await tx.q
+      .updateTable('alarm_mails')
+      .set({ mail_id: mailId })
+      .where('contact_id', '=', contactId)
+      .where(
+        'event_seq',
+        'in',
+        rows.map(({ event_seq }) => event_seq),
+      )
+      .execute()
+  const hubs = new Map(
+    (
+      await tx.q.selectFrom('hubs').select(['id', 'name']).where('owner_id', '=', contact.owner_id).execute()
+    ).map(({ id, name }) => [id, name]),
+  )
+  const items = rows.map(({ type, data, hub_id }): Item => ({
+    isOver: type === 'alarm.cleared',
+    alarm: JSON.parse(data) as Alarm,
+    hub: hub_id === null ? undefined : hubs.get(hub_id),
+  }))
+  const to = { name: contact.name ?? '', address: contact.email }
+  return { mail: { id: mailId, to, ...written(items) }, mailId }
+}
+
+interface Item {
+  alarm: Alarm
+  isOver: boolean
+  /** Its name. */
+  hub: string | undefined
+}
+
+/** What a contact reads. */
+export function written(items: readonly Item[]): Pick<Mail, 'subject' | 'text'> {
+  const [first] = items
+  const raised = items.filter(({ isOver }) => !isOver).length
+  const counted = [
+    ...(raised > 0 ? [`${raised} ${raised === 1 ? 'alarm' : 'alarms'}`] : []),
+    ...(items.length > raised ? [`${items.length - raised} over`] : []),
+  ].join(', ')
+  const subject = items.length === 1 ? headline(first!) : counted
+  return { subject: `[Larder] ${subject}`, text: `${items.map(paragraph).join('\n\n')}\n` }
+}
+
+const headline = ({ alarm, isOver, hub }: Item): string =>
+  `${isOver ? 'over' : alarm.severity}: ${hub === undefined ? '' : `${hub}: `}${alarm.message}`
+
+const paragraph = (item: Item): string => {
+  const { alarm, isOver } = item
+  return [
+    headline(item),
+    ...(isOver ? [`Over since ${alarm.cleared_at}.`] : [`What to do: ${alarm.remedy}`]),
+    `Raised ${alarm.raised_at}${alarm.count > 1 ? `, ${alarm.count} times` : ''}. ${alarm.kind}, ${alarm.id}`,
+  ].join('\n')
+}
+
+export interface MailServer {
+  /** `smtp://…` or `smtps://…` */
+  url: string
+  from: string
+  timeoutMs: number
+}
+
+/** Sends by SMTP. */
+export function smtpSender({ url, from, timeoutMs }: MailServer): SendMail {
+  const transport = createTransport({
+    url,
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    // A mail is text of our own: nothing in it is read from elsewhere.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  const domain = /@([^>]+)>?$/.exec(from)?.[1] ?? 'localhost'
+  return async ({ id, to, subject, text }) => {
+    await transport.sendMail({ from, to, subject, text, messageId: `<${id}@${domain}>` })
+  }
+}

@@ -1,0 +1,137 @@
+import { sql, type Selectable } from 'kysely'
+import type { Operation, ownerOperationRoutes } from '../../../protocol/contract/owner-operations.ts'
+import { holdsWithin } from '../../../protocol/model/runtime.ts'
+import { settleOperation } from '../../commerce/catalogue/apply-operations.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import { tellOfUnknownOperations } from '../alarms/hub-alarms.ts'
+import { type ControlServices, hardwareError, sendAudited } from './control.ts'
+
+/** How long the report of a hub that has settled an operation otherwise is waited for. */
+const REPORT_MS = 1500
+
+/** Operations of which nobody knows whether they happened (I1), and a person's word on them. */
+export function operationHandlers(services: ControlServices): Handlers<keyof typeof ownerOperationRoutes> {
+  const q = services.context.db.kysely
+
+  return {
+    async 'owner.operations.list'({ credential, query: { hub_id: hubId, state, limit, cursor } }) {
+      let found = rows(q, credential)
+      if (cursor !== undefined) {
+        const known = await rows(q, credential).where('o.operation_id', '=', cursor).executeTakeFirst()
+        if (!known) throw new ApiError('invalid_cursor', 'The cursor is not an operation.')
+        const { started_at, operation_id } = known
+        found = found.where(sql<boolean>`(o.started_at, o.operation_id) < (${started_at}, ${operation_id})`)
+      }
+      if (hubId !== undefined) found = found.where('o.hub_id', '=', hubId)
+      if (state !== undefined) found = found.where(isIn[state])
+      const page = await found
+        .orderBy('o.started_at', 'desc')
+        .orderBy('o.operation_id', 'desc')
+        .limit(limit + 1)
+        .execute()
+      const has_more = page.length > limit
+      const data = page.slice(0, limit).map(viewOperation)
+      return { data, next_cursor: has_more ? data.at(-1)!.id : null, has_more }
+    },
+
+    async 'owner.operations.settle'({ credential, params: { operation_id: id }, body, requestName }) {
+      const { happened } = body
+      const { actor } = credential
+      const before = await find(q, credential, id)
+      if (before.settled_at === null) await settleFromAfar(services, before, happened, { actor, requestName })
+      const after = await find(q, credential, id)
+      if (after.happened !== (happened ? 1 : 0)) throw new ApiError('operation_settled')
+      return viewOperation(after)
+    },
+  }
+}
+
+/** A person's word, to the hub; the cloud's books alone have it where the hub knows the operation no more. */
+export async function settleFromAfar(
+  services: ControlServices,
+  { hub_id: hubId, operation_id: operationId }: Pick<OperationRow, 'hub_id' | 'operation_id'>,
+  happened: boolean,
+  { actor, requestName }: { actor: string; requestName: string | undefined },
+): Promise<void> {
+  const { context } = services
+  const { db, runtime } = context
+  const body = { name: 'settle_operation', operation_id: operationId, happened } as const
+  const outcome = await sendAudited(services, { hubId, body, actor, requestName })
+  const isForgotten = outcome.kind === 'refused' && outcome.reason === 'not_found'
+  if (outcome.kind === 'executed' || isForgotten)
+    return db.transact(async (tx) => {
+      // The hub's ledger says the same, soon; whoever reads next must find it.
+      await settleOperation(tx, hubId, { operationId, by: 'person', happened, at: runtime.clock.now() })
+      if (!isForgotten) return
+      // Nothing that the hub reports ends this alarm.
+      await tellOfUnknownOperations(tx, context, hubId)
+      await appendAudit(tx.q, runtime, {
+        actor,
+        action: 'controls.settle_operation',
+        hubId,
+        object: `operation-${operationId}`,
+        result: 'executed',
+        detail: { happened, by: 'cloud' },
+      })
+    })
+  if (outcome.kind !== 'refused' || outcome.reason !== 'too_late') throw hardwareError(outcome)
+  await holdsWithin(runtime.clock, REPORT_MS, async () => {
+    const row = await rows(db.kysely)
+      .where('o.hub_id', '=', hubId)
+      .where('o.operation_id', '=', operationId)
+      .executeTakeFirst()
+    return row?.happened !== null
+  })
+}
+
+type OperationRow = Selectable<Tables['unknown_operations']>
+
+/** Operations, those of the hubs that a credential reaches where one is given. */
+function rows(q: Queries, credential?: Pick<OwnerCredential, 'ownerId' | 'hubs'>) {
+  let found = q.selectFrom('unknown_operations as o').selectAll('o')
+  if (credential === undefined) return found
+  const { ownerId, hubs } = credential
+  if (ownerId !== null)
+    found = found.where('o.hub_id', 'in', (eb) =>
+      eb.selectFrom('hubs').select('hubs.id').where('hubs.owner_id', '=', ownerId),
+    )
+  if (hubs !== '*') found = found.where('o.hub_id', 'in', hubs.length > 0 ? hubs : [0])
+  return found
+}
+
+async function find(q: Queries, credential: OwnerCredential, id: string): Promise<OperationRow> {
+  const row = await rows(q, credential).where('o.operation_id', '=', id).executeTakeFirst()
+  if (!row) throw new ApiError('operation_not_found')
+  return row
+}
+
+const isIn: Record<Operation['state'], ReturnType<typeof sql<boolean>>> = {
+  unknown: sql<boolean>`o.settled_at is null`,
+  happened: sql<boolean>`o.happened = 1`,
+  not_happened: sql<boolean>`o.happened = 0`,
+  settled: sql<boolean>`o.settled_at is not null and o.happened is null`,
+}
+
+function stateOf({ settled_at, happened }: OperationRow): Operation['state'] {
+  if (happened !== null) return happened === 1 ? 'happened' : 'not_happened'
+  return settled_at === null ? 'unknown' : 'settled'
+}
+
+/** An operation as its owner sees it. */
+export const viewOperation = (row: OperationRow): Operation => ({
+  id: row.operation_id,
+  hub_id: row.hub_id,
+  device: row.device,
+  action: row.action,
+  state: stateOf(row),
+  order_id: row.order_id,
+  started_at: timestamp(row.started_at),
+  ended_at: timestampOrNull(row.settled_at),
+  settled_by: row.settled_by,
+})

@@ -1,0 +1,94 @@
+import type { Selectable } from 'kysely'
+import { z } from 'zod'
+import type { HubHealthReport } from '../../../protocol/contract/owner-hubs.ts'
+import { readFridges } from '../../commerce/catalogue/layout.ts'
+import { hubState, type HubState } from '../../gateway/hub-state.ts'
+import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+
+type HubRow = Pick<Selectable<Tables['hubs']>, 'id' | 'disabled_bins' | 'disabled_fridges'>
+
+const Numbers = z.array(z.int())
+
+export const readHubState = (
+  q: Queries,
+  { runtime, settings }: CloudContext,
+  hubId: number,
+): Promise<HubState> => hubState(q, hubId, runtime.clock.now(), settings.onlineWithinMs)
+
+/** Numbers of the bins and fridges that a hub is made of, whether it was ever heard of or not. */
+export interface BuiltDevices {
+  bins: readonly number[]
+  fridges: readonly number[]
+}
+
+export async function readBuilt(q: Queries, hubId: number): Promise<BuiltDevices> {
+  const bins = await q
+    .selectFrom('hub_bins')
+    .select('bin')
+    .where('hub_id', '=', hubId)
+    .orderBy('bin')
+    .execute()
+  const fridges = await readFridges(q, hubId)
+  return { bins: bins.map(({ bin }) => bin), fridges: fridges.map(({ fridge }) => fridge) }
+}
+
+type Health = NonNullable<HubState['health']>
+type Bin = Pick<Health['bins'][number], 'bin_number' | 'enabled' | 'status'>
+type Fridge = Pick<Health['fridges'][number], 'fridge_number' | 'enabled' | 'status' | 'temperature'>
+
+/** What the hub has said of its devices, and of the others that it is made of: nothing was heard of these. */
+function devicesOf({ health }: HubState, built: BuiltDevices): { bins: Bin[]; fridges: Fridge[] } {
+  const { bins = [], fridges = [] } = health ?? {}
+  const unheard = { enabled: true, status: 'offline', temperature: null } as const
+  return {
+    bins: [
+      ...bins,
+      ...built.bins
+        .filter((number) => !bins.some(({ bin_number }) => bin_number === number))
+        .map((bin_number) => ({ ...unheard, bin_number })),
+    ].toSorted((a, b) => a.bin_number - b.bin_number),
+    fridges: [
+      ...fridges,
+      ...built.fridges
+        .filter((number) => !fridges.some(({ fridge_number }) => fridge_number === number))
+        .map((fridge_number) => ({ ...unheard, fridge_number })),
+    ].toSorted((a, b) => a.fridge_number - b.fridge_number),
+  }
+}
+
+/**
+ * O §2, hub health: what the hub last said of itself, as far as it can still hold. Of an offline hub the devices' statuses
+ * are `offline`; which of them will be enabled is the cloud's to know.
+ */
+export function reportHealth(hub: HubRow, state: HubState, built: BuiltDevices): HubHealthReport {
+  const { online, health } = state
+  const { bins, fridges } = devicesOf(state, built)
+  const disabled = {
+    bins: Numbers.parse(JSON.parse(hub.disabled_bins)),
+    fridges: Numbers.parse(JSON.parse(hub.disabled_fridges)),
+  }
+  const mainDoor = health?.doors.find(({ door }) => door === 'main')?.status
+  return {
+    hub_id: hub.id,
+    online,
+    last_heartbeat: timestampOrNull(state.lastHeardAt),
+    bins: bins.map(({ bin_number, enabled, status }) => ({
+      bin_number,
+      enabled: (enabled || !online) && !disabled.bins.includes(bin_number),
+      status: online ? status : 'offline',
+    })),
+    fridges: fridges.map(({ fridge_number, enabled, temperature, status }) => ({
+      fridge_number,
+      enabled: (enabled || !online) && !disabled.fridges.includes(fridge_number),
+      temperature: online && status !== 'offline' ? temperature : null,
+      status: online ? status : 'offline',
+    })),
+    door_status: !online || mainDoor === undefined ? 'unknown' : doorStatus[mainDoor],
+    network_status: online ? (state.connected ? 'connected' : 'degraded') : 'disconnected',
+  }
+}
+
+const doorStatus = { locked: 'closed', unlocked: 'closed', open: 'open', unknown: 'unknown' } as const

@@ -1,0 +1,55 @@
+import type { TemperatureSpan } from '../../../protocol/contract/owner-hubs.ts'
+import { DAY_MS } from '../../../protocol/model/program-settings.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { type Handlers, reply } from '../../platform/http/handler.ts'
+
+/** More than this is asked for piece by piece. */
+const MAX_DAYS = 31
+
+/** How warm a hub's fridges were. */
+export const temperatureHandlers = ({ db, runtime }: CloudContext): Handlers<'owner.hubs.temperatures'> => ({
+  async 'owner.hubs.temperatures'(request) {
+    const { query } = request
+    const now = runtime.clock.now()
+    const to = query.to === undefined ? now + 1 : Date.parse(query.to)
+    const from = query.from === undefined ? Math.min(to, now) - DAY_MS : Date.parse(query.from)
+    if (from > to) throw badRange('from', 'must not be after `to`', query.from)
+    if (to - from > MAX_DAYS * DAY_MS + 1)
+      throw badRange('from', `at most ${MAX_DAYS} days before \`to\``, query.from)
+    let rows = db.kysely
+      .selectFrom('temperatures')
+      .select(['fridge', 'at', 'min', 'max', 'sum', 'samples'])
+      .where('hub_id', '=', query.hub_id)
+      .where('at', '>=', from)
+      .where('at', '<', to)
+    if (query.fridge !== undefined) rows = rows.where('fridge', '=', query.fridge)
+    const found = await rows.orderBy('at').orderBy('fridge').execute()
+    const spans = found.map(({ fridge, at, min, max, sum, samples }): TemperatureSpan => {
+      const mean = Math.round((sum / samples) * 100) / 100
+      return { fridge, at: timestamp(at), min, mean, max, samples }
+    })
+    return wantsCsv(request.header('accept')) ? reply(csvOf(spans), {}) : spans
+  },
+})
+
+const badRange = (field: string, why: string, input: unknown): ApiError =>
+  ApiError.invalid({ loc: ['query', field], msg: `Value error, ${why}`, type: 'value_error', input })
+
+/** Whether a caller would rather have a table than JSON. */
+function wantsCsv(accept: string | undefined): boolean {
+  const kinds = (accept ?? '').split(',').map((kind) => kind.split(';')[0]!.trim().toLowerCase())
+  const csv = kinds.indexOf('text/csv')
+  const json = kinds.indexOf('application/json')
+  return csv >= 0 && (json < 0 || csv < json)
+}
+
+/** RFC 4180. Nothing in it needs quotes. */
+const csvOf = (spans: readonly TemperatureSpan[]): string =>
+  [
+    'fridge,at,min,mean,max,samples',
+    ...spans.map((each) => `${each.fridge},${each.at},${each.min},${each.mean},${each.max},${each.samples}`),
+  ]
+    .map((line) => `${line}\r\n`)
+    .join('')

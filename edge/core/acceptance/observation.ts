@@ -1,0 +1,208 @@
+import { binSubject, controllerSubject, doorSubject } from '../../../protocol/model/subject.ts'
+import type { Check } from './steps.ts'
+
+/** What sensors say, by what they are of: `bin 2 door` is `open`. */
+export type Readings = ReadonlyMap<string, string>
+
+/** A reading that has changed while the hub watched. */
+export interface Seen {
+  of: string
+  is: string
+}
+
+/** What the hub saw of a step. */
+export interface Observation {
+  /** When it began. */
+  before: Readings
+  seen: readonly Seen[]
+  /**
+   * `carried_out`: what there was to do was done, or seen. `stopped`: the technician waited no longer. `too_late`: nothing more
+   * came in time. Others are words of a command's outcome.
+   */
+  end: 'carried_out' | 'stopped' | 'too_late' | 'refused' | 'failed' | 'unknown'
+  /** Why it was not carried out: a command's reason, or what its controller said. */
+  why: string | null
+  /** Of a fridge, where it was read. */
+  celsius?: number | undefined
+  /** Of a row: the bin below it, and what the drop sensor saw. */
+  bin?: number | undefined
+  drops?: number | undefined
+}
+
+export const readingOf = {
+  door: (bin: number) => `${binSubject(bin)} door`,
+  lift: (bin: number) => `${binSubject(bin)} lift`,
+  content: (bin: number) => `${binSubject(bin)} content`,
+  doorway: (door: string) => doorSubject(door),
+  controller: (id: string) => controllerSubject(id),
+}
+
+/** What has changed. Positions on the way are none: what counts is where it comes to rest. */
+export function changesOf(before: Readings, now: Readings): Seen[] {
+  return [...now].flatMap(([of, is]) =>
+    before.get(of) === is || is === 'moving' || is === 'unknown' ? [] : [{ of, is }],
+  )
+}
+
+/** The readings of a step's own, in which its success must show, each with what must be seen in turn. */
+function wanted(check: Check, bin?: number): { of: string; turns: readonly string[] }[] {
+  switch (check.of) {
+    case 'controller':
+    case 'temperature':
+      return []
+    case 'door':
+      return [
+        {
+          of: readingOf.doorway(check.door),
+          turns: check.hasSensor ? ['open', 'closed'] : ['unlocked', 'locked'],
+        },
+      ]
+    case 'open':
+      return [{ of: readingOf.door(check.bin), turns: ['open'] }]
+    case 'content':
+      return [{ of: readingOf.content(check.bin), turns: ['something', 'empty'] }]
+    case 'close':
+      return [{ of: readingOf.door(check.bin), turns: ['closed'] }]
+    case 'lift':
+      return [{ of: readingOf.lift(check.bin), turns: ['up', 'down'] }]
+    case 'row':
+      return bin === undefined ? [] : [{ of: readingOf.content(bin), turns: ['something'] }]
+  }
+}
+
+/** A door's reading is its sensor's and its lock's in one word: what its sensor says, where it has one. */
+const plain = (check: Check, is: string): string =>
+  check.of === 'door' && check.hasSensor && (is === 'locked' || is === 'unlocked') ? 'closed' : is
+
+/** What a reading has turned into, one after the other; that it says again what it said before is none. */
+function turnsOf(check: Check, of: string, { before, seen }: Pick<Observation, 'before' | 'seen'>): string[] {
+  const said = [before.get(of) ?? '', ...seen.filter((one) => one.of === of).map(({ is }) => is)]
+  return said.map((is) => plain(check, is)).filter((is, index, all) => index > 0 && is !== all[index - 1])
+}
+
+/** Whether all that the step's own sensors have to say has been said: nothing more is waited for. */
+export const isAllSeen = (check: Check, looked: Pick<Observation, 'before' | 'seen' | 'bin'>): boolean =>
+  wanted(check, looked.bin).every(({ of, turns }) => turnsOf(check, of, looked).length >= turns.length)
+
+/** What must be so before the hub begins; a sentence that says what is not. */
+export function obstacle(check: Check, readings: Readings): string | undefined {
+  const is = (of: string): string | undefined => readings.get(of)
+  switch (check.of) {
+    case 'controller':
+    case 'temperature':
+    case 'door':
+    case 'row':
+      return undefined
+    case 'open':
+      return is(readingOf.door(check.bin)) === 'open'
+        ? 'It stands open already: close it first, so that it shows that it opens.'
+        : undefined
+    case 'close':
+      return is(readingOf.door(check.bin)) === 'closed'
+        ? 'It is closed already: open it first, so that it shows that it closes.'
+        : undefined
+    case 'content':
+      if (is(readingOf.door(check.bin)) === 'closed') return 'Its door is closed: open it first.'
+      return is(readingOf.content(check.bin)) === 'something'
+        ? 'Something lies in it already: take it out first.'
+        : undefined
+    case 'lift':
+      return is(readingOf.door(check.bin)) === 'closed'
+        ? undefined
+        : 'Its door is not closed: close it first.'
+  }
+}
+
+/** What has changed besides, of the same kind, that the step has not moved: a cable may be in another's place. */
+function strays(check: Check, { seen, bin }: Observation): Seen[] {
+  const own = new Set(wanted(check, bin).map(({ of }) => of))
+  const isAlike = (of: string): boolean => {
+    switch (check.of) {
+      case 'controller':
+      case 'temperature':
+        return false
+      case 'door':
+        return of.startsWith('door ')
+      case 'row':
+        return of.endsWith(' content')
+      case 'open':
+      case 'content':
+      case 'close':
+      case 'lift':
+        return of.startsWith('bin ')
+    }
+  }
+  return seen.filter(({ of }) => isAlike(of) && !own.has(of))
+}
+
+/** What an observation means: whether it is what the step expects, and otherwise what is not. */
+export function judge(check: Check, observation: Observation): { agrees: boolean; because: string[] } {
+  const because = [...endWords(observation), ...ownFindings(check, observation)]
+  for (const { of, is } of strays(check, observation))
+    because.push(`Meanwhile ${of}: ${is}. Are cables exchanged?`)
+  return { agrees: because.length === 0, because }
+}
+
+function endWords({ end, why }: Observation): string[] {
+  switch (end) {
+    case 'carried_out':
+      return []
+    case 'stopped':
+      return ['The technician waited no longer.']
+    case 'too_late':
+      return ['Nothing more was seen in time.']
+    case 'refused':
+      return [`Not carried out${why === null ? '' : `: ${why}`}.`]
+    case 'failed':
+      return [`It failed${why === null ? '' : `: ${why}`}.`]
+    case 'unknown':
+      return ['Nobody knows what became of it.']
+  }
+}
+
+function ownFindings(check: Check, observation: Observation): string[] {
+  const { before, celsius, bin, drops, end } = observation
+  if (check.of === 'controller') {
+    const is = before.get(readingOf.controller(check.controller)) ?? 'not connected'
+    return is.startsWith('connected') ? [] : [`It is ${is}.`]
+  }
+  if (check.of === 'temperature') {
+    if (celsius === undefined) return ['The sensor says nothing.']
+    return celsius > check.limitCelsius ? [`It is warmer than ${check.limitCelsius} °C.`] : []
+  }
+  if (end === 'refused') return []
+  if (check.of === 'door' && check.hasSensor && before.get(readingOf.doorway(check.door)) === 'open')
+    return ['The sensor said open before: was the door open, or is the sensor inverted?']
+  const found = wanted(check, bin).flatMap(({ of, turns }) => {
+    const said = turnsOf(check, of, observation)
+    return turns.every((turn, index) => said[index] === turn)
+      ? []
+      : [`${of} had to say ${turns.join(', then ')}, and said ${said.join(', then ') || 'nothing'}.`]
+  })
+  if (check.of === 'door' && check.hasLock && lastOf(readingOf.doorway(check.door), observation) !== 'locked')
+    found.push('It is not locked again.')
+  if (check.of === 'row' && drops !== 1 && end === 'carried_out')
+    found.push(`The drop sensor saw ${drops ?? 0} units fall.`)
+  return found
+}
+
+const lastOf = (of: string, { before, seen }: Observation): string | undefined =>
+  seen.findLast((one) => one.of === of)?.is ?? before.get(of)
+
+/** What the hub saw, in a line that people read. */
+export function observedWords(check: Check, observation: Observation): string {
+  const { before, seen, celsius, bin, drops } = observation
+  const words: string[] = []
+  if (check.of === 'controller')
+    words.push(before.get(readingOf.controller(check.controller)) ?? 'not connected')
+  if (celsius !== undefined) words.push(`${celsius} °C`)
+  if (drops !== undefined) words.push(`the drop sensor saw ${drops} ${drops === 1 ? 'unit' : 'units'} fall`)
+  if (bin !== undefined) words.push(`into bin ${bin}`)
+  for (const { of } of wanted(check, bin)) {
+    const said = [before.get(of) ?? 'unknown', ...seen.filter((one) => one.of === of).map(({ is }) => is)]
+    words.push(`${of} ${said.join(' → ')}`)
+  }
+  const text = words.join(', ')
+  const sentence = text === '' ? '' : `${text[0]!.toUpperCase()}${text.slice(1)}.`
+  return [sentence, ...judge(check, observation).because].filter(Boolean).join(' ')
+}

@@ -1,0 +1,49 @@
+import { HUB_SUBJECT } from '../../protocol/model/subject.ts'
+import type { Context } from './context.ts'
+import type { DeadLetterSummary, LocalOutcome } from './hub-core.ts'
+import { setAlarm } from './ledger.ts'
+
+const SHOWN = 50
+const MAX_DETAIL = 500
+
+/** The alarm stands as long as there is a dead letter: somebody has to look at what the cloud wanted. */
+export function watchDeadLetters(context: Context): void {
+  const { deadLetters } = context.journal
+  const [newest] = deadLetters.list(1)
+  const detail = newest ? `${deadLetters.count()} entries of the cloud, the last: ${newest.error}` : ''
+  setAlarm(context, 'dead_letter', HUB_SUBJECT, newest !== undefined, detail.slice(0, MAX_DETAIL))
+}
+
+export function deadLettersOf({ journal }: Context): DeadLetterSummary[] {
+  return journal.deadLetters
+    .list(SHOWN)
+    .map(({ id, body, error, at }) => ({ id, kind: kindOf(body), error, body, at }))
+}
+
+function kindOf(body: string): string | null {
+  const entry = JSON.parse(body) as { kind?: unknown } | null
+  return typeof entry?.kind === 'string' ? entry.kind : null
+}
+
+/** What an old entry said may hold no longer, so that none is applied late: the cloud says how things are now. */
+export function replayByPerson(context: Context): LocalOutcome {
+  if (context.journal.deadLetters.count() === 0) return { ok: false, reason: 'not_found' }
+  const isTaken = context.handle(() => {
+    context.resetInbox()
+    report(context, 'replay_dead_letters')
+  })
+  return isTaken ? { ok: true } : { ok: false, reason: 'unavailable' }
+}
+
+export function dropByPerson(context: Context, id: number): LocalOutcome {
+  if (!context.journal.deadLetters.find(id)) return { ok: false, reason: 'not_found' }
+  const isTaken = context.handle(() => {
+    context.journal.deadLetters.drop(id)
+    watchDeadLetters(context)
+    report(context, 'drop_dead_letter')
+  })
+  return isTaken ? { ok: true } : { ok: false, reason: 'unavailable' }
+}
+
+const report = ({ ledger }: Context, action: string): void =>
+  ledger.report({ kind: 'local', action, subject: HUB_SUBJECT, outcome: 'executed' })

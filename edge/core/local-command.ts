@@ -1,0 +1,15 @@
+import { z } from 'zod'
+import { Location } from '../../protocol/model/location.ts'
+import { CommandBody } from '../../protocol/mqtt/command.ts'
+
+/** Turns a row once, over a bin, for nobody's order: a technician tries the row. It is booked as any unit that falls. */
+const TestDispense = z.object({
+  name: z.literal('test_dispense'),
+  location: Location,
+  bin: z.int().min(1).max(4),
+})
+export type TestDispense = z.infer<typeof TestDispense>
+
+/** What may be asked of a hub by somebody who stands before it: what the cloud may ask, and what needs eyes there. */
+export const HubCommand = z.discriminatedUnion('name', [CommandBody, TestDispense])
+export type HubCommand = z.infer<typeof HubCommand>

@@ -1,0 +1,151 @@
+import type { HubAlarmCode } from '../../protocol/model/alarms.ts'
+import { binSubject, cabinetSubject, fridgeSubject, rowSubject } from '../../protocol/model/subject.ts'
+import type { Standing } from '../journal/states.ts'
+import type { BinView } from './bins/bin.ts'
+import { isUsable, type Context } from './context.ts'
+import { binDevice, cabinetDevice, fridgeDevice } from './layout.ts'
+import { setAlarm } from './ledger.ts'
+import { shutFridges } from './fridges.ts'
+import { cabinetsOf, type BlockedRows } from './withheld.ts'
+
+/**
+ * Tells the cloud how rows, bins, cabinets and fridges stand as far as selling is concerned: by change, in the transaction
+ * of the event that changed it, so that nothing is sold that the hub will not dispense. Returns until when time alone may
+ * change it, in milliseconds.
+ */
+export function tellStates(
+  context: Context,
+  bins: readonly BinView[],
+  blockedNow: BlockedRows,
+): number | undefined {
+  const { told } = context.journal
+  const before = told.all()
+  const waits: number[] = []
+  const look = (subject: string, standing: Standing | Pause): void => {
+    if (standing.of === 'pause') waits.push(standing.ms)
+    else if (before.get(subject) !== JSON.stringify(standing)) tell(context, subject, standing)
+  }
+  for (const bin of bins) look(binSubject(bin.number), binStanding(context, bin))
+  for (const cabinet of context.layout.cabinets)
+    look(cabinetSubject(cabinet), cabinetStanding(context, cabinet))
+  for (const { number } of context.layout.fridges)
+    look(fridgeSubject(number), fridgeStanding(context, number))
+  const blocks = [...blockedNow.values()]
+  for (const { location, why } of blocks)
+    look(rowSubject(location), { of: 'row', location, blocked: why.slice(0, 32) })
+  const blocked = new Set(blocks.map(({ location }) => rowSubject(location)))
+  for (const [subject, json] of before) {
+    const standing = JSON.parse(json) as Standing
+    if (standing.of !== 'row' || blocked.has(subject)) continue
+    tell(context, subject, { ...standing, blocked: null })
+    told.remove(subject)
+  }
+  return waits.length > 0 ? Math.min(...waits) : undefined
+}
+
+/** Nothing new for so long: what was told still holds. */
+interface Pause {
+  of: 'pause'
+  ms: number
+}
+
+function tell(context: Context, subject: string, standing: Standing): void {
+  const { journal, ledger, cloud } = context
+  const since = cloud.now()
+  journal.told.put(subject, standing, since)
+  ledger.report({ kind: 'state', state: { ...standing, since } })
+  const alarm = alarmOf(standing)
+  if (alarm) setAlarm(context, alarm.code, subject, alarm.raised, alarm.detail)
+}
+
+/** What people must know of how something stands. */
+function alarmOf(standing: Standing): { code: HubAlarmCode; raised: boolean; detail: string } | undefined {
+  switch (standing.of) {
+    case 'row':
+      return { code: 'row_blocked', raised: standing.blocked !== null, detail: standing.blocked ?? '' }
+    case 'bin': {
+      if (standing.state === 'offline') return undefined
+      const detail = standing.order_id === null ? 'something is left in it' : `left of ${standing.order_id}`
+      return { code: 'bin_blocked', raised: standing.state === 'left_behind', detail }
+    }
+    case 'fridge':
+      return { code: 'health_shutoff', raised: standing.state === 'shutoff', detail: 'too warm for too long' }
+    case 'cabinet':
+      return undefined
+  }
+}
+
+/** What a device is while it says nothing: what it was for a moment, and `silent` after that. */
+function unheard<S extends Standing>(
+  { unheardSince, runtime, settings }: Context,
+  device: string,
+  isHeard: boolean,
+  silent: S,
+): S | Pause | undefined {
+  if (isHeard) {
+    unheardSince.delete(device)
+    return undefined
+  }
+  const now = runtime.clock.monotonic()
+  const since = unheardSince.get(device) ?? now
+  unheardSince.set(device, since)
+  const leftMs = since + settings.silentMs - now
+  return leftMs > 0 ? { of: 'pause', ms: leftMs } : silent
+}
+
+function binStanding(context: Context, bin: BinView): Standing | Pause {
+  const { number, capacity, fault, orderId: order_id } = bin
+  const standing = { of: 'bin', bin: number, capacity, state: 'offline', order_id, fault } as const
+  return unheard(context, binDevice(number), bin.up, standing) ?? { ...standing, state: useOf(bin) }
+}
+
+/** What a bin is to the next order. */
+function useOf(bin: BinView): Extract<Standing, { of: 'bin' }>['state'] {
+  if (bin.orderId !== null) return isLeftBehind(bin) ? 'left_behind' : 'held'
+  if (bin.fault !== null) return 'faulty'
+  if (bin.occupied !== false) return 'left_behind'
+  return bin.door === 'closed' ? 'free' : 'open'
+}
+
+/** Its order has ended without its customer, and what fell into it is not known to have been taken out. */
+const isLeftBehind = ({ phase, occupied, filled, opened }: BinView): boolean => {
+  switch (phase) {
+    case 'queued':
+    case 'recovering':
+    case 'preparing':
+    case 'ready':
+    case 'collecting':
+      return false
+    case 'completed':
+      return occupied !== false
+    case 'cancelled':
+    case 'timed_out':
+    case 'failed':
+    case 'unclaimed':
+    case undefined:
+      return occupied !== false || (filled > 0 && !opened)
+  }
+}
+
+function cabinetStanding(context: Context, cabinet: number): Standing | Pause {
+  const device = cabinetDevice(cabinet)
+  const silent = { of: 'cabinet', cabinet, withheld: 'silent' } as const
+  if (cabinetsOf(context, shutFridges(context)).has(cabinet)) return { ...silent, withheld: 'shutoff' }
+  return unheard(context, device, isUsable(context, device), silent) ?? { ...silent, withheld: null }
+}
+
+function fridgeStanding(context: Context, fridge: number): Standing | Pause {
+  const { devices, journal } = context
+  const { celsius } = devices.fridge(fridge)
+  const known = journal.fridges.find(fridge)
+  if (known && known.shutoff_at !== null) return { of: 'fridge', fridge, state: 'shutoff' }
+  const device = fridgeDevice(fridge)
+  const isHeard = isUsable(context, device) && celsius !== undefined
+  const silent = { of: 'fridge', fridge, state: 'unknown' } as const
+  return (
+    unheard(context, device, isHeard, silent) ?? {
+      ...silent,
+      state: (known?.warm_since ?? null) === null ? 'cold' : 'warm',
+    }
+  )
+}

@@ -1,0 +1,73 @@
+import { fridgeSides } from '../../protocol/model/hardware.ts'
+import { locationKey, type Location } from '../../protocol/model/location.ts'
+import type { OperationRow } from '../journal/operations.ts'
+import type { Context } from './context.ts'
+import { shutFridges } from './fridges.ts'
+import { placeOf } from './layout.ts'
+
+/** Why nothing is dispensed from a row. */
+export interface Block {
+  location: Location
+  /** What its motor's controller said last (serial SPEC §7). */
+  why: string
+  /**
+   * How often in a row its dispenses have failed with nothing moved: it may be tried again for an order that is in hand.
+   * Undefined where the outcome of a dispense is unknown: then it may not.
+   */
+  failures: number | undefined
+  /** Of the last of these failures, the cloud's time. */
+  failedAt: number
+}
+
+export type BlockedRows = ReadonlyMap<string, Block>
+
+/**
+ * The rows that the hub sells nothing from, by location: of a dispense there nobody knows the outcome (I1), or it has
+ * failed and none has succeeded since. A count or a person ends both.
+ */
+export function blockedRows({ journal }: Pick<Context, 'journal'>): BlockedRows {
+  const blocks = new Map<string, Block>()
+  for (const { why, failures, failed_at: failedAt, ...location } of journal.rowFaults.all())
+    blocks.set(locationKey(location), { location, why, failures, failedAt })
+  for (const operation of journal.operations.unknown()) {
+    const location = placeOf(operation)
+    if (!location) continue
+    const failedAt = operation.ended_at ?? operation.intent_at
+    blocks.set(locationKey(location), {
+      location,
+      why: operation.why ?? 'unknown',
+      failures: undefined,
+      failedAt,
+    })
+  }
+  return blocks
+}
+
+/** The cabinets on which the doors of these fridges give. */
+export function cabinetsOf({ layout }: Pick<Context, 'layout'>, fridges: readonly number[]): Set<number> {
+  const behind = layout.fridgeDoors.filter(({ fridge }) => fridges.includes(fridge))
+  return new Set(behind.flatMap((doors) => fridgeSides.map((side) => doors[side])))
+}
+
+/** The cabinets from which nothing is dispensed, and why: the fridge around them was too warm, or is disabled. */
+export function closedCabinets(
+  context: Pick<Context, 'layout' | 'journal'>,
+): ReadonlyMap<number, 'shutoff' | 'disabled'> {
+  const disabled = cabinetsOf(context, context.journal.meta.config()?.disabled_fridges ?? [])
+  const shut = cabinetsOf(context, shutFridges(context))
+  return new Map([
+    ...[...disabled].map((cabinet) => [cabinet, 'disabled'] as const),
+    ...[...shut].map((cabinet) => [cabinet, 'shutoff'] as const),
+  ])
+}
+
+/** A dispense of a row has failed, and provably moved nothing. */
+export function noteRowFailed({ journal, cloud }: Context, operation: OperationRow, why: string): void {
+  const location = placeOf(operation)
+  if (location) journal.rowFaults.add(location, why, cloud.now())
+}
+
+/** A unit has fallen from the row, or a person has looked at it. */
+export function clearRow({ journal }: Pick<Context, 'journal'>, location: Location): void {
+  journal.rowFaults.remove(location)
+}

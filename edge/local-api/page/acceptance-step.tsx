@@ -1,0 +1,148 @@
+import { signal } from '@preact/signals'
+import type { JSX } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { AcceptanceStepView } from '../../../protocol/model/acceptance.ts'
+import { chosen, decide, lastOf } from './acceptance-store.ts'
+import { act, running, state } from './store.ts'
+
+/** What the technician has written for the step in hand and not sent. */
+const remark = signal('')
+
+/** A verdict was given: the next step's button is where the keyboard goes on. */
+let wasDecided = false
+
+/** The step in hand: what is done, what is expected, what was seen, and the technician's word on it. */
+export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element {
+  const { acceptance } = state.value!
+  const last = lastOf(step)
+  const isRunning = acceptance.running?.step === step.id
+  const isHindered = step.moves && acceptance.hindrance !== null
+  const first = useRef<HTMLButtonElement>(null)
+  useEffect(() => {
+    remark.value = ''
+    // By keyboard one goes on from verdict to next step; a page that was just opened takes no focus away.
+    if (wasDecided) first.current?.focus({ preventScroll: true })
+    wasDecided = false
+  }, [step.id])
+  function carryOut(): void {
+    if (isHindered || acceptance.running !== null) return
+    chosen.value = step.id
+    void act(step.title, 'acceptance/step', { step: step.id }, 'quiet')
+  }
+  return (
+    <section
+      class="card bg-base-100 p-4 grid gap-3 min-w-0"
+      aria-label="The step in hand"
+      data-in-hand={step.id}
+      data-attempts={step.attempts.length}
+    >
+      <h3 class="font-semibold text-lg">{step.title}</h3>
+      <dl class="grid grid-cols-[auto_minmax(0,1fr)] gap-x-3 gap-y-1">
+        <dt class="quiet">Do</dt>
+        <dd>{step.does}</dd>
+        <dt class="quiet">Expect</dt>
+        <dd>{step.expected}</dd>
+      </dl>
+      {/* It stays while the hub is at it: whoever uses the keyboard stays where he is. */}
+      <button
+        ref={first}
+        class={`btn aria-disabled:opacity-60 ${last ? '' : 'btn-primary'}`}
+        aria-disabled={isHindered || acceptance.running !== null}
+        aria-busy={isRunning}
+        data-carry-out
+        onClick={carryOut}
+      >
+        {isRunning && <span class="loading loading-spinner loading-sm" aria-hidden="true" />}
+        {last ? `Again: ${step.button.toLowerCase()}` : step.button}
+      </button>
+      {isRunning && (
+        <div class="grid gap-2" data-running>
+          <p role="status">
+            The hub is at it.{' '}
+            {acceptance.running!.seen.length > 0 && `It saw: ${acceptance.running!.seen.join(', ')}.`}
+          </p>
+          <button
+            class="btn btn-sm justify-self-start"
+            onClick={() => void act('Wait no longer', 'acceptance/stop')}
+          >
+            Wait no longer
+          </button>
+        </div>
+      )}
+      {step.id.startsWith('row/') && <Bins />}
+      {last && !isRunning && (
+        <Verdict step={step} observed={last.observed} agrees={last.agrees} verdict={last.verdict} />
+      )}
+    </section>
+  )
+}
+
+interface VerdictProps {
+  step: AcceptanceStepView
+  observed: string
+  agrees: boolean
+  verdict: 'passed' | 'failed' | null
+}
+
+function Verdict({ step, observed, agrees, verdict }: VerdictProps): JSX.Element {
+  function say(word: 'passed' | 'failed'): void {
+    wasDecided = true
+    void decide(step.id, word, remark.value)
+  }
+  const needsRemark = !agrees && remark.value.trim() === ''
+  return (
+    <div class="grid gap-2 border-t border-base-300 pt-3" data-observed>
+      <p>
+        <b>The hub saw: </b>
+        {observed}
+      </p>
+      <p class={agrees ? '' : 'bad'}>
+        {agrees ? 'That is what is expected. Did you see the same?' : 'That is not what is expected.'}
+      </p>
+      {verdict && <p class="text-sm">You said: {verdict}.</p>}
+      <label class="grid gap-1 text-sm">
+        Remark
+        <textarea
+          class="textarea w-full"
+          rows={2}
+          maxLength={500}
+          value={remark.value}
+          onInput={(event) => void (remark.value = event.currentTarget.value)}
+        />
+      </label>
+      <div class="grid grid-cols-2 gap-2">
+        <button class="btn btn-success" disabled={needsRemark} onClick={() => say('passed')}>
+          Passed
+        </button>
+        <button class="btn btn-error" onClick={() => say('failed')}>
+          Failed
+        </button>
+      </div>
+      {needsRemark && <p class="quiet text-sm">To pass it all the same, say why in a remark.</p>}
+    </div>
+  )
+}
+
+/** What fell is taken out: rows need bins that are empty and closed. */
+function Bins(): JSX.Element {
+  return (
+    <div class="grid grid-cols-2 gap-2" role="group" aria-label="Empty the bins">
+      {state.value!.health.bins.map(({ bin_number: bin, door, lift, occupied }) => {
+        const what =
+          door === 'closed' ? (lift === 'up' ? 'lower' : 'open') : ('close' as 'open' | 'close' | 'lower')
+        const title = `Bin ${bin}: ${what}`
+        return (
+          <button
+            key={bin}
+            class="btn btn-sm"
+            aria-busy={running.value.has(title)}
+            onClick={() => void (running.value.has(title) || act(title, `bins/${bin}/${what}`))}
+          >
+            {title}
+            <span class="quiet font-normal">{occupied ? 'holds something' : 'empty'}</span>
+          </button>
+        )
+      })}
+    </div>
+  )
+}

@@ -1,0 +1,90 @@
+import { computed, effect, signal } from '@preact/signals'
+import type {
+  AcceptanceProtocol,
+  AcceptanceStepView,
+  KeptAcceptance,
+} from '../../../protocol/model/acceptance.ts'
+import { call } from '../../../protocol/ui/live.ts'
+import { say } from '../../../protocol/ui/notices.tsx'
+import { act, state, view } from './store.ts'
+import { causeOf } from './words.ts'
+
+interface Answer {
+  protocol: AcceptanceProtocol | null
+  parts: string[]
+  kept: KeptAcceptance[]
+}
+
+const answer = signal<Answer | null>(null)
+/** An older one, that somebody reads again. */
+const older = signal<AcceptanceProtocol | null>(null)
+/** The step that the technician has chosen himself. */
+export const chosen = signal<string | null>(null)
+
+export const parts = computed(() => answer.value?.parts ?? [])
+export const kept = computed(() => answer.value?.kept ?? [])
+/** The one under way; null where there is none, or nothing is known yet. */
+export const current = computed(() =>
+  answer.value?.protocol?.ended_at === null ? answer.value.protocol : null,
+)
+export const isKnown = computed(() => answer.value !== null)
+/** The protocol that is read: an older one, or the last one where none is under way. */
+export const shown = computed(() => older.value ?? answer.value?.protocol ?? null)
+
+export const lastOf = (step: AcceptanceStepView) => step.attempts.at(-1)
+export const verdictOf = (step: AcceptanceStepView) => lastOf(step)?.verdict ?? null
+
+/** The step in hand: the chosen one, or the first without a verdict. */
+export const step = computed(() => {
+  const steps = current.value?.steps ?? []
+  return (
+    steps.find(({ id }) => id === chosen.value) ??
+    steps.find((one) => verdictOf(one) === null) ??
+    steps.at(-1)
+  )
+})
+
+async function load(): Promise<void> {
+  try {
+    answer.value = await call<Answer>('GET', 'api/acceptance')
+  } catch (error) {
+    say(causeOf(error), true)
+  }
+}
+
+/** What the hub says to have changed is fetched. */
+const told = computed(() => {
+  const live = state.value?.acceptance
+  return live && view.value === 'acceptance' ? `${live.id} ${live.revision}` : null
+})
+effect(() => {
+  if (told.value !== null) void load()
+})
+
+export async function read(id: string | null): Promise<void> {
+  try {
+    older.value = id === null ? null : await call<AcceptanceProtocol>('GET', `api/acceptance/${id}`)
+  } catch (error) {
+    say(causeOf(error), true)
+  }
+}
+
+export const begin = (by: string, of: readonly string[]): Promise<boolean> => {
+  older.value = null
+  chosen.value = null
+  return act('Begin the acceptance', 'acceptance/begin', { by, ...(of.length > 0 && { parts: of }) })
+}
+
+/** The technician's word on the step in hand; the next one without a verdict follows it. */
+export async function decide(id: string, verdict: 'passed' | 'failed', remark: string): Promise<boolean> {
+  const isTaken = await act(
+    verdict === 'passed' ? 'Passed' : 'Failed',
+    'acceptance/decide',
+    { step: id, verdict, remark },
+    'quiet',
+  )
+  if (!isTaken) return false
+  await load()
+  chosen.value = null
+  return true
+}

@@ -1,0 +1,126 @@
+import { ArrowLeft } from 'lucide'
+import type { JSX } from 'preact'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { nameOf, sentenceOf } from '../../../protocol/ui/picture-model.ts'
+import { Shelves } from './shelves.tsx'
+import { act, picture, running, selected, state } from './store.ts'
+
+/** A device: what it is, what it does now, and all that may be done with it here. */
+export function DevicePanel({ id }: { id: string }): JSX.Element {
+  return (
+    <div class="grid gap-3" key={id}>
+      <button
+        class="btn btn-ghost btn-sm justify-self-start -ml-2"
+        onClick={() => void (selected.value = null)}
+      >
+        <Icon icon={ArrowLeft} /> The whole hub
+      </button>
+      <div>
+        <h2 class="text-lg font-semibold">{nameOf(id)}</h2>
+        <p data-sentence-of={id}>{sentenceOf(picture.value!, id) ?? 'It is not there.'}.</p>
+      </div>
+      <Acts id={id} />
+    </div>
+  )
+}
+
+interface DoProps {
+  device: string
+  what: string
+  path: string
+  body?: object
+}
+
+/** A button for one act; while the hub carries it out it says so. */
+function Do({ device, what, path, body = {} }: DoProps): JSX.Element {
+  const title = `${nameOf(device)}, ${what.toLowerCase()}`
+  const isRunning = running.value.has(title)
+  return (
+    <button class="btn" aria-busy={isRunning} onClick={() => void (isRunning || act(title, path, body))}>
+      {isRunning && <span class="loading loading-spinner loading-xs" aria-hidden="true" />}
+      {what}
+    </button>
+  )
+}
+
+function Acts({ id }: { id: string }): JSX.Element | null {
+  const [, kind, digits] = /^(bin|cabinet|fridge)-(\d)$/.exec(id) ?? []
+  if (kind === 'bin') return <BinActs id={id} number={Number(digits)} />
+  if (kind === 'cabinet') return <Shelves id={id} />
+  if (kind === 'fridge') return <FridgeActs id={id} number={Number(digits)} />
+  if (state.value!.links.some(({ controller }) => controller === id)) return <ControllerActs id={id} />
+  return (
+    <div class="grid grid-cols-1 gap-2">
+      <Do device={id} what="Unlock for 30 s" path={`doors/${id}/unlock`} body={{ for_ms: 30_000 }} />
+      <Do device={id} what="Unlock for 10 minutes" path={`doors/${id}/unlock`} body={{ for_ms: 600_000 }} />
+    </div>
+  )
+}
+
+function BinActs({ id, number }: { id: string; number: number }): JSX.Element {
+  const isHeld = state.value!.held.bins.includes(number)
+  const at = `bins/${number}`
+  return (
+    <div class="grid grid-cols-2 gap-2">
+      <Do device={id} what="Open" path={`${at}/open`} />
+      <Do device={id} what="Close" path={`${at}/close`} />
+      <Do device={id} what="Raise" path={`${at}/raise`} />
+      <Do device={id} what="Lower" path={`${at}/lower`} />
+      <Do device={id} what="Open and close 3 times" path={`${at}/cycle`} body={{ cycles: 3 }} />
+      <Do device={id} what="Reconnect" path={`${at}/reconnect`} />
+      <Do
+        device={id}
+        what={isHeld ? 'Use it again' : 'Do not use it'}
+        path={`${at}/hold`}
+        body={{ held: !isHeld }}
+      />
+    </div>
+  )
+}
+
+function FridgeActs({ id, number }: { id: string; number: number }): JSX.Element {
+  const fridge = state.value!.health.fridges.find(({ fridge_number }) => fridge_number === number)
+  const doors = state.value!.health.doors.filter(({ door }) => door.startsWith(`fridge_${number}_`))
+  return (
+    <div class="grid grid-cols-1 gap-2">
+      {fridge?.shutoff && (
+        <Do device={id} what="I have looked at the goods: sell again" path={`fridges/${number}/confirm`} />
+      )}
+      {doors.map(({ door }) => (
+        <Do
+          key={door}
+          device={door}
+          what={`Unlock the ${door.replace(/^fridge_\d_/, '')} door for 30 s`}
+          path={`doors/${door}/unlock`}
+          body={{ for_ms: 30_000 }}
+        />
+      ))}
+      <Do device={id} what="Lock all its doors" path={`fridges/${number}/lock`} />
+      <Do device={id} what="Reconnect" path={`fridges/${number}/reconnect`} />
+    </div>
+  )
+}
+
+function ControllerActs({ id }: { id: string }): JSX.Element {
+  const { links, foreign_controllers: foreign, health } = state.value!
+  const link = links.find(({ controller }) => controller === id)!
+  const devices = picture.value!.controllers.find((one) => one.id === id)?.devices ?? []
+  const bin = health.bins.find(({ bin_number }) => devices.includes(`bin-${bin_number}`))
+  const fridge = health.fridges.find(({ fridge_number }) => devices.includes(`fridge-${fridge_number}`))
+  const at = bin ? `bins/${bin.bin_number}` : fridge ? `fridges/${fridge.fridge_number}` : undefined
+  return (
+    <div class="grid gap-2">
+      <p class="quiet text-sm break-all">
+        Port {link.port}. Firmware {link.firmware ?? 'not known'}. It drives {devices.map(nameOf).join(', ')}.
+      </p>
+      {at && <Do device={id} what="Reconnect" path={`${at}/reconnect`} />}
+      {foreign.includes(id) && (
+        <Do
+          device={id}
+          what="It is a spare part for this hub: use it here"
+          path={`controllers/${id}/take-over`}
+        />
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,101 @@
+import { signal } from '@preact/signals'
+import { ScanBarcode } from 'lucide'
+import type { JSX } from 'preact'
+import { textsOf } from '../../../protocol/ui/form.ts'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { say } from '../../../protocol/ui/notices.tsx'
+import { keyOf, openRow, type Facing } from './shelves.tsx'
+import { selected, state } from './store.ts'
+
+/** The browser's own reader of barcodes, where it has one (and the page came over https, or from this machine). */
+declare class BarcodeDetector {
+  constructor(options: { formats: string[] })
+  detect(image: ImageBitmap): Promise<{ rawValue: string }[]>
+}
+
+const FORMATS = ['upc_a', 'upc_e', 'ean_13', 'ean_8']
+
+/** Rows that are meant, where several are. */
+const found = signal<readonly Facing[]>([])
+
+/** An EAN-13 that begins with a nought is the same number as a UPC. */
+const plain = (code: string): string => code.replace(/^0(?=\d{12}$)/, '')
+
+/** The rows of what somebody typed or a reader read: a barcode, or a part of a name. */
+function rowsOf(sought: string, stock: readonly Facing[]): Facing[] {
+  const text = sought.trim().toLowerCase()
+  if (text === '') return []
+  if (/^\d{8,14}$/.test(text)) return stock.filter(({ upc }) => upc === plain(text))
+  return stock.filter(({ name }) => name?.toLowerCase().includes(text))
+}
+
+function show(row: Facing): void {
+  found.value = []
+  selected.value = `cabinet-${row.location.cabinet}`
+  openRow(keyOf(row))
+}
+
+function find(sought: string): void {
+  const rows = rowsOf(sought, state.value!.stock)
+  if (rows.length === 1) return show(rows[0]!)
+  found.value = rows
+  if (rows.length === 0) say(`No row has “${sought.trim()}”.`, true)
+}
+
+async function read(file: File | undefined): Promise<void> {
+  if (!file) return
+  try {
+    const codes = await new BarcodeDetector({ formats: FORMATS }).detect(await createImageBitmap(file))
+    if (codes[0] === undefined)
+      say('No barcode can be read in the picture: closer, and with more light.', true)
+    else find(codes[0].rawValue)
+  } catch (error) {
+    say(`The picture could not be read: ${error instanceof Error ? error.message : String(error)}`, true)
+  }
+}
+
+/** Finds the row of a product, to count or restock it: by name, by a reader that types, by the telephone's camera. */
+export function FindRow(): JSX.Element {
+  return (
+    <div class="grid gap-2">
+      <form
+        class="flex flex-wrap gap-2 items-end"
+        aria-label="Find a row"
+        onSubmit={(event) => find(textsOf(event)['sought'] ?? '')}
+      >
+        <label class="grid gap-1 text-sm grow">
+          Count or restock: name or barcode
+          <input name="sought" type="search" class="input input-sm w-full" required />
+        </label>
+        <button class="btn btn-sm">Find</button>
+        {'BarcodeDetector' in globalThis && (
+          <label class="btn btn-sm focus-within:outline-2">
+            <Icon icon={ScanBarcode} /> Scan
+            <input
+              type="file"
+              accept="image/*"
+              capture="environment"
+              class="sr-only"
+              aria-label="Scan a barcode with the camera"
+              onChange={(event) => {
+                const input = event.currentTarget
+                void read(input.files?.[0]).finally(() => void (input.value = ''))
+              }}
+            />
+          </label>
+        )}
+      </form>
+      {found.value.length > 1 && (
+        <ul class="grid gap-1" aria-label="Rows found">
+          {found.value.map((row) => (
+            <li key={keyOf(row)}>
+              <button class="link text-left text-sm" onClick={() => show(row)}>
+                Row {keyOf(row)}: {row.name}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  )
+}

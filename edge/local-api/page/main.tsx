@@ -1,0 +1,97 @@
+import { LogOut, PackageOpen } from 'lucide'
+import { type JSX, render } from 'preact'
+import { textsOf } from '../../../protocol/ui/form.ts'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { Notices } from '../../../protocol/ui/notices.tsx'
+import { Picture } from '../../../protocol/ui/picture.tsx'
+import { pictureColumns, ThemeButton } from '../../../protocol/ui/theme.tsx'
+import { AcceptanceView } from './acceptance.tsx'
+import { Alarms } from './alarms.tsx'
+import { DevicePanel } from './device-panel.tsx'
+import { HubPanel } from './hub-panel.tsx'
+import { hardware, isConnected, login, picture, selected, signIn, signOut, state, view } from './store.ts'
+import { syncWords } from './words.ts'
+
+function Header(): JSX.Element {
+  const sync = state.value && syncWords(state.value.sync.phase)
+  return (
+    <header class="print:hidden flex items-center bg-base-100 border-b border-base-300 gap-2 px-3 min-h-14">
+      <h1 class="text-base font-semibold flex items-center gap-2 grow min-w-0">
+        <Icon icon={PackageOpen} /> {hardware.value ? `Hub ${hardware.value.hubId}` : 'Larder hub'}
+      </h1>
+      {login.value === 'there' && (
+        <span class="text-sm flex items-center gap-1" data-connected={isConnected.value}>
+          <span
+            class={`status ${!isConnected.value ? 'status-error' : sync?.isGood ? 'status-success' : 'status-warning'}`}
+          />
+          {!isConnected.value ? 'away' : sync?.isGood ? 'cloud' : 'no cloud'}
+        </span>
+      )}
+      <ThemeButton />
+      {login.value === 'there' && (
+        <button class="btn btn-ghost btn-square btn-sm" aria-label="Log out" onClick={() => void signOut()}>
+          <Icon icon={LogOut} />
+        </button>
+      )}
+    </header>
+  )
+}
+
+function Login(): JSX.Element {
+  return (
+    <form
+      class="card bg-base-100 p-4 mx-auto max-w-md w-full grid gap-3"
+      onSubmit={(event) => {
+        void signIn((textsOf(event)['token'] ?? '').trim())
+      }}
+    >
+      <h2 class="text-lg font-semibold">Log in at this hub</h2>
+      <label class="grid gap-1 text-sm">
+        Token (at the hub, in the file of its store that ends with .token)
+        <input name="token" type="password" autocomplete="current-password" class="input w-full" required />
+      </label>
+      <button class="btn btn-primary">Log in</button>
+    </form>
+  )
+}
+
+function select(id: string): void {
+  selected.value = selected.value === id ? null : id
+  if (selected.value !== null && pictureColumns() === 2)
+    requestAnimationFrame(() =>
+      document.getElementById('device')?.scrollIntoView({ behavior: 'smooth', block: 'nearest' }),
+    )
+}
+
+function Hub(): JSX.Element {
+  const shown = picture.value
+  if (!shown || !state.value) return <p class="quiet p-4">The hub answers …</p>
+  if (view.value === 'acceptance') return <AcceptanceView />
+  return (
+    <div class="grid gap-3 lg:grid-cols-[minmax(0,1fr)_26rem] items-start">
+      <div class="lg:col-span-2 min-w-0">
+        <Alarms />
+      </div>
+      <section class="card bg-base-100 p-3 min-w-0" aria-label="Picture">
+        <Picture picture={shown} columns={pictureColumns()} selected={selected.value} onSelect={select} />
+      </section>
+      <aside id="device" class="card bg-base-100 p-4 min-w-0" aria-label="Device">
+        {selected.value === null ? <HubPanel /> : <DevicePanel id={selected.value} />}
+      </aside>
+    </div>
+  )
+}
+
+function Page(): JSX.Element {
+  return (
+    <div class="min-h-screen bg-base-200 print:bg-white text-base-content">
+      <Header />
+      <main class="mx-auto max-w-[110rem] p-3">
+        {login.value === 'needed' ? <Login /> : login.value === 'there' ? <Hub /> : null}
+      </main>
+      <Notices />
+    </div>
+  )
+}
+
+render(<Page />, document.getElementById('page')!)

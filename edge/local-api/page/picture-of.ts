@@ -1,0 +1,91 @@
+import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
+import type { HubPicture, PictureDoor, PictureRow } from '../../../protocol/ui/picture-model.ts'
+import type { LocalState } from './local-state.ts'
+
+/** The picture of a hub as its own sensors and journal have it. */
+export function pictureOf({ controllers }: HardwareDescription, state: LocalState): HubPicture {
+  const { health, orders, held, stock, links, foreign_controllers: foreign } = state
+  const numberOf = (id: string | null): string | null => {
+    const order = orders.find(({ order_id }) => order_id === id)
+    return order ? `order ${order.order_number}` : null
+  }
+  const devices = controllers.flatMap((controller) => controller.devices)
+  const door = (id: string): PictureDoor | null => {
+    const found = health.doors.find((one) => one.door === id)
+    if (!found) return null
+    return { id, ...doorOf(found.status), trouble: alarmOf(state, `door ${id}`) }
+  }
+  return {
+    bins: health.bins.map((bin) => ({
+      id: `bin-${bin.bin_number}`,
+      number: bin.bin_number,
+      door: bin.door,
+      lift: bin.lift,
+      units: null,
+      occupied: bin.occupied,
+      note:
+        numberOf(bin.order_id) ??
+        (held.bins.includes(bin.bin_number) ? 'held' : bin.enabled ? null : 'disabled'),
+      trouble:
+        bin.status === 'offline' ? 'Not connected' : bin.fault_code ? `Fault: ${bin.fault_code}` : null,
+    })),
+    cabinets: devices
+      .filter((device) => device.kind === 'cabinet')
+      .map((cabinet) => ({
+        id: `cabinet-${cabinet.number}`,
+        number: cabinet.number,
+        shelves: cabinet.shelves.map(({ shelf, rows, depth }) => ({
+          shelf,
+          rows: Array.from({ length: rows }, (_, index): PictureRow => {
+            const facing = stock.find(
+              ({ location: at }) =>
+                at.cabinet === cabinet.number && at.shelf === shelf && at.row === index + 1,
+            )
+            return {
+              shelf,
+              row: index + 1,
+              units: facing?.quantity ?? 0,
+              depth,
+              product: facing ? (facing.name ?? `product ${facing.product_id}`) : null,
+              blocked: facing?.blocked ?? null,
+            }
+          }),
+        })),
+        trouble: alarmOf(state, `cabinet ${cabinet.number}`),
+      })),
+    fridges: health.fridges.map((fridge) => ({
+      id: `fridge-${fridge.fridge_number}`,
+      number: fridge.fridge_number,
+      celsius: fridge.temperature,
+      trouble: fridge.shutoff
+        ? 'Too warm for too long: not sold'
+        : fridge.status === 'healthy' || fridge.status === 'maintenance'
+          ? null
+          : fridge.status,
+      doors: health.doors
+        .map((one) => one.door)
+        .filter((name) => name.startsWith(`fridge_${fridge.fridge_number}_`))
+        .flatMap((name) => door(name) ?? []),
+    })),
+    main: door('main'),
+    controllers: links.map((link) => ({
+      id: link.controller,
+      powered: true,
+      connected: link.up,
+      devices: controllers
+        .filter(({ id }) => id === link.controller)
+        .flatMap((one) => one.devices.map(({ kind, number }) => `${kind}-${number}`)),
+      traffic: 0,
+      trouble: foreign.includes(link.controller) ? 'Not this hub’s board' : link.up ? null : 'Not connected',
+    })),
+  }
+}
+
+/** A door's state by its status: one that is open is not known to be locked or not. */
+const doorOf = (status: string): { open: boolean | null; locked: boolean | null } => ({
+  open: status === 'unknown' ? null : status === 'open',
+  locked: status === 'locked' ? true : status === 'unlocked' ? false : null,
+})
+
+const alarmOf = ({ alarms }: LocalState, subject: string): string | null =>
+  alarms.find((alarm) => alarm.subject === subject)?.code.replaceAll('_', ' ') ?? null

@@ -1,0 +1,121 @@
+import { signal } from '@preact/signals'
+import { RefreshCw } from 'lucide'
+import type { JSX } from 'preact'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { call } from '../../../protocol/ui/live.ts'
+import { say } from '../../../protocol/ui/notices.tsx'
+import { causeOf } from './words.ts'
+
+/** What the page reads of `GET /api/recent` (`edge/recent.ts`). */
+interface Recent {
+  log: { at: number; level: string; message: string; fields: Record<string, unknown> }[]
+  wire: { at: number; controller: string; direction: 'in' | 'out'; line: string }[]
+}
+
+const recent = signal<Recent | null>(null)
+const view = signal<'log' | 'wire'>('log')
+const sought = signal('')
+
+/** As many as a telephone draws at once; the filter finds the others. */
+const SHOWN = 200
+
+async function look(): Promise<void> {
+  try {
+    recent.value = await call<Recent>('GET', 'api/recent')
+  } catch (error) {
+    say(causeOf(error), true)
+  }
+}
+
+const time = (at: number): string =>
+  new Date(at).toLocaleTimeString([], { hour12: false }) + `.${String(at % 1000).padStart(3, '0')}`
+
+const colours: Readonly<Record<string, string>> = { error: 'bad', warn: 'text-warning-content bg-warning/30' }
+
+interface Line {
+  at: number
+  mark: string
+  class: string
+  text: string
+}
+
+function linesOf({ log, wire }: Recent): Line[] {
+  if (view.value === 'wire')
+    return wire.map(({ at, controller, direction, line }) => ({
+      at,
+      mark: direction === 'in' ? `${controller} →` : `→ ${controller}`,
+      class: '',
+      text: line,
+    }))
+  return log.map(({ at, level, message, fields }) => {
+    const more = JSON.stringify(fields)
+    return {
+      at,
+      mark: level,
+      class: colours[level] ?? '',
+      text: more === '{}' ? message : `${message} ${more}`,
+    }
+  })
+}
+
+/** The service's log and its serial lines, of the last minutes: what one sends to whoever asks “what did it say?”. */
+export function RecentView(): JSX.Element {
+  const lines = recent.value === null ? [] : linesOf(recent.value)
+  const found = lines.filter(({ mark, text }) =>
+    `${mark} ${text}`.toLowerCase().includes(sought.value.toLowerCase()),
+  )
+  return (
+    <details
+      class="collapse collapse-arrow border border-base-300"
+      onToggle={(event) => void (event.currentTarget.open && look())}
+    >
+      <summary class="collapse-title font-medium py-3 min-h-0">Log and wire of the last minutes</summary>
+      <div class="collapse-content grid gap-2 min-w-0">
+        <div class="flex flex-wrap gap-2">
+          {(['log', 'wire'] as const).map((name) => (
+            <button
+              key={name}
+              class={`btn btn-sm ${view.value === name ? 'btn-primary' : ''}`}
+              aria-pressed={view.value === name}
+              onClick={() => void (view.value = name)}
+            >
+              {name === 'log' ? 'Log' : 'Wire'}
+            </button>
+          ))}
+          <button class="btn btn-sm" onClick={() => void look()}>
+            <Icon icon={RefreshCw} /> Look again
+          </button>
+          <input
+            class="input input-sm grow"
+            type="search"
+            aria-label="Only lines with"
+            placeholder="Only lines with …"
+            value={sought.value}
+            onInput={(event) => void (sought.value = event.currentTarget.value)}
+          />
+        </div>
+        <ol
+          class="max-h-96 overflow-y-auto font-mono text-xs grid gap-0.5"
+          tabindex={0}
+          aria-label={view.value === 'log' ? 'Log, the newest first' : 'Wire, the newest first'}
+          data-recent={view.value}
+        >
+          {found
+            .slice(-SHOWN)
+            .toReversed()
+            .map(({ at, mark, class: colour, text }, index) => (
+              <li key={`${at} ${index}`} class="break-all">
+                <span class="quiet">{time(at)}</span> <b class={colour}>{mark}</b> {text}
+              </li>
+            ))}
+          {found.length === 0 && <li class="quiet">Nothing.</li>}
+        </ol>
+        {found.length > SHOWN && (
+          <p class="quiet text-sm">
+            The newest {SHOWN} of {found.length}.
+          </p>
+        )}
+      </div>
+    </details>
+  )
+}

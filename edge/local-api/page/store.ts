@@ -1,0 +1,94 @@
+import { computed, signal } from '@preact/signals'
+import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
+import { call, CallError, follow, type Live } from '../../../protocol/ui/live.ts'
+import { say } from '../../../protocol/ui/notices.tsx'
+import type { LocalState } from './local-state.ts'
+import { pictureOf } from './picture-of.ts'
+import { causeOf } from './words.ts'
+
+/** What is looked at: the address says it, so that “back” and a reload work. */
+export const view = signal<'hub' | 'acceptance'>('hub')
+const followAddress = (): void => void (view.value = location.hash === '#acceptance' ? 'acceptance' : 'hub')
+addEventListener('hashchange', followAddress)
+followAddress()
+
+/** Whether the browser has a login: unknown until the hub has answered. */
+export const login = signal<'unknown' | 'needed' | 'there'>('unknown')
+export const hardware = signal<HardwareDescription | null>(null)
+export const software = signal('')
+export const selected = signal<string | null>(null)
+const live = signal<Live<LocalState> | null>(null)
+
+export const state = computed(() => live.value?.state.value ?? null)
+export const isConnected = computed(() => live.value?.isConnected.value ?? false)
+export const picture = computed(() =>
+  hardware.value && state.value ? pictureOf(hardware.value, state.value) : null,
+)
+/** What people call a product. */
+export const productName = (id: number | null): string =>
+  state.value?.stock.find(({ product_id, name }) => product_id === id && name !== null)?.name ??
+  `product ${id ?? '?'}`
+
+/** What the hub is asked to do just now: a motion takes seconds. */
+export const running = signal<ReadonlySet<string>>(new Set())
+
+export async function enter(): Promise<void> {
+  try {
+    const answer = await call<{ hardware: HardwareDescription; software: string }>('GET', 'api/hardware')
+    hardware.value = answer.hardware
+    software.value = answer.software
+    login.value = 'there'
+    live.value ??= follow<LocalState>('api/live')
+  } catch (error) {
+    if (error instanceof CallError && error.status === 401) login.value = 'needed'
+    else say(causeOf(error), true)
+  }
+}
+
+export async function signIn(token: string): Promise<void> {
+  try {
+    await call('POST', 'api/login', { token })
+    await enter()
+  } catch (error) {
+    say(causeOf(error), true)
+    login.value = 'needed'
+  }
+}
+
+export async function signOut(): Promise<void> {
+  await call('POST', 'api/logout')
+  live.value?.close()
+  live.value = null
+  login.value = 'needed'
+}
+
+/**
+ * Asks the hub to do something, and says what came of it, the cause in words. False where it was not done.
+ * `quiet`: what the page shows anyway is not told where it went well.
+ */
+export async function act(
+  what: string,
+  path: string,
+  body: object = {},
+  how: 'aloud' | 'quiet' = 'aloud',
+): Promise<boolean> {
+  running.value = new Set([...running.value, what])
+  try {
+    await call('POST', `api/${path}`, body)
+    if (how === 'aloud') say(`${what}: done.`)
+    return true
+  } catch (error) {
+    say(`${what}: ${causeOf(error)}`, true)
+    return false
+  } finally {
+    running.value = new Set([...running.value].filter((one) => one !== what))
+  }
+}
+
+// A code shown on the console, or a link, may bring the token behind `#token=`: it does not go over the network by itself.
+const given = /^#token=(\S+)$/.exec(location.hash)?.[1]
+if (given === undefined) void enter()
+else {
+  history.replaceState(null, '', location.pathname)
+  void signIn(decodeURIComponent(given))
+}

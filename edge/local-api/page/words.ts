@@ -1,0 +1,119 @@
+import { CallError } from '../../../protocol/ui/live.ts'
+
+/** What a technician reads of the hub's codes: what it is, and what to do about it. */
+export interface Words {
+  title: string
+  remedy: string
+}
+
+const alarms: Readonly<Record<string, Words>> = {
+  bin_fault: {
+    title: 'The bin has failed',
+    remedy:
+      'Look for what blocks its door or lift, clear it, then raise or close it here: it is used again when a motion succeeds.',
+  },
+  bin_blocked: {
+    title: 'Something was left in the bin',
+    remedy: 'Open it, take out what lies in it, and close it.',
+  },
+  row_blocked: {
+    title: 'The row gives nothing',
+    remedy: 'Clear what jams it, then count the row here: it is sold again.',
+  },
+  unknown_operation: {
+    title: 'Nobody knows whether this happened',
+    remedy: 'Look whether the unit fell or the part moved, and say so under “Unknown operations”.',
+  },
+  unexpected_drop: { title: 'A unit fell that nobody asked for', remedy: 'Count the cabinet’s rows here.' },
+  controller_silent: {
+    title: 'A controller does not answer',
+    remedy: 'Check its supply and its cable. Reconnect it here. If it stays silent, replace the board.',
+  },
+  controller_foreign: {
+    title: 'The board on this line belongs elsewhere, or is new',
+    remedy: 'Is the cable in the right place? If the board is a spare part for this hub, use it here.',
+  },
+  door_forced: {
+    title: 'A door is open that is locked',
+    remedy: 'Look for damage, close the door, and check its lock.',
+  },
+  door_left_open: { title: 'A door stands open', remedy: 'Close it until its lock holds it.' },
+  fridge_warm: {
+    title: 'The fridge is too warm',
+    remedy: 'Close its doors, check its fan and cooling. After half an hour nothing is sold from it.',
+  },
+  health_shutoff: {
+    title: 'The fridge was too warm for too long: nothing is sold from it',
+    remedy: 'Look at the goods, take out what is spoilt, then confirm the fridge here.',
+  },
+  store_full: {
+    title: 'The hub’s disk is full: it sells nothing',
+    remedy: 'Make room on the disk, or connect the hub with the cloud, which takes over what waits.',
+  },
+  journal_lost: { title: 'The hub has lost its journal', remedy: 'Count all rows: it knows no stock.' },
+  journal_restored: {
+    title: 'The hub’s journal is an older copy',
+    remedy: 'Count the rows that were sold from meanwhile.',
+  },
+  dead_letter: {
+    title: 'The hub could not apply what the cloud sent',
+    remedy:
+      'Ask the cloud to tell everything again, at the whole hub below. If it comes back, the log says why.',
+  },
+  clock_wrong: {
+    title: 'The hub’s clock is wrong',
+    remedy: 'Check the battery of its clock, and the time service.',
+  },
+}
+
+/** A code that has no words yet is better told as it is than not at all. */
+export const alarmWords = (code: string): Words =>
+  alarms[code] ?? { title: code.replaceAll('_', ' '), remedy: 'The log of the hub says more.' }
+
+/** Why a command was not carried out, and what to do: by `details.reason`. */
+const reasons: Readonly<Record<string, string>> = {
+  offline: 'Its controller is not connected: check supply and cable, or reconnect it.',
+  timeout: 'No result came from its controller: look what it did before you try again.',
+  nack: 'Its controller refused: nothing moved.',
+  interlock:
+    'It must not move now: a door is open, the lift moves, or an order is being filled. Wait, or close the door first.',
+  not_found: 'This hub has no such device.',
+  interrupted: 'The hub was interrupted meanwhile: look what it did before you try again.',
+}
+
+/** What a controller says of a failed motion: `details.fault` (serial SPEC §7). */
+const faults: Readonly<Record<string, string>> = {
+  jam: 'It is jammed: its motor stalled. Clear what blocks it and try again.',
+  timeout: 'It did not arrive in time: look whether something slows it.',
+  sensor_fault: 'Its end switches say nothing: check them and their cable.',
+  obstructed: 'Something stood in its way, and it opened again. Clear it and try again.',
+  interlock: 'It must not move now: its controller’s own interlock holds it.',
+  power: 'The supply of its motor is too weak: check the supply.',
+  no_drop: 'The row turned and nothing was seen to fall.',
+}
+
+interface Details {
+  reason?: string
+  fault?: string
+  why?: string
+  problems?: { loc: (string | number)[]; message: string }[]
+}
+
+/** What went wrong, in words, with what to do. */
+export function causeOf(error: unknown): string {
+  if (!(error instanceof CallError)) return error instanceof Error ? error.message : String(error)
+  const { reason, fault, why, problems } = (error.details ?? {}) as Details
+  const field = problems
+    ?.map(({ loc, message }) => `${loc.slice(1).join(' ') || 'value'}: ${message}`)
+    .join('; ')
+  const cause = (fault && (faults[fault] ?? fault)) ?? (reason && reasons[reason]) ?? why ?? field
+  return cause ? `${error.message} ${cause}` : error.message
+}
+
+/** How the hub stands with the cloud. */
+export function syncWords(phase: string): { text: string; isGood: boolean } {
+  if (phase === 'live' || phase === 'ready' || phase === 'welcomed')
+    return { text: 'Connected to the cloud', isGood: true }
+  if (phase === 'stopped') return { text: 'Not connected to the cloud', isGood: false }
+  return { text: 'No cloud at the moment: everything here works, and is reported later', isGood: false }
+}

@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+
+/** A page that a program serves: its sources, and where the program looks for what was made of them. */
+export interface Page {
+  workspace: string
+  source: string
+  assets: string
+  /** What else it is made of. */
+  also?: readonly string[]
+}
+
+export const pages: readonly Page[] = [
+  { workspace: 'edge', source: 'edge/local-api/page', assets: 'edge/local-api/assets' },
+  { workspace: 'simulator', source: 'simulator/console/page', assets: 'simulator/console/assets' },
+  {
+    workspace: 'cloud',
+    source: 'cloud/docs/page',
+    assets: 'cloud/docs/assets',
+    also: ['cloud/docs/guides', 'protocol/contract'],
+  },
+]
+
+/** What all pages are made of besides their own folder. */
+const shared = ['protocol/ui', 'protocol/model', 'package-lock.json', 'edge/packaging/pages.ts']
+const STAMP = 'made-of.txt'
+
+/**
+ * Makes the pages of some workspaces below `out`: bundled, named by their content, compressed. A page whose sources are those
+ * that it was made of is left as it is; then nothing of the bundler is loaded either.
+ */
+export async function buildPages(root: string, out: string, workspaces: readonly string[]): Promise<Page[]> {
+  const common = hashOf(root, shared)
+  const wanted = pages
+    .filter(({ workspace }) => workspaces.includes(workspace))
+    .map((page) => ({ page, stamp: `${common} ${hashOf(root, [page.source, ...(page.also ?? [])])}\n` }))
+    .filter(({ page, stamp }) => stampOf(join(out, page.assets)) !== stamp)
+  for (const { page, stamp } of wanted) await bundle(root, out, page, stamp)
+  return wanted.map(({ page }) => page)
+}
+
+async function bundle(root: string, out: string, { source, assets }: Page, stamp: string): Promise<void> {
+  const { build } = await import('vite')
+  const { default: tailwindcss } = await import('@tailwindcss/vite')
+  const folder = resolve(out, assets)
+  rmSync(folder, { recursive: true, force: true })
+  await build({
+    configFile: false,
+    root: join(root, source),
+    base: './',
+    logLevel: 'warn',
+    plugins: [tailwindcss()],
+    build: {
+      outDir: folder,
+      emptyOutDir: true,
+      assetsDir: '',
+      target: 'es2022',
+      modulePreload: { polyfill: false },
+      assetsInlineLimit: 0,
+      reportCompressedSize: false,
+      // The reference is one large program; it is loaded once and kept.
+      chunkSizeWarningLimit: 4000,
+      rolldownOptions: { checks: { pluginTimings: false } },
+    },
+  })
+  for (const name of readdirSync(folder)) compress(join(folder, name))
+  writeFileSync(join(folder, STAMP), stamp)
+}
+
+function compress(path: string): void {
+  const content = readFileSync(path)
+  const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } }
+  writeFileSync(`${path}.br`, brotliCompressSync(content, quality))
+  writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }))
+}
+
+function stampOf(folder: string): string | undefined {
+  const path = join(folder, STAMP)
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined
+}
+
+function hashOf(root: string, places: readonly string[]): string {
+  const hash = createHash('sha256')
+  for (const place of places)
+    for (const path of below(root, place)) hash.update(`${path}\n`).update(readFileSync(join(root, path)))
+  return hash.digest('hex')
+}
+
+function below(root: string, place: string): string[] {
+  if (/\.[a-z]+$/.test(place)) return [place]
+  return readdirSync(join(root, place), { withFileTypes: true })
+    .sort((one, other) => one.name.localeCompare(other.name))
+    .flatMap((entry) => {
+      const path = `${place}/${entry.name}`
+      return entry.isDirectory() ? below(root, path) : [path]
+    })
+}

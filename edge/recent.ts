@@ -1,0 +1,98 @@
+import type { HardwareDescription } from '../protocol/model/hardware.ts'
+import type { Log } from '../protocol/model/log.ts'
+import type { Clock } from '../protocol/model/runtime.ts'
+import type { OpenLinePort } from '../protocol/serial/line-port.ts'
+
+/** Instants are the wall clock's, milliseconds. */
+export interface LoggedLine {
+  at: number
+  level: keyof Log
+  message: string
+  fields: object
+}
+
+export interface WireLine {
+  at: number
+  controller: string
+  /** `in`: from the controller. */
+  direction: 'in' | 'out'
+  line: string
+}
+
+/** What the service said and what passed its serial lines of late, in memory: for people who stand before the hub. */
+export interface Recent {
+  log: readonly LoggedLine[]
+  wire: readonly WireLine[]
+}
+
+export interface RecentOptions {
+  clock: Clock
+  hardware: HardwareDescription
+  /** How many records of each are kept. */
+  kept: number
+}
+
+/** Keeps the newest records of a log and of serial lines that pass through it. */
+export function createRecent({ clock, hardware, kept }: RecentOptions) {
+  const log: LoggedLine[] = []
+  const wire: WireLine[] = []
+  const names = new Map(hardware.controllers.map(({ id, port }) => [port, id]))
+
+  function keep<T>(all: T[], one: T): void {
+    all.push(one)
+    // A quarter at once: each one alone would move all the others.
+    if (all.length >= kept * 1.25) all.splice(0, all.length - kept)
+  }
+
+  return {
+    read: (): Recent => ({ log: log.slice(-kept), wire: wire.slice(-kept) }),
+    /** A log that is also kept here. What is for debugging alone is not. */
+    log(to: Log): Log {
+      const at =
+        (level: keyof Log) =>
+        (fields: object, message: string): void => {
+          keep(log, { at: clock.now(), level, message, fields: plain(fields) })
+          to[level](fields, message)
+        }
+      return {
+        debug: (fields, message) => to.debug(fields, message),
+        info: at('info'),
+        warn: at('warn'),
+        error: at('error'),
+      }
+    },
+    /** Lines that are also kept here. */
+    port:
+      (open: OpenLinePort): OpenLinePort =>
+      (options, handlers) => {
+        const controller = names.get(options.path) ?? options.path
+        const note = (direction: WireLine['direction'], line: string): void =>
+          keep(wire, { at: clock.now(), controller, direction, line })
+        const port = open(options, {
+          onOpen: () => handlers.onOpen(),
+          onClose: (reason) => handlers.onClose(reason),
+          onLine(line) {
+            note('in', line)
+            handlers.onLine(line)
+          },
+        })
+        return {
+          write(line) {
+            const isQueued = port.write(line)
+            if (isQueued) note('out', line)
+            return isQueued
+          },
+          close: () => port.close(),
+        }
+      },
+  }
+}
+
+/** As JSON has it; an error tells its message. */
+const plain = (fields: object): object =>
+  Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [
+      key,
+      value instanceof Error ? value.message : (value as unknown),
+    ]),
+  )

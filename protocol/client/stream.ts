@@ -1,0 +1,121 @@
+import { pauseAfter } from './retry.ts'
+import type { ClientSystem } from './system.ts'
+import type { Failure, Retry } from './types.ts'
+
+/** The service says at least every 15 s that it is there. */
+const SILENCE_MS = 45_000
+
+interface Followed {
+  open: (headers: Record<string, string>, signal: AbortSignal) => Promise<Response>
+  /** The error of an answer that is none. */
+  refusal: (answer: Response) => Promise<Error & { failure: Failure }>
+  /** The id of the last message that is known. */
+  after: string | undefined
+  signal: AbortSignal | undefined
+  retry: Retry
+  system: ClientSystem
+  /** Whether nothing comes after a message. */
+  isLast?: ((message: unknown) => boolean) | undefined
+}
+
+/** The messages of a stream over as many connections as it takes. */
+export async function* follow(followed: Followed): AsyncGenerator<never, void, undefined> {
+  const { signal, retry, system, isLast } = followed
+  let lastId = followed.after
+  let failures = 0
+  const isOver = (): boolean => signal?.aborted === true
+  while (!isOver()) {
+    const connection = new AbortController()
+    const own = signal ? AbortSignal.any([signal, connection.signal]) : connection.signal
+    let failure: Failure = { code: 'network_error', message: 'The stream has ended.', status: 0 }
+    try {
+      const headers = {
+        Accept: 'text/event-stream',
+        ...(lastId !== undefined && { 'Last-Event-ID': lastId }),
+      }
+      const answer = await followed.open(headers, own)
+      if (!answer.ok || !answer.body) throw await followed.refusal(answer)
+      for await (const { id, data } of messagesOf(answer.body, (reading) =>
+        inTime(reading, connection, system),
+      )) {
+        failures = 0
+        lastId = id ?? lastId
+        const message: unknown = JSON.parse(data)
+        yield message as never
+        if (isLast?.(message)) return
+      }
+    } catch (error) {
+      if (signal?.aborted) return
+      // A reader that threw is not ours to go on for.
+      failure = (error as { failure?: Failure }).failure ?? failure
+      const again = { number: Math.min(failures + 1, retry.tries - 1), failure, isRepeatable: true }
+      if (failure.status !== 0 && pauseAfter(again, retry, system.random) === null) throw error
+    } finally {
+      connection.abort()
+    }
+    failures += 1
+    // A stream is opened again for as long as it is wanted.
+    const number = Math.min(failures, retry.tries - 1)
+    const pauseMs = pauseAfter({ number, failure, isRepeatable: true }, retry, system.random)
+    try {
+      await system.sleep(pauseMs ?? retry.mostMs, signal)
+    } catch {
+      return
+    }
+  }
+}
+
+/** Cuts a connection off on which nothing comes: it may be dead, and nobody has said so. */
+async function inTime<T>(reading: Promise<T>, connection: AbortController, system: ClientSystem): Promise<T> {
+  const watch = new AbortController()
+  const silence = system.sleep(SILENCE_MS, watch.signal).then(
+    () => {
+      connection.abort()
+      throw new Error('nothing came for too long')
+    },
+    () => new Promise<never>(() => {}),
+  )
+  try {
+    return await Promise.race([reading, silence])
+  } finally {
+    watch.abort()
+  }
+}
+
+interface Message {
+  id: string | undefined
+  data: string
+}
+
+/** Server-sent events (WHATWG HTML §9.2): lines end in LF, CR or both; comments begin with a colon. */
+export async function* messagesOf(
+  body: ReadableStream<Uint8Array>,
+  guard: <T>(reading: Promise<T>) => Promise<T> = (reading) => reading,
+): AsyncGenerator<Message, void, undefined> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let rest = ''
+  let id: string | undefined
+  let data: string[] = []
+  try {
+    for (;;) {
+      const { done, value } = await guard(reader.read())
+      if (done) return
+      rest += decoder.decode(value, { stream: true })
+      // A CR at the end may be half of an end of line.
+      const lines = rest.split(/\r\n|\n|\r(?!$)/)
+      rest = lines.pop()!
+      for (const line of lines) {
+        if (line === '') {
+          if (data.length > 0) yield { id, data: data.join('\n') }
+          data = []
+        }
+        const [, field, text = ''] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? []
+        if (field === 'data') data.push(text)
+        if (field === 'id') id = text
+      }
+    }
+  } finally {
+    void reader.cancel().catch(() => {})
+  }
+}

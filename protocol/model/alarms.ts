@@ -1,0 +1,243 @@
+/**
+ * What reaches people: every kind of alarm, how bad it is, what to do about it, and when it is over. Shared by the cloud,
+ * which keeps alarms and tells of them, and by the hub's own page.
+ */
+
+export const severities = ['info', 'warning', 'critical'] as const
+export type Severity = (typeof severities)[number]
+
+export interface AlarmKind {
+  severity: Severity
+  /** What has happened, as the subject's sentence goes on: `row 2/1/4 is blocked`. */
+  what: string
+  /** What a person does about it. */
+  remedy: string
+  /**
+   * `at_once`: the alarm ends with its fact, which a person or the processor has settled. `when_quiet`: what may come and go,
+   * as a loose line does: it ends when its fact has been gone for a while. `when_long_quiet`: what is only seen now
+   * and then. `when_acknowledged`: what has happened and cannot be
+   * undone: it ends when somebody has taken note of it.
+   */
+  ends: 'at_once' | 'when_quiet' | 'when_long_quiet' | 'when_acknowledged'
+  /** Reported by hubs under this name; absent where the cloud finds it itself. */
+  byHub?: true
+}
+
+const kinds = {
+  hub_silent: {
+    severity: 'warning',
+    what: 'has not been heard for minutes',
+    remedy:
+      'Look at its power and its internet. It goes on with what was paid, and sells again when it is heard.',
+    ends: 'when_quiet',
+  },
+  identity_conflict: {
+    severity: 'critical',
+    what: 'has two boards with one identity, and one is refused',
+    remedy:
+      'Find the copy of its card and switch it off. Then give the right board a new password (npm run hubs -- renew-password).',
+    ends: 'when_long_quiet',
+  },
+  controller_silent: {
+    severity: 'warning',
+    what: 'does not answer',
+    remedy: 'Look at its cable and its power. What hangs on it is not sold meanwhile.',
+    ends: 'when_quiet',
+    byHub: true,
+  },
+  controller_foreign: {
+    severity: 'warning',
+    what: 'is not the board that belongs on this line',
+    remedy:
+      'Lines may be crossed, or a board of another hub or a new one is here. Put it right, or take the board over.',
+    ends: 'when_quiet',
+    byHub: true,
+  },
+  controller_replaced: {
+    severity: 'info',
+    what: 'was replaced, or has lost its memory',
+    remedy: 'Nothing, where somebody has replaced it. Else look at its power.',
+    ends: 'when_acknowledged',
+    byHub: true,
+  },
+  bin_fault: {
+    severity: 'warning',
+    what: 'has failed to move',
+    remedy:
+      'Look what is in its way, and move it from the hub’s page or by the API: a motion that succeeds ends this.',
+    ends: 'when_quiet',
+    byHub: true,
+  },
+  bin_blocked: {
+    severity: 'warning',
+    what: 'has something left in it',
+    remedy: 'Open it, take out what is in it, and close it. It takes no orders before.',
+    ends: 'at_once',
+    byHub: true,
+  },
+  row_blocked: {
+    severity: 'warning',
+    what: 'is blocked, and nothing of it is sold',
+    remedy: 'Look what hangs or is jammed there, count the row and enter the count: that opens it.',
+    ends: 'at_once',
+    byHub: true,
+  },
+  unknown_operation: {
+    severity: 'warning',
+    what: 'has moved, or not: nobody can say',
+    remedy:
+      'Look whether it happened (count the row, or look into the bin), and settle it, or enter a count.',
+    ends: 'at_once',
+  },
+  door_forced: {
+    severity: 'critical',
+    what: 'is open though it is locked',
+    remedy:
+      'Somebody may be inside, or the lock is broken. Go there; the alarm ends when the door is closed.',
+    ends: 'when_quiet',
+    byHub: true,
+  },
+  door_left_open: {
+    severity: 'warning',
+    what: 'has been open for minutes',
+    remedy: 'Close it.',
+    ends: 'when_quiet',
+    byHub: true,
+  },
+  fridge_warm: {
+    severity: 'warning',
+    what: 'is too warm',
+    remedy: 'Look at its door, its power and its compressor, before it stops selling.',
+    ends: 'when_quiet',
+    byHub: true,
+  },
+  health_shutoff: {
+    severity: 'critical',
+    what: 'was too warm for too long, and sells nothing any more',
+    remedy:
+      'Throw away what has spoilt. When it is cold again confirm it at the hub’s page or by enable_fridge: it sells again.',
+    ends: 'at_once',
+    byHub: true,
+  },
+  store_full: {
+    severity: 'critical',
+    what: 'has no room left on its disk, and takes no orders',
+    remedy: 'Make room on the board’s card, or replace it.',
+    ends: 'when_quiet',
+    byHub: true,
+  },
+  journal_lost: {
+    severity: 'critical',
+    what: 'has lost its journal, and has begun a new one',
+    remedy: 'Count its shelves. Look at the card: it may be dying.',
+    ends: 'when_acknowledged',
+    byHub: true,
+  },
+  journal_restored: {
+    severity: 'info',
+    what: 'has gone back to an older journal, and makes up what is missing from its controllers',
+    remedy: 'Nothing, where somebody has restored it. Else look at the card.',
+    ends: 'when_acknowledged',
+    byHub: true,
+  },
+  clock_wrong: {
+    severity: 'warning',
+    what: 'has a wrong clock',
+    remedy: 'Let the board reach a time server (NTP). Orders go on by the cloud’s clock.',
+    ends: 'when_quiet',
+    byHub: true,
+  },
+  order_overdue: {
+    severity: 'critical',
+    what: 'is paid, and its hub does not finish it',
+    remedy:
+      'Look at the hub. The order ends by itself, and what did not fall is given back; tell its customer where it takes long.',
+    ends: 'at_once',
+  },
+  payment_stuck: {
+    severity: 'warning',
+    what: 'has a payment of which its processor does not say whether it took money',
+    remedy: 'Look it up at the processor, cancel it or give it back there, then npm run payments -- settle.',
+    ends: 'at_once',
+  },
+  refund_failed: {
+    severity: 'warning',
+    what: 'has a refund that the processor has refused',
+    remedy: 'Give the money back in another way, or ask for the refund again.',
+    ends: 'at_once',
+  },
+  payment_disputed: {
+    severity: 'critical',
+    what: 'is disputed by its cardholder, whose bank has taken the money back',
+    remedy: 'Answer the dispute at the processor in time, with the record of the order.',
+    ends: 'when_acknowledged',
+  },
+  dead_letter: {
+    severity: 'warning',
+    what: 'and the service: one cannot take up what the other has told it',
+    remedy: 'npm run dead-letters -- list says what; mend the cause, then replay it, or drop it.',
+    ends: 'at_once',
+    byHub: true,
+  },
+  webhook_disabled: {
+    severity: 'warning',
+    what: 'is switched off, as nothing reaches it',
+    remedy: 'Mend the receiver, then switch the webhook on again; what it missed is in the list of events.',
+    ends: 'at_once',
+  },
+  stock_low: {
+    severity: 'info',
+    what: 'is nearly sold out',
+    remedy: 'Restock it, and enter the count.',
+    ends: 'at_once',
+  },
+  work_exhausted: {
+    severity: 'warning',
+    what: 'fails again and again',
+    remedy:
+      'Look at the last error; where it is the outside world, at that. It is tried on with long pauses.',
+    ends: 'at_once',
+  },
+} as const satisfies Record<string, AlarmKind>
+
+export type AlarmKindName = keyof typeof kinds
+export const alarmKinds: Readonly<Record<AlarmKindName, AlarmKind>> = kinds
+export const alarmKindNames = Object.keys(kinds) as [AlarmKindName, ...AlarmKindName[]]
+
+type ByHub = {
+  [Name in AlarmKindName]: (typeof kinds)[Name] extends { byHub: true } ? Name : never
+}[AlarmKindName]
+
+/**
+ * What hubs report, by its name on the wire. `unexpected_drop`: a unit fell that nobody ordered, or of which nobody knows whose
+ * it was; people read of it as of an operation that nobody can tell.
+ */
+export type HubAlarmCode = ByHub | 'unexpected_drop'
+export const hubAlarmCodes: [HubAlarmCode, ...HubAlarmCode[]] = [
+  'unexpected_drop',
+  ...alarmKindNames.filter((name): name is ByHub => alarmKinds[name].byHub === true),
+]
+
+/** The kind as which people read of what a hub reports. */
+export const kindOfCode = (code: HubAlarmCode): AlarmKindName =>
+  code === 'unexpected_drop' ? 'unknown_operation' : code
+
+/**
+ * The incident that a hub's word is about, beside those of the same kind that the cloud finds itself: operations by their ids,
+ * its own dead letters.
+ */
+export function incidentOfCode(code: HubAlarmCode, subject: string): string {
+  if (code === 'unexpected_drop') return `drop ${subject}`
+  if (code === 'dead_letter') return `at the ${subject}`
+  return subject
+}
+
+/** What an alarm says: `Row 2/1/4 is blocked, and nothing of it is sold (no_drop).` */
+export function alarmMessage(kind: AlarmKindName, subject: string, detail: string): string {
+  const about = subject === '' ? 'The hub' : `${subject[0]!.toUpperCase()}${subject.slice(1)}`
+  return `${about} ${alarmKinds[kind].what}${detail === '' ? '' : ` (${detail})`}.`
+}
+
+/** Whether an alarm of `severity` is for somebody who wants those of `least` and above. */
+export const isAsBadAs = (severity: Severity, least: Severity): boolean =>
+  severities.indexOf(severity) >= severities.indexOf(least)

@@ -1,0 +1,56 @@
+/** What JSON may hold. */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
+
+/** One place that has another value now; without `value` it is gone. The empty path is the whole. */
+export interface JsonChange {
+  path: (string | number)[]
+  value?: Json
+}
+
+const isObject = (value: Json): value is { readonly [key: string]: Json } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/**
+ * What makes `after` of `before`, in its smallest places. A list that has become longer or shorter is told whole. By this a
+ * page that looks on is sent what has changed and nothing else.
+ */
+export function changesOf(before: Json, after: Json): JsonChange[] {
+  const found: JsonChange[] = []
+  compare(before, after, [], found)
+  return found
+}
+
+function compare(before: Json, after: Json, path: (string | number)[], found: JsonChange[]): void {
+  if (before === after) return
+  if (Array.isArray(before) && Array.isArray(after) && before.length === after.length) {
+    for (const [index, value] of (after as readonly Json[]).entries())
+      compare((before as readonly Json[])[index]!, value, [...path, index], found)
+    return
+  }
+  if (!isObject(before) || !isObject(after)) {
+    found.push({ path, value: after })
+    return
+  }
+  for (const key of Object.keys(before)) if (!Object.hasOwn(after, key)) found.push({ path: [...path, key] })
+  for (const [key, value] of Object.entries(after)) {
+    if (Object.hasOwn(before, key)) compare(before[key]!, value, [...path, key], found)
+    else found.push({ path: [...path, key], value })
+  }
+}
+
+/** Puts changes into a value. What has not changed stays the same object, so that nobody draws it anew. */
+export function withChanges(value: Json, changes: readonly JsonChange[]): Json {
+  return changes.reduce<Json>((before, change) => put(before, change.path, change), value)
+}
+
+function put(value: Json, [step, ...rest]: readonly (string | number)[], change: JsonChange): Json {
+  if (step === undefined) return change.value ?? null
+  if (Array.isArray(value)) {
+    const items = value as readonly Json[]
+    return items.map((item, index) => (index === step ? put(item, rest, change) : item))
+  }
+  const fields = isObject(value) ? value : {}
+  if (rest.length > 0 || change.value !== undefined)
+    return { ...fields, [step]: put(fields[step] ?? null, rest, change) }
+  return Object.fromEntries(Object.entries(fields).filter(([key]) => key !== String(step)))
+}

@@ -1,0 +1,16 @@
+import type { Location } from './location.ts'
+
+/** What an alarm, a state or an event is about, in the words in which people read it. */
+
+/** `bin 3`, of a device's name on its serial line (`bin-3`). */
+export const deviceSubject = (device: string): string => device.replace('-', ' ')
+export const binSubject = (number: number): string => `bin ${number}`
+export const cabinetSubject = (number: number): string => `cabinet ${number}`
+export const fridgeSubject = (number: number): string => `fridge ${number}`
+/** `row 2/1/4`: cabinet, shelf, row. */
+export const rowSubject = ({ cabinet, shelf, row }: Location): string => `row ${cabinet}/${shelf}/${row}`
+/** A microcontroller on one serial line; `gpio`: the lines of locks and door sensors. */
+export const controllerSubject = (id: string): string => `controller ${id}`
+export const doorSubject = (door: string): string => `door ${door}`
+/** The hub as a whole. */
+export const HUB_SUBJECT = 'hub'

@@ -1,0 +1,8 @@
+/** The texts of a form that is sent to the page itself, by the names of its fields. */
+export function textsOf(event: SubmitEvent): Readonly<Record<string, string>> {
+  event.preventDefault()
+  const fields = [...new FormData(event.currentTarget as HTMLFormElement)]
+  return Object.fromEntries(
+    fields.flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  )
+}

@@ -1,0 +1,20 @@
+import type { IconNode } from 'lucide'
+import { h, type JSX } from 'preact'
+
+/** An icon of the package `lucide`, as tall as the text around it. It is for the eye alone: words stand beside it or in a label. */
+export function Icon({ icon, class: more = '' }: { icon: IconNode; class?: string }): JSX.Element {
+  return (
+    <svg
+      class={`inline-block size-[1.1em] shrink-0 align-[-0.15em] ${more}`}
+      viewBox="0 0 24 24"
+      fill="none"
+      stroke="currentColor"
+      stroke-width="2"
+      stroke-linecap="round"
+      stroke-linejoin="round"
+      aria-hidden="true"
+    >
+      {icon.map(([tag, attributes]) => h(tag, attributes))}
+    </svg>
+  )
+}

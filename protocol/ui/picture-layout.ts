@@ -1,0 +1,75 @@
+import type { HubPicture } from './picture-model.ts'
+
+export interface Box {
+  x: number
+  y: number
+  width: number
+  height: number
+}
+
+export interface PictureLayout {
+  width: number
+  height: number
+  room: Box
+  /** From wall to wall. */
+  inner: number
+  /** By the device's id; doors of fridges too. */
+  boxes: ReadonlyMap<string, Box>
+}
+
+const GAP = 12
+const BOX = 172
+const HEAD = 20
+export const SHELF = 27
+const BIN = 104
+const FRIDGE = 58
+const DOOR = 30
+const CONTROLLER = 30
+
+/**
+ * Where everything stands: cabinets in a line at the back, fridges behind them, bins in front, the door in the front wall,
+ * controllers outside the room. `columns`: how many stand side by side, 2 on a telephone.
+ */
+export function layOut(picture: HubPicture, columns: number): PictureLayout {
+  const boxes = new Map<string, Box>()
+  const width = columns * BOX + (columns + 1) * GAP + 2
+  const inner = width - 2 * GAP
+  let y = GAP + 4
+
+  /** Puts boxes side by side, as many lines of them as it takes. */
+  function line<T extends { id: string }>(
+    items: readonly T[],
+    heightOf: (item: T) => number,
+    perLine: number,
+  ): void {
+    const cell = (inner - (perLine - 1) * GAP) / perLine
+    for (let first = 0; first < items.length; first += perLine) {
+      const group = items.slice(first, first + perLine)
+      const height = Math.max(...group.map(heightOf))
+      for (const [index, item] of group.entries())
+        boxes.set(item.id, { x: GAP + index * (cell + GAP), y, width: cell, height })
+      y += height + GAP
+    }
+  }
+
+  line(picture.cabinets, ({ shelves }) => HEAD + 6 + shelves.length * SHELF, columns)
+  for (const fridge of picture.fridges) {
+    // Its temperature stands at the left, its doors beside.
+    const left = 92
+    boxes.set(fridge.id, { x: GAP, y, width: left - 6, height: FRIDGE })
+    const cell = (inner - left - 8 * fridge.doors.length) / Math.max(1, fridge.doors.length)
+    for (const [index, door] of fridge.doors.entries())
+      boxes.set(door.id, { x: GAP + left + index * (cell + 8), y: y + 8, width: cell, height: FRIDGE - 16 })
+    y += FRIDGE + GAP
+  }
+  line(picture.bins, () => BIN, columns)
+  const wall = y
+  if (picture.main) {
+    const door = Math.min(150, inner / 2)
+    boxes.set(picture.main.id, { x: (width - door) / 2, y: wall - 4, width: door, height: DOOR })
+    y += DOOR
+  }
+  y += GAP
+  line(picture.controllers, () => CONTROLLER, columns)
+  return { width, height: y, inner, room: { x: 3, y: 4, width: width - 6, height: wall - 2 }, boxes }
+}

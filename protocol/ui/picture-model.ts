@@ -1,0 +1,134 @@
+/** What a picture of a hub shows, whoever knows it: the simulator (all of it) or the hub itself (what its sensors say). */
+export interface HubPicture {
+  bins: PictureBin[]
+  cabinets: PictureCabinet[]
+  fridges: PictureFridge[]
+  /** The room's own door. */
+  main: PictureDoor | null
+  controllers: PictureController[]
+}
+
+/** What is wrong with a device, in a word or two; null where nothing is. */
+type Trouble = string | null
+
+export interface PictureBin {
+  id: string
+  number: number
+  door: string
+  lift: string
+  /** Units in it; null where nobody counts them. */
+  units: number | null
+  occupied: boolean | null
+  /** Whose order it is used for, or why it is not in use. */
+  note: string | null
+  trouble: Trouble
+}
+
+export interface PictureRow {
+  shelf: number
+  row: number
+  units: number
+  /** How many units fit; null where nobody says. */
+  depth: number | null
+  product: string | null
+  blocked: string | null
+}
+
+export interface PictureCabinet {
+  id: string
+  number: number
+  shelves: { shelf: number; rows: PictureRow[] }[]
+  trouble: Trouble
+}
+
+export interface PictureDoor {
+  /** `main`, `fridge_1_left`. */
+  id: string
+  open: boolean | null
+  locked: boolean | null
+  trouble: Trouble
+}
+
+export interface PictureFridge {
+  id: string
+  number: number
+  celsius: number | null
+  trouble: Trouble
+  doors: PictureDoor[]
+}
+
+export interface PictureController {
+  id: string
+  powered: boolean
+  connected: boolean
+  /** The devices on its line. */
+  devices: string[]
+  /** Lines that have passed; it blinks when there are more. */
+  traffic: number
+  trouble: Trouble
+}
+
+const doorWords = ({ open, locked }: PictureDoor): string =>
+  [
+    open === null ? 'nobody knows whether it is open' : open ? 'open' : 'closed',
+    locked === null ? '' : locked ? 'locked' : 'unlocked',
+  ]
+    .filter(Boolean)
+    .join(', ')
+
+const withTrouble = (words: string, trouble: Trouble): string => (trouble ? `${words}. ${trouble}` : words)
+
+/** What people call a device: `Bin 2`, `Cabinet 1`, `Fridge 1, left door`, `Main door`; a controller's own name. */
+export function nameOf(id: string): string {
+  const device = /^(bin|cabinet|fridge)-(\d+)$/.exec(id)
+  if (device) return `${device[1]![0]!.toUpperCase()}${device[1]!.slice(1)} ${device[2]!}`
+  const door = /^fridge_(\d+)_(\w+)$/.exec(id)
+  if (door) return `Fridge ${door[1]!}, ${door[2]!} door`
+  return id === 'main' ? 'Main door' : `Controller ${id}`
+}
+
+/** What a device does now, in a sentence that a screen reader speaks. Undefined where the picture has no such device. */
+export function sentenceOf(picture: HubPicture, id: string): string | undefined {
+  const bin = picture.bins.find((one) => one.id === id)
+  if (bin) {
+    const content =
+      bin.units === null
+        ? bin.occupied === null
+          ? ''
+          : bin.occupied
+            ? ', something lies in it'
+            : ', empty'
+        : `, ${bin.units} ${bin.units === 1 ? 'unit' : 'units'} in it`
+    return withTrouble(
+      `Door ${bin.door}, lift ${bin.lift}${content}${bin.note ? `, ${bin.note}` : ''}`,
+      bin.trouble,
+    )
+  }
+  const cabinet = picture.cabinets.find((one) => one.id === id)
+  if (cabinet) {
+    const rows = cabinet.shelves.flatMap((shelf) => shelf.rows)
+    const units = rows.reduce((sum, row) => sum + row.units, 0)
+    const blocked = rows.filter((row) => row.blocked !== null).length
+    return withTrouble(
+      `${units} units in ${rows.length} rows${blocked > 0 ? `, ${blocked} not for sale` : ''}`,
+      cabinet.trouble,
+    )
+  }
+  const fridge = picture.fridges.find((one) => one.id === id)
+  if (fridge)
+    return withTrouble(
+      fridge.celsius === null ? 'No temperature is known' : `${fridge.celsius.toFixed(1)} °C`,
+      fridge.trouble,
+    )
+  const doors = [...picture.fridges.flatMap((one) => one.doors), ...(picture.main ? [picture.main] : [])]
+  const door = doors.find((one) => one.id === id)
+  if (door) return withTrouble(doorWords(door), door.trouble)
+  const controller = picture.controllers.find((one) => one.id === id)
+  if (!controller) return undefined
+  const state = !controller.powered
+    ? 'No power'
+    : controller.connected
+      ? 'Connected to the hub'
+      : 'No hub speaks with it'
+  return withTrouble(state, controller.trouble)
+}

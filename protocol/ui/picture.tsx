@@ -1,0 +1,356 @@
+import { Lock, LockOpen } from 'lucide'
+import { type ComponentChildren, h, type JSX } from 'preact'
+import { type Box, layOut, SHELF } from './picture-layout.ts'
+import {
+  type HubPicture,
+  nameOf,
+  type PictureBin,
+  type PictureCabinet,
+  type PictureController,
+  type PictureDoor,
+  type PictureFridge,
+  sentenceOf,
+} from './picture-model.ts'
+
+export interface PictureProps {
+  picture: HubPicture
+  /** How many stand side by side: 2 on a telephone, else 4. */
+  columns: number
+  /** The device that is looked at. */
+  selected: string | null
+  onSelect: (id: string) => void
+}
+
+/** A hub, drawn: the room and all that stands in it. Each device is a button: pointer, keyboard and screen reader reach it. */
+export function Picture({ picture, columns, selected, onSelect }: PictureProps): JSX.Element {
+  const { width, height, inner, room, boxes } = layOut(picture, columns)
+  const owner = picture.controllers.find(({ id }) => id === selected)
+  const device = (id: string, draw: (box: Box) => ComponentChildren): JSX.Element | null => {
+    const box = boxes.get(id)
+    if (!box) return null
+    return (
+      <Device
+        key={id}
+        id={id}
+        box={box}
+        label={`${nameOf(id)}: ${sentenceOf(picture, id) ?? ''}`}
+        isSelected={selected === id}
+        isOwned={owner?.devices.includes(id) ?? false}
+        onSelect={onSelect}
+      >
+        {draw(box)}
+      </Device>
+    )
+  }
+  return (
+    <svg
+      viewBox={`0 0 ${width} ${height}`}
+      class="block w-full h-auto select-none font-sans"
+      role="group"
+      aria-label="The hub"
+      data-columns={columns}
+    >
+      <rect {...room} rx="10" class="fill-base-200 stroke-base-content/40" stroke-width="3" />
+      {picture.cabinets.map((one) => device(one.id, (box) => <Cabinet cabinet={one} box={box} />))}
+      {picture.fridges.map((one) => device(one.id, (box) => <Fridge fridge={one} box={box} width={inner} />))}
+      {picture.fridges.flatMap(({ doors }) =>
+        doors.map((one) =>
+          device(one.id, (box) => <Door door={one} box={box} name={one.id.replace(/^fridge_\d+_/, '')} />),
+        ),
+      )}
+      {picture.bins.map((one) => device(one.id, (box) => <Bin bin={one} box={box} />))}
+      {picture.main &&
+        device(picture.main.id, (box) => <Door door={picture.main!} box={box} name="main door" />)}
+      {picture.controllers.map((one) => device(one.id, (box) => <Controller controller={one} box={box} />))}
+    </svg>
+  )
+}
+
+interface DeviceProps {
+  id: string
+  box: Box
+  label: string
+  isSelected: boolean
+  isOwned: boolean
+  onSelect: (id: string) => void
+  children: ComponentChildren
+}
+
+function Device({ id, box, label, isSelected, isOwned, onSelect, children }: DeviceProps): JSX.Element {
+  const ring = isSelected
+    ? 'stroke-primary'
+    : isOwned
+      ? 'stroke-secondary'
+      : 'stroke-transparent group-hover:stroke-primary/50 group-focus-visible:stroke-primary'
+  return (
+    <>
+      <g aria-hidden="true">{children}</g>
+      {/* It lies over the drawing: what is drawn is for the eye, what the button is called says all of it. */}
+      <g
+        role="button"
+        tabindex={0}
+        aria-label={label}
+        aria-pressed={isSelected}
+        data-device={id}
+        class="group cursor-pointer outline-none"
+        onClick={() => onSelect(id)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' && event.key !== ' ') return
+          event.preventDefault()
+          onSelect(id)
+        }}
+      >
+        <rect
+          x={box.x - 3}
+          y={box.y - 3}
+          width={box.width + 6}
+          height={box.height + 6}
+          rx="8"
+          fill="transparent"
+          stroke-width="3"
+          class={ring}
+        />
+      </g>
+    </>
+  )
+}
+
+const Frame = ({ box, trouble }: { box: Box; trouble: string | null }): JSX.Element => (
+  <rect
+    {...box}
+    rx="6"
+    stroke-width={trouble ? 2.5 : 1.2}
+    class={`fill-base-100 ${trouble ? 'stroke-error' : 'stroke-base-content/30'}`}
+  />
+)
+
+/** A mark for the eye where something is wrong; the label has the words. */
+const Mark = ({ x, y }: { x: number; y: number }): JSX.Element => (
+  <g>
+    <circle cx={x} cy={y} r="8" class="fill-error" />
+    <text x={x} y={y + 4.5} text-anchor="middle" font-size="13" font-weight="700" class="fill-error-content">
+      !
+    </text>
+  </g>
+)
+
+function Cabinet({ cabinet, box }: { cabinet: PictureCabinet; box: Box }): JSX.Element {
+  return (
+    <>
+      <Frame box={box} trouble={cabinet.trouble} />
+      <text x={box.x + 8} y={box.y + 15} font-size="12" font-weight="600" class="fill-base-content">
+        {nameOf(cabinet.id)}
+      </text>
+      {cabinet.shelves.map(({ shelf, rows }, index) => {
+        const y = box.y + 21 + index * SHELF
+        const cell = (box.width - 12) / Math.max(1, rows.length)
+        return (
+          <g key={shelf}>
+            <line
+              x1={box.x + 4}
+              x2={box.x + box.width - 4}
+              y1={y + SHELF - 2}
+              y2={y + SHELF - 2}
+              class="stroke-base-content/30"
+            />
+            {rows.map((row, place) => {
+              const x = box.x + 6 + place * cell
+              const full = row.depth === null ? (row.units > 0 ? 1 : 0) : row.units / row.depth
+              const tall = Math.round(Math.min(1, full) * (SHELF - 5))
+              return (
+                <g key={row.row}>
+                  <rect x={x + 1} y={y + 1} width={cell - 2} height={SHELF - 3} class="fill-base-200" />
+                  <rect
+                    x={x + 1}
+                    y={y + SHELF - 3 - tall}
+                    width={cell - 2}
+                    height={tall}
+                    class={row.blocked ? 'fill-error/50' : 'fill-info/35'}
+                  />
+                  {cell >= 14 && (
+                    <text
+                      x={x + cell / 2}
+                      y={y + SHELF / 2 + 4}
+                      text-anchor="middle"
+                      font-size="11"
+                      class="fill-base-content"
+                    >
+                      {row.blocked ? '✕' : row.units}
+                    </text>
+                  )}
+                </g>
+              )
+            })}
+          </g>
+        )
+      })}
+      {cabinet.trouble && <Mark x={box.x + box.width - 12} y={box.y + 11} />}
+    </>
+  )
+}
+
+function Fridge({ fridge, box, width }: { fridge: PictureFridge; box: Box; width: number }): JSX.Element {
+  return (
+    <>
+      <Frame box={{ ...box, width }} trouble={fridge.trouble} />
+      <text x={box.x + 8} y={box.y + 18} font-size="12" font-weight="600" class="fill-base-content">
+        {nameOf(fridge.id)}
+      </text>
+      <text x={box.x + 8} y={box.y + 42} font-size="17" class="fill-base-content">
+        {fridge.celsius === null ? '– °C' : `${fridge.celsius.toFixed(1)} °C`}
+      </text>
+      {fridge.trouble && <Mark x={box.x + 74} y={box.y + 14} />}
+    </>
+  )
+}
+
+function Door({ door, box, name }: { door: PictureDoor; box: Box; name: string }): JSX.Element {
+  const { open, locked, trouble } = door
+  const leaf = box.width - 8
+  // Open, its end stands this far out, however wide it is.
+  const angle = (Math.asin(Math.min(1, 16 / leaf)) * 180) / Math.PI
+  const middle = box.y + box.height / 2
+  return (
+    <>
+      <rect
+        {...box}
+        rx="4"
+        class={`${open ? 'fill-warning/25' : 'fill-base-300'} ${trouble ? 'stroke-error' : 'stroke-base-content/40'}`}
+      />
+      {/* The leaf turns on its left hinge. */}
+      <g transform={`translate(${box.x + 4} ${box.y + box.height - 4})`}>
+        <g class="glide" style={{ transform: `rotate(${open ? -angle : 0}deg)` }}>
+          <rect
+            x="0"
+            y="-3"
+            width={leaf}
+            height="4"
+            rx="2"
+            class={open ? 'fill-warning' : 'fill-base-content/60'}
+          />
+        </g>
+      </g>
+      <text x={box.x + 24} y={middle + 2} font-size="11" class="fill-base-content">
+        {box.width > 50 ? name : ''}
+      </text>
+      {locked !== null && (
+        <svg
+          x={box.x + 7}
+          y={middle - 8}
+          width="13"
+          height="13"
+          viewBox="0 0 24 24"
+          fill="none"
+          stroke="currentColor"
+          stroke-width="2.5"
+        >
+          {(locked ? Lock : LockOpen).map(([tag, attributes]) => h(tag, attributes))}
+        </svg>
+      )}
+    </>
+  )
+}
+
+const liftHeights: Readonly<Record<string, number>> = { up: 0, down: 1 }
+
+function Bin({ bin, box }: { bin: PictureBin; box: Box }): JSX.Element {
+  const { door, lift, units, occupied } = bin
+  const shaft = { x: box.x + 10, y: box.y + 24, width: box.width * 0.5, height: box.height - 34 }
+  const floor = shaft.y + 14 + (liftHeights[lift] ?? 0.5) * (shaft.height - 18)
+  const shown = Math.min(units ?? (occupied ? 1 : 0), 10)
+  const doorX = shaft.x + shaft.width + 6
+  const shut = door === 'closed' ? 1 : door === 'open' ? 0.12 : 0.55
+  return (
+    <>
+      <Frame box={box} trouble={bin.trouble} />
+      <text x={box.x + 8} y={box.y + 15} font-size="12" font-weight="600" class="fill-base-content">
+        {nameOf(bin.id)}
+      </text>
+      <rect {...shaft} rx="3" class="fill-base-200 stroke-base-content/20" />
+      <g class="glide" style={{ transform: `translateY(${floor}px)` }}>
+        <rect
+          x={shaft.x + 2}
+          y="0"
+          width={shaft.width - 4}
+          height="4"
+          rx="1"
+          class={lift === 'moving' ? 'fill-warning' : 'fill-base-content/70'}
+        />
+        {Array.from({ length: shown }, (_, index) => (
+          <rect
+            key={index}
+            x={shaft.x + 4 + (index % 5) * ((shaft.width - 8) / 5)}
+            y={-10 - Math.floor(index / 5) * 10}
+            width={(shaft.width - 8) / 5 - 2}
+            height="9"
+            rx="1"
+            class="fill-info"
+          />
+        ))}
+      </g>
+      {/* The door slides up: what hangs before the opening is what is shut. */}
+      <rect
+        x={doorX}
+        y={shaft.y}
+        width="9"
+        height={shaft.height}
+        class="fill-base-200 stroke-base-content/30"
+      />
+      <rect
+        x={doorX}
+        y={shaft.y}
+        width="9"
+        height={shaft.height}
+        class={`glide ${door === 'closed' ? 'fill-base-content/60' : 'fill-warning'}`}
+        style={{ transformOrigin: `0 ${shaft.y}px`, transform: `scaleY(${shut})` }}
+      />
+      {['door', 'lift'].map((part, index) => (
+        <text
+          key={part}
+          x={doorX + 15}
+          y={shaft.y + 12 + index * 26}
+          font-size="10"
+          class="fill-base-content"
+        >
+          {part}
+          <tspan x={doorX + 15} dy="12" font-weight="600">
+            {part === 'door' ? door : lift}
+          </tspan>
+        </text>
+      ))}
+      {bin.note && (
+        <text x={doorX + 15} y={shaft.y + 66} font-size="10" class="fill-base-content">
+          {bin.note.length > 12 ? `${bin.note.slice(0, 11)}…` : bin.note}
+        </text>
+      )}
+      {bin.trouble && <Mark x={box.x + box.width - 12} y={box.y + 12} />}
+    </>
+  )
+}
+
+function Controller({ controller, box }: { controller: PictureController; box: Box }): JSX.Element {
+  const { id, powered, connected, traffic, trouble } = controller
+  return (
+    <>
+      <rect {...box} rx="15" class={`fill-base-100 ${trouble ? 'stroke-error' : 'stroke-base-content/40'}`} />
+      <circle
+        cx={box.x + 16}
+        cy={box.y + box.height / 2}
+        r="6"
+        class={
+          !powered ? 'fill-base-300 stroke-base-content/40' : connected ? 'fill-success' : 'fill-warning'
+        }
+      />
+      {/* It blinks with each line that passes: its place is another after each. */}
+      <circle
+        cx={box.x + box.width - 16}
+        cy={box.y + box.height / 2}
+        r="4"
+        class={traffic % 2 === 0 ? 'fill-info/30' : 'fill-info'}
+      />
+      <text x={box.x + 28} y={box.y + box.height / 2 + 4} font-size="11.5" class="fill-base-content">
+        {id.length > 18 ? `${id.slice(0, 17)}…` : id}
+      </text>
+    </>
+  )
+}

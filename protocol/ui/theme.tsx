@@ -1,0 +1,33 @@
+import { signal } from '@preact/signals'
+import { Moon, Sun } from 'lucide'
+import type { JSX } from 'preact'
+import { Icon } from './icon.tsx'
+
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const isDark = signal(dark.matches)
+dark.addEventListener('change', () => {
+  if (document.documentElement.dataset['theme'] === undefined) isDark.value = dark.matches
+})
+
+/** Light or dark: as the system has it, until somebody chooses. */
+export function ThemeButton(): JSX.Element {
+  return (
+    <button
+      class="btn btn-ghost btn-square btn-sm"
+      aria-label={isDark.value ? 'Light colours' : 'Dark colours'}
+      onClick={() => {
+        isDark.value = !isDark.value
+        document.documentElement.dataset['theme'] = isDark.value ? 'dark' : 'light'
+      }}
+    >
+      <Icon icon={isDark.value ? Sun : Moon} />
+    </button>
+  )
+}
+
+const wide = matchMedia('(min-width: 700px)')
+const isWide = signal(wide.matches)
+wide.addEventListener('change', () => void (isWide.value = wide.matches))
+
+/** How many devices of a picture stand side by side. */
+export const pictureColumns = (): number => (isWide.value ? 4 : 2)

@@ -1,0 +1,120 @@
+import {
+  deviceId,
+  type ControllerDescription,
+  type DeviceDescription,
+} from '../../protocol/model/hardware.ts'
+import type { Action } from '../../protocol/serial/frames.ts'
+import { Broken, expect, Host, Unasked, type HostOptions, type Outcome, type Result } from './host.ts'
+import type { Power } from './power.ts'
+
+type Kind = DeviceDescription['kind']
+type Place = { shelf: number; row: number; bin: number }
+
+/** A board under test: its host, its description, its power. */
+export class Bench {
+  readonly host: Host
+  readonly description: ControllerDescription
+  readonly power: Power | undefined
+  readonly hubId: number
+  #next = 0
+
+  constructor(
+    options: HostOptions & { description: ControllerDescription; hubId: number; power?: Power | undefined },
+  ) {
+    this.host = new Host(options)
+    this.description = options.description
+    this.hubId = options.hubId
+    this.power = options.power
+  }
+
+  devices<K extends Kind>(kind: K): Extract<DeviceDescription, { kind: K }>[] {
+    return this.description.devices.filter((device) => device.kind === kind) as Extract<
+      DeviceDescription,
+      { kind: K }
+    >[]
+  }
+
+  /** The first device of a kind; a rule that needs one is not asked where there is none. */
+  device(kind: Kind): string {
+    const [device] = this.devices(kind)
+    if (!device) throw new Unasked(`this controller has no ${kind}`)
+    return deviceId(device)
+  }
+
+  /** A device that no controller of a hub has. */
+  get stranger(): string {
+    const own = new Set(this.description.devices.map(deviceId))
+    return ['bin-4', 'bin-3', 'cabinet-4', 'fridge-8', 'bin-1'].find((device) => !own.has(device))!
+  }
+
+  /** Another place each time, so that no row runs empty before the others. */
+  place(): Place {
+    const [cabinet] = this.devices('cabinet')
+    if (!cabinet) throw new Unasked('this controller has no cabinet')
+    const rows = cabinet.shelves.flatMap(({ shelf, rows: count }) =>
+      Array.from({ length: count }, (_, index) => ({ shelf, row: index + 1 })),
+    )
+    const [bin] = this.devices('bin')
+    return { ...rows[this.#next++ % rows.length]!, bin: bin?.number ?? 1 }
+  }
+
+  /** A session, and every bin closed with its lift down. */
+  async fresh(): Promise<void> {
+    if (!this.host.isOpen) await this.host.open()
+    await this.host.greet()
+    for (const bin of this.devices('bin').map(deviceId)) {
+      await this.rest(bin, 'close_door', 'closed')
+      await this.rest(bin, 'lower_lift', 'down')
+    }
+  }
+
+  async rest(dev: string, act: Action, goal: string): Promise<void> {
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const outcome = await this.act(dev, act)
+      if (outcome.refused === 'busy') {
+        await this.host.pass(2000)
+        continue
+      }
+      if (outcome.refused === undefined && outcome.state === 'done') return
+    }
+    throw new Broken(`${dev} could not be brought to ${goal}: ${act} does not succeed`)
+  }
+
+  act(
+    dev: string,
+    act: Action,
+    more: Partial<Place> & { op?: string; max?: number; ref?: string } = {},
+  ): Promise<Outcome> {
+    return this.host.perform({ op: this.host.newOperation(), dev, act, ...more })
+  }
+
+  /** A motion that must succeed: how long it took. */
+  async done(dev: string, act: Action): Promise<Result> {
+    const outcome = await this.act(dev, act)
+    expect(
+      outcome.refused === undefined,
+      `${act} of ${dev} must be carried out, and was refused: ${outcome.refused}`,
+    )
+    expect(outcome.state === 'done', `${act} of ${dev} must be done; it is ${told(outcome)}`)
+    return outcome
+  }
+
+  /** Starts a motion that is not there already, and waits until it is seen or ended. */
+  async started(
+    dev: string,
+    act: Action,
+    more: { op?: string; max?: number } = {},
+  ): Promise<{ op: string; from: number }> {
+    const op = more.op ?? this.host.newOperation()
+    const from = this.host.heard.length
+    const answer = await this.host.ask(this.host.command({ dev, act, ...more, op }))
+    expect(answer === 'ok', `${act} of ${dev} must be carried out, and was refused: ${answer}`)
+    return { op, from }
+  }
+}
+
+/** An outcome in words. */
+export const told = (outcome: Outcome): string =>
+  outcome.refused !== undefined
+    ? `refused: ${outcome.refused}`
+    : `state=${outcome.state}${outcome.why ? ` why=${outcome.why}` : ''} moved=${Number(outcome.moved)} drops=${outcome.drops} ms=${outcome.ms}`

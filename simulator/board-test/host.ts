@@ -1,0 +1,267 @@
+import { randomHex, uuidv7 } from '../../protocol/model/ids.ts'
+import { every, sleep, type Cancel, type Runtime } from '../../protocol/model/runtime.ts'
+import { decodeFrame, encodeFrame, opOfUuid } from '../../protocol/serial/codec.ts'
+import {
+  acknowledged,
+  SERIAL_PROTOCOL_VERSION,
+  type Frame,
+  type FrameBody,
+  type FrameOf,
+  type FrameType,
+  type Refusal,
+} from '../../protocol/serial/frames.ts'
+import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
+
+/** A rule does not hold: what was expected and what was seen, in a sentence. */
+export class Broken extends Error {}
+
+/** A rule cannot be asked here, and why. */
+export class Unasked extends Error {}
+
+/** Throws `Broken` where it does not hold. */
+export function expect(holds: unknown, expected: string): asserts holds {
+  if (!holds) throw new Broken(expected)
+}
+
+/** A frame without its sequence number. */
+export type Body = { [T in FrameType]: { type: T } & FrameBody<T> }[FrameType]
+
+/** A line that came, and when. */
+export interface Heard {
+  at: number
+  line: string
+  frame: Frame | undefined
+}
+
+export type Result = FrameBody<'RES'>
+/** What became of a command: its result, or why it was refused. */
+export type Outcome = (Result & { refused?: undefined }) | { refused: Refusal }
+
+const ANSWER_MS = 2000
+const REPEAT_MS = 400
+const REOPEN_MS = 30_000
+const PING_MS = 1000
+/** Longer than any motion of a hub lasts. */
+export const MOTION_MS = 60_000
+
+export interface HostOptions {
+  openPort: OpenLinePort
+  path: string
+  baudRate: number
+  runtime: Runtime
+}
+
+/** The host's end of the line, which does as each rule wants: it repeats, falls silent, keeps back acknowledgements, or makes noise. */
+export class Host {
+  /** Everything that came since the test began. */
+  readonly heard: Heard[] = []
+  /** Which frames are acknowledged. */
+  acknowledges: (frame: Frame) => boolean = () => true
+  pings = true
+  /** The session's id. */
+  session = ''
+  readonly #options: HostOptions
+  #port: LinePort | undefined
+  #isOpen = false
+  #seq: number
+  #closed = ''
+  #stopPings: Cancel = () => {}
+
+  constructor(options: HostOptions) {
+    this.#options = options
+    this.#seq = Math.floor(options.runtime.random.fraction() * 0x10000)
+  }
+
+  get now(): number {
+    return this.#options.runtime.clock.monotonic()
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /** Opens the port; tries again for a while, since a board on USB takes its port along when it loses its power. */
+  async open(): Promise<void> {
+    this.close()
+    const { openPort, path, baudRate } = this.#options
+    const end = this.now + REOPEN_MS
+    do {
+      this.#closed = ''
+      this.#port = openPort(
+        { path, baudRate },
+        {
+          onOpen: () => void (this.#isOpen = true),
+          onClose: (reason) => {
+            this.#isOpen = false
+            this.#closed = reason
+          },
+          onLine: (line) => this.#take(line),
+        },
+      )
+      await this.until(() => this.#isOpen || this.#closed !== '', ANSWER_MS)
+      if (this.#isOpen) {
+        this.#stopPings = every(this.#options.runtime.clock, PING_MS, () => {
+          if (this.pings) this.send({ type: 'PING', t: Math.floor(this.now) % 1e9 })
+        })
+        return
+      }
+      await this.pass(500)
+    } while (this.now < end)
+    throw new Unasked(`the port ${path} cannot be opened: ${this.#closed || 'no answer'}`)
+  }
+
+  close(): void {
+    this.#stopPings()
+    this.#port?.close()
+    this.#isOpen = false
+  }
+
+  #take(line: string): void {
+    const decoded = decodeFrame(line)
+    const frame = decoded.ok ? decoded.frame : undefined
+    this.heard.push({ at: this.now, line, frame })
+    if (frame && acknowledged.has(frame.type) && this.acknowledges(frame))
+      this.send({ type: 'ACK', s: frame.seq })
+  }
+
+  /** A line as it is, without its line feed. */
+  sendLine(line: string): void {
+    this.#port?.write(line)
+  }
+
+  /** Encodes a frame under the next number and sends it. */
+  send(body: Body): { seq: number; line: string } {
+    const made = this.frame(body)
+    this.sendLine(made.line)
+    return made
+  }
+
+  /** A frame under the next number, not sent. */
+  frame(body: Body): { seq: number; line: string } {
+    const seq = this.#seq
+    this.#seq = (seq + 1) % 0x10000
+    return { seq, line: encodeFrame({ seq, ...body }) }
+  }
+
+  pass(ms: number): Promise<void> {
+    return sleep(this.#options.runtime.clock, ms)
+  }
+
+  /** Whether it holds within `ms`; looks every few milliseconds. */
+  async until(holds: () => boolean, ms: number): Promise<boolean> {
+    const end = this.now + ms
+    while (!holds()) {
+      if (this.now >= end) return false
+      await this.pass(5)
+    }
+    return true
+  }
+
+  /** Frames of a type that came after the first `from` lines. */
+  of<T extends FrameType>(type: T, from = 0): FrameOf<T>[] {
+    return this.heard.slice(from).flatMap(({ frame }) => (frame?.type === type ? [frame as FrameOf<T>] : []))
+  }
+
+  /** The answer to the frame with this number, if it came after the first `from` lines. */
+  answerTo(seq: number, from = 0): FrameOf<'ACK'> | FrameOf<'NAK'> | undefined {
+    return [...this.of('ACK', from), ...this.of('NAK', from)].find(({ s }) => s === seq)
+  }
+
+  /** Sends a frame, repeats it as a host does, and returns `ok` or the refusal. */
+  async ask(body: Body): Promise<'ok' | Refusal> {
+    const from = this.heard.length
+    const { seq, line } = this.send(body)
+    for (const end = this.now + ANSWER_MS; this.now < end; this.sendLine(line)) {
+      if (await this.until(() => this.answerTo(seq, from) !== undefined, REPEAT_MS)) {
+        const answer = this.answerTo(seq, from)!
+        return answer.type === 'ACK' ? 'ok' : answer.why
+      }
+    }
+    throw new Broken(`${body.type} was answered with neither ACK nor NAK within ${ANSWER_MS} ms (SPEC §4)`)
+  }
+
+  newOperation(): string {
+    return opOfUuid(uuidv7(this.#options.runtime))
+  }
+
+  newId(): string {
+    return randomHex(this.#options.runtime.random, 4)
+  }
+
+  /** Begins a session; returns its WELCOME, acknowledged. */
+  async greet(session = this.newId()): Promise<FrameOf<'WELCOME'>> {
+    this.acknowledges = () => true
+    this.pings = true
+    this.session = session
+    const from = this.heard.length
+    const answer = await this.ask({ type: 'HELLO', proto: SERIAL_PROTOCOL_VERSION, host: session })
+    expect(answer === 'ok', `HELLO must be acknowledged, and was refused: ${answer}`)
+    const found = () => this.of('WELCOME', from).find(({ host }) => host === session)
+    await this.until(() => found() !== undefined, ANSWER_MS)
+    const welcome = found()
+    expect(
+      welcome,
+      `HELLO must be answered with WELCOME host=${session} (SPEC §5); none came within ${ANSWER_MS} ms`,
+    )
+    return welcome
+  }
+
+  /** A command of this session. */
+  command(fields: Omit<FrameBody<'CMD'>, 'host' | 'max'> & { host?: string; max?: number }): Body {
+    return { type: 'CMD', host: this.session, max: MOTION_MS, ...fields }
+  }
+
+  /** The last that was said of an operation since `from`. */
+  resultOf(op: string, from = 0): FrameOf<'RES'> | undefined {
+    return this.of('RES', from).findLast((result) => result.op === op)
+  }
+
+  /** Waits for the operation's end. */
+  async ended(op: string, from: number, ms = MOTION_MS + 5000): Promise<Result> {
+    const found = () => this.of('RES', from).find((result) => result.op === op && result.state !== 'running')
+    await this.until(() => found() !== undefined, ms)
+    const result = found()
+    expect(
+      result,
+      `an operation that was acknowledged must end with RES; none came within ${ms} ms (SPEC §6)`,
+    )
+    return result
+  }
+
+  /** Commands a motion and waits for its end. */
+  async perform(fields: Parameters<Host['command']>[0]): Promise<Outcome> {
+    const from = this.heard.length
+    const answer = await this.ask(this.command(fields))
+    return answer === 'ok' ? this.ended(fields.op, from) : { refused: answer }
+  }
+
+  /** What QRY says of an operation. */
+  async query(op: string): Promise<Result> {
+    const from = this.heard.length
+    const answer = await this.ask({ type: 'QRY', op })
+    expect(answer === 'ok', `QRY must be acknowledged in a session, and was refused: ${answer}`)
+    await this.until(() => this.resultOf(op, from) !== undefined, ANSWER_MS)
+    const result = this.resultOf(op, from)
+    expect(result, `QRY must be answered with RES; none came within ${ANSWER_MS} ms`)
+    return result
+  }
+
+  /** The newest operations in memory. */
+  async list(n: number): Promise<{ operations: FrameOf<'OPS'>[]; end: number }> {
+    const from = this.heard.length
+    const answer = await this.ask({ type: 'LST', n })
+    expect(answer === 'ok', `LST must be acknowledged in a session, and was refused: ${answer}`)
+    const end = () => this.of('END', from)[0]
+    await this.until(() => end() !== undefined, 20_000)
+    expect(end(), 'LST must be answered with OPS and END; no END came within 20 s')
+    const operations = new Map(this.of('OPS', from).map((one) => [one.op, one]))
+    return { operations: [...operations.values()], end: end()!.n }
+  }
+
+  /** A device as its events tell of it, since the first `from` lines. */
+  sensed(dev: string, from = 0): Partial<FrameOf<'EVT'>> {
+    return Object.assign({}, ...this.of('EVT', from).filter((event) => event.dev === dev)) as Partial<
+      FrameOf<'EVT'>
+    >
+  }
+}

@@ -1,0 +1,168 @@
+import '../../protocol/require-node.ts'
+import '../../protocol/private-files.ts'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { z } from 'zod'
+import { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { Bench } from './bench.ts'
+import { Broken, Unasked } from './host.ts'
+import { openBoardLine } from './line-port.ts'
+import { operatorPower, relayPower } from './power.ts'
+import { asJunit, findingLine, summary } from './report.ts'
+import type { Rule } from './rules/rule.ts'
+import { rules } from './rules/rules.ts'
+import { proveRules } from './run.ts'
+
+const usage = `npm run board-test -- --port PATH --hardware FILE [options]
+
+Plays the host against a controller and proves each rule of protocol/serial/SPEC.md §11 on it.
+Its doors, lifts and rows move: keep hands away. Its memory of operations is emptied.
+
+  --port PATH          the serial port (/dev/serial/by-id/…, a pseudo-terminal), or tcp:HOST:PORT
+  --hardware FILE      the hub's hardware.json; it says which devices the controller has
+  --controller ID      which of its controllers; default: the one whose port is PATH, or the only one
+  --relay COMMAND      a command that switches the board's power; it is called with off and on (in place of {}, or at its end)
+  --operator           you switch the power: you are asked to pull the plug
+                       Without either the rules of power failures are not asked.
+  --rules N,N-N        these rules alone
+  --wipe               the controller belongs to a hub already: empty its memory all the same
+  --junit FILE         the report as JUnit's XML besides
+  --list               names the rules and ends
+  --help               this text
+
+Exit status: 0 every rule that was asked holds, 1 a rule is broken, 2 the test could not be made.`
+
+/** What cannot be done as it was asked. */
+class UsageError extends Error {}
+
+await main()
+
+async function main(): Promise<void> {
+  try {
+    process.exitCode = await run()
+  } catch (error) {
+    if (![UsageError, Unasked, Broken].some((kind) => error instanceof kind)) throw error
+    process.stderr.write(`${(error as Error).message}\n`)
+    process.exitCode = 2
+  }
+}
+
+function readArguments() {
+  const text = { type: 'string' } as const
+  const flag = { type: 'boolean' } as const
+  const options = {
+    port: text,
+    hardware: text,
+    controller: text,
+    relay: text,
+    rules: text,
+    junit: text,
+    operator: flag,
+    wipe: flag,
+    list: flag,
+    help: flag,
+  }
+  try {
+    return parseArgs({ options }).values
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message}\n\n${usage}`)
+  }
+}
+
+async function run(): Promise<number> {
+  const given = readArguments()
+  if (given.help || given.list) {
+    print(
+      given.help
+        ? usage
+        : rules.map(({ number, title }) => `${String(number).padStart(2)}  ${title}`).join('\n'),
+    )
+    return 0
+  }
+  const { port, hardware, controller } = given
+  if (port === undefined || hardware === undefined)
+    throw new UsageError(`--port and --hardware are needed\n\n${usage}`)
+  if (given.relay !== undefined && given.operator) throw new UsageError('--relay and --operator: one of them')
+  const wanted = chosen(given.rules)
+  const { hubId, description } = describe(hardware, port, controller)
+  const power =
+    given.relay === undefined
+      ? given.operator && operatorPower(process.stdin, process.stdout)
+      : relayPower(given.relay)
+  const { baudRate } = description
+  const bench = new Bench({
+    openPort: openBoardLine,
+    path: port,
+    baudRate,
+    runtime: systemRuntime(),
+    description,
+    hubId,
+    power: power || undefined,
+  })
+  try {
+    return await prove(bench, { port, wanted, wipe: given.wipe === true, junit: given.junit })
+  } finally {
+    // An open port would keep the program alive.
+    bench.host.close()
+    bench.power?.close()
+  }
+}
+
+async function prove(
+  bench: Bench,
+  asked: { port: string; wanted: readonly Rule[]; wipe: boolean; junit: string | undefined },
+): Promise<number> {
+  await bench.host.open()
+  const { fw, hub, ctl } = await bench.host.greet()
+  if (hub !== undefined && !asked.wipe)
+    throw new UsageError(
+      `This controller belongs to hub ${hub} (${ctl}). The test empties its memory of operations: say --wipe.`,
+    )
+  print(
+    `Controller ${bench.description.id} at ${asked.port}, firmware ${fw}: ${asked.wanted.length} rules.\n`,
+  )
+  const findings = await proveRules(bench, asked.wanted, (finding) => print(findingLine(finding)))
+  print(`\n${summary(findings)}`)
+  if (asked.junit !== undefined) writeFileSync(asked.junit, asJunit(findings))
+  return findings.some(({ state }) => state === 'broken') ? 1 : 0
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+/** `3,7-9` */
+function chosen(text: string | undefined) {
+  if (text === undefined) return rules
+  const numbers = new Set<number>()
+  for (const part of text.split(',')) {
+    const [, first, last = first] = /^(\d+)(?:-(\d+))?$/.exec(part.trim()) ?? []
+    if (first === undefined || Number(first) < 1 || Number(last) > rules.length)
+      throw new UsageError(`--rules: ${part}: rules are 1 to ${rules.length}, as 3,7-9`)
+    for (let number = Number(first); number <= Number(last); number++) numbers.add(number)
+  }
+  return rules.filter(({ number }) => numbers.has(number))
+}
+
+function describe(file: string, port: string, wanted: string | undefined) {
+  let json: unknown
+  try {
+    json = JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new UsageError(`--hardware: ${file}: ${(error as Error).message}`)
+  }
+  const parsed = HardwareDescription.safeParse(json)
+  if (!parsed.success) throw new UsageError(`--hardware: ${file}: ${z.prettifyError(parsed.error)}`)
+  const { hubId, controllers } = parsed.data
+  const description =
+    wanted === undefined
+      ? (controllers.find((one) => one.port === port) ??
+        (controllers.length === 1 ? controllers[0] : undefined))
+      : controllers.find(({ id }) => id === wanted)
+  if (description) return { hubId, description }
+  const known = controllers.map(({ id }) => id).join(', ')
+  throw new UsageError(
+    `--controller: ${wanted === undefined ? 'say which' : `there is no ${wanted}`}: ${known}`,
+  )
+}

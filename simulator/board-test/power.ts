@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process'
+import { createInterface, type Interface } from 'node:readline/promises'
+import { Unasked } from './host.ts'
+
+/** How the board's power is switched. */
+export interface Power {
+  /** Called before a motion in which the power is to be cut; what will be seen. */
+  prepare(what: string): Promise<void>
+  /** The power is off when it resolves. */
+  off(): Promise<void>
+  on(): Promise<void>
+  close(): void
+}
+
+/** A relay that a command switches: it is run by a shell, with `off` or `on` in its place of `{}`, or at its end. */
+export function relayPower(command: string): Power {
+  const run = (state: 'on' | 'off'): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const line = command.includes('{}') ? command.replaceAll('{}', state) : `${command} ${state}`
+      const child = spawn('sh', ['-c', line], { stdio: ['ignore', 'ignore', 'inherit'] })
+      child.once('error', reject)
+      child.once('exit', (code) =>
+        code === 0 ? resolve() : reject(new Unasked(`the relay’s command ended with ${code}: ${line}`)),
+      )
+    })
+  return { prepare: async () => {}, off: () => run('off'), on: () => run('on'), close() {} }
+}
+
+/** Somebody who pulls the plug. */
+export function operatorPower(input: NodeJS.ReadableStream, output: NodeJS.WritableStream): Power {
+  let lines: Interface | undefined
+  const ask = async (text: string): Promise<void> => {
+    lines ??= createInterface({ input, output })
+    await lines.question(`\n  ${text} `)
+  }
+  return {
+    prepare: (what) => ask(`Take the plug of the controller in your hand. Press Enter, and pull it ${what}.`),
+    off: () => ask('Press Enter when the plug is out.'),
+    on: () => ask('Put the plug in again and press Enter.'),
+    close: () => lines?.close(),
+  }
+}

@@ -1,0 +1,7 @@
+import { memoryRules } from './memory-rules.ts'
+import { operationRules } from './operation-rules.ts'
+import type { Rule } from './rule.ts'
+import { sessionRules } from './session-rules.ts'
+
+/** Every rule, in the order of the serial SPEC §11, in which they are proved. */
+export const rules: readonly Rule[] = [...sessionRules, ...operationRules, ...memoryRules]

@@ -1,0 +1,117 @@
+import type { Context, Hono } from 'hono'
+import { streamSSE } from 'hono/streaming'
+import { changesOf, type Json } from '../../protocol/model/json-changes.ts'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { Station } from '../fleet.ts'
+import { Refusal } from '../interface/refusal.ts'
+import type { Desk } from '../scenarios/desk.ts'
+
+export interface LiveOptions {
+  stations: ReadonlyMap<number, Station>
+  stationOf: (c: Context) => Station
+  desk: Desk
+  clock: Clock
+  liveMs: number
+}
+
+/** What one message of the wire holds at most: a page that comes late is not sent everything at once. */
+const WIRE_BATCH = 500
+/** A comment this often, so that nothing between takes the connection for dead. */
+const COMMENT_MS = 15_000
+/** Runs of scenarios that a page sees. */
+const SHOWN_RUNS = 10
+
+/** What a hub is doing, in a line: for a page with many. */
+export function summaryOf({ hub }: Station) {
+  const { controllers, faults, bins, doors, last_actuation } = hub.state()
+  return {
+    hub_id: hub.hardware.hubId,
+    powered: controllers.filter(({ powered }) => powered).length,
+    connected: controllers.filter(({ connected }) => connected).length,
+    controllers: controllers.length,
+    faults: faults.length,
+    moving: bins.filter(({ door, lift }) => door === 'moving' || lift === 'moving').length,
+    open: doors.filter(({ open }) => open).map(({ door }) => door),
+    last_actuation,
+  }
+}
+
+/**
+ * Server-sent events. Each stream begins with `state`, the whole; what follows is `changes` of it (`json-changes.ts`). The
+ * stream of a hub has `acts` and `wire` besides, entries after the query's `acts` and `wire`, and `gone` when the hub has been
+ * taken away or begun anew.
+ */
+export function liveRoutes(app: Hono, { stations, stationOf, desk, clock, liveMs }: LiveOptions): void {
+  const pause = (): Promise<void> => new Promise((resolve) => void clock.after(liveMs, resolve))
+
+  /** Sends what `look` sees now and whatever of it changes, until the reader goes or `look` sees nothing any more. */
+  function follow(c: Context, look: () => object | undefined, more: () => [event: string, data: object][]) {
+    return streamSSE(c, async (stream) => {
+      let before: Json | undefined
+      let saidAt = clock.monotonic()
+      const send = async (event: string, data: unknown): Promise<void> => {
+        saidAt = clock.monotonic()
+        await stream.writeSSE({ event, data: JSON.stringify(data) })
+      }
+      while (!stream.aborted && !stream.closed) {
+        const seen = look()
+        if (seen === undefined) return send('gone', {})
+        const now = seen as Json
+        const changes = before === undefined ? undefined : changesOf(before, now)
+        if (changes === undefined) await send('state', now)
+        else if (changes.length > 0) await send('changes', changes)
+        before = now
+        for (const [event, data] of more()) await send(event, data)
+        if (clock.monotonic() - saidAt > COMMENT_MS) {
+          saidAt = clock.monotonic()
+          await stream.write(': here\n\n')
+        }
+        await pause()
+      }
+      return undefined
+    })
+  }
+
+  app.get('/api/live', (c) =>
+    follow(
+      c,
+      () => ({
+        hubs: Object.fromEntries([...stations].map(([id, station]) => [id, summaryOf(station)])),
+        recording: desk.recording(),
+        // A run is changed in place: what was told must stay as it was.
+        runs: structuredClone(desk.runs().slice(-SHOWN_RUNS)),
+      }),
+      () => [],
+    ),
+  )
+  app.get('/api/hubs/:id/live', (c) => {
+    const station = stationOf(c)
+    const { hub, wire } = station
+    const seen = { acts: numberOf(c, 'acts'), wire: numberOf(c, 'wire') }
+    return follow(
+      c,
+      () => {
+        if (stations.get(hub.hardware.hubId) !== station) return undefined
+        // The time is another at every look: it tells nothing.
+        const { time: _, ...state } = hub.state()
+        return state
+      },
+      () => {
+        const acts = hub.actuations(seen.acts)
+        const entries = wire.entries(seen.wire, WIRE_BATCH)
+        seen.acts = acts.at(-1)?.n ?? seen.acts
+        seen.wire = entries.at(-1)?.n ?? seen.wire
+        return [...some('acts', acts), ...some('wire', entries)]
+      },
+    )
+  })
+}
+
+const some = (event: string, items: readonly object[]): [string, object][] =>
+  items.length > 0 ? [[event, items]] : []
+
+function numberOf(c: Context, name: string): number {
+  const text = c.req.query(name) ?? '0'
+  if (!/^\d{1,15}$/.test(text)) throw new Refusal(422, 'validation_error', `${name} must be a whole number`)
+  return Number(text)
+}

@@ -1,0 +1,122 @@
+import { signal } from '@preact/signals'
+import { Trash2 } from 'lucide'
+import type { JSX } from 'preact'
+import { textsOf } from '../../../protocol/ui/form.ts'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { call } from '../../../protocol/ui/live.ts'
+import { attempt } from '../../../protocol/ui/notices.tsx'
+import { HubLogin } from './hub-login-view.tsx'
+import { ask, hubId, hubs, open, type Summary } from './store.ts'
+
+const worlds = signal<readonly string[]>([])
+void call<string[]>('GET', 'api/worlds').then(
+  (names) => void (worlds.value = names),
+  () => {},
+)
+
+function stateOf({ powered, connected, controllers, faults, moving, open: doors }: Summary): string {
+  if (powered === 0) return 'without power'
+  const words = [`${connected} of ${controllers} boards connected`]
+  if (moving > 0) words.push(`${moving} moving`)
+  if (doors.length > 0) words.push(`${doors.length} doors open`)
+  if (faults > 0) words.push(`${faults} faults`)
+  return words.join(', ')
+}
+
+function HubCard({ summary }: { summary: Summary }): JSX.Element {
+  const { hub_id, last_actuation, faults } = summary
+  return (
+    <li class={`card border p-3 ${hub_id === hubId.value ? 'border-primary' : 'border-base-300'}`}>
+      <div class="flex items-center gap-2">
+        <button class="link font-semibold grow text-left" onClick={() => open(hub_id)}>
+          Hub {hub_id}
+        </button>
+        {faults > 0 && <span class="badge badge-warning badge-sm">{faults}</span>}
+        <button
+          class="btn btn-ghost btn-square btn-xs"
+          aria-label={`Take hub ${hub_id} away`}
+          onClick={() => void attempt(`Take hub ${hub_id} away`, () => call('DELETE', `api/hubs/${hub_id}`))}
+        >
+          <Icon icon={Trash2} />
+        </button>
+      </div>
+      <p class="text-sm quiet">{stateOf(summary)}</p>
+      <p class="text-sm quiet tabular-nums">{last_actuation} acts</p>
+    </li>
+  )
+}
+
+/** All hubs of this simulator, and the world of the one that is looked at. */
+export function FleetView(): JSX.Element {
+  function add(event: SubmitEvent): void {
+    const hub_id = Number(textsOf(event)['hub'])
+    void attempt(`Add hub ${hub_id}`, () => call('POST', 'api/hubs', { hub_id, like: hubId.value }))
+  }
+  const world = (what: string, body: object): Promise<void> =>
+    attempt(
+      what,
+      async () => void (worlds.value = (await ask<{ worlds: string[] }>('POST', '/world', body)).worlds),
+    )
+  function save(event: SubmitEvent): void {
+    const { name } = textsOf(event)
+    void world(`Save the world as ${name}`, { action: 'save', name })
+  }
+  const next = Math.max(0, ...hubs.value.map(({ hub_id }) => hub_id)) + 1
+  return (
+    <div class="grid gap-6 lg:grid-cols-[2fr_1fr]">
+      <div>
+        <ul class="grid gap-2 grid-cols-[repeat(auto-fill,minmax(12rem,1fr))]" data-fleet>
+          {hubs.value.map((summary) => (
+            <HubCard key={summary.hub_id} summary={summary} />
+          ))}
+        </ul>
+        <form class="flex flex-wrap gap-2 items-end mt-3" onSubmit={add}>
+          <label class="grid gap-1 text-sm">
+            Another hub like this one, with the number
+            <input
+              key={next}
+              name="hub"
+              type="number"
+              min="1"
+              defaultValue={String(next)}
+              class="input input-sm w-32"
+              required
+            />
+          </label>
+          <button class="btn btn-sm">Add it</button>
+        </form>
+      </div>
+      <div class="grid gap-2 content-start">
+        <h2 class="font-semibold">The world of hub {hubId.value}</h2>
+        <form class="flex flex-wrap gap-2 items-end" onSubmit={save}>
+          <label class="grid gap-1 text-sm">
+            Name
+            <input name="name" pattern="[a-z0-9][a-z0-9\-]*" class="input input-sm w-40" required />
+          </label>
+          <button class="btn btn-sm">Save</button>
+        </form>
+        <div class="flex flex-wrap gap-2">
+          {worlds.value.map((name) => (
+            <button
+              key={name}
+              class="btn btn-sm"
+              onClick={() => void world(`Load ${name}`, { action: 'load', name })}
+            >
+              Load {name}
+            </button>
+          ))}
+          <button
+            class="btn btn-sm btn-warning"
+            onClick={() => void world('Reset the world', { action: 'reset' })}
+          >
+            Reset
+          </button>
+        </div>
+        <p class="quiet text-sm">
+          Reset: doors closed, shelves full, boards without memory, nothing has happened.
+        </p>
+        <HubLogin key={hubId.value} />
+      </div>
+    </div>
+  )
+}

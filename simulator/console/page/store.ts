@@ -1,0 +1,99 @@
+import { batch, computed, effect, signal } from '@preact/signals'
+import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
+import { call, follow, type Live } from '../../../protocol/ui/live.ts'
+import type { Act } from '../../physics/world-state.ts'
+import type { Run } from '../../scenarios/results.ts'
+import type { WireEntry } from '../../wire-entry.ts'
+import { type LiveState, pictureOf } from './picture-of.ts'
+
+/** A hub among others, in a line (`GET /api/live`). */
+export interface Summary {
+  hub_id: number
+  powered: number
+  connected: number
+  controllers: number
+  faults: number
+  moving: number
+  open: string[]
+  last_actuation: number
+}
+
+const KEPT_ACTS = 500
+const KEPT_WIRE = 5000
+
+export interface FleetState {
+  hubs: Record<string, Summary>
+  recording: { hub_id: number; steps: number } | null
+  /** The last runs of scenarios, the newest last. */
+  runs: Run[]
+}
+
+export const fleet = follow<FleetState>('api/live')
+export const recording = computed(() => fleet.state.value?.recording ?? null)
+export const runs = computed(() => fleet.state.value?.runs ?? [])
+export const hubs = computed(() => Object.values(fleet.state.value?.hubs ?? {}))
+export const hubId = signal<number | null>(null)
+export const hardware = signal<HardwareDescription | null>(null)
+export const selected = signal<string | null>(null)
+/** What really happened, the newest last. */
+export const acts = signal<readonly Act[]>([])
+export const wire = signal<readonly WireEntry[]>([])
+/** Lines that have passed, by controller. */
+const traffic = signal<ReadonlyMap<string, number>>(new Map())
+const live = signal<Live<LiveState> | null>(null)
+
+export const state = computed(() => live.value?.state.value ?? null)
+export const isConnected = computed(() => live.value?.isConnected.value ?? false)
+export const picture = computed(() =>
+  hardware.value && state.value ? pictureOf(hardware.value, state.value, traffic.value) : null,
+)
+
+function takeWire(data: unknown): void {
+  const entries = data as WireEntry[]
+  wire.value = [...wire.value, ...entries].slice(-KEPT_WIRE)
+  const counts = new Map(traffic.value)
+  for (const entry of entries)
+    if (entry.kind === 'frame') counts.set(entry.controller, (counts.get(entry.controller) ?? 0) + 1)
+  traffic.value = counts
+}
+
+/** Looks at a hub, from the beginning of what is kept of it. */
+export function open(id: number): void {
+  live.peek()?.close()
+  batch(() => {
+    hubId.value = id
+    acts.value = []
+    wire.value = []
+    hardware.value = null
+    live.value = follow<LiveState>(`api/hubs/${id}/live`, {
+      // Where the browser connects again, both come from the beginning again: what is known already is passed over.
+      acts: (data) => {
+        const known = acts.value.at(-1)?.n ?? 0
+        acts.value = [...acts.value, ...(data as Act[]).filter(({ n }) => n > known)].slice(-KEPT_ACTS)
+      },
+      wire: (data) => {
+        const known = wire.value.at(-1)?.n ?? 0
+        takeWire((data as WireEntry[]).filter(({ n }) => n > known))
+      },
+      // Its world has begun anew; or it was taken away, and is looked for until the fleet's stream says so.
+      gone: () => open(id),
+    })
+  })
+  void call<{ hardware: HardwareDescription }>('GET', `api/hubs/${id}`).then(
+    (answer) => void (hubId.value === id && (hardware.value = answer.hardware)),
+    () => {},
+  )
+}
+
+/** Calls the interface of the hub that is looked at. */
+export const ask = <T>(method: string, path: string, body?: object): Promise<T> =>
+  call<T>(method, `api/hubs/${hubId.value}${path}`, body)
+
+/** Of two streams, either may say first that a hub is gone. */
+effect(() => {
+  const all = hubs.value
+  if (all.some(({ hub_id }) => hub_id === hubId.value)) return
+  if (all[0]) return open(all[0].hub_id)
+  live.peek()?.close()
+  hubId.value = null
+})

@@ -1,0 +1,136 @@
+import type { WireEntry } from '../../wire-entry.ts'
+
+export type Frame = Extract<WireEntry, { kind: 'frame' }>
+
+/** How an entry is put into a line of text; a search looks in it. */
+export function textOf(entry: WireEntry): string {
+  switch (entry.kind) {
+    case 'frame':
+      return entry.error === undefined ? fieldsOf(entry) : `${entry.error}: ${entry.line}`
+    case 'edge':
+      return `${entry.level === 1 ? 'rises' : 'falls'}, moved by the ${entry.by}`
+    case 'motion':
+      return `${entry.action.replaceAll('_', ' ')} ${entry.phase}`
+  }
+}
+
+const fieldsOf = ({ fields = {} }: Frame): string =>
+  Object.entries(fields)
+    .map(([key, value]) => `${key}=${String(value)}`)
+    .join(' ')
+
+/** Where an entry belongs: a controller's line, a GPIO line, a device. */
+export const laneOf = (entry: WireEntry): string =>
+  entry.kind === 'frame' ? entry.controller : entry.kind === 'edge' ? entry.gpio : entry.device
+
+export const typeOf = (entry: WireEntry): string =>
+  entry.kind === 'frame' ? (entry.type ?? 'noise') : entry.kind === 'edge' ? 'edge' : 'motion'
+
+/** What only keeps a line alive: every line has dozens a minute. */
+const chatter: ReadonlySet<string> = new Set(['PING', 'PONG', 'ACK'])
+
+export interface WireFilter {
+  text: string
+  /** A controller, GPIO line or device; empty: all. */
+  lane: string
+  withChatter: boolean
+}
+
+export function isShown(entry: WireEntry, { text, lane, withChatter }: WireFilter): boolean {
+  if (lane !== '' && laneOf(entry) !== lane) return false
+  if (!withChatter && entry.kind === 'frame' && entry.type !== undefined && chatter.has(entry.type))
+    return false
+  const searched = `${laneOf(entry)} ${typeOf(entry)} ${textOf(entry)}`.toLowerCase()
+  return text === '' || searched.includes(text.toLowerCase())
+}
+
+/** Who waits for whom: what a frame asks for and what came, in sentences. `later`: what passed after it. */
+export function waitsOf(frame: Frame, later: readonly WireEntry[]): string[] {
+  const after = later.filter(
+    (one): one is Frame => one.kind === 'frame' && one.controller === frame.controller,
+  )
+  const ms = (other: WireEntry): string => `${(other.at_ms - frame.at_ms).toFixed(1)} ms`
+  const sentences: string[] = []
+  if (frame.arrived)
+    sentences.push(
+      frame.arrived.length === 0
+        ? 'It was lost on its way.'
+        : `It arrived as ${frame.arrived.map((line) => `“${line}”`).join(' and ')}.`,
+    )
+  if (frame.asks && frame.error === undefined) {
+    const repeats = after.filter((one) => one.direction === frame.direction && one.line === frame.line).length
+    const answer = after.find(
+      (one) =>
+        one.direction !== frame.direction &&
+        (one.type === 'ACK' || one.type === 'NAK') &&
+        one.fields?.['s'] === frame.seq,
+    )
+    if (answer?.type === 'NAK')
+      sentences.push(`It was refused after ${ms(answer)}: ${String(answer.fields?.['why'])}.`)
+    else if (answer) sentences.push(`It was acknowledged after ${ms(answer)}.`)
+    else
+      sentences.push(
+        `The ${frame.direction === 'to_hub' ? 'controller' : 'hub'} waits for its ACK, and repeats it.`,
+      )
+    if (repeats > 0) sentences.push(`It was sent again ${repeats === 1 ? 'once' : `${repeats} times`}.`)
+  }
+  if (frame.type === 'CMD') {
+    const result = after.find((one) => one.type === 'RES' && one.fields?.['op'] === frame.fields?.['op'])
+    sentences.push(
+      result
+        ? `Its result, ${String(result.fields?.['state'])}, came after ${ms(result)}.`
+        : 'The hub waits for its result.',
+    )
+  }
+  return sentences
+}
+
+/** A motor's run on the time axis; `to` is null while it runs. */
+export interface Run {
+  device: string
+  action: string
+  from: number
+  to: number | null
+}
+
+export function runsIn(entries: readonly WireEntry[]): Run[] {
+  const running = new Map<string, Run>()
+  const runs: Run[] = []
+  for (const entry of entries) {
+    if (entry.kind !== 'motion' || entry.operation_id === undefined) continue
+    const { device, action, at_ms: at } = entry
+    const run = running.get(entry.operation_id)
+    if (entry.phase === 'began') {
+      const begun = { device, action, from: at, to: null }
+      running.set(entry.operation_id, begun)
+      runs.push(begun)
+    } else if (run) run.to = at
+  }
+  return runs
+}
+
+/** The pieces in which a GPIO line stood at 1, between `from` and `to`. */
+export function highsOf(
+  entries: readonly WireEntry[],
+  gpio: string,
+  from: number,
+  to: number,
+  now: number,
+): [number, number][] {
+  const edges = entries.filter((one) => one.kind === 'edge' && one.gpio === gpio)
+  const first = edges[0]
+  let since: number | null = (first?.kind === 'edge' ? 1 - first.level : now) === 1 ? -Infinity : null
+  const highs: [number, number][] = []
+  for (const edge of edges) {
+    if (edge.kind !== 'edge') continue
+    if (edge.level === 1) since ??= edge.at_ms
+    else if (since !== null) {
+      highs.push([since, edge.at_ms])
+      since = null
+    }
+  }
+  if (since !== null) highs.push([since, to])
+  return highs
+    .map(([begin, end]): [number, number] => [Math.max(begin, from), Math.min(end, to)])
+    .filter(([begin, end]) => end > begin)
+}

@@ -1,0 +1,92 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { Simulator } from '../interface/client.ts'
+import type { Listed, Run } from '../scenarios/results.ts'
+import { runAndWatch, stepLine } from '../scenarios/watch.ts'
+import type { Values } from './words.ts'
+
+export const scenarioHelp = [
+  ['scenario', 'the scenarios that are there'],
+  ['scenario run NAME [parameter=value]', 'runs one and shows its steps'],
+  ['scenario stop', 'ends the one that runs, before its next step'],
+  ['scenario do STEP', 'one step at once: scenario do pay: {customer: ann}'],
+  ['scenario record', 'writes down what is done from now on'],
+  ['scenario save NAME', 'ends that and keeps it under a name'],
+  ['scenario show NAME [to=FILE]', 'its text, on the screen or in a file'],
+  ['scenario edit NAME from=FILE', 'keeps the text of a file under a name'],
+  ['scenario remove NAME'],
+] as const
+
+export interface ScenarioCall {
+  simulator: Simulator
+  clock: Clock
+  hubId: number
+  words: readonly string[]
+  values: Values
+  /** The line as it was typed, behind the command. */
+  text: string
+  show: (progress: string) => void
+}
+
+/** `scenario …` of the REPL. */
+export async function scenarioCommand(call: ScenarioCall): Promise<string> {
+  const { simulator, hubId, values } = call
+  const [verb, name = ''] = call.words
+  const path = `/api/scenarios/${encodeURIComponent(name)}`
+  switch (verb) {
+    case undefined:
+      return (await simulator.ask<Listed[]>('GET', '/api/scenarios')).map(lineOf).join('\n')
+    case 'run': {
+      const request = { hub_id: hubId, name, parameters: values }
+      const run = await runAndWatch(
+        { simulator, clock: call.clock, isStopped: () => false },
+        request,
+        (step) => call.show(stepLine(step)),
+      )
+      return outcomeOf(run)
+    }
+    case 'stop': {
+      const running = (await simulator.ask<Run[]>('GET', '/api/runs')).filter(
+        ({ state }) => state === 'running',
+      )
+      for (const { id } of running) await simulator.ask('DELETE', `/api/runs/${id}`)
+      return running.length > 0 ? 'it ends before its next step' : 'no scenario runs'
+    }
+    case 'do': {
+      const step: unknown = parse(call.text.replace(/^\s*do\s+/, ''))
+      return JSON.stringify(await simulator.ask('POST', '/api/steps', { hub_id: hubId, step }))
+    }
+    case 'record':
+      await simulator.ask('POST', '/api/recording', { hub_id: hubId })
+      return 'what is done is written down, until scenario save NAME'
+    case 'save': {
+      const { text } = await simulator.ask<{ text: string }>(
+        'DELETE',
+        `/api/recording?name=${encodeURIComponent(name)}`,
+      )
+      await simulator.ask('PUT', path, { text })
+      return text
+    }
+    case 'show': {
+      const { text } = await simulator.ask<{ text: string }>('GET', path)
+      if (values['to'] === undefined) return text
+      writeFileSync(String(values['to']), text)
+      return `${name} is in ${values['to']}`
+    }
+    case 'edit':
+      await simulator.ask('PUT', path, { text: readFileSync(String(values['from'] ?? ''), 'utf8') })
+      return `${name} is kept`
+    case 'remove':
+      await simulator.ask('DELETE', path)
+      return `${name} is removed`
+    default:
+      return `scenario ${verb}: there is no such command; help lists them`
+  }
+}
+
+const lineOf = ({ name, source, description, problems }: Listed): string =>
+  `${name.padEnd(24)}${source === 'own' ? '(own) ' : ''}${problems ? `cannot be run: ${problems[0]}` : description.split('\n')[0]}`
+
+export const outcomeOf = ({ name, state, durationMs = 0, problem }: Run): string =>
+  `${name}: ${state} after ${(durationMs / 1000).toFixed(1)} s${problem === undefined ? '' : `; ${problem}`}`

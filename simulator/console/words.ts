@@ -1,0 +1,18 @@
+export type Values = Record<string, string | number>
+
+/** A command's words, and its `name=value`s: numbers where they are numbers. */
+export function argumentsOf(rest: readonly string[]): { words: string[]; values: Values } {
+  // A frame's fields are pairs too, and belong to its line: that begins with `~`.
+  const frame = rest.findIndex((word) => word.startsWith('~'))
+  const isPair = (word: string, index: number): boolean =>
+    /^[a-z][a-z0-9_]*=/.test(word) && (frame < 0 || index < frame)
+  const pairs = rest.filter(isPair).map(pairOf)
+  return { words: rest.filter((word, index) => !isPair(word, index)), values: Object.fromEntries(pairs) }
+}
+
+/** `name=value`. */
+export function pairOf(word: string): [name: string, value: string | number] {
+  const at = word.indexOf('=')
+  const text = word.slice(at + 1)
+  return [word.slice(0, at), text !== '' && Number.isFinite(Number(text)) ? Number(text) : text]
+}

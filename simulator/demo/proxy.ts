@@ -1,0 +1,109 @@
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import type { Clock } from '../../protocol/model/runtime.ts'
+
+/** From whoever connects to what is led to, or back. */
+export type Direction = 'up' | 'down'
+
+export interface Proxy {
+  port: number
+  /** Ends every connection; what was on its way is lost. */
+  cut(): void
+  /** Holds back everything of one direction, or of both, for so long. Connections stay open. */
+  stall(directions: readonly Direction[], forMs: number): void
+  /** Each chunk arrives `byMs` later, for so long. */
+  delay(byMs: number, forMs: number): void
+  /** Ends every connection, and lets nobody in from now on. */
+  bar(): void
+  /** No weather any more: whoever comes is let in. */
+  calm(): void
+  close(): Promise<void>
+}
+
+export interface ProxyOptions {
+  /** The port that connections are led to, of 127.0.0.1 unless told. */
+  target: number
+  host?: string
+  clock: Clock
+  /** Called for each connection; what it returns sees each chunk: `up` when it arrives, `down` when it is passed on. */
+  listenIn?: () => (direction: Direction, chunk: Buffer) => void
+}
+
+/** A line to a server that can be cut, barred, held up and slowed down. Bytes keep their order. */
+export async function startProxy({
+  target,
+  host = '127.0.0.1',
+  clock,
+  listenIn,
+}: ProxyOptions): Promise<Proxy> {
+  const open = new Set<Socket>()
+  const blockedUntil: Record<Direction, number> = { up: 0, down: 0 }
+  let slow = { byMs: 0, until: 0 }
+  let isBarred = false
+
+  function lead(from: Socket, to: Socket, direction: Direction, hear: (chunk: Buffer) => void): void {
+    const waiting: { chunk: Buffer; due: number }[] = []
+    function flush(): void {
+      for (;;) {
+        const next = waiting[0]
+        if (next === undefined) return
+        const due = Math.max(next.due, blockedUntil[direction])
+        if (due > clock.monotonic()) return void clock.after(due - clock.monotonic(), flush)
+        waiting.shift()
+        if (direction === 'down') hear(next.chunk)
+        to.write(next.chunk)
+      }
+    }
+    from.on('data', (chunk) => {
+      if (direction === 'up') hear(chunk)
+      const now = clock.monotonic()
+      waiting.push({ chunk, due: now + (now < slow.until ? slow.byMs : 0) })
+      if (waiting.length === 1) flush()
+    })
+  }
+
+  const server = createServer({ noDelay: true }, (near) => {
+    if (isBarred) return void near.destroy()
+    const far = connect({ port: target, host, noDelay: true })
+    const hear = listenIn?.() ?? (() => {})
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      open.add(socket)
+      socket.on('error', () => socket.destroy())
+      socket.on('close', () => {
+        open.delete(socket)
+        other.destroy()
+      })
+    }
+    lead(near, far, 'up', (chunk) => hear('up', chunk))
+    lead(far, near, 'down', (chunk) => hear('down', chunk))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+
+  const cut = (): void => {
+    for (const socket of open) socket.destroy()
+  }
+  return {
+    port: (server.address() as AddressInfo).port,
+    cut,
+    stall(directions, forMs) {
+      for (const direction of directions) blockedUntil[direction] = clock.monotonic() + forMs
+    },
+    delay(byMs, forMs) {
+      slow = { byMs, until: clock.monotonic() + forMs }
+    },
+    bar() {
+      isBarred = true
+      cut()
+    },
+    calm() {
+      isBarred = false
+      blockedUntil.up = blockedUntil.down = slow.until = 0
+    },
+    async close() {
+      cut()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

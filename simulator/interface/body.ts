@@ -1,0 +1,18 @@
+import type { Context } from 'hono'
+import type { z } from 'zod'
+import { Refusal } from './refusal.ts'
+import { complaint } from './requests.ts'
+
+/** The JSON body, whatever its content type is said to be. Throws `Refusal`. */
+export async function bodyOf<T extends z.ZodType>(c: Context, schema: T): Promise<z.output<T>> {
+  const text = await c.req.text()
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    throw new Refusal(400, 'invalid_json', 'the body must be JSON')
+  }
+  const parsed = schema.safeParse(json)
+  if (!parsed.success) throw new Refusal(422, 'validation_error', complaint(parsed.error))
+  return parsed.data
+}

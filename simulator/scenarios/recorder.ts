@@ -1,0 +1,71 @@
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { Act } from '../physics/world-state.ts'
+import type { Json } from './placeholders.ts'
+import type { StepKind } from './schema.ts'
+import { writeScenario } from './text.ts'
+
+export interface Recorder {
+  readonly hubId: number
+  /** Somebody has just done this. */
+  note(kind: StepKind, what: Json): void
+  /** How many things were done. */
+  count(): number
+  /**
+   * The scenario as a file: what was done, the pauses between, and at the end that all of `acts` has moved again, as often and
+   * no oftener.
+   */
+  finish(name: string, acts: readonly Act[]): string
+}
+
+/** Shorter pauses are people's haste. */
+const LEAST_PAUSE_MS = 300
+
+/** What must be so before something can be done again: a replay may be faster or slower than what was recorded. */
+function neededFor(kind: StepKind, what: Json): Json | undefined {
+  if (what === null || typeof what !== 'object' || Array.isArray(what)) return undefined
+  const { action, target, customer } = what
+  const isHandInBin = kind === 'act' && (action === 'take_items' || action === 'put_items')
+  if (isHandInBin && typeof target === 'string' && target.startsWith('bin-'))
+    return { device: { name: target, is: { door: 'open' } } }
+  if (typeof customer !== 'string') return undefined
+  if (kind === 'open') return { order: { customer, status: ['READY', 'COLLECTING'] }, within: '90 s' }
+  if (kind === 'take') return { device: { name: `bin-\${bin.${customer}}`, is: { door: 'open' } } }
+  return undefined
+}
+
+export function createRecorder(hubId: number, clock: Clock): Recorder {
+  const steps: Record<string, Json>[] = []
+  let lastAt = clock.monotonic()
+  let count = 0
+  return {
+    hubId,
+    note(kind, what) {
+      const pauseMs = clock.monotonic() - lastAt
+      const needed = neededFor(kind, what)
+      // What is waited for takes its own time; what happens by itself meanwhile needs the pause.
+      if (needed !== undefined) steps.push({ wait_until: needed })
+      else if (pauseMs >= LEAST_PAUSE_MS && count > 0)
+        steps.push({ wait: `${Math.round(pauseMs / 100) / 10} s` })
+      steps.push({ [kind]: what })
+      count += 1
+      lastAt = clock.monotonic()
+    },
+    count: () => count,
+    finish: (name, acts) =>
+      writeScenario({
+        name,
+        description: 'Recorded at the console.',
+        steps: [...steps, ...movedAgain(acts)],
+      }),
+  }
+}
+
+function movedAgain(acts: readonly Act[]): Record<string, Json>[] {
+  const times = new Map<string, { device: string; action: string; times: number }>()
+  for (const { device, action } of acts) {
+    const key = `${device} ${action}`
+    const motion = times.get(key) ?? { device, action, times: 0 }
+    times.set(key, { ...motion, times: motion.times + 1 })
+  }
+  return [...times.values()].map((motion) => ({ wait_until: { motion, within: '60 s' } }))
+}

@@ -1,0 +1,47 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { reportOf } from '../bench/report.ts'
+import { openBrowser } from '../support/browser.ts'
+import { service } from '../support/services.ts'
+
+service('chromium')('a run of the benchmarks is drawn on one page that needs nothing else', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-report-'))
+  const browser = await openBrowser()
+  try {
+    const growth = (at: number) => ({ of: 'orders', at, line: 'search' })
+    const page = reportOf(
+      [
+        {
+          title: 'search </script><b>',
+          notes: ['a note'],
+          figures: [
+            { name: 'few', values: [1, 2, 3], unit: 'ms', growth: growth(10) },
+            { name: 'many', values: [2, 4, 2.5], unit: 'ms', growth: growth(1000) },
+            { name: 'many to few', values: [2, 2, 0.83], unit: 'times', aim: 'at most 2' },
+          ],
+        },
+      ],
+      ['a machine'],
+    )
+    const file = join(folder, 'report.html')
+    writeFileSync(file, page)
+    const { page: seen, problems } = await browser.open(`file://${file}`, { width: 1400 })
+    // Two of distributions, one by rounds, one of growth.
+    await expect.poll(() => seen.locator('.plots svg[viewBox]').count()).toBe(4)
+    expect(await seen.locator('h2').textContent()).toBe('search </script><b>')
+    expect(await seen.locator('tr:has-text("many to few") td').allTextContents()).toEqual([
+      'many to few',
+      '0.830',
+      '2.00',
+      '2.00',
+      'times',
+      'at most 2',
+    ])
+    expect(problems).toEqual([])
+  } finally {
+    await browser.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})

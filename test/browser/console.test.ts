@@ -1,0 +1,290 @@
+import { serve } from '@hono/node-server'
+import type { AddressInfo } from 'node:net'
+import { readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import { encodeFrame } from '../../protocol/serial/codec.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { createFleet, type Fleet, type Station } from '../../simulator/fleet.ts'
+import { createSimulatedHub } from '../../simulator/simulated-hub.ts'
+import { memoryStorage } from '../../simulator/storage/append-log.ts'
+import {
+  type Browser,
+  builtPage,
+  openBrowser,
+  overflowOf,
+  picture,
+  seriousProblems,
+  weightOf,
+} from '../support/browser.ts'
+import { testConsole } from '../simulator/support/console.ts'
+import { missing, service } from '../support/services.ts'
+
+const browserTest = service('chromium')
+const demoHub = HardwareDescription.parse(
+  JSON.parse(readFileSync(new URL('../../simulator/hardware/demo-hub.json', import.meta.url), 'utf8')),
+)
+const runtime = systemRuntime()
+let browser: Browser
+let server: Server
+let url: string
+let folder: string
+let fleet: Fleet
+let station: Station
+
+beforeAll(async () => {
+  if (missing('chromium') !== undefined) return
+  const built = await builtPage('simulator')
+  folder = built.folder
+  fleet = createFleet({
+    clock: runtime.clock,
+    wireKept: 1000,
+    storageOf: () => memoryStorage(),
+    worlds: { names: () => [], read: () => undefined, write() {} },
+    make: (hardware, storage) => createSimulatedHub({ hardware, storage, runtime, log: silentLog }),
+    mount: async () => async () => {},
+  })
+  const { app } = testConsole({
+    fleet,
+    page: built.assets,
+    clock: runtime.clock,
+    random: runtime.random,
+    liveMs: 50,
+    isAllowedHost: () => true,
+    log: silentLog,
+  })
+  server = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: 0 }) as Server
+  await new Promise((resolve) => void server.once('listening', resolve))
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  browser = await openBrowser()
+}, 120_000)
+
+beforeEach(async () => {
+  if (!fleet) return
+  await fleet.close()
+  station = await fleet.add(demoHub)
+})
+
+afterAll(async () => {
+  await browser?.close()
+  await fleet?.close()
+  server?.closeAllConnections()
+  server?.close()
+})
+
+/** Opens the page and waits until the hub is drawn. */
+async function visit(about: Parameters<Browser['open']>[1] = {}) {
+  const opened = await browser.open(url, about)
+  await opened.page.waitForSelector('[data-device="bin-1"]')
+  return opened
+}
+
+const select = (page: Page, device: string): Promise<void> => page.click(`[data-device="${device}"]`)
+const view = (page: Page, name: string): Promise<void> => page.click(`nav button:has-text("${name}")`)
+
+describe('the simulator’s console', () => {
+  browserTest(
+    'no click is lost and the focus stays while the state changes ten times a second',
+    async () => {
+      const { page, problems } = await visit()
+      station.hub.faults.raise({ type: 'door_forced', target: 'bin-1' })
+      await select(page, 'bin-1')
+      let changes = 0
+      const mover = setInterval(() => {
+        station.hub.gpio.set('main_door', ++changes % 2 === 1 ? 1 : 0)
+        station.hub.faults.raise({ type: 'jam', target: 'bin-2', for_ms: 150 })
+      }, 100)
+      try {
+        const button = page.locator('button:text-is("Put something in")')
+        const { x, y, width, height } = (await button.boundingBox())!
+        await page.mouse.move(x + width / 2, y + height / 2)
+        for (let press = 0; press < 200; press++) {
+          await page.mouse.down()
+          await page.waitForTimeout(30)
+          await page.mouse.up()
+        }
+        await expect.poll(() => station.hub.state().bins[0]!.units, { timeout: 10_000 }).toBe(200)
+        expect(changes).toBeGreaterThan(50)
+        await button.focus()
+        await page.waitForTimeout(1500)
+        expect(await page.evaluate('document.activeElement.textContent')).toBe('Put something in')
+        expect(problems).toEqual([])
+      } finally {
+        clearInterval(mover)
+      }
+    },
+    90_000,
+  )
+
+  browserTest(
+    'each change stands on the picture, and how soon is told',
+    async () => {
+      const { page } = await visit()
+      await page.evaluate(
+        `globalThis.seen = []; new MutationObserver(() => requestAnimationFrame(() => seen.push(performance.timeOrigin + performance.now())))
+          .observe(document.querySelector('[data-device="main"]'), { attributes: true, attributeFilter: ['aria-label'] })`,
+      )
+      const delays: number[] = []
+      for (let turn = 1; turn <= 40; turn++) {
+        const at = performance.timeOrigin + performance.now()
+        station.hub.world.doors.move('main', turn % 2 === 1 ? 'open' : 'closed', 'open_door')
+        await page.waitForFunction(
+          (count) => (globalThis as never as { seen: number[] }).seen.length >= count,
+          turn,
+        )
+        const seen = await page.evaluate<number[]>('seen')
+        delays.push(seen[turn - 1]! - at)
+      }
+      delays.sort((one, other) => one - other)
+      const [median, late] = [0.5, 0.95].map((part) => delays[Math.floor(delays.length * part)]!.toFixed(0))
+      console.log(`from a change to its picture: ${median} ms, 95 of 100 within ${late} ms`)
+    },
+    60_000,
+  )
+
+  for (const width of [390, 768, 1400])
+    for (const colorScheme of ['light', 'dark'] as const)
+      browserTest(
+        `at ${width} pixels, ${colorScheme}: nothing to scroll sideways, nothing serious for axe, in every view`,
+        async () => {
+          const { page, problems } = await visit({ width, colorScheme })
+          station.hub.wires[0]!.toController(
+            encodeFrame({ seq: 1, type: 'HELLO', proto: 2, host: 'abcd0001' }),
+          )
+          station.hub.wires[0]!.toController('~0002 nonsense')
+          for (const device of ['bin-1', 'cabinet-1', 'fridge-1', 'main', 'bins']) {
+            await select(page, device)
+            expect([device, await overflowOf(page)]).toEqual([device, 0])
+          }
+          for (const name of ['What happened', 'Faults', 'Scenarios', 'Hubs and worlds', 'The wire']) {
+            await view(page, name)
+            expect([name, await overflowOf(page), await seriousProblems(page)]).toEqual([name, 0, []])
+          }
+          await picture(page, `console-${width}-${colorScheme}`)
+          expect(problems).toEqual([])
+        },
+        60_000,
+      )
+
+  browserTest('a device is reached and opened by keyboard, and says what it is and does', async () => {
+    const { page } = await visit()
+    const device = page.getByRole('button', { name: /^Bin 3: Door closed, lift down/ })
+    await device.focus()
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('[data-sentence-of="bin-3"]')
+    expect(await device.getAttribute('aria-pressed')).toBe('true')
+    await page.keyboard.press('Space')
+    await page.waitForSelector('h2:text-is("Hub 1")')
+  })
+
+  browserTest('a fault is raised with its sentence, seen on the picture, and cleared', async () => {
+    const { page } = await visit()
+    await select(page, 'bin-2')
+    await page.click('summary:has-text("Raise a fault here")')
+    await page.selectOption('aside select[name=type]', 'jam')
+    expect(await page.textContent('aside [data-sentence]')).toMatch(/starts and stalls on the way/)
+    await page.click('aside button:text-is("Raise the fault")')
+    await page.waitForSelector('[data-device="bin-2"][aria-label*="Fault: jam"]')
+    await page.click('aside button:has-text("Clear")')
+    await page.waitForSelector('[data-device="bin-2"]:not([aria-label*="Fault"])')
+    expect(station.hub.faults.active()).toEqual([])
+  })
+
+  browserTest(
+    'the wire: a frame is decoded, its waits are told, noise says what is wrong, and the list can be held',
+    async () => {
+      const { page } = await visit()
+      await view(page, 'The wire')
+      const lines = page.locator('[data-wire] ol > li')
+      await page.fill('input[name=line]', '~0001 HELLO proto=2 host=abcd0001')
+      await page.click('button:text-is("Send")')
+      await page.locator('[data-wire] li button', { hasText: 'HELLO' }).first().click()
+      const details = page.locator('[data-details]')
+      await expect
+        .poll(() => details.textContent())
+        .toMatch(/CRC[0-9a-f]{4}, right.*acknowledged after \d+\.\d ms/)
+      await page.fill('input[name=line]', '~0002 PING t=5*0000')
+      await page.click('button:text-is("Send")')
+      await page.locator('[data-wire] li', { hasText: 'crc: ~0002 PING t=5*0000' }).waitFor()
+      await page.click('button:text-is("Pause")')
+      const before = await lines.count()
+      station.hub.wires[1]!.toController('~0003 unseen')
+      await page.waitForTimeout(300)
+      expect(await lines.count()).toBe(before)
+      await page.click('button:text-is("Go on")')
+      await page.locator('[data-wire] li', { hasText: '~0003 unseen' }).waitFor()
+      await page.fill('input[type=search]', 'unseen')
+      await expect.poll(() => lines.count()).toBe(1)
+    },
+  )
+
+  browserTest(
+    'what one does is recorded, edited, saved, listed and run, step by step, with the same motions',
+    async () => {
+      const { page, problems } = await visit()
+      await view(page, 'Scenarios')
+      await page.click('button:has-text("Record what I do")')
+      await page.waitForSelector('[data-recording="0"]')
+      await select(page, 'bin-2')
+      for (const what of ['Force it open', 'Put something in', 'Take one', 'Push the door shut'])
+        await page.click(`aside button:text-is("${what}")`)
+      await page.waitForSelector('[data-recording="4"]')
+      await page.click('[data-recording] button')
+      const editor = page.locator('[data-editor] textarea')
+      const text = await editor.inputValue()
+      expect(text).toMatch(/action: put_items[^]*motion:\n +device: bin-2/)
+      await editor.fill(text.replace('name: recorded', 'name: a-hand-in-bin-2'))
+      await page.click('[data-editor] button:has-text("Save")')
+      const recorded = station.hub.actuations().map(({ action }) => action)
+      expect(recorded).toEqual(['force_open', 'put_items', 'take_items', 'close_door'])
+
+      await page.click('[data-scenarios] button:has-text("a hand in bin 2")')
+      await page.click('[data-chosen] button:has-text("Run it")')
+      await page.waitForSelector('[data-run="passed"]')
+      expect(await page.locator('[data-step="passed"]').count()).toBeGreaterThan(7)
+      expect(station.hub.actuations(recorded.length).map(({ action }) => action)).toEqual(recorded)
+      await picture(page, 'console', 'simulator')
+
+      await page.click('[data-chosen] button:has-text("Its text")')
+      await editor.fill(
+        (await editor.inputValue()).replace(
+          /(action: put_items\n +times: )1\n( +within: )60 s/,
+          '$15\n$2100 ms',
+        ),
+      )
+      await page.click('[data-editor] button:has-text("Try it")')
+      await page.waitForSelector('[data-run="failed"]')
+      expect(await page.textContent('[data-run] [role=alert]')).toContain(
+        'bin-2 put_items happened once, it should have 5 times',
+      )
+      expect(problems).toEqual([])
+    },
+    60_000,
+  )
+
+  browserTest('hubs come and go while the page looks on; twenty stand on it', async () => {
+    const { page } = await visit()
+    await view(page, 'Hubs and worlds')
+    for (let hub = 2; hub <= 20; hub++) {
+      await page.click('button:text-is("Add it")')
+      await page.waitForSelector(`[data-fleet] button:text-is("Hub ${hub}")`)
+    }
+    // The one that is looked at goes: which of the page's two streams says so first is another each time.
+    for (let hub = 20; hub > 14; hub--) {
+      await page.click(`[data-fleet] button:text-is("Hub ${hub}")`)
+      await page.waitForSelector(`h2:text-is("Hub ${hub}")`)
+      await page.click(`[aria-label="Take hub ${hub} away"]`)
+      await page.waitForSelector('h2:text-is("Hub 1")')
+      expect([...fleet.stations.keys()]).not.toContain(hub)
+    }
+  })
+
+  browserTest('what it is made of is at most 120 kB as it is sent', async () => {
+    expect(weightOf(folder)).toBeGreaterThan(10_000)
+    expect(weightOf(folder)).toBeLessThanOrEqual(120_000)
+    await Promise.resolve()
+  })
+})

@@ -1,0 +1,238 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { listen, type HttpServer } from '../../cloud/platform/http/listen.ts'
+import { defaultHttpSettings } from '../../cloud/platform/settings/settings.ts'
+import { openDatabase } from '../../cloud/platform/store/database.ts'
+import type { PageAssets } from '../../protocol/page-assets.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { emptySqlite } from '../cloud/support/database.ts'
+import { openService, type Service } from '../contract/service.ts'
+import {
+  type Browser,
+  builtPage,
+  openBrowser,
+  overflowOf,
+  picture,
+  seriousProblems,
+  type Visit,
+} from '../support/browser.ts'
+import { missing, service } from '../support/services.ts'
+
+const browserTest = service('chromium')
+/** What a busy machine may take to show a page. */
+const PATIENCE_MS = 60_000
+
+describe('the documentation', () => {
+  let browser: Browser
+  let docs: PageAssets
+  beforeAll(async () => {
+    if (missing('chromium')) return
+    docs = (await builtPage('cloud')).assets
+    browser = await openBrowser()
+  }, 180_000)
+  afterAll(() => browser?.close())
+
+  let base = ''
+  let shop: Service
+  beforeEach(async () => {
+    if (missing('chromium')) return
+    const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+    shop = await openService(() => Promise.resolve(db), { docs, isDemo: true })
+    shop.cloud.start()
+    const address = { host: '127.0.0.1', port: 0, clock: systemRuntime().clock, bounds: defaultHttpSettings }
+    const server: HttpServer = await listen(shop.cloud.app, address)
+    base = `http://127.0.0.1:${server.port}/docs`
+    return async () => {
+      await shop.cloud.endStreams()
+      await server.close(0)
+    }
+  })
+
+  async function visit(how: Partial<Visit> = {}, where = '') {
+    const opened = await browser.open(`${base}${where}`, how)
+    opened.page.setDefaultTimeout(PATIENCE_MS)
+    await opened.page.locator('.markdown').first().waitFor()
+    return opened
+  }
+
+  for (const [width, colorScheme] of [
+    [1400, 'light'],
+    [390, 'dark'],
+    [2560, 'dark'],
+  ] as const)
+    browserTest(
+      `${width} pixels, ${colorScheme}: nothing is cut off, nothing is refused by the page's policy, and all can use it`,
+      async () => {
+        const { page, problems } = await visit({ width, colorScheme }, '#tag/guide-errors')
+        await page.getByRole('heading', { name: 'Errors', exact: true }).first().waitFor()
+        await picture(page, `docs-${width}-${colorScheme}`)
+        expect([await overflowOf(page), problems]).toEqual([0, []])
+        expect(await seriousProblems(page)).toEqual([])
+      },
+      180_000,
+    )
+
+  browserTest(
+    'search finds words of guides, fields and endpoints, and leads there',
+    async () => {
+      const { page } = await visit()
+      await page.keyboard.press('Control+k')
+      const results = page.getByRole('listbox', { name: /Search Results/ })
+      for (const [word, found] of [
+        ['temperature', /owners\/hubs\/temperatures/],
+        ['own payments', /Your own payments/],
+      ] as const) {
+        await page.getByRole('combobox', { name: /search/i }).fill(word)
+        await results.getByRole('option', { name: found }).first().waitFor()
+      }
+      await results.getByRole('option', { name: 'Your own payments' }).first().click()
+      await page.getByRole('heading', { name: 'Your own payments' }).waitFor()
+    },
+    180_000,
+  )
+
+  /** Sends one call by its own button, with `values` for what is not filled in; resolves with its answer. */
+  async function tryIt(
+    page: Page,
+    [method, path]: readonly [string, string],
+    values: Record<string, number> = {},
+    body?: object,
+  ): Promise<Record<string, unknown>> {
+    await page.getByRole('button', { name: `Test Request (${method} ${path})` }).click()
+    const client = page.getByRole('dialog', { name: 'API Client' })
+    for (const [name, value] of Object.entries(values)) {
+      await client
+        .getByRole('row', { name: `Include ${name} in request` })
+        .getByRole('combobox', { name: 'Value' })
+        .click()
+      await page.keyboard.insertText(String(value))
+    }
+    if (body) {
+      await client.locator('.cm-content').filter({ hasText: '{' }).first().click()
+      await page.keyboard.press('Control+a')
+      await page.keyboard.insertText(JSON.stringify(body))
+    }
+    const [answer] = await Promise.all([
+      page.waitForResponse((response) => response.request().method() === method.toUpperCase()),
+      client.getByRole('button', { name: `Send ${method} request` }).click(),
+    ])
+    const read = (await answer.json()) as Record<string, unknown>
+    expect([path, answer.ok(), read]).toEqual([path, true, read])
+    // The page shows it, too.
+    await client.getByText(String(answer.status())).first().waitFor()
+    await client.getByRole('button', { name: 'Close Client' }).click()
+    await client.waitFor({ state: 'hidden' })
+    return read
+  }
+
+  browserTest(
+    'a newcomer goes from the first page to a paid order by trying calls alone',
+    async () => {
+      const { page, problems } = await visit()
+      const step = async (link: RegExp) => {
+        await page.goto(`${base}#tag/guide-first-sale-in-five-minutes`)
+        await page.getByRole('link', { name: link }).first().click()
+      }
+      await step(/^POST \/users\/user\/bootstrap\/guest/)
+      const { user_id } = await tryIt(page, ['post', '/api/v1/users/user/bootstrap/guest'])
+      await step(/^POST \/users\/\{user_id\}\/orders$/)
+      const { order_id } = await tryIt(page, ['post', '/api/v1/users/{user_id}/orders'])
+      await step(/^PUT /)
+      const values = { order_id: order_id as number }
+      const cart = await tryIt(page, ['put', '/api/v1/users/{user_id}/orders/{order_id}/order_item'], values)
+      expect(cart).toMatchObject({ order_id, total: expect.any(Number) as number })
+      await step(/^POST \/users\/payments\/pay/)
+      const paid = await tryIt(
+        page,
+        ['post', '/api/v1/users/payments/pay'],
+        {},
+        {
+          order_id,
+          payment_method_id: 'pm_card_visa',
+        },
+      )
+      expect(paid).toMatchObject({ order_id, payment_status: 'completed' })
+      await picture(page, 'docs-paid')
+      expect(problems).toEqual([])
+      const row = await shop.shop.context.db.kysely.selectFrom('orders').selectAll().executeTakeFirstOrThrow()
+      expect(row).toMatchObject({ id: order_id, user_id, payment_status: 'completed' })
+    },
+    300_000,
+  )
+
+  /** Presses Tab until what has the focus is called so. */
+  async function tabTo(page: Page, name: RegExp): Promise<void> {
+    const seen: string[] = []
+    for (let presses = 0; presses < 60; presses += 1) {
+      await page.keyboard.press('Tab')
+      const focus = page.locator(':focus')
+      const focused =
+        `${(await focus.getAttribute('aria-label')) ?? ''} ${(await focus.textContent()) ?? ''}`.trim()
+      if (name.test(focused)) return
+      seen.push(focused.slice(0, 40))
+    }
+    throw new Error(`${String(name)} has not come: ${seen.join(' | ')}`)
+  }
+
+  /** Finds a call by the search, sends it and reads its answer; all of it with keys. `fill` types what it needs. */
+  async function tryByKeys(page: Page, path: string, fill?: () => Promise<void>) {
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: /search/i }).waitFor()
+    await page.keyboard.type(path)
+    await page.getByRole('option').first().filter({ hasText: path }).waitFor()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.waitForURL((url) => decodeURIComponent(url.hash).endsWith(path))
+    await page.getByRole('combobox', { name: /search/i }).waitFor({ state: 'hidden' })
+    await page.keyboard.press('Shift+Tab')
+    await page.keyboard.press('Enter')
+    await tabTo(page, /Test Request/)
+    await page.keyboard.press('Enter')
+    const client = page.getByRole('dialog', { name: 'API Client' })
+    await client.waitFor()
+    await client.locator(':focus').waitFor()
+    await fill?.()
+    const [answer] = await Promise.all([
+      page.waitForResponse((response) => response.url().includes('/api/v1/')),
+      page.keyboard.press('Control+Enter'),
+    ])
+    const read = (await answer.json()) as Record<string, unknown>
+    expect([path, answer.ok(), read]).toEqual([path, true, read])
+    await client.getByText(String(answer.status())).first().waitFor()
+    return read
+  }
+
+  async function closeByKeys(page: Page): Promise<void> {
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog', { name: 'API Client' }).waitFor({ state: 'hidden' })
+  }
+
+  browserTest(
+    'whoever has only keys is led past the list at the side, and goes from the first page to a paid order',
+    async () => {
+      const { page, problems } = await visit()
+      await page.keyboard.press('Tab')
+      await page.keyboard.press('Enter')
+      await tabTo(page, /^First sale in five minutes$/)
+      await page.keyboard.press('Enter')
+      await page.waitForURL(/#tag\/guide-first-sale/)
+
+      const { order_id } = await tryByKeys(page, '/users/{user_id}/orders')
+      await closeByKeys(page)
+      await tryByKeys(page, '/users/{user_id}/orders/{order_id}/order_item', async () => {
+        await tabTo(page, /^Include order_id in request/)
+        await tabTo(page, /^Value/)
+        await page.keyboard.type(String(order_id))
+      })
+      await closeByKeys(page)
+      const paid = await tryByKeys(page, '/users/payments/pay', async () => {
+        await tabTo(page, /"payment_method_id"/)
+        await page.keyboard.press('Control+a')
+        await page.keyboard.insertText(JSON.stringify({ order_id, payment_method_id: 'pm_card_visa' }))
+      })
+      expect(paid).toMatchObject({ order_id, payment_status: 'completed' })
+      expect(problems).toEqual([])
+    },
+    300_000,
+  )
+})

@@ -1,0 +1,362 @@
+import { getRequestListener } from '@hono/node-server'
+import type { AddressInfo } from 'node:net'
+import { createServer, type Server } from 'node:http'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { createLocalApi, type LocalCore, type LocalState } from '../../edge/local-api/local-api.ts'
+import type { LocalState as PageState } from '../../edge/local-api/page/local-state.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import {
+  type Browser,
+  builtPage,
+  openBrowser,
+  overflowOf,
+  picture,
+  seriousProblems,
+  weightOf,
+} from '../support/browser.ts'
+import { missing, service } from '../support/services.ts'
+import { hardware, OPERATION, scriptedHub, TOKEN } from './scripted-hub.ts'
+
+/** What the page reads is what the hub says: the compiler holds it. */
+const asThePageReadsIt = (state: LocalState): PageState => state
+
+const browserTest = service('chromium')
+let browser: Browser
+let server: Server
+let url: string
+let folder: string
+let hub: ReturnType<typeof scriptedHub>
+let restarted = 0
+
+beforeAll(async () => {
+  if (missing('chromium') !== undefined) return
+  const built = await builtPage('edge')
+  folder = built.folder
+  hub = scriptedHub()
+  const { clock } = systemRuntime()
+  const api = createLocalApi({
+    hubId: 1,
+    core: new Proxy({} as LocalCore, { get: (_, name) => hub.core[name as keyof LocalCore] }),
+    sync: {
+      state: () => ({
+        phase: 'waiting',
+        session: null,
+        heardMsAgo: 60_000,
+        ledger: { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 },
+      }),
+    },
+    links: () =>
+      hardware.controllers.map(({ id, port }) => ({
+        controller: id,
+        port,
+        up: true,
+        firmware: 'larder-sim-1',
+      })),
+    recent: () => ({
+      log: [{ at: 1000, level: 'warn', message: 'alarm', fields: { code: 'bin_fault' } }],
+      wire: [{ at: 2000, controller: 'bins', direction: 'out', line: '~0001 PING t=5*465a' }],
+    }),
+    hardware,
+    software: 'larder-edge test',
+    page: built.assets,
+    liveMs: 50,
+    restart: () => void restarted++,
+    token: TOKEN,
+    isAllowedHost: () => true,
+    clock,
+    log: silentLog,
+    motionTimeoutMs: 5000,
+    addressOf: () => '127.0.0.1',
+  })
+  const listener = getRequestListener((request) => api.fetch(request))
+  server = createServer((request, response) => void listener(request, response))
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  browser = await openBrowser()
+}, 120_000)
+
+beforeEach(() => void (hub = scriptedHub()))
+
+afterAll(async () => {
+  await browser?.close()
+  server?.closeAllConnections()
+  server?.close()
+})
+
+/** Opens the page as a link with the token does, and waits until the hub is drawn. */
+async function visit(about: Parameters<Browser['open']>[1] = { width: 390 }) {
+  const opened = await browser.open(`${url}#token=${TOKEN}`, about)
+  await opened.page.waitForSelector('[data-device="bin-1"]')
+  return opened
+}
+
+/** Pictures of one pixel, and of two side by side. */
+const ONE_PIXEL =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC'
+const TWO_PIXELS =
+  'iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAC0lEQVR4nGP4DwYAFPIF+6QNfF4AAAAASUVORK5CYII='
+
+const select = (page: Page, device: string): Promise<void> => page.click(`[data-device="${device}"]`)
+const press = (page: Page, what: string): Promise<void> => page.click(`#device button:text-is("${what}")`)
+
+describe('the hub’s own page', () => {
+  browserTest('asks for the token, and keeps the login where no script can read it', async () => {
+    const { page } = await browser.open(url, { width: 390 })
+    await page.fill('input[name=token]', 'wrong')
+    await page.click('button:text-is("Log in")')
+    await page.waitForSelector('[data-notice=bad]')
+    await page.fill('input[name=token]', TOKEN)
+    await page.click('button:text-is("Log in")')
+    await page.waitForSelector('[data-device="bin-1"]')
+    expect(
+      await page.evaluate('document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)'),
+    ).toBe('{}{}')
+    await page.reload()
+    await page.waitForSelector('[data-device="bin-1"]')
+    await page.click('[aria-label="Log out"]')
+    await page.reload()
+    await page.waitForSelector('input[name=token]')
+  })
+
+  browserTest('a link with the token logs in, and the token leaves the address', async () => {
+    const { page, problems } = await visit()
+    expect(page.url()).toBe(url)
+    expect(problems).toEqual([])
+  })
+
+  browserTest('alarms stand on top with cause and remedy, and lead to their device', async () => {
+    const { page } = await visit()
+    const alarm = page.locator('[data-alarms] > ul > li').first()
+    expect(await alarm.textContent()).toMatch(/Bin 2: The bin has failed.*clear it, then raise or close it/)
+    await alarm.getByRole('button', { name: 'Show it' }).click()
+    await page.waitForSelector('[data-sentence-of="bin-2"]')
+    hub.state.alarms = []
+    await page.waitForSelector('[data-alarms="0"]')
+  })
+
+  browserTest('what failed is told in words, with what to do', async () => {
+    const { page } = await visit()
+    hub.state.result = { outcome: 'failed', reason: 'fault', data: { fault: 'jam' } }
+    await select(page, 'bin-2')
+    await press(page, 'Open')
+    await page.waitForSelector(
+      '[data-notice=bad]:has-text("It is jammed: its motor stalled. Clear what blocks it")',
+    )
+    hub.state.result = { outcome: 'refused', reason: 'interlock', data: null }
+    await press(page, 'Lower')
+    await page.waitForSelector('[data-notice=bad]:has-text("It must not move now")')
+  })
+
+  browserTest('every device has what is safe there', async () => {
+    const { page } = await visit()
+    await select(page, 'bin-3')
+    for (const what of [
+      'Open',
+      'Close',
+      'Raise',
+      'Lower',
+      'Open and close 3 times',
+      'Reconnect',
+      'Do not use it',
+    ])
+      await press(page, what)
+    await select(page, 'fridge-1')
+    await press(page, 'I have looked at the goods: sell again')
+    await press(page, 'Lock all its doors')
+    await select(page, 'main')
+    await press(page, 'Unlock for 30 s')
+    await select(page, 'cabinets-left')
+    await press(page, 'It is a spare part for this hub: use it here')
+    await expect.poll(() => hub.asked.length).toBe(11)
+    expect(hub.asked).toEqual([
+      ...['open_bin', 'close_bin', 'raise_bin', 'lower_bin'].map((name) => ['operate', { name, bin: 3 }]),
+      ['operate', { name: 'cycle_bin', bin: 3, cycles: 3 }],
+      ['operate', { name: 'reconnect_bin', bin: 3 }],
+      ['hold', 3, true],
+      ['confirmFridge', 1],
+      ['operate', { name: 'close_fridge', fridge: 1 }],
+      ['unlockDoor', 'main', 30_000],
+      ['takeOverController', 'cabinets-left'],
+    ])
+  })
+
+  browserTest(
+    'orders are stopped and taken again, unknown operations settled, the service restarted',
+    async () => {
+      const { page } = await visit()
+      await press(page, 'Stop taking orders')
+      await page.waitForSelector('[data-intake]:has-text("somebody has stopped them here")')
+      await press(page, 'Take orders again')
+      await page.waitForSelector('[data-intake]:has-text("Orders are taken")')
+      await page.click('[data-unknown] button:text-is("Yes, it happened")')
+      await page.click('[aria-label="Drop dead letter 7"]')
+      await press(page, 'Ask the cloud to tell everything again')
+      await page.click('summary:text-is("The service")')
+      await press(page, 'Restart the service')
+      await expect.poll(() => restarted).toBe(1)
+      expect(hub.asked).toEqual([
+        ['hold', 'orders', true],
+        ['hold', 'orders', false],
+        ['settle', OPERATION, true],
+        ['dropDeadLetter', 7],
+        ['replayDeadLetters'],
+      ])
+    },
+  )
+
+  browserTest('a cabinet is counted and restocked row by row, while the stock changes', async () => {
+    const { page } = await visit()
+    await select(page, 'cabinet-2')
+    await page.click('[data-shelf="1"] summary')
+    const row = page.locator('[data-row="2/1/1"]')
+    await row.getByLabel('one more').click()
+    await row.getByLabel('one more').click()
+    hub.state.stock = hub.state.stock.map((facing) => ({ ...facing, quantity: 5 }))
+    await row.getByText('5 there').waitFor()
+    await row.getByRole('button', { name: 'Added 3' }).click()
+    const other = page.locator('[data-row="2/1/2"]')
+    await other.getByLabel('units').fill('0')
+    await other.getByRole('button', { name: 'Counted 0' }).click()
+    await expect
+      .poll(() => hub.asked)
+      .toEqual([
+        ['restock', { cabinet: 2, shelf: 1, row: 1 }, 3],
+        ['count', { cabinet: 2, shelf: 1, row: 2 }, 0],
+      ])
+  })
+
+  browserTest(
+    'a row is found by a name or a barcode, typed or read by the camera, and waits for its count',
+    async () => {
+      const { page } = await browser.open('about:blank', { width: 390 })
+      // The browser of this test has none of its own.
+      await page.addInitScript(`globalThis.BarcodeDetector = class {
+      constructor({ formats }) { if (!formats.includes('upc_a')) throw new Error('not for UPC') }
+      async detect(image) { return image.width === 2 ? [{ rawValue: '0049000002120' }] : [] }
+    }`)
+      await page.goto(`${url}#token=${TOKEN}`)
+      const focused = (): Promise<string> =>
+        page.evaluate('document.activeElement.getAttribute("aria-label")')
+      const sought = page.getByLabel('Count or restock: name or barcode')
+      await sought.fill('049000003110')
+      await sought.press('Enter')
+      await expect.poll(focused).toBe('Row 3/1/2: units')
+      expect(await page.locator('[data-row="3/1/2"]').textContent()).toContain('Snack 311')
+      // Its shelf stays open.
+      await page.waitForTimeout(500)
+      expect(await focused()).toBe('Row 3/1/2: units')
+      await page.click('button:has-text("The whole hub")')
+      await sought.fill('snack 21')
+      await sought.press('Enter')
+      await page.click('[aria-label="Rows found"] button:has-text("Snack 215")')
+      await expect.poll(focused).toBe('Row 2/1/6: units')
+      await page.click('button:has-text("The whole hub")')
+      const scan = (pixels: string): Promise<void> =>
+        page
+          .getByLabel('Scan a barcode with the camera')
+          .setInputFiles({ name: 'photo.png', mimeType: 'image/png', buffer: Buffer.from(pixels, 'base64') })
+      await scan(ONE_PIXEL)
+      await page.waitForSelector('[data-notice=bad]:has-text("No barcode can be read")')
+      await scan(TWO_PIXELS)
+      await expect.poll(focused).toBe('Row 2/1/3: units')
+    },
+  )
+
+  browserTest('log and wire of the last minutes are there, and can be searched', async () => {
+    const { page } = await visit()
+    await page.click('summary:has-text("Log and wire")')
+    await page.waitForSelector('[data-recent=log]:has-text("alarm {\\"code\\":\\"bin_fault\\"}")')
+    await page.click('button:text-is("Wire")')
+    await page.waitForSelector('[data-recent=wire]:has-text("~0001 PING")')
+    await page.getByLabel('Only lines with').fill('WELCOME')
+    await page.waitForSelector('[data-recent=wire]:has-text("Nothing.")')
+    expect(await seriousProblems(page)).toEqual([])
+  })
+
+  browserTest(
+    'no click is lost while the state changes ten times a second, and nothing moves below the finger',
+    async () => {
+      const { page } = await visit({ width: 1400 })
+      await select(page, 'cabinet-2')
+      await page.click('[data-shelf="1"] summary')
+      let changes = 0
+      const mover = setInterval(() => {
+        hub.state.doors[0]!.status = ++changes % 2 === 1 ? 'unlocked' : 'locked'
+        hub.state.stock = hub.state.stock.map((facing) => ({ ...facing, quantity: changes % 10 }))
+      }, 100)
+      try {
+        const more = page.getByLabel('Row 2/1/2: one more')
+        await page.getByLabel('Row 2/1/2: units').fill('0')
+        const { x, y, width, height } = (await more.boundingBox())!
+        await page.mouse.move(x + width / 2, y + height / 2)
+        for (let turn = 1; turn <= 200; turn++) {
+          await page.mouse.down()
+          await page.waitForTimeout(30)
+          await page.mouse.up()
+        }
+        await expect
+          .poll(() => page.getByLabel('Row 2/1/2: units').inputValue(), { timeout: 20_000 })
+          .toBe('200')
+        expect(changes).toBeGreaterThan(50)
+      } finally {
+        clearInterval(mover)
+      }
+    },
+    90_000,
+  )
+
+  browserTest('what is selected to be written over stays selected while units are sold', async () => {
+    const { page } = await visit({ width: 1400 })
+    await select(page, 'cabinet-2')
+    await page.click('[data-shelf="1"] summary')
+    const units = page.getByLabel('Row 2/1/2: units')
+    let left = Number(await units.inputValue())
+    const sell = async (): Promise<void> => {
+      left -= 1
+      hub.state.stock = hub.state.stock.map((facing) => ({ ...facing, quantity: left }))
+      await page.waitForSelector(`[data-row="2/1/2"]:has-text("${left} there")`)
+    }
+    const seen = await units.inputValue()
+    await units.focus()
+    await sell()
+    expect(await units.inputValue()).toBe(seen)
+    // Looked at and left alone, a row shows what is there.
+    await page.getByLabel('Row 2/1/3: units').focus()
+    await expect.poll(() => units.inputValue()).toBe(String(left))
+    await units.focus()
+    await units.selectText()
+    await sell()
+    await page.keyboard.insertText('0')
+    expect(await units.inputValue()).toBe('0')
+  })
+
+  for (const width of [390, 768, 1400])
+    for (const colorScheme of ['light', 'dark'] as const)
+      browserTest(
+        `at ${width} pixels, ${colorScheme}: nothing to scroll sideways, nothing serious for axe`,
+        async () => {
+          const { page, problems } = await visit({ width, colorScheme })
+          expect(await seriousProblems(page)).toEqual([])
+          await picture(page, `hub-${width}-${colorScheme}`)
+          if (width === 390 && colorScheme === 'light') await picture(page, 'hub', 'edge')
+          for (const device of ['bin-2', 'fridge-1', 'main', 'bins', 'cabinet-1']) {
+            await select(page, device)
+            expect([device, await overflowOf(page)]).toEqual([device, 0])
+          }
+          await page.click('[data-shelf="1"] summary')
+          expect([await overflowOf(page), await seriousProblems(page)]).toEqual([0, []])
+          await picture(page, `hub-cabinet-${width}-${colorScheme}`)
+          expect(problems).toEqual([])
+        },
+        60_000,
+      )
+
+  browserTest('what it is made of is at most 120 kB as it is sent', async () => {
+    expect(weightOf(folder)).toBeGreaterThan(10_000)
+    expect(weightOf(folder)).toBeLessThanOrEqual(120_000)
+    expect(asThePageReadsIt).toBeDefined()
+    await Promise.resolve()
+  })
+})

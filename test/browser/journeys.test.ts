@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, vi } from 'vitest'
+import { createClient, unwrap } from '../../protocol/client/client.ts'
+import { missing, service } from '../support/services.ts'
+import { type RunningDemo, startDemo } from './running-demo.ts'
+
+const browserTest = service('chromium')
+let demo: RunningDemo
+
+beforeAll(async () => {
+  if (missing('chromium') === undefined) demo = await startDemo({ SIMULATOR_SPEED: '2' })
+}, 150_000)
+
+afterAll(() => demo?.stop(), 30_000)
+
+describe('journeys', () => {
+  browserTest(
+    'a technician raises a jam during an order, sees it on the picture, clears it, and the order ends right',
+    async () => {
+      const { step, acts } = demo
+      const page = await demo.visit('simulator', `${demo.file().simulator_url}/`, 1400)
+      await page.click('[data-device="cabinet-1"]')
+      await page.click('summary:has-text("Raise a fault here")')
+      await page.selectOption('aside select[name=type]', 'jam_without_motion')
+      const before = (await acts()).length
+      const { rows } = await demo.state()
+      // Of a product that stands nowhere else: the hub would take it from there.
+      const only = rows.find(
+        ({ cabinet, product_id, units }) =>
+          cabinet === 1 && units > 3 && rows.filter((other) => other.product_id === product_id).length === 1,
+      )!
+      const row = `${only.cabinet}/${only.shelf}/${only.row}`
+      await step({ cart: { customer: 'ann', items: [{ row, units: 3 }] } })
+      await step({ pay: { customer: 'ann' } })
+      await vi.waitUntil(async () => (await acts()).length > before, { timeout: 20_000, interval: 20 })
+      await page.click('aside button:text-is("Raise the fault")')
+      await page.waitForSelector('[data-device="cabinet-1"][aria-label*="Fault: jam"]')
+      await page.click('aside button:has-text("Clear")')
+      await page.waitForSelector('[data-device="cabinet-1"]:not([aria-label*="Fault"])')
+      await step({ wait_until: { order: { customer: 'ann', status: 'READY' }, within: '60 s' } })
+      await step({ open: { customer: 'ann' } })
+      await page.waitForSelector('[data-device^="bin-"][aria-label*="Door open"]')
+      await step({ take: { customer: 'ann' } })
+      await step({ wait_until: { order: { customer: 'ann', status: 'COMPLETED' } } })
+      // What the technician was too late for is paid back; nothing else is, and nothing falls twice.
+      const dispensed = (await acts()).slice(before).filter(({ action }) => action === 'dispense')
+      const dropped = dispensed.reduce((sum, { detail }) => sum + Number(detail['fallen'] ?? 0), 0)
+      expect(dropped).toBeGreaterThan(0)
+      const payment_status = dropped === 3 ? 'completed' : 'partially_refunded'
+      await step({
+        wait_until: { order: { customer: 'ann', dropped, refunded: 3 - dropped, payment_status } },
+      })
+    },
+    120_000,
+  )
+
+  browserTest(
+    'another counts and restocks a cabinet by telephone with the cloud stopped; the cloud hears it when it is back, and who did what',
+    async () => {
+      const { edge_url, base_url, owner } = demo.file()
+      expect(await demo.tell('/programs/cloud/stop')).toBe(200)
+      const page = await demo.visit('edge', `${edge_url}/#token=${demo.token()}`, 390)
+      await page.click('[data-device="cabinet-2"]')
+      await page.click('[data-shelf="1"] summary')
+      const counted = page.locator('[data-row="2/1/1"]')
+      await counted.getByLabel('units').fill('2')
+      await counted.getByRole('button', { name: 'Counted 2' }).click()
+      await counted.getByText('2 there').waitFor()
+      const restocked = page.locator('[data-row="2/1/2"]')
+      const units = Number(/(\d+) there/.exec((await restocked.textContent())!)![1])
+      await restocked.getByLabel('one more').click()
+      await restocked.getByRole('button', { name: /^Added/ }).click()
+      await restocked.getByText(`${units + 1} there`).waitFor()
+
+      expect(await demo.tell('/programs/cloud/start')).toBe(200)
+      const client = createClient({ baseUrl: base_url, apiKey: owner.api_key })
+      const quantities = async () =>
+        unwrap(await client.call('GET /owners/hubs/facings', { query: { hub_id: 1 } }))
+          .filter(({ cabinet, shelf, row }) => cabinet === 2 && shelf === 1 && row <= 2)
+          .map(({ quantity }) => quantity)
+      await expect.poll(quantities, { timeout: 60_000, interval: 500 }).toEqual([2, units + 1])
+      // Each act of the technician is in the audit log, once.
+      expect(demo.audited()).toEqual([
+        ['hub.count_row', 'row-2/1/1'],
+        ['hub.restock_row', 'row-2/1/2'],
+      ])
+    },
+    150_000,
+  )
+})

@@ -1,0 +1,136 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { request } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { Page } from 'playwright-core'
+import { vi } from 'vitest'
+import type { DemoFile } from '../../simulator/demo/demo.ts'
+import { demoPlaces } from '../../simulator/demo/places.ts'
+import { demoPorts } from '../../simulator/demo/settings.ts'
+import { type Simulator, simulatorAt } from '../../simulator/interface/client.ts'
+import type { HubState } from '../../simulator/hub-state.ts'
+import type { Act } from '../../simulator/physics/world-state.ts'
+import { type Browser, builtPage, openBrowser } from '../support/browser.ts'
+import { commandOf } from '../support/programs.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+
+/** The demo's real programs, as `npm start` runs them, and a browser before their pages. */
+export interface RunningDemo {
+  browser: Browser
+  simulator: Simulator
+  /** `data/demo.json`. */
+  file: () => DemoFile
+  /** The token of the hub's own page. */
+  token: () => string
+  /** Opens a program's page, and waits until the hub is drawn. */
+  visit: (program: 'simulator' | 'edge', url: string, width: number) => Promise<Page>
+  /** Does one step of a scenario at the simulator. */
+  step: (what: object) => Promise<unknown>
+  acts: () => Promise<Act[]>
+  /** How things stand, sensors aside. */
+  state: () => Promise<HubState>
+  /** What people did at the hub itself, as the cloud's audit log has it: action and object. */
+  audited: () => [action: string, object: string][]
+  /** Asks the launcher, as scenarios do: `/programs/cloud/stop`. */
+  tell: (path: string) => Promise<number | undefined>
+  stop: () => Promise<void>
+}
+
+function freePort(): Promise<number> {
+  return new Promise((found) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => found(port))
+    })
+  })
+}
+
+export async function startDemo(settings: Record<string, string>): Promise<RunningDemo> {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-journeys-'))
+  const places = demoPlaces(join(folder, 'data'))
+  const ports = Object.fromEntries(
+    await Promise.all(demoPorts.map(async (name) => [name, String(await freePort())] as const)),
+  )
+  const [node, ...main] = commandOf('simulator/demo/main')
+  const demo = spawn(node, [...main, '--gpio', 'socket'], {
+    cwd: root,
+    env: { ...process.env, ...ports, DATA_DIR: join(folder, 'data'), ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let text = ''
+  for (const stream of [demo.stdout, demo.stderr])
+    stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  const assets = { simulator: (await builtPage('simulator')).assets, edge: (await builtPage('edge')).assets }
+  await vi.waitUntil(() => text.includes('Ctrl-C ends') || demo.exitCode !== null, { timeout: 90_000 })
+  if (demo.exitCode !== null) throw new Error(`the demo ended: ${text}`)
+  const file = () => JSON.parse(readFileSync(places.demoFile, 'utf8')) as DemoFile
+  const simulator = simulatorAt(file().simulator_url)
+  const browser = await openBrowser()
+
+  return {
+    browser,
+    simulator,
+    file,
+    token: () => readFileSync(`${places.journal}.token`, 'utf8').trim(),
+    /** Programs that were compiled alone have no pages: what was built stands in their place. */
+    async visit(program, url, width) {
+      const { page } = await browser.open('about:blank', { width })
+      const { origin } = new URL(url)
+      const serve = (path: string) => {
+        const made =
+          path === '/' ? assets[program].page(undefined) : assets[program].file(path.slice(1), undefined)
+        return {
+          status: made.status,
+          headers: { ...made.headers } as Record<string, string>,
+          body: Buffer.from(made.body as Uint8Array),
+        }
+      }
+      await page.route(
+        ({ origin: from, pathname }) =>
+          from === origin && /^\/([A-Za-z0-9_-]+\.(js|css|svg))?$/.test(pathname),
+        (route) => route.fulfill(serve(new URL(route.request().url()).pathname)),
+      )
+      await page.goto(url)
+      await page.waitForSelector('[data-device="bin-1"]')
+      return page
+    },
+    step: (what) => simulator.ask('POST', '/api/steps', { hub_id: 1, step: what }),
+    acts: () => simulator.ask('GET', '/api/hubs/1/actuations'),
+    state: () => simulator.ask('GET', '/api/hubs/1/state'),
+    audited() {
+      const [cli, ...cliMain] = commandOf('cloud/cli/main')
+      const { stdout } = spawnSync(
+        cli,
+        [...cliMain, 'audit', 'list', '--hub', '1', '--action', 'hub.', '--limit', '10000'],
+        {
+          cwd: root,
+          encoding: 'utf8',
+          env: { ...process.env, DATABASE_URL: file().database_url },
+        },
+      )
+      const lines = stdout.split('\n').filter((line) => line.startsWith('{'))
+      return lines
+        .map((line) => JSON.parse(line) as { action: string; object: string })
+        .map(({ action, object }) => [action, object])
+    },
+    tell: (path) =>
+      new Promise((done, failed) => {
+        const call = request({ socketPath: places.benchSocket, method: 'POST', path }, (answer) => {
+          answer.resume()
+          answer.once('end', () => done(answer.statusCode))
+        })
+        call.once('error', failed)
+        call.end()
+      }),
+    async stop() {
+      await browser.close()
+      const ended = new Promise((done) => demo.once('exit', done))
+      demo.kill('SIGTERM')
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

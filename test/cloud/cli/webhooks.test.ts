@@ -1,0 +1,145 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
+import { webhookCommands } from '../../../cloud/cli/webhooks.ts'
+import { appendEvent } from '../../../cloud/events/append-event.ts'
+import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
+import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
+import { eventData } from '../../../protocol/contract/event-data.ts'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { eventTypes } from '../../../protocol/model/event-types.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { seedHubs } from '../support/app.ts'
+import { numbered } from '../events/support/numbered.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'larder-webhooks-'))
+const environment = { DATA_DIR: folder }
+const runtime = systemRuntime()
+let db: CloudDatabase
+
+beforeAll(async () => {
+  db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
+  await db.migrate()
+  await seedHubs(db)
+})
+afterAll(async () => {
+  await db.close()
+  rmSync(folder, { recursive: true })
+})
+
+const webhooks = (...args: string[]) => runCommandLine(webhookCommands(runtime), args, environment)
+const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {
+  expect([exitCode, stderr]).toEqual([0, ''])
+  return JSON.parse(stdout)
+}
+const happen = (number: number): Promise<void> =>
+  db.transact(async (tx) => {
+    const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+    appendEvent(tx, context, { type: 'alarm.raised', hubId: 1, data: numbered(number) })
+    await Promise.resolve()
+  })
+
+test('a webhook is added, listed without its secret, tested, and told of an event once more', async () => {
+  const url = 'https://192.0.0.9.example/hook'
+  const added = json(
+    await webhooks('add', '--owner', 'One', '--url', url, '--types', 'order.paid', '--hubs', '1'),
+  )
+  const { id, secret, ...view } = added as { id: string; secret: string }
+  expect(secret).toMatch(/^whsec_/)
+  expect(view).toMatchObject({ url, event_types: ['order.paid'], hub_ids: [1], state: 'enabled' })
+  expect(json(await webhooks('list'))).toEqual([{ owner_id: 1, id, ...view }])
+  const tested = json(await webhooks('test', id)) as { id: string }
+  expect(tested).toMatchObject({ type: 'webhook.test', state: 'pending' })
+  expect(json(await webhooks('redeliver', id, tested.id))).toMatchObject({ id: tested.id })
+})
+
+test('what cannot be is refused in words', async () => {
+  const said = async (...args: string[]) => {
+    const { exitCode, stderr } = await webhooks(...args)
+    expect(exitCode).toBe(2)
+    return stderr
+  }
+  expect(await said('add', '--owner', 'One', '--url', 'https://127.0.0.1/')).toContain('not a public address')
+  expect(await said('add', '--owner', 'One', '--url', 'https://a.example/', '--types', 'no')).toContain(
+    'no such types',
+  )
+  expect(await said('add', '--owner', 'One', '--url', 'https://a.example/', '--hubs', '2')).toContain(
+    'no such hub',
+  )
+  expect(await said('test', 'we_unknown')).toContain('no such webhook')
+  expect((await webhooks('--help')).stdout).toContain('listen --owner NAME')
+})
+
+test('an event of each type can be triggered: it is as documented, and whoever is told of events is told of it', async () => {
+  for (const type of eventTypes) {
+    const { id, data } = json(await webhooks('trigger', type, '--owner', 'One')) as {
+      id: string
+      data: object
+    }
+    expect([type, eventData[type].safeParse(data).error?.issues]).toEqual([type, undefined])
+    const row = await db.kysely
+      .selectFrom('events')
+      .selectAll()
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+    expect(row).toMatchObject({ type, hub_id: 1, owner_id: 1, position: expect.any(Number) as number })
+  }
+})
+
+test('what cannot be triggered is refused in words; in production nothing can', async () => {
+  const said = async (...args: string[]) => (await webhooks('trigger', ...args)).stderr
+  expect(await said('order.lost', '--owner', 'One')).toContain('no such type: order.lost; one of order.paid')
+  expect(await said('order.paid', '--owner', 'One', '--hub', '2')).toContain('no such hub')
+  expect(await said('order.paid')).toContain('--owner')
+  const production = { ...environment, NODE_ENV: 'production' }
+  const args = ['trigger', 'order.paid', '--owner', 'One']
+  const { exitCode, stderr } = await runCommandLine(webhookCommands(runtime), args, production)
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining('production refuses trigger') as string])
+})
+
+test('listen prints events as they come and forwards them signed, until it is stopped', async () => {
+  const received: { body: string; headers: Record<string, string> }[] = []
+  const receiver = createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+    request.on('end', () => {
+      received.push({ body, headers: request.headers as Record<string, string> })
+      response.end()
+    })
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  const forward = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
+  let printed = ''
+  const stop = new AbortController()
+  await happen(1)
+  const listening = runCommandLine(
+    webhookCommands(runtime),
+    ['listen', '--owner', 'One', '--forward', forward],
+    environment,
+    { print: (text) => void (printed += text), signal: stop.signal },
+  )
+  await vi.waitFor(() => expect(printed).toContain('secret'))
+  await happen(2)
+  await vi.waitFor(() => expect(printed).toContain('forwarded'), 5000)
+  stop.abort()
+  expect(await listening).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+  receiver.close()
+  const lines = printed
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+  expect(lines.slice(1)).toEqual([
+    expect.objectContaining({ type: 'alarm.raised', hub_id: 1, data: numbered(2) }),
+    { forwarded: lines[1]!['id'], status: 200 },
+  ])
+  const { body, headers } = received[0]!
+  expect(new Webhook(String(lines[0]!['secret'])).verify(body, headers)).toMatchObject({
+    data: numbered(2),
+  })
+})

@@ -1,0 +1,102 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { putBack } from '../../cloud/clock-step.ts'
+import { ensureScheduled } from '../../cloud/platform/work/queue.ts'
+import { startWorker } from '../../cloud/platform/work/workers.ts'
+import { deposit } from '../../cloud/commerce/wallet/deposit.ts'
+import { onEachDatabase } from './support/database.ts'
+import { openShop, type Shop } from './support/shop.ts'
+
+const MINUTE = 60_000
+const DAY = 24 * 60 * MINUTE
+const identity = { processId: 'one', name: 'cloud', pid: 1 }
+
+/** The life of a process, as far as its clock goes: it has said that it lives when this resolves. */
+async function live(shop: Shop): Promise<{ end: () => void }> {
+  const worker = startWorker(shop.context, identity, putBack)
+  // Its last sign of life may be on its way still: the database waits for it.
+  onTestFinished(() => worker.stop())
+  await vi.waitFor(async () => {
+    const rows = await shop.context.db.kysely.selectFrom('workers').select('heartbeat_at').execute()
+    expect(rows.map(({ heartbeat_at }) => heartbeat_at)).toEqual([shop.clock.now()])
+  })
+  return { end: () => shop.clock.clear() }
+}
+
+onEachDatabase('when a clock that was a day ahead is put back', (open) => {
+  /** What was begun by the wrong clock, before a process noticed that it is right now. */
+  async function putRight(begin: (shop: Shop) => Promise<void>): Promise<Shop> {
+    const shop = await openShop(await open())
+    shop.clock.shiftWall(DAY)
+    const life = await live(shop)
+    await shop.hear()
+    await begin(shop)
+    life.end()
+    shop.clock.shiftWall(-DAY)
+    await live(shop)
+    return shop
+  }
+
+  test('an order ends within its time, and counts for the day on which it was paid', async () => {
+    let orderId = 0
+    const shop = await putRight(async (before) => {
+      orderId = (await before.paidOrder({ 1: 1 })).id
+    })
+    const { kysely } = shop.context.db
+    const days = await kysely.selectFrom('sales').select('day').execute()
+    expect(days).toEqual([{ day: new Date(shop.clock.now()).toISOString().slice(0, 10) }])
+    shop.clock.advance(60 * MINUTE)
+    await shop.hear()
+    await shop.work.drain()
+    expect(await shop.order(orderId)).toMatchObject({
+      processing_status: OrderStatus.TIMED_OUT,
+      payment_status: 'refunded',
+    })
+  })
+
+  test('an idle cart expires, and a claim that nobody pays ends, within their time', async () => {
+    const ids: number[] = []
+    const shop = await putRight(async (before) => {
+      ids.push((await before.cart(await before.customer(), { 1: 1 })).id)
+      ids.push((await before.paidOrder({ 1: 1 }, 'external')).id)
+    })
+    for (let step = 0; step < 3; step++) {
+      shop.clock.advance(31 * MINUTE)
+      await shop.work.drain()
+    }
+    for (const id of ids) expect((await shop.order(id)).processing_status).toBe(OrderStatus.EXPIRED)
+  })
+
+  test('a deposit of which nothing is heard comes to an end', async () => {
+    const shop = await putRight(async (before) => {
+      const userId = await before.customer()
+      await deposit(before.services, { userId, amountCents: 1000, method: 'pm_card_authenticationRequired' })
+    })
+    shop.clock.advance(60 * MINUTE)
+    await shop.work.drain()
+    const deposits = await shop.context.db.kysely.selectFrom('wallet_transactions').select('status').execute()
+    expect(deposits).toEqual([{ status: 'canceled' }])
+  })
+
+  test('what recurs goes on as often as before', async () => {
+    const shop = await putRight((before) =>
+      ensureScheduled(before.context.db.kysely, 'sales.calendars', 'all', before.clock.now() + MINUTE),
+    )
+    const due = await shop.context.db.kysely.selectFrom('due_work').select('due_at').execute()
+    expect(due).toEqual([{ due_at: shop.clock.now() + MINUTE }])
+  })
+})
+
+onEachDatabase('while clocks differ by less than is noticed', (open) => {
+  test('nothing is moved', async () => {
+    const shop = await openShop(await open())
+    await ensureScheduled(shop.context.db.kysely, 'sales.calendars', 'all', shop.clock.now() + MINUTE)
+    const before = await shop.context.db.kysely.selectFrom('due_work').selectAll().execute()
+    shop.clock.shiftWall(9000)
+    const life = await live(shop)
+    life.end()
+    shop.clock.shiftWall(-9000)
+    await live(shop)
+    expect(await shop.context.db.kysely.selectFrom('due_work').selectAll().execute()).toEqual(before)
+  })
+})

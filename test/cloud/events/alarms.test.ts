@@ -1,0 +1,204 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import {
+  acknowledgeAlarm,
+  alarmWork,
+  clearAlarm,
+  raiseAlarm,
+  reconcileAlarms,
+  type Incident,
+  type Raised,
+} from '../../../cloud/events/alarms/alarms.ts'
+import type { CloudContext } from '../../../cloud/platform/context.ts'
+import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
+import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
+import { testApp, type TestApp } from '../support/app.ts'
+import { onEachDatabase } from '../support/database.ts'
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const door: Incident = { hubId: 1, kind: 'door_forced', subject: 'door main' }
+const row: Incident = { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1' }
+
+onEachDatabase('alarms', (open) => {
+  let app: TestApp
+  let context: CloudContext
+  let work: WorkRunner
+
+  beforeEach(async () => {
+    app = await testApp({ db: await open() })
+    context = app.context
+    work = new WorkRunner(context, alarmWork(context))
+  })
+
+  const raise = (raised: Raised) => context.db.transact((tx) => raiseAlarm(tx, context, raised))
+  const clear = (incident: Incident) => context.db.transact((tx) => clearAlarm(tx, context, incident))
+  const pass = async (ms: number): Promise<void> => {
+    app.runtime.advance(ms)
+    await work.drain()
+  }
+  const rows = () => context.db.kysely.selectFrom('alarms').selectAll().orderBy('seq').execute()
+  const told = async (): Promise<[type: string, alarm: Alarm][]> =>
+    (await context.db.kysely.selectFrom('events').select(['type', 'data']).orderBy('seq').execute()).map(
+      ({ type, data }) => [type, JSON.parse(data) as Alarm],
+    )
+  const types = async (): Promise<string[]> => (await told()).map(([type]) => type)
+
+  test('a fact is told once, however often it is found', async () => {
+    for (let time = 0; time < 3; time += 1) await raise(row)
+    expect(await types()).toEqual(['alarm.raised'])
+    expect(await rows()).toMatchObject([{ hub_id: 1, owner_id: 1, kind: 'row_blocked', count: 1 }])
+  })
+
+  test('found by several at once it is one alarm', async () => {
+    await Promise.all(Array.from({ length: 8 }, () => raise(row)))
+    expect(await rows()).toHaveLength(1)
+    expect(await types()).toEqual(['alarm.raised'])
+  })
+
+  test('what a person has settled ends at once, and is another incident when it comes again', async () => {
+    await raise(row)
+    await clear(row)
+    await raise(row)
+    expect(await types()).toEqual(['alarm.raised', 'alarm.cleared', 'alarm.raised'])
+    expect((await rows()).map(({ cleared_at }) => cleared_at === null)).toEqual([false, true])
+  })
+
+  test('incidents of two rows, of two hubs and of two kinds are alarms of their own', async () => {
+    await raise(row)
+    await raise({ ...row, subject: 'row 1/1/2' })
+    await raise({ ...row, hubId: 2 })
+    await raise({ ...row, kind: 'bin_blocked' })
+    await clear(row)
+    expect((await rows()).map(({ cleared_at }) => cleared_at === null)).toEqual([false, true, true, true])
+  })
+
+  test('what was never raised cannot end', async () => {
+    await clear(row)
+    expect(await types()).toEqual([])
+  })
+
+  describe('what may come back', () => {
+    test('ends when it has been gone for a while', async () => {
+      await raise(door)
+      await clear(door)
+      expect(await types()).toEqual(['alarm.raised'])
+      await pass(context.settings.alarmClearMs - 1)
+      expect(await types()).toEqual(['alarm.raised'])
+      await pass(1)
+      expect(await types()).toEqual(['alarm.raised', 'alarm.cleared'])
+      await pass(MINUTE)
+      expect(await types()).toHaveLength(2)
+    })
+
+    test('is the same alarm where it comes back before that, and counts', async () => {
+      await raise(door)
+      for (let time = 0; time < 5; time += 1) {
+        await clear(door)
+        await pass(context.settings.alarmClearMs - 1)
+        await raise(door)
+      }
+      await pass(MINUTE)
+      expect(await types()).toEqual(['alarm.raised'])
+      expect(await rows()).toMatchObject([{ count: 6, cleared_at: null, quiet_since: null }])
+    })
+
+    test.each([5, 15, 45, 90])('10 minutes of flapping, %i s each way, are one alarm', async (seconds) => {
+      for (let past = 0; past < 10 * MINUTE; past += 2 * seconds * SECOND) {
+        await raise(door)
+        await pass(seconds * SECOND)
+        await clear(door)
+        await pass(seconds * SECOND)
+      }
+      await pass(context.settings.alarmFlapMs)
+      const [alarm, ...others] = await rows()
+      expect(others).toEqual([])
+      expect(alarm!.cleared_at).not.toBeNull()
+      // Where it had ended once, people are told that it is back, and then no more before its end.
+      const isSlow = seconds * SECOND > context.settings.alarmClearMs
+      const [raised, cleared] = ['alarm.raised', 'alarm.cleared']
+      expect(await types()).toEqual(isSlow ? [raised, cleared, raised, cleared] : [raised, cleared])
+    })
+
+    test('long after its end it is another incident', async () => {
+      await raise(door)
+      await clear(door)
+      await pass(context.settings.alarmClearMs)
+      await pass(context.settings.alarmFlapMs)
+      await raise(door)
+      expect(await rows()).toHaveLength(2)
+    })
+  })
+
+  test('what is seen now and then only ends when it was not seen for long', async () => {
+    const conflict: Incident = { hubId: 1, kind: 'identity_conflict', subject: null }
+    for (let time = 0; time < 20; time += 1) {
+      await raise(conflict)
+      await clear(conflict)
+      await pass(30 * SECOND)
+    }
+    expect(await types()).toEqual(['alarm.raised'])
+    await pass(context.settings.alarmFlapMs)
+    expect(await types()).toEqual(['alarm.raised', 'alarm.cleared'])
+  })
+
+  test('a hub that stays silent becomes critical, once; heard in time it does not', async () => {
+    const silent: Incident = { hubId: 1, kind: 'hub_silent', subject: null }
+    await raise(silent)
+    await raise({ ...silent, hubId: 2 })
+    await pass(context.settings.hubSilentCriticalMs - context.settings.alarmClearMs - SECOND)
+    await clear({ ...silent, hubId: 2 })
+    await pass(context.settings.alarmClearMs)
+    await pass(SECOND)
+    await pass(context.settings.hubSilentCriticalMs)
+    expect((await told()).map(([type, { hub_id, severity }]) => [type, hub_id, severity])).toEqual([
+      ['alarm.raised', 1, 'warning'],
+      ['alarm.raised', 2, 'warning'],
+      ['alarm.cleared', 2, 'warning'],
+      ['alarm.raised', 1, 'critical'],
+    ])
+  })
+
+  test('one that was acknowledged stays open until its fact is over; acknowledged again nothing changes', async () => {
+    await raise(row)
+    const [{ id } = { id: '' }] = await rows()
+    const acknowledge = (by: string) => context.db.transact((tx) => acknowledgeAlarm(tx, context, id, by))
+    await acknowledge('key:a')
+    await acknowledge('key:b')
+    expect(await rows()).toMatchObject([{ acknowledged_by: 'key:a', cleared_at: null }])
+    expect(await types()).toEqual(['alarm.raised', 'alarm.acknowledged'])
+    await clear(row)
+    expect(await types()).toEqual(['alarm.raised', 'alarm.acknowledged', 'alarm.cleared'])
+  })
+
+  test('what has happened and cannot be undone ends when somebody has taken note of it', async () => {
+    await raise({ hubId: 1, kind: 'controller_replaced', subject: 'controller front' })
+    const [{ id } = { id: '' }] = await rows()
+    await context.db.transact((tx) => acknowledgeAlarm(tx, context, id, 'key:a'))
+    expect(await types()).toEqual(['alarm.raised', 'alarm.acknowledged', 'alarm.cleared'])
+  })
+
+  test('what is known wholly is what is open: what is missing is raised, what is over ends', async () => {
+    await raise(row)
+    await raise({ ...row, hubId: 2 })
+    await context.db.transact((tx) =>
+      reconcileAlarms(tx, context, { hubId: 1, kind: 'row_blocked' }, [{ subject: 'row 1/1/2' }]),
+    )
+    expect(
+      (await rows()).map(({ hub_id, subject, cleared_at }) => [hub_id, subject, cleared_at === null]),
+    ).toEqual([
+      [1, 'row 1/1/1', false],
+      [2, 'row 1/1/1', true],
+      [1, 'row 1/1/2', true],
+    ])
+  })
+
+  test('what is rolled back is told to nobody', async () => {
+    const failing = context.db.transact(async (tx) => {
+      await raiseAlarm(tx, context, row)
+      throw new Error('undone')
+    })
+    await expect(failing).rejects.toThrow('undone')
+    expect(await types()).toEqual([])
+    expect(await rows()).toEqual([])
+  })
+})

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import { sql } from 'kysely'
+import { appendEvent } from '../../../cloud/events/append-event.ts'
+import { publish } from '../../../cloud/events/publish.ts'
+import type { CloudContext } from '../../../cloud/platform/context.ts'
+import { eventsAfter } from '../../../cloud/events/event-list.ts'
+import { onEachDatabase } from '../support/database.ts'
+import { openShop } from '../support/shop.ts'
+
+const reader = { ownerId: 1, hubs: '*' } as const
+const read = async (context: CloudContext, after: number) => {
+  await publish(context)
+  return eventsAfter(context.db.kysely, { reader }, after, 1000)
+}
+
+onEachDatabase('readers of events', (open) => {
+  test('one that goes on from the last it has seen misses none, however transactions overtake one another', async () => {
+    const db = await open()
+    const { context } = await openShop(db)
+    const seen: string[] = []
+    let position = 0
+    const look = async (): Promise<void> => {
+      for (const row of await read(context, position)) {
+        seen.push(row.id)
+        position = row.position
+      }
+    }
+    const gates: (() => void)[] = []
+    const isPostgres = db.kind === 'postgres'
+    // On PostgreSQL five are written one after the other and committed in the opposite order, with a look after each.
+    const written = Array.from({ length: 5 }, (_, index) =>
+      db.transact(async (tx) => {
+        appendEvent(tx, context, { type: 'hub.online', hubId: 1, data: { index } })
+        if (isPostgres) tx.beforeCommit('gate', () => new Promise((resolve) => (gates[index] = resolve)))
+        await Promise.resolve()
+      }),
+    )
+    if (isPostgres)
+      for (let index = 4; index >= 0; index -= 1) {
+        while (gates[index] === undefined) await new Promise((resolve) => setTimeout(resolve, 5))
+        gates[index]!()
+        await written[index]
+        await look()
+      }
+    await Promise.all(written)
+    await look()
+    expect(seen).toHaveLength(5)
+    const { rows } = await sql<{ id: string }>`select id from events`.execute(db.kysely)
+    expect(seen.toSorted()).toEqual(rows.map(({ id }) => id).toSorted())
+  })
+
+  test('what follows from a change comes after it, also where the clock of whoever wrote it is behind', async () => {
+    const db = await open()
+    const { context, clock } = await openShop(db)
+    const append = (aheadMs: number): Promise<void> => {
+      const runtime = { ...context.runtime, clock: { ...clock, now: () => clock.now() + aheadMs } }
+      return db.transact(async (tx) => {
+        appendEvent(tx, { ...context, runtime }, { type: 'hub.online', hubId: 1, data: { aheadMs } })
+        await Promise.resolve()
+      })
+    }
+    await append(60_000)
+    await append(-60_000)
+    const rows = await read(context, 0)
+    expect(rows.map(({ data }) => JSON.parse(data) as unknown)).toEqual([
+      { aheadMs: 60_000 },
+      { aheadMs: -60_000 },
+    ])
+    expect(rows[0]!.id > rows[1]!.id).toBe(true)
+  })
+
+  test('two that publish at once give each event one place', async () => {
+    const db = await open()
+    const { context } = await openShop(db)
+    context.settings.eventBatch = 2
+    for (let index = 0; index < 9; index += 1)
+      await db.transact(async (tx) => {
+        appendEvent(tx, context, { type: 'hub.online', hubId: 1, data: {} })
+        await Promise.resolve()
+      })
+    await Promise.all([publish(context), publish(context), publish(context)])
+    const rows = await eventsAfter(db.kysely, { reader }, 0, 100)
+    expect(rows.map(({ position }) => position)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
+  })
+})

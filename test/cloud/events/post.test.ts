@@ -1,0 +1,149 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { isPublic } from '../../../cloud/events/webhooks/public-address.ts'
+import { createPoster, type PosterOptions } from '../../../cloud/events/webhooks/post.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
+
+const servers: Server[] = []
+const { clock } = systemRuntime()
+
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections()
+    server.close()
+  }
+})
+
+async function receiver(
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<{ port: number; seen: () => number }> {
+  let seen = 0
+  const server = createServer((request, response) => {
+    seen += 1
+    handle(request, response)
+  })
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { port: (server.address() as AddressInfo).port, seen: () => seen }
+}
+
+const poster = (options: Partial<PosterOptions> = {}) =>
+  createPoster({ clock, timeoutMs: 300, allowHttp: true, allowPrivate: false, ...options })
+const local = [{ address: '127.0.0.1', family: 4 }]
+const elsewhere = [{ address: '93.184.216.34', family: 4 }]
+
+test.each([
+  ['8.8.8.8', true],
+  ['93.184.216.34', true],
+  ['2606:4700::1111', true],
+  ['0.0.0.0', false],
+  ['10.0.0.1', false],
+  ['100.64.0.1', false],
+  ['127.0.0.1', false],
+  ['169.254.169.254', false],
+  ['172.31.255.255', false],
+  ['192.168.1.1', false],
+  ['198.19.0.1', false],
+  ['224.0.0.1', false],
+  ['255.255.255.255', false],
+  ['::1', false],
+  ['::', false],
+  ['fe80::1', false],
+  ['fd00::1', false],
+  ['ff02::1', false],
+  ['::ffff:127.0.0.1', false],
+  ['::ffff:8.8.8.8', false],
+  ['64:ff9b::7f00:1', false],
+  ['2002:7f00:1::', false],
+  ['2001::1', false],
+  ['2001:db8::1', false],
+  ['nonsense', false],
+])('%s is public: %s', (address, expected) => {
+  expect(isPublic(address)).toBe(expected)
+})
+
+test('a name that has a private address is refused, and nothing is asked of it', async () => {
+  const { port, seen } = await receiver((_, response) => response.end())
+  const { post, refusal } = poster({ resolve: () => Promise.resolve([...elsewhere, ...local]) })
+  expect(await refusal(`http://rebind.example:${port}/`)).toContain('not a public address')
+  expect(await post(`http://rebind.example:${port}/`, {}, '{}')).toMatchObject({
+    error: expect.stringContaining('not a public address') as string,
+  })
+  expect(seen()).toBe(0)
+})
+
+test('a name that is public when it is checked and private when it is connected to is not connected to', async () => {
+  const { port, seen } = await receiver((_, response) => response.end())
+  const answers = [elsewhere, local, local]
+  const { post, refusal } = poster({ resolve: () => Promise.resolve(answers.shift() ?? local) })
+  expect(await refusal(`http://rebind.example:${port}/`)).toBeUndefined()
+  expect(await post(`http://rebind.example:${port}/`, {}, '{}')).toMatchObject({
+    error: expect.stringContaining('not a public address') as string,
+  })
+  expect(seen()).toBe(0)
+})
+
+test('each connection resolves the name once, and goes to the address that was checked', async () => {
+  const { port, seen } = await receiver((_, response) => response.end())
+  let asked = 0
+  const { post, stop } = poster({
+    allowPrivate: true,
+    resolve: () => {
+      asked += 1
+      return Promise.resolve(asked === 1 ? local : elsewhere)
+    },
+  })
+  expect(await post(`http://once.example:${port}/`, {}, '{}')).toEqual({ status: 200 })
+  expect([asked, seen()]).toEqual([1, 1])
+  stop()
+})
+
+test('literal addresses are judged like names', async () => {
+  const { port, seen } = await receiver((_, response) => response.end())
+  const { post } = poster()
+  for (const host of [
+    '127.0.0.1',
+    '[::1]',
+    '0.0.0.0',
+    '2130706433',
+    '0x7f000001',
+    '[::ffff:127.0.0.1]',
+    'localhost',
+  ])
+    expect([host, await post(`http://${host}:${port}/`, {}, '{}')]).toEqual([
+      host,
+      { error: expect.stringContaining('not a public address') as string },
+    ])
+  expect(seen()).toBe(0)
+})
+
+test('redirects are answers and are not followed; silence ends in time; a long answer is not read', async () => {
+  const target = await receiver((_, response) => response.end())
+  const { port } = await receiver((request, response) => {
+    if (request.url === '/redirect')
+      response.writeHead(307, { Location: `http://127.0.0.1:${target.port}/` }).end()
+    else if (request.url === '/endless') {
+      let isOpen = true
+      response.writeHead(200).once('close', () => (isOpen = false))
+      // Not at once: that the other side has gone must come in between.
+      const more = (): void =>
+        void (isOpen && response.write('x'.repeat(65_536), () => void setImmediate(more)))
+      more()
+    }
+  })
+  const { post, stop } = poster({ allowPrivate: true })
+  const at = (path: string) => post(`http://127.0.0.1:${port}${path}`, {}, '{}')
+  expect(await at('/redirect')).toEqual({ status: 307 })
+  expect(target.seen()).toBe(0)
+  expect(await at('/silent')).toEqual({ error: 'no answer within 300 ms' })
+  expect(await at('/endless')).toEqual({ status: 200 })
+  const ended = post(`http://127.0.0.1:${port}/silent`, {}, '{}')
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  stop()
+  expect(await ended).toBe('stopped')
+})
+
+test('in production it must be https', async () => {
+  expect(await poster({ allowHttp: false }).refusal('http://integrator.example/')).toContain('https://')
+})

@@ -1,0 +1,35 @@
+import { createPoster, type Posted, type Poster } from '../../../../cloud/events/webhooks/post.ts'
+import type { Clock } from '../../../../protocol/model/runtime.ts'
+
+export interface Sent {
+  url: string
+  headers: Readonly<Record<string, string>>
+  body: string
+}
+
+/** Receivers as a script has them; addresses are judged as ever, every name being a public one. */
+export interface ScriptedPoster extends Poster {
+  sent: Sent[]
+  answer: (sent: Sent) => Posted | 'stopped' | Promise<Posted>
+}
+
+export function scriptedPoster(clock: Clock): ScriptedPoster {
+  const judge = createPoster({
+    clock,
+    timeoutMs: 15_000,
+    allowHttp: false,
+    allowPrivate: false,
+    resolve: () => Promise.resolve([{ address: '93.184.216.34', family: 4 }]),
+  })
+  const scripted: ScriptedPoster = {
+    ...judge,
+    sent: [],
+    answer: () => ({ status: 200 }),
+    async post(url, headers, body) {
+      const sent = { url, headers, body }
+      scripted.sent.push(sent)
+      return scripted.answer(sent)
+    },
+  }
+  return scripted
+}

@@ -1,0 +1,317 @@
+import { Webhook } from 'standardwebhooks'
+import { afterEach, expect, test, vi } from 'vitest'
+import type { Delivery, WebhookEndpoint } from '../../../protocol/contract/owner-webhooks.ts'
+import { scopes } from '../../../protocol/model/scopes.ts'
+import { issueApiKey } from '../../../cloud/platform/credentials/api-keys.ts'
+import { grantRole } from '../../../cloud/platform/credentials/roles.ts'
+import { appendEvent } from '../../../cloud/events/append-event.ts'
+import { publish } from '../../../cloud/events/publish.ts'
+import { openService, type Service } from '../../contract/service.ts'
+import { onEachDatabase } from '../support/database.ts'
+import { numbered } from './support/numbered.ts'
+
+afterEach(() => void vi.useRealTimers())
+
+const url = 'https://integrator.example/hook'
+type Created = WebhookEndpoint & { secret: string }
+
+async function add({ owner }: Service, body: object = {}): Promise<Created> {
+  const { status, json } = await owner('POST', 'webhooks', { url, event_types: ['*'], ...body })
+  expect([status, json]).toEqual([201, expect.anything()])
+  return json as Created
+}
+const deliveries = async ({ owner }: Service, { id }: { id: string }): Promise<Delivery[]> =>
+  ((await owner('GET', `webhooks/${id}/deliveries?limit=100`)).json as { data: Delivery[] }).data
+
+async function happen(
+  { shop }: Service,
+  number = 1,
+  type: 'alarm.raised' | 'alarm.cleared' = 'alarm.raised',
+) {
+  const { context } = shop
+  await context.db.transact(async (tx) => {
+    appendEvent(tx, context, { type, hubId: 1, data: numbered(number) })
+    await Promise.resolve()
+  })
+  await publish(context)
+}
+
+/** Does what is due by now, and then what is due `ms` later. */
+async function after({ shop, cloud }: Service, ms: number): Promise<void> {
+  shop.clock.advance(ms)
+  await cloud.work.drain()
+}
+const SECOND = 1000
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+
+onEachDatabase('webhooks', (open) => {
+  test('an event comes as the list has it, signed as Standard Webhooks says', async () => {
+    const service = await openService(open)
+    const { shop, poster, owner } = service
+    const { secret } = await add(service)
+    await shop.paidOrder({ 1: 1 })
+    await publish(shop.context)
+    await service.cloud.work.drain()
+    const [event] = ((await owner('GET', 'events')).json as { data: { id: string; created_at: string }[] })
+      .data
+    const [sent] = poster.sent
+    vi.useFakeTimers({ toFake: ['Date'], now: shop.clock.now() })
+    expect(new Webhook(secret).verify(sent!.body, { ...sent!.headers })).toEqual({
+      type: 'order.paid',
+      timestamp: event!.created_at,
+      data: (event as unknown as { data: object }).data,
+    })
+    expect(sent!.headers['webhook-id']).toBe(event!.id)
+    expect(() => new Webhook(secret).verify(`${sent!.body} `, { ...sent!.headers })).toThrow()
+  })
+
+  test('what is not taken comes again on its schedule, with the same id, and in the end no more', async () => {
+    const service = await openService(open)
+    const { poster, shop } = service
+    const endpoint = await add(service)
+    poster.answer = () => ({ status: 500 })
+    await happen(service)
+    await service.cloud.work.drain()
+    const times: number[] = [shop.clock.now()]
+    for (let attempt = 1; attempt < 10; attempt += 1) {
+      const [delivery] = await deliveries(service, endpoint)
+      expect([delivery!.state, delivery!.attempts.length]).toEqual(['pending', attempt])
+      await after(service, Date.parse(delivery!.next_attempt_at!) - shop.clock.now())
+      times.push(shop.clock.now())
+    }
+    const pauses = times.slice(1).map((at, index) => at - times[index]!)
+    const schedule = [
+      5 * SECOND,
+      300 * SECOND,
+      1800 * SECOND,
+      ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR),
+    ]
+    pauses.forEach((pause, index) => {
+      expect(pause).toBeGreaterThanOrEqual(schedule[index]!)
+      expect(pause).toBeLessThanOrEqual(schedule[index]! * 1.1 + 1)
+    })
+    const [delivery] = await deliveries(service, endpoint)
+    expect([delivery!.state, delivery!.attempts.length, delivery!.next_attempt_at]).toEqual([
+      'failed',
+      10,
+      null,
+    ])
+    expect(new Set(poster.sent.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+    await after(service, 3 * DAY)
+    expect(poster.sent).toHaveLength(10)
+  })
+
+  test('a failing event does not hold back the ones after it', async () => {
+    const service = await openService(open)
+    const { poster } = service
+    const endpoint = await add(service)
+    poster.answer = ({ body }) => ({ status: body.includes('"number":1}') ? 500 : 204 })
+    for (const number of [1, 2, 3]) await happen(service, number)
+    await service.cloud.work.drain()
+    const states = (await deliveries(service, endpoint)).map(({ state }) => state)
+    expect(states).toEqual(['delivered', 'delivered', 'pending'])
+  })
+
+  test('one that hangs, with many events waiting, holds up nothing but itself', async () => {
+    const service = await openService(open)
+    const { poster, shop, cloud } = service
+    await add(service, { url: 'https://dead.example/' })
+    await add(service)
+    const hanging: ((posted: { error: string }) => void)[] = []
+    poster.answer = ({ url: to }) =>
+      to.includes('dead') ? new Promise((resolve) => hanging.push(resolve)) : { status: 200 }
+    cloud.work.start()
+    for (let number = 1; number <= 20; number += 1) await happen(service, number)
+    const cameTo = (to: string): number => poster.sent.filter((sent) => sent.url === to).length
+    await vi.waitFor(
+      () => {
+        shop.clock.advance(10)
+        expect(cameTo(url)).toBe(20)
+      },
+      { timeout: 10_000, interval: 5 },
+    )
+    expect(cameTo('https://dead.example/')).toBe(shop.context.settings.webhookConcurrency)
+    const stopped = cloud.work.stop()
+    for (const end of hanging) end({ error: 'no answer' })
+    await stopped
+  })
+
+  test('410 switches a webhook off at once, five days without success as well; a success begins them anew', async () => {
+    const service = await openService(open)
+    const { poster, owner, cloud } = service
+    const gone = await add(service, { event_types: ['alarm.cleared'] })
+    poster.answer = () => ({ status: 410 })
+    await happen(service, 1, 'alarm.cleared')
+    await cloud.work.drain()
+    expect((await owner('GET', `webhooks/${gone.id}`)).json).toMatchObject({
+      state: 'disabled',
+      disabled_reason: 'gone',
+    })
+    await happen(service, 2, 'alarm.cleared')
+    expect(await deliveries(service, gone)).toHaveLength(1)
+
+    const failing = await add(service, { event_types: ['alarm.raised'] })
+    const state = async () => (await owner('GET', `webhooks/${failing.id}`)).json as WebhookEndpoint
+    const fail = async (status: number) => {
+      poster.answer = () => ({ status })
+      await happen(service)
+      await cloud.work.drain()
+    }
+    await fail(500)
+    await after(service, 4 * DAY)
+    await fail(200)
+    await fail(500)
+    await after(service, 4 * DAY)
+    expect((await state()).state).toBe('enabled')
+    await after(service, DAY + 1)
+    await fail(500)
+    expect(await state()).toMatchObject({ state: 'disabled', disabled_reason: 'failing' })
+
+    const { url: address, event_types, hub_ids } = await state()
+    const on = await owner('PUT', `webhooks/${failing.id}`, {
+      url: address,
+      event_types,
+      hub_ids,
+      state: 'enabled',
+    })
+    expect(on.json).toMatchObject({ state: 'enabled', disabled_reason: null })
+    await fail(200)
+    expect((await deliveries(service, failing))[0]!.state).toBe('delivered')
+  })
+
+  test('a webhook is told of the types and hubs that it asked for, and of a test whatever it asked for', async () => {
+    const service = await openService(open)
+    const { owner, poster, cloud } = service
+    const endpoint = await add(service, { event_types: ['alarm.cleared'], hub_ids: [1] })
+    await happen(service, 1, 'alarm.raised')
+    await happen(service, 2, 'alarm.cleared')
+    const tested = await owner('POST', `webhooks/${endpoint.id}/test`)
+    expect([tested.status, tested.json]).toEqual([
+      202,
+      expect.objectContaining({ type: 'webhook.test', state: 'pending' }),
+    ])
+    await cloud.work.drain()
+    expect(poster.sent.map(({ body }) => (JSON.parse(body) as { type: string }).type)).toEqual([
+      'alarm.cleared',
+      'webhook.test',
+    ])
+    const { data } = (await owner('GET', 'events')).json as { data: { type: string }[] }
+    expect(data.map(({ type }) => type)).toEqual(['alarm.raised', 'alarm.cleared'])
+  })
+
+  test('during a rotation both secrets sign, after it the new one alone', async () => {
+    const service = await openService(open)
+    const { owner, poster, shop, cloud } = service
+    const { id, secret: first } = await add(service)
+    const { json } = await owner('POST', `webhooks/${id}/rotate-secret`, { overlap_hours: 1 })
+    const { secret: second } = json as { secret: string }
+    const verifies = async () => {
+      await happen(service)
+      await cloud.work.drain()
+      vi.useFakeTimers({ toFake: ['Date'], now: shop.clock.now() })
+      const { body, headers } = poster.sent.at(-1)!
+      const found = [first, second].map((secret) => {
+        try {
+          new Webhook(secret).verify(body, { ...headers })
+          return true
+        } catch {
+          return false
+        }
+      })
+      vi.useRealTimers()
+      return found
+    }
+    expect(await verifies()).toEqual([true, true])
+    shop.clock.advance(HOUR + 1)
+    expect(await verifies()).toEqual([false, true])
+    const shown = (await owner('GET', `webhooks/${id}`)).json
+    expect(JSON.stringify(shown)).not.toContain('whsec_')
+  })
+
+  test('what failed for good is delivered when somebody asks for it, and a process that ends leaves it to the next', async () => {
+    const service = await openService(open)
+    const { owner, poster, shop, cloud } = service
+    const endpoint = await add(service)
+    shop.context.settings.webhookRetryMs = []
+    poster.answer = () => ({ error: 'nobody there' })
+    await happen(service)
+    await cloud.work.drain()
+    const [failed] = await deliveries(service, endpoint)
+    expect(failed).toMatchObject({ state: 'failed', attempts: [{ error: 'nobody there' }] })
+    poster.answer = () => 'stopped'
+    expect((await owner('POST', `webhooks/${endpoint.id}/deliveries/${failed!.id}/redeliver`)).status).toBe(
+      202,
+    )
+    const runs = cloud.work.drain()
+    await vi.waitFor(() => expect(poster.sent.length).toBeGreaterThan(1))
+    poster.answer = () => ({ status: 200 })
+    shop.clock.advance(2)
+    await runs
+    await cloud.work.drain()
+    const [delivered] = await deliveries(service, endpoint)
+    expect(delivered).toMatchObject({ id: failed!.id, event_id: failed!.event_id, state: 'delivered' })
+    expect(delivered!.attempts.map(({ status }) => status)).toEqual([undefined, 200])
+  })
+
+  test('addresses that are private, in clear or none are refused at body.url', async () => {
+    const { owner } = await openService(open)
+    for (const bad of [
+      'https://127.0.0.1/x',
+      'https://[::1]/x',
+      'https://10.1.2.3/',
+      'https://169.254.169.254/latest',
+      'http://integrator.example/',
+      'https://user:word@integrator.example/',
+      'ftp://integrator.example/',
+      'nonsense',
+    ]) {
+      const { status, json } = await owner('POST', 'webhooks', { url: bad, event_types: ['*'] })
+      expect([bad, status, json]).toEqual([
+        bad,
+        422,
+        expect.objectContaining({
+          detail: [expect.objectContaining({ loc: ['body', 'url'], type: 'value_error' })],
+        }),
+      ])
+    }
+  })
+
+  test('a key that is limited to hubs, and a person with a role, make and see webhooks of their hubs alone', async () => {
+    const service = await openService(open)
+    const { owner, shop, send, tokenOf } = service
+    const { context } = shop
+    const { kysely: q } = context.db
+    const everywhere = await add(service)
+    await grantRole(q, context.runtime, { identity: 'olga', role: 'owner', hubs: [1] })
+    const request = { name: 'limited', ownerId: 1, scopes, hubs: [1], expiresAt: null }
+    const callers = [
+      { 'X-API-Key': (await issueApiKey(q, context.runtime, request)).key },
+      { Authorization: `Bearer ${await tokenOf('olga')}` },
+    ]
+    for (const headers of callers) {
+      const body = JSON.stringify({ url, event_types: ['*'] })
+      const typed = { ...headers, 'Content-Type': 'application/json' }
+      const made = await send('POST', '/api/v1/owners/webhooks', typed, body)
+      expect([made.status, made.json]).toEqual([201, expect.objectContaining({ hub_ids: [1] })])
+      const other = await send('GET', `/api/v1/owners/webhooks/${everywhere.id}`, headers)
+      expect(other.status).toBe(404)
+    }
+    const { data } = (await owner('GET', 'webhooks')).json as { data: unknown[] }
+    expect(data).toHaveLength(3)
+  })
+
+  test('a webhook that is removed takes along what it was not told yet', async () => {
+    const service = await openService(open)
+    const { owner, cloud, shop } = service
+    const { id } = await add(service)
+    await happen(service)
+    expect((await owner('DELETE', `webhooks/${id}`)).status).toBe(204)
+    await cloud.work.drain()
+    const { kysely: q } = shop.context.db
+    expect(await q.selectFrom('webhook_deliveries').select('id').execute()).toEqual([])
+    const work = q.selectFrom('due_work').select('subject').where('kind', 'like', 'webhook/%')
+    expect(await work.execute()).toEqual([])
+    expect((await owner('GET', `webhooks/${id}`)).status).toBe(404)
+  })
+})

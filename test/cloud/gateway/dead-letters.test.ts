@@ -1,0 +1,252 @@
+import { beforeEach, expect, test } from 'vitest'
+import { deadLetters, dropDeadLetter, replayDeadLetter } from '../../../cloud/gateway/dead-letters.ts'
+import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
+import { hubDomain } from '../../../cloud/hub-domain.ts'
+import type { HubDomain } from '../../../cloud/gateway/domain.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { uuid } from '../../support/uuid.ts'
+import { onEachDatabase } from '../support/database.ts'
+import { openShop, type Shop } from '../support/shop.ts'
+
+const EPOCH = 'e'.repeat(32)
+const location = { cabinet: 1, shelf: 1, row: 1 }
+
+onEachDatabase('dead letters', (open) => {
+  let shop: Shop
+  beforeEach(async () => {
+    shop = await openShop(await open(), { products: [{ price: 100, quantity: 9 }] })
+    await shop.context.db.kysely.deleteFrom('hub_streams').execute()
+    for (const stream of ['ledger', 'telemetry'] as const)
+      await shop.context.db.kysely
+        .insertInto('hub_streams')
+        .values({ hub_id: 1, stream, epoch: EPOCH, cursor: 0, tag: 0, is_current: 1, created_at: 0 })
+        .execute()
+  })
+
+  let seq = 0
+  beforeEach(() => void (seq = 0))
+  /** An entry comes; the cloud is `broken` in some part of it. */
+  const receive = async (
+    body: object,
+    broken: Partial<HubDomain> = {},
+    stream: 'ledger' | 'telemetry' = 'ledger',
+  ) => {
+    seq += 1
+    await receiveBatch(
+      {
+        context: shop.context,
+        domain: { ...hubDomain, ...broken },
+        hubId: 1,
+        onCommandFinished: () => {},
+      },
+      stream,
+      {
+        epoch: EPOCH,
+        first: seq,
+        previousTag: seq - 1,
+        oldest: 1,
+        entries: [{ tag: seq, body: { at: shop.clock.now(), ...body } }],
+      },
+      true,
+    )
+  }
+  const defect = (): Promise<never> => Promise.reject(new TypeError('a defect of the cloud'))
+  const list = () => deadLetters(shop.context.db.kysely, {})
+  const replay = (id: number, domain = hubDomain) =>
+    replayDeadLetter(shop.context, domain, { id, actor: 'test' })
+  const followed = async () =>
+    (
+      await shop.context.db.kysely
+        .selectFrom('hub_streams')
+        .select('stream')
+        .where('is_current', '=', 1)
+        .execute()
+    ).length
+  const audit = () =>
+    shop.context.db.kysely
+      .selectFrom('audit_log')
+      .select(['action', 'object'])
+      .where('action', 'like', 'dead_letters.%')
+      .execute()
+
+  test('are listed with their hub, place, kind and error, the oldest first', async () => {
+    await receive({ kind: 'mystery' })
+    await receive({ kind: 'order.collecting', order_id: uuid(1) }, { applyOrderEntry: defect })
+    expect(await list()).toMatchObject([
+      { hub_id: 1, stream: 'ledger', epoch: EPOCH, seq: 1, kind: 'mystery' },
+      { seq: 2, kind: 'order.collecting', error: 'a defect of the cloud', body: { order_id: uuid(1) } },
+    ])
+    expect(await deadLetters(shop.context.db.kysely, { hubId: 2 })).toEqual([])
+    expect(await deadLetters(shop.context.db.kysely, { limit: 1 })).toHaveLength(1)
+  })
+
+  test('are applied when the cloud is mended, and gone from the list; the hub is asked how everything stands', async () => {
+    const order = await shop.paidOrder({ 1: 1 })
+    const entry = { kind: 'order.preparing', order_id: order.uuid, bins: [2] }
+    await receive(entry, { applyOrderEntry: defect })
+    const [letter] = await list()
+    expect(await shop.order(order.id)).toMatchObject({ processing_status: OrderStatus.QUEUED })
+    expect(await followed()).toBe(2)
+    expect(await replay(letter!.id)).toEqual({ id: letter!.id, outcome: 'applied' })
+    expect(await shop.order(order.id)).toMatchObject({ processing_status: OrderStatus.PREPARING })
+    expect(await list()).toEqual([])
+    expect(await followed()).toBe(0)
+    expect(await audit()).toEqual([{ action: 'dead_letters.replay', object: `dead-letter-${letter!.id}` }])
+    expect(await replay(letter!.id)).toEqual({ id: letter!.id, outcome: 'not_found' })
+  })
+
+  test('stay with the new error where they cannot be applied yet, and change nothing', async () => {
+    const order = await shop.paidOrder({ 1: 1 })
+    await receive({ kind: 'order.preparing', order_id: order.uuid, bins: [] }, { applyOrderEntry: defect })
+    await receive({ kind: 'mystery' })
+    const [first, second] = await list()
+    const broken: HubDomain = {
+      ...hubDomain,
+      async applyOrderEntry(tx, context, hubId, entry) {
+        await hubDomain.applyOrderEntry(tx, context, hubId, entry)
+        throw new Error('another defect')
+      },
+    }
+    expect(await replay(first!.id, broken)).toEqual({
+      id: first!.id,
+      outcome: 'failed',
+      error: 'another defect',
+    })
+    expect(await replay(second!.id)).toMatchObject({ outcome: 'failed' })
+    expect(await shop.order(order.id)).toMatchObject({ processing_status: OrderStatus.QUEUED })
+    expect(await list()).toMatchObject([{ id: first!.id, error: 'another defect' }, { id: second!.id }])
+    expect([await followed(), await audit()]).toEqual([2, []])
+  })
+
+  test('are as they were where the store fails meanwhile', async () => {
+    await receive({ kind: 'order.collecting', order_id: uuid(1) }, { applyOrderEntry: defect })
+    const [letter] = await list()
+    const outage = Object.assign(new Error('no connection'), { code: 'ECONNREFUSED' })
+    const away: HubDomain = { ...hubDomain, applyOrderEntry: () => Promise.reject(outage) }
+    await expect(replay(letter!.id, away)).rejects.toThrow('no connection')
+    expect(await list()).toEqual([letter])
+  })
+
+  test('of stock book what they tell once, and leave on the shelf what is there by now (I5)', async () => {
+    const order = await shop.paidOrder({ 1: 2 })
+    const [item] = await shop.items(order.id)
+    const drop = (operation: number, quantity: number) => ({
+      kind: 'stock.dropped',
+      product_id: 1,
+      location,
+      delta: -1,
+      quantity,
+      operation_id: uuid(operation),
+      order_id: order.uuid,
+      line_id: item!.id,
+      delivered: 1,
+      bin: 1,
+    })
+    await receive({ kind: 'order.preparing', order_id: order.uuid, bins: [1] })
+    await receive(drop(1, 8), { applyStockEntries: defect })
+    await receive(drop(2, 7))
+    const lines = [{ line_id: item!.id, dropped: 2, doubtful: 0, bins: [1] }]
+    await receive({ kind: 'order.ready', order_id: order.uuid, bins: [1], lines })
+    const [letter] = await list()
+    expect(await replay(letter!.id)).toMatchObject({ outcome: 'applied' })
+    expect(await shop.product(1)).toEqual({ quantity: 7, reserved: 0 })
+    expect(await shop.items(order.id)).toMatchObject([{ qty_dropped: 2 }])
+    const ledger = await shop.context.db.kysely
+      .selectFrom('stock_ledger')
+      .select(['kind', 'delta', 'cause_id', 'item_id'])
+      .orderBy('id')
+      .execute()
+    expect(ledger.reduce((sum, { delta }) => sum + delta, 0)).toBe(-2)
+    expect(ledger.filter(({ cause_id }) => cause_id === uuid(1))).toMatchObject([
+      { kind: 'dropped', delta: -1, item_id: item!.id },
+    ])
+  })
+
+  /** An order of two units that its hub prepares; that one of them is doubtful was not applied. */
+  async function doubtUnapplied() {
+    const order = await shop.paidOrder({ 1: 2 })
+    const [item] = await shop.items(order.id)
+    await receive({ kind: 'order.preparing', order_id: order.uuid, bins: [1] })
+    await receive(
+      {
+        kind: 'operation.unknown',
+        operation_id: uuid(1),
+        device: 'cabinet-1',
+        action: 'dispense',
+        reason: 'no_drop',
+        started_at: 1,
+        location,
+        order_id: order.uuid,
+        line_id: item!.id,
+        product_id: 1,
+      },
+      { applyOperationEntry: defect },
+    )
+    return { order, item: item! }
+  }
+
+  test('of an order that its hub still prepares count for it', async () => {
+    const { order } = await doubtUnapplied()
+    await replay((await list())[0]!.id)
+    expect(await shop.items(order.id)).toMatchObject([{ qty_doubtful: 1 }])
+  })
+
+  test('of a unit that its order’s account has told of are not counted for it again', async () => {
+    const { order, item } = await doubtUnapplied()
+    const lines = [{ line_id: item.id, dropped: 1, doubtful: 1, bins: [1] }]
+    await receive({ kind: 'order.ready', order_id: order.uuid, bins: [1], lines })
+    await replay((await list())[0]!.id)
+    expect(await shop.items(order.id)).toMatchObject([{ qty_doubtful: 1 }])
+  })
+
+  test('of how things stood are not applied: the account that the hub is asked for says how they stand', async () => {
+    const blocked = { of: 'row', location, blocked: 'jam', since: 1 }
+    await receive({ kind: 'state', state: blocked }, { applyStateEntry: defect })
+    await receive({ kind: 'state', state: { ...blocked, blocked: null } })
+    await receive(
+      { kind: 'snapshot', stock: [], unknown_operations: [], states: [blocked], alarms: [] },
+      { applySnapshot: defect },
+    )
+    for (const { id } of await list()) expect(await replay(id)).toMatchObject({ outcome: 'applied' })
+    const withheld = await shop.context.db.kysely.selectFrom('withheld').selectAll().execute()
+    expect([withheld, await list(), await followed()]).toEqual([[], [], 0])
+  })
+
+  test('of temperatures are recorded, and nothing is asked for', async () => {
+    await receive({ kind: 'temperature', fridge_number: 1 }, {}, 'telemetry')
+    const [letter] = await list()
+    expect(letter).toMatchObject({ stream: 'telemetry' })
+    expect(await replay(letter!.id)).toMatchObject({ outcome: 'failed' })
+    const whole = { kind: 'temperature', at: 1, fridge_number: 1, celsius: 3, min: 2, max: 4 }
+    await shop.context.db.kysely.deleteFrom('dead_letters').execute()
+    await shop.context.db.kysely
+      .insertInto('dead_letters')
+      .values({
+        hub_id: 1,
+        stream: 'telemetry',
+        epoch: EPOCH,
+        seq: 1,
+        body: JSON.stringify(whole),
+        error: '',
+        at: 0,
+      })
+      .execute()
+    expect(await replay((await list())[0]!.id)).toMatchObject({ outcome: 'applied' })
+    expect(await shop.context.db.kysely.selectFrom('temperatures').select('max').execute()).toEqual([
+      { max: 4 },
+    ])
+    expect(await followed()).toBe(2)
+  })
+
+  test('are given up with a record of what they were', async () => {
+    await receive({ kind: 'mystery' })
+    const [letter] = await list()
+    const act = { id: letter!.id, actor: 'test' }
+    expect([
+      await dropDeadLetter(shop.context, hubDomain, act),
+      await dropDeadLetter(shop.context, hubDomain, act),
+    ]).toEqual([true, false])
+    expect([await list(), await followed()]).toEqual([[], 2])
+    expect(await audit()).toEqual([{ action: 'dead_letters.drop', object: `dead-letter-${letter!.id}` }])
+  })
+})

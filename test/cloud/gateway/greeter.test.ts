@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest'
+import { Greeter, type GreeterSettings } from '../../../cloud/gateway/greeter.ts'
+import { backoffMs, type Cancel } from '../../../protocol/model/runtime.ts'
+import { seededChance } from '../../simulation/chance.ts'
+import { Scheduler } from '../../simulation/scheduler.ts'
+
+const settings: GreeterSettings = { greetAtOnce: 4, greetWithinMs: 2000, greetAgainMs: 60_000 }
+
+function setUp(changes: Partial<GreeterSettings> = {}) {
+  const scheduler = new Scheduler()
+  const clock = scheduler.clock(
+    scheduler.newLife('greeter', () => {}),
+    () => 0,
+  )
+  const random = seededChance(1)
+  const greeter = new Greeter({ clock, random }, { ...settings, ...changes })
+  const greeted: string[] = []
+  const putOff: [hello: string, afterMs: number][] = []
+  const finish: (() => void)[] = []
+  const enter = (hubId: number, session = 's'): void =>
+    greeter.enter({
+      hubId,
+      session,
+      greet() {
+        greeted.push(`${hubId}${session}`)
+        return new Promise((resolve) => finish.push(resolve))
+      },
+      putOff: (afterMs) => void putOff.push([`${hubId}${session}`, afterMs]),
+    })
+  return { scheduler, clock, random, greeter, greeted, putOff, finish, enter }
+}
+
+describe('hubs that say hello', () => {
+  test('are greeted so many at once, the newest first', async () => {
+    const { scheduler, enter, greeted, finish } = setUp({ greetAtOnce: 2 })
+    for (const hubId of [1, 2, 3, 4, 5]) enter(hubId)
+    expect(greeted).toEqual(['1s', '2s'])
+    finish[0]!()
+    await scheduler.run(1)
+    enter(6)
+    finish[1]!()
+    await scheduler.run(2)
+    expect(greeted).toEqual(['1s', '2s', '5s', '6s'])
+  })
+
+  test('a hello that was replaced is not greeted, and one whose connection has ended is not', async () => {
+    const { scheduler, greeter, enter, greeted, finish } = setUp({ greetAtOnce: 1 })
+    enter(1)
+    enter(2, 'a')
+    enter(3, 'a')
+    enter(2, 'b')
+    greeter.leave(3, 'another')
+    greeter.leave(3, 'a')
+    greeter.leave(2, 'a')
+    for (let turn = 0; turn < 4; turn += 1) {
+      finish[turn]?.()
+      await scheduler.run(turn + 1)
+    }
+    expect(greeted).toEqual(['1s', '2b'])
+  })
+
+  test('those whose turn would not come soon are put off, the oldest first, over the time that all of them take', async () => {
+    const { scheduler, enter, greeted, putOff } = setUp({ greetAtOnce: 1, greetWithinMs: 1000 })
+    enter(0)
+    // It hangs: a greeting takes two seconds, as far as anybody knows.
+    await scheduler.run(2000)
+    for (let hubId = 1; hubId <= 20; hubId += 1) enter(hubId)
+    expect(greeted).toEqual(['0s'])
+    expect(putOff.map(([hello]) => hello)).toEqual(Array.from({ length: 20 }, (_, index) => `${index + 1}s`))
+    const times = putOff.map(([, afterMs]) => afterMs)
+    expect(Math.min(...times)).toBeGreaterThanOrEqual(1000)
+    expect(Math.max(...times)).toBeLessThanOrEqual(40_000)
+    expect(Math.max(...times)).toBeGreaterThan(10_000)
+  })
+
+  test('a database that serves one after another is never idle, and each hub is greeted once, however many come at once', async () => {
+    const HUBS = 1000
+    const GREETING_MS = 100
+    const { scheduler, clock, random, greeter } = setUp()
+    let database = Promise.resolve()
+    let hellos = 0
+    const greeted = new Map<number, number>()
+    for (let hubId = 0; hubId < HUBS; hubId += 1) {
+      let cancel: Cancel = () => {}
+      let attempt = 0
+      const sayAfter = (ms: number): void => {
+        cancel()
+        cancel = clock.after(ms, say)
+      }
+      const say = (): void => {
+        hellos += 1
+        sayAfter(backoffMs(attempt++, { firstMs: 3000, maxMs: 30_000 }, random))
+        greeter.enter({
+          hubId,
+          session: 's',
+          greet() {
+            greeted.set(hubId, (greeted.get(hubId) ?? 0) + 1)
+            database = database.then(() => new Promise((resolve) => clock.after(GREETING_MS, resolve)))
+            return database.then(() => cancel())
+          },
+          putOff: sayAfter,
+        })
+      }
+      sayAfter(random.between(1, 20))
+    }
+    await scheduler.run(1.15 * HUBS * GREETING_MS)
+    expect(greeted.size).toBe(HUBS)
+    const times = [...greeted.values()]
+    expect(times.reduce((sum, count) => sum + count, 0)).toBeLessThan(1.01 * HUBS)
+    expect(hellos).toBeLessThan(5 * HUBS)
+  })
+})

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+import { healthy, type ScriptedHub } from './support/scripted-hub.ts'
+import { World, type ProcessOptions } from './support/world.ts'
+
+/** Hubs that are connected and welcomed, and one process of the cloud. */
+async function connected(count: number, options: ProcessOptions = {}) {
+  const hubIds = Array.from({ length: count }, (_, index) => index + 1)
+  const world = await World.create(hubIds)
+  let commits = 0
+  const cloud = world.startCloud('cloud', {
+    ...options,
+    checkpoint: (point) => void (commits += Number(point === 'db.after-commit')),
+  })
+  const hubs = hubIds.map((hubId) => world.hub(hubId))
+  await world.pass(100)
+  for (const hub of hubs) hub.connect()
+  await world.pass(5000)
+  const heard = async (): Promise<(string | null)[]> => {
+    const rows = await world.db.kysely.selectFrom('hub_sessions').select('health').orderBy('hub_id').execute()
+    return rows.map(({ health }) => health)
+  }
+  return { world, cloud, hubs, heard, commits: () => commits }
+}
+
+const beat = (hubs: readonly ScriptedHub[], accepting_orders = true): void => {
+  for (const hub of hubs) hub.heartbeat({ ...healthy, accepting_orders })
+}
+
+describe('heartbeats', () => {
+  test('of all hubs that are heard within a second are written by one transaction, and the first at once', async () => {
+    const { world, hubs, heard, commits } = await connected(50)
+    const before = commits()
+    beat(hubs)
+    await world.pass(20)
+    expect((await heard()).filter((health) => health !== null).length).toBeGreaterThan(0)
+    await world.pass(2000)
+    expect((await heard()).filter((health) => health !== null)).toHaveLength(50)
+    expect(commits() - before).toBe(2)
+  })
+
+  test('of one hub the latest holds', async () => {
+    const { world, hubs, heard } = await connected(1)
+    beat(hubs)
+    await world.pass(100)
+    beat(hubs, false)
+    await world.pass(20)
+    beat(hubs)
+    await world.pass(20)
+    beat(hubs, false)
+    await world.pass(2000)
+    expect(JSON.parse((await heard())[0]!)).toMatchObject({ accepting_orders: false })
+  })
+
+  test('that cannot be written of one hub are written of the others', async () => {
+    const { world, cloud, hubs, heard } = await connected(3, {
+      domain: {
+        hubsHeard: (_tx, _context, hubIds) =>
+          hubIds.includes(2) ? Promise.reject(new Error('hub 2')) : Promise.resolve(),
+      },
+    })
+    beat(hubs)
+    await world.pass(3000)
+    expect((await heard()).length).toBe(2)
+    expect((await heard()).every((health) => health !== null)).toBe(true)
+    expect(cloud.faults.map(String)).toContain('Error: hub 2')
+  })
+
+  test('of a session whose will has come do not make its hub connected again', async () => {
+    const { world, hubs } = await connected(1)
+    beat(hubs)
+    await world.pass(100)
+    beat(hubs)
+    await world.pass(10)
+    world.network.cut((life) => life.name === 'hub-1', 'cut')
+    await world.pass(3000)
+    const row = await world.db.kysely
+      .selectFrom('hub_sessions')
+      .select('is_connected')
+      .executeTakeFirstOrThrow()
+    expect(row.is_connected).toBe(0)
+  })
+
+  test('of a session that a hello has replaced meanwhile bring no hail', async () => {
+    const { world, hubs } = await connected(1)
+    const [hub] = hubs as [ScriptedHub]
+    hub.ignoresHails = true
+    hub.heartbeat()
+    await world.pass(100)
+    hub.heartbeat()
+    await world.pass(10)
+    hub.connect()
+    await world.pass(3000)
+    expect(hub.welcomes.at(-1)?.session).toBe(hub.session)
+    expect(hub.hails).toEqual([])
+  })
+})
+
+test('of what a hub sends on and on only so much waits: the rest is dropped, and comes again', async () => {
+  const { world, cloud, hubs } = await connected(1, { settings: { mailbox: 3 } })
+  const [hub] = hubs as [ScriptedHub]
+  const alarm = (subject: string) => ({
+    kind: 'alarm',
+    at: 1,
+    code: 'door_forced',
+    subject,
+    raised: true,
+    detail: '',
+  })
+  for (let n = 1; n <= 10; n += 1) hub.append(alarm(`a${n}`))
+  // The database is busy.
+  let release = (): void => {}
+  const busy = cloud.context.db.transact(() => new Promise<void>((resolve) => (release = resolve)))
+  for (let n = 1; n <= 10; n += 1) hub.sendEntries(n, n)
+  await world.pass(100)
+  release()
+  await busy
+  await world.pass(100)
+  expect(hub.acks.length).toBeLessThanOrEqual(3)
+  hub.sendEntries()
+  await world.pass(100)
+  expect(await world.db.kysely.selectFrom('alarms').select('subject').execute()).toHaveLength(10)
+})

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { Peers } from '../../../cloud/gateway/peers.ts'
+import type { Here } from '../../../protocol/mqtt/between-clouds.ts'
+
+/** A process whose words come back to it when the test says so. */
+function process() {
+  const said: Here[] = []
+  let tick = (): void => {}
+  let changes = 0
+  const peers = new Peers({
+    clock: {
+      now: () => 0,
+      monotonic: () => 0,
+      after(_, task) {
+        tick = task
+        return () => {}
+      },
+    },
+    processId: 'own',
+    beatMs: 1000,
+    silentBeats: 4,
+    publish: (_, message) => void said.push(message as Here),
+    onChange: () => (changes += 1),
+  })
+  peers.connected()
+  return {
+    peers,
+    changes: () => changes,
+    /** What it has said last has come back. */
+    echo: () => peers.onHere(said.at(-1)!),
+    second: () => tick(),
+    hear: (id: string, serving = true) => peers.onHere({ process_id: id, serving, beat: 1 }),
+  }
+}
+
+test('one that comes waits a second for answers, however many have come by then', () => {
+  const { peers, echo, hear, second } = process()
+  echo()
+  hear('a')
+  echo()
+  hear('b')
+  echo()
+  expect(peers.knowsOthers).toBe(false)
+  second()
+  expect(peers.knowsOthers).toBe(false)
+  echo()
+  expect(peers.knowsOthers).toBe(true)
+  expect(peers.serving).toEqual(['a', 'b', 'own'])
+})
+
+test('another is gone after four own beats without it; answers to those who come are no beats', () => {
+  const { peers, echo, hear, second } = process()
+  hear('a')
+  for (const name of ['b', 'c', 'd', 'e', 'f']) {
+    hear(name, false)
+    echo()
+  }
+  expect(peers.serving).toEqual(['a', 'own'])
+  for (let beats = 1; beats <= 4; beats += 1) {
+    expect(peers.serving).toEqual(['a', 'own'])
+    second()
+    echo()
+    echo()
+  }
+  expect(peers.serving).toEqual(['own'])
+})
+
+test('whoever hears nothing of itself takes nobody for dead', () => {
+  const { peers, hear, second } = process()
+  hear('a')
+  for (let beats = 0; beats < 20; beats += 1) second()
+  expect(peers.serving).toEqual(['a', 'own'])
+})
+
+test('a will, and the word that it serves no more, count at once', () => {
+  const { peers, hear, changes } = process()
+  hear('a')
+  hear('b')
+  expect(changes()).toBe(2)
+  peers.onGone({ process_id: 'a' })
+  hear('b', false)
+  expect(peers.serving).toEqual(['own'])
+  expect(changes()).toBe(4)
+  hear('b', false)
+  expect(changes()).toBe(4)
+})

@@ -1,0 +1,58 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { contender, serverOf } from '../../../cloud/gateway/share.ts'
+
+const names = fc.uniqueArray(fc.uuid(), { minLength: 2, maxLength: 8 })
+const HUBS = 2000
+const hubs = Array.from({ length: HUBS }, (_, index) => index + 1)
+const serversOf = (processes: readonly string[]) => {
+  const contenders = processes.map(contender)
+  return hubs.map((hubId) => serverOf(hubId, contenders))
+}
+
+test('hubs are shared evenly: no process has a third more or less than its part', () => {
+  fc.assert(
+    fc.property(names, (processes) => {
+      const servers = serversOf(processes)
+      const part = HUBS / processes.length
+      for (const process of processes) {
+        const share = servers.filter((server) => server === process).length
+        // Five times what chance makes of it.
+        expect(Math.abs(share - part)).toBeLessThan(5 * Math.sqrt(part))
+      }
+    }),
+  )
+})
+
+test('a process that comes takes hubs from all, and no hub moves between the others', () => {
+  fc.assert(
+    fc.property(names, ([added, ...processes]) => {
+      const before = serversOf(processes)
+      const after = serversOf([...processes, added!])
+      for (const [index, server] of after.entries()) if (server !== before[index]) expect(server).toBe(added)
+    }),
+  )
+})
+
+test('a process that goes leaves its hubs to all others, and no other hub moves', () => {
+  fc.assert(
+    fc.property(names, ([gone, ...others]) => {
+      const before = serversOf([gone!, ...others])
+      const after = serversOf(others)
+      for (const [index, server] of after.entries())
+        if (before[index] !== gone) expect(server).toBe(before[index])
+      const heirs = new Set(after.filter((_, index) => before[index] === gone))
+      expect(heirs.size).toBe(others.length)
+    }),
+  )
+})
+
+test('it does not matter in which order a process knows the others', () => {
+  fc.assert(
+    fc.property(names, (processes) => {
+      expect(serversOf(processes.toReversed())).toEqual(serversOf(processes))
+    }),
+  )
+})
+
+test('where nobody serves, nobody serves a hub', () => expect(serverOf(1, [])).toBeUndefined())

@@ -1,0 +1,172 @@
+import type { AddressInfo } from 'node:net'
+import { SMTPServer } from 'smtp-server'
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { clearAlarm, raiseAlarm, type Incident } from '../../../../cloud/events/alarms/alarms.ts'
+import { publish } from '../../../../cloud/events/publish.ts'
+import { mailWork, smtpSender, type Mail, type SendMail } from '../../../../cloud/operations/alarms/mail.ts'
+import type { CloudContext } from '../../../../cloud/platform/context.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
+import type { Severity } from '../../../../protocol/model/alarms.ts'
+import { testApp, type TestApp } from '../../support/app.ts'
+import { onEachDatabase } from '../../support/database.ts'
+
+const row: Incident = { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1' }
+const door: Incident = { hubId: 1, kind: 'door_forced', subject: 'door main' }
+
+onEachDatabase('alarms by mail', (open) => {
+  let app: TestApp
+  let context: CloudContext
+  let sent: Mail[]
+
+  beforeEach(async () => {
+    app = await testApp({ db: await open() })
+    context = app.context
+    sent = []
+  })
+
+  const contact = async (email: string, severity: Severity, owner_id = 1): Promise<void> => {
+    const values = { owner_id, email, name: null, severity, created_at: 1 }
+    await context.db.kysely.insertInto('alarm_contacts').values(values).execute()
+  }
+  const raise = (incident: Incident) => context.db.transact((tx) => raiseAlarm(tx, context, incident))
+  const clear = (incident: Incident) => context.db.transact((tx) => clearAlarm(tx, context, incident))
+  const runner = (send: SendMail = (mail) => Promise.resolve(void sent.push(mail))) =>
+    new WorkRunner(context, mailWork(context, send))
+  const pass = async (work = runner(), ms = context.settings.mailGatherMs): Promise<void> => {
+    await publish(context)
+    app.runtime.advance(ms)
+    await work.drain().catch(() => undefined)
+  }
+  const subjects = (): string[] => sent.map(({ to, subject }) => `${to.address} ${subject}`)
+
+  test('a contact gets one mail when an incident begins, and one when it is over', async () => {
+    await contact('a@larder.example', 'warning')
+    await raise(row)
+    await raise(row)
+    await pass()
+    await pass()
+    await clear(row)
+    await pass()
+    await pass()
+    expect(subjects()).toEqual([
+      'a@larder.example [Larder] warning: Hub 1: Row 1/1/1 is blocked, and nothing of it is sold.',
+      'a@larder.example [Larder] over: Hub 1: Row 1/1/1 is blocked, and nothing of it is sold.',
+    ])
+    expect(sent[0]!.text).toMatch(/What to do: .*count the row/)
+  })
+
+  test('those who want to hear of the worst alone hear of nothing else; another owner of nothing', async () => {
+    await contact('worst@larder.example', 'critical')
+    await contact('all@larder.example', 'info')
+    await contact('other@larder.example', 'info', 2)
+    await raise(row)
+    await pass()
+    await raise(door)
+    await pass()
+    expect(subjects().map((text) => text.split(' ')[0])).toEqual([
+      'all@larder.example',
+      'worst@larder.example',
+      'all@larder.example',
+    ])
+  })
+
+  test('what comes together comes in one mail, and nothing is put off by what comes after it', async () => {
+    await contact('a@larder.example', 'warning')
+    for (let number = 1; number <= 30; number += 1) {
+      await raise({ ...row, subject: `row 1/1/${number}` })
+      await publish(context)
+      app.runtime.advance(context.settings.mailGatherMs / 20)
+    }
+    await pass(runner(), 0)
+    expect(subjects()).toEqual(['a@larder.example [Larder] 30 alarms'])
+    expect(sent[0]!.text.match(/is blocked/g)).toHaveLength(30)
+  })
+
+  test('a mail that the server did not take comes again as the same mail, whatever was raised since', async () => {
+    await contact('a@larder.example', 'warning')
+    await raise(row)
+    let isUp = false
+    const tried: string[] = []
+    const work = runner((mail) => {
+      tried.push(mail.id)
+      if (!isUp) return Promise.reject(new Error('421 too busy'))
+      sent.push(mail)
+      return Promise.resolve()
+    })
+    await pass(work)
+    await raise(door)
+    isUp = true
+    await pass(work, 60_000)
+    await pass(work, 60_000)
+    expect(tried[1]).toBe(tried[0])
+    expect(subjects()).toHaveLength(2)
+    expect(new Set(tried).size).toBe(2)
+    expect(await context.db.kysely.selectFrom('alarm_mails').selectAll().execute()).toEqual([])
+  })
+
+  test('one whose process died after it was sent is sent once more with the same id', async () => {
+    await contact('a@larder.example', 'warning')
+    await raise(row)
+    await publish(context)
+    app.runtime.advance(context.settings.mailGatherMs)
+    let dies = true
+    context.checkpoint = (point) => {
+      if (point === 'mail.after-send' && dies) {
+        dies = false
+        throw new Error('died')
+      }
+    }
+    const work = runner()
+    await work.drain().catch(() => undefined)
+    app.runtime.advance(60_000)
+    await work.drain()
+    expect(sent).toHaveLength(2)
+    expect(sent[1]).toEqual(sent[0])
+  })
+
+  test('without a mail server nothing waits for one', async () => {
+    await contact('a@larder.example', 'warning')
+    await raise(row)
+    await pass(new WorkRunner(context, mailWork(context, undefined)))
+    expect(await context.db.kysely.selectFrom('alarm_mails').selectAll().execute()).toEqual([])
+  })
+})
+
+test('a mail server gets it as text, with who it is from and an id of its own', async () => {
+  const mails: string[] = []
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onData(stream, _session, done) {
+      let text = ''
+      stream.on('data', (chunk: Buffer) => (text += chunk.toString()))
+      stream.on('end', () => {
+        mails.push(text)
+        done()
+      })
+    },
+  })
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())))
+  const { port } = server.server.address() as AddressInfo
+  const send = smtpSender({
+    url: `smtp://127.0.0.1:${port}`,
+    from: 'Larder <alarms@larder.example>',
+    timeoutMs: 5000,
+  })
+  await send({
+    id: '0190',
+    to: { name: 'Ann\r\nBcc: spy@larder.example', address: 'ann@larder.example' },
+    subject: '[Larder] critical: x\r\nBcc: spy@larder.example',
+    text: 'Door main is open though it is locked.\n',
+  })
+  await vi.waitFor(() => expect(mails).toHaveLength(1))
+  expect(mails[0]).toMatch(/^From: Larder <alarms@larder.example>\r$/m)
+  expect(mails[0]).toMatch(/^Message-ID: <0190@larder.example>\r$/m)
+  expect(mails[0]).not.toMatch(/^Bcc:/m)
+  expect(mails[0]).toContain('Door main is open though it is locked.')
+  await new Promise<void>((resolve) => server.close(() => resolve()))
+  await expect(
+    send({ id: '2', to: { name: '', address: 'a@b.example' }, subject: 'x', text: 'x' }),
+  ).rejects.toThrow()
+})

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import { recordTemperatures } from '../../../../cloud/gateway/temperatures.ts'
+import { temperatureHandlers } from '../../../../cloud/operations/hubs/temperatures.ts'
+import { testApp } from '../../support/app.ts'
+import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
+import { openShop } from '../../support/shop.ts'
+
+const NOON = Date.parse('2025-03-01T12:00:00.000Z')
+const MINUTE = 60_000
+
+async function openHistory(open: OpenDatabase) {
+  const db = await open()
+  const app = await testApp({ db, handlersOf: temperatureHandlers })
+  await openShop(db)
+  const key = await app.key(['hubs:read'])
+  const read = (query = '', headers: Record<string, string> = {}) =>
+    app.call('GET', `/api/v1/owners/hubs/temperatures?hub_id=1${query}`, { key, headers })
+  const record = (fridge: number, at: number, celsius: number, min = celsius, max = celsius) =>
+    db.transact((tx) =>
+      recordTemperatures(tx, 1, [{ kind: 'temperature', fridge_number: fridge, at, celsius, min, max }]),
+    )
+  return { read, record }
+}
+
+onEachDatabase('the temperatures of a hub', (open) => {
+  test('are kept as least, mean and most of five minutes, the running ones included', async () => {
+    const { read, record } = await openHistory(open)
+    await record(1, NOON - 7 * MINUTE, 4)
+    await record(1, NOON - 2 * MINUTE, 4, 3.8, 4.1)
+    await record(1, NOON - MINUTE, 4.5, 4, 4.7)
+    await record(2, NOON - MINUTE, -18)
+    const { json } = await read()
+    expect(json).toEqual([
+      { fridge: 1, at: '2025-03-01T11:50:00.000Z', min: 4, mean: 4, max: 4, samples: 1 },
+      { fridge: 1, at: '2025-03-01T11:55:00.000Z', min: 3.8, mean: 4.25, max: 4.7, samples: 2 },
+      { fridge: 2, at: '2025-03-01T11:55:00.000Z', min: -18, mean: -18, max: -18, samples: 1 },
+    ])
+    expect((await read('&fridge=2')).json).toMatchObject([{ fridge: 2 }])
+  })
+
+  test('are the last day’s where nothing else is asked for, and at most 31 days', async () => {
+    const { read, record } = await openHistory(open)
+    await record(1, NOON - 25 * 60 * MINUTE, 4)
+    await record(1, NOON - 23 * 60 * MINUTE, 5)
+    expect((await read()).json).toMatchObject([{ mean: 5 }])
+    expect((await read('&from=2025-02-01T00:00:00Z')).json).toHaveLength(2)
+    expect((await read('&to=2025-02-28T12:00:00Z')).json).toMatchObject([{ mean: 4 }])
+    expect(await read('&from=2025-01-01T00:00:00Z')).toMatchObject({
+      status: 422,
+      json: { error: { code: 'validation_error' }, detail: [{ loc: ['query', 'from'] }] },
+    })
+    expect(await read('&from=2025-03-01T00:00:00Z&to=2025-02-01T00:00:00Z')).toMatchObject({ status: 422 })
+    expect(await read('&from=yesterday')).toMatchObject({ status: 422 })
+  })
+
+  test('come as a table where the caller wants one', async () => {
+    const { read, record } = await openHistory(open)
+    await record(1, NOON - MINUTE, 4.5, 4, 4.7)
+    const answer = await read('', { Accept: 'text/csv' })
+    expect(answer.headers.get('Content-Type')).toBe('text/csv; charset=utf-8')
+    expect(answer.json).toBe('fridge,at,min,mean,max,samples\r\n1,2025-03-01T11:55:00.000Z,4,4.5,4.7,1\r\n')
+    expect((await read('', { Accept: 'application/json, text/csv' })).json).toHaveLength(1)
+  })
+})

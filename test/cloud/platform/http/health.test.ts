@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { Health } from '../../../../cloud/platform/http/health.ts'
+import { testApp } from '../../support/app.ts'
+import { manualRuntime } from '../../../support/manual-runtime.ts'
+
+test('a process is ready between its start and its stop, while everything that it needs answers', async () => {
+  let broker = true
+  let database = (): Promise<unknown> => Promise.resolve()
+  const runtime = manualRuntime()
+  const health = new Health(runtime.clock, { database: () => database(), broker: () => broker })
+  const { call } = await testApp({ health: () => health })
+  const asked = async () => {
+    const { status, json } = await call('GET', '/readyz')
+    return [status, (json as { failing: string[] }).failing]
+  }
+  expect(await asked()).toEqual([503, ['starting']])
+  health.phase = 'ready'
+  expect(await asked()).toEqual([200, []])
+  broker = false
+  expect(await asked()).toEqual([503, ['broker']])
+  database = () => Promise.reject(new Error('away'))
+  expect(await asked()).toEqual([503, ['database', 'broker']])
+  broker = true
+  // It is alive all the while, and says nothing else of itself to strangers.
+  const alive = await call('GET', '/healthz')
+  expect([alive.status, alive.json, alive.headers.get('Cache-Control')]).toEqual([
+    200,
+    { status: 'ok' },
+    'no-store',
+  ])
+  health.phase = 'stopping'
+  expect(await asked()).toEqual([503, ['stopping']])
+})
+
+test('what does not answer within a second does not answer', async () => {
+  const runtime = manualRuntime()
+  const health = new Health(runtime.clock, { database: () => new Promise(() => {}) })
+  health.phase = 'ready'
+  let failing: string[] | undefined
+  void health.failing().then((names) => (failing = names))
+  await runtime.pass(999)
+  expect(failing).toBeUndefined()
+  await runtime.pass(1)
+  expect(failing).toEqual(['database'])
+})

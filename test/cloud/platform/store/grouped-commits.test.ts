@@ -1,0 +1,143 @@
+import { sql } from 'kysely'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
+import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
+
+let folder: string
+let run: string[]
+let db: CloudDatabase
+/** Another process, which sees what is committed. */
+let other: InstanceType<typeof Sqlite>
+
+async function open(grouped?: number): Promise<void> {
+  const file = join(folder, 'larder.sqlite')
+  const sqlite = new Sqlite(file, { verbose: (text) => void run.push(String(text)) })
+  db = openDatabase({ url: `sqlite:${file}`, sqlite, ...(grouped !== undefined && { grouped }) })
+  await db.migrate()
+  other = new Sqlite(file, { readonly: true })
+  run.length = 0
+}
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'larder-grouped-'))
+  run = []
+})
+afterEach(async () => {
+  other.close()
+  await db.close()
+  rmSync(folder, { recursive: true })
+})
+
+const add = (name: string, then?: () => Promise<void> | void) =>
+  db.transact(async (tx) => {
+    await tx.q.insertInto('owners').values({ name }).execute()
+    await then?.()
+    return name
+  })
+const committed = () => other.prepare('select name from owners order by id').pluck().all()
+const commits = () => run.filter((text) => text === 'commit').length
+const letters = Array.from('abcdefghij')
+
+test('transactions that come at once are committed together, and none has ended before that', async () => {
+  await open()
+  const seen: unknown[] = []
+  await Promise.all(letters.map((name) => add(name).then(() => seen.push(committed()))))
+  expect(commits()).toBe(1)
+  expect(seen).toEqual(letters.map(() => letters))
+})
+
+test('one commit takes in so many and no more', async () => {
+  await open(4)
+  await Promise.all(letters.map((name) => add(name)))
+  expect([commits(), committed()]).toEqual([3, letters])
+  run.length = 0
+  for (const name of letters) await add(name)
+  expect(commits()).toBe(letters.length)
+})
+
+test('one that fails is undone alone', async () => {
+  await open()
+  const fail = () => Promise.reject(new Error('no'))
+  for (const failing of letters) {
+    await db.kysely.deleteFrom('owners').execute()
+    const ends = await Promise.allSettled(
+      letters.map((name) => add(name, name === failing ? fail : undefined)),
+    )
+    expect(ends.flatMap(({ status }, index) => (status === 'rejected' ? letters[index] : []))).toEqual([
+      failing,
+    ])
+    expect(committed()).toEqual(letters.filter((name) => name !== failing))
+  }
+})
+
+test('what is read outside of a transaction is durable', async () => {
+  await open()
+  const seen: unknown[] = []
+  const read = async () => {
+    const rows = await db.kysely.selectFrom('owners').select('name').orderBy('id').execute()
+    seen.push([rows.map(({ name }) => name), committed()])
+  }
+  await Promise.all([add('a'), add('b'), read(), add('c')])
+  expect(seen).toEqual([
+    [
+      ['a', 'b'],
+      ['a', 'b'],
+    ],
+  ])
+})
+
+test('where the whole transaction is undone, all that have joined it have failed, and the next goes on', async () => {
+  await open()
+  // As on a full disk: SQLite leaves the transaction as it leaves the statement.
+  const undo = () =>
+    db.transact(
+      async (tx) =>
+        void (await sql`insert or rollback into owners (id, name) select id, name from owners`.execute(tx.q)),
+    )
+  const ends = await Promise.allSettled([add('a'), add('b'), undo(), add('c')])
+  expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'fulfilled'])
+  for (const end of ends.slice(0, 3))
+    expect(end).toMatchObject({ reason: { code: 'SQLITE_CONSTRAINT_PRIMARYKEY' } })
+  expect(committed()).toEqual(['c'])
+})
+
+test('where the commit fails, all have failed', async () => {
+  await open()
+  await sql`create table guarded (owner integer references owners (id) deferrable initially deferred)`.execute(
+    db.kysely,
+  )
+  const dangle = () =>
+    db.transact(async (tx) => void (await sql`insert into guarded values (99)`.execute(tx.q)))
+  const ends = await Promise.allSettled([add('a'), dangle(), add('b')])
+  expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+  expect(await add('c')).toBe('c')
+  expect(committed()).toEqual(['c'])
+})
+
+test('of a file, whatever has ended is durable, and what has not is not seen', async () => {
+  await open()
+  await db.close()
+  db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}`, grouped: 3, isBusy: true })
+  const names = () => db.kysely.selectFrom('owners').select('name').orderBy('id').execute()
+  const ends: string[] = []
+  const work = Array.from({ length: 60 }, async (_, n) => {
+    // Requests come while others are being served, and between.
+    for (let turn = 0; turn < n % 7; turn++) await new Promise((resolve) => setImmediate(resolve))
+    const name = `owner ${n}`
+    if (n % 4 === 0) await db.kysely.insertInto('owners').values({ name }).execute()
+    else if (n % 4 === 1) await expect(add(name, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    else
+      await add(name, async () => {
+        expect(committed()).not.toContain(name)
+        await new Promise((resolve) => setImmediate(resolve))
+      })
+    if (n % 4 !== 1) ends.push(name)
+    expect(committed()).toEqual(expect.arrayContaining(ends))
+    expect((await names()).map((row) => row.name)).toEqual(expect.arrayContaining(ends))
+  })
+  await Promise.all(work)
+  expect(new Set(committed())).toEqual(new Set(ends))
+  expect(ends).toHaveLength(45)
+})

@@ -1,0 +1,169 @@
+import { beforeEach, expect, test, vi } from 'vitest'
+import { availableOf } from '../../cloud/commerce/catalogue/reservations.ts'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { codeOf, dataOf } from './control-answers.ts'
+import { People } from './people.ts'
+import { Plant } from './plant.ts'
+
+/** From 6 °C to selling again, as its owner and its customers see it. */
+
+const MINUTE = 60_000
+vi.setConfig({ testTimeout: 60_000 })
+
+let plant: Plant
+let people: People
+beforeEach(async () => {
+  plant = await Plant.open()
+  people = await People.of(plant)
+})
+
+const fridge = async () => {
+  const { json } = await plant.call('GET', 'hubs/get_hub_health/?hub_id=1')
+  return (json as { fridges: { status: string; temperature: number | null }[] }).fridges[0]!
+}
+
+const refusal = (): Promise<string | number> =>
+  plant.order({ 4: 1 }).catch((error: unknown) => (error as { code: string }).code)
+
+/** An order that cannot be begun, as its controllers are silent: it waits. */
+async function waitingOrder(): Promise<number> {
+  plant.room.hub.faults.raise({ type: 'silent_port', target: 'vending', for_ms: 8 * MINUTE })
+  return plant.order({ 6: 2 })
+}
+
+/** The order is over, and its money has gone back. */
+async function isRefunded(order: number): Promise<void> {
+  await plant.until(order, OrderStatus.COMPLETED, 10 * MINUTE)
+  expect(await plant.statusOf(order)).toBe(OrderStatus.FAILED)
+  await plant.run(MINUTE)
+  const { payment_status, failure_reason } = await plant.db.kysely
+    .selectFrom('orders')
+    .select(['payment_status', 'failure_reason'])
+    .where('id', '=', order)
+    .executeTakeFirstOrThrow()
+  expect([payment_status, failure_reason]).toEqual(['refunded', 'nothing_dropped'])
+}
+
+const BEGUN = { events: ['alarm.raised fridge 1'], mails: ['raised'] }
+const OVER = {
+  events: ['alarm.raised fridge 1', 'alarm.cleared fridge 1'],
+  mails: ['raised', 'over'],
+}
+
+/** Confirmed from afar: it is sold again at once. */
+async function confirm(): Promise<void> {
+  const answer = await plant.control('enable_fridge', 'fridge=1')
+  expect([codeOf(answer), dataOf(answer)]).toEqual([200, { enabled: true }])
+  expect(await availableOf(plant.db.kysely, 4)).toBe(6)
+  const order = await plant.order({ 4: 1 })
+  await plant.until(order, OrderStatus.READY)
+  expect(await plant.statusOf(order)).toBe(OrderStatus.READY)
+}
+
+test('the hub is online: people are told in time, waiting orders are refunded, nothing more is sold, and a confirmation ends it', async () => {
+  const { id } = plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
+  await plant.run(3 * MINUTE)
+  const { temperature, status } = await fridge()
+  expect([temperature! > 5 && temperature! < 7, status]).toEqual([true, 'healthy'])
+  const warm = await people.raised('fridge_warm', 15 * MINUTE)
+  const since = Date.parse(warm.raised_at)
+  await plant.run(14 * MINUTE)
+  expect(await availableOf(plant.db.kysely, 4)).toBe(6)
+  const collected = await plant.order({ 4: 1 })
+  await plant.until(collected, OrderStatus.READY)
+  expect(await plant.statusOf(collected)).toBe(OrderStatus.READY)
+  const waiting = await waitingOrder()
+  const shutoff = await people.raised('health_shutoff', 15 * MINUTE)
+  // It was warm for 10 minutes when that was told, and for 30 now.
+  expect(Math.round((Date.parse(shutoff.raised_at) - since) / MINUTE)).toBe(20)
+  await isRefunded(waiting)
+  expect(await availableOf(plant.db.kysely, 4)).toBe(0)
+  expect(await refusal()).toBe('insufficient_stock')
+  expect((await fridge()).status).toBe('fault')
+  plant.room.hub.faults.clear(id)
+  await plant.run(30 * MINUTE)
+  expect(await refusal()).toBe('insufficient_stock')
+  expect(await people.told('fridge_warm')).toEqual(OVER)
+  expect(await people.told('health_shutoff')).toEqual(BEGUN)
+  const answer = await plant.control('enable_fridge', 'fridge=1')
+  expect(codeOf(answer)).toBe(200)
+  expect((await fridge()).status).toBe('healthy')
+  expect(await availableOf(plant.db.kysely, 4)).toBe(5)
+  const order = await plant.order({ 4: 1 })
+  await plant.until(order, OrderStatus.READY)
+  expect(await plant.statusOf(order)).toBe(OrderStatus.READY)
+  expect(await people.told('health_shutoff')).toEqual(OVER)
+})
+
+test('the hub is offline: it shuts off by itself, waiting orders too, and people are told first of all when it is back', async () => {
+  const { id } = plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
+  await plant.run(28 * MINUTE)
+  const waiting = await waitingOrder()
+  await plant.run(1000)
+  await plant.cutHub(true)
+  await plant.run(12 * MINUTE)
+  plant.room.hub.faults.clear(id)
+  await plant.run(30 * MINUTE)
+  expect(plant.hub.hub!.core.health().fridges[0]).toMatchObject({ shutoff: true })
+  await plant.cutHub(false)
+  expect(await availableOf(plant.db.kysely, 4)).toBe(0)
+  await isRefunded(waiting)
+  expect(await people.told('health_shutoff')).toEqual(BEGUN)
+  await confirm()
+  expect(await people.told('health_shutoff')).toEqual(OVER)
+})
+
+test('the power is away meanwhile: what is found too warm is not sold, and who waits for it is refunded', async () => {
+  const { id } = plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
+  await plant.run(27 * MINUTE)
+  const waiting = await waitingOrder()
+  await plant.run(1000)
+  plant.hub.heldDown = true
+  plant.hub.kill('power cut')
+  plant.room.hub.power('off')
+  await plant.run(6 * MINUTE)
+  plant.room.hub.power('on')
+  plant.hub.heldDown = false
+  plant.hub.start()
+  await plant.run(30_000)
+  expect(await availableOf(plant.db.kysely, 4)).toBe(0)
+  expect(await refusal()).toBe('insufficient_stock')
+  await isRefunded(waiting)
+  expect(await people.told('health_shutoff')).toEqual(BEGUN)
+  plant.room.hub.faults.clear(id)
+  await plant.run(30 * MINUTE)
+  await confirm()
+  expect(await people.told('health_shutoff')).toEqual(OVER)
+})
+
+test('the power was away for nobody knows how long, and no cloud says: what is found too warm is not sold', async () => {
+  const { id } = plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
+  plant.hub.heldDown = true
+  plant.hub.kill('power cut')
+  plant.network.severe(plant.hub.name, true)
+  await plant.run(15 * MINUTE)
+  plant.hub.heldDown = false
+  plant.hub.start()
+  await plant.run(2 * MINUTE)
+  expect(plant.hub.hub!.core.health().fridges[0]).toMatchObject({ shutoff: true })
+  await plant.cutHub(false)
+  expect(await people.told('health_shutoff')).toEqual(BEGUN)
+  plant.room.hub.faults.clear(id)
+  await plant.run(30 * MINUTE)
+  await confirm()
+  expect(await people.told('health_shutoff')).toEqual(OVER)
+})
+
+test('a confirmation that the hub hears later ends what was shut off before, and nothing after it', async () => {
+  plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
+  await plant.run(40 * MINUTE)
+  expect(plant.hub.hub!.core.health().fridges[0]).toMatchObject({ shutoff: true })
+  await plant.cutHub(true)
+  const answer = await plant.control('enable_fridge', 'fridge=1')
+  expect(codeOf(answer)).toBe(202)
+  await plant.run(5 * MINUTE)
+  await plant.cutHub(false)
+  expect(plant.hub.hub!.core.health().fridges[0]).toMatchObject({ shutoff: false })
+  await plant.run(31 * MINUTE)
+  expect(plant.hub.hub!.core.health().fridges[0]).toMatchObject({ shutoff: true })
+})

@@ -1,0 +1,384 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  isAllSeen,
+  judge,
+  observedWords,
+  type Observation,
+} from '../../../edge/core/acceptance/observation.ts'
+import { stepsOf, type Check } from '../../../edge/core/acceptance/steps.ts'
+import { deviceId } from '../../../protocol/model/hardware.ts'
+import { simulatedHardware } from '../../simulation/hardware.ts'
+import { uuid } from '../../support/uuid.ts'
+import { HubBench } from './hub-bench.ts'
+
+const open = (bench: HubBench) => bench.core.acceptance.protocol()!
+const stepOf = (bench: HubBench, id: string) => open(bench).steps.find((step) => step.id === id)!
+const last = (bench: HubBench, id: string) => stepOf(bench, id).attempts.at(-1)
+
+/** A hub whose orders are stopped, and whose acceptance has begun. */
+function begun(parts: string[] | null = null): HubBench {
+  const bench = HubBench.ready()
+  bench.core.hold('orders', true)
+  expect(bench.core.acceptance.begin('Ann', parts)).toEqual({ ok: true })
+  return bench
+}
+
+/** Does a step, and what people do in it. */
+function take(bench: HubBench, id: string, hands: () => void = () => {}): void {
+  expect([id, bench.core.acceptance.beginStep(id)]).toEqual([id, { ok: true }])
+  bench.run(500)
+  hands()
+  bench.runUntil(() => bench.core.acceptance.state().running === null, 70_000)
+}
+
+function useDoor(bench: HubBench, target: string): void {
+  for (const action of ['open_door', 'close_door'] as const) {
+    expect([target, bench.room.act({ action, target })]).toMatchObject([target, { ok: true }])
+    bench.run(500)
+  }
+}
+
+/** What hands do in each kind of step. */
+function handsIn(bench: HubBench, id: string): () => void {
+  const [kind, name] = id.split('/')
+  if (kind === 'door') return () => useDoor(bench, name!)
+  const device = `bin-${name}`
+  if (kind === 'content')
+    return () => {
+      bench.room.act({ action: 'put_items', target: device })
+      bench.run(500)
+      bench.room.act({ action: 'take_items', target: device })
+    }
+  return () => {}
+}
+
+/** Empties the bins into which rows were tried. */
+function emptyBins(bench: HubBench): void {
+  for (const { bin_number: bin, occupied } of bench.core.health().bins) {
+    if (occupied !== true) continue
+    bench.core.operate({ name: 'open_bin', bin }, () => {})
+    bench.run(3000)
+    bench.takeAll()
+    bench.core.operate({ name: 'close_bin', bin }, () => {})
+    bench.run(3000)
+  }
+}
+
+/** Bins are empty, and a unit stands in the row. */
+function makeRoom(bench: HubBench, id: string): void {
+  emptyBins(bench)
+  const [cabinet, shelf, row] = id.split('/').slice(1).map(Number)
+  if (bench.shelf(`${cabinet}-${shelf}-${row}`) > 0) return
+  bench.room.act({ action: 'restock', target: `cabinet-${cabinet}`, shelf: shelf!, row: row!, units: 1 })
+}
+
+describe('which steps a hub needs', () => {
+  const steps = stepsOf(simulatedHardware)
+
+  test('every controller, door, lock, sensor, fridge, bin, lift and row has one, each its own', () => {
+    expect(new Set(steps.map(({ id }) => id)).size).toBe(steps.length)
+    const ids = steps.map(({ id }) => id)
+    for (const { id, devices } of simulatedHardware.controllers) {
+      expect(ids).toContain(`controller/${id}`)
+      for (const device of devices) {
+        const of = `${device.number}`
+        if (device.kind === 'fridge') expect(ids).toContain(`temperature/${of}`)
+        if (device.kind === 'bin')
+          expect(ids).toEqual(
+            expect.arrayContaining([`open/${of}`, `content/${of}`, `close/${of}`, `lift/${of}`]),
+          )
+        if (device.kind === 'cabinet')
+          for (const { shelf, rows } of device.shelves)
+            for (let row = 1; row <= rows; row++) expect(ids).toContain(`row/${of}/${shelf}/${row}`)
+        expect(steps.some(({ part }) => part === deviceId(device).replace('-', ' '))).toBe(true)
+      }
+    }
+    for (const { name } of simulatedHardware.gpio.lines)
+      expect(ids).toContain(`door/${name.replace(/_(lock|door)$/, '')}`)
+  })
+
+  test('what later steps rest upon comes first: controllers, then bins, then rows that fall into them', () => {
+    const kinds = [...new Set(steps.map(({ id }) => id.split('/')[0]))]
+    expect(kinds).toEqual(['controller', 'door', 'temperature', 'open', 'content', 'close', 'lift', 'row'])
+  })
+
+  test('whatever moves something needs stopped orders; what only looks does not', () => {
+    for (const { id, moves } of steps)
+      expect([id, moves]).toEqual([id, !/^(controller|temperature)\//.test(id)])
+  })
+})
+
+describe('what an observation means', () => {
+  const before = (more: Record<string, string> = {}) =>
+    new Map(
+      Object.entries({
+        'bin 1 door': 'closed',
+        'bin 2 door': 'closed',
+        'bin 1 content': 'empty',
+        'bin 2 content': 'empty',
+        'bin 1 lift': 'down',
+        'door main': 'locked',
+        ...more,
+      }),
+    )
+  const seen = (...pairs: [string, string][]) => pairs.map(([of, is]) => ({ of, is }))
+  const of = (more: Partial<Observation>): Observation => ({
+    before: before(),
+    seen: [],
+    end: 'carried_out',
+    why: null,
+    ...more,
+  })
+  const opening: Check = { of: 'open', bin: 1 }
+  const main: Check = { of: 'door', door: 'main', hasLock: true, hasSensor: true }
+
+  test('a door that opens, and no other, agrees', () => {
+    expect(judge(opening, of({ seen: seen(['bin 1 door', 'open']) }))).toEqual({ agrees: true, because: [] })
+  })
+
+  test('another bin that reports itself meanwhile does not agree, and is named', () => {
+    const { agrees, because } = judge(
+      opening,
+      of({ seen: seen(['bin 2 door', 'open']), end: 'failed', why: 'timeout' }),
+    )
+    expect(agrees).toBe(false)
+    expect(because.join(' ')).toMatch(/failed: timeout.*said nothing.*bin 2 door: open. Are cables exchanged/)
+  })
+
+  test('a sensor that says open before anything was done is told as inverted', () => {
+    const observation = of({
+      before: before({ 'door main': 'open' }),
+      seen: seen(['door main', 'unlocked'], ['door main', 'open']),
+    })
+    expect(judge(main, observation).because.join(' ')).toContain('is the sensor inverted?')
+  })
+
+  test('a door must open, close, and be locked again', () => {
+    const turns = seen(['door main', 'unlocked'], ['door main', 'open'], ['door main', 'unlocked'])
+    expect(isAllSeen(main, { before: before(), seen: turns })).toBe(true)
+    expect(judge(main, of({ seen: turns })).because).toEqual(['It is not locked again.'])
+    expect(judge(main, of({ seen: [...turns, ...seen(['door main', 'locked'])] })).agrees).toBe(true)
+    expect(isAllSeen(main, { before: before(), seen: turns.slice(0, 2) })).toBe(false)
+  })
+
+  test('of a row one unit must fall, into the bin below it', () => {
+    const row: Check = { of: 'row', location: { cabinet: 1, shelf: 1, row: 1 } }
+    const fell = { seen: seen(['bin 1 content', 'something']), bin: 1 }
+    expect(judge(row, of({ ...fell, drops: 1 })).agrees).toBe(true)
+    expect(judge(row, of({ ...fell, drops: 2 })).because).toEqual(['The drop sensor saw 2 units fall.'])
+    expect(judge(row, of({ seen: seen(['bin 2 content', 'something']), bin: 1, drops: 1 })).agrees).toBe(
+      false,
+    )
+  })
+
+  test('a fridge must be read, and cold', () => {
+    const fridge: Check = { of: 'temperature', fridge: 1, limitCelsius: 5 }
+    expect(judge(fridge, of({ celsius: 4.2 })).agrees).toBe(true)
+    expect(judge(fridge, of({ celsius: 7 })).because).toEqual(['It is warmer than 5 °C.'])
+    expect(judge(fridge, of({})).because).toEqual(['The sensor says nothing.'])
+  })
+
+  test('nothing agrees that was stopped, refused or failed, whatever was seen; and it is told', () => {
+    const checks = stepsOf(simulatedHardware).filter(({ moves }) => moves)
+    const readings = fc.constantFrom(...before().keys())
+    const word = fc.constantFrom('open', 'closed', 'locked', 'unlocked', 'something', 'empty', 'up', 'down')
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...checks),
+        fc.array(fc.record({ of: readings, is: word }), { maxLength: 6 }),
+        fc.constantFrom('stopped', 'too_late', 'refused', 'failed', 'unknown'),
+        ({ check }, changes, end) => {
+          const observation = of({ seen: changes, end: end })
+          expect(judge(check, observation).agrees).toBe(false)
+          expect(observedWords(check, observation).length).toBeGreaterThan(0)
+        },
+      ),
+    )
+  })
+})
+
+test('a sound hub passes every step, and its report goes to the cloud once', () => {
+  const bench = begun()
+  for (const { id } of open(bench).steps) {
+    if (id.startsWith('row/')) makeRoom(bench, id)
+    take(bench, id, handsIn(bench, id))
+    expect([id, last(bench, id)]).toMatchObject([id, { agrees: true }])
+    expect([id, bench.core.acceptance.decide(id, 'passed', '')]).toEqual([id, { ok: true }])
+  }
+  emptyBins(bench)
+  expect(bench.core.acceptance.end()).toEqual({ ok: true })
+  expect(bench.core.acceptance.end()).toMatchObject({ ok: false })
+  const [report, ...more] = bench.entries('maintenance.report')
+  expect(more).toEqual([])
+  expect(report).toMatchObject({
+    name: 'Acceptance of hub 1',
+    submitted_by: 'Ann',
+    service_type: 'Commissioning',
+    hub_tested: 'passed',
+  })
+  expect(report!.description).toContain('Software larder-edge test. Firmware: bins ')
+  expect(report!.description).toContain('- Row 1/1/1 gives one unit: passed. The drop sensor saw 1 unit fall')
+  // Units that were tried are gone from the shelf, and the books know it.
+  expect(bench.stockErrors()).toEqual([])
+  expect(bench.entries('alarm').filter(({ code }) => code === 'unexpected_drop')).toEqual([])
+}, 60_000)
+
+test('nothing moves while orders are taken or under way, and nothing at all by itself', () => {
+  const bench = HubBench.ready()
+  bench.core.acceptance.begin('Ann', null)
+  expect(bench.core.acceptance.beginStep('open/1')).toMatchObject({
+    ok: false,
+    why: expect.stringContaining('stop'),
+  })
+  expect(bench.core.acceptance.beginStep('controller/bins')).toEqual({ ok: true })
+  bench.core.hold('orders', true)
+  bench.queue(1, { 3: 1 })
+  expect(bench.core.acceptance.beginStep('open/1')).toMatchObject({
+    ok: false,
+    why: 'An order is under way: let it end first.',
+  })
+  expect(bench.motions()).toHaveLength(bench.motions().length)
+})
+
+test('a door that has stopped on its way is left to people as long as no orders are taken', () => {
+  const bench = begun()
+  bench.fault('jam', 'bin-1', { for_ms: 3000 })
+  take(bench, 'open/1')
+  expect(last(bench, 'open/1')).toMatchObject({
+    agrees: false,
+    observed: expect.stringContaining('It failed: jam'),
+  })
+  const moved = bench.motions().length
+  bench.run(600_000)
+  expect(bench.motions()).toHaveLength(moved)
+  // Whoever forgets to end it, and takes orders again, has a hub that looks after its bins.
+  bench.core.hold('orders', false)
+  bench.run(600_000)
+  expect(bench.motions().length).toBeGreaterThan(moved)
+})
+
+test('an acceptance that was left open keeps no order from its customer', () => {
+  const bench = begun()
+  bench.core.hold('orders', false)
+  bench.queue(1, { 3: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1, 2] })
+  bench.run(3000)
+  bench.takeAll()
+  bench.runUntil(() => bench.phase(1) === 'completed', 60_000)
+  bench.run(60_000)
+  expect(bench.core.health().bins.map(({ door, lift, order_id }) => [door, lift, order_id])).toEqual([
+    ['closed', 'down', null],
+    ['closed', 'down', null],
+  ])
+})
+
+test('what the hub did not see is passed with a remark alone, and a failed step can be done again', () => {
+  const bench = begun(['bin 1', 'bin 2'])
+  const { acceptance } = bench.core
+  expect(acceptance.decide('open/1', 'passed', '')).toMatchObject({ ok: false, reason: 'not_found' })
+  const fault = bench.fault('jam_without_motion', 'bin-1')
+  take(bench, 'open/1')
+  expect(acceptance.decide('open/1', 'passed', ' ')).toMatchObject({ ok: false, reason: 'not_now' })
+  expect(acceptance.decide('open/1', 'failed', 'it hums')).toEqual({ ok: true })
+  bench.room.faults.clear(fault)
+  take(bench, 'open/1')
+  expect(acceptance.decide('open/1', 'passed', '')).toEqual({ ok: true })
+  expect(stepOf(bench, 'open/1').attempts.map(({ verdict, remark }) => [verdict, remark])).toEqual([
+    ['failed', 'it hums'],
+    ['passed', ''],
+  ])
+  acceptance.end()
+  const [report] = bench.entries('maintenance.report')
+  expect(report).toMatchObject({ name: 'Acceptance of parts of hub 1', hub_tested: 'incomplete' })
+  expect(report!.components_serviced).toEqual(['bin 1', 'bin 2'])
+  expect(report!.description).toMatch(
+    /its door opens: FAILED.* Remark: it hums\n.*its door opens, again: passed/,
+  )
+})
+
+test('crossed bins are seen by the technician alone, a row wired to its neighbour too; the hub moves what it says', () => {
+  const bench = begun()
+  const crossed = bench.fault('crossed_bins', 'bin-1')
+  take(bench, 'open/1')
+  expect(last(bench, 'open/1')).toMatchObject({ agrees: true })
+  expect(bench.room.state().bins.map(({ door }) => door)).toEqual(['closed', 'open'])
+  bench.core.acceptance.decide('open/1', 'failed', 'bin 2 opened')
+  bench.room.faults.clear(crossed)
+  bench.run(500)
+  take(bench, 'close/2')
+  take(bench, 'open/1')
+  expect(bench.room.state().bins.map(({ door }) => door)).toEqual(['open', 'closed'])
+})
+
+test('an inverted door sensor is found by the hub itself', () => {
+  const bench = begun()
+  bench.fault('inverted_sensor', 'main')
+  bench.run(1000)
+  take(bench, 'door/main', () => useDoor(bench, 'main'))
+  expect(last(bench, 'door/main')).toMatchObject({
+    agrees: false,
+    observed: expect.stringContaining('is the sensor inverted?'),
+  })
+})
+
+test('it is left and taken up again after a restart; what was being carried out is not', () => {
+  const bench = begun()
+  take(bench, 'open/1')
+  bench.core.acceptance.decide('open/1', 'passed', 'fine')
+  bench.core.acceptance.beginStep('content/1')
+  bench.restart()
+  bench.run(3000)
+  expect(bench.core.acceptance.state()).toMatchObject({ id: open(bench).id, running: null })
+  expect(last(bench, 'open/1')).toMatchObject({ verdict: 'passed', remark: 'fine' })
+  expect(stepOf(bench, 'content/1').attempts).toEqual([])
+  take(bench, 'content/1', handsIn(bench, 'content/1'))
+  expect(last(bench, 'content/1')).toMatchObject({ agrees: true })
+})
+
+test('a step that waits for hands is stopped by the technician, and ends by itself', () => {
+  const bench = begun()
+  take(bench, 'open/1')
+  bench.core.acceptance.beginStep('content/1')
+  expect(bench.core.acceptance.beginStep('lift/2')).toMatchObject({
+    ok: false,
+    why: 'Another step is being carried out.',
+  })
+  expect(bench.core.acceptance.stop()).toEqual({ ok: true })
+  expect(last(bench, 'content/1')).toMatchObject({
+    agrees: false,
+    observed: expect.stringContaining('waited no longer'),
+  })
+  take(bench, 'content/1')
+  expect(last(bench, 'content/1')).toMatchObject({
+    observed: expect.stringContaining('Nothing more was seen in time'),
+  })
+})
+
+test('a row is tried over a bin that is nobody’s, empty and closed, and never twice at once', () => {
+  const bench = begun()
+  const results: string[] = []
+  const tryRow = (bin: number) =>
+    bench.core.operate(
+      { name: 'test_dispense', location: { cabinet: 1, shelf: 1, row: 3 }, bin },
+      ({ outcome, reason }) => results.push(`${outcome} ${reason}`),
+    )
+  bench.core.operate({ name: 'open_bin', bin: 1 }, () => {})
+  bench.run(3000)
+  tryRow(1)
+  tryRow(2)
+  tryRow(2)
+  bench.run(10_000)
+  expect(results).toEqual(['refused interlock', 'refused interlock', 'executed null'])
+  expect(bench.dispenses()).toHaveLength(1)
+})
+
+test('to a cloud that has forgotten it the report is told again, under the same id', () => {
+  const bench = begun(['bin 1'])
+  bench.core.acceptance.end()
+  bench.core.restartLedger('the cloud was restored')
+  const ids = bench.entries('maintenance.report').map(({ report_id }) => report_id)
+  expect(ids.length).toBeGreaterThan(1)
+  expect(new Set(ids).size).toBe(1)
+})

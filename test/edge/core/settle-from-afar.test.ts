@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import { uuid } from '../../support/uuid.ts'
+import { Crash, HubBench } from './hub-bench.ts'
+
+/** A person in the cloud says whether an operation of unknown outcome happened. */
+
+/** A hub of whose product 3 a unit fell that no sensor saw. */
+function doubtful(): { bench: HubBench; operation_id: string } {
+  const bench = HubBench.ready()
+  const fault = bench.fault('missed_drop', 'cabinet-1')
+  bench.queue(1, { 3: 1 })
+  bench.runUntil(() => bench.phase(1) === 'failed')
+  bench.room.faults.clear(fault)
+  bench.run(1000)
+  return { bench, operation_id: bench.core.unknownOperations()[0]!.operation_id }
+}
+const settle = (operation_id: string, happened = true) =>
+  ({ name: 'settle_operation', operation_id, happened }) as const
+
+test('the hub does it as its own page does, and does not say that it was done there', () => {
+  const { bench, operation_id } = doubtful()
+  expect(bench.stockErrors()).toHaveLength(1)
+  const { results, id } = bench.command(settle(operation_id))
+  expect(results).toMatchObject([{ command_id: id, outcome: 'executed', reason: null }])
+  expect(bench.core.unknownOperations()).toEqual([])
+  expect(bench.entries('operation.settled')).toMatchObject([{ operation_id, by: 'person', happened: true }])
+  expect(bench.entries('stock.dropped')).toMatchObject([{ operation_id, delta: -1, delivered: 0 }])
+  expect(bench.entries('local')).toEqual([])
+  expect(bench.stockErrors()).toEqual([])
+  // Its row gives again.
+  bench.queue(2, { 3: 1 })
+  expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
+})
+
+test('settled the same way again it is executed and books nothing; otherwise it is too late', () => {
+  const { bench, operation_id } = doubtful()
+  const command = bench.command(settle(operation_id))
+  for (const id of [command.id, uuid(71), uuid(72)])
+    expect(bench.command(settle(operation_id), id).results).toMatchObject([{ outcome: 'executed' }])
+  expect(bench.command(settle(operation_id, false)).results).toMatchObject([
+    { outcome: 'refused', reason: 'too_late' },
+  ])
+  expect(bench.entries('stock.dropped')).toHaveLength(1)
+  expect(bench.entries('operation.settled')).toHaveLength(1)
+})
+
+test('what somebody at the hub, a count or a sensor has said stands', () => {
+  const { bench, operation_id } = doubtful()
+  bench.core.count({ cabinet: 1, shelf: 1, row: 3 }, bench.shelf('1-1-3'))
+  expect(bench.entries('operation.settled')).toMatchObject([{ by: 'count', happened: true }])
+  expect(bench.command(settle(operation_id, false)).results).toMatchObject([{ reason: 'too_late' }])
+  expect(bench.command(settle(operation_id)).results).toMatchObject([{ outcome: 'executed' }])
+  expect(bench.stockErrors()).toEqual([])
+})
+
+test('an operation that the hub does not know is not found, one that was never unknown is left alone', () => {
+  const bench = HubBench.ready()
+  expect(bench.command(settle(uuid(99))).results).toMatchObject([{ outcome: 'refused', reason: 'not_found' }])
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  const [dispense] = bench.dispenses()
+  expect(bench.command(settle(String(dispense!.operation_id))).results).toMatchObject([
+    { outcome: 'refused', reason: 'too_late' },
+  ])
+  expect(bench.entries('stock.dropped')).toHaveLength(1)
+})
+
+test('a hub that dies at any point of it settles it once when it is asked again', () => {
+  let crashes = 0
+  for (let isOver = false; !isOver; crashes++) {
+    const { bench, operation_id } = doubtful()
+    const where = `crash at point ${crashes}`
+    let passed = 0
+    bench.onCheckpoint = (point) => {
+      if (passed++ === crashes) throw new Crash(point)
+    }
+    const { id } = bench.command(settle(operation_id))
+    bench.run(100)
+    bench.onCheckpoint = () => {}
+    isOver = bench.alive
+    if (isOver) break
+    bench.begin()
+    bench.run(2000)
+    for (const again of [id, uuid(77)])
+      expect(bench.command(settle(operation_id), again).results, where).toMatchObject([
+        { outcome: 'executed' },
+      ])
+    expect(bench.entries('operation.settled'), where).toHaveLength(1)
+    expect(bench.entries('stock.dropped'), where).toHaveLength(1)
+    expect(bench.stockErrors(), where).toEqual([])
+    const finished = bench.entries('command.finished').filter(({ command_id }) => command_id === id)
+    expect(finished, where).toHaveLength(1)
+  }
+  expect(crashes).toBeGreaterThanOrEqual(3)
+})
+
+test('a cloud that has lost what was reported hears again how operations were settled', () => {
+  const { bench, operation_id } = doubtful()
+  bench.command(settle(operation_id))
+  bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
+  bench.core.restartLedger('the cloud was restored')
+  expect(bench.entries('operation.unknown')).toEqual([])
+  expect(bench.entries('operation.settled')).toMatchObject([{ operation_id, by: 'person', happened: true }])
+  bench.journal.prepare('UPDATE operations SET ended_at = ended_at - ?').run(49 * 3_600_000)
+  bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
+  bench.core.restartLedger('the cloud was restored')
+  expect(bench.entries('operation.settled')).toEqual([])
+})
+
+test('an operation of unknown outcome says when it began', () => {
+  const { bench } = doubtful()
+  const [entry] = bench.entries('operation.unknown')
+  expect(entry!.at - entry!.started_at).toBeGreaterThan(0)
+  expect(entry!.at - entry!.started_at).toBeLessThan(120_000)
+})

@@ -1,0 +1,230 @@
+import { expect, test } from 'vitest'
+import type { State } from '../../../protocol/mqtt/hub-entries.ts'
+import { uuid } from '../../support/uuid.ts'
+import { config, HubBench } from './hub-bench.ts'
+
+const settled = (bench: HubBench, order = 1): boolean =>
+  !['queued', 'preparing', 'recovering'].includes(bench.phase(order) ?? 'queued')
+
+/** What the ledger has told, each as `subject: state`, oldest first. */
+const told = (bench: HubBench, of?: State['of']): string[] =>
+  bench
+    .entries('state')
+    .filter(({ state }) => of === undefined || state.of === of)
+    .map(({ state }) => line(state))
+
+function line(state: State): string {
+  switch (state.of) {
+    case 'row':
+      return `row ${state.location.cabinet}/${state.location.shelf}/${state.location.row}: ${state.blocked}`
+    case 'bin':
+      return `bin ${state.bin}: ${[state.state, state.fault].filter((word) => word !== null).join(' ')}`
+    case 'cabinet':
+      return `cabinet ${state.cabinet}: ${state.withheld}`
+    case 'fridge':
+      return `fridge ${state.fridge}: ${state.state}`
+  }
+}
+
+const alarms = (bench: HubBench): string[] =>
+  bench.entries('alarm').map(({ code, subject, raised }) => `${code} ${subject} ${raised}`)
+
+test('how bins, cabinets and fridges stand is told once, and again when it changes', () => {
+  const bench = HubBench.ready()
+  bench.run(30_000)
+  expect(told(bench).toSorted()).toEqual([
+    'bin 1: free',
+    'bin 2: free',
+    'cabinet 1: null',
+    'cabinet 2: null',
+    'fridge 1: cold',
+  ])
+  bench.queue(1, { 4: 1 }, { open_when_ready: true })
+  bench.runUntil(() => bench.phase(1) === 'collecting')
+  bench.run(1000)
+  bench.takeAll()
+  bench.run(60_000)
+  expect(bench.phase(1)).toBe('completed')
+  expect(told(bench, 'bin').slice(2)).toEqual(['bin 1: held', 'bin 1: free'])
+})
+
+test('a restart tells nothing again, and a new epoch tells all of it in its snapshot', () => {
+  const bench = HubBench.ready()
+  bench.fault('empty_turn', 'cabinet-1')
+  bench.queue(1, { 3: 1 })
+  bench.runUntil(() => settled(bench))
+  bench.run(60_000)
+  const before = told(bench)
+  bench.restart()
+  bench.run(30_000)
+  expect(told(bench)).toEqual(before)
+  bench.core.restartLedger('test')
+  const snapshot = bench.entries('snapshot').at(-1)!
+  expect(snapshot.states.map(line)).toEqual([
+    'bin 1: free',
+    'bin 2: free',
+    'cabinet 1: null',
+    'cabinet 2: null',
+    'fridge 1: cold',
+    'row 1/1/3: no_drop',
+  ])
+  expect(snapshot.states.every(({ since }) => since > 0 && since <= bench.core.cloudNow())).toBe(true)
+  expect(snapshot.alarms).toMatchObject([{ code: 'row_blocked', subject: 'row 1/1/3', detail: 'no_drop' }])
+})
+
+test.each([
+  ['empty_turn', 'no_drop'],
+  ['missed_drop', 'no_drop'],
+  ['jam', 'jam'],
+] as const)('a row that gave nothing (%s) is told as blocked, until it is counted', (fault, why) => {
+  const bench = HubBench.ready()
+  const raised = bench.fault(fault, 'cabinet-1')
+  bench.queue(1, { 3: 1 })
+  bench.runUntil(() => settled(bench))
+  bench.room.faults.clear(raised)
+  expect(told(bench, 'row')).toEqual([`row 1/1/3: ${why}`])
+  expect(alarms(bench)).toContain('row_blocked row 1/1/3 true')
+  expect(bench.core.stock().find(({ product_id }) => product_id === 3)?.blocked).toBe(why)
+  const kinds = bench.kinds()
+  expect(kinds.indexOf('state', kinds.indexOf('operation.unknown'))).toBe(
+    kinds.indexOf('operation.unknown') + 1,
+  )
+  bench.core.count({ cabinet: 1, shelf: 1, row: 3 }, bench.shelf('1-1-3'))
+  expect(told(bench, 'row')).toEqual([`row 1/1/3: ${why}`, 'row 1/1/3: null'])
+  expect(alarms(bench)).toContain('row_blocked row 1/1/3 false')
+})
+
+test('a row that fails with nothing moved is not for sale before a unit has fallen from it', () => {
+  const bench = HubBench.ready()
+  const fault = bench.fault('jam_without_motion', 'cabinet-1')
+  bench.queue(1, { 3: 1 })
+  bench.runUntil(() => settled(bench))
+  expect(told(bench, 'row')).toEqual(['row 1/1/3: jam'])
+  bench.restart()
+  bench.run(30_000)
+  bench.room.faults.clear(fault)
+  // Sold before the cloud heard of it.
+  bench.queue(2, { 3: 1 })
+  bench.runUntil(() => settled(bench, 2))
+  expect(bench.phase(2)).toBe('ready')
+  expect(told(bench, 'row')).toEqual(['row 1/1/3: jam', 'row 1/1/3: null'])
+})
+
+test('a row that fails with nothing moved is tried again where another row makes up for it, later each time and not for ever', () => {
+  const bench = HubBench.ready()
+  bench.apply({ kind: 'config', config: { ...config, unclaimed_timeout_ms: 1000 } })
+  bench.fault('jam_without_motion', 'cabinet-1')
+  const triesOf = (): number =>
+    Number(
+      bench.journal
+        .prepare("SELECT count(*) FROM operations WHERE device = 'cabinet-1' AND state = 'nothing'")
+        .pluck()
+        .get(),
+    )
+  const tries: number[] = []
+  for (let order = 1; order <= 3; order++) {
+    bench.queue(order, { 1: 1 })
+    bench.runUntil(() => settled(bench, order))
+    expect(bench.entries('order.ready').at(-1)?.lines).toMatchObject([{ dropped: 1 }])
+    tries.push(triesOf())
+    bench.command({ name: 'open_bin', bin: 1 })
+    bench.command({ name: 'open_bin', bin: 2 })
+    bench.run(3000)
+    bench.takeAll()
+    bench.run(order === 1 ? 5 * 60_000 : 11 * 60_000)
+  }
+  expect(tries).toEqual([1, 1, 2])
+})
+
+test('a bin in which something was left is told as such until it is emptied and closed', () => {
+  const bench = HubBench.ready()
+  const fault = bench.fault('missed_drop', 'cabinet-1')
+  bench.queue(1, { 3: 1 })
+  bench.runUntil(() => settled(bench))
+  bench.room.faults.clear(fault)
+  bench.run(5000)
+  expect(told(bench, 'bin').slice(2)).toEqual(['bin 1: held', 'bin 1: left_behind'])
+  expect(bench.entries('state').findLast(({ state }) => state.of === 'bin')?.state).toMatchObject({
+    order_id: uuid(1),
+    capacity: 4,
+  })
+  expect(alarms(bench)).toContain('bin_blocked bin 1 true')
+  bench.command({ name: 'open_bin', bin: 1 })
+  bench.run(3000)
+  bench.takeAll()
+  bench.run(30_000)
+  expect(told(bench, 'bin').at(-1)).toBe('bin 1: free')
+  expect(alarms(bench)).toContain('bin_blocked bin 1 false')
+})
+
+test('a bin whose motion failed has a fault from then on, and the hub finds out by itself when it moves again', () => {
+  const bench = HubBench.ready()
+  const fault = bench.fault('jam', 'bin-1')
+  const { results } = bench.command({ name: 'open_bin', bin: 1 })
+  bench.runUntil(() => results.length > 0)
+  bench.run(20_000)
+  expect(bench.core.health().bins[0]).toMatchObject({ status: 'fault', fault_code: 'open_door:jam' })
+  expect(told(bench, 'bin').slice(2)).toEqual(['bin 1: open', 'bin 1: faulty open_door:jam'])
+  expect(alarms(bench)).toEqual(['bin_fault bin 1 true'])
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => settled(bench))
+  expect(bench.entries('order.ready')).toMatchObject([{ bins: [2] }])
+  bench.room.faults.clear(fault)
+  bench.run(90_000)
+  expect(bench.core.health().bins[0]).toMatchObject({ status: 'healthy', fault_code: null, door: 'closed' })
+  expect(told(bench, 'bin').at(-1)).toBe('bin 1: free')
+  expect(alarms(bench)).toEqual(['bin_fault bin 1 true', 'bin_fault bin 1 false'])
+})
+
+test('lifts that failed in a brown-out are tried again: the bin comes back without anybody', () => {
+  const bench = HubBench.ready()
+  for (const bin of [1, 2]) {
+    bench.fault('weak_supply', `bin-${bin}`, { for_ms: 5000 })
+    bench.command({ name: 'raise_bin', bin })
+  }
+  bench.run(4000)
+  expect(bench.core.health().bins).toMatchObject([{ status: 'fault' }, { status: 'fault' }])
+  bench.run(60_000)
+  expect(bench.core.health().bins).toMatchObject([
+    { status: 'healthy', lift: 'down', door: 'closed' },
+    { status: 'healthy', lift: 'down', door: 'closed' },
+  ])
+})
+
+test('a bin that goes on failing is left to people after so many tries', () => {
+  const bench = HubBench.ready()
+  const fault = bench.fault('jam_without_motion', 'bin-1')
+  bench.command({ name: 'raise_bin', bin: 1 })
+  bench.run(30 * 60_000)
+  const tries = bench.journal.prepare("SELECT count(*) FROM operations WHERE device = 'bin-1'").pluck().get()
+  expect(tries).toBe(10)
+  bench.room.faults.clear(fault)
+  bench.run(5 * 60_000)
+  expect(bench.core.health().bins[0]).toMatchObject({ status: 'fault', fault_code: 'raise_lift:jam' })
+  bench.command({ name: 'raise_bin', bin: 1 })
+  bench.run(5000)
+  expect(bench.core.health().bins[0]).toMatchObject({ status: 'healthy', fault_code: null })
+})
+
+test('what a silent controller drives is withheld until it speaks again, a moment aside', () => {
+  const bench = HubBench.ready()
+  const before = told(bench)
+  bench.fault('brown_out', 'vending', { for_ms: 1000 })
+  bench.run(4000)
+  expect(told(bench)).toEqual(before)
+  bench.fault('brown_out', 'vending', { for_ms: 20_000 })
+  bench.fault('brown_out', 'bins', { for_ms: 20_000 })
+  bench.run(15_000)
+  expect(told(bench).slice(before.length).toSorted()).toEqual([
+    'bin 1: offline',
+    'bin 2: offline',
+    'cabinet 1: silent',
+    'cabinet 2: silent',
+  ])
+  bench.run(20_000)
+  expect(
+    told(bench)
+      .slice(before.length + 4)
+      .toSorted(),
+  ).toEqual(['bin 1: free', 'bin 2: free', 'cabinet 1: null', 'cabinet 2: null'])
+})

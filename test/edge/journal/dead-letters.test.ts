@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import { createDeadLetters } from '../../../edge/journal/dead-letters.ts'
+import { createInbox } from '../../../edge/journal/inbox.ts'
+import { openStore } from '../../../edge/journal/store.ts'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { fakeRuntime } from '../support/fake-runtime.ts'
+
+const EPOCH = 'e'.repeat(32)
+
+function setUp() {
+  const store = openStore({ path: ':memory:', checkpoint: noCheckpoint, log: silentLog })
+  const runtime = fakeRuntime()
+  const told: number[] = []
+  const letters = createDeadLetters(store)
+  const open = (software: string) =>
+    createInbox(store, runtime, silentLog, {
+      software,
+      onDeadLetter: () => told.push(store.transact(() => letters.count())),
+    })
+  const inbox = open('hub 1')
+  inbox.takeUp(EPOCH)
+  const receive = (...bodies: unknown[]) =>
+    inbox.receive(
+      {
+        epoch: EPOCH,
+        first: 1,
+        previousTag: 0,
+        oldest: 1,
+        entries: bodies.map((body, index) => ({ tag: index + 1, body })),
+      },
+      () => {
+        throw new Error('not understood')
+      },
+    )
+  return { letters, inbox, open, receive, told }
+}
+
+test('who keeps watch is told of a dead letter after the commit that kept it', () => {
+  const { receive, told } = setUp()
+  receive({ kind: 'one' }, { kind: 'two' })
+  expect(told).toEqual([2, 2])
+})
+
+test('another version of the service has the cloud tell again what the one before could not apply, once', () => {
+  const { inbox, open, receive } = setUp()
+  open('hub 2').takeOverLetters()
+  expect(inbox.position().cursor).toBe(0)
+  receive({ kind: 'one' })
+  open('hub 1').takeOverLetters()
+  expect(inbox.position()).toMatchObject({ epoch: EPOCH, cursor: 1 })
+  open('hub 2').takeOverLetters()
+  expect(inbox.position()).toMatchObject({ epoch: null, cursor: 0 })
+  expect(inbox.deadLetters(10)).toMatchObject([{ error: 'not understood', software: 'hub 2' }])
+  inbox.takeUp('f'.repeat(32))
+  open('hub 2').takeOverLetters()
+  expect(inbox.position().epoch).toBe('f'.repeat(32))
+})
+
+test('the oldest go when there are more than are kept', () => {
+  const { letters, receive } = setUp()
+  receive('a', 'b', 'c')
+  letters.prune(2)
+  expect(letters.list(10).map(({ body }) => body)).toEqual(['"c"', '"b"'])
+  letters.prune(2)
+  expect(letters.count()).toBe(2)
+})

@@ -1,0 +1,34 @@
+import { alarmKinds, incidentOfCode, kindOfCode, type HubAlarmCode } from '../../protocol/model/alarms.ts'
+import type { Evidence, Violation } from './evidence.ts'
+
+/**
+ * I14: people are told. What a hub has raised, and each operation of which it does not know what became, is an open alarm at
+ * the cloud; one that is open there of its own holds at the hub, or is about to end.
+ */
+export function peopleAreTold({ hub, cloud, lost = new Set() }: Evidence): Violation[] {
+  const violations: Violation[] = []
+  const say = (text: string) => violations.push({ invariant: 'I14', text })
+  const raised = new Set([
+    ...hub.alarms.map(({ code, subject }) => nameOf(code as HubAlarmCode, subject)),
+    ...hub.unsettled.map(({ operation_id }) => `unknown_operation operation ${operation_id}`),
+  ])
+  const open = new Map(
+    cloud.alarms
+      .filter(({ cleared_at }) => cleared_at === null)
+      .map((alarm) => [`${alarm.kind} ${alarm.incident}`, alarm]),
+  )
+  for (const name of raised) if (!open.has(name)) say(`nobody is told of ${name}`)
+  for (const [name, { kind, incident, quiet_since }] of open) {
+    // What the cloud could not take up is its own matter.
+    const isOfHub = kind === 'unknown_operation' || (alarmKinds[kind].byHub === true && incident !== '')
+    if (!isOfHub || alarmKinds[kind].ends === 'when_acknowledged') continue
+    if (!raised.has(name) && quiet_since === null && !lost.has(name))
+      say(`${name} is over, and people are not told`)
+  }
+  const names = cloud.alarms.filter(({ cleared_at }) => cleared_at === null)
+  if (open.size < names.length) say('an incident has two open alarms')
+  return violations
+}
+
+const nameOf = (code: HubAlarmCode, subject: string): string =>
+  `${kindOfCode(code)} ${incidentOfCode(code, subject)}`

@@ -1,0 +1,26 @@
+import { unitOfRef } from '../../edge/core/operations/intend.ts'
+import { operationOf, unitsFallen } from './motion.ts'
+import type { Evidence, Violation } from './evidence.ts'
+
+/** I3: nobody's goods are given to another: no unit falls into a bin in which goods of another order lie. */
+export function goodsStayApart({ world }: Evidence): Violation[] {
+  const violations: Violation[] = []
+  /** Whose each unit in a bin is, those first that were first. */
+  const contents = new Map<string, string[]>()
+  for (const motion of world.motions) {
+    if (motion.action === 'take_items') contents.get(motion.device)?.splice(0, Number(motion.detail['units']))
+    const fallen = unitsFallen(motion)
+    const owner = unitOfRef(world.refOfOperation.get(operationOf(motion) ?? '') ?? '')?.order_id
+    if (fallen === 0 || owner === undefined) continue
+    const bin = `bin-${Number(motion.detail['bin'])}`
+    const held = contents.get(bin) ?? []
+    const other = held.find((one) => one !== owner)
+    if (other !== undefined)
+      violations.push({
+        invariant: 'I3',
+        text: `motion ${motion.n}: goods of order ${owner} fell onto those of order ${other} in ${bin}`,
+      })
+    contents.set(bin, [...held, ...Array.from({ length: fallen }, () => owner)])
+  }
+  return violations
+}

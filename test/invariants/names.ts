@@ -1,0 +1,35 @@
+import { identityOf } from '../../cloud/commerce/processors/processor.ts'
+import type { Queries } from '../../cloud/platform/store/database.ts'
+
+/**
+ * What of the cloud's books the outside world may have heard of, or have reported: what is asked of the processor, by its
+ * key there, orders, what an integrator's word has paid, changes of stock. What is there before an older copy is put back and not after it is lost
+ * (`Evidence.lost`).
+ */
+export async function namesInBooks(q: Queries): Promise<Set<string>> {
+  const rows = ['id', 'created_at'] as const
+  const payments = await q.selectFrom('payments').select(rows).execute()
+  const refunds = await q.selectFrom('refunds').select(rows).execute()
+  const transactions = await q.selectFrom('wallet_transactions').select(rows).execute()
+  const orders = await q.selectFrom('orders').select('uuid').execute()
+  const paid = await q
+    .selectFrom('payments')
+    .innerJoin('orders', 'orders.id', 'payments.order_id')
+    .select('orders.uuid')
+    .where('payments.status', '=', 'completed')
+    .where('payments.processor', '=', 'external')
+    .execute()
+  const place = ['cabinet', 'shelf', 'row'] as const
+  const stock = await q
+    .selectFrom('stock_ledger')
+    .select(['cause_id', ...place])
+    .execute()
+  return new Set([
+    ...payments.map((row) => `pay:${identityOf(row)}`),
+    ...refunds.map((row) => `refund:${identityOf(row)}`),
+    ...transactions.map((row) => `deposit:${identityOf(row)}`),
+    ...orders.map(({ uuid }) => `order ${uuid}`),
+    ...paid.map(({ uuid }) => `paid ${uuid}`),
+    ...stock.map((row) => `stock ${row.cause_id} ${row.cabinet}-${row.shelf}-${row.row}`),
+  ])
+}

@@ -1,0 +1,152 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { rules } from '../../simulator/board-test/rules/rules.ts'
+import { commandOf } from '../support/programs.ts'
+import { service } from '../support/services.ts'
+import { runExampleFirmware, type ExampleFirmware } from './example-firmware.ts'
+
+const root = join(import.meta.dirname, '../..')
+const all = {
+  devices: [
+    { kind: 'bin', number: 1 },
+    { kind: 'cabinet', number: 1, shelves: [{ shelf: 1, rows: 6, depth: 10 }] },
+    { kind: 'fridge', number: 1 },
+  ],
+}
+const other = {
+  devices: [
+    { kind: 'bin', number: 2 },
+    { kind: 'cabinet', number: 2, shelves: [{ shelf: 1, rows: 6, depth: 10 }] },
+    { kind: 'fridge', number: 2 },
+  ],
+}
+
+let folder: string
+let url: string
+let simulator: ChildProcess
+let example: ExampleFirmware | undefined
+
+interface Done {
+  status: number | null
+  output: string
+}
+
+/** Runs the program until it ends. */
+function run(args: readonly string[]): Promise<Done> {
+  return new Promise((resolve) => {
+    const [node, ...program] = commandOf('simulator/board-test/main')
+    const child = spawn(node, [...program, ...args], {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk: Buffer) => void (output += chunk.toString()))
+    child.once('exit', (status) => resolve({ status, output }))
+  })
+}
+
+function boardTest(controller: string, ...more: string[]): Promise<Done> {
+  const body = `JSON.stringify({state: '{}', controller: '${controller}'})`
+  const relay = `${process.execPath} -e "fetch('${url}/api/hubs/1/power', {method: 'POST', body: ${body}})"`
+  const port = join(folder, 'ports', controller)
+  const hardware = join(folder, 'hardware.json')
+  const where = ['--port', port, '--hardware', hardware, '--controller', controller, '--relay', relay]
+  return run([...where, ...more])
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'larder-board-test-'))
+  const controllers = [
+    { id: 'built-in', port: 'ports/built-in', ...all },
+    { id: 'example', port: 'ports/example', ...other },
+  ]
+  const gpio = { chipLabel: 'larder-sim', lines: [] }
+  writeFileSync(join(folder, 'hardware.json'), JSON.stringify({ hubId: 1, controllers, gpio }))
+  const boards = `example=unix:${join(folder, 'board-example.sock')}`
+  const [node, ...program] = commandOf('simulator/main')
+  simulator = spawn(node, program, {
+    cwd: root,
+    env: {
+      PATH: process.env['PATH'],
+      DATA_DIR: folder,
+      HARDWARE_FILES: join(folder, 'hardware.json'),
+      SIMULATOR_PORT: '0',
+      SIMULATOR_SPEED: '1',
+      LOG_LEVEL: 'warn',
+      BOARDS: boards,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  url = await new Promise<string>((resolve) => {
+    let text = ''
+    simulator.stdout!.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+      const match = /simulator ready: (\S+)/.exec(text)
+      if (match) resolve(match[1]!)
+    })
+  })
+}, 120_000)
+afterAll(async () => {
+  await example?.stop()
+  simulator.kill('SIGKILL')
+  await new Promise((resolve) => simulator.once('exit', resolve))
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Motions fill the ring for seconds, silence lasts six, each power cut some more. */
+const WHOLE_MS = 420_000
+
+test(
+  'every rule holds on the bundled firmware, over a pseudo-terminal and a relay command',
+  async () => {
+    const { status, output } = await boardTest('built-in', '--junit', join(folder, 'junit.xml'))
+    expect([output.split('\n').filter((line) => line.startsWith('✗')), status]).toEqual([[], 0])
+    expect(output).toContain(`${rules.length} rules hold.`)
+    const junit = readFileSync(join(folder, 'junit.xml'), 'utf8')
+    expect(junit).toContain(`tests="${rules.length}" failures="0"`)
+  },
+  WHOLE_MS,
+)
+
+service('python3')(
+  'every rule holds on the example controller, which is a program of its own behind the board’s socket',
+  async () => {
+    await example?.stop()
+    example = runExampleFirmware(folder, ['example'])
+    const { status, output } = await boardTest('example', '--wipe')
+    expect([example.complaints(), status, output]).toEqual([
+      '',
+      0,
+      expect.stringContaining(`${rules.length} rules hold.`),
+    ])
+    // It belongs to a hub now, by the rule of owners: its memory is emptied only where that is said.
+    const again = await boardTest('example', '--rules', '12')
+    expect([again.status, again.output]).toEqual([2, expect.stringContaining('--wipe')])
+    // It has ended, its port is free again.
+    const wiped = await boardTest('example', '--rules', '12', '--wipe')
+    expect([wiped.status, wiped.output]).toEqual([0, expect.stringContaining('1 rules hold')])
+  },
+  WHOLE_MS,
+)
+
+test('what cannot be used is named: no port, no such controller, no such rule', async () => {
+  const hardware = join(folder, 'hardware.json')
+  const cases = [
+    [[], '--port and --hardware are needed'],
+    [['--port', '/dev/null', '--hardware', '/nowhere'], '--hardware: /nowhere'],
+    [['--port', '/dev/null', '--hardware', hardware], '--controller: say which: built-in, example'],
+    [['--port', '/dev/null', '--hardware', hardware, '--rules', '99'], '--rules: 99'],
+    [['--relay', 'x', '--operator', '--port', '/dev/null', '--hardware', hardware], '--relay and --operator'],
+  ] as const
+  for (const [args, complaint] of cases) {
+    const { status, output } = await run(args)
+    expect([output, status]).toEqual([expect.stringContaining(complaint), 2])
+    expect(output).not.toContain('    at ')
+  }
+  const help = await run(['--help'])
+  expect([help.status, help.output]).toEqual([0, expect.stringContaining('--relay COMMAND')])
+}, 60_000)

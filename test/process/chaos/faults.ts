@@ -1,0 +1,142 @@
+import { sleep, type Cancel, type Clock } from '../../../protocol/model/runtime.ts'
+import type { Chance } from '../../simulation/chance.ts'
+import type { Copies, Copy } from './copies.ts'
+import type { Plant } from './plant.ts'
+import type { ProgramName } from './plant-settings.ts'
+import type { Tally } from './tally.ts'
+
+export interface FaultsWorld {
+  plant: Plant
+  chance: Chance
+  clock: Clock
+  tally: Tally
+  /** Of the clouds' database, where it is on PostgreSQL. */
+  copies: Copies | undefined
+  /** Resolves when the next request that may change something goes out, or after a moment. */
+  nextRequest: () => Promise<void>
+}
+
+/** What befalls the installation besides kills, with how often relative to the others, and what it is in words. */
+export const faultKinds = {
+  restore: { weight: 5, text: 'the database is an earlier copy of itself, seconds to minutes old' },
+  failover: { weight: 2, text: 'the database has lost its last seconds, under living processes' },
+  connections: { weight: 3, text: 'every connection to the database ends' },
+  clock: {
+    weight: 4,
+    text: 'clocks of clouds or hub are wrong by up to two hours (the hub: in 1970), and put right',
+  },
+} as const satisfies Record<string, { weight: number; text: string }>
+
+export type FaultKind = keyof typeof faultKinds
+export const allFaults = Object.keys(faultKinds) as FaultKind[]
+
+/** Of those that need a copy of a database on PostgreSQL. */
+const needsCopies = (kind: FaultKind): boolean => kind !== 'clock'
+
+const MINUTE = 60_000
+const KEPT_COPIES = 3
+
+export interface Faults {
+  /** Whether there are any. */
+  readonly canStrike: boolean
+  /** Before anything runs: clocks may be wrong from the first start on. */
+  beginBadly(): void
+  /** One of them, to its end; but clocks are put right later. */
+  strike(): Promise<void>
+  /** All clocks are right from now on. */
+  end(): void
+}
+
+/** Those of `kinds` that can befall this installation, at random. */
+export function createFaults(world: FaultsWorld, kinds: readonly FaultKind[]): Faults {
+  const { plant, chance, clock, tally, copies } = world
+  const possible = kinds.filter((kind) => copies || !needsCopies(kind))
+  const clouds = plant.programs.filter((name) => name.startsWith('cloud-'))
+  const wrong = new Map<string, Cancel>()
+  let kept: Copy[] = []
+
+  const strikes: Record<FaultKind, () => Promise<void>> = {
+    async restore() {
+      if (kept.length === 0 || chance.happens(0.4)) return keepCopy(copies!)
+      const copy = chance.pick(kept)
+      tally.hit('fault restore')
+      tally.hit('besides seconds lost by restores', Math.round((clock.monotonic() - copy.madeAt) / 1000))
+      await Promise.all(clouds.map((name) => plant.halt(name)))
+      await copies!.putBack(copy)
+      for (const name of clouds) plant.start(name)
+    },
+    async failover() {
+      tally.hit('fault failover')
+      const copy = await copies!.copy()
+      await world.nextRequest()
+      await sleep(clock, chance.between(100, 3000))
+      await copies!.putBack(copy)
+      await copies!.drop(copy)
+    },
+    async connections() {
+      const byServer = chance.happens(0.6)
+      tally.hit(`fault connections ${byServer ? 'ended by the server' : 'cut'}`)
+      await world.nextRequest()
+      await sleep(clock, chance.between(0, 300))
+      if (byServer) await copies!.endConnections()
+      else plant.databaseLine!.cut()
+    },
+    clock() {
+      const [who, names] = chance.pick([
+        ['the hub', ['hub']],
+        ['all clouds', clouds],
+        ['one cloud', [chance.pick(clouds)]],
+      ] as const)
+      // From its next start on, or while it runs.
+      const isStart = chance.happens(0.5)
+      setWrong(who, names)
+      if (isStart) for (const name of names) if (plant.kill(name)) tally.hit(`kill ${name}`)
+      return Promise.resolve()
+    },
+  }
+
+  async function keepCopy(from: Copies): Promise<void> {
+    tally.hit('fault copy for a restore')
+    kept.push(await from.copy())
+    if (kept.length <= KEPT_COPIES) return
+    const victim = chance.pick(kept)
+    kept = kept.filter((copy) => copy !== victim)
+    await from.drop(victim)
+  }
+
+  function setWrong(who: string, names: readonly ProgramName[]): void {
+    const offsetMs = chance.between(-120, 120) * MINUTE + chance.between(0, MINUTE)
+    const isEpoch = who === 'the hub' && chance.happens(0.4)
+    tally.hit(`fault clock of ${who} ${isEpoch ? 'in 1970' : offsetMs < 0 ? 'behind' : 'ahead'}`)
+    for (const name of names) plant.skew(name, isEpoch ? -clock.now() : offsetMs)
+    wrong.get(who)?.()
+    wrong.set(
+      who,
+      clock.after(chance.between(3000, 25_000), () => putRight(who, names)),
+    )
+  }
+
+  function putRight(who: string, names: readonly ProgramName[]): void {
+    wrong.delete(who)
+    for (const name of names) plant.skew(name, 0)
+  }
+
+  return {
+    canStrike: possible.length > 0,
+    beginBadly() {
+      if (!possible.includes('clock')) return
+      if (chance.happens(0.5)) setWrong('the hub', ['hub'])
+      if (chance.happens(0.3)) setWrong('all clouds', clouds)
+    },
+    async strike() {
+      const total = possible.reduce((sum, kind) => sum + faultKinds[kind].weight, 0)
+      let draw = chance.fraction() * total
+      await strikes[possible.find((one) => (draw -= faultKinds[one].weight) < 0)!]()
+    },
+    end() {
+      for (const cancel of wrong.values()) cancel()
+      wrong.clear()
+      for (const name of plant.programs) plant.skew(name, 0)
+    },
+  }
+}

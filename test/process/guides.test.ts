@@ -1,0 +1,154 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { commandOf } from '../support/programs.ts'
+import { onPath } from '../support/on-path.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const guides = join(root, 'cloud/docs/guides')
+const folder = mkdtempSync(join(tmpdir(), 'larder-guides-'))
+const run = promisify(execFile)
+
+/** The samples of a guide in one language, in their order: a later one goes on from those before it. */
+function samplesOf(guide: string, language: string): string {
+  const text = readFileSync(join(guides, guide), 'utf8')
+  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)]
+    .filter(([, name]) => name === language)
+    .map(([, , sample]) => sample)
+    .join('\n')
+}
+
+let demo: ChildProcess
+let words: Record<string, string>
+
+const freePort = (): Promise<number> =>
+  new Promise((done) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => done(port))
+    })
+  })
+
+beforeAll(async () => {
+  const ports: Record<string, string> = {}
+  for (const name of ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'])
+    ports[name] = String(await freePort())
+  const [node, ...main] = commandOf('simulator/demo/main')
+  demo = spawn(node, [...main, '--gpio', 'socket'], {
+    cwd: root,
+    env: { ...process.env, ...ports, DATA_DIR: join(folder, 'data'), SIMULATOR_SPEED: '20' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let said = ''
+  demo.stdout!.setEncoding('utf8').on('data', (chunk: string) => (said += chunk))
+  await vi.waitUntil(() => said.includes('Ctrl-C ends') || demo.exitCode !== null, { timeout: 280_000 })
+  const { base_url, owner, simulator_url } = JSON.parse(
+    readFileSync(join(folder, 'data/demo.json'), 'utf8'),
+  ) as { base_url: string; simulator_url: string; owner: { api_key: string } }
+  words = { base_url, simulator_url, api_key: owner.api_key }
+}, 300_000)
+
+afterAll(async () => {
+  demo.kill('SIGTERM')
+  await new Promise((done) => (demo.exitCode === null ? demo.once('exit', done) : done(undefined)))
+  rmSync(folder, { recursive: true })
+})
+
+const filled = (text: string): string => text.replaceAll(/\{\{(\w+)\}\}/g, (_, word: string) => words[word]!)
+
+/** Runs samples as somebody would who has copied them; resolves with what they print. */
+async function runSamples(language: 'sh' | 'js' | 'python', text: string): Promise<string> {
+  if (language === 'sh') return (await run('sh', ['-eu', '-c', text], { timeout: 60_000 })).stdout
+  const file = join(folder, `sample-${language}.${language === 'js' ? 'mjs' : 'py'}`)
+  writeFileSync(
+    file,
+    text.replaceAll("'@larder/client'", `'${join(root, '.build/protocol/client/client.js')}'`),
+  )
+  if (language === 'python') return (await run('python3', [file], { timeout: 60_000 })).stdout
+  return (await run(process.execPath, [file], { timeout: 60_000 })).stdout
+}
+
+/** What the samples of each guide come to. */
+const expected: Record<string, Partial<Record<'sh' | 'js' | 'python', readonly RegExp[]>>> = {
+  '01-first-sale.md': {
+    sh: [/"payment_status":"completed"/, /"success":true,"order_id":\d+,"results":\[\{"bin_number":\d/],
+    js: [/^completed$/m],
+  },
+  '02-credentials.md': { sh: [/"hub_status":"active"/], python: [/^\[1, 2\]/] },
+  '03-idempotency.md': { sh: [/200 OK[\s\S]*200 OK[\s\S]*idempotent-replayed: true/i] },
+  '04-paging.md': {
+    sh: [/page 1, then &cursor=\d+\npage 2, then &cursor=\d+\npage 3, then &cursor=\d+/],
+    python: [/^[6-9]\d products/],
+  },
+  '05-errors.md': { sh: [/"code":"validation_error"/] },
+  '06-limits.md': { sh: [/x-ratelimit-remaining: \d+/i] },
+  '07-orders.md': { sh: [/event: |data: \{.*"processing_status_name":"NEW"/] },
+  '08-own-payments.md': { sh: [/the money is taken; bin \d/, /"status_code":202.*"processing_status":20/] },
+  '10-events.md': { sh: [/"next_cursor":"evt_/], js: [/^order\.paid evt_/m] },
+  '11-testing.md': { sh: [/"payment_status":"completed"/, /"jam"/] },
+  '12-going-live.md': { sh: [/200\n$/] },
+}
+
+test('there are samples in curl in each guide that has something to call', () => {
+  const without = readdirSync(guides).filter((name) => expected[name] === undefined)
+  expect(without).toEqual(['09-webhooks.md', '13-changes.md'])
+  for (const [name, languages] of Object.entries(expected))
+    for (const language of ['sh', 'js', 'python'] as const)
+      expect([name, language, samplesOf(name, language) !== '']).toEqual([
+        name,
+        language,
+        language in languages,
+      ])
+})
+
+const available = { sh: onPath('curl'), js: process.execPath, python: onPath('python3') }
+for (const [name, languages] of Object.entries(expected))
+  for (const [language, answers] of Object.entries(languages) as [
+    'sh' | 'js' | 'python',
+    readonly RegExp[],
+  ][])
+    test.runIf(available[language])(
+      `${name}: its samples (${language}) do what they say`,
+      async () => {
+        const printed = await runSamples(language, filled(samplesOf(name, language)))
+        for (const answer of answers) expect(printed).toMatch(answer)
+      },
+      90_000,
+    )
+
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+/** Those of Standard Webhooks' own library, and what follows when one byte of them is another. */
+function delivery(): { headers: Record<string, string>; body: string } {
+  const body = '{"type":"order.paid","timestamp":"2026-03-01T12:00:00Z","data":{"note":"für dich"}}'
+  const at = new Date()
+  return {
+    body,
+    headers: {
+      'webhook-id': 'evt_1',
+      'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+      'webhook-signature': `v1,bm9uZQ== ${new Webhook(secret).sign('evt_1', at, body)}`,
+    },
+  }
+}
+
+test('09-webhooks.md: its samples take what is signed and nothing else', async () => {
+  const { headers, body } = delivery()
+  const old = { ...headers, 'webhook-timestamp': '1700000000' }
+  const cases = [headers, old].flatMap((given) =>
+    [body, body.replace('paid', 'read')].map((text) => [given, text]),
+  )
+  const js = `${samplesOf('09-webhooks.md', 'js')}
+for (const [headers, body] of ${JSON.stringify(cases)}) console.log(isOurs(headers, body, '${secret}'))`
+  expect(await runSamples('js', js)).toBe('true\nfalse\nfalse\nfalse\n')
+  if (!available.python) return
+  const python = `${samplesOf('09-webhooks.md', 'python')}
+import json
+for headers, body in json.loads(${JSON.stringify(JSON.stringify(cases))}):
+    print(is_ours(headers, body.encode(), "${secret}"))`
+  expect(await runSamples('python', python)).toBe('True\nFalse\nFalse\nFalse\n')
+}, 60_000)

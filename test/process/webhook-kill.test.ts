@@ -1,0 +1,159 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { appendEvent } from '../../cloud/events/append-event.ts'
+import { addEndpoint } from '../../cloud/events/webhooks/endpoints.ts'
+import type { CloudContext } from '../../cloud/platform/context.ts'
+import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
+import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
+import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
+import { silentLog } from '../../protocol/model/log.ts'
+import { sleep } from '../../protocol/model/runtime.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { seedHubs } from '../cloud/support/app.ts'
+import { createPostgresDatabase, type TestDatabase } from './chaos/postgres.ts'
+import { freePorts } from './chaos/ports.ts'
+import { mortalCloud, type MortalCloud } from './mortal-cloud.ts'
+import { numbered } from '../cloud/events/support/numbered.ts'
+
+const runtime = systemRuntime()
+const { clock } = runtime
+const EVENTS = 10_000
+const BATCH = 100
+/** Where a life ends: at which checkpoint, the how many-th time. */
+const DEATHS = [
+  'db.before-commit 2',
+  'work.claimed 3',
+  'webhook.before-send 5',
+  'webhook.after-send 7',
+  'work.handled 20',
+  'db.after-commit 60',
+  'webhook.after-send 150',
+  'db.before-commit 400',
+  'work.handled 600',
+  'webhook.before-send 900',
+]
+
+let folder: string
+let db: CloudDatabase
+let server: TestDatabase | undefined
+let cloud: MortalCloud
+let receiver: Server
+let secret: string
+/** How often each event came, and what else was wrong. */
+const times = new Map<string, number>()
+const bodies = new Map<string, string>()
+const wrong: string[] = []
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'larder-webhook-kill-'))
+  const url = process.env['TEST_POSTGRES_URL']
+  server = url === undefined ? undefined : await createPostgresDatabase(url, runtime)
+  const databaseUrl = server?.url ?? `sqlite:${join(folder, 'larder.sqlite')}`
+  db = openDatabase({ url: databaseUrl })
+  await db.migrate()
+  await seedHubs(db)
+  receiver = createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+    request.on('end', () => {
+      const id = String(request.headers['webhook-id'])
+      try {
+        new Webhook(secret).verify(body, request.headers as Record<string, string>)
+      } catch (error) {
+        wrong.push(`${id}: ${String(error)}`)
+      }
+      if (bodies.has(id) && bodies.get(id) !== body) wrong.push(`${id} came with another body`)
+      bodies.set(id, body)
+      times.set(id, (times.get(id) ?? 0) + 1)
+      response.end()
+    })
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  const [port, mqttPort] = (await freePorts(2)) as [number, number]
+  cloud = mortalCloud({ folder, databaseUrl, port, mqttPort, clock })
+}, 120_000)
+
+afterAll(async () => {
+  await cloud.stop()
+  receiver.closeAllConnections()
+  receiver.close()
+  await db.close()
+  await server?.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test(
+  'killed at every step while 10,000 events go out, each that was committed comes, with one id, and no other',
+  { timeout: 240_000 },
+  async () => {
+    const context: CloudContext = {
+      db,
+      runtime,
+      log: silentLog,
+      checkpoint: noCheckpoint,
+      settings: { ...defaultSettings },
+    }
+    const { port } = receiver.address() as AddressInfo
+    const endpoint = await db.transact((tx) =>
+      addEndpoint(tx, context, 1, {
+        url: `http://127.0.0.1:${port}/`,
+        description: null,
+        event_types: ['*'],
+        hub_ids: [],
+      }),
+    )
+    secret = endpoint.secret
+    const committed = new Set<string>()
+    const undone = new Set<string>()
+
+    async function append(first: number): Promise<void> {
+      const ids: string[] = []
+      const isUndone = first % (10 * BATCH) === 0
+      await db
+        .transact(async (tx) => {
+          ids.length = 0
+          for (let number = first; number < first + BATCH; number += 1)
+            ids.push(appendEvent(tx, context, { type: 'alarm.raised', hubId: 1, data: numbered(number) }))
+          if (isUndone) tx.beforeCommit('undone', () => Promise.reject(new Error('undone')))
+          await Promise.resolve()
+        })
+        .catch((error: Error) => expect(error.message).toBe('undone'))
+      for (const id of ids) (isUndone ? undone : committed).add(id)
+    }
+
+    const writing = (async () => {
+      for (let first = BATCH; committed.size < EVENTS; first += BATCH) {
+        await append(first)
+        await sleep(clock, 20)
+      }
+    })()
+    const deaths: string[] = []
+    for (const death of DEATHS) {
+      await cloud.start({ DIE_AT: death, WEBHOOK_ALLOW_PRIVATE: 'true', WEBHOOK_CONCURRENCY: '20' })
+      for (let waited = 0; cloud.diedAt() === undefined; waited += 50) {
+        if (waited > 30_000) throw new Error(`it does not come to ${death}`)
+        await sleep(clock, 50)
+      }
+      deaths.push(cloud.diedAt()!)
+    }
+    expect(deaths).toEqual(DEATHS.map((death) => death.split(' ')[0]))
+    await writing
+    await cloud.start({ WEBHOOK_ALLOW_PRIVATE: 'true', WEBHOOK_CONCURRENCY: '20' })
+    for (let waited = 0; waited < 120_000 && times.size < committed.size; waited += 200)
+      await sleep(clock, 200)
+
+    expect(wrong).toEqual([])
+    expect([...committed].filter((id) => !times.has(id))).toEqual([])
+    expect([...times.keys()].filter((id) => !committed.has(id))).toEqual([])
+    expect([...undone].filter((id) => times.has(id))).toEqual([])
+    const repeated = [...times.values()].filter((count) => count > 1).length
+    console.log(`${times.size} events, ${deaths.length} deaths, ${repeated} events came more than once`)
+    // What was on its way at a death, and no more.
+    expect(repeated).toBeLessThanOrEqual(DEATHS.length * 40)
+  },
+)

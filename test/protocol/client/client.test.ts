@@ -1,0 +1,341 @@
+import { Webhook } from 'standardwebhooks'
+import { expect, test } from 'vitest'
+import { routes } from '../../../protocol/contract/routes.ts'
+import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
+import { createClient, LarderError, unwrap, verifyWebhook } from '../../../protocol/client/client.ts'
+import { isRepeatable, pauseAfter, standardRetry, takesKey } from '../../../protocol/client/retry.ts'
+import { messagesOf } from '../../../protocol/client/stream.ts'
+import { surroundings } from '../../../protocol/client/system.ts'
+
+interface Asked {
+  url: string
+  method: string
+  headers: Record<string, string>
+  body: unknown
+}
+type Answer = Response | Error
+
+/** A client over a network that answers by a script, its pauses, and what it asked. */
+function scripted(answers: (Answer | ((asked: Asked) => Answer))[], options = {}) {
+  const asked: Asked[] = []
+  const pauses: number[] = []
+  let keys = 0
+  const client = createClient({
+    baseUrl: 'https://larder.example/',
+    token: () => Promise.resolve('t'),
+    system: {
+      fetch: (url, { method, headers, body }) => {
+        const request = { url, method: method!, headers: headers as Record<string, string>, body }
+        asked.push(request)
+        const next = answers.shift()
+        const answer = typeof next === 'function' ? next(request) : next
+        return answer instanceof Response
+          ? Promise.resolve(answer)
+          : Promise.reject(answer ?? new Error('no more'))
+      },
+      sleep: (ms, signal) => {
+        // The watch over a silent stream is no pause.
+        if (ms === 45_000) return new Promise<void>(() => {})
+        pauses.push(ms)
+        return signal?.aborted ? Promise.reject(new Error('aborted')) : Promise.resolve()
+      },
+      random: () => 0.5,
+      now: () => 1_000_000,
+      newKey: () => `key-${++keys}`,
+    },
+    ...options,
+  })
+  return { client, asked, pauses }
+}
+
+const json = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
+  new Response(JSON.stringify(body), { status, headers: { 'Content-Type': 'application/json', ...headers } })
+const refused = (status: number, code: string, headers: Record<string, string> = {}): Response =>
+  json({ error: { code, message: 'No.' }, detail: 'No.', request_id: 'req_1' }, status, headers)
+const lost = () => new TypeError('fetch failed')
+const payment = { body: { order_id: 1, payment_method_id: 'pm_card_visa' } }
+
+test('a call is the method and path of the document, below /api/v1, with its credential', async () => {
+  const { client, asked } = scripted([json([])])
+  const query = { order_processing_statuses: [20, 30] as (20 | 30)[], page: 2 }
+  expect(await client.call('GET /users/{user_id}/orders', { params: { user_id: 7 }, query })).toMatchObject({
+    ok: true,
+    data: [],
+  })
+  expect(asked).toEqual([
+    {
+      url: 'https://larder.example/api/v1/users/7/orders?order_processing_statuses=20&order_processing_statuses=30&page=2',
+      method: 'GET',
+      headers: { Authorization: 'Bearer t' },
+      body: undefined,
+    },
+  ])
+})
+
+test('an error is a value with its code, the fields that are wrong, and the request to name', async () => {
+  const detail = [{ loc: ['body', 'order_id'], msg: 'Field required', type: 'missing' }]
+  const error = { code: 'validation_error', message: 'order_id: Field required.' }
+  const { client } = scripted([json({ error, detail, request_id: 'req_9' }, 422)])
+  const result = await client.call('POST /users/payments/pay', payment)
+  const failure = { ...error, status: 422, problems: detail, requestId: 'req_9' }
+  expect(result).toEqual({ ok: false, error: failure })
+  expect(() => unwrap(result)).toThrow(LarderError)
+})
+
+test('a lost answer, 503 and 429 are asked for again under one key, with longer pauses', async () => {
+  const inUse = refused(409, 'idempotency_key_in_use')
+  const { client, asked, pauses } = scripted([
+    lost(),
+    inUse,
+    refused(503, 'processor_unavailable', { 'Retry-After': '5' }),
+    refused(429, 'rate_limit_exceeded', { 'Retry-After': new Date(1_000_000 + 9000).toUTCString() }),
+    json({ order_id: 1 }),
+  ])
+  expect((await client.call('POST /users/payments/pay', payment)).ok).toBe(true)
+  expect(asked.map(({ headers }) => headers['Idempotency-Key'])).toEqual(Array(5).fill('key-1'))
+  expect(pauses).toEqual([187.5, 375, 5000, 9000])
+})
+
+test('an answer that breaks off is a lost one', async () => {
+  const broken = new ReadableStream({
+    start: (controller) => controller.error(new TypeError('terminated')),
+  })
+  const { client } = scripted([
+    new Response(broken),
+    new Response('{"half"', { headers: { 'Content-Type': 'application/json' } }),
+    json([]),
+  ])
+  expect((await client.call('GET /owners/hubs')).ok).toBe(true)
+})
+
+test('what may have moved, or was refused, is not asked for again', async () => {
+  for (const answer of [
+    refused(504, 'hardware_error'),
+    refused(502, 'hardware_error'),
+    refused(500, 'internal_error'),
+    refused(409, 'insufficient_stock'),
+    refused(409, 'idempotency_key_in_use'),
+  ]) {
+    const { client, asked } = scripted([answer])
+    const query = { hub: 1, bin: 1 }
+    expect((await client.call('POST /owners/controls/open_bin', { query })).ok).toBe(false)
+    expect(asked).toHaveLength(1)
+  }
+})
+
+test('a POST that has no key is not sent again when its answer is lost: there might be two', async () => {
+  const body = { url: 'https://shop.example/hook', event_types: ['*' as const] }
+  const { client, asked } = scripted([lost()])
+  const result = await client.call('POST /owners/webhooks', { body })
+  expect(result).toMatchObject({ ok: false, error: { code: 'network_error', status: 0 } })
+  expect(asked).toHaveLength(1)
+})
+
+test('which POSTs take a key, and which may be sent twice, is as the table of routes has it', () => {
+  for (const { method, path, interface: side, ...route } of Object.values(routes)) {
+    if (side === 'root') continue
+    expect([path, takesKey(method, path)]).toEqual([path, 'idempotent' in route])
+  }
+  const once = Object.values(routes)
+    .filter(({ method, path, interface: side }) => side !== 'root' && !isRepeatable(method, path))
+    .map(({ path }) => path)
+  for (const path of once)
+    expect(path).toMatch(/^\/(owners\/(webhooks|maintenance|owner\/banners|alarms)|diag)/)
+})
+
+test('patience ends: after so many tries, and where the service asks for too much of it', () => {
+  const failure = { code: 'service_unavailable', message: '', status: 503 }
+  const attempt = { number: standardRetry.tries, failure, isRepeatable: true }
+  expect(pauseAfter(attempt, standardRetry, () => 0)).toBe(null)
+  const asked = { ...attempt, number: 1, failure: { ...failure, retryAfterMs: 61_000 } }
+  expect(pauseAfter(asked, standardRetry, () => 0)).toBe(null)
+  const late = { ...attempt, number: 4 }
+  const { firstMs, ...others } = standardRetry
+  const pauses = [0, 0.999].map((random) => pauseAfter(late, { ...others, firstMs }, () => random)!)
+  expect(pauses[0]).toBe(firstMs * 4)
+  expect(pauses[1]).toBeLessThanOrEqual(firstMs * 8)
+})
+
+test('an aborted call ends at once, also in a pause', async () => {
+  const stop = new AbortController()
+  const { client } = scripted([
+    () => {
+      stop.abort()
+      return lost()
+    },
+  ])
+  expect(await client.call('GET /owners/hubs', { signal: stop.signal })).toMatchObject({
+    ok: false,
+    error: { code: 'aborted' },
+  })
+  const pause = surroundings.sleep(60_000, stop.signal)
+  await expect(pause).rejects.toThrow()
+})
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
+}
+
+test('a list comes page by page, whichever way its pages follow one another', async () => {
+  const byCursor = scripted([
+    json({ data: [{ order_id: 3 }], next_cursor: 3, has_more: true }),
+    json({ data: [{ order_id: 2 }], next_cursor: null, has_more: false }),
+  ])
+  const path = 'GET /owners/hubs/all_orders_paginated/'
+  expect(await all(byCursor.client.items(path, { query: { hub_id: 1 } }))).toHaveLength(2)
+  expect(byCursor.asked[1]!.url).toContain('cursor=3')
+
+  const events = scripted([
+    json({ data: [{ id: 'evt_1' }], next_cursor: 'evt_1', has_more: true }),
+    json({ data: [{ id: 'evt_2' }], next_cursor: 'evt_2', has_more: false }),
+  ])
+  expect(await all(events.client.items('GET /owners/events'))).toHaveLength(2)
+  expect(events.asked[1]!.url).toContain('after=evt_1')
+
+  const byLink = scripted([
+    json([{ id: 1 }], 200, {
+      Link: '</hubs/1/products?page=1&size=1>; rel="first", </hubs/1/products?page=2&size=1>; rel="next"',
+    }),
+    json([{ id: 2 }], 200, { Link: '</hubs/1/products?page=1&size=1>; rel="prev"' }),
+  ])
+  const products = byLink.client.items('GET /hubs/{hub_id}/products', {
+    params: { hub_id: 1 },
+    query: { size: 1 },
+  })
+  expect(await all(products)).toEqual([{ id: 1 }, { id: 2 }])
+  expect(byLink.asked[1]!.url).toContain('page=2')
+
+  const byNumber = scripted([
+    json({ items: [1, 2], total: 3, page: 1, size: 2, pages: 2 }),
+    json({ items: [3], total: 3, page: 2, size: 2, pages: 2 }),
+  ])
+  const orders = byNumber.client.items('GET /users/{user_id}/orders', { params: { user_id: 1 } })
+  expect(await all(orders)).toEqual([1, 2, 3])
+
+  const byOffset = scripted([json([{ id: 1 }, { id: 2 }]), json([{ id: 3 }])])
+  expect(
+    await all(byOffset.client.items('GET /users/wallet/transactions', { query: { limit: 2 } })),
+  ).toHaveLength(3)
+  expect(byOffset.asked[1]!.url).toContain('offset=2')
+})
+
+test('nothing more is asked for when the reader has enough; a page that fails throws', async () => {
+  const { client, asked } = scripted([json({ data: [{ id: 1 }, { id: 2 }], next_cursor: 2, has_more: true })])
+  for await (const _ of client.items('GET /owners/webhooks')) break
+  expect(asked).toHaveLength(1)
+  const failing = scripted([refused(403, 'scope_missing')])
+  await expect(all(failing.client.items('GET /owners/webhooks'))).rejects.toThrow('scope_missing')
+})
+
+const streamOf = (...texts: string[]): Response =>
+  new Response(
+    new ReadableStream({
+      start(controller) {
+        for (const text of texts) controller.enqueue(new TextEncoder().encode(text))
+        controller.close()
+      },
+    }),
+    { headers: { 'Content-Type': 'text/event-stream' } },
+  )
+
+test('a live stream goes on after its last message, and ends when its service refuses', async () => {
+  const { client, asked } = scripted([
+    streamOf('id: evt_1\ndata: {"id":"evt_1"}\n\n', ': still here\n\n'),
+    lost(),
+    streamOf('id: evt_2\ndata: {"id":"evt_2"}\n\n'),
+    refused(401, 'token_expired'),
+  ])
+  const seen: string[] = []
+  const reading = (async () => {
+    for await (const { id } of client.live('GET /owners/events/stream', { after: 'evt_0' })) seen.push(id)
+  })()
+  await expect(reading).rejects.toThrow('token_expired')
+  expect(seen).toEqual(['evt_1', 'evt_2'])
+  expect(asked.map(({ headers }) => headers['Last-Event-ID'])).toEqual(['evt_0', 'evt_1', 'evt_1', 'evt_2'])
+})
+
+test('an order is followed to its last state and no further', async () => {
+  const order = (status: number) => `id: ${status}\ndata: {"processing_status":${status}}\n\n`
+  const { client, asked } = scripted([streamOf(order(20)), streamOf(order(30), order(60), order(70))])
+  const seen = await all(client.followOrder({ userId: 1, orderId: 2 }))
+  expect(seen.map(({ processing_status }) => processing_status)).toEqual([20, 30, 60])
+  expect(asked).toHaveLength(2)
+  for (const status of Object.values(OrderStatus))
+    expect([status, isActive(status)]).toEqual([status, status < 60])
+})
+
+test('a stream on which nothing comes is opened again', async () => {
+  const silent = new Response(new ReadableStream({ start() {} }))
+  const answers = [silent, streamOf('data: {"processing_status":60}\n\n')]
+  const client = createClient({
+    baseUrl: 'https://larder.example',
+    system: { fetch: () => Promise.resolve(answers.shift()!), sleep: () => Promise.resolve() },
+  })
+  expect(await all(client.followOrder({ userId: 1, orderId: 2 }))).toHaveLength(1)
+})
+
+test('whoever leaves a stream ends its connection', async () => {
+  let wasCancelled = false
+  const endless = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(new TextEncoder().encode('data: {"id":"evt_1"}\n\n')),
+    cancel: () => void (wasCancelled = true),
+  })
+  const { client } = scripted([new Response(endless)])
+  for await (const _ of client.live('GET /owners/events/stream')) break
+  expect(wasCancelled).toBe(true)
+})
+
+test('server-sent events are read however they are cut into pieces', async () => {
+  const text = ': hello\r\nid: 1\r\ndata: {"a":\r\ndata: "é"}\r\n\r\nretry: 5\n\nid:2\rdata:x\r\rdata: lost'
+  const bytes = new TextEncoder().encode(text)
+  for (let size = 1; size < bytes.length; size++) {
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.subarray(at, at + size))
+        controller.close()
+      },
+    })
+    expect([size, await all(messagesOf(body))]).toEqual([
+      size,
+      [
+        { id: '1', data: '{"a":\n"é"}' },
+        { id: '2', data: 'x' },
+      ],
+    ])
+  }
+})
+
+test('a delivery to a webhook is verified as Standard Webhooks signs it', async () => {
+  const secret = `whsec_${Buffer.from('a secret of twenty-four').toString('base64')}`
+  const other = `whsec_${Buffer.from('another secret entirely').toString('base64')}`
+  const at = new Date(1_700_000_000_000)
+  const body = JSON.stringify({ type: 'order.paid', timestamp: at.toISOString(), data: { order_id: 1 } })
+  const headers = {
+    'webhook-id': 'evt_1',
+    'webhook-timestamp': String(at.getTime() / 1000),
+    'webhook-signature': `v1,AAAA v1a,x ${new Webhook(secret).sign('evt_1', at, body)}`,
+  }
+  const now = () => at.getTime()
+  const whole = { body, headers, secret, now }
+  expect(await verifyWebhook(whole)).toEqual({
+    ok: true,
+    event: { id: 'evt_1', ...(JSON.parse(body) as object) },
+  })
+  expect((await verifyWebhook({ ...whole, headers: new Headers(headers) })).ok).toBe(true)
+  expect((await verifyWebhook({ ...whole, secret: [other, secret] })).ok).toBe(true)
+  const wrong = async (changes: object) => {
+    const result = await verifyWebhook({ ...whole, ...changes })
+    return result.ok ? 'verified' : result.error
+  }
+  expect(await wrong({ secret: other })).toBe('wrong_signature')
+  expect(await wrong({ secret: 'whsec_*' })).toBe('wrong_signature')
+  expect(await wrong({ body: `${body} ` })).toBe('wrong_signature')
+  expect(await wrong({ headers: { ...headers, 'webhook-id': 'evt_2' } })).toBe('wrong_signature')
+  expect(await wrong({ headers: { ...headers, 'webhook-signature': 'v1,!' } })).toBe('wrong_signature')
+  expect(await wrong({ headers: {} })).toBe('missing_header')
+  expect(await wrong({ now: () => at.getTime() + 301_000 })).toBe('too_old')
+  expect(await wrong({ now: () => at.getTime() - 301_000 })).toBe('too_old')
+  expect(await wrong({ headers: { ...headers, 'webhook-timestamp': 'soon' } })).toBe('too_old')
+})

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { anyBroker, BrokerUrls } from '../../../protocol/mqtt/brokers.ts'
+import type { OpenTransport } from '../../../protocol/mqtt/transport.ts'
+
+const handlers = { onConnect() {}, onDisconnect() {}, onMessage() {} }
+
+/** The brokers that so many connections go to, the first chosen by `fraction`. */
+function openedAt(names: readonly string[], fraction: number, connections: number): string[] {
+  const opened: string[] = []
+  const at =
+    (name: string): OpenTransport =>
+    () => {
+      opened.push(name)
+      return { publish: () => Promise.resolve(true), close() {} }
+    }
+  const open = anyBroker(names.map(at), { fraction: () => fraction, bytes: (count) => new Uint8Array(count) })
+  for (let n = 0; n < connections; n += 1) open({ subscribe: [] }, handlers)
+  return opened
+}
+
+test('of a cluster’s brokers the first connection goes to any, each further one to the next', () => {
+  expect(openedAt(['a', 'b', 'c'], 0, 4)).toEqual(['a', 'b', 'c', 'a'])
+  expect(openedAt(['a', 'b', 'c'], 0.99, 3)).toEqual(['c', 'a', 'b'])
+  expect(openedAt(['a'], 0.5, 2)).toEqual(['a', 'a'])
+})
+
+test('brokers of a cluster are named one after another; what is no broker’s address is told', () => {
+  expect(BrokerUrls.parse('mqtt://a')).toEqual(['mqtt://a'])
+  expect(BrokerUrls.parse('mqtts://u:p@a:8884, mqtts://u:p@b:8884')).toEqual([
+    'mqtts://u:p@a:8884',
+    'mqtts://u:p@b:8884',
+  ])
+  for (const wrong of ['', 'mqtt://a,', 'http://a', 'mqtt://a,b', 'mqtts://', 'mqtt://a:x'])
+    expect(BrokerUrls.safeParse(wrong).success, wrong).toBe(false)
+})

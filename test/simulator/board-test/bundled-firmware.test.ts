@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { rules } from '../../../simulator/board-test/rules/rules.ts'
+import { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { proveOn, told } from './virtual-board.ts'
+
+const root = resolve(import.meta.dirname, '../../..')
+
+test('every rule holds on the bundled firmware', async () => {
+  expect(told(await proveOn(createSimulatedHub))).toEqual([])
+})
+
+test('the rules are those of the serial SPEC §11, by number and words', () => {
+  const spec = readFileSync(resolve(root, 'protocol/serial/SPEC.md'), 'utf8')
+  const section = spec.slice(spec.indexOf('\n## 11.'))
+  const listed = [...section.matchAll(/^\| (\d+) \| (.+?) \|$/gm)].map((match) => `${match[1]} ${match[2]}`)
+  expect(listed).toEqual(rules.map(({ number, title }) => `${number} ${title}`))
+})

@@ -1,0 +1,181 @@
+import type { Patch } from '../../simulation/mutants.ts'
+
+/** A fault as firmware has them, planted into a copy of the bundled one, and the rule by which it is found. */
+export interface PlantedFault {
+  name: string
+  /** The serial SPEC §11. */
+  rule: number
+  patches: readonly Patch[]
+}
+
+const planted = (rule: number, name: string, file: string, find: string, replace: string): PlantedFault => ({
+  rule,
+  name,
+  patches: [{ file, find, replace }],
+})
+
+const FIRMWARE = 'simulator/firmware/firmware.ts'
+const OPERATIONS = 'simulator/firmware/operations.ts'
+const MEMORY = 'simulator/firmware/operation-memory.ts'
+const QUEUE = 'simulator/firmware/frame-queue.ts'
+const BEHAVIOURS = 'simulator/firmware/behaviours.ts'
+
+export const plantedFaults: readonly PlantedFault[] = [
+  planted(
+    2,
+    'a carriage return spoils a line',
+    'protocol/serial/codec.ts',
+    "line.endsWith('\\r') ? line.slice(0, -1) : line",
+    'line',
+  ),
+  planted(
+    11,
+    'an operation is known by its act too',
+    FIRMWARE,
+    'if (this.#memory.get(command.op)) {',
+    'if (this.#memory.get(command.op)?.act === command.act) {',
+  ),
+  planted(
+    13,
+    'positions are never told',
+    'simulator/firmware/reporter.ts',
+    '        this.#stale.add(behaviour.device)\n',
+    '',
+  ),
+  planted(20, 'drops are not counted', OPERATIONS, 'drops: record.drops + units', 'drops: record.drops'),
+  planted(
+    27,
+    'every event has the same number',
+    'simulator/firmware/reporter.ts',
+    'ev: ++this.#number, dev: device, ...sensed',
+    'ev: 1, dev: device, ...sensed',
+  ),
+  planted(
+    1,
+    'the checksum is not looked at',
+    'protocol/serial/codec.ts',
+    "if (crc16(covered!) !== Number.parseInt(crc!, 16)) return { ok: false, error: 'crc' }",
+    'void crc',
+  ),
+  planted(
+    3,
+    'what it does not understand it passes over',
+    FIRMWARE,
+    "this.#refuse(decoded.seq, decoded.error === 'unknown_type' ? 'unsupported' : 'bad_argument')",
+    'return',
+  ),
+  planted(4, 'each HELLO is a new session', FIRMWARE, 'if (host === this.#host) return', ''),
+  planted(5, 'nothing is repeated', QUEUE, '    repeat(FIRST_REPEAT_MS)\n', ''),
+  planted(6, 'no window: everything is sent at once', QUEUE, 'const WINDOW = 8', 'const WINDOW = 64'),
+  planted(6, 'END overtakes OPS', QUEUE, "(type === 'END' && body.type === 'OPS')", 'false'),
+  planted(
+    7,
+    'a stale host is obeyed',
+    FIRMWARE,
+    "if (command.host !== this.#host) return this.#refuse(seq, 'stale_host')",
+    '',
+  ),
+  planted(8, 'a silent host keeps its session', FIRMWARE, 'else this.#endSession()', ''),
+  planted(
+    9,
+    'a host of any version gets a session',
+    FIRMWARE,
+    'if (proto !== SERIAL_PROTOCOL_VERSION) {',
+    'if (proto === 0) {',
+  ),
+  planted(
+    10,
+    'no deduplication',
+    FIRMWARE,
+    'if (this.#memory.get(command.op)) {',
+    'if (this.#memory.get("")) {',
+  ),
+  planted(
+    12,
+    'what was there already counts as moved',
+    OPERATIONS,
+    'return this.#conclude(command, { moved: false }, 0)\n    if (isSupplyWeak',
+    'return this.#conclude(command, { moved: true }, 0)\n    if (isSupplyWeak',
+  ),
+  planted(14, 'max=0 is taken', OPERATIONS, "if (command.max === 0) return 'bad_argument'", ''),
+  planted(15, 'refusals are forgotten', FIRMWARE, 'this.#refusals.get(command.op) ?? ', ''),
+  planted(
+    16,
+    'a second operation at a device that runs one',
+    OPERATIONS,
+    "if (this.#running.has(command.dev) || this.#isReceiving(command.dev)) return 'busy'",
+    '',
+  ),
+  planted(
+    16,
+    'a bin moves while a unit falls into it',
+    OPERATIONS,
+    'this.#running.has(command.dev) || this.#isReceiving(command.dev)',
+    'this.#running.has(command.dev)',
+  ),
+  planted(
+    17,
+    'the lift’s interlock is ignored',
+    BEHAVIOURS,
+    "!isDoor(act) && bin.door() !== 'closed' ? 'interlock' : undefined",
+    "!isDoor(act) && bin.door() === 'unknown' ? 'interlock' : undefined",
+  ),
+  planted(
+    17,
+    'units are dispensed into an open bin',
+    BEHAVIOURS,
+    "target.door() === 'closed' && target.lift() === 'down'",
+    "target.lift() === 'down'",
+  ),
+  planted(18, 'no max', OPERATIONS, 'clock.after(command.max, ', 'clock.after(command.max + 100_000, '),
+  planted(
+    18,
+    'moved=0 is said of what was stopped on its way',
+    OPERATIONS,
+    "entry.run.finish({ why: 'timeout', moved: true })",
+    "entry.run.finish({ why: 'timeout', moved: false })",
+  ),
+  planted(
+    19,
+    'a result is sent and not stored',
+    OPERATIONS,
+    "    memory.update(command.op, { state: why ? 'failed' : 'done', why, moved, ms })\n    onResult(memory.result(command.op))",
+    "    onResult({ ...memory.result(command.op), state: why ? 'failed' : 'done', why, moved, ms })",
+  ),
+  planted(
+    21,
+    'a new owner finds the old memory',
+    MEMORY,
+    'if (wipe) format()',
+    'if (wipe) owner = undefined',
+  ),
+  planted(
+    22,
+    'LST tells the newest first',
+    MEMORY,
+    '[...records.values()].slice(-count || records.size)',
+    '[...records.values()].reverse().slice(0, count)',
+  ),
+  planted(
+    23,
+    'none after overwriting',
+    MEMORY,
+    'const forgotten = op <= overwritten',
+    'const forgotten = op < ""',
+  ),
+  planted(
+    24,
+    'what ran when the power failed still runs',
+    MEMORY,
+    "    if (record.state === 'running') write({ record: { ...record, state: 'interrupted' } })",
+    '    void record',
+  ),
+  planted(
+    25,
+    'the record is written with the result',
+    MEMORY,
+    'begin: (record) => write({ record }),',
+    'begin: (record) => take({ record }),',
+  ),
+  planted(26, 'the memory is formatted at each start', MEMORY, 'if (!id) format()', 'format()'),
+]

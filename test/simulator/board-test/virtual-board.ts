@@ -1,0 +1,58 @@
+import { HardwareDescription } from '../../../protocol/model/hardware.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { Bench } from '../../../simulator/board-test/bench.ts'
+import { rules } from '../../../simulator/board-test/rules/rules.ts'
+import { proveRules, type Finding } from '../../../simulator/board-test/run.ts'
+import { seededRandom } from '../../../simulator/faults/faults.ts'
+import type { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
+import { memoryStorage } from '../../../simulator/storage/append-log.ts'
+import { VirtualTime } from '../support/virtual-time.ts'
+
+/** A hub with one controller that has a device of each kind. */
+const hardware = HardwareDescription.parse({
+  hubId: 7,
+  controllers: [
+    {
+      id: 'all',
+      port: 'ports/all',
+      devices: [
+        { kind: 'bin', number: 1 },
+        { kind: 'bin', number: 2 },
+        { kind: 'cabinet', number: 1, shelves: [{ shelf: 1, rows: 6, depth: 10 }] },
+        { kind: 'fridge', number: 1 },
+      ],
+    },
+  ],
+  gpio: { chipLabel: 'larder-sim', lines: [] },
+})
+
+/** Proves the rules on a firmware that is built in, in virtual time. `numbers`: these alone. */
+export async function proveOn(
+  makeHub: typeof createSimulatedHub,
+  numbers: readonly number[] = rules.map(({ number }) => number),
+): Promise<Finding[]> {
+  const time = new VirtualTime()
+  const hub = makeHub({ hardware, runtime: time.runtime(1), storage: memoryStorage(), log: silentLog })
+  const bench = new Bench({
+    openPort: hub.openPort,
+    path: 'all',
+    baudRate: 115_200,
+    runtime: { clock: time.clock, random: seededRandom(2) },
+    description: hardware.controllers[0]!,
+    hubId: hardware.hubId,
+    power: {
+      prepare: async () => {},
+      off: async () => hub.power('off', 'all'),
+      on: async () => hub.power('on', 'all'),
+      close() {},
+    },
+  })
+  const wanted = rules.filter(({ number }) => numbers.includes(number))
+  return time.settle(proveRules(bench, wanted, () => {}))
+}
+
+/** Findings as they are compared: `12 broken: …`. */
+export const told = (findings: readonly Finding[]): string[] =>
+  findings
+    .filter(({ state }) => state !== 'holds')
+    .map(({ rule, state, because }) => `${rule.number} ${state}: ${because}`)

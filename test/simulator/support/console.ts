@@ -1,0 +1,51 @@
+import type { Hono } from 'hono'
+import type { Random } from '../../../protocol/model/runtime.ts'
+import { type ConsoleOptions, createConsole } from '../../../simulator/console/http.ts'
+import { type Simulator, simulatorAt } from '../../../simulator/interface/client.ts'
+import { createDesk } from '../../../simulator/scenarios/desk.ts'
+import type { ScenarioShelf } from '../../../simulator/scenarios/shelf.ts'
+import { readScenario, ScenarioError } from '../../../simulator/scenarios/text.ts'
+
+export interface TestConsole {
+  app: Hono
+  /** Its interface, without a connection. */
+  simulator: Simulator
+}
+
+/** The simulator's console with scenarios of its own, kept in `texts`. */
+export function testConsole(
+  options: Omit<ConsoleOptions, 'desk' | 'scenarios' | 'loginOf'> & {
+    random: Random
+    texts?: Map<string, string>
+    demoFile?: string
+  },
+): TestConsole {
+  const { random, texts = new Map<string, string>(), demoFile, ...rest } = options
+  const simulator = simulatorAt('http://127.0.0.1', (url, init) =>
+    app.request(url, { ...init, headers: { ...init.headers, host: '127.0.0.1' } }),
+  )
+  const desk = createDesk({ clock: options.clock, random, simulator, demoFile })
+  const app = createConsole({
+    ...rest,
+    desk,
+    scenarios: shelfOf(texts),
+    loginOf: (hubId) => (hubId === 1 ? { url: 'http://hub1.local:8081', token: 'a-token' } : undefined),
+  })
+  return { app, simulator }
+}
+
+function shelfOf(texts: Map<string, string>): ScenarioShelf {
+  return {
+    list: () =>
+      [...texts].map(([name, text]) => {
+        const { description, parameters } = readScenario(text)
+        return { name, source: 'own', description, parameters }
+      }),
+    read: (name) => texts.get(name),
+    write(name, text) {
+      if (name === 'taken') throw new ScenarioError(['taken is a scenario of the library'])
+      texts.set(name, text)
+    },
+    remove: (name) => texts.delete(name),
+  }
+}

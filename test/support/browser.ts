@@ -1,0 +1,111 @@
+import axe from 'axe-core'
+import * as files from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type BrowserContext, chromium, type Page } from 'playwright-core'
+import { buildPages, pages } from '../../edge/packaging/pages.ts'
+import { type PageAssets, pageAssets } from '../../protocol/page-assets.ts'
+import { chromiumFlags } from './chromium.ts'
+import { onPath } from './on-path.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const out = join(root, '.build/pages')
+
+/** The page of a workspace, made now where its sources have changed. */
+export async function builtPage(
+  workspace: 'cloud' | 'edge' | 'simulator',
+): Promise<{ folder: string; assets: PageAssets }> {
+  await buildPages(root, out, [workspace])
+  const folder = join(out, pages.find((page) => page.workspace === workspace)!.assets)
+  return { folder, assets: pageAssets(files, folder) }
+}
+
+export interface Visit {
+  width: number
+  colorScheme: 'light' | 'dark'
+}
+
+export interface Browser {
+  /** A page of its own; `problems` gets what its console complains of. */
+  open(url: string, visit?: Partial<Visit>): Promise<{ page: Page; problems: string[] }>
+  close(): Promise<void>
+}
+
+export async function openBrowser(): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath: onPath('chromium')!, args: chromiumFlags })
+  const contexts: BrowserContext[] = []
+  return {
+    async open(url, { width = 1400, colorScheme = 'light' } = {}) {
+      // One page at a time: pages that nobody looks at any more would go on to be told what changes.
+      for (const former of contexts.splice(0)) await former.close()
+      const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme })
+      contexts.push(context)
+      const page = await context.newPage()
+      const problems: string[] = []
+      page.on('pageerror', (error) => problems.push(error.message))
+      page.on('console', (line) => line.type() === 'error' && problems.push(line.text()))
+      await page.goto(url)
+      return { page, problems }
+    },
+    async close() {
+      for (const context of contexts) await context.close()
+      await browser.close()
+    },
+  }
+}
+
+/** What axe-core finds that is serious or worse, in a line each. */
+export async function seriousProblems(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  // Colours that are on their way to others are not judged.
+  await page.evaluate(`{
+    const still = new CSSStyleSheet()
+    still.replaceSync('*, ::before, ::after { transition: none !important }')
+    document.adoptedStyleSheets = [...document.adoptedStyleSheets, still]
+  }`)
+  const found: { id: string; impact: string; nodes: { html: string }[] }[] = await page.evaluate(
+    'axe.run().then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.map(({ html }) => ({ html })) })))',
+  )
+  return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
+}
+
+/** How much wider the page is than its window, in pixels. */
+export const overflowOf = (page: Page): Promise<number> =>
+  page.evaluate('document.documentElement.scrollWidth - innerWidth')
+
+/** What a page's script and style weigh as they are sent, in bytes. */
+export const weightOf = (folder: string): number =>
+  files
+    .readdirSync(folder)
+    .filter((name) => /\.(js|css)\.br$/.test(name))
+    .reduce((sum, name) => sum + files.statSync(join(folder, name)).size, 0)
+
+/**
+ * Where pictures of the pages go, if somebody wants them: a folder in `PAGE_PICTURES`. Those of a workspace stand in its README,
+ * and are renewed by `npm run pictures` alone.
+ */
+export async function picture(page: Page, name: string, workspace?: 'edge' | 'simulator'): Promise<void> {
+  const folder = process.env['PAGE_PICTURES']
+  if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+  if (workspace === undefined || process.env['README_PICTURES'] !== '1') return
+  const path = join(root, workspace, 'pictures', `${name}.jpg`)
+  files.mkdirSync(join(root, workspace, 'pictures'), { recursive: true })
+  const before = page.viewportSize()!
+  const { width, height } = README_SIZES[workspace]
+  await page.setViewportSize({ width, height })
+  // Of the highest quality that is small enough.
+  for (const quality of [85, 75, 65, 55, 45, 35]) {
+    const image = await page.screenshot({ type: 'jpeg', quality })
+    if (image.length > MOST_PICTURE_BYTES) continue
+    files.writeFileSync(path, image)
+    return page.setViewportSize(before)
+  }
+  throw new Error(`${path} is too large`)
+}
+
+/** Of the part of a page that is shown in a README, in pixels. */
+const README_SIZES = { simulator: { width: 1100, height: 1000 }, edge: { width: 390, height: 844 } }
+
+/** Of a picture that stands in a README. */
+const MOST_PICTURE_BYTES = 80_000

@@ -1,0 +1,35 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chromium, type BrowserContext } from 'playwright-core'
+import { onPath } from './on-path.ts'
+
+/** Chromium asks nobody outside this machine. */
+export const chromiumFlags = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+/** Chromium with a profile of its own, while `work` goes on. */
+export async function inChromium(
+  options: { headers?: Record<string, string> },
+  work: (browser: BrowserContext) => Promise<void>,
+): Promise<void> {
+  const profile = await mkdtemp(join(tmpdir(), 'larder-chromium-'))
+  const browser = await chromium.launchPersistentContext(profile, {
+    executablePath: onPath('chromium')!,
+    args: chromiumFlags,
+    ...(options.headers && { extraHTTPHeaders: options.headers }),
+  })
+  try {
+    await work(browser)
+  } finally {
+    await browser.close()
+    await rm(profile, { recursive: true, force: true })
+  }
+}

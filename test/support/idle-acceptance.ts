@@ -1,0 +1,16 @@
+import type { HubAcceptance } from '../../edge/core/hub-core.ts'
+
+type Ask = (name: string) => (...args: unknown[]) => { ok: true }
+
+/** The acceptance of a scripted hub: none is under way. What is asked of it `ask` takes down. */
+export const idleAcceptance = (ask: Ask): HubAcceptance => ({
+  begin: ask('begin'),
+  beginStep: ask('beginStep'),
+  stop: ask('stop'),
+  decide: ask('decide'),
+  end: ask('end'),
+  state: () => ({ id: null, revision: 0, hindrance: null, running: null }),
+  protocol: () => null,
+  parts: () => ['bin 1'],
+  kept: () => [],
+})

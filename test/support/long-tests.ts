@@ -1,0 +1,22 @@
+/** Proofs that take minutes each: with `TEST_LONG=1`, as `.ci/run` has it. */
+const long = [
+  'test/browser/commissioning.test.ts',
+  'test/process/board-test.test.ts',
+  'test/process/chaos.test.ts',
+  'test/process/cut-off.test.ts',
+  'test/process/database-fails.test.ts',
+  'test/process/money-kill.test.ts',
+  'test/process/package.test.ts',
+  'test/process/people-are-told.test.ts',
+  'test/process/restored-cloud.test.ts',
+  'test/process/scenarios.test.ts',
+  'test/process/stopping.test.ts',
+  'test/process/strangers.test.ts',
+  'test/process/two-clouds.test.ts',
+  'test/process/webhook-kill.test.ts',
+  'test/process/management/over-ssh.test.ts',
+  'test/simulation/swarm.test.ts',
+]
+
+/** Those that this run does not have. */
+export const leftOut: readonly string[] = process.env['TEST_LONG'] === '1' ? [] : long

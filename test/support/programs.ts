@@ -1,0 +1,47 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+/** The repository's folder, above this file or what it was compiled to: only there is tsconfig.json. */
+export function packageRoot(): string {
+  let folder = import.meta.dirname
+  while (!existsSync(join(folder, 'tsconfig.json'))) {
+    if (folder === dirname(folder))
+      throw new Error('no tsconfig.json above this file: the repository is not whole')
+    folder = dirname(folder)
+  }
+  return folder
+}
+
+const isSource = import.meta.filename.endsWith('.ts')
+
+/**
+ * How to run a program of this package (`cloud/main`, with arguments behind it), compiled: it starts in a third of the time that
+ * its sources take. `before` are modules of it that are imported before anything else.
+ */
+export function commandOf(program: string, before: readonly string[] = []): [string, ...string[]] {
+  if (isSource) compileOnce()
+  const fileOf = (name: string): string => join(packageRoot(), '.build', `${name}.js`)
+  return [process.execPath, ...before.flatMap((name) => ['--import', fileOf(name)]), fileOf(program)]
+}
+
+/** The sources as they are, compiled once for all workers of a run of the suites: whose folder for temporary files it is says which. */
+function compileOnce(): void {
+  const begun = join(tmpdir(), 'compiling')
+  const ended = join(tmpdir(), 'compiled')
+  try {
+    mkdirSync(begun)
+  } catch {
+    while (!existsSync(ended)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
+    return
+  }
+  const root = packageRoot()
+  const compiler = join(root, 'node_modules/.bin/tsc')
+  const { status, stdout } = spawnSync(compiler, ['--project', 'tsconfig.json', '--noEmit', 'false'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  writeFileSync(ended, '')
+  if (status !== 0) throw new Error(`the programs do not compile:\n${stdout}`)
+}

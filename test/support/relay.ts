@@ -1,0 +1,38 @@
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+/** Stands before a server, and can fall silent: it accepts, and nothing comes back. */
+export interface Relay {
+  url: string
+  isSilent: boolean
+}
+
+export async function relayTo(target: string): Promise<Relay> {
+  const { hostname, port } = new URL(target)
+  const sockets = new Set<Socket>()
+  const relay: Relay = { url: '', isSilent: false }
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname)
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from)
+      from.on('data', (bytes) => relay.isSilent || to.write(bytes))
+      from.on('error', () => {})
+      from.on('close', () => {
+        sockets.delete(from)
+        to.destroy()
+      })
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const address = new URL(target)
+  address.port = String((server.address() as AddressInfo).port)
+  relay.url = address.href.replace(hostname, '127.0.0.1')
+  return relay
+}
