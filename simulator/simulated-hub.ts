@@ -155,7 +155,8 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
     for (const id of hit) {
       const controller = controllers.get(id)!
       const isUsed = type === 'used_board'
-      const elsewhere = hardware.hubId + 1
+      // One that nobody here has: two rooms of one world may have their cables crossed.
+      const elsewhere = hardware.hubId + 1_000_000
       controller.replaceMemory(isUsed ? usedMemory(controller.description, elsewhere, runtime) : [])
     }
   }

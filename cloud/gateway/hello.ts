@@ -64,9 +64,10 @@ async function reconcileLedger(
   now: number,
 ): Promise<Welcome['ledger']> {
   const { current, isKnown } = await lockCursors(tx, hubId, 'ledger', theirs.epoch)
-  if (current?.epoch === theirs.epoch) return { ...current, restart: !fits(current, theirs) }
-  if (isKnown || theirs.base > 0) return { ...(current ?? NEVER), restart: true }
-  return { ...(await startAtBase(tx, hubId, 'ledger', theirs, now)), restart: false }
+  if (current?.epoch === theirs.epoch) return { ...current, restart: !fits(current, theirs), left: false }
+  if (isKnown || theirs.base > 0)
+    return { ...(current ?? NEVER), restart: true, left: isKnown && current !== undefined }
+  return { ...(await startAtBase(tx, hubId, 'ledger', theirs, now)), restart: false, left: false }
 }
 
 /** The same for telemetry, which is lossy: where its cursor does not fit it moves to where the hub stands. */

@@ -4,7 +4,7 @@ import { binDevice } from './layout.ts'
 import { binStep } from './bins/bin-step.ts'
 import { viewBins, type BinView } from './bins/bin.ts'
 import { cyclesStep } from './bins/cycles.ts'
-import { startUpGraceMs, type Context } from './context.ts'
+import { isWithoutCabinets, startUpGraceMs, type Context } from './context.ts'
 import { watchStore } from './housekeeping.ts'
 import { askOverdue, intend } from './operations/intend.ts'
 import { giveUpRunning } from './operations/outcomes.ts'
@@ -94,6 +94,7 @@ function takeSteps(context: Context): number | undefined {
     const blocks = blockedRows(context)
     const step = nextStep(context, bins, blocks)
     if (step.kind === 'wait') {
+      reportOwedSnapshot(context)
       const fridges = watchFridges(context)
       const told = tellStates(context, bins, blocks)
       const waits = [step.ms, askOverdue(context), startUpGraceMs(context) || undefined, fridges, told]
@@ -108,6 +109,13 @@ function takeSteps(context: Context): number | undefined {
     const failed = first < 0 ? tryStep(context, step) : 'the decisions go round in a circle'
     if (failed !== undefined && !setAside(context, [step, ...circle], failed)) return undefined
   }
+}
+
+/** Cabinets have been met since the ledger's epoch had to begin without a snapshot: what the hub holds is known now. */
+function reportOwedSnapshot(context: Context): void {
+  const { journal, ledger } = context
+  if (!journal.meta.owesSnapshot() || !journal.meta.isLive()) return
+  if (startUpGraceMs(context) === 0 && !isWithoutCabinets(context)) ledger.reportSnapshot()
 }
 
 /** Says why the step cannot be carried out, and never can be; a fault of the machine is thrown on. */

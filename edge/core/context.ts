@@ -97,8 +97,13 @@ export const isControllerUsable = ({ devices, journal }: Context, controller: st
  * reported, another must not dispense the same unit again.
  */
 export function startUpGraceMs({ layout, devices, runtime, startedAt, settings }: Context): number {
-  const isComplete = layout.cabinets.every((cabinet) =>
-    devices.isMet(layout.controllerOf(cabinetDevice(cabinet)) ?? ''),
-  )
+  const isComplete = layout.cabinets.every((cabinet) => isMet({ layout, devices }, cabinet))
   return isComplete ? 0 : Math.max(0, startedAt + settings.startUpGraceMs - runtime.clock.monotonic())
 }
+
+/** It has met none of its cabinets since its start: a card on a bench knows of stock what it has read. */
+export const isWithoutCabinets = ({ layout, devices }: Context): boolean =>
+  layout.cabinets.length > 0 && !layout.cabinets.some((cabinet) => isMet({ layout, devices }, cabinet))
+
+const isMet = ({ layout, devices }: Pick<Context, 'layout' | 'devices'>, cabinet: number): boolean =>
+  devices.isMet(layout.controllerOf(cabinetDevice(cabinet)) ?? '')

@@ -9,7 +9,7 @@ import { createActor } from './actor.ts'
 import { createCloudClock, judgeTime } from './cloud-clock.ts'
 import { endInterrupted } from './command-results.ts'
 import { execute, operate } from './commands.ts'
-import { startUpGraceMs, type Context, type CoreOptions } from './context.ts'
+import { isWithoutCabinets, startUpGraceMs, type Context, type CoreOptions } from './context.ts'
 import { deadLettersOf, dropByPerson, replayByPerson, watchDeadLetters } from './dead-letters.ts'
 import { createDevices } from './devices.ts'
 import { noteDoorMoved } from './doors/doors.ts'
@@ -189,10 +189,13 @@ function restartLedger(context: Context, reason: string, cloud?: 'ahead'): boole
     return false
   }
   log.warn({ reason }, 'a new epoch of the ledger')
+  const { meta } = journal
+  const isHearsay = (cloud === 'ahead' || meta.owesSnapshot()) && isWithoutCabinets(context)
   return handle(() => {
     outbox.newEpoch('ledger')
-    if (!journal.meta.isLive()) return
-    ledger.reportSnapshot()
+    if (!meta.isLive()) return
+    if (isHearsay) meta.setOwesSnapshot(true)
+    else ledger.reportSnapshot()
     reportAgain(context)
   })
 }

@@ -103,9 +103,10 @@ export interface HubCore {
   /** Cloud time, milliseconds: known, or the best lower bound (`cloud-clock.ts`). */
   cloudNow(): number
   /**
-   * Begins a new epoch of the ledger with a snapshot: the cloud's history of it is not this store's (a fork). False where
-   * nothing of it happened: the disk is full; or the cloud is `ahead`, this store may be an older copy, and controllers that
-   * would tell have yet to be met.
+   * Begins a new epoch of the ledger with a snapshot, which comes later where the cloud is `ahead` and no cabinet has been
+   * met: the cloud's history of it is not this store's (a fork). False where
+   * nothing of it happened: the disk is full; or the cloud is `ahead` (it has heard of this hub what this store has never
+   * written), this store may be an older copy, and controllers that would tell have yet to be met.
    */
   restartLedger(reason: string, cloud?: 'ahead'): boolean
   settle(operationId: string, happened: boolean): LocalOutcome

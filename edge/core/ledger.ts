@@ -31,6 +31,7 @@ export function createLedger(journal: Journal, outbox: Outbox, now: () => number
     reportSnapshot(isNew) {
       const unknown = isNew ? {} : { unknown_operations: journal.operations.unknown().map(({ id }) => id) }
       append({ ...snapshotOf(journal, now()), ...unknown })
+      if (journal.meta.owesSnapshot()) journal.meta.setOwesSnapshot(false)
       for (const entry of journal.held.take()) append(entry)
     },
   }

@@ -51,6 +51,9 @@ export function createMeta(store: Store) {
     /** What a person at the hub has taken out of service; the cloud's word does not change it. */
     held: held.get,
     setHeld: (held: Held) => write('held', JSON.stringify(held)),
+    /** The ledger's epoch has begun without a snapshot, which is due once it is known to be true (MQTT SPEC §4). */
+    owesSnapshot: (): boolean => read('owes_snapshot') === 'true',
+    setOwesSnapshot: (owes: boolean) => write('owes_snapshot', String(owes)),
     /** The clock mark written last. */
     clockMark(): ClockMark | null {
       const text = read('clock')

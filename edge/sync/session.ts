@@ -295,7 +295,7 @@ export class Session {
     senders.telemetry.welcomed(welcome.telemetry, answers)
     // A repeated hello may have been judged by what came after it: then nothing is wrong.
     const restart = welcome.ledger.restart && !senders.ledger.knows(welcome.ledger)
-    const isAhead = senders.ledger.isAhead(welcome.ledger)
+    const isAhead = welcome.ledger.left || senders.ledger.isAhead(welcome.ledger)
     if (!restart) senders.ledger.welcomed(welcome.ledger, answers)
     else if (!this.#beginEpoch('ledger', 'the cloud asked for a new epoch', isAhead)) hellos.sayAgain()
   }

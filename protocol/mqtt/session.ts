@@ -52,8 +52,11 @@ export const Welcome = z.object({
    * one that was answered last.
    */
   answers: z.number(),
-  /** The cloud's cursor of the hub's ledger; `restart` asks the hub for a new epoch with a snapshot (SPEC §4). */
-  ledger: ReceiverPosition.extend({ restart: z.boolean() }),
+  /**
+   * The cloud's cursor of the hub's ledger; `restart` asks the hub for a new epoch with a snapshot, `left` says that the
+   * cloud has followed the hub's present one, and another since (SPEC §4).
+   */
+  ledger: ReceiverPosition.extend({ restart: z.boolean(), left: z.boolean() }),
   telemetry: ReceiverPosition,
   /** The cloud's own sender. A hub whose inbox has another epoch takes this one up from 0. */
   outbox: SenderPosition,

@@ -18,8 +18,10 @@
  * 8  cloud processes share the hubs: here, handed, ask and clock among them. Nothing is different for a hub.
  * 9  maintenance reports that were made at the hub itself (maintenance.report): protocols of its acceptance;
  *    planograms and snapshots of the cloud name the products.
+ * 10 welcomes say that the hub's epoch was left for another one. A hub of an older version that is a copy of a card replaces
+ *    the cloud's stock by its own.
  */
-export const MQTT_PROTOCOL_VERSION = 9
+export const MQTT_PROTOCOL_VERSION = 10
 /** What came before cannot be translated. */
 const OLDEST_UNDERSTOOD = 6
 
@@ -28,4 +30,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = 'aa7fa462ecfcb4ad'
+export const MQTT_SCHEMA_HASH = 'e00740dd19cdbdda'

@@ -35,9 +35,9 @@ export interface WatchEvidence {
   soldBlind: readonly { order_id: number; product_id: number; forMs: number }[]
   /**
    * Lines of orders that had not begun when units of them were refunded, and the hub was told: how many units of the line
-   * were still wanted, and how many motions there had been by then.
+   * were still wanted, and how many operations had been begun by then.
    */
-  takenBack: readonly { order_id: number; item_id: number; wanted: number; afterMotion: number }[]
+  takenBack: readonly { order_id: number; item_id: number; wanted: number; begun: number }[]
 }
 
 /** One motion that really happened. */

@@ -33,14 +33,16 @@ export function nothingSoldIsWithheld({ watched }: Evidence): Violation[] {
 
 /** I12: what was refunded before picking is not dispensed. */
 export function whatWasTakenBackStays({ watched, world, cloud }: Evidence): Violation[] {
-  return (watched?.takenBack ?? []).flatMap(({ order_id, item_id, wanted, afterMotion }): Violation[] => {
+  const operations = [...world.refOfOperation.keys()]
+  return (watched?.takenBack ?? []).flatMap(({ order_id, item_id, wanted, begun }): Violation[] => {
     const uuid = cloud.orders.find(({ id }) => id === order_id)?.uuid
-    const fallen = world.motions.flatMap((motion, index) => {
-      const unit = unitOfRef(world.refOfOperation.get(operationOf(motion) ?? '') ?? '')
+    const fallen = world.motions.flatMap((motion) => {
+      const operation = operationOf(motion) ?? ''
+      const unit = unitOfRef(world.refOfOperation.get(operation) ?? '')
       const isOfLine = unit?.order_id === uuid && unit?.line_id === item_id
-      return isOfLine && unitsFallen(motion) > 0 ? [index] : []
+      return isOfLine && unitsFallen(motion) > 0 ? [operations.indexOf(operation)] : []
     })
     const text = `line ${item_id} of order ${order_id} was taken back but for ${wanted} units, and ${fallen.length} fell`
-    return fallen.length > wanted && fallen.at(-1)! >= afterMotion ? [{ invariant: 'I12', text }] : []
+    return fallen.length > wanted && Math.max(...fallen) >= begun ? [{ invariant: 'I12', text }] : []
   })
 }

@@ -140,14 +140,14 @@ export class HubNode {
 
   /** It runs, and nothing is under way: no order, no operation, no entry that the cloud has not acknowledged. */
   isQuiet(): boolean {
-    if (this.heldDown || this.takenOut) return false
+    if (this.heldDown || this.takenOut || !this.#hasBegun()) return false
     const { orders, open, pending } = collectHub(this.#journal)
     return open.length === 0 && pending === 0 && orders.every(({ finished }) => finished)
   }
 
   /** How far its ledger stream has come, where the cloud has acknowledged all that there is to report. */
   toldUpTo(): LedgerPlace | undefined {
-    if (collectHub(this.#journal).pending > 0) return undefined
+    if (!this.#hasBegun() || collectHub(this.#journal).pending > 0) return undefined
     return this.#journal
       .prepare<[], LedgerPlace>(
         "SELECT epoch, base AS cursor, base_tag AS tag FROM stream_positions WHERE stream = 'ledger'",
@@ -155,10 +155,32 @@ export class HubNode {
       .get()
   }
 
+  /** How far it has taken in what the cloud tells it. Another board that runs with a copy of its card may be ahead of it. */
+  heardUpTo(): { epoch: string | null; cursor: number } | undefined {
+    if (!this.#hasTable('inbox_position')) return undefined
+    return this.#journal
+      .prepare<[], { epoch: string | null; cursor: number }>('SELECT epoch, cursor FROM inbox_position')
+      .get()
+  }
+
+  /** Whether it knows an order, by its UUID, and has not begun it. */
+  hasYetToBegin(orderId: string): boolean {
+    if (!this.#hasTable('orders')) return false
+    return (
+      this.#journal.prepare("SELECT 1 FROM orders WHERE id = ? AND phase = 'queued'").get(orderId) !==
+      undefined
+    )
+  }
+
   /** Its journal knows a board on this line. */
   knowsBoard(controller: string): boolean {
     if (!this.#hasTable('controllers')) return false
     return this.#journal.prepare('SELECT 1 FROM controllers WHERE id = ?').get(controller) !== undefined
+  }
+
+  /** A new card is blank until the service has started on it. */
+  #hasBegun(): boolean {
+    return this.#hasTable('stream_positions')
   }
 
   #hasTable(name: string): boolean {

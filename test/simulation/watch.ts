@@ -157,18 +157,22 @@ export class Watch {
       .selectFrom('order_items as i')
       .innerJoin('orders as o', 'o.id', 'i.order_id')
       .innerJoin('hub_outboxes as b', 'b.hub_id', 'o.hub_id')
-      .select(['o.id', 'o.hub_id', 'i.id as item_id', 'i.qty', 'i.refunded_quantity as refunded'])
-      .whereRef('b.base', '=', 'b.last')
+      .select(['o.id', 'o.uuid', 'o.hub_id', 'i.id as item_id', 'i.qty', 'i.refunded_quantity as refunded'])
+      .select(['b.epoch', 'b.last'])
       .where('o.processing_status', '=', S.QUEUED)
       .where('i.refunded_quantity', '>', 0)
       .execute()
-    for (const { id, hub_id, item_id, qty, refunded } of items)
+    for (const { id, uuid, hub_id, item_id, qty, refunded, epoch, last } of items) {
+      const { hub, room } = sites.find(({ hubId }) => hubId === hub_id)!
+      const heard = hub.heardUpTo()
+      // What it has begun may be QUEUED in the cloud still.
+      if (heard?.epoch !== epoch || heard.cursor < last || !hub.hasYetToBegin(uuid)) continue
       this.#once(`line ${item_id} less ${refunded}`, () => {
-        const { room } = sites.find(({ hubId }) => hubId === hub_id)!
-        const afterMotion = room.hub.actuations().length
-        const line = { order_id: id, item_id, wanted: qty - refunded, afterMotion }
+        const begun = room.refOfOperation.size
+        const line = { order_id: id, item_id, wanted: qty - refunded, begun }
         this.#found.get(hub_id)!.takenBack.push(line)
       })
+    }
   }
 }
 

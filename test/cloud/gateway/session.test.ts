@@ -20,7 +20,7 @@ describe('hello and welcome', () => {
     const [welcome] = hub.welcomes
     expect(welcome).toMatchObject({
       session: hub.session,
-      ledger: { epoch: hub.ledger.epoch, cursor: 0, tag: 0, restart: false },
+      ledger: { epoch: hub.ledger.epoch, cursor: 0, tag: 0, restart: false, left: false },
       outbox: { base: 0, last: 1 },
     })
     expect(hub.applied).toMatchObject([
@@ -89,12 +89,12 @@ describe('hello and welcome', () => {
     hub.ledger = first
     hub.hello()
     await world.pass(100)
-    expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ epoch: second, restart: true })
+    expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ epoch: second, restart: true, left: true })
     hub.newEpoch()
     hub.ledger.base = 3
     hub.hello()
     await world.pass(100)
-    expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ epoch: second, restart: true })
+    expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ epoch: second, restart: true, left: false })
     const rows = await world.db.kysely
       .selectFrom('hub_streams')
       .selectAll()

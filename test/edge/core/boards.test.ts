@@ -25,7 +25,7 @@ describe('a used board of another hub in the place of one of this (serial SPEC Â
     expect(bench.ledger().slice(0, unacknowledged.length)).toEqual(unacknowledged)
     expect(bench.inboxResets).toBe(0)
     expect(alarmCodes(bench)).toEqual(['controller_foreign controller bins true'])
-    expect(bench.entries('alarm')[0]?.detail).toContain('hub 2')
+    expect(bench.entries('alarm')[0]?.detail).toContain('hub 1000001')
     expect(bench.core.foreignControllers()).toEqual(['bins'])
     const { results } = bench.command({ name: 'open_bin', bin: 1 })
     bench.run(1000)

@@ -190,7 +190,7 @@ test('a copy that meets the cloud before its controllers says nothing of its sto
   expect(bench.inboxResets).toBe(resets + 1)
 })
 
-test('a cloud that is ahead has its new epoch at once when all cabinets have been met, and else after the start-up grace', () => {
+test('a cloud that is ahead has its new epoch at once when all cabinets have been met, else after the start-up grace', () => {
   const bench = HubBench.ready()
   expect(bench.core.restartLedger('test', 'ahead')).toBe(true)
   bench.kill()
@@ -199,7 +199,36 @@ test('a cloud that is ahead has its new epoch at once when all cabinets have bee
   bench.run(5000)
   expect(bench.core.restartLedger('test', 'ahead')).toBe(false)
   bench.run(120_000)
+  // None has been met: what it says of stock would be what it has read.
+  const before = bench.entries('snapshot').length
   expect(bench.core.restartLedger('test', 'ahead')).toBe(true)
+  expect(bench.entries('snapshot')).toHaveLength(before)
+  expect(bench.core.restartLedger('a cloud that was restored meanwhile')).toBe(true)
+  expect(bench.entries('snapshot')).toHaveLength(before)
+  bench.kill()
+  bench.begin()
+  bench.run(5000)
+  expect(bench.entries('snapshot')).toHaveLength(before)
+  bench.room.power('on', 'vending')
+  bench.run(5000)
+  expect(bench.entries('snapshot')).toHaveLength(before + 1)
+})
+
+test('a cloud that is ahead has its new epoch after the start-up grace where one of the cabinets has been met', () => {
+  const bench = HubBench.ready()
+  const { controllers } = bench.hardware
+  const shelves = [{ shelf: 1, rows: 1, depth: 12 }]
+  const devices = [{ kind: 'cabinet' as const, number: 3, shelves }]
+  const silent = { id: 'silent', port: 'nowhere', baudRate: 115_200, devices }
+  bench.kill()
+  bench.hardware = { ...bench.hardware, controllers: [...controllers, silent] }
+  bench.begin()
+  bench.run(5000)
+  expect(bench.core.restartLedger('test', 'ahead')).toBe(false)
+  bench.run(120_000)
+  const before = bench.entries('snapshot').length
+  expect(bench.core.restartLedger('test', 'ahead')).toBe(true)
+  expect(bench.entries('snapshot')).toHaveLength(before + 1)
 })
 
 test('a new epoch of the same store begins with what was not acknowledged, then a snapshot and the orders', () => {

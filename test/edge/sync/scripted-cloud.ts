@@ -115,7 +115,7 @@ export class ScriptedCloud {
 
   welcome(fields: Partial<Welcome> = {}): Welcome {
     const hello = this.hellos.at(-1)!
-    const ledger = { ...this.streams.ledger.position, restart: false }
+    const ledger = { ...this.streams.ledger.position, restart: false, left: false }
     const { position: telemetry } = this.streams.telemetry
     return {
       protocol: MQTT_PROTOCOL_VERSION,
@@ -172,7 +172,7 @@ export class ScriptedCloud {
     const fits = epoch === this.#outbox.epoch && !isBehind && this.#isOurs(hello.inbox)
     if (!fits && (epoch !== null || this.#outbox.base > 0)) this.newEpoch()
     const { position } = this.streams.ledger
-    this.send('welcome', this.welcome({ ledger: { ...position, restart } }))
+    this.send('welcome', this.welcome({ ledger: { ...position, restart, left: false } }))
     const at = fits ? hello.inbox : { cursor: 0, tag: 0 }
     const { cursor: from } = at
     this.#sender = initialSender(this.#outbox)

@@ -128,10 +128,26 @@ describe('the ledger', () => {
     clock.advance(10)
     const { epoch } = hub.outbox.position('ledger')
     cloud.answersHello = true
-    cloud.send('welcome', cloud.welcome({ ledger: { epoch: null, cursor: 0, tag: 0, restart: true } }))
+    cloud.send(
+      'welcome',
+      cloud.welcome({ ledger: { epoch: null, cursor: 0, tag: 0, restart: true, left: false } }),
+    )
     clock.advance(5000)
     expect(details()).toEqual(['a', 'snapshot'])
     expect(hub.outbox.position('ledger').epoch).not.toBe(epoch)
+    expect(hub.restarts).toEqual([undefined])
+  })
+
+  test('of an epoch that the cloud has left for another one, the core is told that the cloud is ahead', () => {
+    const { clock, cloud, start } = setUp()
+    cloud.answersHello = false
+    const hub = start()
+    clock.advance(10)
+    cloud.answersHello = true
+    const elsewhere = { epoch: 'f'.repeat(32), cursor: 4, tag: 9, restart: true, left: true }
+    cloud.send('welcome', cloud.welcome({ ledger: elsewhere }))
+    clock.advance(10)
+    expect(hub.restarts).toEqual(['ahead'])
   })
 })
 
