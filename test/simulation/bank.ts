@@ -111,6 +111,7 @@ export class Bank {
       abandonIntent: (request) => call(() => processor.abandonIntent(request)),
       createRefund: (request) => call(() => processor.createRefund(request)),
       readRefund: (ref) => call(() => processor.readRefund(ref)),
+      listRefunds: (ref) => call(() => processor.listRefunds(ref)),
       createCustomer: (request) => call(() => processor.createCustomer(request)),
       removeCustomer: (ref) => call(() => processor.removeCustomer(ref)),
       createSetupIntent: (request) => call(() => processor.createSetupIntent(request)),

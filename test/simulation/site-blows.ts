@@ -87,8 +87,8 @@ export function loseStore({ mayLose, coverage }: Stage, { hub }: Site): void {
 
 /**
  * A hub's card is copied, and another board runs with the copy beside it: on a bench where nothing is connected, or in the
- * other hub's room in place of that hub's board, before controllers that are not its own. (Before its own it would be the
- * hub, and what the other does from then on nobody's history.) It is switched off in the end.
+ * other hub's room in place of that hub's board, before controllers that are not its own. (Before its own, or new ones, it
+ * would be the hub, and what the other does from then on nobody's history.) It is switched off in the end.
  */
 export function cloneCard(stage: Stage, { hubId, hub }: Site): void {
   const { plan, chance, impostors, coverage, isStormy } = stage
@@ -96,7 +96,9 @@ export function cloneCard(stage: Stage, { hubId, hub }: Site): void {
   if (card === undefined) return
   plan(chance.pick([0, 0, 60_000]), () => {
     if (!isStormy() || impostors.size > 0) return
-    const there = chance.happens(0.3) && !areLinesCrossed(stage) ? siteBeside(stage, hubId) : undefined
+    const isElsewhere = chance.happens(0.3) && !areLinesCrossed(stage)
+    const beside = siteBeside(stage, hubId)
+    const there = isElsewhere && hasMetItsBoards(beside) ? beside : undefined
     coverage.hit(`fault card cloned ${there ? 'into another room' : 'onto a bench'}`)
     if (there) there.hub.takenOut = true
     there?.hub.kill('taken out')
@@ -151,6 +153,9 @@ export function crossLines(stage: Stage, { hubId, room }: Site): void {
 }
 
 const LINES = ['bins', 'vending'] as const
+
+const hasMetItsBoards = ({ hub }: Site): boolean =>
+  ['bins', 'vending', 'cold'].every((controller) => hub.knowsBoard(controller))
 
 const areLinesCrossed = ({ sites }: Stage): boolean =>
   sites.some(({ room }) => LINES.some((path) => room.isCrossed(path)))

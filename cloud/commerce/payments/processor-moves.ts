@@ -38,7 +38,7 @@ export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMo
     .where('processor_ref', '=', move.intent)
     .executeTakeFirst()
   if (payment) {
-    await followPayment(tx, context, payment, move)
+    await followPayment(tx, context, payment, [move])
     return true
   }
   const deposit = await tx.q
@@ -50,13 +50,31 @@ export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMo
   return deposit !== undefined
 }
 
-async function followPayment(
+/** Moves of one payment; what the order is owed is judged behind all of them. */
+export async function followPayment(
   tx: Tx,
   context: CloudContext,
   payment: PaymentRow,
-  move: ProcessorMove,
+  moves: readonly ProcessorMove[],
 ): Promise<void> {
   const order = (await lockOrder(tx, payment.order_id))!
+  for (const move of moves) await followMove(tx, context, order, payment, move)
+  const left = await refundable(tx, order, payment)
+  if (left.amount > 0) await refundOwed(tx, context, order)
+  else if (order.processing_status === OrderStatus.QUEUED && payment.is_late === 0) {
+    // All of its money is gone, and its hub has not begun it.
+    await cancelOrder(tx, context, order)
+    await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
+  }
+}
+
+async function followMove(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  payment: PaymentRow,
+  move: ProcessorMove,
+): Promise<void> {
   const known = await tx.q
     .selectFrom('refunds')
     .select('id')
@@ -71,13 +89,6 @@ async function followPayment(
       failureReason: move.status === 'failed' ? move.reason : null,
     })
   else if (move.status !== 'failed') await record(tx, context, order, payment, move)
-  const left = await refundable(tx, order, payment)
-  if (left.amount > 0) await refundOwed(tx, context, order)
-  else if (order.processing_status === OrderStatus.QUEUED && payment.is_late === 0) {
-    // All of its money is gone, and its hub has not begun it.
-    await cancelOrder(tx, context, order)
-    await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
-  }
 }
 
 /** It is over when the bank has given the money back, or when somebody has taken note of it. */

@@ -7,6 +7,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
 import { DISPUTE_EVENT, type CardProcessor, type ProcessorRefund } from '../processors/processor.ts'
 import { applyRefundOutcome } from '../refunds/refunds.ts'
+import { findByRef } from './made-refunds.ts'
 import { applyMove, type ProcessorMove } from './processor-moves.ts'
 import { isSigned } from '../processors/signature.ts'
 
@@ -164,24 +165,4 @@ async function applyMoveEvent(
     status: status as ProcessorRefund['status'],
     reason: failure_reason ?? null,
   })
-}
-
-/** By the processor's id; by ours where the event was quicker than the answer that brings the processor's. */
-async function findByRef(
-  tx: Tx,
-  table: 'payments' | 'wallet_transactions' | 'refunds',
-  ref: string,
-  identity: string | undefined,
-): Promise<{ id: number } | undefined> {
-  // Two questions: for both at once no index serves, and the books are long.
-  const known = await tx.q.selectFrom(table).select('id').where('processor_ref', '=', ref).executeTakeFirst()
-  const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
-  if (known || id === undefined) return known
-  return tx.q
-    .selectFrom(table)
-    .select('id')
-    .where('id', '=', Number(id))
-    .where('created_at', '=', Number(bornAt))
-    .where('processor_ref', 'is', null)
-    .executeTakeFirst()
 }

@@ -35,6 +35,8 @@ export interface CardProcessor {
   createRefund(request: RefundRequest): Promise<ProcessorRefund>
   /** What has become of a refund. */
   readRefund(ref: string): Promise<ProcessorRefund>
+  /** All refunds of an intent, whoever asked for them. */
+  listRefunds(ref: string): Promise<MadeRefund[]>
   /** Creates a customer who saves methods, or returns the one whom the key has made before: its ref. Sends nothing personal. */
   createCustomer(request: CustomerRequest): Promise<string>
   /** With all saved methods. One that is gone already is no error. */
@@ -111,6 +113,14 @@ export interface ProcessorRefund {
   /** `pending`: the processor is at work on it, and an event will tell. Success may turn into failure later. */
   status: 'pending' | 'succeeded' | 'failed'
   failureReason: string | null
+}
+
+/** One that the processor has made. */
+export interface MadeRefund extends ProcessorRefund {
+  ref: string
+  amount: number
+  /** As `metadata.refund_id` of the request said, where this installation asked for it. */
+  identity: string | undefined
 }
 
 /** The type of an event of a dispute, in our words: its status is that of a refund, `failed` once the money is back. */

@@ -206,6 +206,7 @@ export async function applyRefundOutcome(
   else await schedule(tx, 'refund', refundId, dueAt)
   if (status === 'pending') return
   await auditRefund(tx, context, order, { ...refund, ...known }, dueAt)
+  if (status === 'failed') await schedule(tx, 'refund.made', refund.payment_id, now)
   if (status === 'succeeded') await tellOfRefund(tx, context, order, refund)
   await refreshRefunds(tx, context, order)
 }
@@ -264,7 +265,7 @@ export async function refreshRefunds(tx: Tx, context: CloudContext, order: Order
   const refunds = payment
     ? await tx.q
         .selectFrom('refunds')
-        .select(['item_id', 'quantity', 'amount'])
+        .select(['item_id', 'quantity', 'amount', 'status'])
         .where('payment_id', '=', payment.id)
         .where('status', '<>', 'failed')
         .execute()
@@ -282,11 +283,17 @@ export async function refreshRefunds(tx: Tx, context: CloudContext, order: Order
         .execute()
   }
   await settlePoints(tx, context, order)
-  await tellOfFailed(tx, context, order)
+  const back = refunds.reduce((sum, { status, amount }) => sum + (status === 'succeeded' ? amount : 0), 0)
+  await tellOfFailed(tx, context, order, payment !== undefined && back >= payment.amount)
 }
 
-/** The processor has refused a refund of an order, and no later one has brought that money back. */
-async function tellOfFailed(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+/** The processor has refused a refund of an order, and nothing has brought that money back since. */
+async function tellOfFailed(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  isWholeBack: boolean,
+): Promise<void> {
   const rows = await tx.q
     .selectFrom('refunds')
     .select(['id', 'item_id', 'amount', 'status', 'failure_reason'])
@@ -296,7 +303,7 @@ async function tellOfFailed(tx: Tx, context: CloudContext, order: OrderRow): Pro
     .execute()
   if (rows.every(({ status }) => status !== 'failed')) return
   const latest = new Map(rows.map((row) => [row.item_id, row]))
-  const failed = [...latest.values()].find(({ status }) => status === 'failed')
+  const failed = isWholeBack ? undefined : [...latest.values()].find(({ status }) => status === 'failed')
   const incident = { hubId: order.hub_id, kind: 'refund_failed', subject: `order ${order.id}` } as const
   if (failed)
     await raiseAlarm(tx, context, {
@@ -305,7 +312,7 @@ async function tellOfFailed(tx: Tx, context: CloudContext, order: OrderRow): Pro
       details: { refund_id: failed.id, amount: failed.amount, reason: failed.failure_reason },
     })
   // Another try that is under way has not brought it back yet.
-  else if ([...latest.values()].every(({ status }) => status === 'succeeded'))
+  else if (isWholeBack || [...latest.values()].every(({ status }) => status === 'succeeded'))
     await clearAlarm(tx, context, incident)
 }
 

@@ -9,7 +9,9 @@ import {
   type Intent,
   type IntentRequest,
   type IntentStatus,
+  type MadeRefund,
   type ProcessorRefund,
+  type RefundRequest,
   type AttachRequest,
   type CustomerRequest,
   type MethodDetails,
@@ -67,6 +69,17 @@ export async function readSandboxRefund(tx: Tx, ref: string): Promise<SandboxRef
     .executeTakeFirst()
   if (!row) throw new Error(`the sandbox has no refund ${ref}`)
   return row
+}
+
+/** Of an intent, whoever asked for them. */
+export async function refundsOf(tx: Tx, ref: string): Promise<MadeRefund[]> {
+  const rows = await tx.q.selectFrom('sandbox_refunds').selectAll().where('intent_id', '=', ref).execute()
+  return rows.map((row) => ({
+    ...toRefund(row),
+    ref: row.id,
+    amount: row.amount,
+    identity: (JSON.parse(row.metadata) as Partial<RefundRequest['metadata']>).refund_id,
+  }))
 }
 
 export const toRefund = ({ id, status, failure_reason }: SandboxRefundRow): ProcessorRefund => ({

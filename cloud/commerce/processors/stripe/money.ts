@@ -4,6 +4,7 @@ import {
   ProcessorUnavailable,
   type Intent,
   type IntentRequest,
+  type MadeRefund,
   type ProcessorRefund,
   type RefundRequest,
 } from '../processor.ts'
@@ -239,17 +240,22 @@ export async function createRefund(account: StripeAccount, request: RefundReques
 
 /** Among all refunds of the payment, of which the list is never late. */
 async function find(
-  { sdk, installation }: StripeAccount,
+  account: StripeAccount,
   { ref, metadata }: RefundRequest,
 ): Promise<ProcessorRefund | undefined> {
+  return (await listRefunds(account, ref)).find(({ identity }) => identity === metadata.refund_id)
+}
+
+export async function listRefunds({ sdk, installation }: StripeAccount, ref: string): Promise<MadeRefund[]> {
   const made = await orProcessorUnavailable(
     sdk.refunds.list({ payment_intent: ref, limit: 100 }).autoPagingToArray({ limit: MOST }),
   )
-  const own = made.find(
-    (refund) =>
-      refund.metadata?.['larder'] === installation && refund.metadata['refund_id'] === metadata.refund_id,
-  )
-  return own && toRefund(own)
+  return made.map((refund) => ({
+    ...toRefund(refund),
+    ref: refund.id,
+    amount: refund.amount,
+    identity: refund.metadata?.['larder'] === installation ? refund.metadata['refund_id'] : undefined,
+  }))
 }
 
 export async function readRefund({ sdk }: StripeAccount, ref: string): Promise<ProcessorRefund> {

@@ -9,6 +9,7 @@ import {
   createIntent,
   readIntent,
   createRefund,
+  listRefunds,
   readRefund,
   refundStatus,
 } from './money.ts'
@@ -33,6 +34,7 @@ export function createStripe(options: StripeOptions): CardProcessor {
     abandonIntent: (request) => abandonIntent(account, request),
     createRefund: (request) => createRefund(account, request),
     readRefund: (ref) => readRefund(account, ref),
+    listRefunds: (ref) => listRefunds(account, ref),
     createCustomer: (request) => createCustomer(account, request),
     removeCustomer: (ref) => removeCustomer(account, ref),
     createSetupIntent: (request) => createSetupIntent(account, request),

@@ -86,6 +86,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
       abandonIntent: (request) => reach(() => sandbox.abandonIntent(request)),
       createRefund: (request) => reach(() => sandbox.createRefund(request)),
       readRefund: (ref) => reach(() => sandbox.readRefund(ref)),
+      listRefunds: (ref) => reach(() => sandbox.listRefunds(ref)),
     }
   }
 

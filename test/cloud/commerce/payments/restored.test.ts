@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { onEachDatabase } from '../../support/database.ts'
+import { onEachProcessor } from '../../support/each-processor.ts'
 import { drop, openShop, type Shop } from '../../support/shop.ts'
 
 const lost = ['refunds', 'payments', 'order_items', 'orders', 'users'] as const
@@ -58,5 +59,48 @@ onEachDatabase('a restored database', (open) => {
     expect(await shop.order(id)).toMatchObject({ payment_status: 'refunded' })
     const intents = await shop.bank.intents()
     expect(intents.map(({ refunded }) => refunded)).toEqual(intents.map(({ amount }) => amount))
+  })
+})
+
+onEachProcessor('a restored database of which refunds were lost', (open) => {
+  test('finds out at the processor that they were made, when it asks for them again in vain', async () => {
+    const shop = await open()
+    const q = shop.context.db.kysely
+    const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })
+    const lines = await shop.items(id)
+    await shop.report({ kind: 'order.failed', order_id: uuid, reason: 'jam', bins: [], lines: [] })
+    await shop.work.drain()
+    const paid = await shop.bank.intents()
+    expect(paid[0]!.refunded).toBe(paid[0]!.amount)
+    expect(await shop.refunds(id)).toHaveLength(lines.length)
+
+    // A copy from before its end: the hub reports that again, and its refunds are asked for under other keys.
+    await q.deleteFrom('refunds').execute()
+    await q.deleteFrom('due_work').where('kind', 'like', 'refund%').execute()
+    await q
+      .updateTable('orders')
+      .set({ processing_status: S.PREPARING, payment_status: 'completed', finished_at: null })
+      .where('id', '=', id)
+      .execute()
+    await q.updateTable('order_items').set({ refunded_quantity: 0 }).where('order_id', '=', id).execute()
+    shop.clock.advance(60_000)
+    await shop.report({ kind: 'order.failed', order_id: uuid, reason: 'jam', bins: [], lines: [] })
+    await shop.work.drain()
+
+    expect(await shop.order(id)).toMatchObject({ payment_status: 'refunded' })
+    expect((await shop.bank.intents()).map(({ refunded }) => refunded)).toEqual([paid[0]!.amount])
+    const refunds = await shop.refunds(id)
+    const back = refunds.filter(({ status }) => status === 'succeeded')
+    expect(back.map(({ reason }) => reason)).toEqual(lines.map(() => 'processor'))
+    expect(back.reduce((sum, { amount }) => sum + amount, 0)).toBe(paid[0]!.amount)
+    const alarms = await q.selectFrom('alarms').select('kind').where('cleared_at', 'is', null).execute()
+    expect(alarms).toEqual([])
+    // What is looked at later finds nothing that is owed.
+    shop.clock.advance(7 * 86_400_000)
+    await shop.work.drain()
+    expect(await shop.refunds(id)).toHaveLength(refunds.length)
+    expect(await q.selectFrom('due_work').select('kind').where('kind', 'like', 'refund%').execute()).toEqual(
+      [],
+    )
   })
 })

@@ -1,0 +1,60 @@
+import type { Tx } from '../../platform/store/database.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
+import { lockOrder } from '../orders/order-rows.ts'
+import { processorBackoff, requireProcessor } from '../processors/processor.ts'
+import type { MoneyServices } from '../services.ts'
+import { followPayment, type ProcessorMove } from './processor-moves.ts'
+
+/**
+ * The processor has refused to give money of a payment back. Some of it may have gone back already at the word of books
+ * that were lost since, and no event tells of that again: what the processor has made is followed.
+ */
+export const madeRefundWork = (services: MoneyServices): WorkKinds => ({
+  'refund.made': {
+    backoff: processorBackoff(services.context),
+    look: ({ subject }) => followMade(services, Number(subject)),
+  },
+})
+
+async function followMade({ context, processor }: MoneyServices, paymentId: number): Promise<Outcome> {
+  const { db } = context
+  const payment = await db.kysely
+    .selectFrom('payments')
+    .selectAll()
+    .where('id', '=', paymentId)
+    .executeTakeFirst()
+  const intent = payment?.processor_ref
+  if (!payment || !intent) return done
+  requireProcessor(processor, payment.processor)
+  const made = await processor.listRefunds(intent)
+  await db.transact(async (tx) => {
+    await lockOrder(tx, payment.order_id)
+    const moves: ProcessorMove[] = []
+    for (const { ref, identity, amount, status } of made) {
+      if (status === 'failed' || (await findByRef(tx, 'refunds', ref, identity))) continue
+      moves.push({ ref, kind: 'refund', intent, amount, status, reason: null })
+    }
+    if (moves.length > 0) await followPayment(tx, context, payment, moves)
+  })
+  return done
+}
+
+/** By the processor's id; by ours where the processor's word was quicker than the answer that brings its id. */
+export async function findByRef(
+  tx: Tx,
+  table: 'payments' | 'wallet_transactions' | 'refunds',
+  ref: string,
+  identity: string | undefined,
+): Promise<{ id: number } | undefined> {
+  // Two questions: for both at once no index serves, and the books are long.
+  const known = await tx.q.selectFrom(table).select('id').where('processor_ref', '=', ref).executeTakeFirst()
+  const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
+  if (known || id === undefined) return known
+  return tx.q
+    .selectFrom(table)
+    .select('id')
+    .where('id', '=', Number(id))
+    .where('created_at', '=', Number(bornAt))
+    .where('processor_ref', 'is', null)
+    .executeTakeFirst()
+}
