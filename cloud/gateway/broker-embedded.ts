@@ -1,6 +1,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { Aedes, type AedesPublishPacket, type Client } from 'aedes'
+import { BACKLOG } from '../../protocol/model/bound-server.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
@@ -65,7 +66,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, resolve)
+    server.listen({ port, host, backlog: BACKLOG }, resolve)
   })
   return {
     port: (server.address() as AddressInfo).port,

@@ -41,6 +41,11 @@ export type ServerBounds = SettingsOf<ReturnType<typeof serverBounds>>
 
 /** How often a server made by `createServer` looks for what is late: its option `connectionsCheckingInterval`. */
 export const CHECK_CONNECTIONS_MS = 2000
+/**
+ * Connections that may wait to be taken, of a fleet or of readers who all come back at once: Node lets 511, and who finds no
+ * room tries again after 1, 3, 7, 15, 31 … s. The system's own limit (`net.core.somaxconn`) holds beside it.
+ */
+export const BACKLOG = 4096
 /** How long a connection is kept for its next request. */
 const KEEP_ALIVE_MS = 5000
 /** How long the rest of a request may still come that is answered already: its sender may only then read the answer. */

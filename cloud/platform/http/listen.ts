@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
 import type { Context, Hono } from 'hono'
-import { boundServer, CHECK_CONNECTIONS_MS, type ServerBounds } from '../../../protocol/model/bound-server.ts'
+import { BACKLOG, boundServer, CHECK_CONNECTIONS_MS, type ServerBounds } from '../../../protocol/model/bound-server.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 
 export interface HttpServer {
@@ -21,7 +21,7 @@ export async function listen(
   boundServer(server, bounds, clock)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, resolve)
+    server.listen({ port, host, backlog: BACKLOG }, resolve)
   })
   return {
     port: (server.address() as AddressInfo).port,
