@@ -46,6 +46,8 @@ export class HubNode {
   heldDown = false
   /** Another board stands in its place. */
   takenOut = false
+  /** How many stores it has had: another one knows nothing of what the former had withheld. */
+  generation = 0
   readonly hubId: number
   readonly line: LineWitness
   /** Operations that commands caused, over all stores. */
@@ -117,6 +119,7 @@ export class HubNode {
   loseStore(): void {
     this.kill('new card')
     this.noteCommands()
+    this.generation++
     this.#journal = new Sqlite(':memory:')
   }
 
@@ -134,6 +137,7 @@ export class HubNode {
     if (!this.#copy) return false
     this.kill('restored')
     this.noteCommands()
+    this.generation++
     this.#journal = new Sqlite(this.#copy)
     return true
   }

@@ -35,7 +35,8 @@ export class ShelfWatch {
   readonly #judged = new Set<string>()
   /** Carts that were frozen blind, and are not paid yet. */
   readonly #blind = new Map<string, SoldBlind>()
-  #generation = 0
+  /** Of the cloud's books, and of each hub's store. */
+  readonly #generations = new Map<number, string>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -45,9 +46,13 @@ export class ShelfWatch {
   /** The sales that have come to light since the last look, with the hub that they were made at. */
   async look(): Promise<{ hubId: number; sale: SoldBlind }[]> {
     const { store, sites } = this.#parts
-    // Books that are an older copy have not been told what the former had: nobody knows of it until it is told again.
-    if (store.generation !== this.#generation) for (const known of this.#withheld.values()) known.clear()
-    this.#generation = store.generation
+    // Books that are an older copy have not been told what the former had, and a hub's other store does not know it: it is
+    // known once it is told again.
+    for (const { hubId, hub } of sites) {
+      const generation = `${store.generation} ${hub.generation}`
+      if (this.#generations.get(hubId) !== generation) this.#withheld.get(hubId)!.clear()
+      this.#generations.set(hubId, generation)
+    }
     const knewBefore = new Map<number, number>()
     for (const site of sites) await this.#lookAtShelves(site, knewBefore)
     return this.#lookAtOrders(knewBefore)

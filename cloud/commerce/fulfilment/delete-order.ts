@@ -87,9 +87,12 @@ async function cancelPaid(services: CommerceServices, order: OrderRow, actor: st
   const cancellation = await cancelAtHub(services, order, actor)
   switch (cancellation) {
     case 'cancelled': {
-      const refund = await services.context.db.transact(async (tx) =>
-        cancelOrder(tx, services.context, (await lockOrder(tx, order.id))!, { actor, runsAtOnce: true }),
-      )
+      const refund = await services.context.db.transact(async (tx) => {
+        const locked = await lockOrder(tx, order.id)
+        // A database that was restored meanwhile does not have it.
+        if (!locked) throw new ApiError('order_not_found')
+        return cancelOrder(tx, services.context, locked, { actor, runsAtOnce: true })
+      })
       if (refund) await tryRefund(services, refund.id)
       return 'cancelled'
     }

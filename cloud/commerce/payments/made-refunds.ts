@@ -28,7 +28,7 @@ async function followMade({ context, processor }: MoneyServices, paymentId: numb
   requireProcessor(processor, payment.processor)
   const made = await processor.listRefunds(intent)
   await db.transact(async (tx) => {
-    await lockOrder(tx, payment.order_id)
+    if (!(await lockOrder(tx, payment.order_id))) return
     const moves: ProcessorMove[] = []
     for (const { ref, identity, amount, status } of made) {
       if (status === 'failed' || (await findByRef(tx, 'refunds', ref, identity))) continue

@@ -339,7 +339,9 @@ async function cancelFirst(
   const cancellation = await cancelAtHub(services, order, request.actor)
   if (cancellation === 'too_late') return null
   return db.transact(async (tx) => {
-    const locked = (await lockOrder(tx, order.id))!
+    const locked = await lockOrder(tx, order.id)
+    // Its customer may have deleted it meanwhile, or a restored database does not have it.
+    if (!locked) throw new ApiError('order_not_found')
     if (locked.processing_status === OrderStatus.CANCELLED)
       return claimCancellation(tx, context, locked, request)
     if (locked.processing_status !== OrderStatus.QUEUED) return null

@@ -1,3 +1,4 @@
+import { ApiError } from '../../platform/api-error.ts'
 import { unitShare } from '../catalogue/pricing.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
@@ -329,7 +330,9 @@ export async function executeRefund(services: MoneyServices, refundId: number): 
   const outcome = await askProcessor(services, refund)
   checkpoint('refund.after-processor')
   await db.transact(async (tx) => {
-    const order = (await lockOrder(tx, refund.order_id))!
+    const order = await lockOrder(tx, refund.order_id)
+    // A database that was restored meanwhile does not have it.
+    if (!order) throw new ApiError('order_not_found')
     await applyRefundOutcome(tx, context, order, refund.id, outcome)
   })
   if (outcome.status === 'failed')

@@ -162,9 +162,9 @@ async function refundWhole(
  * it back by hand meanwhile.
  */
 async function replaceRefused(tx: Tx, context: CloudContext, refused: RefundRow): Promise<void> {
-  const order = (await lockOrder(tx, refused.order_id))!
+  const order = await lockOrder(tx, refused.order_id)
   // Of two that look at it at once one finds the work gone.
-  if (!(await unschedule(tx, 'refund', refused.id))) return
+  if (!order || !(await unschedule(tx, 'refund', refused.id))) return
   const refusals = refused.refusals + 1
   switch (refused.reason) {
     case 'short':

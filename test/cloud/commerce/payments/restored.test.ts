@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
+import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import { drop, openShop, type Shop } from '../../support/shop.ts'
@@ -59,6 +61,28 @@ onEachDatabase('a restored database', (open) => {
     expect(await shop.order(id)).toMatchObject({ payment_status: 'refunded' })
     const intents = await shop.bank.intents()
     expect(intents.map(({ refunded }) => refunded)).toEqual(intents.map(({ amount }) => amount))
+  })
+})
+
+onEachDatabase('a database that is restored while a hub is asked', (open) => {
+  test.each(['refund', 'deletion'] as const)('does not have the order any more: %s', async (what) => {
+    const shop = await openShop(await open())
+    const order = await shop.paidOrder({ 1: 1 })
+    const services = {
+      ...shop.services,
+      commands: {
+        async send() {
+          await restore(shop)
+          return { kind: 'executed', commandId: 'c', data: null } as const
+        },
+      },
+    } as unknown as Shop['services']
+    const mayTouch = () => Promise.resolve(true)
+    const asked =
+      what === 'refund'
+        ? refundOrder(services, { orderId: order.id, mayTouch, actor: 'owner' })
+        : deleteOrder(services, { orderId: order.id, userId: order.user_id }, 'user')
+    await expect(asked).rejects.toMatchObject({ code: 'order_not_found' })
   })
 })
 
