@@ -2,7 +2,12 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
 import type { Context, Hono } from 'hono'
-import { BACKLOG, boundServer, CHECK_CONNECTIONS_MS, type ServerBounds } from '../../../protocol/model/bound-server.ts'
+import {
+  BACKLOG,
+  boundServer,
+  CHECK_CONNECTIONS_MS,
+  type ServerBounds,
+} from '../../../protocol/model/bound-server.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 
 export interface HttpServer {
