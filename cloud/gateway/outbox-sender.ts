@@ -44,7 +44,9 @@ export class OutboxSender {
     const known = this.#state
     const isSame = known?.epoch === position.epoch && known.last <= position.last
     this.disconnect()
-    const state = isSame ? { ...known, last: position.last } : initialSender(position)
+    // What was acknowledged and could not be deleted then is deleted now.
+    const base = Math.min(known?.base ?? 0, position.base)
+    const state = isSame ? { ...known, base, last: position.last } : initialSender(position)
     this.#state = state
     await this.#dispatch({ type: 'connected', cursor, ours: true, atLeast: 0, sentBefore: state.sent })
   }
@@ -105,7 +107,13 @@ export class OutboxSender {
       case 'send':
         return this.#send(epoch, effect)
       case 'forget':
-        return context.db.transact((tx) => forgetEntries(tx, hubId, epoch, effect.through))
+        try {
+          return await context.db.transact((tx) => forgetEntries(tx, hubId, epoch, effect.through))
+        } catch (error) {
+          // The hub's next hello says once more what it has.
+          ask()
+          throw error
+        }
       case 'arm':
         this.#cancelTimer()
         this.#cancelTimer = context.runtime.clock.after(effect.afterMs, timedOut)

@@ -3,8 +3,8 @@ import type { Queries } from '../../cloud/platform/store/database.ts'
 
 /**
  * What of the cloud's books the outside world may have heard of, or have reported: what is asked of the processor, by its
- * key there, orders, what an integrator's word has paid, changes of stock. What is there before an older copy is put back and not after it is lost
- * (`Evidence.lost`).
+ * key there, orders, which of them are paid, changes of stock. What is there before an older copy is put back and not after it
+ * is lost (`Evidence.lost`).
  */
 export async function namesInBooks(q: Queries): Promise<Set<string>> {
   const rows = ['id', 'created_at'] as const
@@ -17,7 +17,7 @@ export async function namesInBooks(q: Queries): Promise<Set<string>> {
     .innerJoin('orders', 'orders.id', 'payments.order_id')
     .select('orders.uuid')
     .where('payments.status', '=', 'completed')
-    .where('payments.processor', '=', 'external')
+    .where('payments.is_late', '=', 0)
     .execute()
   const place = ['cabinet', 'shelf', 'row'] as const
   const stock = await q

@@ -53,7 +53,8 @@ export function nothingPaidIsLost(evidence: Evidence): Violation[] {
       if (item.qty_dropped > fallen)
         say(`order ${order.id}: ${item.qty_dropped} units reported dropped, ${fallen} fell`)
       if (timely.length === 0) {
-        // An integrator's word is nowhere but in the books: where they are an older copy's, it took the money all the same.
+        // An integrator's word is nowhere but in the books; a processor may be out of reach until its money comes too late.
+        // Where they are an older copy's, the order was paid all the same.
         if (fallen > 0 && !lost.has(`paid ${order.uuid}`))
           say(`order ${order.id} (${name}) is unpaid, and ${fallen} units fell for it`)
         continue

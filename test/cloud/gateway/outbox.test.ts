@@ -57,6 +57,23 @@ describe('the outbox stream', () => {
     expect(told.filter((wall) => wall < from || wall > to)).toEqual([])
   })
 
+  test('what is acknowledged while the database is away is deleted once it is there again, though nothing else is sent', async () => {
+    const { world, cloud, hub } = await connected()
+    const { db } = cloud.context
+    const { transact } = db
+    await put(cloud, 1)
+    db.transact = () => Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' }))
+    await world.pass(50)
+    expect(hub.applied).toEqual([cancel(1)])
+    expect(await entries(world)).toHaveLength(1)
+    expect(hub.hails).toHaveLength(1)
+    db.transact = transact
+    // As hubs do whose hello nobody has answered.
+    hub.hello()
+    await world.pass(50)
+    expect(await entries(world)).toEqual([])
+  })
+
   test('a database that has lost its last commits begins a new epoch with the next entry', async () => {
     const { world, cloud, hub } = await connected()
     await put(cloud, 1)
