@@ -60,7 +60,7 @@ describe('the outbox stream', () => {
   test('what is acknowledged while the database is away is deleted once it is there again, though nothing else is sent', async () => {
     const { world, cloud, hub } = await connected()
     const { db } = cloud.context
-    const { transact } = db
+    const transact = db.transact.bind(db)
     await put(cloud, 1)
     db.transact = () => Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' }))
     await world.pass(50)
