@@ -169,7 +169,7 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
     bench.time.pass(2000)
     bench.reconnect()
     const welcome = bench.host.last('WELCOME')!
-    expect(welcome).toMatchObject({ hub: 2, ctl: 'front', last: expect.any(String) })
+    expect(welcome).toMatchObject({ hub: 1_000_001, ctl: 'front', last: expect.any(String) })
     expect(welcome.mem).not.toBe(mem)
     expect(bench.ask(1)).toMatchObject({ state: 'none' })
   },
