@@ -45,8 +45,9 @@ export class OutboxSender {
     const isSame = known?.epoch === position.epoch && known.last <= position.last
     this.disconnect()
     // What was acknowledged and could not be deleted then is deleted now.
-    const base = Math.min(known?.base ?? 0, position.base)
-    const state = isSame ? { ...known, base, last: position.last } : initialSender(position)
+    const state = isSame
+      ? { ...known, base: Math.min(known.base, position.base), last: position.last }
+      : initialSender(position)
     this.#state = state
     await this.#dispatch({ type: 'connected', cursor, ours: true, atLeast: 0, sentBefore: state.sent })
   }

@@ -11,7 +11,7 @@ import type { Handlers } from '../../platform/http/handler.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
 import { removeCart } from '../orders/move-order.ts'
-import { lockOrder, lockOwnOrder, type OrderKey, type OrderRow } from '../orders/order-rows.ts'
+import { lockOrderAgain, lockOwnOrder, type OrderKey, type OrderRow } from '../orders/order-rows.ts'
 
 /** C §4.2: a customer takes an order back. */
 export const cancellationHandlers = (services: CommerceServices): Handlers<'consumer.orders.delete'> => ({
@@ -87,12 +87,9 @@ async function cancelPaid(services: CommerceServices, order: OrderRow, actor: st
   const cancellation = await cancelAtHub(services, order, actor)
   switch (cancellation) {
     case 'cancelled': {
-      const refund = await services.context.db.transact(async (tx) => {
-        const locked = await lockOrder(tx, order.id)
-        // A database that was restored meanwhile does not have it.
-        if (!locked) throw new ApiError('order_not_found')
-        return cancelOrder(tx, services.context, locked, { actor, runsAtOnce: true })
-      })
+      const refund = await services.context.db.transact(async (tx) =>
+        cancelOrder(tx, services.context, await lockOrderAgain(tx, order.id), { actor, runsAtOnce: true }),
+      )
       if (refund) await tryRefund(services, refund.id)
       return 'cancelled'
     }

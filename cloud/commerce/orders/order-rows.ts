@@ -18,6 +18,16 @@ export function lockOrder(tx: Tx, orderId: number): Promise<OrderRow | undefined
   return tx.forUpdate(tx.q.selectFrom('orders').selectAll().where('id', '=', orderId)).executeTakeFirst()
 }
 
+/**
+ * The same of one that has been read before, and a hub or a processor asked since. Throws `order_not_found`: its customer may
+ * have deleted it meanwhile, or a restored database does not have it.
+ */
+export async function lockOrderAgain(tx: Tx, orderId: number): Promise<OrderRow> {
+  const order = await lockOrder(tx, orderId)
+  if (!order) throw new ApiError('order_not_found')
+  return order
+}
+
 /** The same by the id under which a hub knows it. */
 export function lockOrderOfHub(tx: Tx, hubId: number, uuid: string): Promise<OrderRow | undefined> {
   return tx

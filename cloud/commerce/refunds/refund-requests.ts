@@ -19,7 +19,7 @@ import {
   type NewRefund,
   type Share,
 } from './refunds.ts'
-import { isAtHub, lockItems, lockOrder, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
+import { isAtHub, lockItems, lockOrderAgain, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { WantedLine } from '../../../protocol/mqtt/cloud-entries.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
@@ -244,9 +244,7 @@ async function recordRefund(
   plan: RefundPlan,
   isReduced: boolean,
 ): Promise<number> {
-  const order = await lockOrder(tx, request.orderId)
-  // Its customer may have deleted it meanwhile.
-  if (!order) throw new ApiError('order_not_found')
+  const order = await lockOrderAgain(tx, request.orderId)
   const known = await findMade(tx, context, order, request, plan)
   if (known) return known.id
   const payment = await requirePayment(tx, order)
@@ -339,9 +337,7 @@ async function cancelFirst(
   const cancellation = await cancelAtHub(services, order, request.actor)
   if (cancellation === 'too_late') return null
   return db.transact(async (tx) => {
-    const locked = await lockOrder(tx, order.id)
-    // Its customer may have deleted it meanwhile, or a restored database does not have it.
-    if (!locked) throw new ApiError('order_not_found')
+    const locked = await lockOrderAgain(tx, order.id)
     if (locked.processing_status === OrderStatus.CANCELLED)
       return claimCancellation(tx, context, locked, request)
     if (locked.processing_status !== OrderStatus.QUEUED) return null

@@ -1,11 +1,10 @@
-import { ApiError } from '../../platform/api-error.ts'
 import { unitShare } from '../catalogue/pricing.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { settlePoints } from '../loyalty/points.ts'
 import { tellOfRefund } from '../orders/order-events.ts'
-import { lockOrder, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
+import { lockOrderAgain, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { creditRefund } from '../wallet/wallet-ledger.ts'
@@ -330,9 +329,7 @@ export async function executeRefund(services: MoneyServices, refundId: number): 
   const outcome = await askProcessor(services, refund)
   checkpoint('refund.after-processor')
   await db.transact(async (tx) => {
-    const order = await lockOrder(tx, refund.order_id)
-    // A database that was restored meanwhile does not have it.
-    if (!order) throw new ApiError('order_not_found')
+    const order = await lockOrderAgain(tx, refund.order_id)
     await applyRefundOutcome(tx, context, order, refund.id, outcome)
   })
   if (outcome.status === 'failed')
