@@ -27,7 +27,7 @@ export const paymentCommands = (runtime: Runtime): CommandLine => ({
         return db.transact(async (tx) => {
           const stuck = (await stuckPayments(tx.q)).find((payment) => payment.id === id)
           if (!stuck) throw new UsageError(`no such payment is stuck: ${options['id'] ?? ''}`)
-          await applyPaymentOutcome(tx, context, stuck.id, { status: 'canceled' })
+          await applyPaymentOutcome(tx, context, stuck, { status: 'canceled' })
           const { order_id: orderId, ...detail } = stuck
           await recordAct(tx.q, runtime, { action: 'payments.settle', object: `order-${orderId}`, detail })
           return { ...stuck, settled: true }

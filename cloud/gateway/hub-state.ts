@@ -86,6 +86,21 @@ function stateOf(row: HubRow | undefined, now: number, onlineWithinMs: number): 
   }
 }
 
+const currentLedger = statement((q, hub: { hubId: number }) =>
+  q
+    .selectFrom('hub_streams')
+    .select('epoch')
+    .where('hub_id', '=', hub.hubId)
+    .where('stream', '=', 'ledger')
+    .where('is_current', '=', 1),
+)
+
+/** `HubState.ledgerEpoch` alone. */
+export async function ledgerEpoch(q: Queries, hubId: number): Promise<string | null> {
+  const [row] = await currentLedger(q, { hubId })
+  return row?.epoch ?? null
+}
+
 /** A hub has said with the result of a command how it stands after it: nothing, where it has said something later. */
 export async function noteHealth(
   q: Queries,

@@ -1,5 +1,7 @@
+import { sql } from 'kysely'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { recordset } from '../../platform/store/recordset.ts'
 import { availableUnits } from './units.ts'
 
 interface ProductQuantity {
@@ -18,43 +20,71 @@ interface Shortage {
  * ask. Returns what is short; the caller then rolls back.
  */
 export async function reserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<Shortage[]> {
-  const shortages: Shortage[] = []
-  // Always in the same order, so that two orders cannot wait for one another.
-  for (const { productId, quantity } of lines.toSorted((a, b) => a.productId - b.productId)) {
-    const reserved = await tx.q
-      .updateTable('products')
-      .set((eb) => ({ reserved: eb('reserved', '+', quantity) }))
-      .where('id', '=', productId)
-      .where('is_active', '=', 1)
-      .where(availableUnits, '>=', quantity)
-      .executeTakeFirst()
-    if (reserved.numUpdatedRows === 1n) continue
-    const available = await availableOf(tx.q, productId)
-    shortages.push({ product_id: productId, requested: quantity, available })
-  }
-  return shortages
+  await lockProducts(tx, lines)
+  const { rows } = await sql<{ id: number }>`
+    update products set reserved = reserved + r.units from ${unitsByProduct(tx, lines)}
+    where products.id = r.product_id and products.is_active = 1 and ${availableUnits} >= r.units
+    returning products.id`.execute(tx.q)
+  const reserved = new Set(rows.map(({ id }) => id))
+  const short = lines.filter(({ productId }) => !reserved.has(productId))
+  if (short.length === 0) return []
+  const available = await availableOfEach(
+    tx.q,
+    short.map(({ productId }) => productId),
+  )
+  return short.map(({ productId, quantity }) => ({
+    product_id: productId,
+    requested: quantity,
+    available: available.get(productId)!,
+  }))
 }
 
 /** Releases reservations. */
 export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
-  for (const { productId, quantity } of lines.toSorted((a, b) => a.productId - b.productId))
-    if (quantity > 0)
-      await tx.q
-        .updateTable('products')
-        .set((eb) => ({ reserved: eb('reserved', '-', quantity) }))
-        .where('id', '=', productId)
-        .execute()
+  const held = lines.filter(({ quantity }) => quantity > 0)
+  if (held.length === 0) return
+  await lockProducts(tx, held)
+  await sql`
+    update products set reserved = reserved - r.units from ${unitsByProduct(tx, held)}
+    where products.id = r.product_id`.execute(tx.q)
 }
 
-/** Units of an active product that can still be sold, never below 0. */
+/** Always in the same order, so that two orders cannot wait for one another. SQLite has one writer at a time anyway. */
+async function lockProducts(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
+  if (tx.kind === 'sqlite') return
+  const ids = lines.map(({ productId }) => productId)
+  await tx
+    .forUpdate(tx.q.selectFrom('products').select('id').where('id', 'in', ids).orderBy('id'))
+    .execute()
+}
+
+/** The source `r`, with each product once. */
+function unitsByProduct(tx: Tx, lines: readonly ProductQuantity[]) {
+  const units = new Map<number, number>()
+  for (const { productId, quantity } of lines) units.set(productId, (units.get(productId) ?? 0) + quantity)
+  const rows = [...units].map(([product_id, quantity]) => ({ product_id, units: quantity }))
+  return recordset(tx.kind, { product_id: 'int', units: 'int' }, rows)
+}
+
+/** Units of a product that can still be sold, never below 0; none of one that is not active. */
 export async function availableOf(q: Queries, productId: number): Promise<number> {
-  const row = await q
+  return (await availableOfEach(q, [productId])).get(productId)!
+}
+
+/** The same of several, by their ids. */
+export async function availableOfEach(
+  q: Queries,
+  productIds: readonly number[],
+): Promise<ReadonlyMap<number, number>> {
+  if (productIds.length === 0) return new Map()
+  const rows = await q
     .selectFrom('products')
-    .select(availableUnits.as('available'))
-    .where('id', '=', productId)
+    .select(['id', availableUnits.as('available')])
+    .where('id', 'in', productIds)
     .where('is_active', '=', 1)
-    .executeTakeFirst()
-  return Math.max(0, row?.available ?? 0)
+    .execute()
+  const known = new Map(rows.map(({ id, available }) => [id, Math.max(0, available)]))
+  return new Map(productIds.map((id) => [id, known.get(id) ?? 0]))
 }
 
 /** Units of an order's line that left the shelf. */
@@ -71,19 +101,33 @@ export async function consumeReservations(tx: Tx, drops: readonly Delivered[]): 
     const delivered = (lines.get(drop.itemId)?.delivered ?? 0) + drop.delivered
     if (delivered > 0) lines.set(drop.itemId, { ...drop, delivered })
   }
-  const released = []
-  for (const { orderId, itemId, delivered } of [...lines.values()].toSorted((a, b) => a.itemId - b.itemId)) {
-    const item = await lockItem(tx, orderId, itemId)
-    const freed = Math.min(item.reserved, delivered)
-    await tx.q
-      .updateTable('order_items')
-      .set({ reserved: item.reserved - freed, qty_dropped: item.qty_dropped + delivered })
-      .where('id', '=', itemId)
-      .execute()
-    released.push({ productId: item.product_id, quantity: freed })
-  }
-  await unreserve(tx, released)
+  if (lines.size === 0) return
+  const items = await tx
+    .forUpdate(
+      tx.q.selectFrom('order_items').selectAll().where('id', 'in', [...lines.keys()]).orderBy('id'),
+    )
+    .execute()
+  const taken = [...lines.values()].map(({ orderId, itemId, delivered }) => {
+    const item = items.find(({ id, order_id }) => id === itemId && order_id === orderId)
+    if (!item) throw noLine(orderId, itemId)
+    return { item, delivered, freed: Math.min(item.reserved, delivered) }
+  })
+  const source = recordset(
+    tx.kind,
+    { id: 'int', freed: 'int', delivered: 'int' },
+    taken.map(({ item, freed, delivered }) => ({ id: item.id, freed, delivered })),
+  )
+  await sql`
+    update order_items set reserved = reserved - r.freed, qty_dropped = qty_dropped + r.delivered
+    from ${source} where order_items.id = r.id`.execute(tx.q)
+  await unreserve(
+    tx,
+    taken.map(({ item, freed }) => ({ productId: item.product_id, quantity: freed })),
+  )
 }
+
+const noLine = (orderId: number, itemId: number): ApplyError =>
+  new ApplyError(`order ${orderId} has no line ${itemId}`)
 
 /** A line of an order, locked. */
 export async function lockItem(tx: Tx, orderId: number, itemId: number) {
@@ -92,6 +136,6 @@ export async function lockItem(tx: Tx, orderId: number, itemId: number) {
       tx.q.selectFrom('order_items').selectAll().where('id', '=', itemId).where('order_id', '=', orderId),
     )
     .executeTakeFirst()
-  if (!item) throw new ApplyError(`order ${orderId} has no line ${itemId}`)
+  if (!item) throw noLine(orderId, itemId)
   return item
 }

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { LineProgress, OrderEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { OrderCause, TransitionResult } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -5,6 +6,7 @@ import { earnPoints } from '../loyalty/points.ts'
 import { cancelOrder, endUndelivered, refundUndelivered } from '../refunds/undelivered.ts'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { recordset } from '../../platform/store/recordset.ts'
 import { measurePace } from '../orders/queue-position.ts'
 import { moveOrder, releaseReservations } from '../orders/move-order.ts'
 import { lockOrderOfHub, type OrderRow } from '../orders/order-rows.ts'
@@ -128,11 +130,10 @@ function warnOfIllegal(
 }
 
 async function recordLines(tx: Tx, orderId: number, lines: readonly LineProgress[]): Promise<void> {
-  for (const line of lines)
-    await tx.q
-      .updateTable('order_items')
-      .set({ qty_dropped: line.dropped, qty_doubtful: line.doubtful, bins: JSON.stringify(line.bins) })
-      .where('id', '=', line.line_id)
-      .where('order_id', '=', orderId)
-      .execute()
+  const columns = { id: 'int', dropped: 'int', doubtful: 'int', bins: 'text' } as const
+  const rows = lines.map(({ line_id: id, bins, ...counts }) => ({ ...counts, id, bins: JSON.stringify(bins) }))
+  await sql`
+    update order_items set qty_dropped = r.dropped, qty_doubtful = r.doubtful, bins = r.bins
+    from ${recordset(tx.kind, columns, rows)}
+    where order_items.id = r.id and order_items.order_id = ${orderId}`.execute(tx.q)
 }

@@ -3,7 +3,7 @@ import { isEditable, OrderStatus } from '../../../protocol/model/order-status.ts
 import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { availableOf } from '../catalogue/reservations.ts'
+import { availableOf, availableOfEach } from '../catalogue/reservations.ts'
 import { requireAccepting } from './intake.ts'
 import { scheduleDeadlines } from './move-order.ts'
 import {
@@ -187,11 +187,15 @@ export async function addLines(
     .select(['product_id', 'qty'])
     .where('order_id', '=', cart.id)
     .execute()
+  const stock = await availableOfEach(
+    tx.q,
+    wanted.map(({ productId }) => productId),
+  )
   const unavailable: UnavailableLine[] = []
   for (const { productId, quantity } of wanted) {
     const had = present.find(({ product_id }) => product_id === productId)?.qty ?? 0
     const requested = had + quantity
-    const available = Math.min(await availableOf(tx.q, productId), MAX_QUANTITY)
+    const available = Math.min(stock.get(productId)!, MAX_QUANTITY)
     if (available < requested) unavailable.push({ product_id: productId, requested, available })
     if (available > 0) await putLine(tx, cart.id, productId, Math.min(requested, available))
     else await removeLine(tx, cart.id, productId)

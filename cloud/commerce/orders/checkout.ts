@@ -2,17 +2,17 @@ import { sql } from 'kysely'
 import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { OrderCause } from '../../../protocol/model/order-status.ts'
-import { availableOf, reserve } from '../catalogue/reservations.ts'
+import { availableOfEach, reserve } from '../catalogue/reservations.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { completeRedemptions, putBackRedemptions, redeem } from '../deals/redemptions.ts'
-import { hubState } from '../../gateway/hub-state.ts'
+import { ledgerEpoch } from '../../gateway/hub-state.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { isBinFree } from './bin-room.ts'
-import { hubIntake, type Intake } from './intake.ts'
+import { intakeOf, sellingHub, type Intake } from './intake.ts'
 import { moveOrder, releaseReservations } from './move-order.ts'
 import type { OrderRow } from './order-rows.ts'
 import { cartLines, priceToFreeze, type CartLine, type PricedCart } from './price-cart.ts'
@@ -39,11 +39,13 @@ export async function checkoutObstacles(
     obstacles.push({ code: 'hub_not_accepting_orders', details: { reason: intake.refusal } })
   const units = lines.reduce((sum, { qty }) => sum + qty, 0)
   if (!isBinFree(intake.bins, units, claim)) obstacles.push({ code: 'no_bin_available' })
-  const short = []
-  for (const { product_id, qty } of lines) {
-    const available = await availableOf(q, product_id)
-    if (available < qty) short.push({ product_id, requested: qty, available })
-  }
+  const stock = await availableOfEach(
+    q,
+    lines.map(({ product_id }) => product_id),
+  )
+  const short = lines
+    .map(({ product_id, qty }) => ({ product_id, requested: qty, available: stock.get(product_id)! }))
+    .filter(({ requested, available }) => available < requested)
   if (short.length > 0) obstacles.push({ code: 'insufficient_stock', details: { items: short } })
   return obstacles
 }
@@ -69,11 +71,11 @@ export async function freezeOrder(
 ): Promise<PricedCart> {
   const lines = await cartLines(tx.q, order.id)
   // Checkouts at one hub come one after the other, so that no two find the same bin free.
-  await tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', order.hub_id)).execute()
-  const intake = await hubIntake(tx.q, context, order.hub_id)
+  const hub = await tx.forUpdate(sellingHub(tx.q, order.hub_id)).executeTakeFirstOrThrow()
+  const intake = await intakeOf(tx.q, context, hub)
   const [obstacle] = await checkoutObstacles(tx.q, lines, intake, { claim })
   if (obstacle) throw new ApiError(obstacle.code, undefined, obstacle.details)
-  const priced = await priceToFreeze(tx, context, order, lines)
+  const priced = await priceToFreeze(tx, context, { order, hub, lines })
   if (expectedTotal !== undefined && expectedTotal !== priced.total)
     throw new ApiError('total_changed', undefined, { total: priced.total })
   const tooSmall = amountObstacle(priced.total, least)
@@ -193,7 +195,6 @@ export async function queueOrder(tx: Tx, context: CloudContext, order: OrderRow)
     .where('order_id', '=', order.id)
     .orderBy('id')
     .execute()
-  const { ledgerEpoch } = await hubState(tx.q, order.hub_id, now, settings.onlineWithinMs)
   const queued: QueuedOrder = {
     order_id: order.uuid,
     number: order.id,
@@ -202,13 +203,13 @@ export async function queueOrder(tx: Tx, context: CloudContext, order: OrderRow)
     open_when_ready: order.open_when_ready === 1,
     queued_at: now,
     start_by: now + settings.startWithinMs,
-    hub_epoch: ledgerEpoch,
+    hub_epoch: await ledgerEpoch(tx.q, order.hub_id),
   }
   const step = await moveOrder(tx, context, order, 'payment_completed', {
     queued_order: JSON.stringify(queued),
     queued_at: now,
   })
   if (step.kind !== 'moved') return
-  await completeRedemptions(tx, context, order)
+  if (order.deals !== '[]') await completeRedemptions(tx, context, order)
   await enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })
 }

@@ -1,5 +1,6 @@
+import type { InferResult } from 'kysely'
 import type { CloudContext } from '../../platform/context.ts'
-import { hubState, type HubState } from '../../gateway/hub-state.ts'
+import { hubState } from '../../gateway/hub-state.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { readBinRoom, type BinRoom } from './bin-room.ts'
@@ -14,33 +15,47 @@ export interface Intake {
   bins: BinRoom
 }
 
+/** What of a hub's row decides whether it sells, and at what price. */
+export const sellingHub = (q: Queries, hubId: number) =>
+  q
+    .selectFrom('hubs')
+    .select(['id', 'hub_status', 'accepting_orders', 'disabled_bins', 'timezone', 'tax_basis_points'])
+    .where('id', '=', hubId)
+export type SellingHub = InferResult<ReturnType<typeof sellingHub>>[number]
+
 /** What a hub can do for a new order. Throws `hub_not_found`. */
 export async function hubIntake(q: Queries, context: CloudContext, hubId: number): Promise<Intake> {
-  const { refusal, disabledBins } = await readHub(q, context, hubId)
-  return { refusal, bins: await readBinRoom(q, hubId, disabledBins) }
+  return intakeOf(q, context, await readHub(q, hubId))
+}
+
+export async function intakeOf(q: Queries, context: CloudContext, hub: SellingHub): Promise<Intake> {
+  const bins = await readBinRoom(q, hub.id, JSON.parse(hub.disabled_bins) as number[])
+  return { refusal: await readRefusal(q, context, hub), bins }
 }
 
 /** Throws what stands in the way of any order at a hub: `hub_not_found`, `hub_not_accepting_orders`. */
 export async function requireAccepting(q: Queries, context: CloudContext, hubId: number): Promise<void> {
-  const { refusal } = await readHub(q, context, hubId)
+  const refusal = await readRefusal(q, context, await readHub(q, hubId))
   if (refusal !== null) throw new ApiError('hub_not_accepting_orders', undefined, { reason: refusal })
 }
 
-async function readHub(q: Queries, { runtime, settings }: CloudContext, hubId: number) {
-  const hub = await q
-    .selectFrom('hubs')
-    .select(['hub_status', 'accepting_orders', 'disabled_bins'])
-    .where('id', '=', hubId)
-    .executeTakeFirst()
+async function readHub(q: Queries, hubId: number): Promise<SellingHub> {
+  const hub = await sellingHub(q, hubId).executeTakeFirst()
   if (!hub) throw new ApiError('hub_not_found')
-  const state = await hubState(q, hubId, runtime.clock.now(), settings.onlineWithinMs)
-  return { refusal: refusalOf(hub, state), disabledBins: JSON.parse(hub.disabled_bins) as number[] }
+  return hub
 }
 
-function refusalOf(
-  hub: { hub_status: string; accepting_orders: 0 | 1 },
-  { online, acceptingOrders }: HubState,
-): Refusal | null {
+async function readRefusal(
+  q: Queries,
+  { runtime, settings }: CloudContext,
+  hub: SellingHub,
+): Promise<Refusal | null> {
+  const { online, acceptingOrders } = await hubState(
+    q,
+    hub.id,
+    runtime.clock.now(),
+    settings.onlineWithinMs,
+  )
   if (hub.hub_status !== 'active') return 'hub_inactive'
   if (hub.accepting_orders === 0) return 'orders_stopped'
   if (!online) return 'hub_offline'

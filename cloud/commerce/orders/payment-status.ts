@@ -51,7 +51,10 @@ export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<Pay
     .where('order_id', '=', orderId)
     .orderBy('id')
     .execute()
-  const refunds = await tx.q.selectFrom('refunds').selectAll().where('order_id', '=', orderId).execute()
+  // What was never taken cannot have gone back.
+  const refunds = payments.some(({ status }) => status === 'completed')
+    ? await tx.q.selectFrom('refunds').selectAll().where('order_id', '=', orderId).execute()
+    : []
   const payment_status = derivePaymentStatus(payments, refunds)
   const { hub_id: hubId } = await tx.q
     .updateTable('orders')

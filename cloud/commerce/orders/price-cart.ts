@@ -4,6 +4,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { holdOffer, offerDeals, planOf, type CartAtHub } from '../deals/offer.ts'
 import type { Plan } from '../deals/engine/apply-deal.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { sellingHub, type SellingHub } from './intake.ts'
 import type { OrderRow } from './order-rows.ts'
 
 /** A cart line with its product, by line id. */
@@ -43,7 +44,8 @@ export async function priceCart(
   order: OrderRow,
   lines: readonly CartLine[],
 ): Promise<PricedCart> {
-  const { hub, at } = await cartAtHub(q, order, lines)
+  const hub = await sellingHub(q, order.hub_id).executeTakeFirstOrThrow()
+  const at = cartAtHub({ order, hub, lines })
   return withPlan(lines, hub.tax_basis_points, planOf(await offerDeals(q, context, at)))
 }
 
@@ -51,20 +53,20 @@ export async function priceCart(
 export async function priceToFreeze(
   tx: Tx,
   context: CloudContext,
-  order: OrderRow,
-  lines: readonly CartLine[],
+  cart: SoldCart,
 ): Promise<PricedCart> {
-  const { hub, at } = await cartAtHub(tx.q, order, lines)
-  return withPlan(lines, hub.tax_basis_points, planOf(await holdOffer(tx, context, at)))
+  const plan = planOf(await holdOffer(tx, context, cartAtHub(cart)))
+  return withPlan(cart.lines, cart.hub.tax_basis_points, plan)
 }
 
-async function cartAtHub(q: Queries, order: OrderRow, lines: readonly CartLine[]) {
-  const hub = await q
-    .selectFrom('hubs')
-    .select(['id', 'timezone', 'tax_basis_points'])
-    .where('id', '=', order.hub_id)
-    .executeTakeFirstOrThrow()
-  const at: CartAtHub = {
+interface SoldCart {
+  order: OrderRow
+  hub: SellingHub
+  lines: readonly CartLine[]
+}
+
+function cartAtHub({ order, hub, lines }: SoldCart): CartAtHub {
+  return {
     hub,
     orderId: order.id,
     shopper: { userId: order.user_id, deviceUuid: null, takesUp: true },
@@ -75,7 +77,6 @@ async function cartAtHub(q: Queries, order: OrderRow, lines: readonly CartLine[]
       unitPrice: discountedPrice(line.original_price, line.markdown_percent),
     })),
   }
-  return { hub, at }
 }
 
 function withPlan(lines: readonly CartLine[], taxBasisPoints: number, plan: Plan): PricedCart {

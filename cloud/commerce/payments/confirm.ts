@@ -74,7 +74,7 @@ export async function confirmExternal(
     await lockOrder(tx, waiting.order_id)
     const [claim] = await claims(tx.q, confirmation)
     if (claim?.order_id !== waiting.order_id) return null
-    await applyPaymentOutcome(tx, context, claim.payment_id, {
+    await applyPaymentOutcome(tx, context, claim, {
       status: 'succeeded',
       confirmedByKey: confirmation.key,
     })
@@ -87,7 +87,7 @@ const claims = statement((q, { hubId, bin }: Pick<ExternalConfirmation, 'hubId' 
   q
     .selectFrom('orders')
     .innerJoin('payments', 'payments.order_id', 'orders.id')
-    .select(['orders.id as order_id', 'payments.id as payment_id'])
+    .select(['payments.id', 'payments.order_id'])
     .where('orders.hub_id', '=', hubId)
     .where('orders.reserved_bin', '=', bin)
     .where('orders.processing_status', '<=', LAST_ACTIVE)

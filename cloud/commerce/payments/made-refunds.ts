@@ -45,14 +45,18 @@ export async function findByRef(
   table: 'payments' | 'wallet_transactions' | 'refunds',
   ref: string,
   identity: string | undefined,
-): Promise<{ id: number } | undefined> {
+): Promise<{ id: number; order_id: number | null } | undefined> {
   // Two questions: for both at once no index serves, and the books are long.
-  const known = await tx.q.selectFrom(table).select('id').where('processor_ref', '=', ref).executeTakeFirst()
+  const known = await tx.q
+    .selectFrom(table)
+    .select(['id', 'order_id'])
+    .where('processor_ref', '=', ref)
+    .executeTakeFirst()
   const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
   if (known || id === undefined) return known
   return tx.q
     .selectFrom(table)
-    .select('id')
+    .select(['id', 'order_id'])
     .where('id', '=', Number(id))
     .where('created_at', '=', Number(bornAt))
     .where('processor_ref', 'is', null)

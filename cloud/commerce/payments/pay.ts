@@ -191,32 +191,32 @@ const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {
 /** A payment as its customer sees it. Throws `card_declined` or `payment_failed` where it failed. */
 export async function paymentResult(q: Queries, paymentId: number): Promise<PaymentResult> {
   const payment = await q
-    .selectFrom('payments')
-    .selectAll()
-    .where('id', '=', paymentId)
-    .executeTakeFirstOrThrow()
-  const order = await q
-    .selectFrom('orders')
-    .selectAll()
-    .where('id', '=', payment.order_id)
+    .selectFrom('payments as p')
+    .innerJoin('orders as o', 'o.id', 'p.order_id')
+    .selectAll('p')
+    .select(['o.payment_status', 'o.processing_status', 'o.hub_id', 'o.reserved_bin'])
+    .where('p.id', '=', paymentId)
     .executeTakeFirstOrThrow()
   if (payment.status === 'failed') throw failure(payment)
   return {
-    order_id: order.id,
+    order_id: payment.order_id,
     payment_id: publicId(payment),
     status: intentStatus[payment.status]!,
-    payment_status: order.payment_status,
-    processing_status: order.processing_status,
+    payment_status: payment.payment_status,
+    processing_status: payment.processing_status,
     amount: payment.amount,
     client_secret: payment.client_secret,
-    next_action: nextAction(payment, order),
+    next_action: nextAction(payment, payment),
     decline_code: payment.decline_code,
   }
 }
 
 const publicId = ({ id, processor_ref }: PaymentRow): string => processor_ref ?? `pay_${id}`
 
-function nextAction(payment: PaymentRow, order: OrderRow): PaymentResult['next_action'] {
+function nextAction(
+  payment: PaymentRow,
+  order: Pick<OrderRow, 'hub_id' | 'reserved_bin'>,
+): PaymentResult['next_action'] {
   if (payment.status !== 'requires_action') return null
   if (payment.processor !== EXTERNAL) return { type: 'authenticate', payment_intent_id: publicId(payment) }
   return { type: 'integrator_confirmation', hub_id: order.hub_id, bin_number: order.reserved_bin! }

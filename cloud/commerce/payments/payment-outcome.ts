@@ -4,7 +4,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { queueOrder, unfreezeOrder } from '../orders/checkout.ts'
-import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import { lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import { refundLate } from '../refunds/undelivered.ts'
@@ -29,19 +29,14 @@ export type PaymentOutcome = { status: Intent['status'] | 'stuck' } & Partial<
 export async function applyPaymentOutcome(
   tx: Tx,
   context: CloudContext,
-  paymentId: number,
+  { id, order_id: orderId }: Pick<PaymentRow, 'id' | 'order_id'>,
   outcome: PaymentOutcome,
 ): Promise<void> {
-  const { order_id } = await tx.q
-    .selectFrom('payments')
-    .select('order_id')
-    .where('id', '=', paymentId)
-    .executeTakeFirstOrThrow()
-  const order = (await lockOrder(tx, order_id))!
+  const order = await lockOrderAgain(tx, orderId)
   const payment = await tx.q
     .selectFrom('payments')
     .selectAll()
-    .where('id', '=', paymentId)
+    .where('id', '=', id)
     .executeTakeFirstOrThrow()
   if (!(await apply(tx, context, order, payment, outcome))) return
   if (outcome.status === 'stuck' || payment.stuck_at !== null) await tellOfStuck(tx, context, order)

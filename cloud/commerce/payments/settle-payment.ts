@@ -110,8 +110,8 @@ async function giveUp(context: CloudContext, payment: PaymentRow): Promise<void>
   )
 }
 
-const applyOutcome = (context: CloudContext, { id }: PaymentRow, outcome: PaymentOutcome): Promise<void> =>
-  context.db.transact((tx) => applyPaymentOutcome(tx, context, id, outcome))
+const applyOutcome = (context: CloudContext, payment: PaymentRow, outcome: PaymentOutcome): Promise<void> =>
+  context.db.transact((tx) => applyPaymentOutcome(tx, context, payment, outcome))
 
 async function askProcessor(
   { context, processor }: MoneyServices,

@@ -127,7 +127,8 @@ async function applyIntentEvent(
     return deposit !== undefined
   }
   const payment = await findByRef(tx, 'payments', object.id, paymentId)
-  if (payment) await applyPaymentOutcome(tx, context, payment.id, outcome)
+  if (payment)
+    await applyPaymentOutcome(tx, context, { id: payment.id, order_id: payment.order_id! }, outcome)
   return payment !== undefined
 }
 
@@ -136,12 +137,7 @@ async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObje
   const found = await findByRef(tx, 'refunds', object.id, object.metadata?.refund_id)
   if (!found) return applyMoveEvent(tx, context, 'refund', object)
   if (!refundStatuses.includes(object.status ?? '')) return true
-  const { order_id } = await tx.q
-    .selectFrom('refunds')
-    .select('order_id')
-    .where('id', '=', found.id)
-    .executeTakeFirstOrThrow()
-  await applyRefundOutcome(tx, context, (await lockOrder(tx, order_id))!, found.id, {
+  await applyRefundOutcome(tx, context, (await lockOrder(tx, found.order_id!))!, found.id, {
     ref: object.id,
     status: object.status as ProcessorRefund['status'],
     failureReason: object.failure_reason ?? null,

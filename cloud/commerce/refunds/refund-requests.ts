@@ -8,6 +8,7 @@ import { readPaymentStatus, type PaymentRow, type RefundRow } from '../orders/pa
 import {
   amountShare,
   lineShareOf,
+  liveRefunds,
   paidPayment,
   refundable,
   nextUnits,
@@ -126,7 +127,8 @@ export async function refundItem(
       const item = await requireItem(tx, order, productId)
       const remaining = item.qty - item.refunded_quantity
       if (quantity > remaining) throw new ApiError('insufficient_quantity', undefined, { remaining })
-      const share = takeShare(left, nextUnits(await lineShareOf(tx, item), quantity))
+      const refunds = await liveRefunds(tx, (await requirePayment(tx, order)).id)
+      const share = takeShare(left, nextUnits(lineShareOf(item, refunds), quantity))
       return { itemId: item.id, quantity, ...share }
     },
     async isSame(tx, order, _left, refund) {

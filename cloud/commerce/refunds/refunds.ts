@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { unitShare } from '../catalogue/pricing.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
@@ -7,6 +8,7 @@ import { tellOfRefund } from '../orders/order-events.ts'
 import { lockOrderAgain, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { recordset } from '../../platform/store/recordset.ts'
 import { creditRefund } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
 import {
@@ -85,37 +87,48 @@ export async function refundable(
   order: Pick<OrderRow, 'tax_total'>,
   payment: PaymentRow,
 ): Promise<Share> {
-  const returned = await returnedOf(tx, 'payment_id', payment.id)
+  return leftOf(order, payment, await liveRefunds(tx, payment.id))
+}
+
+/** The same by refunds of the payment that have not failed. */
+export function leftOf(
+  order: Pick<OrderRow, 'tax_total'>,
+  payment: PaymentRow,
+  refunds: readonly Share[],
+): Share {
+  const returned = sumOf(refunds)
   const tax = payment.is_late === 1 ? 0 : (order.tax_total ?? 0)
   // More may be booked than there is, until the processor has refused what it gave back by itself already.
   return { amount: Math.max(0, payment.amount - returned.amount), tax: Math.max(0, tax - returned.tax) }
 }
 
-/** A frozen line, with what its own refunds have returned. */
-export const lineShareOf = async (tx: Tx, item: ItemRow): Promise<LineShare> => ({
+/** A frozen line, with what its own refunds have returned, of those of its order that have not failed. */
+export const lineShareOf = (item: ItemRow, refunds: readonly LiveRefund[]): LineShare => ({
   qty: item.qty,
   net: item.net!,
   tax: item.tax!,
   refundedUnits: item.refunded_quantity,
-  returned: await returnedOf(tx, 'item_id', item.id),
+  returned: sumOf(refunds.filter(({ item_id }) => item_id === item.id)),
 })
 
-/** What refunds of a payment or of a line have returned, or will. */
-async function returnedOf(tx: Tx, of: 'payment_id' | 'item_id', id: number): Promise<Share> {
-  const refunds = await tx.q
+/** Refunds of a payment that have returned something, or will. */
+export function liveRefunds(tx: Tx, paymentId: number) {
+  return tx.q
     .selectFrom('refunds')
-    .select(['amount', 'tax'])
-    .where(of, '=', id)
+    .select(['item_id', 'quantity', 'amount', 'tax', 'status'])
+    .where('payment_id', '=', paymentId)
     .where('status', '<>', 'failed')
     .execute()
-  return refunds.reduce((sum, { amount, tax }) => ({ amount: sum.amount + amount, tax: sum.tax + tax }), {
+}
+export type LiveRefund = Awaited<ReturnType<typeof liveRefunds>>[number]
+
+const sumOf = (shares: readonly Share[]): Share =>
+  shares.reduce((sum, { amount, tax }) => ({ amount: sum.amount + amount, tax: sum.tax + tax }), {
     amount: 0,
     tax: 0,
   })
-}
 
 export interface NewRefund extends Share {
-  payment: PaymentRow
   /** The line it is for, or null for an amount of the whole order. */
   itemId: number | null
   quantity: number
@@ -130,42 +143,63 @@ export interface NewRefund extends Share {
 }
 
 /**
- * Records a refund, under its order's lock. One of a card payment waits for the processor (`executeRefund`); one of
- * money that an integrator took, or that came from the wallet, is done with this.
+ * Records refunds of a payment, under its order's lock. Those of a card payment wait for the processor (`executeRefund`);
+ * those of money that an integrator took, or that came from the wallet, are done with this.
  */
-export async function insertRefund(
+export async function insertRefunds(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
-  { payment, itemId, actor = SERVICE, runsAtOnce = false, requestKey = null, ...refund }: NewRefund,
-): Promise<RefundRow> {
+  payment: PaymentRow,
+  refunds: readonly NewRefund[],
+): Promise<RefundRow[]> {
+  if (refunds.length === 0) return []
   const now = context.runtime.clock.now()
-  const isDone = payment.processor === EXTERNAL || payment.processor === WALLET || refund.amount === 0
-  const dueAt = runsAtOnce ? now + context.settings.paymentRecheckMs : now
-  const row = await tx.q
+  const isDone = ({ amount }: Share): boolean =>
+    payment.processor === EXTERNAL || payment.processor === WALLET || amount === 0
+  const rows = await tx.q
     .insertInto('refunds')
-    .values({
-      ...refund,
-      order_id: payment.order_id,
-      payment_id: payment.id,
-      item_id: itemId,
-      status: isDone ? 'succeeded' : 'pending',
-      actor,
-      request_key: requestKey,
-      created_at: now,
-      updated_at: now,
-    })
+    .values(
+      refunds.map(({ itemId, amount, tax, quantity, reason, ...asked }) => ({
+        amount,
+        tax,
+        quantity,
+        reason,
+        order_id: payment.order_id,
+        payment_id: payment.id,
+        item_id: itemId,
+        status: isDone({ amount, tax }) ? ('succeeded' as const) : ('pending' as const),
+        actor: asked.actor ?? SERVICE,
+        refusals: asked.refusals ?? 0,
+        request_key: asked.requestKey ?? null,
+        created_at: now,
+        updated_at: now,
+      })),
+    )
     .returningAll()
-    .executeTakeFirstOrThrow()
-  if (isDone && payment.processor === WALLET && row.amount > 0)
-    await creditRefund(tx, context, payment.user_id, row)
-  if (isDone) {
+    .execute()
+  for (const row of rows.filter(isDone)) {
+    if (payment.processor === WALLET && row.amount > 0)
+      await creditRefund(tx, context, payment.user_id, row)
     await auditRefund(tx, context, order, row)
     await tellOfRefund(tx, context, order, row)
   }
   await refreshRefunds(tx, context, order)
-  if (!isDone) await schedule(tx, 'refund', row.id, dueAt)
-  return row
+  const pending = rows.filter((row) => !isDone(row)).map(({ id }) => id)
+  const isUnderWay = refunds.some(({ runsAtOnce }) => runsAtOnce)
+  await schedule(tx, 'refund', pending, isUnderWay ? now + context.settings.paymentRecheckMs : now)
+  return rows
+}
+
+/** The same of one. */
+export async function insertRefund(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  { payment, ...refund }: NewRefund & { payment: PaymentRow },
+): Promise<RefundRow> {
+  const [row] = await insertRefunds(tx, context, order, payment, [refund])
+  return row!
 }
 
 /**
@@ -262,26 +296,23 @@ export async function refreshRefunds(tx: Tx, context: CloudContext, order: Order
     .orderBy('id')
     .execute()
   const payment = await paidPayment(tx, order.id)
-  const refunds = payment
-    ? await tx.q
-        .selectFrom('refunds')
-        .select(['item_id', 'quantity', 'amount', 'status'])
-        .where('payment_id', '=', payment.id)
-        .where('status', '<>', 'failed')
-        .execute()
-    : []
+  const refunds = payment ? await liveRefunds(tx, payment.id) : []
   const givenBack = refunds.reduce((sum, { amount }) => sum + amount, 0)
   const isWhole = payment !== undefined && payment.amount > 0 && givenBack >= payment.amount
-  for (const item of items) {
-    const units = refunds.reduce((sum, refund) => sum + (refund.item_id === item.id ? refund.quantity : 0), 0)
-    const refunded = isWhole ? item.qty : Math.min(item.qty, units)
-    if (refunded !== item.refunded_quantity)
-      await tx.q
-        .updateTable('order_items')
-        .set({ refunded_quantity: refunded })
-        .where('id', '=', item.id)
-        .execute()
-  }
+  const unitsOf = (itemId: number): number =>
+    refunds.reduce((sum, refund) => sum + (refund.item_id === itemId ? refund.quantity : 0), 0)
+  const changed = items
+    .map(({ id, qty, refunded_quantity: known }) => ({
+      id,
+      known,
+      refunded: isWhole ? qty : Math.min(qty, unitsOf(id)),
+    }))
+    .filter(({ known, refunded }) => refunded !== known)
+  if (changed.length > 0)
+    await sql`
+      update order_items set refunded_quantity = r.refunded
+      from ${recordset(tx.kind, { id: 'int', refunded: 'int' }, changed)}
+      where order_items.id = r.id`.execute(tx.q)
   await settlePoints(tx, context, order)
   const back = refunds.reduce((sum, { status, amount }) => sum + (status === 'succeeded' ? amount : 0), 0)
   await tellOfFailed(tx, context, order, payment !== undefined && back >= payment.amount)

@@ -12,7 +12,10 @@ import type { MoneyServices } from '../services.ts'
 import {
   executeRefund,
   insertRefund,
+  insertRefunds,
+  leftOf,
   lineShareOf,
+  liveRefunds,
   nextUnits,
   paidPayment,
   refundable,
@@ -81,14 +84,18 @@ export async function refundUndelivered(
 ): Promise<void> {
   const payment = await paidPayment(tx, order.id)
   if (!payment || payment.amount === 0) return
-  for (const item of await lockItems(tx, order.id)) {
-    const units = item.qty - Math.min(item.qty, item.qty_dropped) - item.refunded_quantity
-    if (units <= 0) continue
-    const left = await refundable(tx, order, payment)
-    const share = takeShare(left, nextUnits(await lineShareOf(tx, item), units))
-    const refund = { payment, itemId: item.id, quantity: units, ...share, reason, refusals }
-    if (left.amount > 0) await insertRefund(tx, context, order, refund)
+  const items = await lockItems(tx, order.id)
+  const refunds = await liveRefunds(tx, payment.id)
+  let left = leftOf(order, payment, refunds)
+  const owed: NewRefund[] = []
+  for (const item of items) {
+    const quantity = item.qty - Math.min(item.qty, item.qty_dropped) - item.refunded_quantity
+    if (quantity <= 0 || left.amount === 0) continue
+    const share = takeShare(left, nextUnits(lineShareOf(item, refunds), quantity))
+    owed.push({ itemId: item.id, quantity, ...share, reason, refusals })
+    left = { amount: left.amount - share.amount, tax: left.tax - share.tax }
   }
+  await insertRefunds(tx, context, order, payment, owed)
 }
 
 /** What an order that has ended as it has is owed, once its money can be given back again. */

@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { openDatabase } from '../../../../cloud/platform/store/database.ts'
+import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
+import { openShop, type Shop } from '../../support/shop.ts'
+
+/** A paid cart with one unit of so many products, in a shop that tells how many statements something takes. */
+async function cartOf(lines: number) {
+  let statements = 0
+  const sqlite = new Sqlite(':memory:', { verbose: () => void (statements += 1) })
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite })
+  await db.migrate()
+  const shop = await openShop(db, {
+    bins: 12,
+    products: Array.from({ length: lines }, () => ({ price: 200, quantity: 9 })),
+  })
+  const quantities = Object.fromEntries(Array.from({ length: lines }, (_, index) => [index + 1, 1]))
+  // The names of what is sold are known from the second time on.
+  await shop.paidOrder(quantities)
+  const userId = await shop.customer()
+  const cart = await shop.cart(userId, quantities)
+  const payment = () => pay(shop.services, { userId, orderId: cart.id, method: 'pm_card_visa' })
+  return {
+    shop,
+    orderId: cart.id,
+    payment,
+    async count(work: () => Promise<unknown>): Promise<number> {
+      statements = 0
+      await work()
+      return statements
+    },
+  }
+}
+
+const paidFor = async (lines: number): Promise<number> => {
+  const { payment, count } = await cartOf(lines)
+  return count(payment)
+}
+
+/** The hub has found nothing on the shelf: each line goes back. */
+const failedOf = async (lines: number): Promise<number> => {
+  const { shop, orderId, payment, count } = await cartOf(lines)
+  await payment()
+  return count(() => reportNothing(shop, orderId))
+}
+
+async function reportNothing(shop: Shop, orderId: number): Promise<void> {
+  const items = await shop.items(orderId)
+  const lines = items.map(({ id }) => ({ line_id: id, dropped: 0, doubtful: 0, bins: [] }))
+  await shop.report({ kind: 'order.failed', order_id: orderId, reason: 'stock', bins: [1], lines })
+}
+
+test('a payment takes as many statements for thirty lines as for one', async () => {
+  expect(await paidFor(30)).toBe(await paidFor(1))
+})
+
+test('an order of which nothing fell goes back with as many statements for thirty lines as for one', async () => {
+  expect(await failedOf(30)).toBe(await failedOf(1))
+})
