@@ -239,23 +239,23 @@ export async function applyRefundOutcome(
   if (dueAt === null) await unschedule(tx, 'refund', refundId)
   else await schedule(tx, 'refund', refundId, dueAt)
   if (status === 'pending') return
-  await auditRefund(tx, context, order, { ...refund, ...known }, dueAt)
+  await auditRefund(tx, context, order, { ...refund, ...known }, refund.reason === 'customer' ? null : dueAt)
   if (status === 'failed') await schedule(tx, 'refund.made', refund.payment_id, now)
   if (status === 'succeeded') await tellOfRefund(tx, context, order, refund)
   await refreshRefunds(tx, context, order)
 }
 
-/** What somebody asked for is theirs to repeat, and what the processor did by itself is not ours to do. */
-const isOwed = (reason: RefundRow['reason']): boolean =>
-  reason !== 'customer' && reason !== 'processor' && reason !== 'dispute'
-
-/** When money that the service owes is sent again after the processor refused to. */
+/**
+ * When it is looked at what the service owes after the processor refused to give it. What somebody asked for is theirs to
+ * repeat, but for what the order has come to owe since; what the processor did by itself is not ours to do.
+ */
 function retryAt(
   { reason, refusals }: RefundRow,
   now: number,
   { refundRetries, refundRetryMs }: CloudContext['settings'],
 ): number | null {
-  return !isOwed(reason) || refusals >= refundRetries ? null : now + refundRetryMs * 2 ** refusals
+  const isOurs = reason !== 'processor' && reason !== 'dispute'
+  return isOurs && refusals < refundRetries ? now + refundRetryMs * 2 ** refusals : null
 }
 
 /** Whatever somebody asked for, and whatever was refused, is on the owner's record. */

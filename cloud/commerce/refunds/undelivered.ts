@@ -98,21 +98,28 @@ export async function refundUndelivered(
   await insertRefunds(tx, context, order, payment, owed)
 }
 
-/** What an order that has ended as it has is owed, once its money can be given back again. */
-export async function refundOwed(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+/** What an order that has ended as it has is owed still: its money can be given back again, or was refused before. */
+export async function refundOwed(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  refusals = 0,
+): Promise<void> {
   switch (order.processing_status) {
     case OrderStatus.CANCELLED:
-      await refundRest(tx, context, order, {})
+      await refundRest(tx, context, order, { refusals })
       return
     case OrderStatus.TIMED_OUT:
-      return refundUndelivered(tx, context, order, 'timed_out')
-    case OrderStatus.FAILED:
-      if (order.failure_reason !== 'unclaimed') await refundUndelivered(tx, context, order, 'failed')
-      return
+      return refundUndelivered(tx, context, order, 'timed_out', refusals)
+    case OrderStatus.FAILED: {
+      // What was left in its bin is not owed; what never came there is.
+      const reason = order.failure_reason === 'unclaimed' ? 'short' : 'failed'
+      return refundUndelivered(tx, context, order, reason, refusals)
+    }
     case OrderStatus.READY:
     case OrderStatus.COLLECTING:
     case OrderStatus.COMPLETED:
-      return refundUndelivered(tx, context, order, 'short')
+      return refundUndelivered(tx, context, order, 'short', refusals)
     case OrderStatus.NEW:
     case OrderStatus.PENDING_PAYMENT:
     case OrderStatus.QUEUED:
@@ -165,8 +172,8 @@ async function refundWhole(
 }
 
 /**
- * Another refund takes the place of one that the processor refused, for as much as is owed now: somebody may have given
- * it back by hand meanwhile.
+ * Another refund takes the place of one that the processor refused, for as much as the order is owed now: somebody may have
+ * given it back by hand meanwhile, and what a customer had asked for may have become owed.
  */
 async function replaceRefused(tx: Tx, context: CloudContext, refused: RefundRow): Promise<void> {
   const order = await lockOrder(tx, refused.order_id)
@@ -177,10 +184,9 @@ async function replaceRefused(tx: Tx, context: CloudContext, refused: RefundRow)
     case 'short':
     case 'timed_out':
     case 'failed':
-      return refundUndelivered(tx, context, order, refused.reason, refusals)
     case 'cancelled':
-      await refundRest(tx, context, order, { refusals })
-      return
+    case 'customer':
+      return refundOwed(tx, context, order, refusals)
     case 'late_payment': {
       const payment = await tx.q
         .selectFrom('payments')
@@ -190,10 +196,9 @@ async function replaceRefused(tx: Tx, context: CloudContext, refused: RefundRow)
       await refundLate(tx, context, order, payment, { refusals })
       return
     }
-    case 'customer':
     case 'processor':
     case 'dispute':
-    // Not owed (`retryAt`).
+    // Never ours to do (`retryAt`).
   }
 }
 

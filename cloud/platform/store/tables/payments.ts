@@ -4,8 +4,6 @@ import { defineTable, flag, id, instant, int, oneOf, text, listOf } from '../tab
 /** Statuses of a payment that has not ended. */
 export const PAYMENT_UNDER_WAY = ['pending', 'requires_action', 'authorized'] as const
 const isLive = `is_late = 0 and status in ${listOf([...PAYMENT_UNDER_WAY, 'completed'])}`
-/** What the service refunds by itself it refunds once. */
-const isAutomatic = `reason not in ${listOf(['customer', 'processor', 'dispute'])} and status <> 'failed'`
 
 /** Money, as the service keeps it. */
 export const paymentTables = {
@@ -81,13 +79,7 @@ export const paymentTables = {
   })
     .index('refunds_by_order', ['order_id'])
     .index('refunds_by_payment', ['payment_id'])
-    .uniqueIndex('refunds_by_processor_ref', ['processor_ref'], 'processor_ref is not null')
-    .uniqueIndex(
-      'refunds_once_per_item',
-      ['payment_id', 'item_id', 'reason'],
-      `item_id is not null and ${isAutomatic}`,
-    )
-    .uniqueIndex('refunds_once_per_payment', ['payment_id', 'reason'], `item_id is null and ${isAutomatic}`),
+    .uniqueIndex('refunds_by_processor_ref', ['processor_ref'], 'processor_ref is not null'),
   /** Events of the card processor, each applied in the transaction that inserts it here (I3). */
   processor_events: defineTable({
     id: text.primaryKey.fixed,
