@@ -6,20 +6,16 @@ import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { readPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
 import {
-  amountShare,
-  lineShareOf,
   liveRefunds,
   paidPayment,
   refundable,
-  nextUnits,
-  takeShare,
   executeRefund,
   auditRefund,
   insertRefund,
   SERVICE,
   type NewRefund,
-  type Share,
 } from './refunds.ts'
+import { amountShare, lineShareOf, nextUnits, takeShare, type Share } from './shares.ts'
 import { isAtHub, lockItems, lockOrderAgain, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { WantedLine } from '../../../protocol/mqtt/cloud-entries.ts'

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
-import { unitShare } from '../catalogue/pricing.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
+import { leftOf, type Share } from './shares.ts'
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { settlePoints } from '../loyalty/points.ts'
 import { tellOfRefund } from '../orders/order-events.ts'
-import { lockOrderAgain, type ItemRow, type OrderRow } from '../orders/order-rows.ts'
+import { lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
@@ -20,49 +20,6 @@ import {
   type ProcessorRefund,
 } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-
-/** Money with the tax that is part of it. Cents; `tax` ≤ `amount`. */
-export interface Share {
-  amount: number
-  tax: number
-}
-
-/** A line's frozen share of its order, and what of it has gone back. */
-export interface LineShare {
-  qty: number
-  /** Without tax, after all discounts. */
-  net: number
-  tax: number
-  /** Units refunded, and what they returned. */
-  refundedUnits: number
-  returned: Share
-}
-
-/**
- * What the next `units` of a line are worth: the frozen share of all units up to them, less what the line has returned
- * already. In whatever portions and with whatever refusals in between, a line never returns more than it cost.
- */
-export function nextUnits({ qty, net, tax, refundedUnits, returned }: LineShare, units: number): Share {
-  const upTo = (amount: number): number => unitShare(amount, qty, 0, refundedUnits + units)
-  return {
-    amount: Math.max(0, upTo(net + tax) - returned.amount),
-    tax: Math.max(0, upTo(tax) - returned.tax),
-  }
-}
-
-/**
- * Takes a share out of what is left of an order: no more than that, and so that the tax left is never more than the money
- * left. The last share takes all the tax.
- */
-export function takeShare(left: Share, wanted: Share): Share {
-  const amount = Math.min(left.amount, wanted.amount)
-  const least = Math.max(0, left.tax - (left.amount - amount))
-  return { amount, tax: Math.max(least, Math.min(wanted.tax, left.tax, amount)) }
-}
-
-/** An amount of an order as such, with the tax in proportion to what is left. */
-export const amountShare = (left: Share, amount: number): Share =>
-  takeShare(left, { amount, tax: left.amount === 0 ? 0 : Math.floor((left.tax * amount) / left.amount) })
 
 /** Who has asked for what follows from what happened. */
 export const SERVICE = 'service'
@@ -90,27 +47,6 @@ export async function refundable(
   return leftOf(order, payment, await liveRefunds(tx, payment.id))
 }
 
-/** The same by refunds of the payment that have not failed. */
-export function leftOf(
-  order: Pick<OrderRow, 'tax_total'>,
-  payment: PaymentRow,
-  refunds: readonly Share[],
-): Share {
-  const returned = sumOf(refunds)
-  const tax = payment.is_late === 1 ? 0 : (order.tax_total ?? 0)
-  // More may be booked than there is, until the processor has refused what it gave back by itself already.
-  return { amount: Math.max(0, payment.amount - returned.amount), tax: Math.max(0, tax - returned.tax) }
-}
-
-/** A frozen line, with what its own refunds have returned, of those of its order that have not failed. */
-export const lineShareOf = (item: ItemRow, refunds: readonly LiveRefund[]): LineShare => ({
-  qty: item.qty,
-  net: item.net!,
-  tax: item.tax!,
-  refundedUnits: item.refunded_quantity,
-  returned: sumOf(refunds.filter(({ item_id }) => item_id === item.id)),
-})
-
 /** Refunds of a payment that have returned something, or will. */
 export function liveRefunds(tx: Tx, paymentId: number) {
   return tx.q
@@ -120,13 +56,6 @@ export function liveRefunds(tx: Tx, paymentId: number) {
     .where('status', '<>', 'failed')
     .execute()
 }
-export type LiveRefund = Awaited<ReturnType<typeof liveRefunds>>[number]
-
-const sumOf = (shares: readonly Share[]): Share =>
-  shares.reduce((sum, { amount, tax }) => ({ amount: sum.amount + amount, tax: sum.tax + tax }), {
-    amount: 0,
-    tax: 0,
-  })
 
 export interface NewRefund extends Share {
   /** The line it is for, or null for an amount of the whole order. */
@@ -179,8 +108,7 @@ export async function insertRefunds(
     .returningAll()
     .execute()
   for (const row of rows.filter(isDone)) {
-    if (payment.processor === WALLET && row.amount > 0)
-      await creditRefund(tx, context, payment.user_id, row)
+    if (payment.processor === WALLET && row.amount > 0) await creditRefund(tx, context, payment.user_id, row)
     await auditRefund(tx, context, order, row)
     await tellOfRefund(tx, context, order, row)
   }

@@ -13,15 +13,12 @@ import {
   executeRefund,
   insertRefund,
   insertRefunds,
-  leftOf,
-  lineShareOf,
   liveRefunds,
-  nextUnits,
   paidPayment,
   refundable,
-  takeShare,
   type NewRefund,
 } from './refunds.ts'
+import { leftOf, lineShareOf, nextUnits, takeShare } from './shares.ts'
 
 /**
  * What an order ends in that was paid and is not delivered whole: its stock is free again, and its money goes back without

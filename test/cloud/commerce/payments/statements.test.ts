@@ -20,15 +20,16 @@ async function cartOf(lines: number) {
   const userId = await shop.customer()
   const cart = await shop.cart(userId, quantities)
   const payment = () => pay(shop.services, { userId, orderId: cart.id, method: 'pm_card_visa' })
+  const count = async (work: () => Promise<unknown>): Promise<number> => {
+    statements = 0
+    await work()
+    return statements
+  }
   return {
     shop,
     orderId: cart.id,
     payment,
-    async count(work: () => Promise<unknown>): Promise<number> {
-      statements = 0
-      await work()
-      return statements
-    },
+    count,
   }
 }
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { amountShare, nextUnits, takeShare, type Share } from '../../../../cloud/commerce/refunds/refunds.ts'
+import { amountShare, nextUnits, takeShare, type Share } from '../../../../cloud/commerce/refunds/shares.ts'
 
 const share = fc
   .tuple(fc.nat({ max: 100_000 }), fc.nat({ max: 100_000 }))
