@@ -102,19 +102,23 @@ export class OutboxSender {
     for (const effect of effects) if (this.#state) await this.#carryOut(effect, state.epoch)
   }
 
+  /** Nothing else would come back to what the database does not give or take now: the hub's next hello does. */
+  async #orAsk<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work
+    } catch (error) {
+      this.#ports.ask()
+      throw error
+    }
+  }
+
   async #carryOut(effect: SenderEffect, epoch: string): Promise<void> {
     const { context, hubId, timedOut, ask, onFork } = this.#ports
     switch (effect.type) {
       case 'send':
         return this.#send(epoch, effect)
       case 'forget':
-        try {
-          return await context.db.transact((tx) => forgetEntries(tx, hubId, epoch, effect.through))
-        } catch (error) {
-          // The hub's next hello says once more what it has.
-          ask()
-          throw error
-        }
+        return this.#orAsk(context.db.transact((tx) => forgetEntries(tx, hubId, epoch, effect.through)))
       case 'arm':
         this.#cancelTimer()
         this.#cancelTimer = context.runtime.clock.after(effect.afterMs, timedOut)
@@ -131,7 +135,7 @@ export class OutboxSender {
 
   async #send(epoch: string, { first, entries: count, bytes: maxBytes }: SendEffect): Promise<void> {
     const { context, hubId, publish } = this.#ports
-    const read = await readEntries(context.db.kysely, hubId, epoch, first, count)
+    const read = await this.#orAsk(readEntries(context.db.kysely, hubId, epoch, first, count))
     // Acknowledged meanwhile by way of another process: the next look or acknowledgement goes on from there.
     if (!read) return
     const { entries, bytes } = fitting(read.entries, maxBytes)

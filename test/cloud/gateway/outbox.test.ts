@@ -74,6 +74,31 @@ describe('the outbox stream', () => {
     expect(await entries(world)).toEqual([])
   })
 
+  test('what the database does not give while it is away is sent once it is there again, though nothing else is to be', async () => {
+    const { world, cloud, hub } = await connected()
+    const { db } = cloud.context
+    const { kysely } = db
+    db.kysely = new Proxy(kysely, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name)
+        if (name !== 'selectFrom') return value
+        return (table: 'hub_outbox_entries') => {
+          if (table === 'hub_outbox_entries')
+            throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' })
+          return target.selectFrom(table)
+        }
+      },
+    })
+    await put(cloud, 1)
+    await world.pass(60_000)
+    expect(hub.applied).toEqual([])
+    expect(hub.hails).toHaveLength(1)
+    db.kysely = kysely
+    hub.hello()
+    await world.pass(50)
+    expect(hub.applied).toEqual([cancel(1)])
+  })
+
   test('a database that has lost its last commits begins a new epoch with the next entry', async () => {
     const { world, cloud, hub } = await connected()
     await put(cloud, 1)
