@@ -181,6 +181,20 @@ export function requireProcessor({ name }: CardProcessor, processor: string): vo
     throw new ProcessorUnavailable(`this is money of the processor "${processor}", which is not configured`)
 }
 
+/**
+ * For calls that move money. An error that nobody foresaw (an answer that makes no sense, a defect of the adapter) says no
+ * more of what was done than no answer: the fault is reported, and the call is repeated like one that nobody answered.
+ */
+export async function orInDoubt<T>(context: CloudContext, call: Promise<T>): Promise<T> {
+  try {
+    return await call
+  } catch (cause) {
+    if (cause instanceof ProcessorUnavailable) throw cause
+    await isolated(context, 'a call to the card processor', () => Promise.reject(cause))
+    throw new ProcessorUnavailable('the call to the processor failed in a way that nobody foresaw', { cause })
+  }
+}
+
 /** For requests: a processor out of reach is 503. What was begun is finished as due work. */
 export async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {

@@ -8,6 +8,7 @@ import { customerOfMethod } from '../methods/method-rows.ts'
 import {
   identityOf,
   refusal,
+  orInDoubt,
   orUnavailable,
   processorBackoff,
   requireProcessor,
@@ -160,7 +161,7 @@ async function ask(
 ): Promise<void> {
   requireProcessor(processor, deposit.processor!)
   context.checkpoint('wallet.before-processor')
-  const intent = await call()
+  const intent = await orInDoubt(context, call())
   context.checkpoint('wallet.after-processor')
   await context.db.transact((tx) => applyDepositOutcome(tx, context, deposit.id, { ...intent, by }))
 }
