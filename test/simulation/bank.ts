@@ -112,6 +112,7 @@ export class Bank {
       createRefund: (request) => call(() => processor.createRefund(request)),
       readRefund: (ref) => call(() => processor.readRefund(ref)),
       listRefunds: (ref) => call(() => processor.listRefunds(ref)),
+      listMoves: (request) => call(() => processor.listMoves(request)),
       createCustomer: (request) => call(() => processor.createCustomer(request)),
       removeCustomer: (ref) => call(() => processor.removeCustomer(ref)),
       createSetupIntent: (request) => call(() => processor.createSetupIntent(request)),

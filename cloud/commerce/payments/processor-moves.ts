@@ -189,3 +189,38 @@ async function followDeposit(
   })
   await moveBalance(tx, context, transaction)
 }
+
+/** The processor's word on a refund that the books know. */
+export async function applyRefundWord(
+  tx: Tx,
+  context: CloudContext,
+  refundId: number,
+  word: ProcessorRefund,
+): Promise<void> {
+  const { order_id } = await tx.q
+    .selectFrom('refunds')
+    .select('order_id')
+    .where('id', '=', refundId)
+    .executeTakeFirstOrThrow()
+  await applyRefundOutcome(tx, context, (await lockOrder(tx, order_id))!, refundId, word)
+}
+
+/** By the processor's id; by ours where the processor's word was quicker than the answer that brings its id. */
+export async function findByRef(
+  tx: Tx,
+  table: 'payments' | 'wallet_transactions' | 'refunds',
+  ref: string,
+  identity: string | undefined,
+): Promise<{ id: number } | undefined> {
+  // Two questions: for both at once no index serves, and the books are long.
+  const known = await tx.q.selectFrom(table).select('id').where('processor_ref', '=', ref).executeTakeFirst()
+  const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
+  if (known || id === undefined) return known
+  return tx.q
+    .selectFrom(table)
+    .select('id')
+    .where('id', '=', Number(id))
+    .where('created_at', '=', Number(bornAt))
+    .where('processor_ref', 'is', null)
+    .executeTakeFirst()
+}

@@ -1,14 +1,11 @@
 import { z } from 'zod'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { lockOrder } from '../orders/order-rows.ts'
 import { applyDepositOutcome } from '../wallet/deposit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
 import { DISPUTE_EVENT, type CardProcessor, type ProcessorRefund } from '../processors/processor.ts'
-import { applyRefundOutcome } from '../refunds/refunds.ts'
-import { findByRef } from './made-refunds.ts'
-import { applyMove, type ProcessorMove } from './processor-moves.ts'
+import { applyMove, applyRefundWord, findByRef, type ProcessorMove } from './processor-moves.ts'
 import { isSigned } from '../processors/signature.ts'
 
 /** An event of the processor. Of types that are not named here nothing but the id is kept. */
@@ -136,12 +133,7 @@ async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObje
   const found = await findByRef(tx, 'refunds', object.id, object.metadata?.refund_id)
   if (!found) return applyMoveEvent(tx, context, 'refund', object)
   if (!refundStatuses.includes(object.status ?? '')) return true
-  const { order_id } = await tx.q
-    .selectFrom('refunds')
-    .select('order_id')
-    .where('id', '=', found.id)
-    .executeTakeFirstOrThrow()
-  await applyRefundOutcome(tx, context, (await lockOrder(tx, order_id))!, found.id, {
+  await applyRefundWord(tx, context, found.id, {
     ref: object.id,
     status: object.status as ProcessorRefund['status'],
     failureReason: object.failure_reason ?? null,

@@ -37,6 +37,8 @@ export interface CardProcessor {
   readRefund(ref: string): Promise<ProcessorRefund>
   /** All refunds of an intent, whoever asked for them. */
   listRefunds(ref: string): Promise<MadeRefund[]>
+  /** What has gone back of any intent since an instant, whoever asked for it: a page, newest first. */
+  listMoves(request: MovesRequest): Promise<MovesPage>
   /** Creates a customer who saves methods, or returns the one whom the key has made before: its ref. Sends nothing personal. */
   createCustomer(request: CustomerRequest): Promise<string>
   /** With all saved methods. One that is gone already is no error. */
@@ -121,6 +123,23 @@ export interface MadeRefund extends ProcessorRefund {
   amount: number
   /** As `metadata.refund_id` of the request said, where this installation asked for it. */
   identity: string | undefined
+}
+
+export interface MovesRequest {
+  kind: 'refund' | 'dispute'
+  /** When the earliest of them was made. Milliseconds. */
+  since: number
+  /** `next` of the page before; null for the newest. */
+  after: string | null
+  /** The most of them, 1 to 100. */
+  limit: number
+}
+
+export interface MovesPage {
+  /** Those of intents. Of a dispute the status is that of a refund, `failed` once the money is back. */
+  moves: (MadeRefund & { intent: string })[]
+  /** Names the next page; null where this was the last. */
+  next: string | null
 }
 
 /** The type of an event of a dispute, in our words: its status is that of a refund, `failed` once the money is back. */

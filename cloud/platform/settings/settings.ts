@@ -87,6 +87,21 @@ export const ruleSettings = {
     15 * MINUTE,
     'A payment or deposit that its customer does not finish is given up after this.',
   ),
+  processorCheckMs: ms(
+    HOUR,
+    'How often the refunds and disputes at the card processor are compared with the books: an event may have been lost.',
+  ),
+  processorCheckBatch: wholeNumber([1, 100], 100, 'How many of them are asked for at once.'),
+  refundCheckMs: days(
+    'REFUND_CHECK_DAYS',
+    3,
+    'A refund is compared again for so long after it was made: it may fail later.',
+  ),
+  disputeCheckMs: days(
+    'DISPUTE_CHECK_DAYS',
+    180,
+    'A dispute is compared again for so long after it was opened: it may be won later.',
+  ),
   refundRetryMs: ms(
     HOUR,
     'A refund that is owed and was refused is tried again after this, then after twice as long, and so on.',

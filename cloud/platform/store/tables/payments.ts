@@ -88,6 +88,17 @@ export const paymentTables = {
       `item_id is not null and ${isAutomatic}`,
     )
     .uniqueIndex('refunds_once_per_payment', ['payment_id', 'reason'], `item_id is null and ${isAutomatic}`),
+  /** How far the books have been compared with what a processor has given back. */
+  processor_checks: defineTable({
+    processor: text.fixed,
+    kind: oneOf(['refund', 'dispute']).fixed,
+    /** All that was made before is compared. */
+    checked_until: instant,
+    /** When the comparison that is under way began; null between two of them. */
+    begun_at: instant.nullable,
+    /** Where it goes on: the last of the page before. */
+    after: text.nullable,
+  }).primaryKey('processor', 'kind'),
   /** Events of the card processor, each applied in the transaction that inserts it here (I3). */
   processor_events: defineTable({
     id: text.primaryKey.fixed,
