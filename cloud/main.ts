@@ -47,6 +47,7 @@ import { openLog } from './platform/log-files.ts'
 import { smtpSender } from './operations/alarms/mail.ts'
 import { createSenders } from './people/notifications/senders.ts'
 import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
+import { warnWithoutHubs } from './platform/store/no-hubs.ts'
 import { storeProblem } from './platform/store/outage.ts'
 
 /** Says what is wrong in the operator's words, and ends. */
@@ -114,6 +115,7 @@ async function openStore({ databaseUrl, database: pools }: CloudConfig, log: Log
 
 /** Where the embedded broker listens, and with which certificate. */
 const brokerAddress = ({ HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...config }: CloudConfig) => ({
+  databaseUrl: config.databaseUrl,
   host,
   port,
   ...(config.MQTT_CERT !== undefined && {
@@ -239,6 +241,7 @@ async function main(): Promise<void> {
   webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`
   const metrics = await listenForMetrics(cloud, config, clock)
   cloud.start()
+  await warnWithoutHubs(db.kysely, log, config.databaseUrl)
   log.info(
     {
       port: server.port,
