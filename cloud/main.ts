@@ -27,6 +27,7 @@ import {
 import { createCloud, type Cloud } from './cloud.ts'
 import { commitOf } from './platform/settings/commit.ts'
 import type { CloudContext } from './platform/context.ts'
+import { createSealer, keptStoreSecret } from './platform/credentials/sealer.ts'
 import { identityVerifier } from './platform/credentials/identity-token.ts'
 import { createPoster } from './events/webhooks/post.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
@@ -139,7 +140,15 @@ async function main(): Promise<void> {
   const say = (sentence: string): void => log.warn({}, sentence)
   inFolder('DATA_DIR', config.DATA_DIR, () => files.mkdirSync(config.DATA_DIR, { recursive: true }))
   const db = await openStore(config, log)
-  const context: CloudContext = { db, runtime, log, checkpoint: noCheckpoint, settings: config.rules }
+  const storeSecret = config.STORE_SECRET ?? attempt(() => keptStoreSecret(config.DATA_DIR, random, say))
+  const context: CloudContext = {
+    db,
+    runtime,
+    log,
+    checkpoint: noCheckpoint,
+    settings: config.rules,
+    sealer: createSealer(storeSecret, random),
+  }
 
   const refusals = cloudRefusals(context)
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).

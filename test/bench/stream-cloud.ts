@@ -11,6 +11,7 @@ import { silentLog } from '../../protocol/model/log.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { openShop } from '../cloud/support/shop.ts'
 import { PRODUCTS } from './stream-entries.ts'
+import { testSealer } from '../cloud/support/sealer.ts'
 
 /**
  * The cloud's process of `stream.ts`: the gateway on a database in a file, with the embedded broker, or with the external
@@ -31,7 +32,7 @@ const broker =
   brokerUrl === undefined ? await startEmbeddedBroker({ db, databaseUrl, log, refusals, port: 0 }) : undefined
 const gateway = new Gateway({
   domain: hubDomain,
-  context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings },
+  context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings, sealer: testSealer },
   broker: broker
     ? { kind: 'own', open: broker.openTransport }
     : {

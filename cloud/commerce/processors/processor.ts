@@ -214,6 +214,14 @@ export async function orInDoubt<T>(context: CloudContext, call: Promise<T>): Pro
   }
 }
 
+/** An intent's client secret as the books keep it: whoever has it pays with the intent. */
+export const sealedSecret = ({ sealer }: CloudContext, secret: string | null | undefined): string | null =>
+  secret == null ? null : sealer.seal('client secret', secret)
+
+/** The same for its customer. */
+export const openSecret = ({ sealer }: CloudContext, sealed: string | null): string | null =>
+  sealed === null ? null : sealer.open('client secret', sealed)
+
 /** For requests: a processor out of reach is 503. What was begun is finished as due work. */
 export async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {

@@ -250,7 +250,7 @@ async function record(
 
 /** Undefined where the device has been removed meanwhile. */
 async function targetOf(
-  { db }: CloudContext,
+  { db, sealer }: CloudContext,
   notice: NoticeRow,
 ): Promise<{ device: Device | null; hubName: string; money: string | null } | undefined> {
   const order = await db.kysely
@@ -270,6 +270,6 @@ async function targetOf(
     .where('id', '=', notice.push_config_id)
     .executeTakeFirst()
   if (!config) return undefined
-  const device = { platform: config.platform, token: config.push_token }
+  const device = { platform: config.platform, token: sealer.open('push token', config.push_token) }
   return { device, ...about }
 }

@@ -27,6 +27,7 @@ export const paymentTables = {
     amount: int.check('>= 0').fixed,
     status: oneOf([...PAYMENT_UNDER_WAY, 'completed', 'failed', 'canceled']),
     decline_code: text.nullable,
+    /** Sealed. */
     client_secret: text.nullable,
     confirmed_by_key: text.nullable,
     /** Its customer was told that it has not happened: unless they ask for it again, it must not. */

@@ -36,7 +36,7 @@ async function addDevice({ context }: Shop, userId: number, token: string): Prom
       user_id: userId,
       device_id: token,
       platform: 'android',
-      push_token: token,
+      push_token: context.sealer.seal('push token', token),
       token_digest: token,
       app_version: null,
       locale: null,
@@ -196,8 +196,8 @@ onEachDatabase('notices', (open) => {
     const { sent, senders } = recorder((device) => (device?.token === 'old phone' ? 'gone' : 'sent'))
     await deliverNotices(shop.context, senders)
     expect(sent).toHaveLength(2)
-    const left = await shop.context.db.kysely.selectFrom('push_configs').select('push_token').execute()
-    expect(left).toEqual([{ push_token: 'new phone' }])
+    const left = await shop.context.db.kysely.selectFrom('push_configs').select('device_id').execute()
+    expect(left).toEqual([{ device_id: 'new phone' }])
   })
 })
 
