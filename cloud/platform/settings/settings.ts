@@ -63,6 +63,11 @@ export const defaultDatabaseSettings: DatabaseSettings = defaultsOf(databaseSett
 
 /** The values that the contract marks *config*: what an operator can set of the service's rules. */
 export const ruleSettings = {
+  grantsKeptMs: ms(
+    SECOND,
+    'An API key, a role and the owner of a hub are believed for so long: one that is revoked ends after this at the latest, in all processes.',
+    5 * SECOND,
+  ),
   currency: {
     schema: z.string().regex(/^[A-Z]{3}$/, 'must be three capital letters'),
     standard: 'USD',
