@@ -27,6 +27,7 @@ import {
 import { createCloud, type Cloud } from './cloud.ts'
 import { commitOf } from './platform/settings/commit.ts'
 import type { CloudContext } from './platform/context.ts'
+import { createSealer, keptStoreSecret } from './platform/credentials/sealer.ts'
 import { identityVerifier } from './platform/credentials/identity-token.ts'
 import { createPoster } from './events/webhooks/post.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'
@@ -47,6 +48,7 @@ import { openLog } from './platform/log-files.ts'
 import { smtpSender } from './operations/alarms/mail.ts'
 import { createSenders } from './people/notifications/senders.ts'
 import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
+import { warnWithoutHubs } from './platform/store/no-hubs.ts'
 import { storeProblem } from './platform/store/outage.ts'
 
 /** Says what is wrong in the operator's words, and ends. */
@@ -114,6 +116,7 @@ async function openStore({ databaseUrl, database: pools }: CloudConfig, log: Log
 
 /** Where the embedded broker listens, and with which certificate. */
 const brokerAddress = ({ HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...config }: CloudConfig) => ({
+  databaseUrl: config.databaseUrl,
   host,
   port,
   ...(config.MQTT_CERT !== undefined && {
@@ -137,7 +140,15 @@ async function main(): Promise<void> {
   const say = (sentence: string): void => log.warn({}, sentence)
   inFolder('DATA_DIR', config.DATA_DIR, () => files.mkdirSync(config.DATA_DIR, { recursive: true }))
   const db = await openStore(config, log)
-  const context: CloudContext = { db, runtime, log, checkpoint: noCheckpoint, settings: config.rules }
+  const storeSecret = config.STORE_SECRET ?? attempt(() => keptStoreSecret(config.DATA_DIR, random, say))
+  const context: CloudContext = {
+    db,
+    runtime,
+    log,
+    checkpoint: noCheckpoint,
+    settings: config.rules,
+    sealer: createSealer(storeSecret, random),
+  }
 
   const refusals = cloudRefusals(context)
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
@@ -239,6 +250,7 @@ async function main(): Promise<void> {
   webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`
   const metrics = await listenForMetrics(cloud, config, clock)
   cloud.start()
+  await warnWithoutHubs(db.kysely, log, config.databaseUrl)
   log.info(
     {
       port: server.port,

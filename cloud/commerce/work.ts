@@ -6,6 +6,7 @@ import { overdueWork } from './fulfilment/overdue.ts'
 import { removalWork } from './methods/remove-method.ts'
 import { savingWork } from './methods/save-method.ts'
 import { deadlineWork } from './orders/move-order.ts'
+import { checkWork } from './payments/check-moves.ts'
 import { madeRefundWork } from './payments/made-refunds.ts'
 import { paymentWork } from './payments/settle-payment.ts'
 import { refundWork } from './refunds/undelivered.ts'
@@ -19,6 +20,7 @@ export const commerceWork = (services: MoneyServices): WorkKinds => ({
   ...paymentWork(services),
   ...refundWork(services),
   ...madeRefundWork(services),
+  ...checkWork(services),
   ...depositWork(services),
   ...savingWork(services),
   ...removalWork(services),

@@ -189,7 +189,6 @@ function addPayment(
   { id, userId, amount, at }: { id: number; userId: number; amount: number; at: number },
 ): void {
   const ref = `pi_demo${String(id).padStart(8, '0')}`
-  const secret = `${ref}_secret`
   payments.push({
     id,
     order_id: id,
@@ -200,7 +199,7 @@ function addPayment(
     amount,
     status: 'completed',
     decline_code: null,
-    client_secret: secret,
+    client_secret: null,
     confirmed_by_key: null,
     is_late: 0,
     created_at: at,
@@ -214,7 +213,7 @@ function addPayment(
     method: 'pm_card_visa',
     status: 'succeeded',
     decline_code: null,
-    client_secret: secret,
+    client_secret: `${ref}_secret`,
     metadata: JSON.stringify({ payment_id: identityOf({ id, created_at: at }), order_id: id }),
     created_at: at,
   })

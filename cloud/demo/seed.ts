@@ -17,6 +17,7 @@ import { defaultSettings } from '../platform/settings/settings.ts'
 import { openDatabase } from '../platform/store/database.ts'
 import { drawProducts, seedBanners } from './pictures.ts'
 import { seedDemo } from './seed-database.ts'
+import { noSealer } from '../platform/credentials/sealer.ts'
 
 const table = {
   DATABASE_URL: {
@@ -59,7 +60,14 @@ async function main(): Promise<void> {
   try {
     await db.migrate()
     const runtime = systemRuntime()
-    const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+    const context = {
+      db,
+      runtime,
+      log: silentLog,
+      checkpoint: noCheckpoint,
+      settings: defaultSettings,
+      sealer: noSealer,
+    }
     const media = mediaIn(dataDir, context)
     const data = await seedDemo(db, runtime, hardware, await drawProducts(media))
     await seedBanners(context, media, data.hubs[0]!.hub_id)

@@ -7,11 +7,15 @@ import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
+import { background } from '../platform/work/background.ts'
 import type { CloudDatabase } from '../platform/store/database.ts'
+import { warnWithoutHubs } from '../platform/store/no-hubs.ts'
 import { statement } from '../platform/store/statement.ts'
 
 export interface EmbeddedBrokerOptions {
   db: CloudDatabase
+  /** As the operator has set it. */
+  databaseUrl: string
   log: Log
   /** Told of who is turned away. */
   refusals: CloudRefusals
@@ -82,10 +86,11 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
 
 /** aedes with passwords and rights. */
 function createBroker(
-  { db, log, refusals }: EmbeddedBrokerOptions,
+  { db, databaseUrl, log, refusals }: EmbeddedBrokerOptions,
   onSignedIn: (client: Client) => void,
 ): Promise<Aedes> {
   const hubs = new WeakMap<Client, number>()
+  let isToldOfNone = false
   return Aedes.createBroker({
     drainTimeout: DRAIN_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
@@ -100,6 +105,10 @@ function createBroker(
             refusals.note('mqtt_login', remoteAddress, { why: signedIn, user: username, client: client.id })
           }
           done(null, typeof signedIn === 'number')
+          if (signedIn === NO_SUCH_HUB && !isToldOfNone)
+            background({ log }, 'a look for hubs', async () => {
+              isToldOfNone = await warnWithoutHubs(db.kysely, log, databaseUrl)
+            })
         },
         (error: unknown) => {
           log.error({ err: error }, 'MQTT client could not be checked')
@@ -123,8 +132,9 @@ function createBroker(
   })
 }
 
+const NO_SUCH_HUB = 'no such hub in this database'
 /** Why a client is turned away, as the log says it. */
-type Turned = 'no such hub in this database' | 'wrong password' | 'the client id is not the user'
+type Turned = typeof NO_SUCH_HUB | 'wrong password' | 'the client id is not the user'
 
 /** On SQLite it waits for none of the transactions that hubs which are there have set off. */
 const hubPassword = statement((q, hub: { hubId: number }) =>
@@ -145,7 +155,7 @@ async function signIn(
     digestOf(password?.toString() ?? ''),
     hub?.mqtt_password_digest ?? digestOf(''),
   )
-  if (hubId === undefined || hub === undefined) return 'no such hub in this database'
+  if (hubId === undefined || hub === undefined) return NO_SUCH_HUB
   if (!matches) return 'wrong password'
   // It could end another hub's connection.
   return clientId === user ? hubId : 'the client id is not the user'

@@ -1,6 +1,7 @@
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { Sealer } from './credentials/sealer.ts'
 import type { CloudSettings } from './settings/settings.ts'
 import type { CloudDatabase } from './store/database.ts'
 
@@ -11,6 +12,8 @@ export interface CloudContext {
   log: Log
   checkpoint: Checkpoint
   settings: CloudSettings
+  /** Of what the database keeps for the service alone. */
+  sealer: Sealer
   /** Told of each error that ended a turn nobody waits for (`background.ts`); by default it is logged. */
   onFault?(error: unknown, during: string): void
   /** The turns that nobody waits for, while they last: who closes the database waits for them first. */

@@ -51,6 +51,7 @@ export const cloudEnvironment = (settings: DemoSettings, places: DemoPlaces, add
   MQTT_URL: '',
   MEDIA_URL: '',
   MEDIA_SECRET: '',
+  STORE_SECRET: '',
   PAYMENTS_URL: 'sandbox:',
   IDENTITY_ISSUER: '',
   MANAGEMENT_KEY: places.managementKey,

@@ -20,6 +20,7 @@ import { silentLog } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { writeBooks } from './books.ts'
 import { quantile, ratios, type Figure, type Section } from './figures.ts'
+import { testSealer } from '../cloud/support/sealer.ts'
 
 const MINUTE = 60_000
 const CALLS = 20
@@ -135,6 +136,7 @@ function appOver(db: CloudDatabase, runtime: Runtime, mediaFolder: string): App 
     log: silentLog,
     checkpoint: noCheckpoint,
     settings: defaultSettings,
+    sealer: testSealer,
   }
   const { clock } = runtime
   const lifetimeMs = defaultSettings.fileAddressMs

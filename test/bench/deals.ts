@@ -10,6 +10,7 @@ import { writeCarts, writePresence } from './carts.ts'
 import { ratios, type Figure, type Section } from './figures.ts'
 import { inTurns, type Contestant } from './paired.ts'
 import { serveCloud, tokensOf, type ServedCloud } from './served-cloud.ts'
+import { testSealer } from '../cloud/support/sealer.ts'
 
 export interface DealsBench {
   runtime: Runtime
@@ -94,7 +95,14 @@ async function openHub(runtime: Runtime, folder: string, deals: number) {
 
 /** Ten percent off one product; the carts hold some of the first ones, in every hub the same. */
 async function addDeal(db: CloudDatabase, runtime: Runtime, n: number): Promise<void> {
-  const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+  const context = {
+    db,
+    runtime,
+    log: silentLog,
+    checkpoint: noCheckpoint,
+    settings: defaultSettings,
+    sealer: testSealer,
+  }
   const part = {
     type: 'PERCENT_OFF' as const,
     quantity: null,

@@ -11,15 +11,16 @@ import { silentLog } from '../../protocol/model/log.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { openShop } from '../cloud/support/shop.ts'
 import { PRODUCTS } from './stream-entries.ts'
+import { testSealer } from '../cloud/support/sealer.ts'
 
 /**
  * The cloud's process of `stream.ts`: the gateway on a database in a file, with the embedded broker, or with the external
  * one that the second argument names. Arguments: the database's URL, the hub's password, perhaps the broker's URL.
  */
-const [databaseUrl, password, brokerUrl] = process.argv.slice(2)
+const [databaseUrl = '', password, brokerUrl] = process.argv.slice(2)
 const runtime = systemRuntime()
 const log = { ...silentLog, warn: console.warn, error: console.error }
-const db = openDatabase({ url: databaseUrl! })
+const db = openDatabase({ url: databaseUrl })
 await db.migrate()
 await openShop(db, { products: Array.from({ length: PRODUCTS }, () => ({ price: 100, quantity: 100 })) })
 await db.kysely
@@ -27,10 +28,11 @@ await db.kysely
   .set({ mqtt_password_digest: digestOf(password!) })
   .execute()
 const refusals = cloudRefusals({ log, runtime })
-const broker = brokerUrl === undefined ? await startEmbeddedBroker({ db, log, refusals, port: 0 }) : undefined
+const broker =
+  brokerUrl === undefined ? await startEmbeddedBroker({ db, databaseUrl, log, refusals, port: 0 }) : undefined
 const gateway = new Gateway({
   domain: hubDomain,
-  context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings },
+  context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings, sealer: testSealer },
   broker: broker
     ? { kind: 'own', open: broker.openTransport }
     : {

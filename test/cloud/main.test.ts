@@ -101,6 +101,33 @@ test(
   },
 )
 
+test(
+  'a database without hubs, as one that was lost, is told in a sentence with its file and what to do',
+  { timeout: 60_000 },
+  async () => {
+    const folder = programFolder()
+    const lost = startCloud({ DATA_DIR: folder })
+    await lost.ready()
+    const [line] = lost
+      .output()
+      .split('\n')
+      .filter((each) => each.includes('has no hubs'))
+      .map((each) => JSON.parse(each) as { level: number; msg: string })
+    expect(line).toMatchObject({ level: 40 })
+    expect(line!.msg).toMatch(
+      /^DATABASE_URL: \/\S+\/larder\.sqlite has no hubs\. .* put a backup in its place/,
+    )
+    lost.child.kill('SIGTERM')
+    await lost.exited
+    const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
+    await seedHubs(db)
+    await db.close()
+    const found = startCloud({ DATA_DIR: folder })
+    await found.ready()
+    expect(found.output()).not.toContain('has no hubs')
+  },
+)
+
 test('the commit is that of the program, wherever it was started', () => {
   const here = commitOf(import.meta.dirname)
   expect(here).toBe(commitOf(join(import.meta.dirname, '../..')))

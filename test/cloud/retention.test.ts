@@ -15,13 +15,14 @@ import { onEachDatabase } from './support/database.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { openShop } from './support/shop.ts'
 import { seedHub } from './gateway/support/seed-hub.ts'
+import { testSealer } from './support/sealer.ts'
 
 const DAY = 24 * 3_600_000
 const OLD = 100 * DAY
 const ANCIENT = 400 * DAY
 const hex = (digit: string): string => digit.repeat(32)
 
-const quiet = { log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+const quiet = { log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings, sealer: testSealer }
 
 /** Deletes what is over, batch after batch, as due work does in a minute. Returns how many rows of each table. */
 async function deleteOld(context: CloudContext): Promise<Record<string, number>> {

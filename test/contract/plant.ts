@@ -32,6 +32,7 @@ import { HubNode } from '../simulation/hub-node.ts'
 import { Network } from '../simulation/network.ts'
 import { Room } from '../simulation/room.ts'
 import { Scheduler } from '../simulation/scheduler.ts'
+import { testSealer } from '../cloud/support/sealer.ts'
 
 const HUB = 1
 
@@ -64,6 +65,7 @@ export class Plant {
       log: silentLog,
       checkpoint: noCheckpoint,
       settings: { ...defaultSettings },
+      sealer: testSealer,
       onFault: (error) => scheduler.report(error, life),
     }
     const openTransport = network.transportFor('cloud', life)

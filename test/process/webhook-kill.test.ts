@@ -19,6 +19,7 @@ import { createPostgresDatabase, type TestDatabase } from './chaos/postgres.ts'
 import { freePorts } from './chaos/ports.ts'
 import { mortalCloud, type MortalCloud } from './mortal-cloud.ts'
 import { numbered } from '../cloud/events/support/numbered.ts'
+import { testSealer } from '../cloud/support/sealer.ts'
 
 const runtime = systemRuntime()
 const { clock } = runtime
@@ -97,6 +98,7 @@ test(
       log: silentLog,
       checkpoint: noCheckpoint,
       settings: { ...defaultSettings },
+      sealer: testSealer,
     }
     const { port } = receiver.address() as AddressInfo
     const endpoint = await db.transact((tx) =>

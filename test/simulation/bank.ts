@@ -14,6 +14,7 @@ import type { Chance } from './chance.ts'
 import type { CloudNode } from './cloud-node.ts'
 import type { Coverage } from './coverage.ts'
 import { Crash, type Life, type Scheduler } from './scheduler.ts'
+import { testSealer } from '../cloud/support/sealer.ts'
 
 const SECRET = 'webhook-secret'
 
@@ -58,6 +59,7 @@ export class Bank {
       log: silentLog,
       checkpoint: noCheckpoint,
       settings,
+      sealer: testSealer,
       onFault: (error) => scheduler.report(error, this.#life),
     }
     const deliver = (body: string, signature: string): Promise<boolean> => this.#deliver(body, signature)
@@ -112,6 +114,7 @@ export class Bank {
       createRefund: (request) => call(() => processor.createRefund(request)),
       readRefund: (ref) => call(() => processor.readRefund(ref)),
       listRefunds: (ref) => call(() => processor.listRefunds(ref)),
+      listMoves: (request) => call(() => processor.listMoves(request)),
       createCustomer: (request) => call(() => processor.createCustomer(request)),
       removeCustomer: (ref) => call(() => processor.removeCustomer(ref)),
       createSetupIntent: (request) => call(() => processor.createSetupIntent(request)),

@@ -17,6 +17,7 @@ import type { Coverage } from './coverage.ts'
 import type { CrashPoints } from './crash-points.ts'
 import type { Network } from './network.ts'
 import type { Life, Scheduler } from './scheduler.ts'
+import { testSealer } from '../cloud/support/sealer.ts'
 
 interface Parts {
   /** `cloud-a`, as its line to the broker is called. */
@@ -77,6 +78,7 @@ export class CloudNode {
       log: silentLog,
       checkpoint,
       settings: settings.rules,
+      sealer: testSealer,
       onFault: (error) => {
         if (!(error instanceof ProcessorUnavailable)) scheduler.report(error, life)
       },

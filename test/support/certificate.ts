@@ -13,13 +13,25 @@ export interface TestCertificate {
   remove(): void
 }
 
-export function makeCertificate(): TestCertificate {
+const EC = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2'
+const LOOPBACK = '-subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1'
+
+export const makeCertificate = (): TestCertificate => make(mkdtempSync(join(tmpdir(), 'larder-certificate-')))
+
+/** The same, signed by an authority of its own, whose certificate is at `authorityPath`. */
+export function makeCertificateOfAuthority(): TestCertificate & { authorityPath: string } {
   const folder = mkdtempSync(join(tmpdir(), 'larder-certificate-'))
+  const [authorityPath, authorityKey] = [join(folder, 'authority.pem'), join(folder, 'authority-key.pem')]
+  openssl(`${EC} -subj /CN=authority`, '-keyout', authorityKey, '-out', authorityPath)
+  return { ...make(folder, '-CA', authorityPath, '-CAkey', authorityKey), authorityPath }
+}
+
+function make(folder: string, ...signer: string[]): TestCertificate {
   const [certPath, keyPath] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
-  const about =
-    'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1'
-  const files = ['-keyout', keyPath, '-out', certPath]
-  execFileSync(onPath('openssl')!, [...about.split(' '), ...files], { stdio: 'ignore' })
+  openssl(`${EC} ${LOOPBACK}`, '-keyout', keyPath, '-out', certPath, ...signer)
   const [cert, key] = [certPath, keyPath].map((path) => readFileSync(path, 'utf8')) as [string, string]
   return { certPath, keyPath, cert, key, remove: () => rmSync(folder, { recursive: true }) }
 }
+
+const openssl = (words: string, ...paths: string[]): void =>
+  void execFileSync(onPath('openssl')!, [...words.split(' '), ...paths], { stdio: 'ignore' })

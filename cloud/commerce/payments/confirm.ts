@@ -33,7 +33,7 @@ export async function confirmPayment(
   if (payment.status === 'requires_action') await orUnavailable(confirmPaymentIntent(services, payment))
   if (payment.status === 'pending') await orUnavailable(submitForCustomer(services, payment))
   if (payment.saves_method === 1) await savePaidMethods(services, request.userId)
-  return paymentResult(kysely, payment.id)
+  return paymentResult(services.context, payment.id)
 }
 
 async function findPayment(

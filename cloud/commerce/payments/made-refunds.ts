@@ -1,9 +1,8 @@
-import type { Tx } from '../../platform/store/database.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { lockOrder } from '../orders/order-rows.ts'
 import { processorBackoff, requireProcessor } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { followPayment, type ProcessorMove } from './processor-moves.ts'
+import { findByRef, followPayment, type ProcessorMove } from './processor-moves.ts'
 
 /**
  * The processor has refused to give money of a payment back. Some of it may have gone back already at the word of books
@@ -37,28 +36,4 @@ async function followMade({ context, processor }: MoneyServices, paymentId: numb
     if (moves.length > 0) await followPayment(tx, context, payment, moves)
   })
   return done
-}
-
-/** By the processor's id; by ours where the processor's word was quicker than the answer that brings its id. */
-export async function findByRef(
-  tx: Tx,
-  table: 'payments' | 'wallet_transactions' | 'refunds',
-  ref: string,
-  identity: string | undefined,
-): Promise<{ id: number; order_id: number | null } | undefined> {
-  // Two questions: for both at once no index serves, and the books are long.
-  const known = await tx.q
-    .selectFrom(table)
-    .select(['id', 'order_id'])
-    .where('processor_ref', '=', ref)
-    .executeTakeFirst()
-  const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
-  if (known || id === undefined) return known
-  return tx.q
-    .selectFrom(table)
-    .select(['id', 'order_id'])
-    .where('id', '=', Number(id))
-    .where('created_at', '=', Number(bornAt))
-    .where('processor_ref', 'is', null)
-    .executeTakeFirst()
 }

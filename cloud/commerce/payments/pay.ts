@@ -9,10 +9,10 @@ import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { freezeOrder, queueOrder } from '../orders/checkout.ts'
 import { lockOwnOrder, requireCart, type OrderRow } from '../orders/order-rows.ts'
-import type { Tx, Queries } from '../../platform/store/database.ts'
+import type { Tx } from '../../platform/store/database.ts'
 import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
 import { ensureCustomer, customerOfMethod, saveAfterPayment, type Customer } from '../methods/method-rows.ts'
-import { EXTERNAL, WALLET, orUnavailable, refusal } from '../processors/processor.ts'
+import { EXTERNAL, WALLET, openSecret, orUnavailable, refusal } from '../processors/processor.ts'
 import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/save-method.ts'
 import { schedule } from '../../platform/work/queue.ts'
@@ -75,7 +75,7 @@ async function bringToEnd(services: MoneyServices, request: Paying): Promise<Pay
     if (begun.kind === 'other-method') throw new ApiError('order_state_conflict')
   }
   if (begun.payment.status === 'pending') await orUnavailable(submitForCustomer(services, begun.payment))
-  return paymentResult(context.db.kysely, begun.payment.id)
+  return paymentResult(context, begun.payment.id)
 }
 
 /** `go-on`: a payment to bring to its end or to report. `other-method`: one by another method is unfinished. */
@@ -189,7 +189,8 @@ const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {
 }
 
 /** A payment as its customer sees it. Throws `card_declined` or `payment_failed` where it failed. */
-export async function paymentResult(q: Queries, paymentId: number): Promise<PaymentResult> {
+export async function paymentResult(context: CloudContext, paymentId: number): Promise<PaymentResult> {
+  const { kysely: q } = context.db
   const payment = await q
     .selectFrom('payments as p')
     .innerJoin('orders as o', 'o.id', 'p.order_id')
@@ -205,7 +206,7 @@ export async function paymentResult(q: Queries, paymentId: number): Promise<Paym
     payment_status: payment.payment_status,
     processing_status: payment.processing_status,
     amount: payment.amount,
-    client_secret: payment.client_secret,
+    client_secret: openSecret(context, payment.client_secret),
     next_action: nextAction(payment, payment),
     decline_code: payment.decline_code,
   }

@@ -10,7 +10,7 @@ import { schedule, unschedule } from '../../platform/work/queue.ts'
 import { refundLate } from '../refunds/undelivered.ts'
 import { saveAfterPayment } from '../methods/method-rows.ts'
 import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
-import type { Intent } from '../processors/processor.ts'
+import { sealedSecret, type Intent } from '../processors/processor.ts'
 
 /**
  * What became of a payment: an intent, or the service's or an integrator's own word where no processor has it. `stuck`: the
@@ -33,11 +33,7 @@ export async function applyPaymentOutcome(
   outcome: PaymentOutcome,
 ): Promise<void> {
   const order = await lockOrderAgain(tx, orderId)
-  const payment = await tx.q
-    .selectFrom('payments')
-    .selectAll()
-    .where('id', '=', id)
-    .executeTakeFirstOrThrow()
+  const payment = await tx.q.selectFrom('payments').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
   if (!(await apply(tx, context, order, payment, outcome))) return
   if (outcome.status === 'stuck' || payment.stuck_at !== null) await tellOfStuck(tx, context, order)
   await refreshPaymentStatus(tx, order.id)
@@ -53,7 +49,7 @@ async function apply(
 ): Promise<boolean> {
   const known = {
     processor_ref: payment.processor_ref ?? outcome.ref ?? null,
-    client_secret: payment.client_secret ?? outcome.clientSecret ?? null,
+    client_secret: payment.client_secret ?? sealedSecret(context, outcome.clientSecret),
     updated_at: context.runtime.clock.now(),
   }
   const isLive = payment.status === 'pending' || payment.status === 'requires_action'

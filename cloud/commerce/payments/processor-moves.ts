@@ -7,7 +7,7 @@ import { enqueue } from '../../gateway/outbox.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { tellOfOrder, tellOfRefund } from '../orders/order-events.ts'
 import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
-import type { PaymentRow } from '../orders/payment-status.ts'
+import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
 import type { ProcessorRefund } from '../processors/processor.ts'
 import { applyRefundOutcome, refreshRefunds, refundable } from '../refunds/refunds.ts'
 import { amountShare } from '../refunds/shares.ts'
@@ -189,4 +189,38 @@ async function followDeposit(
     move_ref,
   })
   await moveBalance(tx, context, transaction)
+}
+
+/** The processor's word on a refund that the books know. */
+export async function applyRefundWord(
+  tx: Tx,
+  context: CloudContext,
+  { id, order_id: orderId }: Pick<RefundRow, 'id' | 'order_id'>,
+  word: ProcessorRefund,
+): Promise<void> {
+  await applyRefundOutcome(tx, context, (await lockOrder(tx, orderId))!, id, word)
+}
+
+/** By the processor's id; by ours where the processor's word was quicker than the answer that brings its id. */
+export async function findByRef(
+  tx: Tx,
+  table: 'payments' | 'wallet_transactions' | 'refunds',
+  ref: string,
+  identity: string | undefined,
+): Promise<{ id: number; order_id: number | null } | undefined> {
+  // Two questions: for both at once no index serves, and the books are long.
+  const known = await tx.q
+    .selectFrom(table)
+    .select(['id', 'order_id'])
+    .where('processor_ref', '=', ref)
+    .executeTakeFirst()
+  const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
+  if (known || id === undefined) return known
+  return tx.q
+    .selectFrom(table)
+    .select(['id', 'order_id'])
+    .where('id', '=', Number(id))
+    .where('created_at', '=', Number(bornAt))
+    .where('processor_ref', 'is', null)
+    .executeTakeFirst()
 }

@@ -4,6 +4,7 @@ import { applyPaymentOutcome, type PaymentOutcome } from './payment-outcome.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import {
   identityOf,
+  orInDoubt,
   processorBackoff,
   ProcessorUnavailable,
   requireProcessor,
@@ -120,7 +121,7 @@ async function askProcessor(
 ): Promise<void> {
   requireProcessor(processor, payment.processor)
   context.checkpoint('payment.before-processor')
-  const intent = await ask()
+  const intent = await orInDoubt(context, ask())
   context.checkpoint('payment.after-processor')
   await applyOutcome(context, payment, intent)
 }

@@ -1,14 +1,11 @@
 import { z } from 'zod'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { lockOrder } from '../orders/order-rows.ts'
 import { applyDepositOutcome } from '../wallet/deposit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
 import { DISPUTE_EVENT, type CardProcessor, type ProcessorRefund } from '../processors/processor.ts'
-import { applyRefundOutcome } from '../refunds/refunds.ts'
-import { findByRef } from './made-refunds.ts'
-import { applyMove, type ProcessorMove } from './processor-moves.ts'
+import { applyMove, applyRefundWord, findByRef, type ProcessorMove } from './processor-moves.ts'
 import { isSigned } from '../processors/signature.ts'
 
 /** An event of the processor. Of types that are not named here nothing but the id is kept. */
@@ -137,11 +134,16 @@ async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObje
   const found = await findByRef(tx, 'refunds', object.id, object.metadata?.refund_id)
   if (!found) return applyMoveEvent(tx, context, 'refund', object)
   if (!refundStatuses.includes(object.status ?? '')) return true
-  await applyRefundOutcome(tx, context, (await lockOrder(tx, found.order_id!))!, found.id, {
-    ref: object.id,
-    status: object.status as ProcessorRefund['status'],
-    failureReason: object.failure_reason ?? null,
-  })
+  await applyRefundWord(
+    tx,
+    context,
+    { id: found.id, order_id: found.order_id! },
+    {
+      ref: object.id,
+      status: object.status as ProcessorRefund['status'],
+      failureReason: object.failure_reason ?? null,
+    },
+  )
   return true
 }
 

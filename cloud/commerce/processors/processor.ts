@@ -37,6 +37,8 @@ export interface CardProcessor {
   readRefund(ref: string): Promise<ProcessorRefund>
   /** All refunds of an intent, whoever asked for them. */
   listRefunds(ref: string): Promise<MadeRefund[]>
+  /** What has gone back of any intent since an instant, whoever asked for it: a page, newest first. */
+  listMoves(request: MovesRequest): Promise<MovesPage>
   /** Creates a customer who saves methods, or returns the one whom the key has made before: its ref. Sends nothing personal. */
   createCustomer(request: CustomerRequest): Promise<string>
   /** With all saved methods. One that is gone already is no error. */
@@ -123,6 +125,23 @@ export interface MadeRefund extends ProcessorRefund {
   identity: string | undefined
 }
 
+export interface MovesRequest {
+  kind: 'refund' | 'dispute'
+  /** When the earliest of them was made. Milliseconds. */
+  since: number
+  /** `next` of the page before; null for the newest. */
+  after: string | null
+  /** The most of them, 1 to 100. */
+  limit: number
+}
+
+export interface MovesPage {
+  /** Those of intents. Of a dispute the status is that of a refund, `failed` once the money is back. */
+  moves: (MadeRefund & { intent: string })[]
+  /** Names the next page; null where this was the last. */
+  next: string | null
+}
+
 /** The type of an event of a dispute, in our words: its status is that of a refund, `failed` once the money is back. */
 export const DISPUTE_EVENT = 'dispute.updated'
 
@@ -180,6 +199,28 @@ export function requireProcessor({ name }: CardProcessor, processor: string): vo
   if (processor !== name)
     throw new ProcessorUnavailable(`this is money of the processor "${processor}", which is not configured`)
 }
+
+/**
+ * For calls that move money. An error that nobody foresaw (an answer that makes no sense, a defect of the adapter) says no
+ * more of what was done than no answer: the fault is reported, and the call is repeated like one that nobody answered.
+ */
+export async function orInDoubt<T>(context: CloudContext, call: Promise<T>): Promise<T> {
+  try {
+    return await call
+  } catch (cause) {
+    if (cause instanceof ProcessorUnavailable) throw cause
+    await isolated(context, 'a call to the card processor', () => Promise.reject(cause))
+    throw new ProcessorUnavailable('the call to the processor failed in a way that nobody foresaw', { cause })
+  }
+}
+
+/** An intent's client secret as the books keep it: whoever has it pays with the intent. */
+export const sealedSecret = ({ sealer }: CloudContext, secret: string | null | undefined): string | null =>
+  secret == null ? null : sealer.seal('client secret', secret)
+
+/** The same for its customer. */
+export const openSecret = ({ sealer }: CloudContext, sealed: string | null): string | null =>
+  sealed === null ? null : sealer.open('client secret', sealed)
 
 /** For requests: a processor out of reach is 503. What was begun is finished as due work. */
 export async function orUnavailable<T>(work: Promise<T>): Promise<T> {

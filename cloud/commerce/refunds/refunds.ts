@@ -13,6 +13,7 @@ import { creditRefund } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
 import {
   identityOf,
+  orInDoubt,
   EXTERNAL,
   WALLET,
   ProcessorUnavailable,
@@ -311,14 +312,17 @@ async function askProcessor(
       .where('id', '=', refund.payment_id)
       .executeTakeFirstOrThrow()
     requireProcessor(processor, payment.processor)
-    if (refund.processor_ref !== null) return await processor.readRefund(refund.processor_ref)
-    return await processor.createRefund({
-      idempotencyKey: `refund:${identityOf(refund)}`,
-      begunAt: refund.created_at,
-      ref: payment.processor_ref!,
-      amount: refund.amount,
-      metadata: { refund_id: identityOf(refund), order_id: refund.order_id },
-    })
+    const call =
+      refund.processor_ref !== null
+        ? processor.readRefund(refund.processor_ref)
+        : processor.createRefund({
+            idempotencyKey: `refund:${identityOf(refund)}`,
+            begunAt: refund.created_at,
+            ref: payment.processor_ref!,
+            amount: refund.amount,
+            metadata: { refund_id: identityOf(refund), order_id: refund.order_id },
+          })
+    return await orInDoubt(context, call)
   } catch (error) {
     if (error instanceof ProcessorUnavailable) await markInDoubt(context, refund)
     throw error

@@ -8,6 +8,9 @@ import { customerOfMethod } from '../methods/method-rows.ts'
 import {
   identityOf,
   refusal,
+  openSecret,
+  orInDoubt,
+  sealedSecret,
   orUnavailable,
   processorBackoff,
   requireProcessor,
@@ -44,7 +47,7 @@ export async function deposit(services: MoneyServices, request: DepositRequest):
   const begun = await context.db.transact((tx) => begin(tx, services, request))
   if (begun.status === 'pending' && begun.processor_ref === null)
     await orUnavailable(submitDeposit(services, begun))
-  return answer(await readTransaction(context, begun.id))
+  return answer(context, await readTransaction(context, begun.id))
 }
 
 function requireWithin(amount: number, least: number, most: number): void {
@@ -103,7 +106,7 @@ function readTransaction({ db }: CloudContext, id: number): Promise<WalletTransa
     .executeTakeFirstOrThrow()
 }
 
-function answer(deposit: WalletTransactionRow): DepositResponse {
+function answer(context: CloudContext, deposit: WalletTransactionRow): DepositResponse {
   const details = { transaction_id: deposit.id, payment_intent_id: deposit.processor_ref }
   if (deposit.status === 'failed' || deposit.status === 'canceled')
     throw deposit.decline_code === null
@@ -112,7 +115,7 @@ function answer(deposit: WalletTransactionRow): DepositResponse {
   return {
     transaction_id: deposit.id,
     payment_intent_id: deposit.processor_ref!,
-    client_secret: deposit.client_secret!,
+    client_secret: openSecret(context, deposit.client_secret)!,
     status: 'pending',
     amount_cents: deposit.amount,
   }
@@ -160,7 +163,7 @@ async function ask(
 ): Promise<void> {
   requireProcessor(processor, deposit.processor!)
   context.checkpoint('wallet.before-processor')
-  const intent = await call()
+  const intent = await orInDoubt(context, call())
   context.checkpoint('wallet.after-processor')
   await context.db.transact((tx) => applyDepositOutcome(tx, context, deposit.id, { ...intent, by }))
 }
@@ -191,7 +194,7 @@ export async function applyDepositOutcome(
       .updateTable('wallet_transactions')
       .set({
         processor_ref: deposit.processor_ref ?? outcome.ref,
-        client_secret: deposit.client_secret ?? outcome.clientSecret,
+        client_secret: deposit.client_secret ?? sealedSecret(context, outcome.clientSecret),
         updated_at: context.runtime.clock.now(),
         ...changes,
       })

@@ -5,7 +5,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachableHubs, requireReach } from '../../platform/credentials/hub-access.ts'
+import { reachableHubs, readOwner, requireReach } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { clearAlarm, type Incident } from '../alarms/alarms.ts'
@@ -57,7 +57,7 @@ export async function requireHubs(
   credential: OwnerCredential,
   asked: readonly number[],
 ): Promise<{ ownerId: number; hubIds: readonly number[] }> {
-  for (const hubId of asked) await requireReach(q, credential, hubId)
+  for (const hubId of asked) await requireReach((id) => readOwner(q, id), credential, hubId)
   const isLimited = credential.hubs !== '*' || credential.ownerId === null
   if (credential.ownerId !== null && !isLimited) return { ownerId: credential.ownerId, hubIds: asked }
   const reached = await reachableHubs(q, credential)

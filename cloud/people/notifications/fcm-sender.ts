@@ -36,7 +36,7 @@ export function fcmSender({ account, url, ttlSeconds, clock }: FcmOptions): Send
   const bearer = selfSignedTokens(account, clock)
   const address = `${url}/v1/projects/${encodeURIComponent(account.project_id)}/messages:send`
   return {
-    async send(device, message, { orderId, kind }) {
+    async send(device, message, { orderId, kind, tag }) {
       if (!device) return 'refused'
       const response = await fetch(address, {
         method: 'POST',
@@ -48,7 +48,8 @@ export function fcmSender({ account, url, ttlSeconds, clock }: FcmOptions): Send
             token: device.token,
             notification: message,
             data: { order_id: String(orderId), kind },
-            android: { ttl: `${ttlSeconds}s` },
+            android: { ttl: `${ttlSeconds}s`, notification: { tag } },
+            apns: { headers: { 'apns-collapse-id': tag } },
           },
         }),
       })

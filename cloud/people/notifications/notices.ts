@@ -184,17 +184,24 @@ async function putNotice(tx: Tx, now: number, { kind, userId, orderId, ref = 0 }
 type NoticeRow = Selectable<Tables['notifications']>
 
 /**
- * Sends a notice. It is claimed, in a commit of its own, before its sender is called: a process that dies in between has
- * perhaps sent it, and nobody sends it again. One that was certainly not taken is tried again with growing pauses.
+ * Sends a notice, at least once: of one whose sender failed, or whose process died, nobody knows whether it came, and a
+ * customer who is told twice is better off than one who is not told that the order waits. The lease of the work is the
+ * only claim on a notice; a device shows a second copy in the place of the first (`tag`).
  */
 async function deliver(
   context: CloudContext,
   senders: Senders,
   { subject, attempts }: Work,
 ): Promise<Outcome> {
-  const { checkpoint } = context
-  const notice = await claim(context, Number(subject))
+  const { db, checkpoint } = context
+  const notice = await db.kysely
+    .selectFrom('notifications')
+    .selectAll()
+    .where('id', '=', Number(subject))
+    .where('state', '=', 'pending')
+    .executeTakeFirst()
   if (!notice) return done
+  const isLast = attempts >= MAX_ATTEMPTS
   const target = await targetOf(context, notice)
   const kind = noticeKinds.find((one) => one === notice.kind)!
   checkpoint('notice.before-send')
@@ -204,40 +211,33 @@ async function deliver(
       ? await senders[target.device?.platform ?? 'none'].send(
           target.device,
           messageOf(kind, target.hubName, target.money),
-          { orderId: notice.order_id, kind },
+          { orderId: notice.order_id, kind, tag: tagOf(notice) },
         )
       : 'gone'
   } catch (error) {
-    await record(context, notice, 'unknown', false)
+    if (isLast) await record(context, notice, 'unknown')
     throw error
   }
   checkpoint('notice.after-send')
-  await record(context, notice, result, attempts < MAX_ATTEMPTS)
-  if (result === 'later' && attempts < MAX_ATTEMPTS) throw new Unavailable('the notice was not taken')
+  if (result !== 'later' || isLast) await record(context, notice, result)
+  else throw new Unavailable('the notice was not taken')
   return done
 }
 
-function claim({ db, runtime }: CloudContext, id: number): Promise<NoticeRow | undefined> {
-  return db.kysely
-    .updateTable('notifications')
-    .set({ state: 'sending', updated_at: runtime.clock.now() })
-    .where('id', '=', id)
-    .where('state', '=', 'pending')
-    .returningAll()
-    .executeTakeFirst()
-}
+/** Names a notice to a device. The number alone is given out again by a database that was restored. */
+const tagOf = ({ id, created_at }: NoticeRow): string => `${id}-${created_at}`
 
+/** What has become of a notice in the end. */
 async function record(
   { db, runtime }: CloudContext,
   notice: NoticeRow,
   result: SendResult | 'unknown',
-  mayTryAgain: boolean,
 ): Promise<void> {
   await db.transact(async ({ q }) => {
     await q
       .updateTable('notifications')
       .set({
-        state: result === 'later' && mayTryAgain ? 'pending' : result === 'sent' ? 'sent' : 'failed',
+        state: result === 'sent' ? 'sent' : 'failed',
         error: result === 'sent' ? null : result,
         updated_at: runtime.clock.now(),
       })
@@ -250,7 +250,7 @@ async function record(
 
 /** Undefined where the device has been removed meanwhile. */
 async function targetOf(
-  { db }: CloudContext,
+  { db, sealer }: CloudContext,
   notice: NoticeRow,
 ): Promise<{ device: Device | null; hubName: string; money: string | null } | undefined> {
   const order = await db.kysely
@@ -270,6 +270,6 @@ async function targetOf(
     .where('id', '=', notice.push_config_id)
     .executeTakeFirst()
   if (!config) return undefined
-  const device = { platform: config.platform, token: config.push_token }
+  const device = { platform: config.platform, token: sealer.open('push token', config.push_token) }
   return { device, ...about }
 }

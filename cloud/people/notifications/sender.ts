@@ -23,13 +23,20 @@ export interface Device {
 /**
  * What the push service did with a message. `gone`: the device has unsubscribed and is to be deleted. `refused`: the service
  * will never accept it. `later`: the service did not accept it now; send it again. A `send` that throws means that nobody
- * knows.
+ * knows: it is sent again as well.
  */
 export type SendResult = 'sent' | 'gone' | 'refused' | 'later'
 
+export interface About {
+  orderId: number
+  kind: string
+  /** The same for each copy of a notice: a device shows one of them. At most 32 characters of base64url. */
+  tag: string
+}
+
 export interface Sender {
   /** `device` is null for a customer who has none. */
-  send(device: Device | null, message: Message, about: { orderId: number; kind: string }): Promise<SendResult>
+  send(device: Device | null, message: Message, about: About): Promise<SendResult>
 }
 
 /** What an HTTP status of a push service means; it is the same for all of them. */

@@ -46,6 +46,7 @@ export function webPushSender(options: WebPushOptions): Sender {
       const payload = JSON.stringify({ ...message, ...about })
       const { headers, body } = await generateRequestDetails(subscription, payload, {
         TTL,
+        topic: about.tag,
         vapidDetails: { subject, publicKey, privateKey },
       })
       delete headers['Content-Length']

@@ -35,7 +35,7 @@ export async function registerPush(
 
 async function register(
   tx: Tx,
-  { runtime, settings }: CloudContext,
+  { runtime, settings, sealer }: CloudContext,
   userId: number,
   registration: PushRegistration,
 ) {
@@ -51,7 +51,7 @@ async function register(
     .execute()
   const values = {
     platform,
-    push_token,
+    push_token: sealer.seal('push token', push_token),
     token_digest,
     app_version,
     locale,

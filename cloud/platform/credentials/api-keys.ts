@@ -176,16 +176,27 @@ export class KeyUses {
   }
 }
 
+/** A key as the database has it. */
+export type StoredKey = ApiKey & Pick<NewApiKey, 'digest'>
+
+export async function readApiKey(q: Queries, prefix: string): Promise<StoredKey | undefined> {
+  const [row] = await byPrefix(q, { prefix })
+  return row && { ...fromRow(row), digest: row.digest }
+}
+
 /** The key that a request presents; throws `invalid_api_key` (`RevokedKey`) or `token_expired`. */
-export async function verifyApiKey(q: Queries, { clock }: Runtime, presented: string): Promise<ApiKey> {
+export async function verifyApiKey(
+  readKey: (prefix: string) => Promise<StoredKey | undefined>,
+  { clock }: Runtime,
+  presented: string,
+): Promise<ApiKey> {
   const prefix = prefixOf(presented)
-  const [row] = prefix === undefined ? [] : await byPrefix(q, { prefix })
-  if (!row || !isSameDigest(row.digest, digestOf(presented))) throw new ApiError('invalid_api_key')
-  if (row.revoked_at !== null) throw new RevokedKey(row.prefix)
-  const now = clock.now()
-  if (row.expires_at !== null && row.expires_at <= now)
+  const key = prefix === undefined ? undefined : await readKey(prefix)
+  if (!key || !isSameDigest(key.digest, digestOf(presented))) throw new ApiError('invalid_api_key')
+  if (key.revokedAt !== null) throw new RevokedKey(key.prefix)
+  if (key.expiresAt !== null && key.expiresAt <= clock.now())
     throw new ApiError('token_expired', 'The API key has expired.')
-  return fromRow(row)
+  return key
 }
 
 function fromRow(row: Selectable<Tables['api_keys']>): ApiKey {

@@ -8,7 +8,7 @@ import type { OwnerCredential } from './credential.ts'
 type Scope = Pick<OwnerCredential, 'hubs' | 'ownerId'>
 
 /** Whether a credential reaches a hub. A resource of a hub that it does not reach is *not found*, never *denied*. */
-export function reachesHub(credential: Scope, hub: { id: number; owner_id: number }): boolean {
+export function reachesHub(credential: Scope, hub: OwnedHub): boolean {
   const owned = credential.ownerId === null || credential.ownerId === hub.owner_id
   return owned && (credential.hubs === '*' || credential.hubs.includes(hub.id))
 }
@@ -45,13 +45,26 @@ export async function requireHub(q: Queries, credential: Scope, hubId: number): 
   return reached(credential, hub)
 }
 
-/** The same check for a caller that does not need the hub itself. */
-export async function requireReach(q: Queries, credential: Scope, hubId: number): Promise<void> {
-  const [hub] = await ownerOf(q, { id: hubId })
-  reached(credential, hub)
+export interface OwnedHub {
+  id: number
+  owner_id: number
 }
 
-function reached<H extends { id: number; owner_id: number }>(credential: Scope, hub: H | undefined): H {
+export async function readOwner(q: Queries, id: number): Promise<OwnedHub | undefined> {
+  const [hub] = await ownerOf(q, { id })
+  return hub
+}
+
+/** The same check for a caller that does not need the hub itself. */
+export async function requireReach(
+  readHub: (id: number) => Promise<OwnedHub | undefined>,
+  credential: Scope,
+  hubId: number,
+): Promise<void> {
+  reached(credential, await readHub(hubId))
+}
+
+function reached<H extends OwnedHub>(credential: Scope, hub: H | undefined): H {
   if (hub && reachesHub(credential, hub)) return hub
   throw new ApiError(credential.hubs === '*' ? 'hub_not_found' : 'hub_access_denied')
 }

@@ -3,7 +3,7 @@ import type { Scope } from '../../../protocol/model/scopes.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import { appendAudit } from '../audit/audit.ts'
-import { KeyUses, RevokedKey, verifyApiKey, type ApiKey } from './api-keys.ts'
+import { KeyUses, readApiKey, RevokedKey, verifyApiKey, type ApiKey } from './api-keys.ts'
 import type {
   AnonymousCredential,
   DiagCredential,
@@ -19,6 +19,7 @@ import {
   nothingPresented,
   notKey,
 } from './explain.ts'
+import { keptGrants } from './kept-grants.ts'
 import type { VerifyIdentity } from './identity-token.ts'
 import { hubsWithScope, listRoles } from './roles.ts'
 
@@ -50,6 +51,11 @@ const REVOKED_USE_MS = 3_600_000
 export function credentialResolver(context: CloudContext, verifyIdentity: VerifyIdentity): ResolveCredential {
   const { db, runtime } = context
   const q = db.kysely
+  const readKey = keptGrants(context, (prefix: string) => readApiKey(q, prefix))
+  const readRoles = keptGrants(context, async (identity: string) => {
+    const roles = await listRoles(q, identity)
+    return roles.length > 0 ? roles : undefined
+  })
   const uses = new KeyUses({ ...context, db: db.for('background') })
   /** When the use of a revoked key was recorded last, by its prefix. */
   const recorded = new Map<string, number>()
@@ -87,7 +93,7 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
 
   async function verified(apiKey: string, address: string): Promise<ApiKey> {
     try {
-      const key = await verifyApiKey(q, runtime, apiKey)
+      const key = await verifyApiKey(readKey, runtime, apiKey)
       uses.note(key)
       return key
     } catch (error) {
@@ -116,7 +122,7 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
   async function byRole(auth: ScopedAuth, presented: Presented): Promise<Authenticated> {
     const { scope } = auth
     const { actor, identity, claims } = await bearer(auth, presented)
-    const roles = await listRoles(q, identity)
+    const roles = (await readRoles(identity)) ?? []
     const hubs = hubsWithScope(roles, scope)
     return {
       credential: { kind: 'api', actor, ownerId: null, hubs: hubs ?? [], keyPrefix: null },

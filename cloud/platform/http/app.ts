@@ -12,6 +12,8 @@ import { prefixOf } from '../credentials/api-keys.ts'
 import { cloudRefusals, type CloudRefusals } from '../refusals.ts'
 import { outageInWords } from '../store/outage.ts'
 import { errorAnswer, send, type RequestContext, type RequestState } from './answer.ts'
+import { readOwner } from '../credentials/hub-access.ts'
+import { keptGrants } from '../credentials/kept-grants.ts'
 import { endpoint, type AnyHandler, type EndpointParts } from './endpoint.ts'
 import type { Handlers } from './handler.ts'
 import { healthz, readyz, type Health } from './health.ts'
@@ -29,7 +31,7 @@ export interface Served {
   seconds: number
 }
 
-export interface AppOptions extends Omit<EndpointParts, 'readBody'> {
+export interface AppOptions extends Omit<EndpointParts, 'readBody' | 'readHub'> {
   /** Told of credentials that are refused; its own where absent. */
   refusals?: CloudRefusals
   /** The demo's routes are served if they have handlers. */
@@ -54,7 +56,11 @@ export function createApp(options: AppOptions): App {
   const { runtime, log, settings } = options.context
   const app: App = new Hono<RequestState>({ strict: false })
   const refusals = options.refusals ?? cloudRefusals(options.context)
-  const parts = { ...options, readBody: bodyReader(runtime.clock, options.context.settings) }
+  const parts = {
+    ...options,
+    readBody: bodyReader(runtime.clock, options.context.settings),
+    readHub: keptGrants(options.context, (id: number) => readOwner(options.context.db.kysely, id)),
+  }
 
   app.use(async (c, next) => {
     const requestId = `req_${randomHex(runtime.random, 12)}`

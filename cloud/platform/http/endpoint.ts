@@ -5,7 +5,7 @@ import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import type { Credential, IdentityCredential } from '../credentials/credential.ts'
 import { keyIn } from '../credentials/explain.ts'
-import { requireReach } from '../credentials/hub-access.ts'
+import { requireReach, type OwnedHub } from '../credentials/hub-access.ts'
 import type { Authenticated, ResolveCredential } from '../credentials/resolve.ts'
 import type { Media } from '../media/media.ts'
 import { answerOf, errorAnswer, send, type Answer, type RequestContext } from './answer.ts'
@@ -21,6 +21,8 @@ export interface EndpointParts {
   context: CloudContext
   readBody: ReadBody
   resolveCredential: ResolveCredential
+  /** Whose a hub is. */
+  readHub: (id: number) => Promise<OwnedHub | undefined>
   limiter: RateLimiter
   media: Media
   /** Refuses answers that are not as the contract says; for tests, which are there to find them. */
@@ -169,13 +171,13 @@ function parse(route: Route, { url, params, body }: Received): ParsedParts | Rep
 
 /** Checks access to the hub that the request names, and finds the user behind an identity. */
 async function authorize(
-  { route, context }: Endpoint,
+  { route, context, readHub }: Endpoint,
   credential: Authenticated['credential'],
   { params, query }: ParsedParts,
 ): Promise<Credential> {
   const q = context.db.kysely
   const hub = route.hub === undefined ? undefined : (query?.[route.hub] ?? params?.[route.hub])
-  if (credential.kind === 'api' && hub !== undefined) await requireReach(q, credential, hub as number)
+  if (credential.kind === 'api' && hub !== undefined) await requireReach(readHub, credential, hub as number)
   if (route.auth.kind !== 'user') return credential
   const identity = credential as IdentityCredential
   const user = await q

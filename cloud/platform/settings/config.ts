@@ -80,7 +80,9 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
     ...(settings.WEBHOOK_ALLOW_PRIVATE
       ? ['WEBHOOK_ALLOW_PRIVATE: addresses that are not public are refused with NODE_ENV=production']
       : []),
-    ...(settings.MEDIA_SECRET === undefined ? ['MEDIA_SECRET: must be set with NODE_ENV=production'] : []),
+    ...(['MEDIA_SECRET', 'STORE_SECRET'] as const).flatMap((name) =>
+      settings[name] === undefined ? [`${name}: must be set with NODE_ENV=production`] : [],
+    ),
   ]
 }
 

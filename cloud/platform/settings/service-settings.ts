@@ -139,6 +139,12 @@ export const serviceSettings = {
     describe:
       'Secret of the signed addresses of files, the same in all processes. Default: one kept in DATA_DIR; production requires it.',
   },
+  STORE_SECRET: {
+    secret: true,
+    schema: z.string().min(32, 'must have at least 32 characters').optional(),
+    describe:
+      'Seals what the database keeps for the service alone (client secrets of payments, push tokens), the same in all processes; keep it with the backups. Default: one kept in DATA_DIR; production requires it.',
+  },
   MANAGEMENT_KEY: optionalText(
     "The cloud's private key for the hubs' management services, in OpenSSH's format. Default: <DATA_DIR>/management-key. `npm run hubs -- key` makes it where there is none.",
   ),

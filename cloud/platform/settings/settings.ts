@@ -63,6 +63,11 @@ export const defaultDatabaseSettings: DatabaseSettings = defaultsOf(databaseSett
 
 /** The values that the contract marks *config*: what an operator can set of the service's rules. */
 export const ruleSettings = {
+  grantsKeptMs: ms(
+    SECOND,
+    'An API key, a role and the owner of a hub are believed for so long: one that is revoked ends after this at the latest, in all processes.',
+    5 * SECOND,
+  ),
   currency: {
     schema: z.string().regex(/^[A-Z]{3}$/, 'must be three capital letters'),
     standard: 'USD',
@@ -86,6 +91,21 @@ export const ruleSettings = {
   paymentAbandonMs: ms(
     15 * MINUTE,
     'A payment or deposit that its customer does not finish is given up after this.',
+  ),
+  processorCheckMs: ms(
+    HOUR,
+    'How often the refunds and disputes at the card processor are compared with the books: an event may have been lost.',
+  ),
+  processorCheckBatch: wholeNumber([1, 100], 100, 'How many of them are asked for at once.'),
+  refundCheckMs: days(
+    'REFUND_CHECK_DAYS',
+    3,
+    'A refund is compared again for so long after it was made: it may fail later.',
+  ),
+  disputeCheckMs: days(
+    'DISPUTE_CHECK_DAYS',
+    180,
+    'A dispute is compared again for so long after it was opened: it may be won later.',
   ),
   refundRetryMs: ms(
     HOUR,

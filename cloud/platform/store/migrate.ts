@@ -1,12 +1,26 @@
 import { Migrator, sql, type Kysely, type Migration } from 'kysely'
-import { schemaStatements, type Tables } from './schema.ts'
-import type { DatabaseKind } from './table.ts'
+import { schemaStatements, tables, type Tables } from './schema.ts'
+import { indexStatement, type DatabaseKind, type Table } from './table.ts'
 
 /** One numbered step of a schema that has been released: what changes a database that an older version has made. */
 export interface NumberedMigration {
   /** `0002-nicknames` */
   name: string
   statements: (kind: DatabaseKind) => readonly string[]
+  /**
+   * Indexes of tables that may be large, as these declare them: on PostgreSQL they are made after the transaction, while others
+   * write on. One that a later version no longer declares is not made any more. An index that changes gets another name.
+   */
+  concurrently?: readonly string[]
+}
+
+type Declared = Readonly<Record<string, Table>>
+
+/** What a schema is made of. */
+interface Versions {
+  declared: Declared
+  first: readonly string[]
+  numbered: readonly NumberedMigration[]
 }
 
 /**
@@ -22,37 +36,48 @@ export const SCHEMA_VERSION = numberedMigrations.at(-1)?.name ?? FIRST
 
 /**
  * Brings the schema up to date, in one transaction: a process that is killed here leaves either the old schema or the new
- * one. Several processes may do so at once: one works, the others wait for it.
+ * one. Several processes may do so at once: one works, the others wait for it. Large indexes follow, outside of it.
  */
 export async function migrate(
   kysely: Kysely<Tables>,
   kind: DatabaseKind,
-  { first = schemaStatements(kind), numbered = numberedMigrations } = {},
+  {
+    declared = tables,
+    first = schemaStatements(kind, declared),
+    numbered = numberedMigrations,
+  }: Partial<Versions> = {},
 ): Promise<void> {
+  const late = numbered.flatMap(({ concurrently = [] }) => indexesOf(declared, concurrently))
   const migrator = new Migrator({
     db: kysely,
-    provider: { getMigrations: () => Promise.resolve(migrationsFor(kind, first, numbered)) },
+    provider: { getMigrations: () => Promise.resolve(migrationsFor(kind, { declared, first, numbered })) },
   })
   // The usual case takes no lock: command lines come and go beside the service.
   const known = await migrator.getMigrations()
-  if (known.every(({ executedAt }) => executedAt !== undefined)) return
-  const { error } = await migrator.migrateToLatest()
-  if (error !== undefined)
-    throw error instanceof Error ? error : new Error('migration failed', { cause: error })
+  if (known.some(({ executedAt }) => executedAt === undefined)) {
+    const { error } = await migrator.migrateToLatest()
+    if (error !== undefined)
+      throw error instanceof Error ? error : new Error('migration failed', { cause: error })
+  }
+  if (kind === 'postgres' && late.length > 0) await makeIndexes(kysely, late)
 }
 
 function migrationsFor(
   kind: DatabaseKind,
-  first: readonly string[],
-  numbered: readonly NumberedMigration[],
+  { declared, first, numbered }: Versions,
 ): Record<string, Migration> {
   let isNew = false
   const run = async (db: Kysely<unknown>, statements: readonly string[]): Promise<void> => {
     for (const statement of statements) await sql.raw(statement).execute(db)
   }
-  const later = numbered.map(({ name, statements }): [string, Migration] => [
+  // On SQLite there is one that writes, whoever waits.
+  const indexes = (names: readonly string[]): string[] =>
+    kind === 'sqlite' ? indexesOf(declared, names).map(({ statement }) => statement()) : []
+  const later = numbered.map(({ name, statements, concurrently = [] }): [string, Migration] => [
     name,
-    { up: async (db) => (isNew ? undefined : run(db, statements(kind))) },
+    {
+      up: async (db) => (isNew ? undefined : run(db, [...statements(kind), ...indexes(concurrently)])),
+    },
   ])
   return Object.fromEntries([
     [
@@ -66,4 +91,52 @@ function migrationsFor(
     ],
     ...later,
   ])
+}
+
+interface LateIndex {
+  name: string
+  statement: (how?: 'concurrently ') => string
+}
+
+const indexesOf = (declared: Declared, names: readonly string[]): LateIndex[] =>
+  Object.entries(declared).flatMap(([table, { indexes }]) =>
+    indexes
+      .filter(({ name }) => names.includes(name))
+      .map((index) => ({ name: index.name, statement: (how) => indexStatement(table, index, how) })),
+  )
+
+/** Of all processes that share the server's database, one makes indexes at a time. */
+const INDEX_LOCK = 7_106_119_101_020
+
+/**
+ * Makes what is not there yet. Nobody waits here: who waited for the lock by a statement would be waited for by the index.
+ * A process that comes while another one is at it goes on without. What an interrupted one has left the server calls invalid: it costs
+ * writers and serves nobody, and is made anew.
+ */
+async function makeIndexes(kysely: Kysely<Tables>, indexes: readonly LateIndex[]): Promise<void> {
+  const missing = await missingOf(kysely, indexes)
+  if (missing.length === 0) return
+  await kysely.connection().execute(async (db) => {
+    const locked = await sql<{
+      is_ours: boolean
+    }>`select pg_try_advisory_lock(${INDEX_LOCK}) as is_ours`.execute(db)
+    if (!locked.rows[0]!.is_ours) return
+    try {
+      for (const { name, statement } of await missingOf(db, missing)) {
+        await sql.raw(`drop index concurrently if exists ${name}`).execute(db)
+        await sql.raw(statement('concurrently ')).execute(db)
+      }
+    } finally {
+      // It ends with its connection, too.
+      await sql`select pg_advisory_unlock(${INDEX_LOCK})`.execute(db).catch(() => {})
+    }
+  })
+}
+
+async function missingOf(db: Kysely<Tables>, indexes: readonly LateIndex[]): Promise<LateIndex[]> {
+  const { rows } = await sql<{ name: string }>`
+    select c.relname as name from pg_index i join pg_class c on c.oid = i.indexrelid
+    where i.indisvalid and c.relnamespace = current_schema()::regnamespace`.execute(db)
+  const valid = new Set(rows.map(({ name }) => name))
+  return indexes.filter(({ name }) => !valid.has(name))
 }

@@ -59,11 +59,15 @@ export function outageInWords(error: unknown): { sentence: string; reason: strin
 /** What an operator is told where the database cannot be opened at the start; undefined for faults of our own. */
 export function storeProblem(error: unknown, databaseUrl: string): string | undefined {
   if (!isOutage(error) || !(error instanceof Error)) return undefined
-  const where = databaseUrl.startsWith('sqlite:') ? databaseUrl.slice('sqlite:'.length) : hostOf(databaseUrl)
+  const where = placeOf(databaseUrl)
   return outageOf(error) === 'damaged'
     ? `DATABASE_URL: ${where} is damaged (${error.message}): put a backup of it in its place, without -wal and -shm beside it`
     : `DATABASE_URL: ${where} cannot be used: ${reasonOf(error)}`
 }
+
+/** A database as operators know it: its file, or its server. */
+export const placeOf = (databaseUrl: string): string =>
+  databaseUrl.startsWith('sqlite:') ? databaseUrl.slice('sqlite:'.length) : hostOf(databaseUrl)
 
 /** Of a name with several addresses, why each was out of reach. */
 const reasonOf = (error: Error): string =>

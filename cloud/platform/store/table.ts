@@ -114,7 +114,7 @@ export interface Table<C extends Columns = Columns> {
   volatile(): Table<C>
 }
 
-interface Index {
+export interface Index {
   name: string
   columns: readonly string[]
   isUnique: boolean
@@ -156,13 +156,18 @@ export function createStatements(name: string, table: Table, kind: DatabaseKind)
   const unlogged = table.isVolatile && kind === 'postgres' ? 'unlogged ' : ''
   return [
     `create ${unlogged}table ${name} (${[...columns, ...table.constraints].join(', ')})${kind === 'sqlite' ? ' strict' : ''}`,
-    ...table.indexes.map(
-      (index) =>
-        `create ${index.isUnique ? 'unique ' : ''}index ${index.name} on ${name} (${index.columns.join(', ')})` +
-        (index.where ? ` where ${index.where}` : ''),
-    ),
+    ...table.indexes.map((index) => indexStatement(name, index)),
   ]
 }
+
+/** `concurrently`: writers go on meanwhile (PostgreSQL, outside of a transaction). */
+export const indexStatement = (
+  table: string,
+  { name, columns, isUnique, where }: Index,
+  how: '' | 'concurrently ' = '',
+): string =>
+  `create ${isUnique ? 'unique ' : ''}index ${how}${name} on ${table} (${columns.join(', ')})` +
+  (where ? ` where ${where}` : '')
 
 const columnSql = (name: string, { type, isNullable, clauses }: ColumnSql, kind: DatabaseKind): string =>
   [

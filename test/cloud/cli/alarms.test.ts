@@ -12,6 +12,7 @@ import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { seedHubs } from '../support/app.ts'
+import { testSealer } from '../support/sealer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'larder-alarms-'))
 const environment = { DATA_DIR: folder }
@@ -22,7 +23,14 @@ beforeAll(async () => {
   db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
   await db.migrate()
   await seedHubs(db)
-  const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+  const context = {
+    db,
+    runtime,
+    log: silentLog,
+    checkpoint: noCheckpoint,
+    settings: defaultSettings,
+    sealer: testSealer,
+  }
   await db.transact((tx) =>
     raiseAlarm(tx, context, { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1', detail: 'no_drop' }),
   )

@@ -17,6 +17,7 @@ import { eventTypes } from '../../../protocol/model/event-types.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { seedHubs } from '../support/app.ts'
 import { numbered } from '../events/support/numbered.ts'
+import { testSealer } from '../support/sealer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'larder-webhooks-'))
 const environment = { DATA_DIR: folder }
@@ -40,7 +41,14 @@ const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {
 }
 const happen = (number: number): Promise<void> =>
   db.transact(async (tx) => {
-    const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+    const context = {
+      db,
+      runtime,
+      log: silentLog,
+      checkpoint: noCheckpoint,
+      settings: defaultSettings,
+      sealer: testSealer,
+    }
     appendEvent(tx, context, { type: 'alarm.raised', hubId: 1, data: numbered(number) })
     await Promise.resolve()
   })

@@ -19,6 +19,7 @@ import { service } from '../../support/services.ts'
 import { emptySqlite } from '../support/database.ts'
 import { seedHub } from './support/seed-hub.ts'
 
+const databaseUrl = 'sqlite:/srv/larder.sqlite'
 let broker: EmbeddedBroker
 let refusals: CloudRefusals
 const warned: Record<string, unknown>[] = []
@@ -32,7 +33,7 @@ beforeAll(async () => {
   await seedHub(db, 1, digestOf('secret-1'))
   await seedHub(db, 2, digestOf('secret-2'))
   refusals = cloudRefusals({ log, runtime: systemRuntime() })
-  broker = await startEmbeddedBroker({ db, log, refusals, port: 0 })
+  broker = await startEmbeddedBroker({ db, databaseUrl, log, refusals, port: 0 })
   await new Promise<void>((resolve) => {
     cloud = broker.openTransport(
       { subscribe: [upFilter] },
@@ -75,6 +76,31 @@ const granted = (client: MqttClient, filter: string): Promise<number> =>
     client.subscribe(filter, { qos: 1 }, (error, grants) => resolve(error ? 128 : (grants?.[0]?.qos ?? 128)))
   })
 
+test('a hub that is not known where no hub is at all: the log says once that the database may be lost', async () => {
+  const lost = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  const empty = await startEmbeddedBroker({ db: lost, databaseUrl, log, refusals, port: 0 })
+  const told = () => warned.filter(({ database }) => database === '/srv/larder.sqlite')
+  try {
+    for (const number of [1, 2]) {
+      const client = new MqttClient(() => connectTcp({ host: '127.0.0.1', port: empty.port }), {
+        protocolVersion: 4,
+        reconnectPeriod: 0,
+        clientId: `hub-${number}`,
+        username: `hub-${number}`,
+        password: `secret-${number}`,
+      })
+      clients.push(client)
+      client.on('error', () => {})
+      await closed(client)
+      await expect.poll(told).toHaveLength(1)
+    }
+  } finally {
+    await empty.close()
+  }
+  expect((await connect({ clientId: 'hub-9', username: 'hub-9', password: 'x' })).outcome).toMatch(/Not/)
+  expect(told()).toHaveLength(1)
+})
+
 describe('who may connect', () => {
   test('a hub with its password', async () => {
     expect((await hub(1)).outcome).toBe('connected')
@@ -116,7 +142,7 @@ test('hubs sign in while a transaction is under way, and a hundred others wait f
   const db = openDatabase({ url: `sqlite:${join(folder, 'cloud.sqlite')}` })
   await db.migrate()
   await seedHub(db, 1, digestOf('secret-1'))
-  const busy = await startEmbeddedBroker({ db, log, refusals, port: 0 })
+  const busy = await startEmbeddedBroker({ db, databaseUrl, log, refusals, port: 0 })
   let release = (): void => {}
   const work = [db.transact(() => new Promise<void>((resolve) => (release = resolve)))]
   for (let n = 0; n < 100; n += 1) work.push(db.transact(() => Promise.resolve()))
@@ -273,7 +299,7 @@ service('openssl')(
     const { cert, key } = certificate
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
     await seedHub(db, 1, digestOf('secret-1'))
-    const secure = await startEmbeddedBroker({ db, log, refusals, port: 0, tls: { cert, key } })
+    const secure = await startEmbeddedBroker({ db, databaseUrl, log, refusals, port: 0, tls: { cert, key } })
     const runtime = systemRuntime()
     const heardOf = (open: OpenTransport): Promise<string> =>
       new Promise((resolve) => {

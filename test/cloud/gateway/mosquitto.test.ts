@@ -19,6 +19,7 @@ import { ScriptedHub } from './support/scripted-hub.ts'
 import { seedHub } from './support/seed-hub.ts'
 import { inertDomain } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
+import { testSealer } from '../support/sealer.ts'
 
 const runtime = systemRuntime()
 const { clock } = runtime
@@ -26,7 +27,14 @@ const { clock } = runtime
 async function cloudAt(broker: Mosquitto): Promise<{ gateway: Gateway; context: CloudContext }> {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   await seedHub(db, 1)
-  const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+  const context = {
+    db,
+    runtime,
+    log: silentLog,
+    checkpoint: noCheckpoint,
+    settings: defaultSettings,
+    sealer: testSealer,
+  }
   const gateway = new Gateway({
     context,
     broker: {

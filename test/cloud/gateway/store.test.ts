@@ -25,6 +25,7 @@ import { healthy } from './support/scripted-hub.ts'
 import { seedHub } from './support/seed-hub.ts'
 import { inertDomain } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
+import { testSealer } from '../support/sealer.ts'
 
 const LEASE_MS = defaultGatewaySettings.leaseMs
 const hex = (digit: string): string => digit.repeat(32)
@@ -61,7 +62,14 @@ onEachDatabase('the gateway’s store', (open) => {
   beforeEach(async () => {
     runtime = stillRuntime()
     const db = await open()
-    context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+    context = {
+      db,
+      runtime,
+      log: silentLog,
+      checkpoint: noCheckpoint,
+      settings: defaultSettings,
+      sealer: testSealer,
+    }
     await seedHub(db, 1)
     await seedHub(db, 2)
   })

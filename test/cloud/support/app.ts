@@ -24,6 +24,7 @@ import { emptySqlite } from './database.ts'
 import { testMedia } from './media.ts'
 import { stillRuntime, type StillRuntime } from './clock.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from './tokens.ts'
+import { testSealer } from './sealer.ts'
 
 /** The HTTP interface over an empty database with one owner's hub 1 and another's hub 2. */
 export interface TestApp {
@@ -82,6 +83,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     log: options.log ?? silentLog,
     checkpoint: noCheckpoint,
     settings: { ...defaultSettings },
+    sealer: testSealer,
   }
   await seedHubs(db)
   const issuer = await testIssuer(runtime)

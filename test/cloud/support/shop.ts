@@ -24,6 +24,7 @@ import { uuid } from '../../support/uuid.ts'
 import { virtualRuntime, type VirtualClock } from '../../support/virtual-clock.ts'
 import { tellBins } from './bins.ts'
 import { openSandboxBank, type Bank, type OpenBank } from './bank.ts'
+import { testSealer } from './sealer.ts'
 
 type WithoutTime<T> = T extends unknown ? Omit<T, 'at'> : never
 /** By its number, for which the shop puts what the hub knows it by. */
@@ -89,6 +90,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     log: silentLog,
     checkpoint,
     settings: { ...defaultSettings },
+    sealer: testSealer,
     onFault:
       options.onFault ??
       ((error) => {

@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely'
+import { sql, type Selectable } from 'kysely'
 import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../../protocol/model/runtime.ts'
 import { schedule } from '../../../platform/work/queue.ts'
@@ -10,6 +10,8 @@ import {
   type IntentRequest,
   type IntentStatus,
   type MadeRefund,
+  type MovesPage,
+  type MovesRequest,
   type ProcessorRefund,
   type RefundRequest,
   type AttachRequest,
@@ -74,13 +76,51 @@ export async function readSandboxRefund(tx: Tx, ref: string): Promise<SandboxRef
 /** Of an intent, whoever asked for them. */
 export async function refundsOf(tx: Tx, ref: string): Promise<MadeRefund[]> {
   const rows = await tx.q.selectFrom('sandbox_refunds').selectAll().where('intent_id', '=', ref).execute()
-  return rows.map((row) => ({
-    ...toRefund(row),
-    ref: row.id,
-    amount: row.amount,
-    identity: (JSON.parse(row.metadata) as Partial<RefundRequest['metadata']>).refund_id,
-  }))
+  return rows.map(toMadeRefund)
 }
+
+const toMadeRefund = (row: SandboxRefundRow): MadeRefund => ({
+  ...toRefund(row),
+  ref: row.id,
+  amount: row.amount,
+  identity: (JSON.parse(row.metadata) as Partial<RefundRequest['metadata']>).refund_id,
+})
+
+/** Of all intents, newest first. */
+export async function movesSince({ q }: Tx, { kind, since, after, limit }: MovesRequest): Promise<MovesPage> {
+  const table = sql.table(kind === 'refund' ? 'sandbox_refunds' : 'sandbox_disputes')
+  const isOlder =
+    after === null
+      ? sql`true`
+      : sql`(created_at, id) < (select created_at, id from ${table} where id = ${after})`
+  const { rows: found } = await sql<{ id: string }>`
+    select id from ${table} where created_at >= ${since} and ${isOlder}
+    order by created_at desc, id desc limit ${limit + 1}`.execute(q)
+  // One more than the page has says that there is a next one.
+  const ids = found.slice(0, limit).map(({ id }) => id)
+  const next = found.length > limit ? ids.at(-1)! : null
+  if (ids.length === 0) return { moves: [], next }
+  if (kind === 'refund') {
+    const rows = await q.selectFrom('sandbox_refunds').selectAll().where('id', 'in', ids).execute()
+    return { moves: rows.map((row) => ({ ...toMadeRefund(row), intent: row.intent_id })), next }
+  }
+  const rows = await q.selectFrom('sandbox_disputes').selectAll().where('id', 'in', ids).execute()
+  return { moves: rows.map(toMadeDispute), next }
+}
+
+const toMadeDispute = ({
+  id,
+  intent_id,
+  amount,
+  status,
+}: Selectable<Tables['sandbox_disputes']>): MovesPage['moves'][number] => ({
+  ref: id,
+  intent: intent_id,
+  amount,
+  status: status === 'won' ? 'failed' : 'succeeded',
+  failureReason: status === 'won' ? 'won' : 'fraudulent',
+  identity: undefined,
+})
 
 export const toRefund = ({ id, status, failure_reason }: SandboxRefundRow): ProcessorRefund => ({
   ref: id,

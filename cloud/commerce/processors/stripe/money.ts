@@ -5,6 +5,8 @@ import {
   type Intent,
   type IntentRequest,
   type MadeRefund,
+  type MovesPage,
+  type MovesRequest,
   type ProcessorRefund,
   type RefundRequest,
 } from '../processor.ts'
@@ -250,13 +252,54 @@ export async function listRefunds({ sdk, installation }: StripeAccount, ref: str
   const made = await orProcessorUnavailable(
     sdk.refunds.list({ payment_intent: ref, limit: 100 }).autoPagingToArray({ limit: MOST }),
   )
-  return made.map((refund) => ({
-    ...toRefund(refund),
-    ref: refund.id,
-    amount: refund.amount,
-    identity: refund.metadata?.['larder'] === installation ? refund.metadata['refund_id'] : undefined,
-  }))
+  return made.map((refund) => toMadeRefund(installation, refund))
 }
+
+/** Of other installations that share the account, too: nobody has written on a dispute whose it is. */
+export async function listMoves(
+  { sdk, installation }: StripeAccount,
+  { kind, since, after, limit }: MovesRequest,
+): Promise<MovesPage> {
+  const params = {
+    created: { gte: Math.floor(since / 1000) },
+    limit,
+    ...(after !== null && { starting_after: after }),
+  }
+  const { data, has_more } = await orProcessorUnavailable<Stripe.ApiList<Stripe.Refund | Stripe.Dispute>>(
+    kind === 'refund' ? sdk.refunds.list(params) : sdk.disputes.list(params),
+  )
+  return {
+    moves: data.flatMap((object) => {
+      const intent = idOf(object.payment_intent)
+      const made = object.object === 'refund' ? toMadeRefund(installation, object) : toMadeDispute(object)
+      return intent === null || made === undefined ? [] : [{ ...made, intent }]
+    }),
+    next: has_more ? (data.at(-1)?.id ?? null) : null,
+  }
+}
+
+const toMadeRefund = (installation: string, refund: Stripe.Refund): MadeRefund => ({
+  ...toRefund(refund),
+  ref: refund.id,
+  amount: refund.amount,
+  identity: refund.metadata?.['larder'] === installation ? refund.metadata['refund_id'] : undefined,
+})
+
+function toMadeDispute({ id, amount, status, reason }: Stripe.Dispute): MadeRefund | undefined {
+  const own = disputeStatuses[status]
+  return own && { ref: id, amount, status: own, failureReason: reason, identity: undefined }
+}
+
+/** Whether the bank has the money of a dispute; of a mere inquiry nothing has moved. */
+export const disputeStatuses: Readonly<Record<string, 'succeeded' | 'failed'>> = {
+  needs_response: 'succeeded',
+  under_review: 'succeeded',
+  lost: 'succeeded',
+  won: 'failed',
+}
+
+export const idOf = (reference: string | { id: string } | null | undefined): string | null =>
+  (typeof reference === 'string' ? reference : reference?.id) ?? null
 
 export async function readRefund({ sdk }: StripeAccount, ref: string): Promise<ProcessorRefund> {
   return toRefund(await orProcessorUnavailable(sdk.refunds.retrieve(ref)))

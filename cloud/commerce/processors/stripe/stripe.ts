@@ -9,7 +9,10 @@ import {
   createIntent,
   readIntent,
   createRefund,
+  disputeStatuses,
+  listMoves,
   listRefunds,
+  idOf,
   readRefund,
   refundStatus,
 } from './money.ts'
@@ -35,6 +38,7 @@ export function createStripe(options: StripeOptions): CardProcessor {
     createRefund: (request) => createRefund(account, request),
     readRefund: (ref) => readRefund(account, ref),
     listRefunds: (ref) => listRefunds(account, ref),
+    listMoves: (request) => listMoves(account, request),
     createCustomer: (request) => createCustomer(account, request),
     removeCustomer: (ref) => removeCustomer(account, ref),
     createSetupIntent: (request) => createSetupIntent(account, request),
@@ -73,14 +77,6 @@ const refundTypes: readonly string[] = [
   'refund.failed',
   'charge.refund.updated',
 ]
-
-/** Whether the bank has the money of a dispute; of a mere inquiry nothing has moved. */
-const disputeStatuses: Readonly<Record<string, 'succeeded' | 'failed'>> = {
-  needs_response: 'succeeded',
-  under_review: 'succeeded',
-  lost: 'succeeded',
-  won: 'failed',
-}
 
 /** An event in our words. Of what is no business of ours only the name is kept; what is no event is left as it is. */
 export function readEvent(installation: string, body: unknown): unknown {
@@ -127,9 +123,6 @@ export function readEvent(installation: string, body: unknown): unknown {
     },
   }
 }
-
-const idOf = (reference: string | { id: string } | null | undefined): string | null =>
-  (typeof reference === 'string' ? reference : reference?.id) ?? null
 
 const names = ['payment_id', 'deposit_id', 'refund_id'] as const
 

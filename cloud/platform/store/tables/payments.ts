@@ -25,6 +25,7 @@ export const paymentTables = {
     amount: int.check('>= 0').fixed,
     status: oneOf([...PAYMENT_UNDER_WAY, 'completed', 'failed', 'canceled']),
     decline_code: text.nullable,
+    /** Sealed. */
     client_secret: text.nullable,
     confirmed_by_key: text.nullable,
     /** Its customer was told that it has not happened: unless they ask for it again, it must not. */
@@ -80,6 +81,17 @@ export const paymentTables = {
     .index('refunds_by_order', ['order_id'])
     .index('refunds_by_payment', ['payment_id'])
     .uniqueIndex('refunds_by_processor_ref', ['processor_ref'], 'processor_ref is not null'),
+  /** How far the books have been compared with what a processor has given back. */
+  processor_checks: defineTable({
+    processor: text.fixed,
+    kind: oneOf(['refund', 'dispute']).fixed,
+    /** All that was made before is compared. */
+    checked_until: instant,
+    /** When the comparison that is under way began; null between two of them. */
+    begun_at: instant.nullable,
+    /** Where it goes on: the last of the page before. */
+    after: text.nullable,
+  }).primaryKey('processor', 'kind'),
   /** Events of the card processor, each applied in the transaction that inserts it here (I3). */
   processor_events: defineTable({
     id: text.primaryKey.fixed,

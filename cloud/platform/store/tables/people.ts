@@ -45,7 +45,7 @@ export const peopleTables = {
     user_id: int.references('users').fixed,
     device_id: text.fixed,
     platform: oneOf(PushPlatform.options),
-    /** A secret of the device's: never shown again. */
+    /** A secret of the device's, sealed: never shown again. */
     push_token: text,
     /** SHA-256 of platform and token: one device is one user's at a time. */
     token_digest: text.unique,

@@ -30,6 +30,7 @@ export const walletTables = {
     /** The customer at the processor whose saved method it is, if it is one. */
     customer_ref: text.nullable,
     processor_ref: text.nullable,
+    /** Sealed. */
     client_secret: text.nullable,
     decline_code: text.nullable,
     /** Of an adjustment: the refund or dispute at the processor that it follows. */

@@ -62,7 +62,7 @@ export const workTables = {
     ref: int.fixed,
     /** `push_configs.id`, or 0. */
     push_config_id: int.fixed,
-    state: oneOf(['pending', 'sending', 'sent', 'failed']),
+    state: oneOf(['pending', 'sent', 'failed']),
     error: text.nullable,
     created_at: instant.fixed,
     updated_at: instant,

@@ -7,6 +7,7 @@ import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts
 import { stillRuntime } from '../../support/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { seedHub } from '../../gateway/support/seed-hub.ts'
+import { testSealer } from '../../support/sealer.ts'
 
 const operation = (number: number): string => `01900000-0000-7000-8000-${String(number).padStart(12, '0')}`
 
@@ -20,6 +21,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
       log: silentLog,
       checkpoint: noCheckpoint,
       settings: { ...defaultSettings },
+      sealer: testSealer,
     }
     await seedHub(db, 1)
     await seedHub(db, 2)

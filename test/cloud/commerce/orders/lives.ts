@@ -87,6 +87,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
       createRefund: (request) => reach(() => sandbox.createRefund(request)),
       readRefund: (ref) => reach(() => sandbox.readRefund(ref)),
       listRefunds: (ref) => reach(() => sandbox.listRefunds(ref)),
+      listMoves: (request) => reach(() => sandbox.listMoves(request)),
     }
   }
 

@@ -242,7 +242,7 @@ onEachProcessor('money', (open) => {
     await shop.bank.take()
     shop.clock.advance(31_000)
     await shop.work.drain()
-    expect(faults).toEqual([new Error('nonsense')])
+    expect(faults).toEqual([new Error('nonsense'), new Error('nonsense')])
     const statuses = await Promise.all(orders.map(async (id) => (await shop.order(id)).processing_status))
     expect(statuses).toEqual([S.PENDING_PAYMENT, S.QUEUED])
   })

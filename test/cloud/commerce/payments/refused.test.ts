@@ -4,8 +4,11 @@ import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.
 import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
+import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
+import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import { fillWallet } from '../../support/wallets.ts'
+import type { Shop } from '../../support/shop.ts'
+import { balanceOf, fillWallet } from '../../support/wallets.ts'
 import { deliver } from '../../support/webhooks.ts'
 
 onEachProcessor('a call that was refused with 503', (open) => {
@@ -127,4 +130,107 @@ onEachProcessor('a call that was refused with 503', (open) => {
       expect((await shop.payments(id)).map(({ is_late }) => is_late)).toEqual(isPaid ? [1, 0] : [1])
     },
   )
+})
+
+onEachProcessor('a call to the processor that fails in a way that nobody foresaw', (open) => {
+  const nonsense = (): Promise<never> => Promise.reject(new TypeError('nonsense'))
+  const openAlarms = ({ context }: Shop) =>
+    context.db.kysely
+      .selectFrom('alarms')
+      .select(['kind', 'subject'])
+      .where('cleared_at', 'is', null)
+      .orderBy('seq')
+      .execute()
+
+  test('leaves a payment in doubt: its customer is told 503 and can take the order back, an operator is told, and what was taken goes back', async () => {
+    let isBroken = true
+    const faults: unknown[] = []
+    const shop = await open({
+      onFault: (error) => void faults.push(error),
+      wrapProcessor: (real) => ({
+        ...real,
+        async createIntent(request) {
+          const intent = await real.createIntent(request)
+          return isBroken ? nonsense() : intent
+        },
+        abandonIntent: (request) => (isBroken ? nonsense() : real.abandonIntent(request)),
+      }),
+    })
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    const paying = pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })
+    await expect(paying).rejects.toMatchObject({ code: 'processor_unavailable' })
+    expect(await deleteOrder(shop.services, { userId, orderId: id }, 'user')).toBe('deleted')
+    expect(await openAlarms(shop)).toEqual([{ kind: 'payment_stuck', subject: `order ${id}` }])
+    expect(faults).toEqual([new TypeError('nonsense'), new TypeError('nonsense')])
+    isBroken = false
+    // A processor's search may lag behind by an hour.
+    shop.clock.advance(2 * 3_600_000)
+    await shop.work.drain()
+    expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
+    expect(await openAlarms(shop)).toEqual([])
+  })
+
+  test('leaves a payment that waits for its customer as it is: taking the order back is answered 503, and the order is free when the payment is overdue', async () => {
+    const shop = await open({
+      onFault: () => {},
+      wrapProcessor: (real) => ({ ...real, cancelIntent: nonsense }),
+    })
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    await pay(shop.services, { userId, orderId: id, method: 'pm_card_authenticationRequired' })
+    const deleting = deleteOrder(shop.services, { userId, orderId: id }, 'user')
+    await expect(deleting).rejects.toMatchObject({ code: 'processor_unavailable' })
+    expect((await shop.order(id)).processing_status).toBe(S.PENDING_PAYMENT)
+    shop.clock.advance(shop.context.settings.paymentAbandonMs)
+    await shop.work.drain()
+    expect((await shop.order(id)).processing_status).toBe(S.NEW)
+    expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+    expect(await openAlarms(shop)).toEqual([{ kind: 'payment_stuck', subject: `order ${id}` }])
+  })
+
+  test('leaves a refund in doubt, which goes on under the same key, and gives the money back once', async () => {
+    let isBroken = true
+    const shop = await open({
+      onFault: () => {},
+      wrapProcessor: (real) => ({
+        ...real,
+        async createRefund(request) {
+          const refund = await real.createRefund(request)
+          return isBroken ? nonsense() : refund
+        },
+      }),
+    })
+    const { id: orderId } = await shop.paidOrder({ 1: 1 })
+    const refunding = () =>
+      refundOrder(shop.services, {
+        orderId,
+        mayTouch: () => Promise.resolve(true),
+        amount: 100,
+        actor: 'owner',
+      })
+    await expect(refunding()).rejects.toMatchObject({ code: 'processor_unavailable' })
+    isBroken = false
+    await refunding()
+    expect(await shop.refunds(orderId)).toMatchObject([{ amount: 100, status: 'succeeded' }])
+    expect(await shop.bank.intents()).toMatchObject([{ refunded: 100 }])
+  })
+
+  test('leaves a deposit in doubt, which is given up and never credited twice', async () => {
+    let isBroken = true
+    const shop = await open({
+      onFault: () => {},
+      wrapProcessor: (real) => ({
+        ...real,
+        createIntent: (request) => (isBroken ? nonsense() : real.createIntent(request)),
+      }),
+    })
+    const userId = await shop.customer()
+    const depositing = deposit(shop.services, { userId, amountCents: 500, method: null })
+    await expect(depositing).rejects.toMatchObject({ code: 'processor_unavailable' })
+    isBroken = false
+    shop.clock.advance(3 * 3_600_000)
+    await shop.work.drain()
+    expect(await balanceOf(shop, userId)).toBe(0)
+  })
 })

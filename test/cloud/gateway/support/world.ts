@@ -16,6 +16,7 @@ import { Crash, Scheduler, type Life } from '../../../simulation/scheduler.ts'
 import { emptySqlite } from '../../support/database.ts'
 import { ScriptedHub } from './scripted-hub.ts'
 import { seedHub } from './seed-hub.ts'
+import { testSealer } from '../../support/sealer.ts'
 
 export interface CloudProcess {
   life: Life
@@ -81,6 +82,7 @@ export class World {
       log: silentLog,
       checkpoint,
       settings: { ...defaultSettings },
+      sealer: testSealer,
       onFault: (error) => {
         if (error instanceof Crash) this.scheduler.report(error, life)
         else faults.push(error)

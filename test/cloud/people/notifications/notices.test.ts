@@ -12,13 +12,14 @@ interface Sent {
   token: string | null
   title: string
   orderId: number
+  tag: string
 }
 
 function recorder(answer: (device: Device | null) => SendResult | Error = () => 'sent') {
   const sent: Sent[] = []
   const sender: Sender = {
-    send(device, { title }, { orderId }) {
-      sent.push({ token: device?.token ?? null, title, orderId })
+    send(device, { title }, { orderId, tag }) {
+      sent.push({ token: device?.token ?? null, title, orderId, tag })
       const result = answer(device)
       return result instanceof Error ? Promise.reject(result) : Promise.resolve(result)
     },
@@ -35,7 +36,7 @@ async function addDevice({ context }: Shop, userId: number, token: string): Prom
       user_id: userId,
       device_id: token,
       platform: 'android',
-      push_token: token,
+      push_token: context.sealer.seal('push token', token),
       token_digest: token,
       app_version: null,
       locale: null,
@@ -91,6 +92,7 @@ onEachDatabase('notices', (open) => {
       token,
       title: 'Your cart is about to expire',
       orderId: id,
+      tag: expect.stringMatching(/^[\w-]{1,32}$/) as string,
     }))
     expect(sent).toHaveLength(2)
     expect(sent).toEqual(expect.arrayContaining(expected))
@@ -107,7 +109,7 @@ onEachDatabase('notices', (open) => {
     expect(told.flat()).toEqual([id])
     const { sent, senders } = recorder()
     await Promise.all([deliverNotices(context, senders), deliverNotices(context, senders)])
-    expect(sent).toEqual([{ token: null, title: 'Your order is waiting', orderId: id }])
+    expect(sent).toMatchObject([{ token: null, title: 'Your order is waiting', orderId: id }])
   })
 
   test('who wants no push messages gets none', async () => {
@@ -139,39 +141,50 @@ onEachDatabase('notices', (open) => {
     expect(await statesOf(shop)).toEqual(['failed'])
   })
 
-  test('a notice of which nobody knows whether it was sent is not sent again', async () => {
+  test('a notice of which nobody knows whether it was sent is sent again, under the same tag, and given up in the end', async () => {
     const faults: unknown[] = []
     const shop = await openShop(await open(), { onFault: (error) => faults.push(error) })
     await readyOrder(shop)
     shop.clock.advance(10 * MINUTE)
     await unclaimed(shop.context)
     const { sent, senders } = recorder(() => new Error('connection lost'))
-    await deliverNotices(shop.context, senders)
-    shop.clock.advance(60 * MINUTE)
-    await deliverNotices(shop.context, senders)
-    expect([sent.length, faults.length]).toEqual([1, 1])
+    for (let retry = 0; retry < 10; retry += 1) {
+      await deliverNotices(shop.context, senders)
+      shop.clock.advance(30_000 * 2 ** retry)
+    }
+    expect([sent.length, faults.length]).toEqual([6, 6])
+    expect(new Set(sent.map(({ tag }) => tag)).size).toBe(1)
     expect(await statesOf(shop)).toEqual(['failed'])
   })
 
-  test('a process that dies while it sends leaves a notice that nobody sends twice', async () => {
-    let isDead = false
-    const shop = await openShop(await open(), {
-      checkpoint: (point) => {
-        if (isDead && point === 'notice.after-send') throw new Error('crash')
-      },
-      onFault: () => {},
-    })
-    await readyOrder(shop)
-    shop.clock.advance(10 * MINUTE)
-    await unclaimed(shop.context)
-    isDead = true
-    const { sent, senders } = recorder()
-    await deliverNotices(shop.context, senders)
-    isDead = false
-    shop.clock.advance(60 * MINUTE)
-    await deliverNotices(shop.context, senders)
-    expect(sent).toHaveLength(1)
-  })
+  test.each(['notice.before-send', 'notice.after-send'])(
+    'a notice whose process dies at %s is sent by another one when the lease ends, and by none after that',
+    async (death) => {
+      let isDead = false
+      const shop = await openShop(await open(), {
+        checkpoint: (point) => {
+          if (isDead && point === death) throw new Error('crash')
+        },
+        onFault: () => {},
+      })
+      const { context, clock } = shop
+      await readyOrder(shop)
+      clock.advance(10 * MINUTE)
+      await unclaimed(context)
+      isDead = true
+      const { sent, senders } = recorder()
+      await deliverNotices(context, senders)
+      const before = sent.length
+      isDead = false
+      clock.advance(context.settings.workLeaseMs)
+      await deliverNotices(context, senders)
+      expect(sent.length - before).toBe(1)
+      expect(await statesOf(shop)).toEqual(['sent'])
+      clock.advance(60 * MINUTE)
+      await deliverNotices(context, senders)
+      expect(sent.length - before).toBe(1)
+    },
+  )
 
   test('a device that has gone is forgotten', async () => {
     const shop = await openShop(await open())
@@ -183,8 +196,8 @@ onEachDatabase('notices', (open) => {
     const { sent, senders } = recorder((device) => (device?.token === 'old phone' ? 'gone' : 'sent'))
     await deliverNotices(shop.context, senders)
     expect(sent).toHaveLength(2)
-    const left = await shop.context.db.kysely.selectFrom('push_configs').select('push_token').execute()
-    expect(left).toEqual([{ push_token: 'new phone' }])
+    const left = await shop.context.db.kysely.selectFrom('push_configs').select('device_id').execute()
+    expect(left).toEqual([{ device_id: 'new phone' }])
   })
 })
 

@@ -41,7 +41,7 @@ async function pushService(status = 201) {
 }
 
 const message = { title: 'Title', body: 'Body' }
-const about = { orderId: 7, kind: 'order_unclaimed' }
+const about = { orderId: 7, kind: 'order_unclaimed', tag: '3-1700000000000' }
 const b64url = (text: string): Buffer => Buffer.from(text, 'base64url')
 const results = [
   [200, 'sent'],
@@ -98,7 +98,7 @@ test('Web Push: the browser alone can read the message, and its service knows wh
   const [request] = received
   expect(request).toMatchObject({
     path: '/push/abc',
-    headers: { ttl: '600', 'content-encoding': 'aes128gcm' },
+    headers: { ttl: '600', topic: about.tag, 'content-encoding': 'aes128gcm' },
   })
   expect(request!.body.toString('latin1')).not.toContain('Title')
   expect(read(request!.body)).toEqual({ ...message, ...about })
@@ -186,7 +186,8 @@ test('FCM: a message for a device, with a token that the service account signed'
       token: 'device',
       notification: message,
       data: { order_id: '7', kind: 'order_unclaimed' },
-      android: { ttl: '600s' },
+      android: { ttl: '600s', notification: { tag: about.tag } },
+      apns: { headers: { 'apns-collapse-id': about.tag } },
     },
   })
   const [head, body, signature] = request!.headers.authorization!.replace('Bearer ', '').split('.')

@@ -17,6 +17,7 @@ import { virtualRuntime, type VirtualClock } from '../../../support/virtual-cloc
 import { onEachDatabase } from '../../support/database.ts'
 import { emptyFolder, filesIn, testMedia } from '../../support/media.ts'
 import { fileOf, grown, html, mp4, png } from '../../support/media-samples.ts'
+import { testSealer } from '../../support/sealer.ts'
 
 const form = {
   fields: z.object({
@@ -49,7 +50,14 @@ interface Bench {
 function bench(db: CloudDatabase): Bench {
   const folder = emptyFolder()
   const runtime = virtualRuntime(5)
-  const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+  const context = {
+    db,
+    runtime,
+    log: silentLog,
+    checkpoint: noCheckpoint,
+    settings: defaultSettings,
+    sealer: testSealer,
+  }
   const media = testMedia(context, folderStore(folder))
   const read: Bench['read'] = (body, contentType, contentLength = 0) =>
     readForm(media, { clock: runtime.clock, imagePixels: 1000 }, { form, contentType, contentLength, body })

@@ -11,6 +11,7 @@ import { errorOf, testApp } from '../../support/app.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { stillRuntime } from '../../support/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
+import { testSealer } from '../../support/sealer.ts'
 
 const hubs = '/api/v1/owners/hubs'
 
@@ -83,7 +84,14 @@ onEachDatabase('limits shared by processes', (open) => {
   async function twoProcesses() {
     const db = await open()
     const runtime = stillRuntime()
-    const context = { db, runtime, log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings }
+    const context = {
+      db,
+      runtime,
+      log: silentLog,
+      checkpoint: noCheckpoint,
+      settings: defaultSettings,
+      sealer: testSealer,
+    }
     return { db, runtime, left: new SharedRateLimiter(context), right: new SharedRateLimiter(context) }
   }
 
@@ -156,6 +164,7 @@ onEachDatabase('limits shared by processes', (open) => {
       log: silentLog,
       checkpoint: noCheckpoint,
       settings: defaultSettings,
+      sealer: testSealer,
       onFault: (_error, during) => void faults.push(during),
     })
     const calls = Array.from({ length: 3 }, () => limiter.take('key:a', 'r', 2))

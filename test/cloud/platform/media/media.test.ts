@@ -11,6 +11,7 @@ import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { emptyFolder, filesIn, testMedia } from '../../support/media.ts'
 import { png } from '../../support/media-samples.ts'
+import { testSealer } from '../../support/sealer.ts'
 
 const DAY = 24 * 3_600_000
 const type = { kind: 'image', mimeType: 'image/png', extension: 'png' } as const
@@ -26,6 +27,7 @@ async function archive(open: OpenDatabase, wrap: (store: MediaStore) => MediaSto
     log: silentLog,
     checkpoint,
     settings: { ...defaultSettings },
+    sealer: testSealer,
     onFault: (error) => void faults.push(error),
   })
   const store = wrap(folderStore(folder))

@@ -65,8 +65,12 @@ test('production refuses the sandbox and the embedded issuer, and wants the secr
     const result = readCloudConfig({ NODE_ENV: 'production', ...env })
     return result.ok ? [] : result.problems.map((problem) => problem.split(':')[0])
   }
-  expect(missing({})).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER', 'MEDIA_SECRET'])
-  expect(missing({ IDENTITY_ISSUER: 'https://id.example/' })).toEqual(['PAYMENTS_URL', 'MEDIA_SECRET'])
+  expect(missing({})).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER', 'MEDIA_SECRET', 'STORE_SECRET'])
+  expect(missing({ IDENTITY_ISSUER: 'https://id.example/' })).toEqual([
+    'PAYMENTS_URL',
+    'MEDIA_SECRET',
+    'STORE_SECRET',
+  ])
   expect(missing({ WEBHOOK_ALLOW_PRIVATE: 'true' })).toContain('WEBHOOK_ALLOW_PRIVATE')
 })
 
@@ -91,6 +95,7 @@ test('Stripe wants its key and the secret of its signatures, and then production
     NODE_ENV: 'production',
     IDENTITY_ISSUER: 'https://id.example/',
     MEDIA_SECRET: 'm'.repeat(32),
+    STORE_SECRET: 's'.repeat(32),
   }
   expect(problems('stripe:https://api.stripe.com', { ...keys, ...production })).toEqual([])
   for (const wrong of ['stripe', 'stripe:api.stripe.com', 'stripe:https://api.stripe.com/v1', 'paypal:'])
@@ -155,6 +160,7 @@ test('production takes on neither play money nor an issuer that believes everybo
     NODE_ENV: 'production',
     ALLOW_INSECURE: 'embedded-issuer,sandbox',
     MEDIA_SECRET: 'm'.repeat(32),
+    STORE_SECRET: 's'.repeat(32),
   }
   expect(problemsOf(env).map((problem) => problem.split(':')[0])).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER'])
 })

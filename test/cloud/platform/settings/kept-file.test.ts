@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { keepFirst, readKept } from '../../../../cloud/platform/settings/kept-file.ts'
 import { keptSigningKey } from '../../../../cloud/platform/identity/signing-key.ts'
+import { keptStoreSecret } from '../../../../cloud/platform/credentials/sealer.ts'
 import { keptMediaSecret } from '../../../../cloud/platform/media/addresses.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { emptyFolder } from '../../support/media.ts'
@@ -32,6 +33,7 @@ test('the secret of file addresses outlives a restart, and is another one elsewh
 
 test.each([
   ['media-secret', (folder: string, say: (sentence: string) => void) => keptMediaSecret(folder, random, say)],
+  ['store-secret', (folder: string, say: (sentence: string) => void) => keptStoreSecret(folder, random, say)],
   ['identity-key.json', (folder: string, say: (sentence: string) => void) => keptSigningKey(folder, say)],
 ])('an empty %s is no secret: another is made, and somebody hears of it', async (name, keep) => {
   const folder = emptyFolder()

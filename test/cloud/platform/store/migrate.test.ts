@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
-import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
-import { migrate } from '../../../../cloud/platform/store/migrate.ts'
+import { openDatabase, type CloudDatabase, type Queries } from '../../../../cloud/platform/store/database.ts'
+import { migrate, type NumberedMigration } from '../../../../cloud/platform/store/migrate.ts'
 import { schemaStatements, tables } from '../../../../cloud/platform/store/schema.ts'
 import { defineTable, id, text, type DatabaseKind } from '../../../../cloud/platform/store/table.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -73,6 +73,69 @@ onEachDatabase('migrations', (open) => {
       migrate(db.kysely, db.kind, { numbered: [{ name: '0002-broken', statements }] }),
     ).rejects.toThrow('nowhere')
     expect({ schema: await schemaOf(db), migrations: await applied(db) }).toEqual(before)
+  })
+
+  const searchable = { ...tables, owners: defineTable({ id, name: text }).index('owners_by_name', ['name']) }
+  const byName: NumberedMigration = {
+    name: '0002-owners-by-name',
+    statements: () => [],
+    concurrently: ['owners_by_name'],
+  }
+  const addIndex = (db: CloudDatabase) =>
+    migrate(db.kysely, db.kind, { declared: searchable, numbered: [byName] })
+
+  test('an index that is made while others write is as declared, also in a new database; it is made once, and not again when it is declared no more', async () => {
+    const old = await openWithoutTables()
+    await old.migrate()
+    for (let start = 0; start < 2; start += 1) await addIndex(old)
+    const upgraded = await schemaOf(old)
+    await sql`drop index owners_by_name`.execute(old.kysely)
+    const dropped = { name: '0003-dropped', statements: () => [] }
+    await migrate(old.kysely, old.kind, { numbered: [byName, dropped] })
+    expect(JSON.stringify(await schemaOf(old))).not.toContain('owners_by_name')
+    const fresh = await openWithoutTables()
+    await addIndex(fresh)
+    expect(JSON.stringify(upgraded)).toContain('owners_by_name')
+    expect(await schemaOf(fresh)).toEqual(upgraded)
+  })
+
+  test('PostgreSQL: writers go on while a large index is made, and one that was interrupted is finished at the next start', async () => {
+    const db = await openWithoutTables()
+    if (db.kind !== 'postgres') return
+    await db.migrate()
+    const addOwner = (q: Queries, name: string) => q.insertInto('owners').values({ name }).execute()
+    // An index waits for whoever has begun to write; writers that come meanwhile must not wait for the index.
+    let commit = (): void => {}
+    let slow: Promise<void> | undefined
+    const begun = new Promise<void>((isBegun) => {
+      slow = db.transact(async ({ q }) => {
+        await addOwner(q, 'slow')
+        isBegun()
+        await new Promise<void>((resolve) => (commit = resolve))
+      })
+    })
+    await begun
+    const making = addIndex(db)
+    const interrupted = expect(making).rejects.toThrow()
+    const makers = () =>
+      sql<{ pid: number }>`select pid from pg_stat_activity
+        where datname = current_database() and query like 'create index concurrently%'`.execute(db.kysely)
+    await expect.poll(async () => (await makers()).rows.length).toBe(1)
+    await addOwner(db.kysely, 'quick')
+    // Another process does not wait for it either.
+    await addIndex(db)
+    await sql`select pg_terminate_backend(${(await makers()).rows[0]!.pid}::int)`.execute(db.kysely)
+    await interrupted
+    commit()
+    await slow
+    const isValid = async () => {
+      const { rows } = await sql<{ indisvalid: boolean }>`
+        select indisvalid from pg_index where indexrelid = 'owners_by_name'::regclass`.execute(db.kysely)
+      return rows[0]?.indisvalid
+    }
+    expect(await isValid()).toBe(false)
+    await addIndex(db)
+    expect(await isValid()).toBe(true)
   })
 })
 

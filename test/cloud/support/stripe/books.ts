@@ -193,6 +193,7 @@ export class StripeBooks {
       payment_intent: intentId,
       reason: 'fraudulent',
       status: 'needs_response',
+      created: this.#seconds,
     }
     this.disputes.set(intentId, dispute)
     this.tell('charge.dispute.created', dispute)

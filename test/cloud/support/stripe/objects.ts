@@ -36,6 +36,7 @@ export interface StripeDispute {
   payment_intent: string
   reason: string
   status: 'needs_response' | 'won' | 'lost'
+  created: number
 }
 
 export interface StripeMethod {

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { StripeBooks } from './books.ts'
-import { methodBody, StripeRefusal } from './objects.ts'
+import { invalid, methodBody, StripeRefusal } from './objects.ts'
 import { parseParams, requireKnown, textOf, type Params } from './params.ts'
 
 export const STRIPE_KEY = 'sk_test_larder'
@@ -214,7 +214,11 @@ function route(books: StripeBooks, { method, path, params }: SeenCall): unknown 
       requireKnown(params, ['payment_intent', 'amount', 'metadata'])
       return books.createRefund(params)
     case 'GET refunds':
-      return listRefunds(books, params)
+      requireKnown(params, ['payment_intent', ...ofLists])
+      return list('/v1/refunds', books.refunds.values(), params)
+    case 'GET disputes':
+      requireKnown(params, ofLists)
+      return list('/v1/disputes', books.disputes.values(), params)
     case 'GET refunds/id':
       return books.refunds.get(id)
     case 'POST customers':
@@ -245,12 +249,23 @@ function route(books: StripeBooks, { method, path, params }: SeenCall): unknown 
   }
 }
 
+const ofLists = ['created', 'limit', 'starting_after']
+
 /** Newest first, in pages. */
-function listRefunds(books: StripeBooks, params: Params): object {
-  const all = [...books.refunds.values()]
-    .filter(({ payment_intent }) => payment_intent === params['payment_intent'])
+function list(
+  url: string,
+  objects: Iterable<{ id: string; payment_intent: string; created: number }>,
+  params: Params,
+): object {
+  const since = Number((params['created'] as Params | undefined)?.['gte'] ?? 0)
+  const last = params['starting_after']
+  const all = [...objects]
+    .filter(({ payment_intent }) => payment_intent === (params['payment_intent'] ?? payment_intent))
+    .filter(({ created }) => created >= since)
     .toReversed()
-  const after = all.findIndex(({ id }) => id === params['starting_after']) + 1
+  const after = all.findIndex(({ id }) => id === last) + 1
+  if (last !== undefined && after === 0)
+    throw invalid('No such object.', { code: 'resource_missing', param: 'starting_after' })
   const data = all.slice(after, after + Number(params['limit'] ?? 10))
-  return { object: 'list', url: '/v1/refunds', has_more: after + data.length < all.length, data }
+  return { object: 'list', url, has_more: after + data.length < all.length, data }
 }

@@ -28,6 +28,7 @@ test(
       PAYMENTS_WEBHOOK_SECRET: WEBHOOK_SECRET,
       IDENTITY_ISSUER: oidc.issuer,
       MEDIA_SECRET: 'm'.repeat(32),
+      STORE_SECRET: 's'.repeat(32),
     }
     const program = startCloud(settings)
     const base = `http://127.0.0.1:${await program.ready()}`

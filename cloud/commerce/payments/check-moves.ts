@@ -1,0 +1,92 @@
+import type { CloudContext } from '../../platform/context.ts'
+import { isolated } from '../../platform/work/background.ts'
+import { done, type Outcome, type Work, type WorkKinds } from '../../platform/work/runner.ts'
+import { processorBackoff, type MovesPage, type MovesRequest } from '../processors/processor.ts'
+import type { MoneyServices } from '../services.ts'
+import { applyMove, applyRefundWord, findByRef } from './processor-moves.ts'
+
+type Kind = MovesRequest['kind']
+type Move = MovesPage['moves'][number]
+
+const kinds: readonly Kind[] = ['refund', 'dispute']
+/** Between two pages of a comparison. */
+const PAUSE_MS = 50
+
+/**
+ * Compares the books with what the processor has given back. Its events tell of that sooner; but an event may be lost for good (a
+ * receiver that was away for too long, an endpoint that was switched off), and a dispute shows nowhere else.
+ */
+export const checkWork = (services: MoneyServices): WorkKinds => ({
+  'processor.check': {
+    recurring: kinds,
+    backoff: processorBackoff(services.context),
+    look: (work) => checkPage(services, work),
+  },
+})
+
+/**
+ * One page at each look, newest first, from the last comparison on and so much further back as what is known may change
+ * after it was made. What comes meanwhile stands before the first page, and is the next comparison's.
+ */
+async function checkPage(
+  { context, processor }: MoneyServices,
+  { subject, attempts }: Work,
+): Promise<Outcome> {
+  const kind = kinds.find((one) => one === subject)
+  if (kind === undefined) return done
+  const { db, runtime, settings } = context
+  const key = { processor: processor.name, kind }
+  const now = runtime.clock.now()
+  const known = await db.kysely
+    .selectFrom('processor_checks')
+    .select(['checked_until', 'begun_at', 'after'])
+    .where((eb) => eb.and(key))
+    .executeTakeFirst()
+  // A place that the processor does not know any more (it is another account's) would be asked for in vain for ever.
+  const current = known?.begun_at != null && attempts === 1 ? known : undefined
+  const begunAt = current?.begun_at ?? now
+  const since = Math.min(known?.checked_until ?? now, now) - againMs(kind, settings)
+  const { moves, next } = await processor.listMoves({
+    kind,
+    since,
+    after: current?.after ?? null,
+    limit: settings.processorCheckBatch,
+  })
+  // One that cannot be followed does not keep the others from being followed.
+  for (const move of await withNews(context, kind, moves))
+    await isolated(context, `${kind} ${move.ref} of the processor`, () => follow(context, kind, move))
+  const place =
+    next === null
+      ? { checked_until: begunAt, begun_at: null, after: null }
+      : { checked_until: known?.checked_until ?? now, begun_at: begunAt, after: next }
+  await db.kysely
+    .insertInto('processor_checks')
+    .values({ ...key, ...place })
+    .onConflict((conflict) => conflict.columns(['processor', 'kind']).doUpdateSet(place))
+    .execute()
+  return { next: runtime.clock.now() + (next === null ? settings.processorCheckMs : PAUSE_MS) }
+}
+
+const againMs = (kind: Kind, settings: CloudContext['settings']): number =>
+  kind === 'refund' ? settings.refundCheckMs : settings.disputeCheckMs
+
+/** Of most the books say what the processor says. */
+async function withNews({ db }: CloudContext, kind: Kind, moves: readonly Move[]): Promise<Move[]> {
+  const refs = moves.map(({ ref }) => ref)
+  if (refs.length === 0) return []
+  const known = await db.kysely
+    .selectFrom('refunds')
+    .select(['processor_ref', 'status'])
+    .where('processor_ref', 'in', refs)
+    .execute()
+  const statuses = new Map(known.map(({ processor_ref, status }) => [processor_ref, status]))
+  return moves.filter(({ ref, status }) => statuses.get(ref) !== status)
+}
+
+const follow = (context: CloudContext, kind: Kind, move: Move): Promise<void> =>
+  context.db.transact(async (tx) => {
+    const { ref, identity, status, failureReason, intent, amount } = move
+    const own = kind === 'refund' ? await findByRef(tx, 'refunds', ref, identity) : undefined
+    if (own) await applyRefundWord(tx, context, { id: own.id, order_id: own.order_id! }, move)
+    else await applyMove(tx, context, { ref, kind, intent, amount, status, reason: failureReason })
+  })

@@ -1,0 +1,54 @@
+import { hkdfSync } from 'node:crypto'
+import { join } from 'node:path'
+import { randomHex } from '../../../protocol/model/ids.ts'
+import type { Random } from '../../../protocol/model/runtime.ts'
+import { keepFirst, readKept, type Say } from '../settings/kept-file.ts'
+import { decrypt, encrypt } from './cipher.ts'
+
+/** What the service has to read again and nobody else may: each purpose has a key of its own. */
+export type Purpose = 'client secret' | 'push token'
+
+/**
+ * Seals texts that the database keeps for the service alone. Whoever reads the database, or a backup of it, reads none of
+ * them: the secret of the seal is not in there.
+ */
+export interface Sealer {
+  seal(purpose: Purpose, text: string): string
+  /** Throws for what was sealed by another secret, or for another purpose. */
+  open(purpose: Purpose, sealed: string): string
+}
+
+export function createSealer(secret: string, random: Random): Sealer {
+  const keys = new Map<Purpose, Buffer>()
+  function keyOf(purpose: Purpose): Buffer {
+    const key = keys.get(purpose) ?? Buffer.from(hkdfSync('sha256', secret, '', `larder ${purpose}`, 32))
+    keys.set(purpose, key)
+    return key
+  }
+  return {
+    seal: (purpose, text) => encrypt(keyOf(purpose), text, random),
+    open(purpose, sealed) {
+      try {
+        return decrypt(keyOf(purpose), sealed)
+      } catch (cause) {
+        throw new Error(
+          `STORE_SECRET: a ${purpose} in the database was sealed by another secret: set the one that all processes had`,
+          { cause },
+        )
+      }
+    },
+  }
+}
+
+/** Of a program that has no business with what is sealed: it need not know the secret. */
+export const noSealer: Sealer = { seal: refuse, open: refuse }
+
+function refuse(): never {
+  throw new Error('this program neither seals nor opens secrets')
+}
+
+/** The secret of the seal from a file in a folder; makes it if there is none. */
+export function keptStoreSecret(folder: string, random: Random, say: Say): string {
+  const path = join(folder, 'store-secret')
+  return readKept(path) ?? keepFirst(path, randomHex(random, 32), say)
+}

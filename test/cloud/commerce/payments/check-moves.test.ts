@@ -1,0 +1,159 @@
+import { expect, test } from 'vitest'
+import type { MovesRequest } from '../../../../cloud/commerce/processors/processor.ts'
+import { onEachProcessor } from '../../support/each-processor.ts'
+import type { Shop } from '../../support/shop.ts'
+import { balanceOf, fillWallet, walletsAddUp } from '../../support/wallets.ts'
+import { deliver } from '../../support/webhooks.ts'
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+
+const intentOf = async (shop: Shop, orderId: number): Promise<string> =>
+  (await shop.payments(orderId))[0]!.processor_ref!
+
+/** Events that nobody ever gets. */
+const lose = (shop: Shop): Promise<void> => shop.bank.tellAll(() => Promise.resolve(true))
+
+/** The next comparison that is due, to its end. */
+async function compare(shop: Shop, afterMs = HOUR): Promise<void> {
+  shop.clock.advance(afterMs)
+  await shop.work.ensureRecurring()
+  for (let pages = 0; pages < 20; pages += 1) {
+    await shop.work.drain(['processor.check'])
+    shop.clock.advance(100)
+  }
+}
+
+const openAlarms = async ({ context }: Shop): Promise<string[]> => {
+  const rows = context.db.kysely.selectFrom('alarms').select('kind').where('cleared_at', 'is', null)
+  return (await rows.execute()).map(({ kind }) => kind)
+}
+
+onEachProcessor('money that moves at the processor, which no event tells of', (open, stripe) => {
+  test('by a refund in its own pages is found when the books are compared, and counted once', async () => {
+    const shop = await open()
+    await compare(shop)
+    await shop.hear()
+    const { id } = await shop.paidOrder({ 1: 2 })
+    await shop.bank.giveBack(await intentOf(shop, id), 100)
+    await lose(shop)
+    await compare(shop)
+    await compare(shop)
+    expect(await shop.order(id)).toMatchObject({ payment_status: 'partially_refunded' })
+    expect(await shop.refunds(id)).toMatchObject([
+      { reason: 'processor', amount: 100, status: 'succeeded', actor: 'processor' },
+    ])
+  })
+
+  test('by a dispute is found, its owner is told, and it is over when it is won weeks later', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 1 })
+    await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+    await shop.bank.dispute(await intentOf(shop, id))
+    await lose(shop)
+    await compare(shop)
+    expect((await shop.order(id)).payment_status).toBe('refunded')
+    expect(await openAlarms(shop)).toContain('payment_disputed')
+    shop.clock.advance(60 * DAY)
+    await compare(shop)
+    await shop.bank.endDispute(await intentOf(shop, id), 'won')
+    await lose(shop)
+    await compare(shop)
+    expect(await shop.refunds(id)).toMatchObject([{ reason: 'dispute', status: 'failed' }])
+    expect((await shop.order(id)).payment_status).toBe('completed')
+    expect(await openAlarms(shop)).not.toContain('payment_disputed')
+  })
+
+  test('of a deposit leaves its wallet, once', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await fillWallet(shop, userId, 1000)
+    await shop.bank.giveBack((await shop.bank.intents())[0]!.id, 400)
+    await lose(shop)
+    await compare(shop)
+    await compare(shop)
+    expect(await balanceOf(shop, userId)).toBe(600)
+    await walletsAddUp(shop.context.db.kysely)
+  })
+
+  test('by a refund that the service asked for is nothing new; one that the bank sends back later has failed', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 1 })
+    await shop.report({ kind: 'order.failed', order_id: id, reason: 'jam', bins: [], lines: [] })
+    await shop.work.drain(['refund'])
+    await compare(shop)
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
+    await shop.bank.sendBack((await shop.bank.refunds())[0]!.id)
+    await compare(shop, DAY)
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
+    expect(await openAlarms(shop)).toContain('refund_failed')
+  })
+
+  test('is found page by page, of which each is a look, and one that fails is asked for again', async () => {
+    const requests: MovesRequest[] = []
+    let isDown = false
+    const shop = await open({
+      bins: 5,
+      onFault: () => {},
+      wrapProcessor: (real) => ({
+        ...real,
+        listMoves(request) {
+          if (request.kind === 'refund') requests.push(request)
+          return isDown ? Promise.reject(new TypeError('nonsense')) : real.listMoves(request)
+        },
+      }),
+    })
+    shop.context.settings.processorCheckBatch = 2
+    const orders: number[] = []
+    for (let made = 0; made < 5; made += 1) {
+      const { id } = await shop.paidOrder(made < 3 ? { 1: 1 } : { 2: 1 })
+      orders.push(id)
+      await shop.bank.giveBack(await intentOf(shop, id), 10 + made)
+      shop.clock.advance(1000)
+    }
+    await lose(shop)
+    isDown = true
+    await compare(shop)
+    isDown = false
+    requests.length = 0
+    await compare(shop)
+    expect(requests.map(({ after }) => after === null)).toEqual([true, false, false])
+    for (const [made, id] of orders.entries())
+      expect(await shop.refunds(id)).toMatchObject([{ amount: 10 + made }])
+
+    // From then on only what has been made since, and for a while before.
+    requests.length = 0
+    shop.clock.advance(10 * DAY)
+    await compare(shop)
+    await compare(shop)
+    const { refundCheckMs } = shop.context.settings
+    expect(requests.at(-1)!.since).toBeGreaterThan(shop.clock.now() - refundCheckMs - 3 * HOUR)
+  })
+
+  test('is not this service’s where the account has another one, and nobody is kept from theirs', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 1 })
+    const books = stripe()?.books
+    if (books) {
+      const { id: foreign } = books.createIntent({ amount: '500', currency: 'usd' })
+      books.succeed(books.intent(foreign))
+      books.createRefund({ payment_intent: foreign, amount: '500' })
+    }
+    await shop.bank.giveBack(await intentOf(shop, id), 271)
+    await lose(shop)
+    await compare(shop)
+    expect((await shop.order(id)).payment_status).toBe('refunded')
+    expect(await shop.context.db.kysely.selectFrom('refunds').select('amount').execute()).toEqual([
+      { amount: 271 },
+    ])
+  })
+
+  test('is told of by a late event as well, and counts once', async () => {
+    const shop = await open()
+    const { id } = await shop.paidOrder({ 1: 1 })
+    await shop.bank.giveBack(await intentOf(shop, id), 50)
+    await compare(shop)
+    await deliver(shop)
+    expect(await shop.refunds(id)).toMatchObject([{ amount: 50 }])
+  })
+})

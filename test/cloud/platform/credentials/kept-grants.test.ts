@@ -1,0 +1,77 @@
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+import { prefixOf, revokeApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
+import { keptGrants } from '../../../../cloud/platform/credentials/kept-grants.ts'
+import { grantRole, revokeRole } from '../../../../cloud/platform/credentials/roles.ts'
+import { defaultSettings, ruleSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { testApp } from '../../support/app.ts'
+import { virtualRuntime } from '../../../support/virtual-clock.ts'
+
+const hubs = '/api/v1/owners/hubs'
+const health = (hub: number): string => `${hubs}/get_hub_health/?hub_id=${hub}`
+
+test('a key that is revoked, by whatever process, ends within a second', async () => {
+  const { call, key, context, runtime } = await testApp()
+  const mine = await key(['hubs:read'])
+  const status = async () => (await call('GET', hubs, { key: mine })).status
+  expect(await status()).toBe(200)
+  await revokeApiKey(context.db.kysely, runtime, prefixOf(mine)!)
+  runtime.advance(999)
+  // It is not read anew for each call.
+  expect(await status()).toBe(200)
+  runtime.advance(1)
+  expect(await status()).toBe(401)
+})
+
+test('a key that ends at its time ends at its time', async () => {
+  const { call, key, runtime } = await testApp()
+  const mine = await key(['hubs:read'], { expiresAt: runtime.clock.now() + 500 })
+  expect((await call('GET', hubs, { key: mine })).status).toBe(200)
+  runtime.advance(500)
+  expect((await call('GET', hubs, { key: mine })).status).toBe(401)
+})
+
+test('a role begins at once, and ends within a second of being taken back', async () => {
+  const { call, issuer, context, runtime } = await testApp()
+  const token = await issuer.token()
+  const status = async () => (await call('GET', hubs, { token })).status
+  expect(await status()).toBe(403)
+  const role = await grantRole(context.db.kysely, runtime, { identity: 'ada', role: 'owner', hubs: '*' })
+  expect(await status()).toBe(200)
+  await revokeRole(context.db.kysely, role)
+  runtime.advance(1000)
+  expect(await status()).toBe(403)
+})
+
+test('a hub that is another owner’s by now is out of reach within a second', async () => {
+  const { call, key, context, runtime } = await testApp()
+  const mine = await key(['hubs:read'])
+  const status = async () => (await call('GET', health(1), { key: mine })).status
+  expect(await status()).toBe(200)
+  await sql`update hubs set owner_id = 2 where id = 1`.execute(context.db.kysely)
+  runtime.advance(1000)
+  expect(await status()).toBe(404)
+})
+
+test('of those who ask at the same time one reads; what is not there, or could not be read, is asked for again', async () => {
+  const { clock, random } = virtualRuntime(1)
+  const reads: string[] = []
+  const answers = new Map<string, number | Error>([['broken', new Error('no database')]])
+  const grantOf = keptGrants({ runtime: { clock, random }, settings: defaultSettings }, (name: string) => {
+    reads.push(name)
+    const answer = answers.get(name)
+    return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)
+  })
+  expect(await grantOf('new')).toBeUndefined()
+  answers.set('new', 1)
+  expect(await Promise.all([grantOf('new'), grantOf('new'), grantOf('new')])).toEqual([1, 1, 1])
+  await expect(grantOf('broken')).rejects.toThrow('no database')
+  answers.set('broken', 2)
+  expect(await grantOf('broken')).toBe(2)
+  expect(reads).toEqual(['new', 'new', 'broken', 'broken'])
+})
+
+test('no setting lets a revoked grant live for more than five seconds', () => {
+  expect(ruleSettings.grantsKeptMs.schema.safeParse('5000').success).toBe(true)
+  expect(ruleSettings.grantsKeptMs.schema.safeParse('5001').success).toBe(false)
+})

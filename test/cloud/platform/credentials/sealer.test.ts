@@ -1,0 +1,82 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
+import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { registerPush } from '../../../../cloud/people/users/push-configs.ts'
+import { createSealer, keptStoreSecret } from '../../../../cloud/platform/credentials/sealer.ts'
+import { tables } from '../../../../cloud/platform/store/schema.ts'
+import { systemRuntime } from '../../../../protocol/system-runtime.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openShop } from '../../support/shop.ts'
+
+const { random } = systemRuntime()
+const SECRET = 's'.repeat(32)
+
+test('what is sealed is opened by every process with the same secret, for the same purpose', () => {
+  const sealed = createSealer(SECRET, random).seal('push token', 'of a phone')
+  expect(createSealer(SECRET, random).open('push token', sealed)).toBe('of a phone')
+  expect(sealed).not.toContain('phone')
+  expect(createSealer(SECRET, random).seal('push token', 'of a phone')).not.toBe(sealed)
+})
+
+test('what was sealed by another secret, for another purpose, or changed since, is refused with the setting that is wrong', () => {
+  const sealer = createSealer(SECRET, random)
+  const sealed = sealer.seal('push token', 'of a phone')
+  const changed = Buffer.from(sealed, 'base64')
+  changed[changed.length - 1]! ^= 1
+  expect(() => createSealer('t'.repeat(32), random).open('push token', sealed)).toThrow(/^STORE_SECRET: /)
+  expect(() => sealer.open('client secret', sealed)).toThrow(/^STORE_SECRET: /)
+  expect(() => sealer.open('push token', changed.toString('base64'))).toThrow(/^STORE_SECRET: /)
+})
+
+test('the secret is made once, and kept in a file of its own', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-seal-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const first = keptStoreSecret(folder, random, () => {})
+  expect(keptStoreSecret(folder, random, () => {})).toBe(first)
+  expect(readFileSync(join(folder, 'store-secret'), 'utf8')).toBe(first)
+})
+
+onEachDatabase('the database', (open) => {
+  test('has no client secret and no push token as it is; their customer and their push service get them', async () => {
+    const shop = await openShop(await open())
+    const { context } = shop
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    const request = { userId, orderId, method: 'pm_card_authenticationRequired' }
+    const { client_secret: ofPayment, payment_id: paymentId } = await pay(shop.services, request)
+    const { client_secret: ofDeposit } = await deposit(shop.services, {
+      userId,
+      amountCents: 500,
+      method: null,
+    })
+    await registerPush(context, userId, {
+      device_id: 'phone',
+      push_token: 'token-of-a-phone',
+      platform: 'ios',
+    })
+    const secrets = [ofPayment!, ofDeposit, 'token-of-a-phone']
+    expect(secrets).toEqual([
+      expect.stringContaining('_secret_'),
+      expect.stringContaining('_secret_'),
+      secrets[2],
+    ])
+    for (const table of Object.keys(tables) as (keyof typeof tables)[]) {
+      // Another party's books.
+      if (table.startsWith('sandbox_')) continue
+      const rows = JSON.stringify(await context.db.kysely.selectFrom(table).selectAll().execute())
+      for (const secret of secrets) expect([table, rows.includes(secret)]).toEqual([table, false])
+    }
+    expect(await confirmPayment(shop.services, { userId, orderId, paymentId })).toMatchObject({
+      client_secret: ofPayment,
+    })
+    const { push_token } = await context.db.kysely
+      .selectFrom('push_configs')
+      .select('push_token')
+      .executeTakeFirstOrThrow()
+    expect(context.sealer.open('push token', push_token)).toBe('token-of-a-phone')
+  })
+})
