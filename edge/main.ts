@@ -161,7 +161,7 @@ async function run(config: EdgeConfig): Promise<void> {
   const leave = superviseBy({
     clock: runtime.clock,
     log,
-    notify: systemdNotify(process.env['NOTIFY_SOCKET'], log),
+    notify: systemdNotify(process.env, log),
     watchdogMs: watchdogMsOf(process.env, process.pid),
     probes,
   })

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { writeSync } from 'node:fs'
 import type { Log } from '../protocol/model/log.ts'
 import { every, type Cancel, type Clock } from '../protocol/model/runtime.ts'
 
@@ -59,15 +59,21 @@ export function watchdogMsOf(
 }
 
 /**
- * Notices through systemd's own `systemd-notify`: Node has no datagram sockets in the file system. As it is another
- * process, the unit needs `NotifyAccess=all`. Does nothing where no manager listens (`NOTIFY_SOCKET`).
+ * Notices through the descriptor that `larder` opens (`packaging/notify-socket.pl`): each write is a datagram of this process, which
+ * is the one that systemd listens to. Does nothing where no manager listens.
  */
-export function systemdNotify(socket: string | undefined, log: Log): Notify {
-  if (socket === undefined) return () => {}
+export function systemdNotify(
+  { NOTIFY_SOCKET, NOTIFY_FD }: Readonly<Record<string, string | undefined>>,
+  log: Log,
+): Notify {
+  if (NOTIFY_SOCKET === undefined) return () => {}
+  const descriptor = Number(NOTIFY_FD)
   return (state) => {
-    // Without `--no-block` it stays until the message was read, so that the manager can still see whose it is.
-    execFile('systemd-notify', [state], { env: { ...process.env, NOTIFY_SOCKET: socket } }, (error) => {
-      if (error) log.warn({ state, error: error.message }, 'the service manager could not be notified')
-    })
+    try {
+      if (NOTIFY_FD === undefined) throw new Error('no NOTIFY_FD: the hub was not started by `larder edge`')
+      writeSync(descriptor, state)
+    } catch (error) {
+      log.warn({ state, error: (error as Error).message }, 'the service manager could not be notified')
+    }
   }
 }

@@ -24,7 +24,7 @@ import type { HubClocks } from './hub-state.ts'
 import { markDisconnected, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
 import { isStoreFailure, receiveBatch, type Receiving, type UpStream } from './receiver.ts'
-import { ended, entered, isLate, noSessions } from './sessions.ts'
+import { ended, endedSession, entered, isLate, noSessions } from './sessions.ts'
 
 /** What a hub sends, by its channel. */
 export const upSchemas = {
@@ -79,6 +79,8 @@ export class HubLink {
   #lastHailAt = -Infinity
   /** Failures in a row to apply a batch, but for those of the store. */
   #failures = 0
+  /** That the hub's connection has ended is to be written: once, however often it is said meanwhile. */
+  #isLeaving = false
   /** Something came while another process spoke to the hub, or nobody: it may be lost. */
   #hasMissed = false
   /** Resolves when everything that was posted so far is done, or has failed. */
@@ -104,8 +106,7 @@ export class HubLink {
       case 'heartbeat':
         return this.#onHeartbeat(body)
       case 'presence':
-        if (!body.online) this.#onEnded(body.session)
-        return void this.#post(channel, () => this.#whileHeld((sender) => this.#onPresence(body, sender)))
+        return body.online ? undefined : this.#onEnded(body.session)
       case 'entries':
         return this.#postBounded(channel, () => this.#onBatch('ledger', body))
       case 'telemetry':
@@ -286,10 +287,18 @@ export class HubLink {
   #onEnded(session: string): void {
     this.#ports.greeter.leave(this.#ports.hubId, session)
     this.#sessions = ended(this.#sessions, session)
+    if (this.#isLeaving) return
+    this.#isLeaving = true
+    void this.#post('presence', () => {
+      this.#isLeaving = false
+      return this.#whileHeld((sender) => this.#leave(sender))
+    })
   }
 
-  async #onPresence({ session, online }: Presence, sender: OutboxSender): Promise<void> {
-    if (online || session !== this.#sessions.current) return
+  /** A hello that was under way may have made the ended session the current one. */
+  async #leave(sender: OutboxSender): Promise<void> {
+    const session = endedSession(this.#sessions)
+    if (session === undefined) return
     const { context, hubId, heartbeats } = this.#ports
     await heartbeats.forget(hubId, session)
     await markDisconnected(context.db.kysely, hubId, session)

@@ -1,5 +1,6 @@
 import { refusals, type Action } from '../../protocol/serial/frames.ts'
-import { all, one, run } from './statements.ts'
+import type { UnitKey } from './orders.ts'
+import { all, one, run, writer } from './statements.ts'
 import type { Store } from './store.ts'
 
 /** Why an operation came to nothing that was never written to the line: it does not count as a try. */
@@ -95,15 +96,17 @@ export function createOperations(store: Store) {
   const loadUnfinished = all(db.prepare<[], OperationRow>(where(`state IN ('open', 'unknown')`)))
   /** By number, in the order of the numbers. */
   const unfinished = store.keep(() => new Map(loadUnfinished().map((row) => [row.number, row])))
+  const loadOfOrder = all(db.prepare<[orderId: string], OperationRow>(where('order_id = ?')))
+  const ofOrder = store.keepBy((orderId: string): readonly OperationRow[] => loadOfOrder(orderId))
   const end = one(
     db.prepare<[OperationEnd & { id: string }], OperationRow>(
       `UPDATE operations SET state = @state, why = @why, moved = @moved, drops = @drops, ms = @ms, ended_at = @ended_at
      WHERE id = @id RETURNING *`,
     ),
   )
-  const settle = run(
-    db.prepare<[settled: { id: string; by: Settler; happened: 0 | 1 }]>(
-      'UPDATE operations SET settled_by = @by, happened = @happened WHERE id = @id',
+  const settle = one(
+    db.prepare<[settled: { id: string; by: Settler; happened: 0 | 1 }], OperationRow>(
+      'UPDATE operations SET settled_by = @by, happened = @happened WHERE id = @id RETURNING *',
     ),
   )
   const recheck = one(
@@ -127,6 +130,7 @@ export function createOperations(store: Store) {
     const rows = unfinished.get()
     const row = statement()
     if (!row) return
+    if (row.order_id !== null) ofOrder.forget(row.order_id)
     if (isUnfinished(row)) rows.set(row.number, row)
     else rows.delete(row.number)
   }
@@ -141,7 +145,8 @@ export function createOperations(store: Store) {
     end: (id: string, { state, why, moved, drops, ms, ended_at }: OperationEnd) =>
       write(() => end({ id, state, why, moved, drops, ms, ended_at })),
     /** Records by what it was settled, and how. */
-    settle: (id: string, by: Settler, happened: boolean) => settle({ id, by, happened: happened ? 1 : 0 }),
+    settle: (id: string, by: Settler, happened: boolean) =>
+      write(() => settle({ id, by, happened: happened ? 1 : 0 })),
     settledSince: all(
       db.prepare<[since: number], OperationRow>(where('settled_by IS NOT NULL AND ended_at >= ?')),
     ),
@@ -154,11 +159,8 @@ export function createOperations(store: Store) {
         ...rechecks(controller).filter((row) => !isUnfinished(row)),
       ].toSorted((a, b) => a.number - b.number),
     markRecheck: (id: string, isDue: boolean) => write(() => recheck(isDue ? 1 : 0, id)),
-    ofUnit: all(
-      db.prepare<[orderId: string, lineId: number, unit: number], OperationRow>(
-        where('order_id = ? AND line_id = ? AND unit = ?'),
-      ),
-    ),
+    ofUnit: ({ order_id, line_id, unit }: UnitKey): OperationRow[] =>
+      ofOrder.get(order_id).filter((row) => row.line_id === line_id && row.unit === unit),
     ofCommand: all(db.prepare<[commandId: string], OperationRow>(where('command_id = ?'))),
     /** Taken over from controllers' memories, and not accounted for yet. */
     imported: all(db.prepare<[], OperationRow>(where('imported = 1'))),
@@ -167,12 +169,13 @@ export function createOperations(store: Store) {
     deleteAll(): void {
       deleteAll()
       unfinished.forget()
+      ofOrder.forget()
     },
     /**
      * Deletes finished ones but the newest `kept` of each controller's memory. Those that the memory never held are counted
      * apart: the newest that it holds must stay known, or the journal would be taken for an older copy of itself.
      */
-    prune: run(
+    prune: writer(ofOrder)(
       db.prepare<[kept: number]>(
         `DELETE FROM operations WHERE state NOT IN ('open', 'unknown') AND recheck = 0 AND number IN (
          SELECT number FROM (

@@ -1,4 +1,4 @@
-import { all, one, writer } from './statements.ts'
+import { all, one, writer, writerOf } from './statements.ts'
 import type { Store } from './store.ts'
 
 /**
@@ -87,8 +87,6 @@ export function createOrders(store: Store) {
   }
   const ofRows = [kept.unfinished, kept.rows]
   const writeRows = writer(...ofRows)
-  const writeLines = writer(kept.lines)
-  const writeUnits = writer(kept.units)
   const writeAll = writer(...ofRows, kept.lines, kept.units)
   const insert = writeRows(
     db.prepare<[NewOrder]>(
@@ -96,18 +94,28 @@ export function createOrders(store: Store) {
      VALUES (@id, @order_number, @phase, @reserved_bin, @open_when_ready, @start_by, @bins, @received_at)`,
     ),
   )
-  const insertLine = writeLines(
+  // One event changes one order of many.
+  const insertLine = writerOf(
+    kept.lines,
+    ({ order_id }: LineRow) => order_id,
+  )(
     db.prepare<[LineRow]>(
       `INSERT INTO order_lines (order_id, line_id, product_id, quantity, known_dropped)
      VALUES (@order_id, @line_id, @product_id, @quantity, @known_dropped)`,
     ),
   )
-  const insertUnit = writeUnits(
+  const insertUnit = writerOf(
+    kept.units,
+    (orderId: string, _lineId: number, _unit: number) => orderId,
+  )(
     db.prepare<[orderId: string, lineId: number, unit: number]>(
       `INSERT INTO units (order_id, line_id, unit, state) VALUES (?, ?, ?, 'waiting')`,
     ),
   )
-  const setUnit = writeUnits(
+  const setUnit = writerOf(
+    kept.units,
+    ({ order_id }: UnitRow) => order_id,
+  )(
     db.prepare<[UnitRow]>(
       'UPDATE units SET state = @state, bin = @bin WHERE order_id = @order_id AND line_id = @line_id AND unit = @unit',
     ),
@@ -154,7 +162,10 @@ export function createOrders(store: Store) {
     setUnit: ({ order_id, line_id, unit }: UnitKey, state: UnitState, bin: number | null) =>
       setUnit({ order_id, line_id, unit, state, bin }),
     /** One more unit of a recovered order's line that is known to have dropped. */
-    addKnownDropped: writeLines(
+    addKnownDropped: writerOf(
+      kept.lines,
+      (id: string, _lineId: number) => id,
+    )(
       db.prepare<[id: string, lineId: number]>(
         'UPDATE order_lines SET known_dropped = known_dropped + 1 WHERE order_id = ? AND line_id = ?',
       ),

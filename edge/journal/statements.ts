@@ -33,3 +33,15 @@ export const writer =
     for (const each of kept) each.forget()
     return statement.run(...parameters).changes
   }
+
+/** As `run`, of statements that change what is kept of one key: that which `keyOf` finds in the parameters. */
+export const writerOf =
+  <Key, P extends unknown[]>(
+    kept: Pick<Kept<[key: Key], unknown>, 'forget'>,
+    keyOf: (...parameters: P) => Key,
+  ) =>
+  (statement: Statement<P>) =>
+  (...parameters: P): number => {
+    kept.forget(keyOf(...parameters))
+    return statement.run(...parameters).changes
+  }

@@ -1,6 +1,6 @@
 import type { Location } from '../../protocol/model/location.ts'
 import type { NamedProduct } from '../../protocol/mqtt/cloud-entries.ts'
-import { all, one, run, value } from './statements.ts'
+import { all, one, run, value, writer } from './statements.ts'
 import type { Store } from './store.ts'
 
 export interface FacingRow extends Location {
@@ -32,17 +32,21 @@ interface LedgerSum extends Location {
 export type Stock = ReturnType<typeof createStock>
 
 /** Stock of each facing, and the append-only ledger whose sums it is (I5). */
-export function createStock({ db }: Store) {
+export function createStock(store: Store) {
+  const { db } = store
   const at = 'cabinet = @cabinet AND shelf = @shelf AND row = @row'
   const facing = one(db.prepare<[Location], FacingRow>(`SELECT * FROM facings WHERE ${at}`))
-  const put = run(
+  const load = all(db.prepare<[], FacingRow>('SELECT * FROM facings ORDER BY cabinet, shelf, row'))
+  const facings = store.keep((): readonly FacingRow[] => load())
+  const writeFacings = writer(facings)
+  const put = writeFacings(
     db.prepare<[Location & { product_id: number; is_primary: 0 | 1 }]>(
       `INSERT INTO facings (cabinet, shelf, row, product_id, is_primary, quantity)
      VALUES (@cabinet, @shelf, @row, @product_id, @is_primary, 0)
      ON CONFLICT (cabinet, shelf, row) DO UPDATE SET product_id = excluded.product_id, is_primary = excluded.is_primary`,
     ),
   )
-  const remove = run(db.prepare<[Location]>(`DELETE FROM facings WHERE ${at}`))
+  const remove = writeFacings(db.prepare<[Location]>(`DELETE FROM facings WHERE ${at}`))
   const add = one(
     db.prepare<[Location & { delta: number }], FacingRow>(
       `UPDATE facings SET quantity = quantity + @delta WHERE ${at} RETURNING *`,
@@ -72,7 +76,7 @@ export function createStock({ db }: Store) {
     ),
   )
   const deleteLedger = run(db.prepare<[]>('DELETE FROM stock_ledger'))
-  const deleteFacings = run(db.prepare<[]>('DELETE FROM facings'))
+  const deleteFacings = writeFacings(db.prepare<[]>('DELETE FROM facings'))
   const oldestSummed = value(
     db.prepare<[kept: number], number>(
       'SELECT number FROM stock_ledger ORDER BY number DESC LIMIT 1 OFFSET ?',
@@ -99,12 +103,13 @@ export function createStock({ db }: Store) {
   )
   const place = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, shelf, row })
   return {
-    facings: all(db.prepare<[], FacingRow>('SELECT * FROM facings ORDER BY cabinet, shelf, row')),
-    ofProduct: all(
-      db.prepare<[productId: number], FacingRow>(
-        'SELECT * FROM facings WHERE product_id = ? ORDER BY is_primary DESC, cabinet, shelf, row',
-      ),
-    ),
+    facings: facings.get,
+    /** Primary ones first. */
+    ofProduct: (productId: number): FacingRow[] =>
+      facings
+        .get()
+        .filter((row) => row.product_id === productId)
+        .toSorted((a, b) => b.is_primary - a.is_primary),
     facing: (location: Location) => facing(place(location)),
     putFacing: (location: Location, product_id: number, primary: boolean) =>
       put({ ...place(location), product_id, is_primary: primary ? 1 : 0 }),
@@ -117,6 +122,7 @@ export function createStock({ db }: Store) {
     removeFacing: (location: Location) => remove(place(location)),
     /** Books the change and returns the facing after it; nothing where there is no such facing. */
     change({ kind, location, delta, causeId, at }: StockChange): FacingRow | undefined {
+      facings.forget()
       const after = add({ ...place(location), delta })
       if (after) book({ ...after, kind, delta, cause_id: causeId, at })
       return after

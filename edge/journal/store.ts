@@ -60,12 +60,12 @@ export interface Store {
 }
 
 /**
- * What a query found, kept until `forget`. Whoever writes to its tables calls that in the same breath; the store calls it
- * where a transaction, or a part of one, is undone: what was read in it never was.
+ * What a query found, kept until `forget`: of one key, or all. Whoever writes to its tables calls that in the same breath; the
+ * store calls it where a transaction, or a part of one, is undone: what was read in it never was.
  */
 export interface Kept<Key extends unknown[], T> {
   get: (...key: Key) => T
-  forget: () => void
+  forget: (...key: Key | []) => void
 }
 
 export interface StoreOptions {
@@ -247,14 +247,16 @@ function createStore(db: Database.Database, ballast: Ballast | undefined, parts:
     },
     keepBy<Key, T>(read: (key: Key) => T): Kept<[key: Key], T> {
       const found = new Map<Key, T>()
-      const forget = (): void => found.clear()
-      kept.push(forget)
+      kept.push(() => found.clear())
       return {
         get(key) {
           if (!found.has(key)) found.set(key, read(key))
           return found.get(key)!
         },
-        forget,
+        forget(...keys) {
+          if (keys.length === 0) found.clear()
+          else found.delete(keys[0])
+        },
       }
     },
     reread,

@@ -141,8 +141,8 @@ function placeProgram(root: string, program: string, { manifest, version, line }
     join(program, 'larder.commands'),
     commands.map((command) => `${command.join(' ')}\n`).join(''),
   )
-  cpSync(join(root, 'edge/packaging/node-check.cjs'), join(program, 'node-check.cjs'))
-  cpSync(join(root, 'edge/packaging/larder'), join(program, 'larder'))
+  for (const file of ['node-check.cjs', 'notify-socket.pl', 'larder'])
+    cpSync(join(root, 'edge/packaging', file), join(program, file))
   chmodSync(join(program, 'larder'), 0o755)
 }
 

@@ -40,8 +40,9 @@ export const consumerProductRoutes = defineRoutes(
       at: 'GET /hubs/{hub_id}/products',
       params: z.object({ hub_id: Id }),
       query: z.object({
-        subcategory_id: Id.optional(),
-        category_id: Id.optional(),
+        // Any number (C §4.7): of a category that is not there a hub has no products.
+        subcategory_id: z.int().min(0).optional(),
+        category_id: z.int().min(0).optional(),
         /** Words of the name, in whole or in part, in any case. */
         product_name: z.string().max(200).optional(),
         page: z.int().min(1).default(1),

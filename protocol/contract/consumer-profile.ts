@@ -5,6 +5,14 @@ import { picture } from './form.ts'
 import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
+/** Which notices a customer wants. Customers are told by push alone: of the other two the user's word is kept for callers that send. */
+const switchWords = {
+  push: 'Whether notices of orders go to the devices that are registered for push messages.',
+  email:
+    'Kept and answered, and without effect here: this service mails nothing to customers. For those who do.',
+  sms: 'Kept and answered, and without effect here: this service sends no text messages. For those who do.',
+} as const
+
 /** What the contract marks with `?` is always present here, and null where there is nothing to say. */
 export const Profile = z
   .object({
@@ -15,7 +23,11 @@ export const Profile = z
     date_of_birth: z.iso.date().nullable(),
     locale: z.string().nullable(),
     profile_image_url: z.string().nullable(),
-    notifications: z.object({ push: z.boolean(), email: z.boolean(), sms: z.boolean() }),
+    notifications: z.object({
+      push: z.boolean().describe(switchWords.push),
+      email: z.boolean().describe(switchWords.email),
+      sms: z.boolean().describe(switchWords.sms),
+    }),
     updated_at: Timestamp,
   })
   .meta({ id: 'Profile' })
@@ -70,7 +82,8 @@ export const Locale = z
   .overwrite((tag) => Intl.getCanonicalLocales(tag)[0]!)
   .meta({ pattern: LANGUAGE_TAG.source })
 
-const Switch = z.boolean().nullable().optional()
+const switchFor = (channel: keyof typeof switchWords) =>
+  z.boolean().nullable().optional().describe(switchWords[channel])
 
 /** A merge patch (RFC 7396): what is absent is kept, null clears; a switch that is cleared is on. */
 const ProfilePatch = z
@@ -82,7 +95,10 @@ const ProfilePatch = z
     /** From 1900 on, and in the past. */
     date_of_birth: z.iso.date().nullable().optional(),
     locale: Locale.nullable().optional(),
-    notifications: z.strictObject({ push: Switch, email: Switch, sms: Switch }).nullable().optional(),
+    notifications: z
+      .strictObject({ push: switchFor('push'), email: switchFor('email'), sms: switchFor('sms') })
+      .nullable()
+      .optional(),
   })
   .meta({ id: 'ProfilePatch' })
 export type ProfilePatch = z.infer<typeof ProfilePatch>

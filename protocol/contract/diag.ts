@@ -166,9 +166,14 @@ export const diagRoutes = defineRoutes(
     },
     'diag.logs.monitor': {
       at: 'GET /diag/logs/monitor',
+      // A browser that opens an address sends no key; the page asks for one, and shows nothing without it.
+      auth: { kind: 'none' },
+      rate: 'open',
       response: z.string(),
       produces: 'text/html',
       summary: 'A page that shows the stream',
+      description:
+        'Takes no credential. What the page shows it reads with the key that is typed in there; the scope is `diag:read`.',
     },
     'diag.tasks.bestsellers': {
       at: 'GET /diag/bg_tasks/bestsellers',

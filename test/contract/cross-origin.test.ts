@@ -36,7 +36,7 @@ service('chromium')(
     const server = await listen(cloud.app, { host: '127.0.0.1', port: 0, clock, bounds })
     const given = { base: `http://127.0.0.1:${server.port}`, token: await tokenOf('ada') }
     try {
-      await inChromium({}, async (browser) => {
+      await inChromium(async (browser) => {
         const page = await browser.newPage()
         const call = () =>
           page.evaluate(async ({ base, token }) => {

@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import { describe, expect, test } from 'vitest'
 import { errorsOf } from '../../protocol/contract/errors.ts'
 import { mountsOf, type Route } from '../../protocol/contract/route.ts'
@@ -222,4 +222,25 @@ test('no two routes share a method and path, and each parameter of a path has it
     const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])
     expect([id, Object.keys(route.params?.shape ?? {})]).toEqual([id, names])
   }
+})
+
+test('numbers in queries have the bounds that the document gives them, and no others', () => {
+  const bounds = (id: RouteId, name: string): unknown[] => {
+    const { query }: Route = routes[id]
+    const { minimum, maximum } = z.toJSONSchema(query!.shape[name] as z.ZodType, { io: 'input' })
+    return [id, name, minimum, maximum]
+  }
+  const most = Number.MAX_SAFE_INTEGER
+  for (const [id, name, minimum, maximum] of [
+    ['consumer.orders.list', 'page', 1, most],
+    ['consumer.orders.list', 'size', 1, 100],
+    ['consumer.wallet.transactions', 'limit', 1, 100],
+    ['consumer.wallet.transactions', 'offset', 0, most],
+    ['consumer.products.list', 'subcategory_id', 0, most],
+    ['consumer.products.list', 'category_id', 0, most],
+    ['consumer.products.list', 'page', 1, most],
+    ['consumer.products.list', 'size', 1, 100],
+    ['diag.logs.view', 'lines', 0, most],
+  ] as const)
+    expect(bounds(id, name)).toEqual([id, name, minimum, maximum])
 })

@@ -1,12 +1,17 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import { expect, it } from 'vitest'
 import { systemdNotify } from '../../edge/supervision.ts'
 import { silentLog, type Log } from '../../protocol/model/log.ts'
+import { onPath } from '../support/on-path.ts'
+import { commandOf, packageRoot } from '../support/programs.ts'
 import { service } from '../support/services.ts'
+
+const launcher = join(packageRoot(), 'edge/packaging/notify-socket.pl')
 
 /** Prints each datagram of the socket that it inherits as descriptor 3, one a line. */
 const reader = `
@@ -20,43 +25,59 @@ const next = () => {
 }
 next()`
 
-service('systemd')('notices arrive at a real datagram socket as systemd reads them', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'larder-notify-'))
-  const socket = join(folder, 'notify')
-  const listener = spawn('systemd-socket-activate', ['-d', '-l', socket, process.execPath, '-e', reader], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  try {
-    while (!existsSync(socket)) await delay(5)
-    const notify = systemdNotify(socket, silentLog)
-    notify('READY=1')
-    let read = ''
-    let isWatched = false
-    for await (const chunk of listener.stdout) {
-      read += String(chunk)
-      // What is read comes in pieces: more of them may come before the second notice.
-      if (read.includes('READY=1\n') && !isWatched) {
-        isWatched = true
-        notify('WATCHDOG=1')
+/** Says three words to the service manager by what the sources compile to, with no other program within reach. */
+const speaker = `
+import { systemdNotify } from ${JSON.stringify(pathToFileURL(commandOf('edge/supervision')[1]!))}
+const log = { warn: (fields) => console.error(fields) }
+for (const word of ['READY=1', 'WATCHDOG=1', 'STOPPING=1']) systemdNotify(process.env, log)(word)`
+
+service('systemd')(
+  'words arrive at a real datagram socket, from the hub itself and without a process for each',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'larder-notify-'))
+    const socket = join(folder, 'notify')
+    const listener = spawn('systemd-socket-activate', ['-d', '-l', socket, process.execPath, '-e', reader], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    try {
+      while (!existsSync(socket)) await delay(5)
+      const words = ['--input-type=module', '-e', speaker]
+      const { status, stderr } = spawnSync(onPath('perl')!, [launcher, process.execPath, ...words], {
+        encoding: 'utf8',
+        env: { NOTIFY_SOCKET: socket },
+      })
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+      let read = ''
+      for await (const chunk of listener.stdout) {
+        read += String(chunk)
+        if (read.includes('STOPPING=1\n')) break
       }
-      if (read.includes('WATCHDOG=1\n')) break
+      expect(read.trim().split('\n')).toEqual(['READY=1', 'WATCHDOG=1', 'STOPPING=1'])
+    } finally {
+      listener.kill()
+      rmSync(folder, { recursive: true })
     }
-    // Between them `BARRIER=1`: systemd-notify waits until its message was read.
-    expect(read.split('\n').filter((line) => line.endsWith('=1') && line !== 'BARRIER=1')).toEqual([
-      'READY=1',
-      'WATCHDOG=1',
-    ])
-  } finally {
-    listener.kill()
-    rmSync(folder, { recursive: true })
-  }
+  },
+)
+
+it('says nothing where no manager listens, and warns where it cannot be told', () => {
+  const warned: unknown[] = []
+  const log: Log = { ...silentLog, warn: (fields) => warned.push(fields) }
+  systemdNotify({}, log)('READY=1')
+  expect(warned).toEqual([])
+  systemdNotify({ NOTIFY_SOCKET: '/run/notify' }, log)('READY=1')
+  systemdNotify({ NOTIFY_SOCKET: '/run/notify', NOTIFY_FD: '1000' }, log)('READY=1')
+  expect(warned).toEqual([
+    { state: 'READY=1', error: expect.stringContaining('not started by `larder edge`') as string },
+    { state: 'READY=1', error: expect.stringContaining('EBADF') as string },
+  ])
 })
 
-it('says nothing where no manager listens, and warns where it cannot be told', async () => {
-  systemdNotify(undefined, silentLog)('READY=1')
-  const warned = await new Promise<string>((resolve) => {
-    const log: Log = { ...silentLog, warn: (_fields, message) => resolve(message) }
-    systemdNotify('/nowhere/notify', log)('READY=1')
+service('systemd')('a socket that is not there is named, and nothing is started', () => {
+  const { status, stderr } = spawnSync(onPath('perl')!, [launcher, process.execPath, '--version'], {
+    encoding: 'utf8',
+    env: { NOTIFY_SOCKET: '/nowhere/notify' },
   })
-  expect(warned).toBe('the service manager could not be notified')
+  expect(status).not.toBe(0)
+  expect(stderr).toMatch(/^larder: the socket \/nowhere\/notify of the service manager: /)
 })

@@ -124,7 +124,7 @@ service('chromium')(
     const server = await listen(cloud.app, address)
     const given = { baseUrl: `http://127.0.0.1:${server.port}`, token: await tokenOf('ada') }
     try {
-      await inChromium({}, async (browser) => {
+      await inChromium(async (browser) => {
         const tab = await browser.newPage()
         await tab.goto(origin)
         await tab.waitForFunction(() => 'larder' in globalThis)

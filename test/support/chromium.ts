@@ -16,15 +16,11 @@ export const chromiumFlags = [
 ]
 
 /** Chromium with a profile of its own, while `work` goes on. */
-export async function inChromium(
-  options: { headers?: Record<string, string> },
-  work: (browser: BrowserContext) => Promise<void>,
-): Promise<void> {
+export async function inChromium(work: (browser: BrowserContext) => Promise<void>): Promise<void> {
   const profile = await mkdtemp(join(tmpdir(), 'larder-chromium-'))
   const browser = await chromium.launchPersistentContext(profile, {
     executablePath: onPath('chromium')!,
     args: chromiumFlags,
-    ...(options.headers && { extraHTTPHeaders: options.headers }),
   })
   try {
     await work(browser)

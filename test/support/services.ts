@@ -36,7 +36,7 @@ const services = {
     return absent.length > 0 ? `${absent.join(', ')} not installed` : undefined
   },
   systemd: () =>
-    onPath('systemd-notify') && onPath('systemd-socket-activate') ? undefined : 'systemd is not installed',
+    onPath('systemd-socket-activate') && onPath('perl') ? undefined : 'systemd or perl is not installed',
   packages: () =>
     onPath('dpkg-deb') && onPath('systemd-analyze')
       ? undefined

@@ -1,14 +1,25 @@
 import { createHash } from 'node:crypto'
 
 const style = `
-:root { color-scheme: light dark; }
-body { font: 14px/1.4 system-ui, sans-serif; margin: 0; display: flex; flex-direction: column; height: 100vh; }
-header { display: flex; gap: .6rem; align-items: center; padding: .5rem .8rem; border-bottom: 1px solid #8884; flex-wrap: wrap; }
-h1 { font-size: 1rem; margin: 0 auto 0 0; }
-input, select, button { font: inherit; padding: .2rem .5rem; }
+:root { color-scheme: light dark; --good: light-dark(#1c6b50, #5cc8a2); --warn: light-dark(#8f4e00, #f0a848); --bad: light-dark(#b01818, #ff8a80); }
+* { box-sizing: border-box; }
+body { font: 14px/1.4 system-ui, sans-serif; margin: 0; display: flex; flex-direction: column; height: 100dvh; }
+header { display: flex; gap: .5rem .8rem; align-items: center; padding: .5rem .8rem; border-bottom: 1px solid #8888; flex-wrap: wrap; }
+h1 { font-size: 1rem; margin: 0; }
+form, label { display: flex; gap: .4rem; align-items: center; }
+header, form { min-width: 0; }
+input, select, button { font: inherit; min-height: 2.2rem; padding: .2rem .5rem; min-width: 0; }
+input { width: 12rem; }
+select { max-width: 14rem; }
+#state { margin-right: auto; }
 #lines { flex: 1; overflow: auto; margin: 0; padding: .4rem .8rem; font: 12px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
-.warn { color: #b60; } .error { color: #c22; }
-#state[data-state="live"] { color: #2a7d5f; } #state[data-state="lost"] { color: #c22; }
+.warn { color: var(--warn); } .error { color: var(--bad); }
+#state[data-state="live"] { color: var(--good); } #state[data-state="lost"] { color: var(--bad); }
+@media (max-width: 600px) {
+  form, label { flex: 1 1 100%; }
+  form label { flex: 1; }
+  label > :is(input, select) { flex: 1; width: auto; max-width: none; }
+}
 `
 
 /** An event source cannot send a credential in a header, so the stream is read by hand. */
@@ -18,8 +29,9 @@ const lines = byId('lines'), state = byId('state'), file = byId('file'), filter 
 const KEEP = 2000
 let reading = null
 const base = location.pathname.replace(/\\/monitor\\/?$/, '')
-const headers = () => (key.value ? { 'X-API-Key': key.value } : {})
+const headers = () => ({ 'X-API-Key': key.value.trim() })
 const say = (name, text) => { state.dataset.state = name; state.textContent = text }
+const refusals = { 401: 'this key is refused', 403: 'this key has no scope diag:read' }
 const levels = { 40: 'warn', 50: 'error', 60: 'error' }
 const shows = (row) => row.textContent.toLowerCase().includes(filter.value.toLowerCase())
 
@@ -48,7 +60,7 @@ async function follow() {
   while (!mine.signal.aborted) {
     try {
       const past = await fetch(base + '/view' + (query ? query + '&' : '?') + 'lines=200', options)
-      if (past.status === 401 || past.status === 403) return say('lost', 'a key with diag:read is needed')
+      if (past.status in refusals) return say('lost', refusals[past.status])
       if (past.ok) { lines.replaceChildren(); for (const line of (await past.json()).lines) show(line) }
       const answer = await fetch(base + '/stream' + query, options)
       if (!answer.ok) throw new Error(answer.status)
@@ -69,18 +81,19 @@ async function follow() {
   }
 }
 
-async function start() {
-  const answer = await fetch(base + '/list', { headers: headers() })
-  if (answer.ok) {
+async function start(submit) {
+  submit.preventDefault()
+  const answer = await fetch(base + '/list', { headers: headers() }).catch(() => null)
+  if (answer?.ok) {
     const names = (await answer.json()).filter((entry) => !entry.is_dir).map((entry) => entry.path)
+    file.disabled = false
     file.replaceChildren(new Option('newest', ''), ...names.map((name) => new Option(name, name)))
   }
   follow()
 }
 file.addEventListener('change', follow)
-key.addEventListener('change', start)
+byId('who').addEventListener('submit', start)
 filter.addEventListener('input', () => { for (const row of lines.children) row.hidden = !shows(row) })
-start()
 `
 
 const hashSource = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
@@ -97,19 +110,19 @@ export const monitorPolicy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Follows a log file. The key that is typed in stays in the page. */
+/** Follows a log file with the key that is typed in, which stays in the page. */
 export const monitorPage = `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Larder: logs</title><link rel="icon" href="data:,"><style>${style}</style></head>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Larder: logs</title><link rel="icon" href="data:,"><style>${style}</style></head>
 <body>
 <header>
 <h1>Larder: logs</h1>
-<span id="state" role="status">connecting</span>
-<label>File <select id="file"></select></label>
+<span id="state" role="status">a key with the scope diag:read is needed</span>
+<form id="who"><label>API key <input id="key" type="password" autocomplete="off" required autofocus></label><button>Follow</button></form>
+<label>File <select id="file" disabled></select></label>
 <label>Filter <input id="filter" type="search" autocomplete="off"></label>
-<label>API key <input id="key" type="password" autocomplete="off"></label>
 </header>
-<div id="lines" role="log" tabindex="0"></div>
+<div id="lines" role="log" aria-label="Lines of the log" tabindex="0"></div>
 <script>${script}</script>
 </body>
 </html>

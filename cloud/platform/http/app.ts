@@ -85,11 +85,11 @@ export function createApp(options: AppOptions): App {
   })
   app.get('/healthz', (c) => {
     c.set('route', '/healthz')
-    return healthz()
+    return healthz(c.get('headers'))
   })
   app.get('/readyz', (c) => {
     c.set('route', '/readyz')
-    return readyz(options.health)
+    return readyz(options.health, c.get('headers'))
   })
 
   if (options.corsOrigins.length > 0) app.use(crossOrigin(options.corsOrigins))

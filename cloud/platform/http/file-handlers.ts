@@ -30,8 +30,8 @@ export function fileHandlers(
         ETag: etag,
         'Accept-Ranges': 'bytes',
         'Cache-Control': `private, max-age=${lasts}, immutable`,
-        // Browsers run nothing in it.
-        'Content-Security-Policy': "default-src 'none'; sandbox",
+        // Browsers run nothing in it, and put it in no frame.
+        'Content-Security-Policy': "default-src 'none'; sandbox; frame-ancestors 'none'",
         'Content-Disposition': `inline; filename="${key.slice(key.lastIndexOf('/') + 1)}"`,
         'Cross-Origin-Resource-Policy': 'cross-origin',
       }

@@ -46,17 +46,21 @@ export class Health {
   }
 }
 
-const headers = { 'Cache-Control': 'no-store' }
+const uncached = { 'Cache-Control': 'no-store' }
 
-/** `GET /healthz`: it runs, so that there is no use in starting it anew. */
-export const healthz = (): Response => Response.json({ status: 'ok' }, { headers })
+/** `GET /healthz`: it runs, so that there is no use in starting it anew. `headers` are those of every answer. */
+export const healthz = (headers: Readonly<Record<string, string>> = {}): Response =>
+  Response.json({ status: 'ok' }, { headers: { ...headers, ...uncached } })
 
 /** `GET /readyz`: 200 where callers are of use here, else 503 with the reasons. */
-export async function readyz(health: Health): Promise<Response> {
+export async function readyz(
+  health: Health,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
   const failing = await health.failing()
   const isReady = failing.length === 0
   return Response.json(
     { status: isReady ? 'ready' : 'not ready', failing },
-    { status: isReady ? 200 : 503, headers },
+    { status: isReady ? 200 : 503, headers: { ...headers, ...uncached } },
   )
 }

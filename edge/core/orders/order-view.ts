@@ -68,6 +68,7 @@ export function viewOrders(context: Context, bins: readonly BinView[], blocks: B
     unknown: journal.operations.unknown(),
     blocks,
     accounted,
+    products: new Map(),
   }
   return {
     now: cloud.now(),
@@ -93,19 +94,21 @@ interface Now {
   unknown: readonly OperationRow[]
   blocks: BlockedRows
   accounted: boolean
+  /** By product, as far as orders have asked: its facings, and the one for a unit that nothing was tried for yet. */
+  products: Map<number, { facings: readonly FacingView[]; first: FacingChoice }>
 }
 
 function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
   const { journal, cloud } = context
   const productOf = new Map(journal.orders.lines(order.id).map((line) => [line.line_id, line.product_id]))
-  const facingsOf = new Map<number, FacingView[]>()
   const viewUnit = (unit: UnitRow): UnitView => {
     const product = productOf.get(unit.line_id)
     let choice: FacingChoice | undefined
     const isWanted = unit.state === 'waiting' || unit.state === 'doubtful'
     if (isWanted && product !== undefined && choosing.has(order.phase)) {
-      if (!facingsOf.has(product)) facingsOf.set(product, viewFacings(context, product, now))
-      choice = chooseFacing(facingsOf.get(product)!, attemptsOf(context, unit))
+      const { facings, first } = viewProduct(context, product, now)
+      const attempts = attemptsOf(context, unit)
+      choice = attempts.length === 0 ? first : chooseFacing(facings, attempts)
     }
     return { lineId: unit.line_id, unit: unit.unit, state: unit.state, bin: unit.bin, choice }
   }
@@ -127,6 +130,15 @@ function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
     ),
     accounted: now.accounted,
   }
+}
+
+function viewProduct(context: Context, productId: number, now: Now) {
+  const known = now.products.get(productId)
+  if (known) return known
+  const facings = viewFacings(context, productId, now)
+  const seen = { facings, first: chooseFacing(facings, []) }
+  now.products.set(productId, seen)
+  return seen
 }
 
 function viewFacings(context: Context, productId: number, { open, unknown, blocks }: Now): FacingView[] {
@@ -181,7 +193,7 @@ const refused = new Set(['busy', 'interlock'])
 
 /** What was tried for a unit, and provably moved nothing. */
 function attemptsOf({ journal }: Context, unit: UnitRow): Attempt[] {
-  return journal.operations.ofUnit(unit.order_id, unit.line_id, unit.unit).flatMap((operation) => {
+  return journal.operations.ofUnit(unit).flatMap((operation) => {
     const location = placeOf(operation)
     if (operation.state !== 'nothing' || operation.why === NEVER_SENT || !location) return []
     return { location, kind: refused.has(operation.why ?? '') ? 'refused' : 'nothing' }

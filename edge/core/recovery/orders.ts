@@ -218,9 +218,7 @@ function doubtUnits(context: Context, orderId: string): void {
 }
 
 const isExplained = ({ journal }: Context, unit: UnitRow): boolean =>
-  journal.operations
-    .ofUnit(unit.order_id, unit.line_id, unit.unit)
-    .some((operation) => operation.state === 'unknown')
+  journal.operations.ofUnit(unit).some((operation) => operation.state === 'unknown')
 
 function remembersAll({ journal, layout }: Context, facing: FacingRow): boolean {
   const controller = layout.controllerOf(cabinetDevice(facing.cabinet))

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { healthy, type ScriptedHub } from './support/scripted-hub.ts'
 import { World, type ProcessOptions } from './support/world.ts'
 
@@ -119,4 +119,34 @@ test('of what a hub sends on and on only so much waits: the rest is dropped, and
   hub.sendEntries()
   await world.pass(100)
   expect(await world.db.kysely.selectFrom('alarms').select('subject').execute()).toHaveLength(10)
+})
+
+test('what a hub says on and on while the database is busy is written once: heartbeats, and ends of its connection', async () => {
+  const { world, cloud, hubs, commits } = await connected(1, { settings: { mailbox: 1 } })
+  const [hub] = hubs as [ScriptedHub]
+  const statements = vi.spyOn(cloud.context.db.kysely, 'updateTable')
+  let release = (): void => {}
+  const busy = cloud.context.db.transact(() => new Promise<void>((resolve) => (release = resolve)))
+  const before = commits()
+  hub.append({ kind: 'alarm', at: 1, code: 'door_forced', subject: 'main', raised: true, detail: '' })
+  hub.sendEntries()
+  for (let n = 0; n < 50; n += 1) {
+    hub.heartbeat()
+    hub.publish('presence', { session: `0000${n}`.padStart(32, 'a'), online: false })
+    hub.publish('presence', { session: hub.session, online: true })
+    await world.pass(100)
+  }
+  for (let n = 0; n < 50; n += 1) hub.publish('presence', { session: hub.session, online: false })
+  await world.pass(5000)
+  release()
+  await busy
+  await world.pass(5000)
+  // What kept it busy, the batch, the first heartbeat, and the last one of all others.
+  expect(commits() - before).toBeLessThanOrEqual(4)
+  expect(statements.mock.calls.map(([table]) => table)).toEqual(['hub_sessions'])
+  const { is_connected } = await world.db.kysely
+    .selectFrom('hub_sessions')
+    .select('is_connected')
+    .executeTakeFirstOrThrow()
+  expect(is_connected).toBe(0)
 })

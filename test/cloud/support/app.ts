@@ -67,6 +67,8 @@ export interface TestAppOptions {
   db?: CloudDatabase
   log?: Log
   corsOrigins?: readonly string[]
+  /** Reached by https. */
+  isSecure?: boolean
   limiter?: (context: CloudContext) => RateLimiter
   health?: (context: CloudContext) => Health
   onServed?: (served: Served) => void
@@ -103,7 +105,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     addressOf: () => '192.0.2.1',
     ...(options.onServed && { onServed: options.onServed }),
     health: options.health?.(context) ?? readyNow(runtime.clock),
-    isSecure: false,
+    isSecure: options.isSecure ?? false,
     corsOrigins: options.corsOrigins ?? [],
     handlers: {
       ...absent,

@@ -13,7 +13,7 @@ export const diagCases = {
   },
   'diag.logs.view': { success: operator, errors: { not_found: noSuchFile } },
   'diag.logs.stream': { success: operator, errors: { not_found: noSuchFile } },
-  'diag.logs.monitor': { success: operator },
+  'diag.logs.monitor': { success: () => Promise.resolve({ as: 'nobody' }) },
   'diag.tasks.bestsellers': {
     success: () => Promise.resolve({ as: 'operator', query: { sync_mode: true } }),
   },

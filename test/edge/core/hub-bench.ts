@@ -56,6 +56,8 @@ export class HubBench {
   store!: Store
   /** Whether lines of locks and doors can be read. */
   hasLines = true
+  /** Holds what the store keeps in memory against its tables at every look; each look is a statement. */
+  isChecked = true
   /** Called at every checkpoint; throws to crash. */
   onCheckpoint: (point: string) => void = () => {}
   /** Points passed in the present life. */
@@ -108,9 +110,8 @@ export class HubBench {
     }
     const runtime = { clock: this.#clockFor(life), random: this.#chance }
     this.attempt(() => {
-      this.store = checkedStore(
-        openStore({ path: ':memory:', database: this.journal, checkpoint, log: silentLog }),
-      )
+      const store = openStore({ path: ':memory:', database: this.journal, checkpoint, log: silentLog })
+      this.store = this.isChecked ? checkedStore(store) : store
       this.outbox = createOutbox(this.store, runtime)
       this.core = createCore({
         runtime,

@@ -189,6 +189,32 @@ describe('OpenSSH’s own client', () => {
     expect(sha1).toMatchObject({ status: 255, stdout: '' })
   })
 
+  opensshTest('is offered no NIST curve, no MAC over what is not encrypted, and no compression', () => {
+    const { status, stderr } = ssh(['status'], { more: ['-vv'] })
+    expect(status).toBe(0)
+    const proposal = stderr.slice(stderr.indexOf('peer server KEXINIT proposal'))
+    const offered = (what: string): string[] =>
+      new RegExp(`^debug2: ${what}: (.*?)\\r?$`, 'm').exec(proposal)![1]!.split(',')
+    // Beside the exchanges stand the words of two extensions (RFC 8308; OpenSSH's answer to Terrapin).
+    const exchanges = offered('KEX algorithms').filter((name) => !/^(ext-info-s|kex-strict-s-)/.test(name))
+    expect(exchanges).toEqual(['curve25519-sha256', 'curve25519-sha256@libssh.org'])
+    expect(offered('host key algorithms')).toEqual(['ssh-ed25519'])
+    for (const direction of ['ctos', 'stoc']) {
+      for (const name of offered(`MACs ${direction}`)) expect(name).toMatch(/^hmac-sha2-.*-etm@openssh\.com$/)
+      for (const name of offered(`ciphers ${direction}`)) expect(name).toMatch(/-(ctr|gcm@openssh\.com)$/)
+      expect(offered(`compression ${direction}`)).toEqual(['none'])
+    }
+    for (const more of [
+      ['-o', 'KexAlgorithms=ecdh-sha2-nistp256,ecdh-sha2-nistp384,ecdh-sha2-nistp521'],
+      ['-o', 'KexAlgorithms=diffie-hellman-group14-sha256'],
+      ['-o', 'Ciphers=aes256-ctr', '-o', 'MACs=hmac-sha2-256,hmac-sha2-512,hmac-sha1'],
+    ]) {
+      const ended = ssh(['status'], { more })
+      expect([more, ended.status]).toEqual([more, 255])
+      expect(ended.stderr).toContain('Unable to negotiate')
+    }
+  })
+
   opensshTest(
     'sees the same host key for ever, and is warned when it is another',
     async () => {

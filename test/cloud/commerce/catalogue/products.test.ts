@@ -5,6 +5,7 @@ import {
   searchProducts,
   searchText,
 } from '../../../../cloud/commerce/catalogue/products.ts'
+import { openService } from '../../../contract/service.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
 
@@ -106,5 +107,18 @@ onEachDatabase('product search', (open) => {
     await expect(readProduct(q, 1, 2)).rejects.toMatchObject({ code: 'product_not_found' })
     await expect(readProduct(q, 9, 1)).rejects.toMatchObject({ code: 'hub_not_found' })
     await expect(search({ hubId: 9 })).rejects.toMatchObject({ code: 'hub_not_found' })
+  })
+
+  test('takes any number for a category, and any page: where nothing is, the list is empty', async () => {
+    const { customer } = await openService(open)
+    const most = Number.MAX_SAFE_INTEGER
+    const ask = async (query: string) => {
+      const { status, json, headers } = await customer('ada', 'GET', `/hubs/1/products?${query}`)
+      return [query, status, json, headers.get('X-Total-Count')]
+    }
+    for (const category of [0, 999, most])
+      for (const query of [`category_id=${category}`, `subcategory_id=${category}`])
+        expect(await ask(query)).toEqual([query, 200, [], '0'])
+    expect(await ask(`page=${most}`)).toEqual([`page=${most}`, 200, [], '2'])
   })
 })

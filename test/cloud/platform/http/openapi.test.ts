@@ -222,3 +222,13 @@ test('GET /openapi.json serves it', async () => {
   const { call } = await pages()
   expect((await call('GET', '/openapi.json')).json).toEqual(JSON.parse(JSON.stringify(document)))
 })
+
+test('switches of notices say which of them the service itself follows', () => {
+  for (const name of ['Profile', 'ProfilePatch']) {
+    const { properties } = document.components.schemas[name] as { properties: Record<string, unknown> }
+    const described = JSON.stringify(properties['notifications'])
+    expect(described).toContain('devices that are registered for push')
+    expect(described).toContain('this service mails nothing to customers')
+    expect(described).toContain('this service sends no text messages')
+  }
+})

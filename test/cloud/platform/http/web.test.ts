@@ -1,6 +1,8 @@
 import { gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { readCloudConfig } from '../../../../cloud/platform/settings/config.ts'
+import { mountsOf, type Route } from '../../../../protocol/contract/route.ts'
+import { routes } from '../../../../protocol/contract/routes.ts'
 import { testApp, type TestApp, type TestAppOptions } from '../../support/app.ts'
 
 const SHOP = 'https://shop.example'
@@ -170,20 +172,42 @@ test('what a POST answers is not compressed: it may hold a secret beside text of
   expect([answer.status, answer.headers.get('Content-Encoding')]).toEqual([200, null])
 })
 
-test('every answer says what browsers may do with it', async () => {
+test.each([true, false])(
+  'every answer says what browsers may do with it; https (%s) is to be kept to where it is spoken',
+  async (isSecure) => {
+    const { call } = await testApp({ isSecure })
+    // Refused, not found, or a fault, as no handler is there: also such an answer may meet a browser.
+    const everywhere = Object.values<Route>(routes).map((route) => {
+      const path = mountsOf(route)[0]!.replaceAll(/\{\w+\}/g, '1')
+      return [route.method, path] as const
+    })
+    const beside = ['/healthz', '/readyz', '/no/such/thing'].map((path) => ['GET', path] as const)
+    for (const [method, path] of [...everywhere, ...beside, ['PATCH', hubs] as const]) {
+      const { headers } = await call(method, path)
+      expect([method, path, headers.get('X-Content-Type-Options')]).toEqual([method, path, 'nosniff'])
+      expect(headers.get('Content-Security-Policy')).toBe("default-src 'none'; frame-ancestors 'none'")
+      expect(headers.get('Cross-Origin-Resource-Policy')).toBe('same-origin')
+      expect(headers.get('Referrer-Policy')).toBe('no-referrer')
+      expect(headers.get('Strict-Transport-Security')).toBe(isSecure ? 'max-age=31536000' : null)
+    }
+  },
+)
+
+test('what is said of one caller, and of money, is kept by no cache', async () => {
   const { call } = await testApp()
-  for (const path of [hubs, '/no/such/thing', '/users/user']) {
-    const { headers } = await call('GET', path)
-    expect(headers.get('Content-Security-Policy')).toBe("default-src 'none'; frame-ancestors 'none'")
-    expect(headers.get('Cross-Origin-Resource-Policy')).toBe('same-origin')
-    expect(headers.get('Referrer-Policy')).toBe('no-referrer')
+  const personal = Object.values<Route>(routes).filter(
+    ({ auth, validated }) => !['none', 'optional-identity'].includes(auth.kind) && validated === undefined,
+  )
+  expect(personal.length).toBeGreaterThan(60)
+  for (const route of personal) {
+    const { headers } = await call(route.method, mountsOf(route)[0]!.replaceAll(/\{\w+\}/g, '1'))
+    expect([route.path, headers.get('Cache-Control')]).toEqual([route.path, 'no-store'])
   }
 })
 
 test('the description is known by its mark, and written once', async () => {
   const { descriptionHandlers } = await import('../../../../cloud/platform/http/description-handlers.ts')
   const { openApiDocument } = await import('../../../../cloud/platform/http/openapi.ts')
-  const { routes } = await import('../../../../protocol/contract/routes.ts')
   let written = 0
   const { app } = await testApp({
     handlersOf: ({ runtime }) =>

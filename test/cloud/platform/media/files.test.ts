@@ -46,7 +46,7 @@ onEachDatabase('a file', (open) => {
       'content-length': String(png.length),
       'accept-ranges': 'bytes',
       'x-content-type-options': 'nosniff',
-      'content-security-policy': "default-src 'none'; sandbox",
+      'content-security-policy': "default-src 'none'; sandbox; frame-ancestors 'none'",
       'content-disposition': expect.stringMatching(/^inline; filename="[0-9a-f-]{36}\.png"$/) as string,
       'cache-control': expect.stringMatching(/^private, max-age=\d+, immutable$/) as string,
       etag: expect.stringMatching(/^"[0-9a-f]{64}"$/) as string,

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
+import { HubBench } from './hub-bench.ts'
+
+const UNITS = 10
+
+/** The statements of one order from when it is begun until it is ready, while others with ten units each wait behind it. */
+function statementsOfAnOrder(waiting: number): number {
+  const bench = new HubBench()
+  bench.isChecked = false
+  let statements = 0
+  bench.journal = new Sqlite(':memory:', { verbose: () => (statements += 1) })
+  bench.begin()
+  bench.apply(bench.snapshot())
+  bench.run(2000)
+  // Each is as large as all bins together: none of them can begin before the first one has gone.
+  for (let id = 1; id <= waiting + 1; id++) bench.queue(id, { 1: 4, 2: 3, 3: UNITS - 7 })
+  const before = statements
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+  expect(bench.journal.prepare("SELECT count(*) FROM orders WHERE phase = 'queued'").pluck().get()).toBe(
+    waiting,
+  )
+  return statements - before
+}
+
+test('what a turn asks of the journal does not grow with the units that wait', () => {
+  expect(statementsOfAnOrder(100)).toBe(statementsOfAnOrder(10))
+})
