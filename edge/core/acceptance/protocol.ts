@@ -1,4 +1,4 @@
-import type { AcceptanceProtocol } from '../../../protocol/model/acceptance.ts'
+import type { AcceptanceProtocol, AcceptanceStepWords } from '../../../protocol/model/acceptance.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { HUB_SUBJECT } from '../../../protocol/model/subject.ts'
 import type { AcceptanceRow, AttemptRow } from '../../journal/acceptances.ts'
@@ -61,7 +61,7 @@ export function protocolOf(context: Context, id?: string): AcceptanceProtocol | 
 }
 
 /** The steps as they were when the acceptance ended: the hardware may be described otherwise by now. */
-function stepsOfEnded(attempts: readonly AttemptRow[]): Omit<AcceptanceStep, 'check'>[] {
+function stepsOfEnded(attempts: readonly AttemptRow[]): AcceptanceStepWords[] {
   const steps = new Map(attempts.map((attempt) => [attempt.step, attempt]))
   return [...steps.values()]
     .toSorted((a, b) => a.position - b.position)
