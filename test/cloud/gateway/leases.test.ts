@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { contender, serverOf } from '../../../cloud/gateway/share.ts'
-import { World, type CloudProcess } from './support/world.ts'
+import { SETTLED, World, type CloudProcess } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
 
 const alarm = (subject: string) => ({
@@ -21,9 +21,6 @@ const alarms = async (world: World): Promise<string[]> => {
   const all = await world.db.kysely.selectFrom('alarms').select('subject').orderBy('seq').execute()
   return all.map((row) => row.subject ?? '')
 }
-
-/** Long enough for what the network delivers in another order to come again. */
-const SETTLED = 2_500
 
 /** A process that comes knows the others, and serves its share. */
 const JOINED = 2_000
