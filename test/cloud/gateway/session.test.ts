@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
 import { ended, entered, isLate, noSessions, type Sessions } from '../../../cloud/gateway/sessions.ts'
 import { SETTLED, World } from './support/world.ts'
-import { healthy, type ScriptedHub } from './support/scripted-hub.ts'
+import { alarm, healthy, type ScriptedHub } from './support/scripted-hub.ts'
 import { uuid } from '../../support/uuid.ts'
 
 describe('hello and welcome', () => {
@@ -22,7 +22,7 @@ describe('hello and welcome', () => {
 
   test('a hub whose positions fit goes on where both stand', async () => {
     const { world, hub } = await World.connected()
-    hub.append({ kind: 'alarm', at: 1, code: 'door_forced', subject: 'y', raised: true, detail: '' })
+    hub.append(alarm('y'))
     hub.sendEntries()
     await world.pass(200)
     const tag = hub.ledger.entries[0]!.tag
