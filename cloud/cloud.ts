@@ -8,9 +8,11 @@ import { productHandlers } from './commerce/catalogue/products.ts'
 import { facingHandlers } from './commerce/catalogue/facings.ts'
 import { inventoryHandlers } from './commerce/catalogue/inventory.ts'
 import { bannerHandlers } from './commerce/deals/banners.ts'
+import type { CommerceServices } from './commerce/services.ts'
 import { commerceWork } from './commerce/work.ts'
 import type { CloudContext } from './platform/context.ts'
 import { configurationHandlers } from './operations/controls/configuration.ts'
+import type { ControlServices } from './operations/controls/control.ts'
 import { controlHandlers, fridgeHandlers } from './operations/controls/handlers.ts'
 import { operationHandlers } from './operations/controls/unknown-operations.ts'
 import { deliveryHandlers } from './operations/controls/open-delivery.ts'
@@ -49,12 +51,12 @@ import { loyaltyHandlers } from './commerce/loyalty/handlers.ts'
 import { changeWork, managementHandlers } from './operations/ssh/bin-changes.ts'
 import type { Remote } from './operations/ssh/remote.ts'
 import { fileHandlers } from './platform/http/file-handlers.ts'
-import { createMedia } from './platform/media/media.ts'
-import { mediaSigner } from './platform/media/addresses.ts'
+import { createMedia, type Media } from './platform/media/media.ts'
+import { mediaSigner, type MediaSigner } from './platform/media/addresses.ts'
 import type { MediaStore } from './platform/media/store.ts'
 import { maintenanceHandlers } from './operations/maintenance/reports.ts'
 import { noticeWork, type Senders } from './people/notifications/notices.ts'
-import { OrderFeed } from './commerce/orders/order-feed.ts'
+import { OrderFeed, orderFeedHandlers } from './commerce/orders/order-feed.ts'
 import { orderHandlers, ownerOrderHandlers, transferHandlers } from './commerce/orders/handlers.ts'
 import { cancellationHandlers } from './commerce/fulfilment/delete-order.ts'
 import { refundHandlers } from './commerce/refunds/refund-requests.ts'
@@ -128,25 +130,21 @@ export interface Cloud {
   stop(): Promise<void>
 }
 
-const PURGE_MS = 3_600_000
-
 /** The cloud service, put together; it does not listen (`main.ts` does). */
 export function createCloud(options: CloudOptions): Cloud {
-  const { processor } = options
+  const { processId, processor } = options
   const context: CloudContext = { ...options.context, underWay: new Set() }
-  const gatewayContext: CloudContext = { ...context, db: context.db.for('gateway') }
-  const backgroundContext: CloudContext = { ...context, db: context.db.for('background') }
+  const background: CloudContext = { ...context, db: context.db.for('background') }
   const refusals = options.refusals ?? cloudRefusals(context)
   const gateway = new Gateway({
     domain: hubDomain,
     refusals,
-    context: gatewayContext,
+    context: { ...context, db: context.db.for('gateway') },
     broker: options.broker,
-    processId: options.processId,
+    processId,
     ...(options.gatewaySettings && { settings: options.gatewaySettings }),
   })
-  const services = { context, processor, commands: gateway.commands }
-  const backgroundServices = { ...services, context: backgroundContext }
+  const services: CommerceServices = { context, processor, commands: gateway.commands }
   const signer = mediaSigner({
     baseUrl: options.baseUrl,
     secret: options.mediaSecret,
@@ -155,53 +153,31 @@ export function createCloud(options: CloudOptions): Cloud {
   })
   const media = createMedia({ context, store: options.mediaStore, signer })
   const work = new WorkRunner(
-    backgroundContext,
-    {
-      ...commerceWork(backgroundServices),
-      ...noticeWork(backgroundContext, options.senders),
-      ...changeWork({ context: backgroundContext, remote: options.remote }),
-      ...hubWork(backgroundContext),
-      ...alarmWork(backgroundContext),
-      ...workAlarmWork(backgroundContext),
-      ...mailWork(backgroundContext, options.sendMail),
-      ...webhookWork({
-        context: backgroundContext,
-        addressOf: (key) => media.addressOf(key),
-        poster: options.poster,
-      }),
-      ...retentionWork(backgroundContext),
-      ...media.work,
-      'http.counts': recurring(backgroundContext, PURGE_MS, () =>
-        purgeRateLimits(backgroundContext.db, context.runtime.clock),
-      ),
-      ...options.otherWork,
-    },
-    workWitness(backgroundContext),
+    background,
+    dueWork({ ...services, context: background }, media, options),
+    workWitness(background),
   )
-  const feed = new EventFeed(backgroundContext, media)
-  const orderFeed = new OrderFeed(backgroundContext, media)
-  const tasks = backgroundTasks(backgroundContext, options.processId, (task) =>
-    runKinds(backgroundContext, work, task),
-  )
+  const feed = new EventFeed(background, media)
+  const orderFeed = new OrderFeed(background, media)
   // Several processes share a PostgreSQL, never a SQLite file.
-  const shared = context.db.kind === 'postgres' ? new SharedRateLimiter(backgroundContext) : undefined
-  const served = options.demoHandlers ? routes : withoutDemo()
-  const broker = () => ({
-    connected: gateway.isConnected(),
-    clients: options.facts.brokerClients?.() ?? null,
-  })
+  const shared = context.db.kind === 'postgres' ? new SharedRateLimiter(background) : undefined
+  const facts = {
+    ...options.facts,
+    refused: () => refusals.totals,
+    broker: () => ({
+      connected: gateway.isConnected(),
+      clients: options.facts.brokerClients?.() ?? null,
+    }),
+  }
   const health = new Health(context.runtime.clock, {
     database: () => context.db.ping(),
     broker: () => gateway.isConnected(),
   })
+  const { broker, refused, commit, logFolder } = facts
   const metrics = options.hasMetrics
-    ? createMetrics({
-        context: backgroundContext,
-        broker,
-        refused: () => refusals.totals,
-        commit: options.facts.commit,
-      })
+    ? createMetrics({ context: background, broker, refused, commit })
     : undefined
+  const tasks = backgroundTasks(background, processId, (task) => runKinds(background, work, task))
   const app = createApp({
     health,
     ...(metrics && { onServed: (served) => metrics.onServed(served) }),
@@ -215,52 +191,13 @@ export function createCloud(options: CloudOptions): Cloud {
     checkResponses: options.checkResponses ?? false,
     addressOf: options.addressOf,
     handlers: {
-      ...descriptionHandlers(context.runtime.clock, () => openApiDocument(options.baseUrl, served)),
-      ...docsHandlers(context.runtime.random, options.docs),
-      ...hubHandlers(context),
-      ...temperatureHandlers(context),
-      ...eventHandlers(context, media),
-      ...streamHandlers(context, feed),
-      ...alarmHandlers(context),
-      ...facingHandlers(context),
-      ...webhookHandlers(context, options.poster),
-      ...inventoryHandlers(context, media),
-      ...ownerOrderHandlers(context, media),
-      ...refundHandlers(services),
-      ...analyticsHandlers(context, media),
-      ...dealHandlers(context, media),
-      ...doorHandlers(services),
-      ...controlHandlers(services),
-      ...fridgeHandlers(services),
-      ...configurationHandlers(services),
-      ...operationHandlers(services),
-      ...managementHandlers({ context, remote: options.remote }),
-      ...maintenanceHandlers(context, media),
-      ...bannerHandlers(context, media),
-      ...fileHandlers(context, media, signer),
-      ...userHandlers(context, options.verifyIdentity, media),
-      ...accountHandlers(services, media),
-      ...profileHandlers(context, media),
-      ...productHandlers(context, media),
-      ...orderHandlers(context, media, () => services.processor.leastAmount(context.settings.currency)),
-      'consumer.orders.events': ({ params }) =>
-        orderFeed.open({ userId: params.user_id, orderId: params.order_id }),
-      ...cancellationHandlers(services),
-      ...transferHandlers(context, options.verifyIdentity, media),
-      ...deliveryHandlers(services),
-      ...paymentHandlers(services, options.webhookSecret),
-      ...walletHandlers(services),
-      ...loyaltyHandlers(context),
-      ...diagHandlers(
-        context,
-        {
-          ...options.facts,
-          refused: () => refusals.totals,
-          broker,
-        },
-        options.facts.logFolder,
-      ),
+      ...platformHandlers(context, media, signer, options),
+      ...integratorHandlers(context, media, feed, options.poster),
+      ...commerceHandlers(services, media, orderFeed, options),
+      ...operationsHandlers(services, media, options.remote),
+      ...diagHandlers(context, facts, logFolder),
       ...taskHandlers(context, tasks),
+      ...peopleHandlers(services, media, options.verifyIdentity),
       ...options.demoHandlers,
     },
   })
@@ -283,7 +220,7 @@ export function createCloud(options: CloudOptions): Cloud {
       feed.start()
       orderFeed.start()
       work.start()
-      worker = startWorker(backgroundContext, { processId: options.processId, ...options.facts }, putBack)
+      worker = startWorker(background, { processId, ...options.facts }, putBack)
     },
     endStreams,
     async stop() {
@@ -298,5 +235,102 @@ export function createCloud(options: CloudOptions): Cloud {
   }
 }
 
+const PURGE_MS = 3_600_000
+
+/** All kinds of due work. `services` are on the connections of the background. */
+function dueWork(
+  services: CommerceServices,
+  media: Media,
+  { senders, remote, sendMail, poster, otherWork }: CloudOptions,
+): WorkKinds {
+  const { context } = services
+  return {
+    ...commerceWork(services),
+    ...noticeWork(context, senders),
+    ...changeWork({ context, remote }),
+    ...hubWork(context),
+    ...alarmWork(context),
+    ...workAlarmWork(context),
+    ...mailWork(context, sendMail),
+    ...webhookWork({ context, addressOf: (key) => media.addressOf(key), poster }),
+    ...retentionWork(context),
+    ...media.work,
+    'http.counts': recurring(context, PURGE_MS, () => purgeRateLimits(context.db, context.runtime.clock)),
+    ...otherWork,
+  }
+}
+
+/** What the service says of itself, and files. */
+function platformHandlers(
+  context: CloudContext,
+  media: Media,
+  signer: MediaSigner,
+  { baseUrl, docs, demoHandlers }: CloudOptions,
+) {
+  const { clock, random } = context.runtime
+  const served = demoHandlers ? routes : withoutDemo()
+  return {
+    ...descriptionHandlers(clock, () => openApiDocument(baseUrl, served)),
+    ...docsHandlers(random, docs),
+    ...fileHandlers(context, media, signer),
+  }
+}
+
 const withoutDemo = () =>
   Object.fromEntries(Object.entries(routes).filter(([id]) => !(id in demoRoutes))) as Partial<typeof routes>
+
+/** What happened, for integrators. */
+const integratorHandlers = (context: CloudContext, media: Media, feed: EventFeed, poster: Poster) => ({
+  ...eventHandlers(context, media),
+  ...streamHandlers(context, feed),
+  ...webhookHandlers(context, poster),
+})
+
+const commerceHandlers = (
+  services: CommerceServices,
+  media: Media,
+  orderFeed: OrderFeed,
+  { verifyIdentity, webhookSecret }: CloudOptions,
+) => {
+  const { context, processor } = services
+  return {
+    ...productHandlers(context, media),
+    ...facingHandlers(context),
+    ...inventoryHandlers(context, media),
+    ...bannerHandlers(context, media),
+    ...dealHandlers(context, media),
+    ...analyticsHandlers(context, media),
+    ...orderHandlers(context, media, () => processor.leastAmount(context.settings.currency)),
+    ...orderFeedHandlers(orderFeed),
+    ...transferHandlers(context, verifyIdentity, media),
+    ...ownerOrderHandlers(context, media),
+    ...cancellationHandlers(services),
+    ...refundHandlers(services),
+    ...paymentHandlers(services, webhookSecret),
+    ...walletHandlers(services),
+    ...loyaltyHandlers(context),
+  }
+}
+
+const operationsHandlers = (services: ControlServices, media: Media, remote: Remote) => {
+  const { context } = services
+  return {
+    ...hubHandlers(context),
+    ...temperatureHandlers(context),
+    ...doorHandlers(services),
+    ...controlHandlers(services),
+    ...fridgeHandlers(services),
+    ...configurationHandlers(services),
+    ...operationHandlers(services),
+    ...deliveryHandlers(services),
+    ...managementHandlers({ context, remote }),
+    ...maintenanceHandlers(context, media),
+    ...alarmHandlers(context),
+  }
+}
+
+const peopleHandlers = (services: CommerceServices, media: Media, verifyIdentity: VerifyIdentity) => ({
+  ...userHandlers(services.context, verifyIdentity, media),
+  ...accountHandlers(services, media),
+  ...profileHandlers(services.context, media),
+})

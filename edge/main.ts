@@ -25,6 +25,7 @@ import { openStore, type Store } from './journal/store.ts'
 import { createFront, listen, metricsListener, type Listener } from './local-api/front.ts'
 import { keptToken } from './local-api/token.ts'
 import { createRecent } from './recent.ts'
+import { runProgram } from './run-program.ts'
 import { superviseBy, systemdNotify, watchdogMsOf, type Probes } from './supervision.ts'
 import { mqttTransport } from './sync/mqtt-transport.ts'
 
@@ -42,29 +43,7 @@ const noGpio: GpioLines = {
   close() {},
 }
 
-await main()
-
-async function main(): Promise<void> {
-  const result = readConfig(process.argv.slice(2), process.env)
-  switch (result.kind) {
-    case 'help':
-      process.stdout.write(result.text)
-      return
-    case 'problems':
-      return fail(result.problems)
-    case 'config':
-      try {
-        return await run(result.config)
-      } catch (error) {
-        return fail([error instanceof Error ? error.message : String(error)])
-      }
-  }
-}
-
-function fail(problems: readonly string[]): never {
-  for (const problem of problems) process.stderr.write(`larder edge: ${problem}\n`)
-  process.exit(1)
-}
+await runProgram('edge', readConfig(process.argv.slice(2), process.env), ({ config }) => run(config))
 
 async function run(config: EdgeConfig): Promise<void> {
   const { hardware, local, mqtt } = config

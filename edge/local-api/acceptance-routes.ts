@@ -1,7 +1,7 @@
 import type { Hono } from 'hono'
 import { z } from 'zod'
 import type { HubAcceptance } from '../core/hub-core.ts'
-import { bodyOf, done, parse } from './bodies.ts'
+import { bodyOf, done, Nothing, parse } from './bodies.ts'
 import { LocalError } from './local-error.ts'
 
 const Begin = z.strictObject({
@@ -15,7 +15,6 @@ const Decide = z.strictObject({
   verdict: z.enum(['passed', 'failed']),
   remark: z.string().max(500).default(''),
 })
-const Nothing = z.strictObject({})
 
 /** The guided acceptance of the hub by a technician. */
 export function acceptanceRoutes(app: Hono, { core }: { core: { acceptance: HubAcceptance } }): void {

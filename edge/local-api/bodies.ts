@@ -1,7 +1,10 @@
 import type { Context } from 'hono'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { LocalOutcome } from '../core/hub-core.ts'
 import { LocalError } from './local-error.ts'
+
+/** The body of an act that takes none. Unknown keys are refused in all bodies: whoever types `unit` for `units` must hear of it. */
+export const Nothing = z.strictObject({})
 
 /** The answer to a person's act: what came of it. */
 export function done(c: Context, outcome: LocalOutcome): Response {

@@ -7,6 +7,7 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import { stopper } from '../../protocol/model/stopping.ts'
+import { runProgram } from '../run-program.ts'
 import { parseAuthorizedKeys, type AuthorizedKeys } from './authorized-keys.ts'
 import { readManagementConfig, type ManagementConfig, type Manager } from './config.ts'
 import { defaultLimits } from './connection.ts'
@@ -19,29 +20,11 @@ import { storedConfig } from './stored-config.ts'
 import { supervisorManager } from './supervisor-manager.ts'
 import { systemdManager } from './systemd-manager.ts'
 
-await main()
-
-async function main(): Promise<void> {
-  const result = readManagementConfig(process.argv.slice(2), process.env)
-  switch (result.kind) {
-    case 'help':
-      process.stdout.write(result.text)
-      return
-    case 'problems':
-      return fail(result.problems)
-    case 'config':
-      try {
-        return result.task === 'serve' ? await serve(result.config) : printHostKey(result.config)
-      } catch (error) {
-        return fail([error instanceof Error ? error.message : String(error)])
-      }
-  }
-}
-
-function fail(problems: readonly string[]): never {
-  for (const problem of problems) process.stderr.write(`larder management: ${problem}\n`)
-  process.exit(1)
-}
+await runProgram(
+  'management',
+  readManagementConfig(process.argv.slice(2), process.env),
+  ({ task, config }) => (task === 'serve' ? serve(config) : printHostKey(config)),
+)
 
 function printHostKey({ HOST_KEY, hardware }: ManagementConfig): void {
   const { publicKey, fingerprint } = keptHostKey(HOST_KEY, (sentence) =>

@@ -27,16 +27,24 @@ export interface AcceptanceProtocol {
   steps: AcceptanceStepView[]
 }
 
-/** A step, and how it was carried out. */
-export interface AcceptanceStepView {
+/** A step as people read it. */
+export interface AcceptanceStepWords {
+  /** The same for the same place as long as the hardware's description says the same: `open/2`, `row/1/3/4`. */
   id: string
+  /** What it belongs to, and can be repeated with: `bin 2`, `cabinet 1`. */
   part: string
   title: string
-  /** What the hub does, and what the technician has to do; empty where it has ended. */
+  /** What the hub does, and what the technician has to do; empty where the acceptance has ended. */
   does: string
   expected: string
+  /** Of the button that begins it. */
   button: string
+  /** Something moves, or a lock opens: orders must be stopped. */
   moves: boolean
+}
+
+/** A step, and how it was carried out. */
+export interface AcceptanceStepView extends AcceptanceStepWords {
   /** In their order; the last one counts. */
   attempts: {
     observed: string

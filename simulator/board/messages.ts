@@ -63,7 +63,10 @@ export type BoardEvent =
   | { on: 'end'; device: string; end: 'arrived' | 'stalled' | 'obstructed'; moved: boolean }
   | { on: 'drop'; device: string; units: number }
 
-/** The board as its firmware reaches it: every answer comes at once. Throws where the request makes no sense. */
+/** What the firmware asked makes no sense: nothing was done. */
+export class BoardError extends Error {}
+
+/** The board as its firmware reaches it: every answer comes at once. Throws `BoardError`. */
 export type AskBoard = <K extends BoardRequest['do']>(
   request: Extract<BoardRequest, { do: K }>,
 ) => BoardReplies[K]

@@ -3,14 +3,14 @@ import { streamSSE } from 'hono/streaming'
 import { changesOf, type Json } from '../../protocol/model/json-changes.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { Station } from '../fleet.ts'
-import { Refusal } from '../interface/refusal.ts'
 import type { Desk } from '../scenarios/desk.ts'
+import { numberOf, stationOf, type Stations } from './request-parts.ts'
 
 export interface LiveOptions {
-  stations: ReadonlyMap<number, Station>
-  stationOf: (c: Context) => Station
+  stations: Stations
   desk: Desk
   clock: Clock
+  /** How often a page that looks on is told what has changed, in milliseconds. */
   liveMs: number
 }
 
@@ -41,7 +41,7 @@ export function summaryOf({ hub }: Station) {
  * stream of a hub has `acts` and `wire` besides, entries after the query's `acts` and `wire`, and `gone` when the hub has been
  * taken away or begun anew.
  */
-export function liveRoutes(app: Hono, { stations, stationOf, desk, clock, liveMs }: LiveOptions): void {
+export function liveRoutes(app: Hono, { stations, desk, clock, liveMs }: LiveOptions): void {
   const pause = (): Promise<void> => new Promise((resolve) => void clock.after(liveMs, resolve))
 
   /** Sends what `look` sees now and whatever of it changes, until the reader goes or `look` sees nothing any more. */
@@ -85,7 +85,7 @@ export function liveRoutes(app: Hono, { stations, stationOf, desk, clock, liveMs
     ),
   )
   app.get('/api/hubs/:id/live', (c) => {
-    const station = stationOf(c)
+    const station = stationOf(c, stations)
     const { hub, wire } = station
     const seen = { acts: numberOf(c, 'acts'), wire: numberOf(c, 'wire') }
     return follow(
@@ -109,9 +109,3 @@ export function liveRoutes(app: Hono, { stations, stationOf, desk, clock, liveMs
 
 const some = (event: string, items: readonly object[]): [string, object][] =>
   items.length > 0 ? [[event, items]] : []
-
-function numberOf(c: Context, name: string): number {
-  const text = c.req.query(name) ?? '0'
-  if (!/^\d{1,15}$/.test(text)) throw new Refusal(422, 'validation_error', `${name} must be a whole number`)
-  return Number(text)
-}

@@ -1,13 +1,18 @@
 import { createAdaptorServer } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { AddressInfo, Server } from 'node:net'
+import { mediaSigner, type AddressOf } from '../../cloud/platform/media/addresses.ts'
+import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { MEDIA_SECRET } from './served-cloud.ts'
 
 /**
  * The bare counterpart of reading: Hono, and a prepared statement for each question, over the file that is named. No
- * credentials, no limits, no checks; the same answers.
+ * credentials, no limits, no checks; the same answers as those of the cloud at the address that is named: pictures are signed.
  */
-const database = new Sqlite(process.argv[2])
+const [file, baseUrl] = process.argv.slice(2)
+const database = new Sqlite(file)
 database.pragma('journal_mode = WAL')
 
 const inventory = database.prepare(`
@@ -42,6 +47,11 @@ const orders = database.prepare<[number, number], Line>(`
     i.unit_price as price, i.image_url
   from page join order_items as i on i.order_id = page.id order by page.id desc, i.id`)
 
+interface Product {
+  quantity: number
+  image_url: string
+  is_bestseller: 0 | 1
+}
 const products = database.prepare(`
   select p.id, p.name, p.upc, p.description, p.category_id, c.name as category, p.subcategory_id, s.name as subcategory,
     p.original_price, (p.original_price * (100 - p.markdown_percent) + 50) / 100 as discounted_price,
@@ -52,7 +62,25 @@ const productCount = database
   .prepare('select count(*) from products where hub_id = ? and is_active = 1 and search_name like ?')
   .pluck()
 
+const signer = mediaSigner({
+  baseUrl: baseUrl!,
+  secret: MEDIA_SECRET,
+  lifetimeMs: defaultSettings.fileAddressMs,
+  clock: systemRuntime().clock,
+})
+
+/** Signs the pictures of one answer, each once. */
+function pictures(): AddressOf {
+  const signed = new Map<string, string>()
+  return (key) => {
+    const address = signed.get(key) ?? signer.addressOf(key)
+    signed.set(key, address)
+    return address
+  }
+}
+
 function orderPage(lines: readonly Line[]) {
+  const pictureOf = pictures()
   const byId = new Map<number, object & { order_items: object[] }>()
   for (const line of lines) {
     const {
@@ -79,7 +107,7 @@ function orderPage(lines: readonly Line[]) {
       qty_dropped,
       refunded_quantity,
       price,
-      image_url,
+      image_url: pictureOf(image_url),
     })
   }
   const all = [...byId.values()] as { id?: number }[]
@@ -95,11 +123,13 @@ app.get('/orders', (c) =>
 app.get('/products', (c) => {
   const hub = Number(c.req.query('hub_id'))
   const pattern = `%${c.req.query('product_name')}%`
-  const rows = products.all(hub, pattern, 20, 0) as { quantity: number; is_bestseller: 0 | 1 }[]
+  const rows = products.all(hub, pattern, 20, 0) as Product[]
+  const pictureOf = pictures()
   c.header('X-Total-Count', String(productCount.get(hub, pattern)))
   return c.json(
     rows.map(({ is_bestseller, ...row }) => ({
       ...row,
+      image_url: pictureOf(row.image_url),
       in_stock: row.quantity > 0,
       is_bestseller: is_bestseller === 1,
     })),

@@ -83,6 +83,9 @@ export async function writeHub(
 const KINDS = ['Sparkling', 'Dark', 'Salted', 'Green', 'Iced', 'Sweet', 'Crunchy', 'Fresh']
 const THINGS = ['Water', 'Chocolate', 'Crisps', 'Tea', 'Coffee', 'Almonds', 'Crackers', 'Salad', 'Yogurt']
 
+/** As the demo's: products of one category share a picture of the media store, whose address is signed for each answer. */
+const pictureOf = (id: number): string => `products/018f0000-0000-7000-8000-00000000000${id % CATEGORIES}.png`
+
 function writeProducts(db: CloudDatabase, hubId: number, ids: readonly number[]): Promise<void> {
   const rows = ids.map((id) => {
     const name = `${KINDS[id % KINDS.length]} ${THINGS[id % THINGS.length]} ${id}`
@@ -98,7 +101,7 @@ function writeProducts(db: CloudDatabase, hubId: number, ids: readonly number[])
       original_price: 300,
       markdown_percent: 0,
       purchase_price: 120,
-      image_url: `https://pictures.example/${id}.webp`,
+      image_url: pictureOf(id),
       is_bestseller: 0,
       is_active: 1,
       cabinet: 1,

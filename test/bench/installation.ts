@@ -14,7 +14,7 @@ import {
   type DemoProgram,
 } from '../../simulator/demo/programs.ts'
 import { createSupervisor } from '../../simulator/demo/supervisor.ts'
-import { freePorts } from '../process/chaos/ports.ts'
+import { freeDemoSettings } from '../support/demo-settings.ts'
 
 export interface InstallationOptions {
   /** An empty folder. */
@@ -49,25 +49,7 @@ export async function install({
   hardware,
   run,
 }: InstallationOptions): Promise<Installation> {
-  const [cloud, edge, simulator, broker, management] = (await freePorts(5)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
-  const settings = {
-    PORT: cloud,
-    EDGE_PORT: edge,
-    SIMULATOR_PORT: simulator,
-    MANAGEMENT_PORT: management,
-    MQTT_PORT: broker,
-    DATA_DIR: folder,
-    GPIO: 'socket',
-    GPIO_BASE: 512,
-    shutdownTimeoutMs: 8000,
-    fresh: false,
-  } as const
+  const settings = await freeDemoSettings(folder)
   const places = demoPlaces(folder)
   const addresses = demoAddresses(settings, places)
   mkdirSync(folder, { recursive: true })

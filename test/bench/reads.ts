@@ -82,7 +82,7 @@ export async function benchReads({ runtime, folder, rounds, requests }: ReadsBen
   }
   await db.close()
   const cloud = await serveCloud({ clock: runtime.clock, folder: join(folder, 'cloud'), database: file })
-  const bare = launch('bare-reads', [file])
+  const bare = launch('bare-reads', [file, cloud.baseUrl])
   try {
     const { port } = (await answer(bare)) as { port: number }
     let used = 0

@@ -7,9 +7,12 @@ import { programCommand } from '../../simulator/demo/programs.ts'
 import { freePorts } from '../process/chaos/ports.ts'
 
 const READY_MS = 60_000
+/** Of the addresses of pictures: a bare counterpart gives the same ones. */
+export const MEDIA_SECRET = 'a secret that all benches have in common'
 
 export interface ServedCloud {
   port: number
+  baseUrl: string
   pid: number
   stop(): Promise<void>
   /** As SIGKILL does. */
@@ -29,6 +32,7 @@ export async function serveCloud(options: {
   const { clock, folder, database, environment = {} } = options
   const free = await freePorts(2)
   const port = Number(environment['PORT'] ?? free[0])
+  const baseUrl = `http://127.0.0.1:${port}`
   mkdirSync(folder, { recursive: true })
   const [command, ...args] = programCommand('cloud/main')
   const log = openSync(join(folder, 'output.log'), 'a')
@@ -43,13 +47,14 @@ export async function serveCloud(options: {
       DATA_DIR: folder,
       DATABASE_URL: `sqlite:${database}`,
       TRUSTED_PROXIES: '1',
+      MEDIA_SECRET,
       ...environment,
     },
   })
   let died = false
   child.once('exit', () => (died = true))
   for (const end = clock.monotonic() + READY_MS; ; await sleep(clock, 100)) {
-    const answers = await fetch(`http://127.0.0.1:${port}/`).then(
+    const answers = await fetch(`${baseUrl}/`).then(
       ({ ok }) => ok,
       () => false,
     )
@@ -63,6 +68,7 @@ export async function serveCloud(options: {
   }
   return {
     port,
+    baseUrl,
     pid: child.pid!,
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),

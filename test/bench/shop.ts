@@ -53,7 +53,7 @@ export async function benchShop(options: ShopBench): Promise<Section> {
   begun.pragma('wal_checkpoint(truncate)')
   begun.close()
   copyFileSync(large.file, copy)
-  const bareReads = launch('bare-reads', [copy])
+  const bareReads = launch('bare-reads', [copy, large.cloud.baseUrl])
   const barePay = launch('bare-pay', [copy])
   try {
     const { port: readPort } = (await answer(bareReads)) as { port: number }

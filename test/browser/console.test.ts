@@ -1,10 +1,8 @@
 import { serve } from '@hono/node-server'
 import type { AddressInfo } from 'node:net'
-import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
-import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { encodeFrame } from '../../protocol/serial/codec.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
@@ -22,11 +20,9 @@ import {
 } from '../support/browser.ts'
 import { testConsole } from '../simulator/support/console.ts'
 import { missing, service } from '../support/services.ts'
+import { demoHub } from '../support/demo-hub.ts'
 
 const browserTest = service('chromium')
-const demoHub = HardwareDescription.parse(
-  JSON.parse(readFileSync(new URL('../../simulator/hardware/demo-hub.json', import.meta.url), 'utf8')),
-)
 const runtime = systemRuntime()
 let browser: Browser
 let server: Server
@@ -53,8 +49,6 @@ beforeAll(async () => {
     clock: runtime.clock,
     random: runtime.random,
     liveMs: 50,
-    isAllowedHost: () => true,
-    log: silentLog,
   })
   server = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: 0 }) as Server
   await new Promise((resolve) => void server.once('listening', resolve))

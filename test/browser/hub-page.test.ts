@@ -17,7 +17,8 @@ import {
   weightOf,
 } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
-import { hardware, OPERATION, scriptedHub, TOKEN } from './scripted-hub.ts'
+import { demoHub } from '../support/demo-hub.ts'
+import { OPERATION, scriptedHub, TOKEN } from './scripted-hub.ts'
 
 /** What the page reads is what the hub says: the compiler holds it. */
 const asThePageReadsIt = (state: LocalState): PageState => state
@@ -48,7 +49,7 @@ beforeAll(async () => {
       }),
     },
     links: () =>
-      hardware.controllers.map(({ id, port }) => ({
+      demoHub.controllers.map(({ id, port }) => ({
         controller: id,
         port,
         up: true,
@@ -58,7 +59,7 @@ beforeAll(async () => {
       log: [{ at: 1000, level: 'warn', message: 'alarm', fields: { code: 'bin_fault' } }],
       wire: [{ at: 2000, controller: 'bins', direction: 'out', line: '~0001 PING t=5*465a' }],
     }),
-    hardware,
+    hardware: demoHub,
     software: 'larder-edge test',
     page: built.assets,
     liveMs: 50,

@@ -1,12 +1,8 @@
-import { readFileSync } from 'node:fs'
 import type { LocalCore } from '../../edge/local-api/local-api.ts'
-import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { CommandResult } from '../../protocol/mqtt/command.ts'
 import { idleAcceptance } from '../support/idle-acceptance.ts'
+import { demoHub } from '../support/demo-hub.ts'
 
-export const hardware = HardwareDescription.parse(
-  JSON.parse(readFileSync(new URL('../../simulator/hardware/demo-hub.json', import.meta.url), 'utf8')),
-)
 export const TOKEN = 'a-token-of-this-test'
 export const OPERATION = '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012'
 const ORDER = '018f3c2a-7b4e-7c1d-9a3b-000000000001'
@@ -32,7 +28,7 @@ export function scriptedHub() {
         status: 'locked' as const,
       })),
     ],
-    stock: hardware.controllers
+    stock: demoHub.controllers
       .flatMap(({ devices }) => devices)
       .flatMap((device) =>
         device.kind !== 'cabinet'

@@ -1,13 +1,13 @@
-import { fork, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import type { ChildProcess } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { problemsOf, valueOf } from '../support/exposition.ts'
+import { startEdge, type EdgeProgram } from '../support/edge-program.ts'
 import { commandOf } from '../support/programs.ts'
 
-const [, main = ''] = commandOf('edge/main')
 const children = new Set<ChildProcess>()
 let folder: string
 
@@ -18,42 +18,10 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Starts the hub's program as the demo does, on a hub without controllers that answer. */
-function run(environment: Record<string, string> = {}) {
-  const HARDWARE = join(folder, 'hardware.json')
-  const devices = [{ kind: 'bin', number: 1 }]
-  const controllers = [{ id: 'bins', port: join(folder, 'no-port'), devices }]
-  writeFileSync(HARDWARE, JSON.stringify({ hubId: 1, controllers, gpio: { chipLabel: 'none', lines: [] } }))
-  const child = fork(main, [], {
-    execArgv: [],
-    env: {
-      PATH: process.env['PATH'],
-      HARDWARE,
-      MQTT_PASSWORD: 'secret',
-      // Nobody listens there: the hub works with the internet unplugged.
-      MQTT_URL: 'mqtt://127.0.0.1:9',
-      STORE: join(folder, 'data', 'hub.sqlite'),
-      PORT: '0',
-      GPIO: 'none',
-      ...environment,
-    },
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-  })
-  children.add(child)
-  let output = ''
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
-  const url = new Promise<string>((resolve, reject) => {
-    for (const stream of [child.stdout!, child.stderr!])
-      stream.on('data', (chunk: Buffer) => {
-        output += String(chunk)
-        const match = /"url":"([^"]+)"/.exec(output)
-        if (match) resolve(match[1]!)
-      })
-    void exited.then(() => reject(new Error(output)))
-  })
-  // A program that is meant to fail has no address.
-  url.catch(() => {})
-  return { child, url, exited, output: () => output }
+function run(environment: Record<string, string> = {}): EdgeProgram {
+  const program = startEdge(folder, environment)
+  children.add(program.child)
+  return program
 }
 
 // Real programs, on machines that may be busy.
@@ -84,6 +52,7 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     expect(await state.json()).toMatchObject({ health: { bins: [{ bin_number: 1, status: 'offline' }] } })
     expect((await fetch(`${await url}/api/state`)).status).toBe(401)
     // A tree whose pages nobody has built yet has none; one in which somebody has run the demo has them.
+    const [, main = ''] = commandOf('edge/main')
     const isBuilt = existsSync(join(dirname(main), 'local-api/assets/index.html'))
     expect(await (await fetch(await url)).text()).toEqual(
       isBuilt

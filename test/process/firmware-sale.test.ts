@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, vi } from 'vitest'
 import { z } from 'zod'
-import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { waitUntilReady } from '../../simulator/demo/readiness.ts'
@@ -16,10 +15,8 @@ import { createPlant } from './chaos/plant.ts'
 import { roomOf } from './chaos/room.ts'
 import { Tally } from './chaos/tally.ts'
 import { runExampleFirmware } from './example-firmware.ts'
+import { demoHub } from '../support/demo-hub.ts'
 
-const demo = HardwareDescription.parse(
-  JSON.parse(readFileSync(join(import.meta.dirname, '../../simulator/hardware/demo-hub.json'), 'utf8')),
-)
 /** A motor's edges and the log of acts are written at the same instant, by clocks that are read one after the other. */
 const SAME_MS = 25
 
@@ -45,7 +42,7 @@ service('python3')(
     const folder = mkdtempSync(join(tmpdir(), 'larder-firmware-'))
     const firmware = runExampleFirmware(
       folder,
-      demo.controllers.map(({ id }) => id),
+      demoHub.controllers.map(({ id }) => id),
     )
     const failures: string[] = []
     const plant = await createPlant({
@@ -138,7 +135,7 @@ service('python3')(
           locks.filter(({ device }) => device === name).length,
         )
       const events = dump.signal.filter(({ type }) => type === 'event').map(({ signalName }) => signalName)
-      for (const { id } of demo.controllers)
+      for (const { id } of demoHub.controllers)
         expect(events).toEqual(
           expect.arrayContaining([
             `${id.replaceAll('-', '_')}_to_hub`,

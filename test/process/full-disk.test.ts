@@ -1,12 +1,11 @@
-import { fork, execFileSync, type ChildProcess } from 'node:child_process'
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { execFileSync, type ChildProcess } from 'node:child_process'
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { missing, service } from '../support/services.ts'
-import { commandOf } from '../support/programs.ts'
+import { startEdge } from '../support/edge-program.ts'
 
-const [, main = ''] = commandOf('edge/main')
 const TOKEN = 'a-token-of-this-test'
 let folder: string
 let disk: string
@@ -41,36 +40,10 @@ interface Hub {
   output: () => string
 }
 
-function start(): Promise<Hub> {
-  const HARDWARE = join(folder, 'hardware.json')
-  const devices = [{ kind: 'bin', number: 1 }]
-  const controllers = [{ id: 'bins', port: join(folder, 'no-port'), devices }]
-  writeFileSync(HARDWARE, JSON.stringify({ hubId: 1, controllers, gpio: { chipLabel: 'none', lines: [] } }))
-  const forked = fork(main, [], {
-    execArgv: [],
-    env: {
-      PATH: process.env['PATH'],
-      HARDWARE,
-      MQTT_PASSWORD: 'secret',
-      MQTT_URL: 'mqtt://127.0.0.1:9',
-      STORE: join(disk, 'hub.sqlite'),
-      LOCAL_TOKEN: TOKEN,
-      PORT: '0',
-      GPIO: 'none',
-    },
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-  })
-  child = forked
-  let output = ''
-  return new Promise((resolve, reject) => {
-    for (const stream of [forked.stdout!, forked.stderr!])
-      stream.on('data', (chunk: Buffer) => {
-        output += String(chunk)
-        const match = /"url":"([^"]+)"/.exec(output)
-        if (match) resolve({ url: match[1]!, process: forked, output: () => output })
-      })
-    forked.once('exit', (code) => reject(new Error(`ended with ${code}: ${output}`)))
-  })
+async function start(): Promise<Hub> {
+  const hub = startEdge(folder, { STORE: join(disk, 'hub.sqlite'), LOCAL_TOKEN: TOKEN })
+  child = hub.child
+  return { url: await hub.url, process: hub.child, output: hub.output }
 }
 
 /** Writes until not a byte more fits. */

@@ -48,13 +48,6 @@ export async function fillBooks(db: CloudDatabase): Promise<void> {
         id: user,
         identity: `customer-${user}`,
         is_anonymous: 1,
-        email: null,
-        phone_number: null,
-        first_name: null,
-        last_name: null,
-        profile_image_key: null,
-        selected_hub_id: null,
-        default_hub_id: null,
         created_at: EPOCH,
         updated_at: EPOCH,
       })

@@ -1,5 +1,6 @@
 import { collectCloud } from '../invariants/collect-cloud.ts'
 import { collectHub } from '../invariants/collect-hub.ts'
+import { collectRoom } from '../invariants/collect-room.ts'
 import type { Evidence } from '../invariants/evidence.ts'
 import { facingsOf } from './hardware.ts'
 import type { Site } from './stage.ts'
@@ -8,21 +9,10 @@ import type { World } from './world.ts'
 /** What the invariants are checked by: one hub's room, its journal, and the cloud's books of it. */
 export async function collect({ hubId, room, hub }: Site, { store, bank, watch }: World): Promise<Evidence> {
   hub.noteCommands()
-  const state = room.hub.state()
   return {
     world: {
       motions: room.hub.actuations(),
-      shelves: facingsOf(hubId).map(({ cabinet, shelf, row, units }) => ({
-        location: `${cabinet}-${shelf}-${row}`,
-        initial: units,
-        restocked: 0,
-        now: state.rows.find((one) => one.cabinet === cabinet && one.shelf === shelf && one.row === row)!
-          .units,
-      })),
-      moving: state.bins
-        .filter(({ door, lift }) => door === 'moving' || lift === 'moving')
-        .map(({ bin }) => bin),
-      unlocked: state.doors.filter(({ locked }) => !locked).map(({ door }) => door),
+      ...collectRoom(room.hub.state(), facingsOf(hubId)),
       refOfOperation: room.refOfOperation,
       doubleDropsRaised: true,
       unjournaled: room.unjournaled,

@@ -1,8 +1,8 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import { CompiledQuery, Kysely, PostgresDialect, sql, type Driver } from 'kysely'
-import { Pool } from 'pg'
+import { CompiledQuery, type Driver } from 'kysely'
 import { openDatabase, type DatabaseOptions } from '../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
+import { administrate, databaseAt } from '../support/postgres.ts'
 import { fillBooks, freshBooks } from './cloud-books.ts'
 
 /** What holds the cloud's books: SQLite in memory, or a database of a PostgreSQL server. */
@@ -106,7 +106,7 @@ export class PostgresServer implements DatabaseServer {
     PostgresServer.#template ??= makeTemplate(url)
     const name = `larder_swarm_${process.pid}_${++databases}`
     await administrate(url, `create database ${name} template ${await PostgresServer.#template}`)
-    return new PostgresServer(url, name, await driverOf({ url: addressOf(url, name), pools }))
+    return new PostgresServer(url, name, await driverOf({ url: databaseAt(url, name), pools }))
   }
 
   private constructor(url: string, name: string, driver: Driver) {
@@ -116,7 +116,7 @@ export class PostgresServer implements DatabaseServer {
   }
 
   get options(): DatabaseOptions {
-    return { url: addressOf(this.#url, this.#name), pools }
+    return { url: databaseAt(this.#url, this.#name), pools }
   }
 
   async copy(): Promise<void> {
@@ -155,7 +155,7 @@ export class PostgresServer implements DatabaseServer {
 async function makeTemplate(url: string): Promise<string> {
   const name = `larder_swarm_${process.pid}`
   await administrate(url, `create database ${name}`)
-  const db = openDatabase({ url: addressOf(url, name) })
+  const db = openDatabase({ url: databaseAt(url, name) })
   await fillBooks(db)
   await db.close()
   return name
@@ -164,21 +164,4 @@ async function makeTemplate(url: string): Promise<string> {
 /** To be called when no more seeds are run. */
 export async function dropTemplate(url: string): Promise<void> {
   await administrate(url, `drop database if exists larder_swarm_${process.pid} with (force)`)
-}
-
-function addressOf(url: string, name: string): string {
-  const address = new URL(url)
-  address.pathname = `/${name}`
-  return address.href
-}
-
-async function administrate(url: string, statement: string): Promise<void> {
-  const admin = new Kysely<unknown>({
-    dialect: new PostgresDialect({ pool: new Pool({ connectionString: url, max: 1 }) }),
-  })
-  try {
-    await sql.raw(statement).execute(admin)
-  } finally {
-    await admin.destroy()
-  }
 }

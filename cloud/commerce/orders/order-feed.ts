@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { Cancel } from '../../../protocol/model/runtime.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Reply } from '../../platform/http/handler.ts'
+import type { Handlers, Reply } from '../../platform/http/handler.ts'
 import { LiveStreams } from '../../platform/http/live-streams.ts'
 import { withImages, type AddressOf } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
@@ -111,3 +111,7 @@ export class OrderFeed {
     )
   }
 }
+
+export const orderFeedHandlers = (feed: OrderFeed): Handlers<'consumer.orders.events'> => ({
+  'consumer.orders.events': ({ params }) => feed.open({ userId: params.user_id, orderId: params.order_id }),
+})

@@ -1,7 +1,10 @@
+import type { AcceptanceProtocol, AcceptanceStepWords } from '../../../protocol/model/acceptance.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { HUB_SUBJECT } from '../../../protocol/model/subject.ts'
 import type { AcceptanceRow, AttemptRow } from '../../journal/acceptances.ts'
 import type { Context } from '../context.ts'
-import type { AcceptanceProtocol } from '../../../protocol/model/acceptance.ts'
-import { reportText, type Firmware } from './report.ts'
+import { judge, observedWords, type Observation } from './observation.ts'
+import { NOT_DONE, reportText, resultOf, type Firmware } from './report.ts'
 import { stepsOf, type AcceptanceStep } from './steps.ts'
 
 const partsOf = ({ parts }: AcceptanceRow): string[] | null =>
@@ -13,7 +16,7 @@ export function stepsNow({ hardware }: Context, row: AcceptanceRow): AcceptanceS
   return stepsOf(hardware).filter(({ part }) => parts?.includes(part) ?? true)
 }
 
-export const firmwareNow = ({ controllers }: Context): Firmware =>
+const firmwareNow = ({ controllers }: Context): Firmware =>
   controllers.links().map(({ controller, firmware }) => ({ controller, firmware }))
 
 /** The protocol of an acceptance; without an id of the open one, or else of the last. */
@@ -58,7 +61,7 @@ export function protocolOf(context: Context, id?: string): AcceptanceProtocol | 
 }
 
 /** The steps as they were when the acceptance ended: the hardware may be described otherwise by now. */
-function stepsOfEnded(attempts: readonly AttemptRow[]): Omit<AcceptanceStep, 'check'>[] {
+function stepsOfEnded(attempts: readonly AttemptRow[]): AcceptanceStepWords[] {
   const steps = new Map(attempts.map((attempt) => [attempt.step, attempt]))
   return [...steps.values()]
     .toSorted((a, b) => a.position - b.position)
@@ -71,6 +74,66 @@ function stepsOfEnded(attempts: readonly AttemptRow[]): Omit<AcceptanceStep, 'ch
       button: '',
       moves: false,
     }))
+}
+
+/** Begins the acceptance of these parts, null for the whole hub. False where the disk is full. */
+export function beginProtocol(context: Context, by: string, parts: readonly string[] | null): boolean {
+  const { journal, runtime, cloud, software, ledger, handle } = context
+  return handle(() => {
+    journal.acceptances.begin({
+      id: uuidv7(runtime),
+      by,
+      parts: parts && JSON.stringify(parts),
+      software,
+      begun_at: cloud.now(),
+    })
+    ledger.report({ kind: 'local', action: 'begin_acceptance', subject: HUB_SUBJECT, outcome: 'executed' })
+  })
+}
+
+/** Writes down what was seen of a step. */
+export function addAttempt(context: Context, step: AcceptanceStep, observation: Observation): void {
+  const { journal, cloud, log, handle } = context
+  const row = journal.acceptances.open()
+  if (!row) return
+  const isTaken = handle(() =>
+    journal.acceptances.add({
+      acceptance_id: row.id,
+      ...placeOf(context, row, step),
+      observed: observedWords(step.check, observation),
+      agrees: judge(step.check, observation).agrees ? 1 : 0,
+      at: cloud.now(),
+    }),
+  )
+  if (!isTaken) log.error({ step: step.id }, 'what was seen of a step could not be kept: the disk is full')
+}
+
+function placeOf(context: Context, row: AcceptanceRow, { id, part, title, expected }: AcceptanceStep) {
+  const position = stepsNow(context, row).findIndex((each) => each.id === id)
+  return { step: id, position, part, title, expected }
+}
+
+/** Ends the acceptance: a step that was left out is written down as not done. False where the disk is full. */
+export function endProtocol(context: Context, row: AcceptanceRow): boolean {
+  const { journal, cloud, ledger, handle } = context
+  const firmware = firmwareNow(context)
+  return handle(() => {
+    const at = cloud.now()
+    const tried = new Set(journal.acceptances.attempts(row.id).map(({ step }) => step))
+    for (const step of stepsNow(context, row))
+      if (!tried.has(step.id))
+        journal.acceptances.add({
+          acceptance_id: row.id,
+          ...placeOf(context, row, step),
+          observed: NOT_DONE,
+          agrees: 0,
+          at,
+        })
+    const result = resultOf(journal.acceptances.attempts(row.id))
+    journal.acceptances.end({ id: row.id, result, firmware: JSON.stringify(firmware), ended_at: at })
+    reportAcceptance(context, row.id)
+    ledger.report({ kind: 'local', action: 'end_acceptance', subject: HUB_SUBJECT, outcome: 'executed' })
+  })
 }
 
 /** Reports an acceptance that has ended, in the transaction under way. The cloud takes it once, by its id. */

@@ -5,6 +5,7 @@ import {
   MAIN_DOOR,
   type HardwareDescription,
 } from '../../../protocol/model/hardware.ts'
+import type { AcceptanceStepWords } from '../../../protocol/model/acceptance.ts'
 import type { Location } from '../../../protocol/model/location.ts'
 import {
   binSubject,
@@ -24,19 +25,7 @@ export type Check =
   | { of: 'row'; location: Location }
 
 /** One step of a hub's acceptance: what is done, and what must be seen for it to be passed. */
-export interface AcceptanceStep {
-  /** The same for the same place as long as the hardware's description says the same: `open/2`, `row/1/3/4`. */
-  id: string
-  /** What it belongs to, and can be repeated with: `bin 2`, `cabinet 1`. */
-  part: string
-  title: string
-  /** What the hub does, and what the technician has to do. */
-  does: string
-  expected: string
-  /** Of the button that begins it. */
-  button: string
-  /** Something moves, or a lock opens: orders must be stopped. */
-  moves: boolean
+export interface AcceptanceStep extends AcceptanceStepWords {
   check: Check
 }
 

@@ -3,8 +3,8 @@ import { z } from 'zod'
 import type { GpioAddress } from '../../../protocol/gpio/socket.ts'
 import type { Log } from '../../../protocol/model/log.ts'
 import { createLineSplitter } from '../../../protocol/serial/line-port.ts'
-import { BoardError, type Controller } from '../../board/controller.ts'
-import { BOARD_MAX_LINE, BoardRequest, type Program } from '../../board/messages.ts'
+import type { Controller } from '../../board/controller.ts'
+import { BOARD_MAX_LINE, BoardError, BoardRequest, type Program } from '../../board/messages.ts'
 import { listenAt } from '../listen.ts'
 
 export interface BoardServer {

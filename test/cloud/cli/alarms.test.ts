@@ -1,28 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { alarmCommands } from '../../../cloud/cli/alarms.ts'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { contactCommands } from '../../../cloud/cli/contacts.ts'
 import { raiseAlarm } from '../../../cloud/events/alarms/alarms.ts'
 import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
-import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { seedHubs } from '../support/app.ts'
 import { testSealer } from '../support/sealer.ts'
+import { cloudFolder } from './cloud-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'larder-alarms-'))
-const environment = { DATA_DIR: folder }
+const { environment, db } = await cloudFolder()
 const runtime = systemRuntime()
-let db: CloudDatabase
 
 beforeAll(async () => {
-  db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
-  await db.migrate()
-  await seedHubs(db)
   const context = {
     db,
     runtime,
@@ -35,10 +26,6 @@ beforeAll(async () => {
     raiseAlarm(tx, context, { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1', detail: 'no_drop' }),
   )
   await db.transact((tx) => raiseAlarm(tx, context, { hubId: 2, kind: 'store_full', subject: null }))
-})
-afterAll(async () => {
-  await db.close()
-  rmSync(folder, { recursive: true })
 })
 
 const alarms = (...args: string[]) => runCommandLine(alarmCommands(runtime), args, environment)

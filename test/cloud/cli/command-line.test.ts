@@ -1,24 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { keyCommands } from '../../../cloud/cli/keys.ts'
 import { roleCommands } from '../../../cloud/cli/roles.ts'
-import { openDatabase } from '../../../cloud/platform/store/database.ts'
-import { seedHubs } from '../support/app.ts'
 import { stillRuntime } from '../support/clock.ts'
+import { cloudFolder } from './cloud-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'larder-keys-'))
-const environment = { DATA_DIR: folder }
+const { folder, environment } = await cloudFolder()
 const runtime = stillRuntime()
-afterAll(() => rmSync(folder, { recursive: true }))
-beforeAll(async () => {
-  const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
-  await db.migrate()
-  await seedHubs(db)
-  await db.close()
-})
 
 const keys = (...args: string[]) => runCommandLine(keyCommands(runtime), args, environment)
 const roles = (...args: string[]) => runCommandLine(roleCommands(runtime), args, environment)

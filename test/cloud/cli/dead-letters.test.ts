@@ -1,26 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { runCommandLine } from '../../../cloud/cli/command-line.ts'
 import { deadLetterCommands } from '../../../cloud/cli/dead-letters.ts'
-import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { seedHubs } from '../support/app.ts'
+import { cloudFolder } from './cloud-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'larder-dead-letters-'))
-const environment = { DATA_DIR: folder }
-let db: CloudDatabase
-
-beforeAll(async () => {
-  db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
-  await db.migrate()
-  await seedHubs(db)
-})
-afterAll(async () => {
-  await db.close()
-  rmSync(folder, { recursive: true })
-})
+const { environment, db } = await cloudFolder()
 
 const run = (...args: string[]) => runCommandLine(deadLetterCommands(systemRuntime()), args, environment)
 const json = async (...args: string[]) => {

@@ -1,33 +1,22 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ssh2 from 'ssh2'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../cloud/cli/hubs.ts'
-import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { fingerprintOf } from '../../../protocol/management/ssh.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
-import { seedHubs } from '../support/app.ts'
 import { stillRuntime } from '../support/clock.ts'
+import { cloudFolder } from './cloud-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'larder-hubs-'))
+const { folder, environment, db } = await cloudFolder()
 const keyFile = join(folder, 'management-key')
-const url = `sqlite:${join(folder, 'larder.sqlite')}`
 const host = newKey('hub')
 const parsed = ssh2.utils.parseKey(host.publicKey)
 if (parsed instanceof Error) throw parsed
 const fingerprint = fingerprintOf(parsed.getPublicSSH())
 
-afterAll(() => rmSync(folder, { recursive: true }))
-beforeAll(async () => {
-  const db = openDatabase({ url })
-  await db.migrate()
-  await seedHubs(db)
-  await db.close()
-})
-
-const hubs = (...args: string[]) => runCommandLine(hubCommands(stillRuntime()), args, { DATA_DIR: folder })
+const hubs = (...args: string[]) => runCommandLine(hubCommands(stillRuntime()), args, environment)
 const json = ({ exitCode, stdout, stderr }: Outcome): Record<string, unknown> => {
   expect([exitCode, stderr]).toEqual([0, ''])
   return JSON.parse(stdout) as Record<string, unknown>
@@ -57,9 +46,7 @@ test('a hub is told where its management is, by its public key or its fingerprin
 
   expect(json(await hubs('clear-management', '1'))).toEqual({ hub_id: 1, cleared: true })
   expect(await hubs('clear-management', '1')).toMatchObject({ exitCode: 2 })
-  const db = openDatabase({ url })
   const audit = await db.kysely.selectFrom('audit_log').select(['action', 'hub_id', 'object']).execute()
-  await db.close()
   expect(audit.map(({ action }) => action)).toEqual([
     'hubs.set_management',
     'hubs.set_management',

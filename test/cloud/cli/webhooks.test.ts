@@ -1,38 +1,22 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { webhookCommands } from '../../../cloud/cli/webhooks.ts'
 import { appendEvent } from '../../../cloud/events/append-event.ts'
 import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
-import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { eventData } from '../../../protocol/contract/event-data.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { eventTypes } from '../../../protocol/model/event-types.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { seedHubs } from '../support/app.ts'
 import { numbered } from '../events/support/numbered.ts'
 import { testSealer } from '../support/sealer.ts'
+import { cloudFolder } from './cloud-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'larder-webhooks-'))
-const environment = { DATA_DIR: folder }
+const { environment, db } = await cloudFolder()
 const runtime = systemRuntime()
-let db: CloudDatabase
-
-beforeAll(async () => {
-  db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
-  await db.migrate()
-  await seedHubs(db)
-})
-afterAll(async () => {
-  await db.close()
-  rmSync(folder, { recursive: true })
-})
 
 const webhooks = (...args: string[]) => runCommandLine(webhookCommands(runtime), args, environment)
 const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {

@@ -1,8 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { sql } from 'kysely'
 import { beforeAll, expect, test } from 'vitest'
-import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { isUpc } from '../../../protocol/model/upc.ts'
 import { insertLayout } from '../../../cloud/demo/hub-data.ts'
 import { localDay, minuteOfDay } from '../../../cloud/platform/calendar/zone.ts'
@@ -17,12 +14,10 @@ import { SeedResult } from '../../../simulator/demo/places.ts'
 import { virtualRuntime } from '../../support/virtual-clock.ts'
 import { seedHubs } from '../support/app.ts'
 import { onEachDatabase } from '../support/database.ts'
+import { demoHub } from '../../support/demo-hub.ts'
 
-const hardware = HardwareDescription.parse(
-  JSON.parse(readFileSync(join(import.meta.dirname, '../../../simulator/hardware/demo-hub.json'), 'utf8')),
-)
 const rows = new Map(
-  hardware.controllers
+  demoHub.controllers
     .flatMap(({ devices }) => devices)
     .flatMap((device) => (device.kind === 'cabinet' ? [device] : []))
     .flatMap(({ number, shelves }) =>
@@ -155,7 +150,7 @@ onEachDatabase('the demo’s data', (open) => {
     await seedHubs(empty)
     const layouts = []
     for (const [hub, given] of [
-      [1, hardware],
+      [1, demoHub],
       [2, undefined],
     ] as const) {
       await empty.transact((tx) => insertLayout(tx, hub, given))
@@ -165,7 +160,7 @@ onEachDatabase('the demo’s data', (open) => {
       })
     }
     expect(layouts[1]).toEqual(layouts[0])
-    expect(layouts[0]!.fridges).toEqual(hardware.fridgeDoors)
+    expect(layouts[0]!.fridges).toEqual(demoHub.fridgeDoors)
     const places = Object.entries(layouts[0]!.shelves).flatMap(([cabinet, { shelves }]) =>
       shelves.flatMap(({ shelf_number, total_rows }) =>
         Array.from({ length: total_rows }, (_, index) => `${cabinet}-${shelf_number}-${index + 1}`),

@@ -1,24 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
-import { crashAt, World, type CloudProcess } from './support/world.ts'
+import { crashAt, SETTLED, World, type CloudProcess } from './support/world.ts'
 
 const body = { name: 'open_bin', bin: 2 } as const
 const request = { hubId: 1, body, actor: 'key:test' }
 const rows = (world: World) =>
   world.db.kysely.selectFrom('commands').selectAll().orderBy('created_at').orderBy('id').execute()
 
-/** Long enough for what the network delivers in another order to come again. */
-const SETTLED = 2_500
 /** Longer than an outcome waits for its ledger. */
 const RECORDED = 200
 
 async function connected() {
-  const world = await World.create()
-  const cloud = world.startCloud('cloud')
-  const hub = world.hub()
-  await world.pass(100)
-  hub.connect()
-  await world.pass(SETTLED)
+  const { world, cloud, hub } = await World.connected()
   /** Sends a command, lets `ms` pass, and tells what came of it by then. */
   const send = async (ms: number, by: CloudProcess = cloud): Promise<CommandOutcome | undefined> => {
     let outcome: CommandOutcome | undefined

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { healthy, type ScriptedHub } from './support/scripted-hub.ts'
+import { alarm, healthy, type ScriptedHub } from './support/scripted-hub.ts'
 import { World, type ProcessOptions } from './support/world.ts'
 
 /** Hubs that are connected and welcomed, and one process of the cloud. */
@@ -98,14 +98,6 @@ describe('heartbeats', () => {
 test('of what a hub sends on and on only so much waits: the rest is dropped, and comes again', async () => {
   const { world, cloud, hubs } = await connected(1, { settings: { mailbox: 3 } })
   const [hub] = hubs as [ScriptedHub]
-  const alarm = (subject: string) => ({
-    kind: 'alarm',
-    at: 1,
-    code: 'door_forced',
-    subject,
-    raised: true,
-    detail: '',
-  })
   for (let n = 1; n <= 10; n += 1) hub.append(alarm(`a${n}`))
   // The database is busy.
   let release = (): void => {}

@@ -2,17 +2,10 @@ import { describe, expect, test } from 'vitest'
 import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { contender, serverOf } from '../../../cloud/gateway/share.ts'
-import { World, type CloudProcess } from './support/world.ts'
+import { alarm } from './support/scripted-hub.ts'
+import { SETTLED, World, type CloudProcess } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
 
-const alarm = (subject: string) => ({
-  kind: 'alarm',
-  at: 1,
-  code: 'door_forced',
-  subject,
-  raised: true,
-  detail: '',
-})
 const holder = async (world: World): Promise<string | undefined> => {
   const row = await world.db.kysely.selectFrom('hub_sessions').select('process_id').executeTakeFirst()
   return row?.process_id
@@ -21,9 +14,6 @@ const alarms = async (world: World): Promise<string[]> => {
   const all = await world.db.kysely.selectFrom('alarms').select('subject').orderBy('seq').execute()
   return all.map((row) => row.subject ?? '')
 }
-
-/** Long enough for what the network delivers in another order to come again. */
-const SETTLED = 2_500
 
 /** A process that comes knows the others, and serves its share. */
 const JOINED = 2_000

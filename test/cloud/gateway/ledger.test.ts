@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ApplyError } from '../../../cloud/gateway/domain.ts'
-import { crashAt, World, type CloudProcess } from './support/world.ts'
+import { crashAt, SETTLED, World, type CloudProcess } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
 
 const completed = (order: number) => ({ kind: 'order.completed', order_id: uuid(order), at: 1 })
@@ -14,12 +14,8 @@ const restocked = (index: number) => ({
   restock_id: `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`,
 })
 
-/** Long enough for what the network delivers in another order to come again. */
-const SETTLED = 2_500
-
 /** A connected hub, and a cloud whose domain notes what is applied. */
 async function connected(applied: unknown[], fail?: (entry: { kind: string }) => void) {
-  const world = await World.create()
   const note = (entry: { kind: string }): Promise<void> => {
     fail?.(entry)
     applied.push(entry)
@@ -38,11 +34,8 @@ async function connected(applied: unknown[], fail?: (entry: { kind: string }) =>
       return Promise.resolve()
     },
   }
-  const hub = world.hub()
-  let cloud: CloudProcess = world.startCloud('cloud', { domain })
-  await world.pass(100)
-  hub.connect()
-  await world.pass(SETTLED)
+  const { world, hub, ...first } = await World.connected({ domain })
+  let { cloud } = first
   return { world, hub, domain, cloud: () => cloud, restart: (next: CloudProcess) => (cloud = next) }
 }
 

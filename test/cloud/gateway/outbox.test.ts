@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
-import { crashAt, World, type CloudProcess } from './support/world.ts'
+import { crashAt, SETTLED, World, type CloudProcess } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
 
 const cancel = (order: number) => ({ kind: 'order.cancel', order_id: uuid(order) }) as const
@@ -11,16 +11,8 @@ const put = (cloud: CloudProcess, ...orderIds: number[]): Promise<void> =>
 const entries = (world: World) =>
   world.db.kysely.selectFrom('hub_outbox_entries').select(['epoch', 'seq', 'tag']).orderBy('seq').execute()
 
-/** Long enough for what the network delivers in another order to come again. */
-const SETTLED = 2_500
-
 async function connected() {
-  const world = await World.create()
-  const cloud = world.startCloud('cloud')
-  const hub = world.hub()
-  await world.pass(100)
-  hub.connect()
-  await world.pass(SETTLED)
+  const { world, cloud, hub } = await World.connected()
   hub.applied = []
   return { world, cloud, hub }
 }
@@ -37,12 +29,7 @@ describe('the outbox stream', () => {
 
   test('every batch and acknowledgement tells the cloud’s time, also where its clock is put right meanwhile', async () => {
     let wallOffset = 2 * 24 * 3_600_000
-    const world = await World.create()
-    const cloud = world.startCloud('cloud', { wallOffset: () => wallOffset })
-    const hub = world.hub()
-    await world.pass(100)
-    hub.connect()
-    await world.pass(SETTLED)
+    const { world, cloud, hub } = await World.connected({ wallOffset: () => wallOffset })
     wallOffset = 0
     hub.batches = []
     hub.acks = []

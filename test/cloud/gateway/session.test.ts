@@ -1,21 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
 import { ended, entered, isLate, noSessions, type Sessions } from '../../../cloud/gateway/sessions.ts'
-import { World } from './support/world.ts'
-import { healthy, type ScriptedHub } from './support/scripted-hub.ts'
+import { SETTLED, World } from './support/world.ts'
+import { alarm, healthy, type ScriptedHub } from './support/scripted-hub.ts'
 import { uuid } from '../../support/uuid.ts'
-
-/** Long enough for what the network delivers in another order to come again. */
-const SETTLED = 2_500
 
 describe('hello and welcome', () => {
   test('a hub that is new to the cloud is welcomed from 0, with an outbox that begins with a snapshot', async () => {
-    const world = await World.create()
-    world.startCloud('cloud')
-    const hub = world.hub()
-    await world.pass(100)
-    hub.connect()
-    await world.pass(SETTLED)
+    const { hub } = await World.connected()
     expect(hub.welcomes).toHaveLength(1)
     const [welcome] = hub.welcomes
     expect(welcome).toMatchObject({
@@ -29,13 +21,8 @@ describe('hello and welcome', () => {
   })
 
   test('a hub whose positions fit goes on where both stand', async () => {
-    const world = await World.create()
-    world.startCloud('cloud')
-    const hub = world.hub()
-    await world.pass(100)
-    hub.connect()
-    await world.pass(SETTLED)
-    hub.append({ kind: 'alarm', at: 1, code: 'door_forced', subject: 'y', raised: true, detail: '' })
+    const { world, hub } = await World.connected()
+    hub.append(alarm('y'))
     hub.sendEntries()
     await world.pass(200)
     const tag = hub.ledger.entries[0]!.tag
@@ -55,12 +42,7 @@ describe('hello and welcome', () => {
     { why: 'ends before the cursor', position: { base: 0, baseTag: 0, last: 1 } },
     { why: 'has another tag at the cursor', position: { base: 2, baseTag: 12345, last: 2 } },
   ])('restart is asked of a hub whose ledger $why', async ({ position }) => {
-    const world = await World.create()
-    world.startCloud('cloud')
-    const hub = world.hub()
-    await world.pass(100)
-    hub.connect()
-    await world.pass(SETTLED)
+    const { world, hub } = await World.connected()
     hub.append(
       { kind: 'order.completed', order_id: uuid(1), at: 1 },
       { kind: 'order.completed', order_id: uuid(2), at: 1 },
@@ -74,12 +56,7 @@ describe('hello and welcome', () => {
   })
 
   test('an epoch of which the cloud has missed the beginning, or that it has left, is not taken up', async () => {
-    const world = await World.create()
-    world.startCloud('cloud')
-    const hub = world.hub()
-    await world.pass(100)
-    hub.connect()
-    await world.pass(SETTLED)
+    const { world, hub } = await World.connected()
     const first = hub.ledger
     hub.newEpoch()
     hub.hello()
@@ -134,12 +111,7 @@ describe('hello and welcome', () => {
   })
 
   test('a hello that comes late changes nothing', async () => {
-    const world = await World.create()
-    world.startCloud('cloud')
-    const hub = world.hub()
-    await world.pass(100)
-    hub.connect()
-    await world.pass(SETTLED)
+    const { world, hub } = await World.connected()
     const late = hub.hello()
     await world.pass(100)
     hub.append({ kind: 'order.completed', order_id: uuid(1), at: 1 })
@@ -199,12 +171,7 @@ describe('hello and welcome', () => {
   })
 
   test('a repeated hello that its own acknowledgement has overtaken begins no new epoch', async () => {
-    const world = await World.create()
-    world.startCloud('cloud')
-    const hub = world.hub()
-    await world.pass(100)
-    hub.connect()
-    await world.pass(SETTLED)
+    const { world, hub } = await World.connected()
     const { epoch } = hub.inbox
     hub.hello({ inbox: { epoch, cursor: 0, tag: 0 } })
     await world.pass(200)
@@ -217,12 +184,7 @@ describe('hello and welcome', () => {
     { what: 'no session', change: (hello: object) => ({ ...hello, session: 'no' }) },
     { what: 'no JSON', change: () => '{' },
   ])('a hello with $what is ignored', async ({ change }) => {
-    const world = await World.create()
-    const cloud = world.startCloud('cloud')
-    const hub = world.hub()
-    await world.pass(100)
-    hub.connect()
-    await world.pass(SETTLED)
+    const { world, cloud, hub } = await World.connected()
     const hello = { ...hub.hello(), clock: { wall: 0, monotonic: 1e9 } }
     await world.pass(200)
     const count = hub.welcomes.length
@@ -293,12 +255,7 @@ describe('presence and health', () => {
   })
 
   test('a heartbeat of a session that the cloud does not know brings a hail, and the hello that answers it a welcome', async () => {
-    const world = await World.create()
-    world.startCloud('cloud')
-    const hub = world.hub()
-    await world.pass(100)
-    hub.connect()
-    await world.pass(SETTLED)
+    const { world, hub } = await World.connected()
     hub.session = 'b'.repeat(32)
     hub.heartbeat()
     await world.pass(200)

@@ -3,6 +3,7 @@ import type { CommandOutcome } from '../../../cloud/gateway/commands.ts'
 import { contender, serverOf } from '../../../cloud/gateway/share.ts'
 import { createMemoryHub, type MemoryHub } from '../../support/memory-hub.ts'
 import { seedHub } from './support/seed-hub.ts'
+import { alarm } from './support/scripted-hub.ts'
 import { World, type CloudProcess } from './support/world.ts'
 
 const HUBS = 40
@@ -132,15 +133,6 @@ class Fleet {
     )
   }
 }
-
-const alarm = (subject: string) => ({
-  kind: 'alarm',
-  at: 1,
-  code: 'door_forced',
-  subject,
-  raised: true,
-  detail: '',
-})
 
 describe('shares of the fleet', () => {
   test('each of three processes hears the hubs that it serves, and no other', async () => {

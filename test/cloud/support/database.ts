@@ -1,6 +1,5 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import { Kysely, PostgresDialect, sql } from 'kysely'
-import { Pool } from 'pg'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import type { Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
@@ -8,6 +7,7 @@ import { randomHex } from '../../../protocol/model/ids.ts'
 import { defaultDatabaseSettings, type DatabaseSettings } from '../../../cloud/platform/settings/settings.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../../cloud/platform/store/sqlite-driver.ts'
+import { administrate, databaseAt } from '../../support/postgres.ts'
 
 /** Opens an empty, migrated database; the one before it in the same file is gone then. */
 export type OpenDatabase = (options?: { checkpoint?: Checkpoint }) => Promise<CloudDatabase>
@@ -58,12 +58,11 @@ const patient = Object.fromEntries(
 
 function postgresOpener(url: string): OpenDatabase {
   const name = `larder_test_${randomHex(systemRuntime().random, 8)}`
-  const address = new URL(url)
-  address.pathname = `/${name}`
+  const address = databaseAt(url, name)
   let current: CloudDatabase | undefined
   beforeAll(async () => {
     await administrate(url, `create database ${name}`)
-    const database = openDatabase({ url: address.href })
+    const database = openDatabase({ url: address })
     await database.migrate()
     await database.close()
   })
@@ -73,7 +72,7 @@ function postgresOpener(url: string): OpenDatabase {
   })
   return async (options) => {
     await current?.close()
-    current = openDatabase({ url: address.href, pools: patient, ...options })
+    current = openDatabase({ url: address, pools: patient, ...options })
     await empty(current)
     return current
   }
@@ -90,15 +89,4 @@ async function empty({ kysely }: CloudDatabase): Promise<void> {
         and c.relkind = 'S'
       loop perform setval(t.name, 1, false); end loop;
     end $$`.execute(kysely)
-}
-
-async function administrate(url: string, statement: string): Promise<void> {
-  const admin = new Kysely<unknown>({
-    dialect: new PostgresDialect({ pool: new Pool({ connectionString: url, max: 1 }) }),
-  })
-  try {
-    await sql.raw(statement).execute(admin)
-  } finally {
-    await admin.destroy()
-  }
 }

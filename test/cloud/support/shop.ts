@@ -133,13 +133,6 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
         .values({
           identity: null,
           is_anonymous: 1,
-          email: null,
-          phone_number: null,
-          first_name: null,
-          last_name: null,
-          profile_image_key: null,
-          selected_hub_id: null,
-          default_hub_id: null,
           created_at: now,
           updated_at: now,
         })

@@ -1,17 +1,13 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { createLocalApi, type LocalApiOptions, type LocalCore } from '../../../edge/local-api/local-api.ts'
 import { hostCheck } from '../../../protocol/model/allowed-hosts.ts'
-import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { CommandResult } from '../../../protocol/mqtt/command.ts'
 import { pageAssets } from '../../../protocol/page-assets.ts'
 import { idleAcceptance } from '../../support/idle-acceptance.ts'
 import { fakeRuntime } from '../support/fake-runtime.ts'
+import { demoHub } from '../../support/demo-hub.ts'
 
-const demoHub = HardwareDescription.parse(
-  JSON.parse(readFileSync(new URL('../../../simulator/hardware/demo-hub.json', import.meta.url), 'utf8')),
-)
 const TOKEN = 'a token of this test'
 const OPERATION = '018f3c2a-7b4e-7c1d-9a3b-5c6d7e8f9012'
 const location = { cabinet: 1, shelf: 2, row: 3 }

@@ -3,6 +3,7 @@ import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { collectCloud } from '../../invariants/collect-cloud.ts'
 import { collectHub } from '../../invariants/collect-hub.ts'
+import { collectRoom } from '../../invariants/collect-room.ts'
 import type { CloudEvidence, Evidence } from '../../invariants/evidence.ts'
 import type { Plant } from './plant.ts'
 import type { Room } from './room.ts'
@@ -65,17 +66,7 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
       return {
         world: {
           motions,
-          shelves: plant.seed.shelves.map(({ cabinet, shelf, row, units }) => ({
-            location: `${cabinet}-${shelf}-${row}`,
-            initial: units,
-            restocked: 0,
-            now: state.rows.find((one) => one.cabinet === cabinet && one.shelf === shelf && one.row === row)!
-              .units,
-          })),
-          moving: state.bins
-            .filter(({ door, lift }) => door === 'moving' || lift === 'moving')
-            .map(({ bin }) => bin),
-          unlocked: state.doors.filter(({ locked }) => !locked).map(({ door }) => door),
+          ...collectRoom(state, plant.seed.shelves),
           refOfOperation: known.refs,
           doubleDropsRaised: false,
           unjournaled: motions.flatMap(({ operation_id: id }) =>

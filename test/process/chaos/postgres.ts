@@ -2,11 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Kysely, PostgresDialect, sql } from 'kysely'
-import { Pool } from 'pg'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { sleep, type Runtime } from '../../../protocol/model/runtime.ts'
 import { createSupervisor } from '../../../simulator/demo/supervisor.ts'
+import { administrate, databaseAt } from '../../support/postgres.ts'
 
 export interface TestDatabase {
   url: string
@@ -24,9 +23,10 @@ export interface TestServer extends TestDatabase {
 export async function createPostgresDatabase(serverUrl: string, runtime: Runtime): Promise<TestDatabase> {
   const name = `larder_chaos_${randomHex(runtime.random, 8)}`
   await administrate(serverUrl, `create database ${name}`)
-  const address = new URL(serverUrl)
-  address.pathname = `/${name}`
-  return { url: address.href, remove: () => administrate(serverUrl, `drop database ${name} with (force)`) }
+  return {
+    url: databaseAt(serverUrl, name),
+    remove: () => administrate(serverUrl, `drop database ${name} with (force)`),
+  }
 }
 
 /** Starts a PostgreSQL of its own, with its log in `folder`. Root cannot run one: it is the user postgres then. */
@@ -99,15 +99,4 @@ async function untilItAnswers(url: string, { clock }: Runtime): Promise<void> {
       if (attempt === 100) throw error
       await sleep(clock, 100)
     }
-}
-
-async function administrate(url: string, statement: string): Promise<void> {
-  const admin = new Kysely<unknown>({
-    dialect: new PostgresDialect({ pool: new Pool({ connectionString: url, max: 1 }) }),
-  })
-  try {
-    await sql.raw(statement).execute(admin)
-  } finally {
-    await admin.destroy()
-  }
 }

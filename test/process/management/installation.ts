@@ -14,7 +14,7 @@ import {
 import { openSupervisorInterface } from '../../../simulator/demo/supervisor-interface.ts'
 import { createSupervisor, type Supervisor } from '../../../simulator/demo/supervisor.ts'
 import { commandOf, packageRoot } from '../../support/programs.ts'
-import { freePorts } from '../chaos/ports.ts'
+import { freeDemoSettings } from '../../support/demo-settings.ts'
 import { startProxy, type Proxy } from '../../../simulator/demo/proxy.ts'
 
 const files: Record<DemoProgram, string> = {
@@ -51,25 +51,7 @@ const TOKEN = 'a-token-of-this-test-alone'
 const COMMON = { SIMULATOR_SPEED: '20', LOCAL_TOKEN: TOKEN, HEARTBEAT_MS: '2000', COMMAND_TIMEOUT_MS: '3000' }
 
 export async function install(folder: string, runtime: Runtime): Promise<Installation> {
-  const [cloud, edge, simulator, management, broker] = (await freePorts(5)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
-  const settings = {
-    PORT: cloud,
-    EDGE_PORT: edge,
-    SIMULATOR_PORT: simulator,
-    MANAGEMENT_PORT: management,
-    MQTT_PORT: broker,
-    DATA_DIR: folder,
-    GPIO: 'socket',
-    GPIO_BASE: 512,
-    shutdownTimeoutMs: 8000,
-    fresh: false,
-  } as const
+  const settings = await freeDemoSettings(folder)
   const places = demoPlaces(folder)
   const addresses = demoAddresses(settings, places)
   const environment = cloudEnvironment(settings, places, addresses)
@@ -81,14 +63,14 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
   await prepareManagement({
     places,
     hubId: 1,
-    port: management,
+    port: settings.MANAGEMENT_PORT,
     hostKey: {
       command: [...commandOf(files.management), '--host-key'],
       environment: managementEnvironment(settings, places),
     },
     hubs: { command: [...commandOf('cloud/cli/main'), 'hubs'], environment },
   })
-  const proxy = await startProxy({ target: broker, clock: runtime.clock })
+  const proxy = await startProxy({ target: settings.MQTT_PORT, clock: runtime.clock })
   const pids = new Map<DemoProgram, number>()
   const supervisor = createSupervisor<DemoProgram>({
     programs: programs({
@@ -137,7 +119,7 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
     seed,
     places,
     addresses,
-    sshPort: management,
+    sshPort: settings.MANAGEMENT_PORT,
     proxy,
     supervisor,
     pidOf: (name) => pids.get(name)!,

@@ -1,7 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { silentLog } from '../../../protocol/model/log.ts'
-import { pageAssets } from '../../../protocol/page-assets.ts'
 import { commandHelp, createSession, startRepl } from '../../../simulator/console/repl.ts'
 import { createFleet } from '../../../simulator/fleet.ts'
 import { createSimulatedHub } from '../../../simulator/simulated-hub.ts'
@@ -34,17 +33,8 @@ beforeEach(async () => {
     mount: async () => async () => {},
   })
   await fleet.add(smallHub)
-  const page = pageAssets({ readdirSync: () => [], readFileSync: () => new Uint8Array() }, '/nowhere')
   const { random } = runtime
-  console = testConsole({
-    fleet,
-    page,
-    clock,
-    random,
-    liveMs: 100,
-    isAllowedHost: () => true,
-    log: silentLog,
-  })
+  console = testConsole({ fleet, clock, random })
   const session = createSession(console.simulator, clock)
   await session.begin()
   type = (line) => session.answer(line)

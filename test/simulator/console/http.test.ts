@@ -58,7 +58,7 @@ beforeEach(async () => {
   await fleet.add(smallHub)
   isAnew = true
   const { random } = bench.time.runtime(8)
-  ;({ app } = testConsole({ fleet, page, clock, random, liveMs: 100, isAllowedHost, log: silentLog }))
+  ;({ app } = testConsole({ fleet, page, clock, random, isAllowedHost }))
 })
 
 async function call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
@@ -260,9 +260,6 @@ describe('the simulator’s HTTP interface', () => {
       page: missing,
       clock,
       random: bench.time.runtime(8).random,
-      liveMs: 1,
-      isAllowedHost: () => true,
-      log: silentLog,
     })
     const answer = await bare.request('/')
     expect([answer.status, await answer.text()]).toEqual([

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { pageAssets } from '../../../protocol/page-assets.ts'
 import { createFleet } from '../../../simulator/fleet.ts'
 import type { Simulator } from '../../../simulator/interface/client.ts'
 import type { Act } from '../../../simulator/physics/world-state.ts'
@@ -27,16 +26,7 @@ beforeEach(async () => {
     mount: async () => async () => {},
   })
   hub = (await fleet.add(smallHub)).hub
-  const page = pageAssets({ readdirSync: () => [], readFileSync: () => new Uint8Array() }, '/nowhere')
-  simulator = testConsole({
-    fleet,
-    page,
-    clock,
-    random,
-    liveMs: 100,
-    isAllowedHost: () => true,
-    log: silentLog,
-  }).simulator
+  simulator = testConsole({ fleet, clock, random }).simulator
 })
 
 const scenario = (steps: string, head = ''): string =>

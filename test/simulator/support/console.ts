@@ -1,5 +1,7 @@
 import type { Hono } from 'hono'
+import { silentLog } from '../../../protocol/model/log.ts'
 import type { Random } from '../../../protocol/model/runtime.ts'
+import { pageAssets } from '../../../protocol/page-assets.ts'
 import { type ConsoleOptions, createConsole } from '../../../simulator/console/http.ts'
 import { type Simulator, simulatorAt } from '../../../simulator/interface/client.ts'
 import { createDesk } from '../../../simulator/scenarios/desk.ts'
@@ -12,10 +14,15 @@ export interface TestConsole {
   simulator: Simulator
 }
 
+const noPage = pageAssets({ readdirSync: () => [], readFileSync: () => new Uint8Array() }, '/nowhere')
+
 /** The simulator's console with scenarios of its own, kept in `texts`. */
 export function testConsole(
-  options: Omit<ConsoleOptions, 'desk' | 'scenarios' | 'loginOf'> & {
+  options: Pick<ConsoleOptions, 'fleet' | 'clock'> & {
     random: Random
+    page?: ConsoleOptions['page']
+    liveMs?: number
+    isAllowedHost?: ConsoleOptions['isAllowedHost']
     texts?: Map<string, string>
     demoFile?: string
   },
@@ -26,6 +33,10 @@ export function testConsole(
   )
   const desk = createDesk({ clock: options.clock, random, simulator, demoFile })
   const app = createConsole({
+    page: noPage,
+    liveMs: 100,
+    isAllowedHost: () => true,
+    log: silentLog,
     ...rest,
     desk,
     scenarios: shelfOf(texts),

@@ -18,6 +18,16 @@ import { MQTT_PROTOCOL_VERSION } from '../../../../protocol/mqtt/version.ts'
 import { judgeBatch } from '../../../../protocol/stream/receiver.ts'
 import type { Chance } from '../../../simulation/chance.ts'
 
+/** An entry of the ledger: a door was forced. */
+export const alarm = (subject: string) => ({
+  kind: 'alarm',
+  at: 1,
+  code: 'door_forced',
+  subject,
+  raised: true,
+  detail: '',
+})
+
 interface Entry {
   tag: number
   body: unknown

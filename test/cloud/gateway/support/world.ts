@@ -38,6 +38,9 @@ export interface ProcessOptions {
   wallOffset?: () => number
 }
 
+/** Long enough for what the network delivers in another order to come again. Milliseconds. */
+export const SETTLED = 2_500
+
 /** Cloud processes, hubs and a broker under one scheduler and a virtual clock, on one SQLite database. */
 export class World {
   readonly scheduler = new Scheduler()
@@ -60,6 +63,19 @@ export class World {
     const world = new World(await emptySqlite(), seed)
     for (const hubId of hubIds) await seedHub(world.db, hubId)
     return world
+  }
+
+  /** With one cloud process, and a hub that it has welcomed. */
+  static async connected(
+    options: ProcessOptions = {},
+  ): Promise<{ world: World; cloud: CloudProcess; hub: ScriptedHub }> {
+    const world = await World.create()
+    const cloud = world.startCloud('cloud', options)
+    const hub = world.hub()
+    await world.pass(100)
+    hub.connect()
+    await world.pass(SETTLED)
+    return { world, cloud, hub }
   }
 
   /** Starts a cloud process. Its crash points are `checkpoint`'s, which may throw `crash(life)`. */

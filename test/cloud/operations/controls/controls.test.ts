@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/commands.ts'
+import type { CommandOutcome, Commands } from '../../../../cloud/gateway/commands.ts'
 import { controlHandlers } from '../../../../cloud/operations/controls/handlers.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
@@ -19,18 +19,11 @@ const executed = (data: Record<string, unknown>): CommandOutcome => ({
 let app: TestApp
 let shop: Shop
 let key: string
-let sent: CommandRequest[]
-let outcome: CommandOutcome
 
 beforeEach(async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-  sent = []
-  outcome = { kind: 'offline' }
-  const send = (request: CommandRequest): Promise<CommandOutcome> => {
-    sent.push(request)
-    return Promise.resolve(outcome)
-  }
-  app = await testApp({ db, handlersOf: (context) => controlHandlers({ context, commands: { send } }) })
+  const commands: Commands = { send: (request) => shop.services.commands.send(request) }
+  app = await testApp({ db, handlersOf: (context) => controlHandlers({ context, commands }) })
   shop = await openShop(db)
   key = await app.key(['controls:write', 'controls:read'], { hubs: '*' })
   await heard()
@@ -59,7 +52,7 @@ describe('O §4.6: bins', () => {
     { name: 'raise_bin', data: { lift: 'up', duration_ms: 850 } },
     { name: 'lower_bin', data: { lift: 'down', duration_ms: 850 } },
   ])('$name moves the bin of the hub, and answers with what it is now', async ({ name, data }) => {
-    outcome = executed(data)
+    shop.answer(executed(data))
     expect(await post(name)).toMatchObject({
       status: 200,
       json: {
@@ -67,12 +60,14 @@ describe('O §4.6: bins', () => {
         result: { success: true, status_code: 200, response_data: { command_id: COMMAND, ...data } },
       },
     })
-    expect(sent).toMatchObject([{ hubId: 1, body: { name, bin: 2 }, actor: `key:${key.split('_')[1]}` }])
+    expect(shop.commands).toMatchObject([
+      { hubId: 1, body: { name, bin: 2 }, actor: `key:${key.split('_')[1]}` },
+    ])
   })
 
   test('get_bin_status answers with what the hub says now', async () => {
     const bin = { bin_number: 2, enabled: true, status: 'fault', door: 'open', lift: 'up' }
-    outcome = executed({ ...bin, capacity: 10, occupied: true, fault_code: 'jam', order_id: uuid(7) })
+    shop.answer(executed({ ...bin, capacity: 10, occupied: true, fault_code: 'jam', order_id: uuid(7) }))
     const answer = await status()
     expect(answer.json).toEqual({
       status: 'ok',
@@ -135,30 +130,30 @@ describe('what goes wrong', () => {
     },
     { outcome: refused('something new'), status: 502, details: { reason: 'fault' } },
   ])('hardware_error: $outcome.kind $outcome.reason is $status', async (row) => {
-    outcome = row.outcome
+    shop.answer(row.outcome)
     const answer = await post('close_bin')
     expect(answer).toMatchObject({
       status: row.status,
       json: { error: { code: 'hardware_error', details: row.details } },
     })
-    expect(sent).toHaveLength(1)
+    expect(shop.commands).toHaveLength(1)
   })
 
   test('bin_not_found: a bin that the hub does not have, by its health or by its own word', async () => {
-    outcome = refused('not_found')
+    shop.answer(refused('not_found'))
     expect(await post('open_bin')).toMatchObject({ status: 404, json: { error: { code: 'bin_not_found' } } })
     await shop.hear({ bins: [] })
-    outcome = executed({})
+    shop.answer(executed({}))
     expect(await post('open_bin')).toMatchObject({ status: 404, json: { error: { code: 'bin_not_found' } } })
     expect(await status()).toMatchObject({ status: 404 })
-    expect(sent).toHaveLength(1)
+    expect(shop.commands).toHaveLength(1)
   })
 
   test.each(['hub=1', 'bin=2', 'hub=1&bin=5', 'hub=1&bin=0', 'hub=1&bin=1.5', 'hub=x&bin=1'])(
     '%s is 422, and nothing is sent',
     async (query) => {
       expect((await post('open_bin', query)).status).toBe(422)
-      expect(sent).toEqual([])
+      expect(shop.commands).toEqual([])
     },
   )
 
@@ -173,7 +168,7 @@ describe('what goes wrong', () => {
         status: 403,
         json: { error: { code: 'hub_access_denied' } },
       })
-    expect(sent).toEqual([])
+    expect(shop.commands).toEqual([])
   })
 
   test('reading a bin takes controls:read, moving it controls:write', async () => {
@@ -181,7 +176,7 @@ describe('what goes wrong', () => {
     expect((await post('open_bin')).status).toBe(403)
     key = await app.key(['controls:write'])
     expect((await status()).status).toBe(403)
-    expect(sent).toEqual([])
+    expect(shop.commands).toEqual([])
   })
 })
 
@@ -210,7 +205,7 @@ describe('open_bin as the integrator’s confirmation', () => {
         },
       },
     })
-    expect(sent).toEqual([])
+    expect(shop.commands).toEqual([])
     expect(await shop.payments(orderId)).toMatchObject([{ status: 'completed', processor: 'external' }])
     expect((await shop.payments(orderId))[0]!.confirmed_by_key).toBe(key.split('_')[1])
     expect(await audit()).toMatchObject([
@@ -225,20 +220,20 @@ describe('open_bin as the integrator’s confirmation', () => {
       result: { status_code: 202, response_data: { order_id: orderId } },
     })
     expect(await shop.outbox()).toHaveLength(1)
-    expect(sent).toEqual([])
+    expect(shop.commands).toEqual([])
   })
 
   test('on any other bin it opens the door and confirms nothing', async () => {
     const orderId = await claim()
-    outcome = executed({ door: 'open' })
+    shop.answer(executed({ door: 'open' }))
     expect((await post('open_bin', 'hub=1&bin=2')).json).toMatchObject({ result: { status_code: 200 } })
     expect((await shop.order(orderId)).processing_status).toBe(10)
-    expect(sent).toHaveLength(1)
+    expect(shop.commands).toHaveLength(1)
   })
 
   test('closing, raising or lowering the bin confirms nothing', async () => {
     const orderId = await claim()
-    outcome = executed({ door: 'closed', lift: 'up' })
+    shop.answer(executed({ door: 'closed', lift: 'up' }))
     for (const name of ['close_bin', 'raise_bin', 'lower_bin']) await post(name, 'hub=1&bin=1')
     expect((await shop.order(orderId)).processing_status).toBe(10)
   })

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { deliveryHandlers } from '../../../../cloud/operations/controls/open-delivery.ts'
-import type { CommandOutcome, CommandRequest } from '../../../../cloud/gateway/commands.ts'
+import type { CommandOutcome, Commands } from '../../../../cloud/gateway/commands.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { testApp, type CallAnswer, type TestApp } from '../../support/app.ts'
 import { emptySqlite } from '../../support/database.ts'
@@ -14,18 +14,11 @@ let shop: Shop
 let token: string
 let userId: number
 let orderId: number
-let sent: CommandRequest[]
-let outcome: CommandOutcome
 
 beforeEach(async () => {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-  sent = []
-  outcome = { kind: 'offline' }
-  const send = (request: CommandRequest): Promise<CommandOutcome> => {
-    sent.push(request)
-    return Promise.resolve(outcome)
-  }
-  app = await testApp({ db, handlersOf: (context) => deliveryHandlers({ context, commands: { send } }) })
+  const commands: Commands = { send: (request) => shop.services.commands.send(request) }
+  app = await testApp({ db, handlersOf: (context) => deliveryHandlers({ context, commands }) })
   shop = await openShop(db)
   const order = await shop.paidOrder({ 1: 1 })
   ;[userId, orderId] = [order.user_id, order.id]
@@ -48,17 +41,17 @@ const results = (...bins: [number, string | null][]) =>
   bins.map(([bin_number, error]) => ({ bin_number, success: error === null, error }))
 
 test('without bins all bins of the order are opened', async () => {
-  outcome = {
+  shop.answer({
     kind: 'executed',
     commandId: COMMAND,
     durationMs: 1,
     data: { results: results([1, null], [3, null]) },
-  }
+  })
   expect(await open()).toMatchObject({
     status: 200,
     json: { success: true, order_id: orderId, results: results([1, null], [3, null]) },
   })
-  expect(sent).toMatchObject([
+  expect(shop.commands).toMatchObject([
     { hubId: 1, body: { name: 'open_delivery', bins: [1, 3] }, object: `order-${orderId}` },
   ])
 })
@@ -68,18 +61,20 @@ test.each([
   { query: 'hub_id=1&bin_nums=3,1', bins: [3, 1] },
   { query: 'hub_id=1&bin_nums=1,3&bin_num=3', bins: [1, 3] },
 ])('$query opens bins $bins', async ({ query, bins }) => {
-  outcome = { kind: 'executed', commandId: COMMAND, durationMs: 1, data: {} }
+  shop.answer({ kind: 'executed', commandId: COMMAND, durationMs: 1, data: {} })
   expect((await open(query)).json).toMatchObject({ success: true })
-  expect(sent[0]!.body).toMatchObject({ bins })
+  expect(shop.commands[0]!.body).toMatchObject({ bins })
 })
 
 test('bins that did not open are told one by one; success means all of them', async () => {
   const data = { results: results([1, null], [3, 'fault']) }
-  for (outcome of [
+  for (const outcome of [
     { kind: 'executed', commandId: COMMAND, durationMs: 1, data },
     { kind: 'failed', commandId: COMMAND, reason: 'fault', data },
-  ] satisfies CommandOutcome[])
+  ] satisfies CommandOutcome[]) {
+    shop.answer(outcome)
     expect(await open()).toMatchObject({ status: 200, json: { success: false, ...data } })
+  }
 })
 
 test.each([
@@ -89,7 +84,7 @@ test.each([
   { outcome: { kind: 'refused', reason: 'interlock' } as const, status: 502, code: 'hardware_error' },
   { outcome: { kind: 'failed', reason: 'nack' } as const, status: 502, code: 'hardware_error' },
 ])('$outcome.kind $outcome.reason is $status $code', async (row) => {
-  outcome = { commandId: COMMAND, data: null, ...row.outcome } as CommandOutcome
+  shop.answer({ commandId: COMMAND, data: null, ...row.outcome } as CommandOutcome)
   expect(await open()).toMatchObject({ status: row.status, json: { error: { code: row.code } } })
 })
 
@@ -98,13 +93,13 @@ test.each([OrderStatus.QUEUED, OrderStatus.PREPARING, OrderStatus.COMPLETED, Ord
   async (status) => {
     await become(status)
     expect(await open()).toMatchObject({ status: 409, json: { error: { code: 'order_not_ready' } } })
-    expect(sent).toEqual([])
+    expect(shop.commands).toEqual([])
   },
 )
 
 test('a customer who comes back while collecting may open again', async () => {
   await become(OrderStatus.COLLECTING)
-  outcome = { kind: 'executed', commandId: COMMAND, durationMs: 1, data: {} }
+  shop.answer({ kind: 'executed', commandId: COMMAND, durationMs: 1, data: {} })
   expect((await open()).status).toBe(200)
 })
 
@@ -117,7 +112,7 @@ test.each([
     status: 422,
     json: { error: { code: 'bin_not_in_order', details: { bins } } },
   })
-  expect(sent).toEqual([])
+  expect(shop.commands).toEqual([])
 })
 
 test.each(['hub_id=1&bin_num=5', 'hub_id=1&bin_nums=1,,3', 'hub_id=1&bin_nums=a', ''])(
@@ -132,5 +127,5 @@ test('another hub’s, or another customer’s order is not found', async () => 
   const other = await shop.paidOrder({ 1: 1 })
   orderId = other.id
   expect(await open()).toMatchObject({ status: 404, json: { error: { code: 'order_not_found' } } })
-  expect(sent).toEqual([])
+  expect(shop.commands).toEqual([])
 })

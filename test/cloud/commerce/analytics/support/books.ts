@@ -268,13 +268,6 @@ async function seed({ kysely: q }: CloudDatabase, timezone: string): Promise<voi
       .values({
         identity: `customer ${id}`,
         is_anonymous: 1,
-        email: null,
-        phone_number: null,
-        first_name: null,
-        last_name: null,
-        profile_image_key: null,
-        selected_hub_id: null,
-        default_hub_id: null,
         created_at: 0,
         updated_at: 0,
       })

@@ -1,0 +1,196 @@
+import type { Cancel } from '../../../protocol/model/runtime.ts'
+import { doorSubject } from '../../../protocol/model/subject.ts'
+import type { CommandResult } from '../../../protocol/mqtt/command.ts'
+import { isAvailable, isPrepared, viewBins } from '../bins/bin.ts'
+import { operate } from '../commands.ts'
+import type { Context } from '../context.ts'
+import type { HubCommand } from '../local-command.ts'
+import { changesOf, isAllSeen, obstacle, type Observation, type Readings, type Seen } from './observation.ts'
+import { readingsOf } from './readings.ts'
+import type { AcceptanceStep } from './steps.ts'
+
+export interface StepRunEvents {
+  /** A sensor says something else than before. */
+  onSeen(): void
+  /** Once: nothing is waited for any more. */
+  onEnd(observation: Observation): void
+}
+
+/** One step that is being carried out, from its beginning until all is seen that belongs to it. It lives in memory alone. */
+export class StepRun {
+  readonly step: AcceptanceStep
+  readonly #context: Context
+  readonly #events: StepRunEvents
+  readonly #before: Readings
+  readonly #seen: Seen[] = []
+  #last: Readings
+  #isOver = false
+  /** What the hub has to do is done; what is seen until `acceptanceSettleMs` later belongs to it. */
+  #isDone = false
+  #bin: number | undefined
+  #drops: number | undefined
+  #cancelTimeout: Cancel | undefined
+  #cancelSettle: Cancel | undefined
+
+  constructor(context: Context, step: AcceptanceStep, events: StepRunEvents) {
+    this.#context = context
+    this.step = step
+    this.#events = events
+    this.#before = readingsOf(context)
+    this.#last = this.#before
+  }
+
+  /** What sensors have said since its beginning. */
+  get seen(): readonly Seen[] {
+    return this.#seen
+  }
+
+  start(): void {
+    const { runtime, settings } = this.#context
+    this.#cancelTimeout = runtime.clock.after(settings.acceptanceStepMs, () => this.#end('too_late', null))
+    const stands = obstacle(this.step.check, this.#before)
+    if (stands !== undefined) this.#end('refused', stands)
+    else this.#carryOut()
+  }
+
+  /** The technician waits no longer. What moves ends by itself. */
+  stop(): void {
+    this.#end('stopped', null)
+  }
+
+  /** The hub ends: nobody is told what was seen. */
+  leave(): void {
+    this.#isOver = true
+    this.#cancelTimeout?.()
+    this.#cancelSettle?.()
+  }
+
+  /** Looks at all sensors. Called after each event of the hub. */
+  look(): void {
+    if (this.#isOver) return
+    const now = readingsOf(this.#context)
+    const changes = changesOf(this.#last, now)
+    this.#last = now
+    if (changes.length > 0) {
+      this.#seen.push(...changes)
+      this.#events.onSeen()
+    }
+    const evidence = { before: this.#before, seen: this.#seen, bin: this.#bin }
+    if (!this.#isDone || this.#cancelSettle || !isAllSeen(this.step.check, evidence)) return
+    this.#lock()
+    const { runtime, settings } = this.#context
+    this.#cancelSettle = runtime.clock.after(settings.acceptanceSettleMs, () =>
+      this.#end('carried_out', null),
+    )
+  }
+
+  #carryOut(): void {
+    const { check } = this.step
+    switch (check.of) {
+      case 'controller':
+      case 'temperature':
+        return this.#end('carried_out', null)
+      case 'content':
+        return this.#finished()
+      case 'door':
+        if (check.hasLock && !this.#unlock(check.door))
+          return this.#end('refused', 'its lock cannot be driven')
+        return this.#finished()
+      case 'open':
+        return this.#command({ name: 'open_bin', bin: check.bin }, () => this.#finished())
+      case 'close':
+        return this.#command({ name: 'close_bin', bin: check.bin }, () => this.#finished())
+      case 'lift':
+        return this.#command({ name: 'raise_bin', bin: check.bin }, () =>
+          this.#command({ name: 'lower_bin', bin: check.bin }, () => this.#finished()),
+        )
+      case 'row': {
+        const bin = freeBin(this.#context)
+        if (bin === undefined) return this.#end('refused', 'no bin is empty and closed, with its lift down')
+        this.#bin = bin
+        return this.#command({ name: 'test_dispense', location: check.location, bin }, ({ data }) => {
+          this.#drops = Number(data?.['drops'] ?? 0)
+          this.#finished()
+        })
+      }
+    }
+  }
+
+  #unlock(door: string): boolean {
+    const { doors, settings, ledger, handle } = this.#context
+    if (!doors.unlock(door, settings.acceptanceStepMs)) return false
+    handle(() =>
+      ledger.report({
+        kind: 'local',
+        action: 'unlock_door',
+        subject: doorSubject(door),
+        outcome: 'executed',
+      }),
+    )
+    return true
+  }
+
+  /**
+   * Locks the door that the step has unlocked. A bolt that is thrown beside an open door keeps it open; one that says so is
+   * locked by its own time.
+   */
+  #lock(): void {
+    const { check } = this.step
+    const { doors } = this.#context
+    if (check.of === 'door' && check.hasLock && doors.status(check.door) !== 'open') doors.lock(check.door)
+  }
+
+  #command(body: HubCommand, onExecuted: (result: CommandResult) => void): void {
+    operate(this.#context, body, (result) => {
+      if (this.#isOver) return
+      if (result.outcome === 'executed') return onExecuted(result)
+      const fault = result.data?.['fault']
+      const drops = result.data?.['drops']
+      if (typeof drops === 'number') this.#drops = drops
+      this.#end(
+        result.outcome,
+        typeof fault === 'string' ? fault : (reasons[result.reason ?? ''] ?? result.reason),
+      )
+    })
+  }
+
+  /** The hub has done its part: what sensors have to say is waited for, and a moment longer for what they should not say. */
+  #finished(): void {
+    this.#isDone = true
+    this.look()
+  }
+
+  #end(end: Observation['end'], why: string | null): void {
+    if (this.#isOver) return
+    const { devices } = this.#context
+    const { check } = this.step
+    this.#cancelTimeout?.()
+    this.#cancelSettle?.()
+    this.#lock()
+    const seen = [...this.#seen, ...changesOf(this.#last, readingsOf(this.#context))]
+    this.#isOver = true
+    const celsius = check.of === 'temperature' ? devices.fridge(check.fridge).celsius : undefined
+    this.#events.onEnd({
+      before: this.#before,
+      seen,
+      end,
+      why,
+      celsius,
+      bin: this.#bin,
+      drops: this.#drops,
+    })
+  }
+}
+
+const freeBin = (context: Context): number | undefined =>
+  viewBins(context).find((bin) => isAvailable({ ...bin, enabled: true }) && isPrepared(bin))?.number
+
+/** Why a command was not carried out, for the protocol. */
+const reasons: Readonly<Record<string, string>> = {
+  offline: 'its controller is not connected',
+  timeout: 'no result came from its controller',
+  nack: 'its controller refused',
+  interlock: 'it must not move now: an interlock',
+  interrupted: 'the hub was interrupted',
+  fault: 'a fault',
+}

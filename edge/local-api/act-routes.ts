@@ -1,0 +1,174 @@
+import type { Context, Hono } from 'hono'
+import { z } from 'zod'
+import { Location } from '../../protocol/model/location.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import type { CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
+import type { HubCore, LocalOutcome } from '../core/hub-core.ts'
+import { bodyOf, done, Nothing, parse } from './bodies.ts'
+import { LocalError } from './local-error.ts'
+
+const units = (min: number) => z.int().min(min).max(10_000)
+
+const Settle = z.strictObject({ happened: z.boolean() })
+const Count = z.strictObject({ location: Location, units: units(0) })
+const Restock = z.strictObject({ location: Location, units: units(1) })
+/** `for_ms`: how long the door stays unlocked, milliseconds; the hub's own limit holds besides. */
+const Unlock = z.strictObject({ for_ms: z.int().min(1000).max(86_400_000).default(30_000) })
+const Cycle = z.strictObject({ cycles: z.int().min(1).max(10).default(3) })
+const Hold = z.strictObject({ held: z.boolean() })
+
+const OperationId = z.uuid()
+const BinNumber = z
+  .string()
+  .regex(/^[1-4]$/)
+  .transform(Number)
+const FridgeNumber = z
+  .string()
+  .regex(/^[1-8]$/)
+  .transform(Number)
+const LetterId = z
+  .string()
+  .regex(/^[1-9]\d{0,14}$/)
+  .transform(Number)
+const ControllerId = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/)
+const DoorName = z.string().regex(/^(main|fridge_[1-8]_(left|middle|right))$/)
+
+const binOf = (c: Context): number => parse(BinNumber, c.req.param('number'), 'number')
+const fridgeOf = (c: Context): number => parse(FridgeNumber, c.req.param('number'), 'number')
+
+const motions = {
+  open: 'open_bin',
+  close: 'close_bin',
+  raise: 'raise_bin',
+  lower: 'lower_bin',
+} as const
+
+export interface ActOptions {
+  core: Pick<
+    HubCore,
+    | 'hold'
+    | 'settle'
+    | 'count'
+    | 'restock'
+    | 'unlockDoor'
+    | 'confirmFridge'
+    | 'takeOverController'
+    | 'replayDeadLetters'
+    | 'dropDeadLetter'
+  >
+  log: Log
+}
+
+/** What a person tells the hub, or has it do at once. */
+export function actRoutes(app: Hono, { core, log }: ActOptions): void {
+  /** Answers with what became of a person's act, and keeps it in the log. */
+  function told(c: Context, about: object, outcome: LocalOutcome, what = 'local command'): Response {
+    log.info({ ...about, ...outcome }, what)
+    return done(c, outcome)
+  }
+
+  app.post('/api/hold/orders', async (c) => {
+    const { held } = await bodyOf(c, Hold)
+    return done(c, core.hold('orders', held))
+  })
+  app.post('/api/bins/:number/hold', async (c) => {
+    const bin = binOf(c)
+    const { held } = await bodyOf(c, Hold)
+    return done(c, core.hold(bin, held))
+  })
+  app.post('/api/operations/:id/settle', async (c) => {
+    const id = parse(OperationId, c.req.param('id'), 'id')
+    const { happened } = await bodyOf(c, Settle)
+    return done(c, core.settle(id, happened))
+  })
+  app.post('/api/stock/count', async (c) => {
+    const { location, units } = await bodyOf(c, Count)
+    return done(c, core.count(location, units))
+  })
+  app.post('/api/stock/restock', async (c) => {
+    const { location, units } = await bodyOf(c, Restock)
+    return done(c, core.restock(location, units))
+  })
+  app.post('/api/doors/:door/unlock', async (c) => {
+    const door = parse(DoorName, c.req.param('door'), 'door')
+    const { for_ms: forMs } = await bodyOf(c, Unlock)
+    return told(c, { door, forMs }, core.unlockDoor(door, forMs))
+  })
+  app.post('/api/fridges/:number/confirm', async (c) => {
+    const fridge = fridgeOf(c)
+    await bodyOf(c, Nothing)
+    return told(c, { fridge }, core.confirmFridge(fridge))
+  })
+  app.post('/api/controllers/:id/take-over', async (c) => {
+    const id = parse(ControllerId, c.req.param('id'), 'id')
+    await bodyOf(c, Nothing)
+    return told(c, { controller: id }, core.takeOverController(id))
+  })
+  app.post('/api/dead-letters/replay', async (c) => {
+    await bodyOf(c, Nothing)
+    return told(c, {}, core.replayDeadLetters(), 'local command: the cloud is asked to tell everything again')
+  })
+  app.post('/api/dead-letters/:id/drop', async (c) => {
+    const id = parse(LetterId, c.req.param('id'), 'id')
+    await bodyOf(c, Nothing)
+    return told(c, { deadLetter: id }, core.dropDeadLetter(id))
+  })
+}
+
+export interface CommandOptions {
+  core: Pick<HubCore, 'operate'>
+  clock: Clock
+  /** How long a motion may take until its caller hears that no result came. */
+  motionTimeoutMs: number
+  log: Log
+}
+
+/** Commands of bins and fridges, carried out as a person's: the answer waits for the result. */
+export function commandRoutes(app: Hono, options: CommandOptions): void {
+  async function command(c: Context, body: CommandBody): Promise<Response> {
+    const result = await operate(options, body)
+    options.log.info({ ...body, outcome: result.outcome, reason: result.reason }, 'local command')
+    return moved(c, result)
+  }
+  for (const [motion, name] of Object.entries(motions))
+    app.post(`/api/bins/:number/${motion}`, async (c) => {
+      await bodyOf(c, Nothing)
+      return command(c, { name, bin: binOf(c) })
+    })
+  app.post('/api/bins/:number/cycle', async (c) => {
+    const { cycles } = await bodyOf(c, Cycle)
+    return command(c, { name: 'cycle_bin', bin: binOf(c), cycles })
+  })
+  app.post('/api/bins/:number/reconnect', async (c) => {
+    await bodyOf(c, Nothing)
+    return command(c, { name: 'reconnect_bin', bin: binOf(c) })
+  })
+  app.post('/api/fridges/:number/reconnect', async (c) => {
+    await bodyOf(c, Nothing)
+    return command(c, { name: 'reconnect_fridge', fridge: fridgeOf(c) })
+  })
+  app.post('/api/fridges/:number/lock', async (c) => {
+    await bodyOf(c, Nothing)
+    return command(c, { name: 'close_fridge', fridge: fridgeOf(c) })
+  })
+}
+
+/** Resolves with the result, or rejects after `motionTimeoutMs`. */
+function operate(
+  { core, clock, motionTimeoutMs }: CommandOptions,
+  body: CommandBody,
+): Promise<CommandResult> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(motionTimeoutMs, () => reject(new LocalError('timeout')))
+    core.operate(body, (result) => {
+      cancel()
+      resolve(result)
+    })
+  })
+}
+
+function moved(c: Context, { outcome, reason, data }: CommandResult): Response {
+  if (outcome === 'executed') return c.json({ ok: true, ...data })
+  throw new LocalError(outcome, { reason, ...data })
+}

@@ -1,0 +1,30 @@
+import type { Refusal } from './config.ts'
+
+/**
+ * Runs a program of the hub by what its settings say: shows the help that was asked for, or says what is wrong and ends with
+ * status 1, be it in the settings or at the start.
+ */
+export async function runProgram<Result extends { kind: 'config' }>(
+  name: string,
+  result: Result | Refusal,
+  run: (result: Result) => void | Promise<void>,
+): Promise<void> {
+  switch (result.kind) {
+    case 'help':
+      process.stdout.write(result.text)
+      return
+    case 'problems':
+      return fail(name, result.problems)
+    case 'config':
+      try {
+        return await run(result)
+      } catch (error) {
+        return fail(name, [error instanceof Error ? error.message : String(error)])
+      }
+  }
+}
+
+function fail(name: string, problems: readonly string[]): never {
+  for (const problem of problems) process.stderr.write(`larder ${name}: ${problem}\n`)
+  process.exit(1)
+}

@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
+import { seedHubs } from '../support/app.ts'
+
+/** A cloud's folder with its database, in which hubs 1 and 2 are, for the tests of one file. */
+export async function cloudFolder(): Promise<{
+  folder: string
+  environment: { DATA_DIR: string }
+  db: CloudDatabase
+}> {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-cli-'))
+  const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
+  afterAll(async () => {
+    await db.close()
+    rmSync(folder, { recursive: true })
+  })
+  await db.migrate()
+  await seedHubs(db)
+  return { folder, environment: { DATA_DIR: folder }, db }
+}

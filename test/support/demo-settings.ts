@@ -1,0 +1,18 @@
+import { freePorts } from '../process/chaos/ports.ts'
+
+/** Settings of the demo below `folder`, at ports where nobody listens. */
+export async function freeDemoSettings(folder: string) {
+  const [cloud, edge, simulator, broker, management] = await freePorts(5)
+  return {
+    PORT: cloud!,
+    EDGE_PORT: edge!,
+    SIMULATOR_PORT: simulator!,
+    MANAGEMENT_PORT: management!,
+    MQTT_PORT: broker!,
+    DATA_DIR: folder,
+    GPIO: 'socket',
+    GPIO_BASE: 512,
+    shutdownTimeoutMs: 8000,
+    fresh: false,
+  } as const
+}
