@@ -218,9 +218,16 @@ export async function orInDoubt<T>(context: CloudContext, call: Promise<T>): Pro
 export const sealedSecret = ({ sealer }: CloudContext, secret: string | null | undefined): string | null =>
   secret == null ? null : sealer.seal('client secret', secret)
 
-/** The same for its customer. */
-export const openSecret = ({ sealer }: CloudContext, sealed: string | null): string | null =>
-  sealed === null ? null : sealer.open('client secret', sealed)
+/** The same for its customer. Where the installation has lost its secret an operator is told, and the payment goes on without. */
+export function openSecret({ sealer, log }: CloudContext, sealed: string | null): string | null {
+  if (sealed === null) return null
+  try {
+    return sealer.open('client secret', sealed)
+  } catch (err) {
+    log.error({ err }, 'a client secret cannot be read')
+    return null
+  }
+}
 
 /** For requests: a processor out of reach is 503. What was begun is finished as due work. */
 export async function orUnavailable<T>(work: Promise<T>): Promise<T> {

@@ -8,6 +8,7 @@ import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { registerPush } from '../../../../cloud/people/users/push-configs.ts'
 import { createSealer, keptStoreSecret } from '../../../../cloud/platform/credentials/sealer.ts'
 import { tables } from '../../../../cloud/platform/store/schema.ts'
+import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
@@ -78,5 +79,22 @@ onEachDatabase('the database', (open) => {
       .select('push_token')
       .executeTakeFirstOrThrow()
     expect(context.sealer.open('push token', push_token)).toBe('token-of-a-phone')
+  })
+
+  test('a payment whose client secret another secret has sealed is paid all the same, without it', async () => {
+    const shop = await openShop(await open())
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    const request = { userId, orderId, method: 'pm_card_authenticationRequired' }
+    const { payment_id: paymentId } = await pay(shop.services, request)
+    const errors: string[] = []
+    const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) }
+    const sealer = createSealer('t'.repeat(32), shop.context.runtime.random)
+    const services = { ...shop.services, context: { ...shop.context, sealer, log } }
+    expect(await confirmPayment(services, { userId, orderId, paymentId })).toMatchObject({
+      status: 'succeeded',
+      client_secret: null,
+    })
+    expect(errors).toContain('a client secret cannot be read')
   })
 })
