@@ -27,7 +27,7 @@ import {
 import { createCloud, type Cloud } from './cloud.ts'
 import { commitOf } from './platform/settings/commit.ts'
 import type { CloudContext } from './platform/context.ts'
-import { createSealer, keptStoreSecret } from './platform/credentials/sealer.ts'
+import { createSealer, keptStoreSecret } from './platform/store/sealer.ts'
 import { identityVerifier } from './platform/credentials/identity-token.ts'
 import { createPoster } from './events/webhooks/post.ts'
 import { startEmbeddedBroker } from './gateway/broker-embedded.ts'

@@ -13,7 +13,7 @@ import { storeSettings } from '../platform/settings/service-settings.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
 import { storeProblem } from '../platform/store/outage.ts'
-import { noSealer } from '../platform/credentials/sealer.ts'
+import { noSealer } from '../platform/store/sealer.ts'
 
 /** Options of a subcommand, as typed; all take a value. */
 export type Options = Readonly<Record<string, string | undefined>>

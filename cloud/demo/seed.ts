@@ -17,7 +17,7 @@ import { defaultSettings } from '../platform/settings/settings.ts'
 import { openDatabase } from '../platform/store/database.ts'
 import { drawProducts, seedBanners } from './pictures.ts'
 import { seedDemo } from './seed-database.ts'
-import { noSealer } from '../platform/credentials/sealer.ts'
+import { noSealer } from '../platform/store/sealer.ts'
 
 const table = {
   DATABASE_URL: {

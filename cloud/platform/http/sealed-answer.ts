@@ -1,6 +1,6 @@
 import { createHash, hkdfSync } from 'node:crypto'
 import type { Random } from '../../../protocol/model/runtime.ts'
-import { decrypt, encrypt } from '../credentials/cipher.ts'
+import { decrypt, encrypt } from '../store/cipher.ts'
 
 /**
  * Answers that are kept for repetitions hold what only their caller may see (client secrets, contacts). The caller's own
