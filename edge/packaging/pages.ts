@@ -71,7 +71,8 @@ async function bundle(root: string, out: string, { source, assets }: Page, stamp
 
 function compress(path: string): void {
   const content = readFileSync(path)
-  const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } }
+  // The highest quality takes 14 times as long, 7 s of the processor at a first start, for a tenth less to send.
+  const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }
   writeFileSync(`${path}.br`, brotliCompressSync(content, quality))
   writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }))
 }
