@@ -53,9 +53,7 @@ export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Prom
 async function lockProducts(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
   if (tx.kind === 'sqlite') return
   const ids = lines.map(({ productId }) => productId)
-  await tx
-    .forUpdate(tx.q.selectFrom('products').select('id').where('id', 'in', ids).orderBy('id'))
-    .execute()
+  await tx.forUpdate(tx.q.selectFrom('products').select('id').where('id', 'in', ids).orderBy('id')).execute()
 }
 
 /** The source `r`, with each product once. */
@@ -104,7 +102,11 @@ export async function consumeReservations(tx: Tx, drops: readonly Delivered[]): 
   if (lines.size === 0) return
   const items = await tx
     .forUpdate(
-      tx.q.selectFrom('order_items').selectAll().where('id', 'in', [...lines.keys()]).orderBy('id'),
+      tx.q
+        .selectFrom('order_items')
+        .selectAll()
+        .where('id', 'in', [...lines.keys()])
+        .orderBy('id'),
     )
     .execute()
   const taken = [...lines.values()].map(({ orderId, itemId, delivered }) => {

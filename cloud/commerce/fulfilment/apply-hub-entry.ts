@@ -131,7 +131,11 @@ function warnOfIllegal(
 
 async function recordLines(tx: Tx, orderId: number, lines: readonly LineProgress[]): Promise<void> {
   const columns = { id: 'int', dropped: 'int', doubtful: 'int', bins: 'text' } as const
-  const rows = lines.map(({ line_id: id, bins, ...counts }) => ({ ...counts, id, bins: JSON.stringify(bins) }))
+  const rows = lines.map(({ line_id: id, bins, ...counts }) => ({
+    ...counts,
+    id,
+    bins: JSON.stringify(bins),
+  }))
   await sql`
     update order_items set qty_dropped = r.dropped, qty_doubtful = r.doubtful, bins = r.bins
     from ${recordset(tx.kind, columns, rows)}

@@ -50,11 +50,7 @@ export async function priceCart(
 }
 
 /** The same, with the limits of its deals held until the end of the transaction. */
-export async function priceToFreeze(
-  tx: Tx,
-  context: CloudContext,
-  cart: SoldCart,
-): Promise<PricedCart> {
+export async function priceToFreeze(tx: Tx, context: CloudContext, cart: SoldCart): Promise<PricedCart> {
   const plan = planOf(await holdOffer(tx, context, cartAtHub(cart)))
   return withPlan(cart.lines, cart.hub.tax_basis_points, plan)
 }

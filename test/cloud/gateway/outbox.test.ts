@@ -70,8 +70,7 @@ describe('the outbox stream', () => {
         const value: unknown = Reflect.get(target, name)
         if (name !== 'selectFrom') return value
         return (table: 'hub_outbox_entries') => {
-          if (table === 'hub_outbox_entries')
-            throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' })
+          if (table === 'hub_outbox_entries') throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' })
           return target.selectFrom(table)
         }
       },
