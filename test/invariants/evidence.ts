@@ -55,6 +55,8 @@ export interface WorldEvidence {
   shelves: readonly { location: string; initial: number; restocked: number; now: number }[]
   /** Operations whose command left before their intent was committed, where somebody watched the line. */
   unjournaled: readonly string[]
+  /** Motors that ran for longer than their command allowed, where somebody watched. Milliseconds. */
+  overran: readonly { operation_id: string; ms: number; allowedMs: number }[]
   /** Devices that are moving still, and locks that are open still. */
   moving: readonly string[]
   unlocked: readonly string[]

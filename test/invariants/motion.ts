@@ -55,11 +55,14 @@ export function nothingStaleMoves(evidence: Evidence): Violation[] {
   })
 }
 
-/** I7: whatever died, nothing moves and nothing stands unlocked. */
+/** I7: whatever died, nothing moves, nothing stands unlocked, and no motor ran for longer than it was allowed to. */
 export function nothingLeftMoving(evidence: Evidence): Violation[] {
   return [
     ...evidence.world.moving.map((device) => violation('I7', `${device} is still moving`)),
     ...evidence.world.unlocked.map((lock) => violation('I7', `${lock} is still unlocked`)),
+    ...evidence.world.overran.map(({ operation_id, ms, allowedMs }) =>
+      violation('I7', `the motor of operation ${operation_id} ran for ${ms} ms, and ${allowedMs} were allowed`),
+    ),
   ]
 }
 

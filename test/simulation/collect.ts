@@ -16,6 +16,7 @@ export async function collect({ hubId, room, hub }: Site, { store, bank, watch }
       refOfOperation: room.refOfOperation,
       doubleDropsRaised: true,
       unjournaled: room.unjournaled,
+      overran: room.overran,
     },
     hub: collectHub(hub.journal),
     cloud: await collectCloud(store.reader.kysely, hubId, bank.db.kysely),

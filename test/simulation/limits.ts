@@ -30,6 +30,15 @@ export interface Limits {
   hub: HubSettings
 }
 
+/** Motors that are slow run for longer than this: their controllers switch them off. */
+const hasty: HubSettings['core']['maxMs'] = {
+  open_door: 3000,
+  close_door: 3000,
+  raise_lift: 6000,
+  lower_lift: 6000,
+  dispense: 5000,
+}
+
 /**
  * Half of the limits of a seed are what production has, the others 1 to 3: every batch, window, ring and page overflows,
  * and none may be the limit of what gets done.
@@ -38,7 +47,7 @@ export function drawLimits(chance: Chance): Limits {
   const limit = (standard: number, most = 3): number =>
     chance.happens(0.5) ? standard : chance.between(1, most)
   const { core, sync, outbox, links } = defaultHubSettings
-  return {
+  const limits: Limits = {
     rules: {
       ...simulatedRules,
       workBatch: limit(simulatedRules.workBatch),
@@ -78,4 +87,7 @@ export function drawLimits(chance: Chance): Limits {
       },
     },
   }
+  // Last, so that what else is drawn stays the same.
+  if (chance.happens(0.3)) limits.hub.core.maxMs = hasty
+  return limits
 }

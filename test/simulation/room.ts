@@ -2,6 +2,7 @@ import type { GpioLines } from '../../protocol/model/hardware.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
 import { decodeFrame, uuidOfOp } from '../../protocol/serial/codec.ts'
+import type { WorldRecord } from '../../simulator/physics/world-state.ts'
 import { createSimulatedHub, type SimulatedHub } from '../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../simulator/storage/append-log.ts'
 import type { Chance } from './chance.ts'
@@ -33,6 +34,10 @@ export class Room {
   readonly refOfOperation = new Map<string, string>()
   /** Commands that left before their intent was committed (I1). */
   readonly unjournaled: string[] = []
+  /** For how long a motor ran that ran for longer than its command allowed (I7). */
+  readonly overran: { operation_id: string; ms: number; allowedMs: number }[] = []
+  readonly #allowedMs = new Map<string, number>()
+  readonly #startedAt = new Map<string, number>()
 
   constructor(scheduler: Scheduler, chance: Chance, hubId = 1) {
     this.#scheduler = scheduler
@@ -51,6 +56,19 @@ export class Room {
         units,
       })),
     })
+    this.hub.world.chronicle.onRecord((record) => this.#watch(record))
+  }
+
+  #watch(record: WorldRecord): void {
+    if (record.kind === 'began') this.#startedAt.set(record.motion.operation_id, this.#scheduler.time)
+    if (record.kind !== 'act') return
+    const { operation_id } = record.act
+    const startedAt = this.#startedAt.get(operation_id ?? '')
+    const allowedMs = this.#allowedMs.get(operation_id ?? '')
+    if (operation_id === undefined || startedAt === undefined || allowedMs === undefined) return
+    this.#startedAt.delete(operation_id)
+    const ms = this.#scheduler.time - startedAt
+    if (ms > allowedMs) this.overran.push({ operation_id, ms, allowedMs })
   }
 
   /** Plans something in the room, whoever is alive. */
@@ -132,6 +150,7 @@ export class Room {
     const decoded = decodeFrame(line)
     if (!decoded.ok || decoded.frame.type !== 'CMD') return
     const operationId = uuidOfOp(decoded.frame.op)
+    this.#allowedMs.set(operationId, decoded.frame.max)
     if (decoded.frame.ref !== undefined) this.refOfOperation.set(operationId, decoded.frame.ref)
     if (!isCommitted(operationId)) this.unjournaled.push(operationId)
   }

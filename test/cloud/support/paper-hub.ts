@@ -337,6 +337,7 @@ export function paperHub(shop: Shop, quantities: readonly number[]): PaperHub {
         motions,
         shelves,
         unjournaled: [],
+        overran: [],
         moving: [],
         unlocked: [],
         refOfOperation,

@@ -72,6 +72,7 @@ export async function createAuditor(plant: Plant, room: Room): Promise<Auditor> 
           unjournaled: motions.flatMap(({ operation_id: id }) =>
             id !== undefined && !known.ids.has(id) ? [id] : [],
           ),
+          overran: [],
         },
         hub: withJournal(collectHub),
         cloud: since(past, await collectCloud(db.kysely, hubId)),
