@@ -24,7 +24,7 @@ import type { HubClocks } from './hub-state.ts'
 import { markDisconnected, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
 import { isStoreFailure, receiveBatch, type Receiving, type UpStream } from './receiver.ts'
-import { ended, endedSession, entered, isLate, noSessions } from './sessions.ts'
+import { ended, entered, isLate, noSessions } from './sessions.ts'
 
 /** What a hub sends, by its channel. */
 export const upSchemas = {
@@ -79,8 +79,8 @@ export class HubLink {
   #lastHailAt = -Infinity
   /** Failures in a row to apply a batch, but for those of the store. */
   #failures = 0
-  /** That the hub's connection has ended is to be written: once, however often it is said meanwhile. */
-  #isLeaving = false
+  /** Sessions of which it is to be written that their connections have ended: once, however often it is said meanwhile. */
+  readonly #leaving = new Set<string>()
   /** Something came while another process spoke to the hub, or nobody: it may be lost. */
   #hasMissed = false
   /** Resolves when everything that was posted so far is done, or has failed. */
@@ -287,18 +287,18 @@ export class HubLink {
   #onEnded(session: string): void {
     this.#ports.greeter.leave(this.#ports.hubId, session)
     this.#sessions = ended(this.#sessions, session)
-    if (this.#isLeaving) return
-    this.#isLeaving = true
+    // Of another session it matters only while a hello of it is answered, which makes it the current one.
+    const isFull = session !== this.#sessions.current && this.#posted >= this.#ports.settings.mailbox
+    if (isFull || this.#leaving.has(session)) return
+    this.#leaving.add(session)
     void this.#post('presence', () => {
-      this.#isLeaving = false
-      return this.#whileHeld((sender) => this.#leave(sender))
+      this.#leaving.delete(session)
+      return this.#whileHeld((sender) => this.#leave(session, sender))
     })
   }
 
-  /** A hello that was under way may have made the ended session the current one. */
-  async #leave(sender: OutboxSender): Promise<void> {
-    const session = endedSession(this.#sessions)
-    if (session === undefined) return
+  async #leave(session: string, sender: OutboxSender): Promise<void> {
+    if (session !== this.#sessions.current) return
     const { context, hubId, heartbeats } = this.#ports
     await heartbeats.forget(hubId, session)
     await markDisconnected(context.db.kysely, hubId, session)

@@ -42,7 +42,3 @@ export function ended(sessions: Sessions, session: string): Sessions {
   const others = [...sessions.former].filter(([id]) => id !== session)
   return { ...sessions, former: new Map([...others, [session, Infinity] as const].slice(-FORMER_SESSIONS)) }
 }
-
-/** The current session, where its connection has ended. */
-export const endedSession = ({ current, helloAt }: Sessions): string | undefined =>
-  current !== null && helloAt === Infinity ? current : undefined

@@ -142,3 +142,20 @@ test('what a hub says on and on while the database is busy is written once: hear
     .executeTakeFirstOrThrow()
   expect(is_connected).toBe(0)
 })
+
+test('that the connection of another session has ended leaves a hub connected whose own end was said too early', async () => {
+  const { world, hubs } = await connected(1)
+  const [hub] = hubs as [ScriptedHub]
+  const isConnected = async (): Promise<number> =>
+    (await world.db.kysely.selectFrom('hub_sessions').select('is_connected').executeTakeFirstOrThrow())
+      .is_connected
+  hub.publish('presence', { session: hub.session, online: false })
+  await world.pass(2000)
+  expect(await isConnected()).toBe(0)
+  hub.heartbeat()
+  await world.pass(2000)
+  expect(await isConnected()).toBe(1)
+  hub.publish('presence', { session: 'b'.repeat(32), online: false })
+  await world.pass(2000)
+  expect(await isConnected()).toBe(1)
+})
