@@ -61,7 +61,10 @@ export function nothingLeftMoving(evidence: Evidence): Violation[] {
     ...evidence.world.moving.map((device) => violation('I7', `${device} is still moving`)),
     ...evidence.world.unlocked.map((lock) => violation('I7', `${lock} is still unlocked`)),
     ...evidence.world.overran.map(({ operation_id, ms, allowedMs }) =>
-      violation('I7', `the motor of operation ${operation_id} ran for ${ms} ms, and ${allowedMs} were allowed`),
+      violation(
+        'I7',
+        `the motor of operation ${operation_id} ran for ${ms} ms, and ${allowedMs} were allowed`,
+      ),
     ),
   ]
 }
