@@ -29,11 +29,20 @@ export interface MutantOutcome {
 
 const COPIED = ['edge', 'cloud', 'protocol', 'simulator', 'test', 'package.json', 'tsconfig.json']
 
-/** Compiles a copy of `root` with the mutant's patches, and runs the swarm over it until a seed fails. */
+interface Seeds {
+  seeds: number
+  from: number
+  jobs: number
+}
+
+/**
+ * Compiles a copy of `root` with the mutant's patches, and runs the swarm over it until a seed fails that does not fail without
+ * them. `root` is built.
+ */
 export async function runMutant(
   root: string,
   mutant: Mutant,
-  seeds: { seeds: number; from: number; jobs: number },
+  { seeds, from, jobs }: Seeds,
 ): Promise<MutantOutcome> {
   const folder = await mkdtemp(join(tmpdir(), 'larder-mutant-'))
   try {
@@ -41,16 +50,35 @@ export async function runMutant(
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
     for (const patch of mutant.patches) await applyPatch(folder, patch)
     const compiler = join(root, 'node_modules', '.bin', 'tsc')
-    const built = await run(compiler, ['--project', 'tsconfig.json', '--noEmit', 'false'], folder)
+    const built = await run(
+      compiler,
+      ['--project', 'tsconfig.json', '--noEmit', 'false', '--noCheck'],
+      folder,
+    )
     if (built.status !== 0) throw new Error(`mutant ${mutant.name} does not compile:\n${built.output}`)
-    const swarm = ['.build/test/simulation/main.js', '--quiet']
-    const terms = Object.entries(seeds).flatMap(([name, value]) => [`--${name}`, String(value)])
-    const { output } = await run(process.execPath, [...swarm, ...terms], folder)
-    const seed = /^seed (\d+) failed/m.exec(output)?.[1]
-    return { name: mutant.name, seed: seed === undefined ? undefined : Number(seed), output }
+    const end = from + seeds
+    for (let next = from; ;) {
+      const found = await swarm(folder, { seeds: end - next, from: next, jobs })
+      if (found.seed === undefined || !(await failsAnyhow(root, found.seed)))
+        return { name: mutant.name, ...found }
+      next = found.seed + 1
+      if (next === end) return { name: mutant.name, ...found, seed: undefined }
+    }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+/** A seed that fails without the mutant says nothing of it. */
+const failsAnyhow = async (root: string, seed: number): Promise<boolean> =>
+  (await swarm(root, { seeds: 1, from: seed, jobs: 1 })).seed !== undefined
+
+async function swarm(folder: string, seeds: Seeds): Promise<Pick<MutantOutcome, 'seed' | 'output'>> {
+  const terms = Object.entries(seeds).flatMap(([name, value]) => [`--${name}`, String(value)])
+  const program = ['.build/test/simulation/main.js', '--quiet', ...terms]
+  const { output } = await run(process.execPath, program, folder)
+  const seed = /^seed (\d+) failed/m.exec(output)?.[1]
+  return { seed: seed === undefined ? undefined : Number(seed), output }
 }
 
 async function applyPatch(folder: string, { file, find, replace }: Patch): Promise<void> {
