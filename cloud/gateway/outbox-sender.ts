@@ -136,8 +136,7 @@ export class OutboxSender {
   async #send(epoch: string, { first, entries: count, bytes: maxBytes }: SendEffect): Promise<void> {
     const { context, hubId, publish } = this.#ports
     const read = await this.#orAsk(readEntries(context.db.kysely, hubId, epoch, first, count))
-    // Acknowledged meanwhile by way of another process: the next look or acknowledgement goes on from there.
-    if (!read) return
+    if (!read) return this.#passOver(epoch, first)
     const { entries, bytes } = fitting(read.entries, maxBytes)
     publish({
       epoch,
@@ -148,6 +147,13 @@ export class OutboxSender {
     })
     const atMs = context.runtime.clock.monotonic()
     await this.#dispatch({ type: 'sent', last: entries.at(-1)!.seq, bytes, atMs })
+  }
+
+  /** Another process may have sent what is not there any more, and had it acknowledged: the stream goes on behind it. */
+  async #passOver(epoch: string, first: number): Promise<void> {
+    const { context, hubId } = this.#ports
+    const position = await this.#orAsk(readPosition(context.db.kysely, hubId))
+    if (position?.epoch === epoch && position.base >= first) await this.connect(position, position.base)
   }
 }
 

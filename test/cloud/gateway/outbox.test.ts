@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { enqueue } from '../../../cloud/gateway/outbox.ts'
+import { enqueue, forgetEntries } from '../../../cloud/gateway/outbox.ts'
 import { crashAt, SETTLED, World, type CloudProcess } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
 
@@ -83,6 +83,25 @@ describe('the outbox stream', () => {
     hub.hello()
     await world.pass(50)
     expect(hub.applied).toEqual([cancel(1)])
+  })
+
+  test('what another process has sent and had acknowledged is passed over: what follows is sent', async () => {
+    const { world, cloud, hub } = await connected()
+    await put(cloud, 1)
+    await world.pass(50)
+    await cloud.context.db.transact(async (tx) => {
+      await enqueue(tx, 1, cancel(2))
+      const { epoch, seq, tag } = await tx.q
+        .selectFrom('hub_outbox_entries')
+        .select(['epoch', 'seq', 'tag'])
+        .executeTakeFirstOrThrow()
+      await forgetEntries(tx, 1, epoch, seq)
+      hub.inbox = { epoch, cursor: seq, tag }
+    })
+    hub.applied = []
+    await put(cloud, 3)
+    await world.pass(50)
+    expect(hub.applied).toEqual([cancel(3)])
   })
 
   test('a database that has lost its last commits begins a new epoch with the next entry', async () => {
