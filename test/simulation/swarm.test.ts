@@ -5,7 +5,9 @@ import { dropTemplate } from './database-server.ts'
 import { runSeed } from './run-seed.ts'
 
 /** Seeds that once showed a defect. */
-const pinned = [4, 11, 15, 16, 101, 106, 302, 7007, 60_179, 60_426, 60_709, 61_603, 70_112, 70_868, 73_310, 74_138]
+const pinned = [
+  4, 11, 15, 16, 101, 106, 302, 7007, 60_179, 60_426, 60_709, 61_603, 70_112, 70_868, 73_310, 74_138,
+]
 const fresh = Array.from({ length: 8 }, (_, index) => 20_001 + index)
 
 test.for(pinned)('no invariant is violated under pinned seed %i', { timeout: 120_000 }, async (seed) => {
