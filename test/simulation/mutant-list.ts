@@ -233,8 +233,8 @@ export const mutants: readonly Mutant[] = [
     'a refund is told when it is asked for and when it is done',
     patch(
       'cloud/commerce/refunds/refunds.ts',
-      '  await refreshRefunds(tx, context, order)\n  if (!isDone)',
-      '  await tellOfRefund(tx, context, order, row)\n  await refreshRefunds(tx, context, order)\n  if (!isDone)',
+      '  await refreshRefunds(tx, context, order)\n  const pending',
+      '  for (const row of rows) await tellOfRefund(tx, context, order, row)\n  await refreshRefunds(tx, context, order)\n  const pending',
     ),
   ),
   mutant(
