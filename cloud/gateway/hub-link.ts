@@ -81,7 +81,7 @@ export class HubLink {
   #failures = 0
   /** Sessions of which it is to be written that their connections have ended: once, however often it is said meanwhile. */
   readonly #leaving = new Set<string>()
-  /** Something came while another process spoke to the hub, or nobody: it may be lost. */
+  /** Something may be lost (another process spoke to the hub, the database was away) to which only the hub's next hello comes back. */
   #hasMissed = false
   /** Resolves when everything that was posted so far is done, or has failed. */
   #mailbox: Promise<unknown> = Promise.resolve()
@@ -214,6 +214,7 @@ export class HubLink {
     this.#sessions = entered(this.#sessions, hello.session, hello.clock.monotonic)
     publish('welcome', welcome)
     const isFollowed = hello.inbox.epoch === welcome.outbox.epoch
+    this.#hasMissed = false
     await sender.connect(welcome.outbox, isFollowed ? hello.inbox.cursor : 0)
   }
 
@@ -278,9 +279,7 @@ export class HubLink {
     const sender = this.#take()
     if (this.#sessions.current !== session) this.#sessions = entered(this.#sessions, session, -Infinity)
     if (!sender.isConnected) await sender.resume()
-    if (!this.#hasMissed) return
-    this.#hasMissed = false
-    this.hail()
+    if (this.#hasMissed) this.hail()
   }
 
   /** The connection of a session has ended; what was under way on it may still come. */
@@ -365,7 +364,10 @@ export class HubLink {
       hubId,
       publish: (batch) => publish('entries', { ...batch, clock: this.#time() }),
       timedOut: () => void this.#post('silence', () => this.#whileHeld((held) => held.onTimeout())),
-      ask: () => this.hail(),
+      ask: () => {
+        this.#hasMissed = true
+        this.hail()
+      },
       onFork: () => this.hail(),
     })
   }

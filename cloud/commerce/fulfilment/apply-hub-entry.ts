@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { LineProgress, OrderEntry } from '../../../protocol/mqtt/hub-entries.ts'
-import type { OrderCause, TransitionResult } from '../../../protocol/model/order-status.ts'
+import { OrderStatus, type OrderCause, type TransitionResult } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { earnPoints } from '../loyalty/points.ts'
 import { cancelOrder, endUndelivered, refundUndelivered } from '../refunds/undelivered.ts'
@@ -31,7 +31,7 @@ export async function applyOrderEntry(
       await advance(tx, context, order, 'hub_preparing', { bins: entry.bins, hub_began_at: entry.at })
       return
     case 'order.ready':
-      await recordLines(tx, order.id, entry.lines)
+      await recordLines(tx, order, entry.lines)
       if (await advance(tx, context, order, 'hub_ready', { bins: entry.bins, ready_at: at })) {
         await settleReady(tx, context, order)
         await measurePace(
@@ -58,7 +58,7 @@ export async function applyOrderEntry(
       return
     case 'order.timed_out':
     case 'order.failed': {
-      await recordLines(tx, order.id, entry.lines)
+      await recordLines(tx, order, entry.lines)
       const [cause, failure_reason] =
         entry.kind === 'order.failed'
           ? (['hub_failed', entry.reason] as const)
@@ -129,7 +129,12 @@ function warnOfIllegal(
     log.warn({ orderId: id, from, cause }, 'the hub reports of an order that has ended here')
 }
 
-async function recordLines(tx: Tx, orderId: number, lines: readonly LineProgress[]): Promise<void> {
+/**
+ * What has dropped by a hub's word. Once money has gone by it, it is no less: a hub whose journal was put back may have forgotten
+ * what it saw fall.
+ */
+async function recordLines(tx: Tx, order: OrderRow, lines: readonly LineProgress[]): Promise<void> {
+  const least = order.processing_status >= OrderStatus.READY ? sql`order_items.qty_dropped` : sql.lit(0)
   const columns = { id: 'int', dropped: 'int', doubtful: 'int', bins: 'text' } as const
   const rows = lines.map(({ line_id: id, bins, ...counts }) => ({
     ...counts,
@@ -139,5 +144,7 @@ async function recordLines(tx: Tx, orderId: number, lines: readonly LineProgress
   await sql`
     update order_items set qty_dropped = r.dropped, qty_doubtful = r.doubtful, bins = r.bins
     from ${recordset(tx.kind, columns, rows)}
-    where order_items.id = r.id and order_items.order_id = ${orderId}`.execute(tx.q)
+    where order_items.id = r.id and order_items.order_id = ${order.id} and r.dropped >= ${least}`.execute(
+    tx.q,
+  )
 }

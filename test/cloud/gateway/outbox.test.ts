@@ -11,6 +11,22 @@ const put = (cloud: CloudProcess, ...orderIds: number[]): Promise<void> =>
 const entries = (world: World) =>
   world.db.kysely.selectFrom('hub_outbox_entries').select(['epoch', 'seq', 'tag']).orderBy('seq').execute()
 
+/** The database does not give entries; returns how it does again. */
+function withoutEntries({ context: { db } }: CloudProcess): () => void {
+  const { kysely } = db
+  db.kysely = new Proxy(kysely, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      if (name !== 'selectFrom') return value
+      return (table: 'hub_outbox_entries') => {
+        if (table === 'hub_outbox_entries') throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' })
+        return target.selectFrom(table)
+      }
+    },
+  })
+  return () => void (db.kysely = kysely)
+}
+
 async function connected() {
   const { world, cloud, hub } = await World.connected()
   hub.applied = []
@@ -63,26 +79,34 @@ describe('the outbox stream', () => {
 
   test('what the database does not give while it is away is sent once it is there again, though nothing else is to be', async () => {
     const { world, cloud, hub } = await connected()
-    const { db } = cloud.context
-    const { kysely } = db
-    db.kysely = new Proxy(kysely, {
-      get(target, name) {
-        const value: unknown = Reflect.get(target, name)
-        if (name !== 'selectFrom') return value
-        return (table: 'hub_outbox_entries') => {
-          if (table === 'hub_outbox_entries') throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' })
-          return target.selectFrom(table)
-        }
-      },
-    })
+    const restore = withoutEntries(cloud)
     await put(cloud, 1)
     await world.pass(60_000)
     expect(hub.applied).toEqual([])
     expect(hub.hails).toHaveLength(1)
-    db.kysely = kysely
+    restore()
     hub.hello()
     await world.pass(50)
     expect(hub.applied).toEqual([cancel(1)])
+  })
+
+  test('a hail that is lost is repeated with the hub’s heartbeats, until it has said hello', async () => {
+    const { world, cloud, hub } = await connected()
+    hub.ignoresHails = true
+    const restore = withoutEntries(cloud)
+    await put(cloud, 1)
+    await world.pass(5_000)
+    restore()
+    hub.heartbeat()
+    await world.pass(5_000)
+    expect([hub.hails.length, hub.applied]).toEqual([2, []])
+    hub.ignoresHails = false
+    hub.heartbeat()
+    await world.pass(SETTLED)
+    expect(hub.applied).toEqual([cancel(1)])
+    hub.heartbeat()
+    await world.pass(5_000)
+    expect(hub.hails).toHaveLength(3)
   })
 
   test('what another process has sent and had acknowledged is passed over: what follows is sent', async () => {

@@ -33,6 +33,21 @@ onEachDatabase('what a hub reports', (open) => {
     expect(await shop.refunds(order_id)).toEqual([])
   })
 
+  test('what was reported to have dropped stays dropped, whatever a hub says later that has forgotten it', async () => {
+    const shop = await openShop(await open())
+    const { id: order_id } = await shop.paidOrder({ 1: 2 })
+    const [item] = await shop.items(order_id)
+    const line = { line_id: item!.id, dropped: 2, doubtful: 0, bins: [2] }
+    await shop.report(drop(item!, 1, 4), drop(item!, 2, 3))
+    await shop.report({ kind: 'order.ready', order_id, bins: [2], lines: [line] })
+    const forgotten = { order_id, bins: [], lines: [{ ...line, dropped: 0, bins: [] }] }
+    await shop.report({ kind: 'order.ready', ...forgotten })
+    await shop.report({ kind: 'order.completed', order_id })
+    await shop.report({ kind: 'order.timed_out', ...forgotten })
+    expect(await shop.items(order_id)).toMatchObject([{ qty_dropped: 2, refunded_quantity: 0 }])
+    expect(await shop.order(order_id)).toMatchObject({ processing_status: S.COMPLETED })
+  })
+
   test('COMPLETED of an order whose READY could never be applied refunds what did not drop', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2 })
