@@ -131,6 +131,7 @@ function account(context: Context, imported: OperationRow): void {
     product_id: (place && journal.stock.facing(place)?.product_id) ?? null,
   }
   journal.operations.account(operation)
+  if (!isKnown) tellOutcome(context, operation)
   if (operation.action !== 'dispense') return
   switch (operation.state) {
     case 'done':
@@ -151,6 +152,17 @@ function account(context: Context, imported: OperationRow): void {
     case 'settled':
       return
   }
+}
+
+/** The store before this one may have told the cloud that nobody knows it. */
+function tellOutcome({ ledger }: Context, { id, state }: OperationRow): void {
+  if (state !== 'done' && state !== 'nothing' && state !== 'failed') return
+  ledger.report({
+    kind: 'operation.settled',
+    operation_id: id,
+    by: 'sensor',
+    happened: state === 'done',
+  })
 }
 
 /** The unit that an operation was for, where its order is one of those that this hub recovers. */

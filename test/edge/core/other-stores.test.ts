@@ -51,6 +51,27 @@ test('a hub with a new store counts what its controllers remember, and dispenses
   expect(bench.dispenses().length).toBe(fallen)
 })
 
+test('a hub with a new store tells what became of operations that the one before may have called unknown', () => {
+  const bench = HubBench.ready()
+  const order = bench.order(1, { 4: 2 })
+  bench.apply({ kind: 'order.queued', order })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  const [first, second] = bench.entries('stock.dropped')
+  bench.restartOn()
+  // The cloud has heard of the first unit alone.
+  const lines = [{ line_id: order.lines[0]!.line_id, wanted: 9, dropped: 1, bins: [1] }]
+  bench.apply(snapshotAfter(bench, [first!], [{ order, status: OrderStatus.PREPARING, lines }]))
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  const told = bench.entries('operation.settled').map(({ at: _, ...entry }) => entry)
+  expect(told).toContainEqual({
+    kind: 'operation.settled',
+    operation_id: second!.operation_id,
+    by: 'sensor',
+    happened: true,
+  })
+  expect(told.map(({ operation_id }) => operation_id)).not.toContain(first!.operation_id)
+})
+
 test('a hub with a new store finishes what waits for its customer', () => {
   const bench = HubBench.ready()
   const order = bench.order(1, { 4: 1 })
