@@ -62,13 +62,10 @@ test('a hub with a new store tells what became of operations that the one before
   const lines = [{ line_id: order.lines[0]!.line_id, wanted: 9, dropped: 1, bins: [1] }]
   bench.apply(snapshotAfter(bench, [first!], [{ order, status: OrderStatus.PREPARING, lines }]))
   bench.runUntil(() => bench.phase(1) === 'ready')
-  const told = bench.entries('operation.settled').map(({ at: _, ...entry }) => entry)
-  expect(told).toContainEqual({
-    kind: 'operation.settled',
-    operation_id: second!.operation_id,
-    by: 'sensor',
-    happened: true,
-  })
+  const told = bench.entries('operation.settled')
+  expect(told).toContainEqual(
+    expect.objectContaining({ operation_id: second!.operation_id, by: 'sensor', happened: true }),
+  )
   expect(told.map(({ operation_id }) => operation_id)).not.toContain(first!.operation_id)
 })
 
