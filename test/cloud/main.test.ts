@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { commitOf } from '../../cloud/platform/settings/commit.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
+import { migrate } from '../../cloud/platform/store/migrate.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { seedHubs } from './support/app.ts'
 import { programFolder, startCloud } from './support/program.ts'
@@ -100,6 +101,18 @@ test(
     )
   },
 )
+
+test('a database of newer software is refused in a sentence with its file', { timeout: 60_000 }, async () => {
+  const folder = programFolder()
+  const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
+  await migrate(db.kysely, db.kind, { numbered: [{ name: '0002-next', statements: () => [] }] })
+  await db.close()
+  const { exited, output } = startCloud({ DATA_DIR: folder })
+  expect(await exited).toBe(1)
+  expect(output()).toMatch(
+    /^larder cloud: DATABASE_URL: \/\S+\/larder\.sqlite cannot be used: its schema is 0002-next, this software knows 0001-first: newer software has written it\n$/,
+  )
+})
 
 test(
   'a database without hubs, as one that was lost, is told in a sentence with its file and what to do',

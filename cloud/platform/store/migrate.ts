@@ -1,4 +1,4 @@
-import { Migrator, sql, type Kysely, type Migration } from 'kysely'
+import { DEFAULT_MIGRATION_TABLE, Migrator, sql, type Kysely, type Migration } from 'kysely'
 import { schemaStatements, tables, type Tables } from './schema.ts'
 import { indexStatement, type DatabaseKind, type Table } from './table.ts'
 
@@ -27,6 +27,7 @@ interface Versions {
  * The migrations after the first, which makes the tables as they are declared: a new database needs no other. A released
  * table is changed by changing its declaration and adding a migration here that changes the table in older databases. The
  * test of this file compares the two, so that they cannot differ. A migration that has been released is never changed.
+ * Processes of the version before serve on meanwhile: a migration adds, and takes away only what no longer had a reader in it.
  * SQLite cannot leave `foreign_keys` within a transaction: a migration that makes a table anew defers them instead.
  */
 const numberedMigrations: readonly NumberedMigration[] = []
@@ -54,12 +55,28 @@ export async function migrate(
   })
   // The usual case takes no lock: command lines come and go beside the service.
   const known = await migrator.getMigrations()
+  if (known.some(({ executedAt }) => executedAt !== undefined)) await refuseNewer(kysely, known)
   if (known.some(({ executedAt }) => executedAt === undefined)) {
     const { error } = await migrator.migrateToLatest()
     if (error !== undefined)
       throw error instanceof Error ? error : new Error('migration failed', { cause: error })
   }
   if (kind === 'postgres' && late.length > 0) await makeIndexes(kysely, late)
+}
+
+/** Newer software has changed the schema: what this one would write into it could be wrong. */
+export class NewerSchema extends Error {
+  override readonly name = 'NewerSchema'
+}
+
+async function refuseNewer(kysely: Kysely<Tables>, known: readonly { name: string }[]): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select name from ${sql.table(DEFAULT_MIGRATION_TABLE)} order by name desc limit 1`.execute(kysely)
+  const [newest, last] = [rows[0]!.name, known.at(-1)!.name]
+  if (newest > last)
+    throw new NewerSchema(
+      `its schema is ${newest}, this software knows ${last}: newer software has written it`,
+    )
 }
 
 function migrationsFor(

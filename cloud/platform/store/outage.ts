@@ -1,3 +1,5 @@
+import { NewerSchema } from './migrate.ts'
+
 /** PostgreSQL's classes of states in which it is not the statement's fault: the connection, resources, the operator, I/O. */
 const POSTGRES_CLASSES = ['08', '53', '57', '58']
 /** It has become a standby, it gave up waiting for a lock, its files are damaged. */
@@ -58,7 +60,8 @@ export function outageInWords(error: unknown): { sentence: string; reason: strin
 
 /** What an operator is told where the database cannot be opened at the start; undefined for faults of our own. */
 export function storeProblem(error: unknown, databaseUrl: string): string | undefined {
-  if (!isOutage(error) || !(error instanceof Error)) return undefined
+  const isTold = error instanceof NewerSchema || isOutage(error)
+  if (!isTold || !(error instanceof Error)) return undefined
   const where = placeOf(databaseUrl)
   return outageOf(error) === 'damaged'
     ? `DATABASE_URL: ${where} is damaged (${error.message}): put a backup of it in its place, without -wal and -shm beside it`

@@ -61,6 +61,17 @@ onEachDatabase('migrations', (open) => {
     expect({ schema: await schemaOf(fresh), migrations: await applied(fresh) }).toEqual(upgraded)
   })
 
+  test('software that is older than the database is refused, in words, and changes nothing', async () => {
+    const db = await openWithoutTables()
+    const statements = () => ['alter table owners add column nickname text']
+    await migrate(db.kysely, db.kind, { numbered: [{ name: '0002-nicknames', statements }] })
+    const newer = { schema: await schemaOf(db), migrations: await applied(db) }
+    await expect(db.migrate()).rejects.toThrow(
+      'its schema is 0002-nicknames, this software knows 0001-first: newer software has written it',
+    )
+    expect({ schema: await schemaOf(db), migrations: await applied(db) }).toEqual(newer)
+  })
+
   test('a migration that fails leaves the schema as it was', async () => {
     const db = await openWithoutTables()
     await db.migrate()

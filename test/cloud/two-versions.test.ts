@@ -1,0 +1,36 @@
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+import { OrderStatus } from '../../protocol/model/order-status.ts'
+import { migrate } from '../../cloud/platform/store/migrate.ts'
+import { tables } from '../../cloud/platform/store/schema.ts'
+import { onEachDatabase } from './support/database.ts'
+import { openShop } from './support/shop.ts'
+
+/** What the next version may do to every table while this one still serves (`cloud/platform/store/migrate.ts`). */
+const statements = () => [
+  ...Object.keys(tables).map((table) => `alter table ${table} add column of_the_next_version text`),
+  'create table of_the_next_version (id integer primary key)',
+]
+
+onEachDatabase('two versions side by side', (open) => {
+  test('a process goes on while the next version adds columns to every table', async () => {
+    const db = await open()
+    const shop = await openShop(db)
+    const before = await shop.paidOrder({ 1: 1 })
+    await migrate(db.kysely, db.kind, { numbered: [{ name: '0002-next', statements }] })
+    await sql`insert into of_the_next_version (id) values (1)`.execute(db.kysely)
+    const after = await shop.paidOrder({ 1: 1, 2: 2 })
+    for (const { id } of [before, after]) {
+      const lines = (await shop.items(id)).map(({ id: line_id, qty }) => ({
+        line_id,
+        dropped: qty,
+        doubtful: 0,
+        bins: [1],
+      }))
+      await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+      await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
+      await shop.report({ kind: 'order.completed', order_id: id })
+      expect((await shop.order(id)).processing_status).toBe(OrderStatus.COMPLETED)
+    }
+  })
+})
