@@ -122,8 +122,25 @@ export interface CloudEvidence {
   processorRefunds: readonly Selectable<Tables['sandbox_refunds']>[]
 }
 
+/** What Larder promises, by its numbers in the design. */
+export const invariants = [
+  'I1',
+  'I2',
+  'I3',
+  'I4',
+  'I5',
+  'I6',
+  'I7',
+  'I8',
+  'I9',
+  'I10',
+  'I11',
+  'I12',
+  'I13',
+  'I14',
+] as const
+
 export interface Violation {
-  invariant:
-    'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12' | 'I13' | 'I14'
+  invariant: (typeof invariants)[number]
   text: string
 }

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,7 +28,8 @@ export interface MutantOutcome {
   output: string
 }
 
-const COPIED = ['edge', 'cloud', 'protocol', 'simulator', 'test', 'package.json', 'tsconfig.json']
+/** With what is compiled already: only what a mutant changes is compiled again. */
+const COPIED = ['edge', 'cloud', 'protocol', 'simulator', 'test', 'package.json', 'tsconfig.json', '.build']
 
 interface Seeds {
   seeds: number
@@ -35,27 +37,33 @@ interface Seeds {
   jobs: number
 }
 
-/**
- * Compiles a copy of `root` with the mutant's patches, and runs the swarm over it until a seed fails that does not fail without
- * them. `root` is built.
- */
+/** A copy of the source with these patches, compiled. Its owner removes it. */
+export async function compiledCopy(root: string, patches: readonly Patch[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'larder-mutant-'))
+  try {
+    for (const name of COPIED)
+      if (existsSync(join(root, name))) await cp(join(root, name), join(folder, name), { recursive: true })
+    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+    for (const patch of patches) await applyPatch(folder, patch)
+    const compiler = join(root, 'node_modules', '.bin', 'tsc')
+    const terms = ['--project', 'tsconfig.json', '--noEmit', 'false', '--noCheck']
+    const { status, output } = await run(compiler, terms, folder)
+    if (status !== 0) throw new Error(`it does not compile:\n${output}`)
+    return folder
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** Runs the swarm over a mutant of `root`, which is compiled, until a seed fails that does not fail without the patches. */
 export async function runMutant(
   root: string,
   mutant: Mutant,
   { seeds, from, jobs }: Seeds,
 ): Promise<MutantOutcome> {
-  const folder = await mkdtemp(join(tmpdir(), 'larder-mutant-'))
+  const folder = await compiledCopy(root, mutant.patches)
   try {
-    for (const name of COPIED) await cp(join(root, name), join(folder, name), { recursive: true })
-    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
-    for (const patch of mutant.patches) await applyPatch(folder, patch)
-    const compiler = join(root, 'node_modules', '.bin', 'tsc')
-    const built = await run(
-      compiler,
-      ['--project', 'tsconfig.json', '--noEmit', 'false', '--noCheck'],
-      folder,
-    )
-    if (built.status !== 0) throw new Error(`mutant ${mutant.name} does not compile:\n${built.output}`)
     const end = from + seeds
     for (let next = from; ;) {
       const found = await swarm(folder, { seeds: end - next, from: next, jobs })

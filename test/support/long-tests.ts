@@ -15,6 +15,7 @@ const long = [
   'test/process/two-clouds.test.ts',
   'test/process/webhook-kill.test.ts',
   'test/process/management/over-ssh.test.ts',
+  'test/simulation/mutants-noticed.test.ts',
   'test/simulation/swarm.test.ts',
 ]
 
