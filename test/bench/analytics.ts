@@ -3,7 +3,6 @@ import { analyticsHandlers } from '../../cloud/commerce/analytics/reports.ts'
 import { rebuildSales } from '../../cloud/commerce/analytics/rebuild.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { credentialResolver } from '../../cloud/platform/credentials/resolve.ts'
-import type { CloudContext } from '../../cloud/platform/context.ts'
 import { createApp, type App } from '../../cloud/platform/http/app.ts'
 import type { Handlers } from '../../cloud/platform/http/handler.ts'
 import { Health } from '../../cloud/platform/http/health.ts'
@@ -15,12 +14,10 @@ import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { ownerAnalyticsRoutes } from '../../protocol/contract/owner-analytics.ts'
 import { routes, type ServiceRouteId } from '../../protocol/contract/routes.ts'
-import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { writeBooks } from './books.ts'
 import { quantile, ratios, type Figure, type Section } from './figures.ts'
-import { testSealer } from '../cloud/support/sealer.ts'
+import { testContext } from '../cloud/support/context.ts'
 
 const MINUTE = 60_000
 const CALLS = 20
@@ -130,14 +127,7 @@ async function openBench(runtime: Runtime, file: string, orders: number): Promis
 
 /** The limit counts, but its minute is over with each call: nobody may call as often as this. */
 function appOver(db: CloudDatabase, runtime: Runtime, mediaFolder: string): App {
-  const context: CloudContext = {
-    db,
-    runtime,
-    log: silentLog,
-    checkpoint: noCheckpoint,
-    settings: defaultSettings,
-    sealer: testSealer,
-  }
+  const context = testContext(db, runtime)
   const { clock } = runtime
   const lifetimeMs = defaultSettings.fileAddressMs
   const signer = mediaSigner({ baseUrl: 'http://127.0.0.1', secret: 'bench', lifetimeMs, clock })

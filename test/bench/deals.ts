@@ -1,16 +1,13 @@
 import { join } from 'node:path'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { createDeal } from '../../cloud/commerce/deals/write-deals.ts'
-import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
-import { silentLog } from '../../protocol/model/log.ts'
-import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { leaveUnsummed, writeBooks } from './books.ts'
 import { writeCarts, writePresence } from './carts.ts'
 import { ratios, type Figure, type Section } from './figures.ts'
 import { inTurns, type Contestant } from './paired.ts'
 import { serveCloud, tokensOf, type ServedCloud } from './served-cloud.ts'
-import { testSealer } from '../cloud/support/sealer.ts'
+import { testContext } from '../cloud/support/context.ts'
 
 export interface DealsBench {
   runtime: Runtime
@@ -95,14 +92,7 @@ async function openHub(runtime: Runtime, folder: string, deals: number) {
 
 /** Ten percent off one product; the carts hold some of the first ones, in every hub the same. */
 async function addDeal(db: CloudDatabase, runtime: Runtime, n: number): Promise<void> {
-  const context = {
-    db,
-    runtime,
-    log: silentLog,
-    checkpoint: noCheckpoint,
-    settings: defaultSettings,
-    sealer: testSealer,
-  }
+  const context = testContext(db, runtime)
   const part = {
     type: 'PERCENT_OFF' as const,
     quantity: null,

@@ -3,15 +3,13 @@ import { startEmbeddedBroker } from '../../cloud/gateway/broker-embedded.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
 import { externalBroker } from '../../cloud/gateway/broker-external.ts'
-import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
 import { cloudRefusals } from '../../cloud/platform/refusals.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
-import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { openShop } from '../cloud/support/shop.ts'
 import { PRODUCTS } from './stream-entries.ts'
-import { testSealer } from '../cloud/support/sealer.ts'
+import { testContext } from '../cloud/support/context.ts'
 
 /**
  * The cloud's process of `stream.ts`: the gateway on a database in a file, with the embedded broker, or with the external
@@ -32,7 +30,7 @@ const broker =
   brokerUrl === undefined ? await startEmbeddedBroker({ db, databaseUrl, log, refusals, port: 0 }) : undefined
 const gateway = new Gateway({
   domain: hubDomain,
-  context: { db, runtime, log, checkpoint: noCheckpoint, settings: defaultSettings, sealer: testSealer },
+  context: testContext(db, runtime, { log }),
   broker: broker
     ? { kind: 'own', open: broker.openTransport }
     : {

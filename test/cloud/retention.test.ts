@@ -1,28 +1,23 @@
 import { sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
-import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../protocol/model/log.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { nextDueAt, schedule } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import { retentionWork } from '../../cloud/retention.ts'
-import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { stillRuntime } from './support/clock.ts'
 import { onEachDatabase } from './support/database.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { openShop } from './support/shop.ts'
 import { seedHub } from './gateway/support/seed-hub.ts'
-import { testSealer } from './support/sealer.ts'
+import { testContext } from './support/context.ts'
 
 const DAY = 24 * 3_600_000
 const OLD = 100 * DAY
 const ANCIENT = 400 * DAY
 const hex = (digit: string): string => digit.repeat(32)
-
-const quiet = { log: silentLog, checkpoint: noCheckpoint, settings: defaultSettings, sealer: testSealer }
 
 /** Deletes what is over, batch after batch, as due work does in a minute. Returns how many rows of each table. */
 async function deleteOld(context: CloudContext): Promise<Record<string, number>> {
@@ -61,7 +56,7 @@ onEachDatabase('what has been kept for its time', (open) => {
   let db: CloudDatabase
   let runtime: Runtime
   const ago = (ms: number): number => runtime.clock.now() - ms
-  const sweep = () => deleteOld({ db, runtime, ...quiet })
+  const sweep = () => deleteOld(testContext(db, runtime))
 
   beforeEach(async () => {
     db = await open()

@@ -4,7 +4,6 @@ import { operationHandlers } from '../../cloud/operations/controls/unknown-opera
 import { alarmHandlers } from '../../cloud/operations/alarms/handlers.ts'
 import { facingHandlers } from '../../cloud/commerce/catalogue/facings.ts'
 import { inventoryHandlers } from '../../cloud/commerce/catalogue/inventory.ts'
-import type { CloudContext } from '../../cloud/platform/context.ts'
 import { insertLayout } from '../../cloud/demo/hub-data.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
@@ -14,10 +13,7 @@ import { createOrder, setItem } from '../../cloud/commerce/orders/cart.ts'
 import { pay } from '../../cloud/commerce/payments/pay.ts'
 import { createSandbox } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
 import type { CommerceServices } from '../../cloud/commerce/services.ts'
-import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
-import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../protocol/model/log.ts'
 import { scopes } from '../../protocol/model/scopes.ts'
 import type { FaultType } from '../../simulator/faults/fault-types.ts'
 import type { Act } from '../../simulator/physics/world-state.ts'
@@ -32,7 +28,7 @@ import { HubNode } from '../simulation/hub-node.ts'
 import { Network } from '../simulation/network.ts'
 import { Room } from '../simulation/room.ts'
 import { Scheduler } from '../simulation/scheduler.ts'
-import { testSealer } from '../cloud/support/sealer.ts'
+import { testContext } from '../cloud/support/context.ts'
 
 const HUB = 1
 
@@ -59,15 +55,7 @@ export class Plant {
     const room = new Room(scheduler, seededChance(12))
     const life = scheduler.newLife('cloud', () => {})
     const runtime = { clock: scheduler.clock(life, () => 0), random: seededChance(13) }
-    const context: CloudContext = {
-      db,
-      runtime,
-      log: silentLog,
-      checkpoint: noCheckpoint,
-      settings: { ...defaultSettings },
-      sealer: testSealer,
-      onFault: (error) => scheduler.report(error, life),
-    }
+    const context = testContext(db, runtime, { onFault: (error) => scheduler.report(error, life) })
     const openTransport = network.transportFor('cloud', life)
     const gateway = new Gateway({
       domain: hubDomain,

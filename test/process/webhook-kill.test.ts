@@ -7,11 +7,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { appendEvent } from '../../cloud/events/append-event.ts'
 import { addEndpoint } from '../../cloud/events/webhooks/endpoints.ts'
-import type { CloudContext } from '../../cloud/platform/context.ts'
-import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
-import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../protocol/model/log.ts'
 import { sleep } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { seedHubs } from '../cloud/support/app.ts'
@@ -19,7 +15,7 @@ import { createPostgresDatabase, type TestDatabase } from './chaos/postgres.ts'
 import { freePorts } from './chaos/ports.ts'
 import { mortalCloud, type MortalCloud } from './mortal-cloud.ts'
 import { numbered } from '../cloud/events/support/numbered.ts'
-import { testSealer } from '../cloud/support/sealer.ts'
+import { testContext } from '../cloud/support/context.ts'
 
 const runtime = systemRuntime()
 const { clock } = runtime
@@ -92,14 +88,7 @@ test(
   'killed at every step while 10,000 events go out, each that was committed comes, with one id, and no other',
   { timeout: 240_000 },
   async () => {
-    const context: CloudContext = {
-      db,
-      runtime,
-      log: silentLog,
-      checkpoint: noCheckpoint,
-      settings: { ...defaultSettings },
-      sealer: testSealer,
-    }
+    const context = testContext(db, runtime)
     const { port } = receiver.address() as AddressInfo
     const endpoint = await db.transact((tx) =>
       addEndpoint(tx, context, 1, {

@@ -2,19 +2,17 @@ import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/p
 import { createSandbox, sandboxWork } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
 import { receiveWebhook } from '../../cloud/commerce/payments/webhook.ts'
 import { ApiError } from '../../cloud/platform/api-error.ts'
-import type { CloudContext } from '../../cloud/platform/context.ts'
 import type { CloudSettings } from '../../cloud/platform/settings/settings.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
-import { noCheckpoint, type Checkpoint } from '../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../protocol/model/log.ts'
+import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
 import type { Chance } from './chance.ts'
 import type { CloudNode } from './cloud-node.ts'
 import type { Coverage } from './coverage.ts'
 import { Crash, type Life, type Scheduler } from './scheduler.ts'
-import { testSealer } from '../cloud/support/sealer.ts'
+import { testContext } from '../cloud/support/context.ts'
 
 const SECRET = 'webhook-secret'
 
@@ -53,15 +51,11 @@ export class Bank {
   /** Its own machinery: it delivers its events. */
   start(): void {
     const { scheduler, chance, settings } = this.#parts
-    const context: CloudContext = {
-      db: this.db,
-      runtime: { clock: scheduler.clock(this.#life, () => 0), random: chance },
-      log: silentLog,
-      checkpoint: noCheckpoint,
+    const runtime = { clock: scheduler.clock(this.#life, () => 0), random: chance }
+    const context = testContext(this.db, runtime, {
       settings,
-      sealer: testSealer,
       onFault: (error) => scheduler.report(error, this.#life),
-    }
+    })
     const deliver = (body: string, signature: string): Promise<boolean> => this.#deliver(body, signature)
     new WorkRunner(context, sandboxWork({ context, secret: SECRET, deliver })).start()
   }

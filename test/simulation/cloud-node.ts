@@ -3,13 +3,11 @@ import { commerceWork } from '../../cloud/commerce/work.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import { startWorker } from '../../cloud/platform/work/workers.ts'
 import { putBack } from '../../cloud/clock-step.ts'
-import type { CloudContext } from '../../cloud/platform/context.ts'
 import { hubDomain } from '../../cloud/hub-domain.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
 import { ProcessorUnavailable } from '../../cloud/commerce/processors/processor.ts'
 import type { CommerceServices } from '../../cloud/commerce/services.ts'
 import type { CloudSettings, GatewaySettings } from '../../cloud/platform/settings/settings.ts'
-import { silentLog } from '../../protocol/model/log.ts'
 import type { Bank } from './bank.ts'
 import type { Chance } from './chance.ts'
 import type { CloudStore } from './cloud-store.ts'
@@ -17,7 +15,7 @@ import type { Coverage } from './coverage.ts'
 import type { CrashPoints } from './crash-points.ts'
 import type { Network } from './network.ts'
 import type { Life, Scheduler } from './scheduler.ts'
-import { testSealer } from '../cloud/support/sealer.ts'
+import { testContext } from '../cloud/support/context.ts'
 
 interface Parts {
   /** `cloud-a`, as its line to the broker is called. */
@@ -72,17 +70,13 @@ export class CloudNode {
     this.#life = life
     const checkpoint = crashPoints.forLife(life)
     const runtime = { clock: scheduler.clock(life, () => this.#wallOffset), random: chance }
-    const context: CloudContext = {
-      db: store.openFor(life, checkpoint),
-      runtime,
-      log: silentLog,
+    const context = testContext(store.openFor(life, checkpoint), runtime, {
       checkpoint,
       settings: settings.rules,
-      sealer: testSealer,
       onFault: (error) => {
         if (!(error instanceof ProcessorUnavailable)) scheduler.report(error, life)
       },
-    }
+    })
     const processor = bank.processorFor(life, chance, checkpoint)
     const processId = `${name}-${scheduler.time}`
     const gateway = new Gateway({

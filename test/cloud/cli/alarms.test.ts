@@ -3,25 +3,15 @@ import { alarmCommands } from '../../../cloud/cli/alarms.ts'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { contactCommands } from '../../../cloud/cli/contacts.ts'
 import { raiseAlarm } from '../../../cloud/events/alarms/alarms.ts'
-import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
-import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { testSealer } from '../support/sealer.ts'
+import { testContext } from '../support/context.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { environment, db } = await cloudFolder()
 const runtime = systemRuntime()
 
 beforeAll(async () => {
-  const context = {
-    db,
-    runtime,
-    log: silentLog,
-    checkpoint: noCheckpoint,
-    settings: defaultSettings,
-    sealer: testSealer,
-  }
+  const context = testContext(db, runtime)
   await db.transact((tx) =>
     raiseAlarm(tx, context, { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1', detail: 'no_drop' }),
   )

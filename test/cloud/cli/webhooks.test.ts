@@ -5,14 +5,11 @@ import { expect, test, vi } from 'vitest'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { webhookCommands } from '../../../cloud/cli/webhooks.ts'
 import { appendEvent } from '../../../cloud/events/append-event.ts'
-import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
 import { eventData } from '../../../protocol/contract/event-data.ts'
-import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../protocol/model/log.ts'
 import { eventTypes } from '../../../protocol/model/event-types.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { numbered } from '../events/support/numbered.ts'
-import { testSealer } from '../support/sealer.ts'
+import { testContext } from '../support/context.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { environment, db } = await cloudFolder()
@@ -25,14 +22,7 @@ const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {
 }
 const happen = (number: number): Promise<void> =>
   db.transact(async (tx) => {
-    const context = {
-      db,
-      runtime,
-      log: silentLog,
-      checkpoint: noCheckpoint,
-      settings: defaultSettings,
-      sealer: testSealer,
-    }
+    const context = testContext(db, runtime)
     appendEvent(tx, context, { type: 'alarm.raised', hubId: 1, data: numbered(number) })
     await Promise.resolve()
   })

@@ -1,6 +1,4 @@
 import { expect } from 'vitest'
-import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { upFilter, upTopic, downTopic } from '../../../protocol/mqtt/topics.ts'
 import type { MqttTransport } from '../../../protocol/mqtt/transport.ts'
@@ -8,7 +6,6 @@ import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { Gateway } from '../../../cloud/gateway/gateway.ts'
 import { externalBroker } from '../../../cloud/gateway/broker-external.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
-import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
 import { seededChance } from '../../simulation/chance.ts'
@@ -19,7 +16,7 @@ import { ScriptedHub } from './support/scripted-hub.ts'
 import { seedHub } from './support/seed-hub.ts'
 import { inertDomain } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
-import { testSealer } from '../support/sealer.ts'
+import { testContext } from '../support/context.ts'
 
 const runtime = systemRuntime()
 const { clock } = runtime
@@ -27,14 +24,7 @@ const { clock } = runtime
 async function cloudAt(broker: Mosquitto): Promise<{ gateway: Gateway; context: CloudContext }> {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   await seedHub(db, 1)
-  const context = {
-    db,
-    runtime,
-    log: silentLog,
-    checkpoint: noCheckpoint,
-    settings: defaultSettings,
-    sealer: testSealer,
-  }
+  const context = testContext(db, runtime)
   const gateway = new Gateway({
     context,
     broker: {

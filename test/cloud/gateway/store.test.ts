@@ -1,7 +1,5 @@
 import { cloudRefusals } from '../../../cloud/platform/refusals.ts'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../protocol/model/log.ts'
 import type { Hello } from '../../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { insertSent, recordFinished } from '../../../cloud/gateway/command-store.ts'
@@ -18,14 +16,13 @@ import {
 import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
 import { ApplyError } from '../../../cloud/gateway/domain.ts'
 import { defaultGatewaySettings } from '../../../cloud/platform/settings/settings.ts'
-import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
 import { stillRuntime, type StillRuntime } from '../support/clock.ts'
 import { onEachDatabase } from '../support/database.ts'
 import { healthy } from './support/scripted-hub.ts'
 import { seedHub } from './support/seed-hub.ts'
 import { inertDomain } from './support/world.ts'
 import { uuid } from '../../support/uuid.ts'
-import { testSealer } from '../support/sealer.ts'
+import { testContext } from '../support/context.ts'
 
 const LEASE_MS = defaultGatewaySettings.leaseMs
 const hex = (digit: string): string => digit.repeat(32)
@@ -62,14 +59,7 @@ onEachDatabase('the gateway’s store', (open) => {
   beforeEach(async () => {
     runtime = stillRuntime()
     const db = await open()
-    context = {
-      db,
-      runtime,
-      log: silentLog,
-      checkpoint: noCheckpoint,
-      settings: defaultSettings,
-      sealer: testSealer,
-    }
+    context = testContext(db, runtime)
     await seedHub(db, 1)
     await seedHub(db, 2)
   })

@@ -1,7 +1,6 @@
 import { hubRow } from '../../support/hub-row.ts'
 import { ErrorBody } from '../../../protocol/contract/errors.ts'
 import { routes, type RouteId, type ServiceRouteId } from '../../../protocol/contract/routes.ts'
-import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import type { Scope } from '../../../protocol/model/scopes.ts'
@@ -14,7 +13,6 @@ import type { Handlers } from '../../../cloud/platform/http/handler.ts'
 import { Health } from '../../../cloud/platform/http/health.ts'
 import { memoryRateLimiter, type RateLimiter } from '../../../cloud/platform/http/rate-limit.ts'
 import { hubHandlers } from '../../../cloud/operations/hubs/hubs.ts'
-import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
 import type { Media } from '../../../cloud/platform/media/media.ts'
 import type { MediaStore } from '../../../cloud/platform/media/store.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
@@ -24,7 +22,7 @@ import { emptySqlite } from './database.ts'
 import { testMedia } from './media.ts'
 import { stillRuntime, type StillRuntime } from './clock.ts'
 import { AUDIENCE, ISSUER, testIssuer, type TestIssuer } from './tokens.ts'
-import { testSealer } from './sealer.ts'
+import { testContext } from './context.ts'
 
 /** The HTTP interface over an empty database with one owner's hub 1 and another's hub 2. */
 export interface TestApp {
@@ -79,14 +77,7 @@ export interface TestAppOptions {
 export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
   const runtime = stillRuntime()
   const db = options.db ?? openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-  const context: CloudContext = {
-    db,
-    runtime,
-    log: options.log ?? silentLog,
-    checkpoint: noCheckpoint,
-    settings: { ...defaultSettings },
-    sealer: testSealer,
-  }
+  const context = testContext(db, runtime, { log: options.log ?? silentLog })
   await seedHubs(db)
   const issuer = await testIssuer(runtime)
   const verify =

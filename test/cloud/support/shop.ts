@@ -1,7 +1,6 @@
 import { healthyBins, hubRow } from '../../support/hub-row.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { noCheckpoint, type Checkpoint } from '../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../protocol/model/log.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../../protocol/mqtt/session.ts'
 import { applyOperationEntry } from '../../../cloud/commerce/catalogue/apply-operations.ts'
@@ -18,13 +17,12 @@ import { pay } from '../../../cloud/commerce/payments/pay.ts'
 import type { PaymentRow, RefundRow } from '../../../cloud/commerce/orders/payment-status.ts'
 import type { CardProcessor } from '../../../cloud/commerce/processors/processor.ts'
 import type { CommerceServices } from '../../../cloud/commerce/services.ts'
-import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
 import type { CloudDatabase, Tx } from '../../../cloud/platform/store/database.ts'
 import { uuid } from '../../support/uuid.ts'
 import { virtualRuntime, type VirtualClock } from '../../support/virtual-clock.ts'
 import { tellBins } from './bins.ts'
 import { openSandboxBank, type Bank, type OpenBank } from './bank.ts'
-import { testSealer } from './sealer.ts'
+import { testContext } from './context.ts'
 
 type WithoutTime<T> = T extends unknown ? Omit<T, 'at'> : never
 /** By its number, for which the shop puts what the hub knows it by. */
@@ -84,19 +82,14 @@ export interface Shop {
 export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Promise<Shop> {
   const runtime = virtualRuntime(7)
   const checkpoint = options.checkpoint ?? noCheckpoint
-  const context: CloudContext = {
-    db,
-    runtime,
-    log: silentLog,
+  const context = testContext(db, runtime, {
     checkpoint,
-    settings: { ...defaultSettings },
-    sealer: testSealer,
     onFault:
       options.onFault ??
       ((error) => {
         throw error
       }),
-  }
+  })
   const { processor: real, bank } = await (options.openBank ?? openSandboxBank)({
     context,
     checkpoint,

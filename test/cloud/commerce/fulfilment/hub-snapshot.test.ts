@@ -1,13 +1,10 @@
 import { beforeEach, expect, test } from 'vitest'
-import { noCheckpoint } from '../../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../../protocol/model/log.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
 import { stillRuntime } from '../../support/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { seedHub } from '../../gateway/support/seed-hub.ts'
-import { testSealer } from '../../support/sealer.ts'
+import { testContext } from '../../support/context.ts'
 
 const operation = (number: number): string => `01900000-0000-7000-8000-${String(number).padStart(12, '0')}`
 
@@ -15,14 +12,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
   let context: CloudContext
   beforeEach(async () => {
     const db = await open()
-    context = {
-      db,
-      runtime: stillRuntime(),
-      log: silentLog,
-      checkpoint: noCheckpoint,
-      settings: { ...defaultSettings },
-      sealer: testSealer,
-    }
+    context = testContext(db, stillRuntime())
     await seedHub(db, 1)
     await seedHub(db, 2)
   })

@@ -1,13 +1,11 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import type { Checkpoint } from '../../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../../protocol/model/log.ts'
 import type { CloudEntry } from '../../../../protocol/mqtt/cloud-entries.ts'
 import { parseUpTopic } from '../../../../protocol/mqtt/topics.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import type { HubDomain } from '../../../../cloud/gateway/domain.ts'
 import { Gateway } from '../../../../cloud/gateway/gateway.ts'
 import type { GatewaySettings } from '../../../../cloud/platform/settings/settings.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
 import { cloudRefusals, type CloudRefusals } from '../../../../cloud/platform/refusals.ts'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { seededChance, type Chance } from '../../../simulation/chance.ts'
@@ -16,7 +14,7 @@ import { Crash, Scheduler, type Life } from '../../../simulation/scheduler.ts'
 import { emptySqlite } from '../../support/database.ts'
 import { ScriptedHub } from './scripted-hub.ts'
 import { seedHub } from './seed-hub.ts'
-import { testSealer } from '../../support/sealer.ts'
+import { testContext } from '../../support/context.ts'
 
 export interface CloudProcess {
   life: Life
@@ -89,21 +87,17 @@ export class World {
     // A process that crashed in mid-transaction leaves it to be undone by the next.
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: this.#sqlite, checkpoint })
     const faults: unknown[] = []
-    const context: CloudContext = {
-      db,
-      runtime: {
-        clock: this.scheduler.clock(life, options.wallOffset ?? (() => 0)),
-        random: this.chance.fork(),
-      },
-      log: silentLog,
+    const runtime = {
+      clock: this.scheduler.clock(life, options.wallOffset ?? (() => 0)),
+      random: this.chance.fork(),
+    }
+    const context = testContext(db, runtime, {
       checkpoint,
-      settings: { ...defaultSettings },
-      sealer: testSealer,
       onFault: (error) => {
         if (error instanceof Crash) this.scheduler.report(error, life)
         else faults.push(error)
       },
-    }
+    })
     const refusals = cloudRefusals(context)
     const heard = new Set<number>()
     const open = this.network.transportFor(name, life)

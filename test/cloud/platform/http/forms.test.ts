@@ -10,14 +10,11 @@ import type { Media } from '../../../../cloud/platform/media/media.ts'
 import type { Form } from '../../../../protocol/contract/form.ts'
 import { routes } from '../../../../protocol/contract/routes.ts'
 import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
-import { noCheckpoint } from '../../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../../protocol/model/log.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
 import { virtualRuntime, type VirtualClock } from '../../../support/virtual-clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { emptyFolder, filesIn, testMedia } from '../../support/media.ts'
 import { fileOf, grown, html, mp4, png } from '../../support/media-samples.ts'
-import { testSealer } from '../../support/sealer.ts'
+import { testContext } from '../../support/context.ts'
 
 const form = {
   fields: z.object({
@@ -50,14 +47,7 @@ interface Bench {
 function bench(db: CloudDatabase): Bench {
   const folder = emptyFolder()
   const runtime = virtualRuntime(5)
-  const context = {
-    db,
-    runtime,
-    log: silentLog,
-    checkpoint: noCheckpoint,
-    settings: defaultSettings,
-    sealer: testSealer,
-  }
+  const context = testContext(db, runtime)
   const media = testMedia(context, folderStore(folder))
   const read: Bench['read'] = (body, contentType, contentLength = 0) =>
     readForm(media, { clock: runtime.clock, imagePixels: 1000 }, { form, contentType, contentLength, body })

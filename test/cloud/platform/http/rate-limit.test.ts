@@ -1,6 +1,4 @@
 import { expect, test, vi } from 'vitest'
-import { noCheckpoint } from '../../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../../protocol/model/log.ts'
 import {
   memoryRateLimiter,
   purgeRateLimits,
@@ -11,7 +9,7 @@ import { errorOf, testApp } from '../../support/app.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { stillRuntime } from '../../support/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
-import { testSealer } from '../../support/sealer.ts'
+import { testContext } from '../../support/context.ts'
 
 const hubs = '/api/v1/owners/hubs'
 
@@ -84,14 +82,7 @@ onEachDatabase('limits shared by processes', (open) => {
   async function twoProcesses() {
     const db = await open()
     const runtime = stillRuntime()
-    const context = {
-      db,
-      runtime,
-      log: silentLog,
-      checkpoint: noCheckpoint,
-      settings: defaultSettings,
-      sealer: testSealer,
-    }
+    const context = testContext(db, runtime)
     return { db, runtime, left: new SharedRateLimiter(context), right: new SharedRateLimiter(context) }
   }
 
@@ -158,15 +149,9 @@ onEachDatabase('limits shared by processes', (open) => {
       },
     })
     const faults: string[] = []
-    const limiter = new SharedRateLimiter({
-      db: away,
-      runtime,
-      log: silentLog,
-      checkpoint: noCheckpoint,
-      settings: defaultSettings,
-      sealer: testSealer,
-      onFault: (_error, during) => void faults.push(during),
-    })
+    const limiter = new SharedRateLimiter(
+      testContext(away, runtime, { onFault: (_error, during) => void faults.push(during) }),
+    )
     const calls = Array.from({ length: 3 }, () => limiter.take('key:a', 'r', 2))
     expect(calls).toEqual([1, 2, null])
     runtime.clock.advance(defaultSettings.rateSettleMs)

@@ -1,17 +1,13 @@
 import { expect, test } from 'vitest'
-import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
 import type { Media } from '../../../../cloud/platform/media/media.ts'
 import type { MediaStore } from '../../../../cloud/platform/media/store.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
-import { noCheckpoint, type Checkpoint } from '../../../../protocol/model/checkpoint.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
-import { silentLog } from '../../../../protocol/model/log.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { emptyFolder, filesIn, testMedia } from '../../support/media.ts'
 import { png } from '../../support/media-samples.ts'
-import { testSealer } from '../../support/sealer.ts'
+import { testContext } from '../../support/context.ts'
 
 const DAY = 24 * 3_600_000
 const type = { kind: 'image', mimeType: 'image/png', extension: 'png' } as const
@@ -21,15 +17,7 @@ async function archive(open: OpenDatabase, wrap: (store: MediaStore) => MediaSto
   const folder = emptyFolder()
   const runtime = virtualRuntime(11)
   const faults: unknown[] = []
-  const contextWith = (checkpoint: Checkpoint): CloudContext => ({
-    db,
-    runtime,
-    log: silentLog,
-    checkpoint,
-    settings: { ...defaultSettings },
-    sealer: testSealer,
-    onFault: (error) => void faults.push(error),
-  })
+  const context = testContext(db, runtime, { onFault: (error) => void faults.push(error) })
   const store = wrap(folderStore(folder))
   const add = (media: Media) =>
     media.store({
@@ -45,20 +33,18 @@ async function archive(open: OpenDatabase, wrap: (store: MediaStore) => MediaSto
     folder,
     clock: runtime.clock,
     faults,
-    media: testMedia(contextWith(noCheckpoint), store),
+    media: testMedia(context, store),
     /** The same, of a process that dies at a point. */
-    dyingAt: (point: string) =>
-      testMedia(
-        contextWith((passed) => {
-          if (passed === point) throw new Crash()
-        }),
-        store,
-      ),
+    dyingAt: (point: string) => {
+      const checkpoint = (passed: string) => {
+        if (passed === point) throw new Crash()
+      }
+      return testMedia({ ...context, checkpoint }, store)
+    },
     add,
     /** What is due a while from now is done. */
     sweep: async (afterMs = 0) => {
       runtime.clock.advance(afterMs)
-      const context = contextWith(noCheckpoint)
       await new WorkRunner(context, testMedia(context, store).work).drain()
     },
     rows: async () =>
