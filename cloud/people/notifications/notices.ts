@@ -6,14 +6,7 @@ import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, Unavailable, type Outcome, type Work, type WorkKinds } from '../../platform/work/runner.ts'
-import {
-  noticeKinds,
-  type Device,
-  type Message,
-  type NoticeKind,
-  type Sender,
-  type SendResult,
-} from './sender.ts'
+import type { Device, Message, Sender, SendResult } from './sender.ts'
 
 /** By which service a device is reached; `none` is for customers without any. */
 export type Senders = Record<Device['platform'] | 'none', Sender>
@@ -182,6 +175,7 @@ async function putNotice(tx: Tx, now: number, { kind, userId, orderId, ref = 0 }
 }
 
 type NoticeRow = Selectable<Tables['notifications']>
+type NoticeKind = NoticeRow['kind']
 
 /**
  * Sends a notice, at least once: of one whose sender failed, or whose process died, nobody knows whether it came, and a
@@ -203,15 +197,14 @@ async function deliver(
   if (!notice) return done
   const isLast = attempts >= MAX_ATTEMPTS
   const target = await targetOf(context, notice)
-  const kind = noticeKinds.find((one) => one === notice.kind)!
   checkpoint('notice.before-send')
   let result: SendResult
   try {
     result = target
       ? await senders[target.device?.platform ?? 'none'].send(
           target.device,
-          messageOf(kind, target.hubName, target.money),
-          { orderId: notice.order_id, kind, tag: tagOf(notice) },
+          messageOf(notice.kind, target.hubName, target.money),
+          { orderId: notice.order_id, kind: notice.kind, tag: tagOf(notice) },
         )
       : 'gone'
   } catch (error) {

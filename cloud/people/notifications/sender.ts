@@ -1,14 +1,3 @@
-export const noticeKinds = [
-  'order_expiring',
-  'order_ready',
-  'order_unclaimed',
-  'order_uncollected',
-  'order_failed',
-  'order_timed_out',
-  'order_refunded',
-] as const
-export type NoticeKind = (typeof noticeKinds)[number]
-
 export interface Message {
   title: string
   body: string
