@@ -14,7 +14,7 @@ import { recordset } from '../../platform/store/recordset.ts'
 import { isBinFree } from './bin-room.ts'
 import { intakeOf, sellingHub, type Intake } from './intake.ts'
 import { moveOrder, releaseReservations } from './move-order.ts'
-import type { OrderRow } from './order-rows.ts'
+import { unfrozenLine, unfrozenOrder, type OrderRow } from './order-rows.ts'
 import { cartLines, priceToFreeze, type CartLine, type PricedCart } from './price-cart.ts'
 import { soldNames } from './sold-names.ts'
 
@@ -155,34 +155,11 @@ export async function unfreezeOrder(
   order: OrderRow,
   cause: Extract<OrderCause, 'payment_failed'>,
 ): Promise<void> {
-  const step = await moveOrder(tx, context, order, cause, {
-    total_price_original: null,
-    total_price_discounted: null,
-    tax_total: null,
-    total: null,
-    deals: null,
-    reserved_bin: null,
-    open_when_ready: 0,
-    bins: '[]',
-  })
+  const step = await moveOrder(tx, context, order, cause, unfrozenOrder)
   if (step.kind !== 'moved') return
   await putBackRedemptions(tx, context, order.id)
   await releaseReservations(tx, order.id)
-  await tx.q
-    .updateTable('order_items')
-    .set({
-      upc: null,
-      name: null,
-      sold_name_id: null,
-      image_url: null,
-      unit_price_original: null,
-      unit_price: null,
-      purchase_price: null,
-      net: null,
-      tax: null,
-    })
-    .where('order_id', '=', order.id)
-    .execute()
+  await tx.q.updateTable('order_items').set(unfrozenLine).where('order_id', '=', order.id).execute()
 }
 
 /** The order is paid: it goes to the hub, in the transaction that records the payment (I3). */

@@ -7,6 +7,31 @@ import type { Tables } from '../../platform/store/schema.ts'
 export type OrderRow = Selectable<Tables['orders']>
 export type ItemRow = Selectable<Tables['order_items']>
 
+/** What a checkout freezes of an order, as it is in a cart. */
+export const unfrozenOrder = {
+  total_price_original: null,
+  total_price_discounted: null,
+  tax_total: null,
+  total: null,
+  deals: null,
+  reserved_bin: null,
+  open_when_ready: 0,
+  bins: '[]',
+} as const
+
+/** The same of each of its lines. */
+export const unfrozenLine = {
+  upc: null,
+  name: null,
+  sold_name_id: null,
+  image_url: null,
+  unit_price_original: null,
+  unit_price: null,
+  purchase_price: null,
+  net: null,
+  tax: null,
+} as const
+
 /**
  * For `processing_status <= LAST_ACTIVE`. It stands in the statement itself: as a parameter it would keep the database
  * from the indexes that hold active orders alone.
