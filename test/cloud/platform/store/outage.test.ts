@@ -1,6 +1,11 @@
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
-import { openDatabase, type Queries, type Tx } from '../../../../cloud/platform/store/database.ts'
+import {
+  openDatabase,
+  type CloudDatabase,
+  type Queries,
+  type Tx,
+} from '../../../../cloud/platform/store/database.ts'
 import { outageInWords } from '../../../../cloud/platform/store/outage.ts'
 import type { PoolSettings } from '../../../../cloud/platform/settings/settings.ts'
 import { isolated } from '../../../../cloud/platform/work/background.ts'
@@ -15,15 +20,20 @@ import { emptySqlite } from '../../support/database.ts'
 const short: PoolSettings = { connections: 2, waitMs: 1000, lockMs: 700, statementMs: 2000 }
 const pools = { reads: short, writes: short, gateway: short, background: short }
 
+async function onPostgres(): Promise<CloudDatabase> {
+  const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, systemRuntime())
+  const db = openDatabase({ url: database.url, pools })
+  onTestFinished(async () => {
+    await db.close()
+    await database.remove()
+  })
+  return db
+}
+
 service('postgres')(
   'PostgreSQL: connections of one use that all hang are in nobody else’s way, and nobody waits without end',
   async () => {
-    const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, systemRuntime())
-    const db = openDatabase({ url: database.url, pools })
-    onTestFinished(async () => {
-      await db.close()
-      await database.remove()
-    })
+    const db = await onPostgres()
     const hang = (q: Queries) =>
       sql`select pg_sleep(60)`.execute(q).catch((error: unknown) => outageInWords(error)?.sentence)
     const [first, second, third] = await Promise.all([1, 2, 3].map(() => hang(db.kysely)))
@@ -49,12 +59,7 @@ service('postgres')(
 service('postgres')(
   'PostgreSQL: what somebody has locked is waited for no longer than the setting says',
   async () => {
-    const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, systemRuntime())
-    const db = openDatabase({ url: database.url, pools })
-    onTestFinished(async () => {
-      await db.close()
-      await database.remove()
-    })
+    const db = await onPostgres()
     await db.migrate()
     await db.kysely.insertInto('owners').values({ name: 'A' }).execute()
     const rename = (name: string) => (tx: Tx) => tx.q.updateTable('owners').set({ name }).execute()
