@@ -11,6 +11,11 @@ import type { Shop } from '../../support/shop.ts'
 
 const save = (shop: Shop, userId: number, method = 'pm_card_visa') =>
   saveMethod(shop.services, { userId, method, setDefault: false })
+const customerWithMethod = async (shop: Shop): Promise<number> => {
+  const userId = await shop.customer()
+  await save(shop, userId)
+  return userId
+}
 const list = (shop: Shop, userId: number) =>
   listMethods(shop.context.db.kysely, userId, shop.services.processor.name)
 
@@ -109,11 +114,7 @@ onEachProcessor('whoever is deleted', (open) => {
   test('is forgotten wherever the program dies meanwhile, or is not deleted at all', async () => {
     const points = await atEachCheckpoint(
       open,
-      async (shop) => {
-        const userId = await shop.customer()
-        await save(shop, userId)
-        return userId
-      },
+      customerWithMethod,
       (shop, userId) => erase(shop, userId),
       async (shop, userId) => {
         const erased = await isErased(shop, userId)
@@ -150,11 +151,7 @@ onEachProcessor('a crash', (open) => {
   test('anywhere in removing a method removes it here and there, or leaves it here and there', async () => {
     const points = await atEachCheckpoint(
       open,
-      async (shop) => {
-        const userId = await shop.customer()
-        await save(shop, userId)
-        return userId
-      },
+      customerWithMethod,
       async (shop, userId) => {
         const [saved] = await list(shop, userId)
         await removeMethod(shop.services, { userId, method: saved!.payment_method_id })
