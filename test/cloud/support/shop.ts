@@ -206,6 +206,18 @@ type OrderEntry = Extract<HubEntry, { kind: `order.${string}` }>
 const isStock = (entry: HubEntry): entry is StockEntry => entry.kind.startsWith('stock.')
 const isOrder = (entry: HubEntry): entry is OrderEntry => entry.kind.startsWith('order.')
 
+/** What the hub says of lines of an order at its end: all units, or so many of each, have dropped into one bin. */
+export const droppedLines = (
+  items: readonly ItemRow[],
+  { units, bin = 1 }: { units?: number; bin?: number } = {},
+) =>
+  items.map(({ id, qty }) => ({
+    line_id: id,
+    dropped: units ?? qty,
+    doubtful: 0,
+    bins: units === 0 ? [] : [bin],
+  }))
+
 /** A unit of an order's line falls. */
 export function drop(item: ItemRow, operation: number, quantityLeft: number): Report {
   return {

@@ -4,7 +4,7 @@ import { pointsFor, readPoints } from '../../../../cloud/commerce/loyalty/points
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { emptySqlite, onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
 import { tell } from '../../support/webhooks.ts'
 
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
@@ -22,12 +22,7 @@ async function completed(shop: Shop, method?: string): Promise<number> {
 }
 
 async function dropAll(shop: Shop, id: number): Promise<void> {
-  const lines = (await shop.items(id)).map((item) => ({
-    line_id: item.id,
-    dropped: item.qty,
-    doubtful: 0,
-    bins: [1],
-  }))
+  const lines = droppedLines(await shop.items(id))
   await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines })
 }
 

@@ -12,7 +12,7 @@ import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { binOfHealth } from '../../support/bins.ts'
-import { healthy, openShop, statuses, type Shop } from '../../support/shop.ts'
+import { droppedLines, healthy, openShop, statuses, type Shop } from '../../support/shop.ts'
 
 const bin = (number: number, changes: Partial<BinAtHub> = {}): BinAtHub => ({
   ...binOfHealth(healthy.bins[0]!),
@@ -136,12 +136,7 @@ async function tryToPay(shop: Shop, method = 'pm_card_visa') {
 
 /** The hub prepares an order into a bin; its customer takes it, where they come. */
 async function serve(shop: Shop, orderId: number, binNumber: number, comes: boolean): Promise<void> {
-  const lines = (await shop.items(orderId)).map((item) => ({
-    line_id: item.id,
-    dropped: item.qty,
-    doubtful: 0,
-    bins: [binNumber],
-  }))
+  const lines = droppedLines(await shop.items(orderId), { bin: binNumber })
   const about = { order_id: orderId, bins: [binNumber] }
   await shop.report({ kind: 'order.preparing', ...about })
   await shop.report({ kind: 'order.ready', ...about, lines })

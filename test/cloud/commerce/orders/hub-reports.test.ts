@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
 import { onEachDatabase } from '../../support/database.ts'
-import { drop, openShop, type Report } from '../../support/shop.ts'
+import { drop, droppedLines, openShop, type Report } from '../../support/shop.ts'
 import { uuid } from '../../../support/uuid.ts'
 import { commerceWork } from '../../../../cloud/commerce/work.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
@@ -146,12 +146,7 @@ onEachDatabase('what a hub reports', (open) => {
   test('nothing dropped: the order fails and everything goes back', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2, 2: 1 })
-    const lines = (await shop.items(order_id)).map(({ id }) => ({
-      line_id: id,
-      dropped: 0,
-      doubtful: 0,
-      bins: [],
-    }))
+    const lines = droppedLines(await shop.items(order_id), { units: 0 })
     await shop.report({ kind: 'order.failed', order_id, reason: 'no_stock', bins: [], lines })
     await shop.work.drain()
     expect(await shop.order(order_id)).toMatchObject({

@@ -10,7 +10,7 @@ import {
   TYPICAL_UNIT_MS,
 } from '../../../../cloud/commerce/orders/queue-position.ts'
 import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
 
 const NOW = 1_000_000
 const queued = (id: number, units: number, queued_at = id): QueuedUnits => ({
@@ -122,7 +122,7 @@ async function prepare(shop: Shop, orderId: number, tookMs: number, units: numbe
   const items = await shop.items(orderId)
   await shop.report({ kind: 'order.preparing', order_id: orderId, bins: [1] })
   shop.clock.advance(tookMs)
-  const lines = items.map(({ id }) => ({ line_id: id, dropped: units, doubtful: 0, bins: [1] }))
+  const lines = droppedLines(items, { units })
   await shop.report({ kind: 'order.ready', order_id: orderId, bins: [1], lines })
   await shop.hear()
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
 
 /** A paid cart with one unit of so many products, in a shop that tells how many statements something takes. */
 async function cartOf(lines: number) {
@@ -46,8 +46,7 @@ const failedOf = async (lines: number): Promise<number> => {
 }
 
 async function reportNothing(shop: Shop, orderId: number): Promise<void> {
-  const items = await shop.items(orderId)
-  const lines = items.map(({ id }) => ({ line_id: id, dropped: 0, doubtful: 0, bins: [] }))
+  const lines = droppedLines(await shop.items(orderId), { units: 0 })
   await shop.report({ kind: 'order.failed', order_id: orderId, reason: 'stock', bins: [1], lines })
 }
 

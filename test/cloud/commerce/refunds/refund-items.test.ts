@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
-import type { Shop } from '../../support/shop.ts'
+import { droppedLines, type Shop } from '../../support/shop.ts'
 import { hubSnapshot } from '../../../../cloud/commerce/fulfilment/hub-snapshot.ts'
 
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
@@ -160,12 +160,7 @@ onEachProcessor('a refund of a line', (open) => {
       const lines = [{ line_id: first!.id, wanted: 1 }]
       expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.reduce', order_id: uuid, lines })
       // The unit that stayed on the shelf is not paid back a second time.
-      const progress = (await shop.items(id)).map((item) => ({
-        line_id: item.id,
-        dropped: 1,
-        doubtful: 0,
-        bins: [1],
-      }))
+      const progress = droppedLines(await shop.items(id), { units: 1 })
       await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines: progress })
       expect(await shop.refunds(id)).toHaveLength(1)
       // What lies in a bin nobody can take back: the hub is not asked.

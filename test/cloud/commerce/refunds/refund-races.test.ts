@@ -4,7 +4,7 @@ import { confirmExternal } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachDatabase } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
 import { fillWallet } from '../../support/wallets.ts'
 
 const who = { mayTouch: () => Promise.resolve(true), actor: 'owner' }
@@ -98,12 +98,7 @@ onEachDatabase('50 parallel refunds of one order', (open) => {
     const shop = await openShop(await open())
     const id = await means['card']!(shop)
     await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
-    const lines = (await shop.items(id)).map((item) => ({
-      line_id: item.id,
-      dropped: 1,
-      doubtful: 0,
-      bins: [1],
-    }))
+    const lines = droppedLines(await shop.items(id), { units: 1 })
     const ask = (_: unknown, n: number): Promise<unknown> => amount(shop, id, n)
     await Promise.allSettled([
       ...Array.from({ length: 20 }, ask),

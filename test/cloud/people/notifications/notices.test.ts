@@ -4,7 +4,7 @@ import { noticeWork, type Senders } from '../../../../cloud/people/notifications
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import type { Device, Sender, SendResult } from '../../../../cloud/people/notifications/sender.ts'
 import { onEachDatabase } from '../../support/database.ts'
-import { drop, openShop, type Shop } from '../../support/shop.ts'
+import { drop, droppedLines, openShop, type Shop } from '../../support/shop.ts'
 
 const MINUTE = 60_000
 
@@ -55,7 +55,7 @@ async function readyOrder(shop: Shop): Promise<{ id: number; userId: number }> {
     kind: 'order.ready',
     order_id: id,
     bins: [1],
-    lines: [{ line_id: line!.id, dropped: 1, doubtful: 0, bins: [1] }],
+    lines: droppedLines([line!]),
   })
   return { id, userId: user_id }
 }
@@ -229,8 +229,7 @@ onEachDatabase('notices of what became of an order', (open) => {
       ['order.timed_out', 'Your order took too long'],
     ] as const) {
       const { id: order_id } = await shop.paidOrder({ 1: 1 })
-      const [line] = await shop.items(order_id)
-      const lines = [{ line_id: line!.id, dropped: 0, doubtful: 0, bins: [] }]
+      const lines = droppedLines(await shop.items(order_id), { units: 0 })
       await shop.report(
         kind === 'order.failed'
           ? { kind, order_id, reason: 'jam', bins: [], lines }
@@ -244,12 +243,7 @@ onEachDatabase('notices of what became of an order', (open) => {
   test('each refund of an order is told of once', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2, 2: 1 })
-    const lines = (await shop.items(order_id)).map(({ id }) => ({
-      line_id: id,
-      dropped: 0,
-      doubtful: 0,
-      bins: [],
-    }))
+    const lines = droppedLines(await shop.items(order_id), { units: 0 })
     await shop.report({ kind: 'order.failed', order_id, reason: 'jam', bins: [], lines })
     const titles = await told(shop)
     expect(titles.filter((title) => title === 'You get money back')).toHaveLength(

@@ -6,7 +6,7 @@ import { saveMethod } from '../../../../../cloud/commerce/methods/save-method.ts
 import { deposit } from '../../../../../cloud/commerce/wallet/deposit.ts'
 import { identityOf } from '../../../../../cloud/commerce/processors/processor.ts'
 import { onStripeShop } from '../../../support/each-processor.ts'
-import type { Shop } from '../../../support/shop.ts'
+import { droppedLines, type Shop } from '../../../support/shop.ts'
 import type { Fault, SeenCall } from '../../../support/stripe/server.ts'
 import { balanceOf } from '../../../support/wallets.ts'
 import { deliver } from '../../../support/webhooks.ts'
@@ -258,12 +258,7 @@ onStripeShop('money in doubt', (open, stripe) => {
       const shop = await open()
       const { id: orderId } = await shop.paidOrder({ 1: 2 })
       // All is delivered: the order itself is owed nothing, however long it takes.
-      const lines = (await shop.items(orderId)).map(({ id }) => ({
-        line_id: id,
-        dropped: 2,
-        doubtful: 0,
-        bins: [1],
-      }))
+      const lines = droppedLines(await shop.items(orderId))
       await shop.report(
         { kind: 'order.preparing', order_id: orderId, bins: [1] },
         { kind: 'order.ready', order_id: orderId, bins: [1], lines },
