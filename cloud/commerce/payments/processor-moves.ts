@@ -51,7 +51,10 @@ export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMo
   return deposit !== undefined
 }
 
-/** Moves of one payment; what the order is owed is judged behind all of them. */
+/**
+ * Moves of one payment; what the order is owed is judged behind all of them. Where none is news, it is owed what it was: what
+ * the processor refused is sent again at its own pace (`retryAt`).
+ */
 export async function followPayment(
   tx: Tx,
   context: CloudContext,
@@ -59,7 +62,9 @@ export async function followPayment(
   moves: readonly ProcessorMove[],
 ): Promise<void> {
   const order = (await lockOrder(tx, payment.order_id))!
-  for (const move of moves) await followMove(tx, context, order, payment, move)
+  let hasMoved = false
+  for (const move of moves) if (await followMove(tx, context, order, payment, move)) hasMoved = true
+  if (!hasMoved) return
   const left = await refundable(tx, order, payment)
   if (left.amount > 0) await refundOwed(tx, context, order)
   else if (order.processing_status === OrderStatus.QUEUED && payment.is_late === 0) {
@@ -69,27 +74,32 @@ export async function followPayment(
   }
 }
 
+/** False of money that was back before the books knew that it had gone. */
 async function followMove(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
   payment: PaymentRow,
   move: ProcessorMove,
-): Promise<void> {
+): Promise<boolean> {
   const known = await tx.q
     .selectFrom('refunds')
     .select('id')
     .where('processor_ref', '=', move.ref)
     .executeTakeFirst()
-  if (known && move.kind === 'dispute' && move.status === 'failed')
+  if (!known) {
+    if (move.status === 'failed') return false
+    await record(tx, context, order, payment, move)
+    return true
+  }
+  if (move.kind === 'dispute' && move.status === 'failed')
     await clearAlarm(tx, context, disputeOf(order, move.ref))
-  if (known)
-    await applyRefundOutcome(tx, context, order, known.id, {
-      ref: move.ref,
-      status: move.status,
-      failureReason: move.status === 'failed' ? move.reason : null,
-    })
-  else if (move.status !== 'failed') await record(tx, context, order, payment, move)
+  await applyRefundOutcome(tx, context, order, known.id, {
+    ref: move.ref,
+    status: move.status,
+    failureReason: move.status === 'failed' ? move.reason : null,
+  })
+  return true
 }
 
 /** It is over when the bank has given the money back, or when somebody has taken note of it. */

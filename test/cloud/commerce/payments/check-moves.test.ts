@@ -156,4 +156,24 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     await deliver(shop)
     expect(await shop.refunds(id)).toMatchObject([{ amount: 50 }])
   })
+
+  test('and came back before anybody knew of it has nothing asked for that was refused', async () => {
+    const shop = await open({
+      wrapProcessor: (real) => ({
+        ...real,
+        createRefund: () => Promise.resolve({ ref: null, status: 'failed', failureReason: 'expired_card' }),
+      }),
+    })
+    shop.context.settings.refundRetries = 0
+    const { id } = await shop.paidOrder({ 1: 1 })
+    await shop.bank.giveBack(await intentOf(shop, id), 100)
+    await shop.bank.sendBack((await shop.bank.refunds())[0]!.id)
+    await lose(shop)
+    await shop.report({ kind: 'order.failed', order_id: id, reason: 'jam', bins: [], lines: [] })
+    await shop.work.drain(['refund'])
+    expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
+    await compare(shop)
+    await compare(shop)
+    expect(await shop.refunds(id)).toHaveLength(1)
+  })
 })
