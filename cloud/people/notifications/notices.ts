@@ -196,17 +196,9 @@ async function deliver(
     .executeTakeFirst()
   if (!notice) return done
   const isLast = attempts >= MAX_ATTEMPTS
-  const target = await targetOf(context, notice)
-  checkpoint('notice.before-send')
   let result: SendResult
   try {
-    result = target
-      ? await senders[target.device?.platform ?? 'none'].send(
-          target.device,
-          messageOf(notice.kind, target.hubName, target.money),
-          { orderId: notice.order_id, kind: notice.kind, tag: tagOf(notice) },
-        )
-      : 'gone'
+    result = await send(context, senders, notice)
   } catch (error) {
     if (isLast) await record(context, notice, 'unknown')
     throw error
@@ -215,6 +207,16 @@ async function deliver(
   if (result !== 'later' || isLast) await record(context, notice, result)
   else throw new Unavailable('the notice was not taken')
   return done
+}
+
+async function send(context: CloudContext, senders: Senders, notice: NoticeRow): Promise<SendResult> {
+  const target = await targetOf(context, notice)
+  context.checkpoint('notice.before-send')
+  if (!target) return 'gone'
+  const { device, hubName, money } = target
+  const { kind, order_id: orderId } = notice
+  const about = { orderId, kind, tag: tagOf(notice) }
+  return senders[device?.platform ?? 'none'].send(device, messageOf(kind, hubName, money), about)
 }
 
 /** Names a notice to a device. The number alone is given out again by a database that was restored. */

@@ -157,6 +157,23 @@ onEachDatabase('notices', (open) => {
     expect(await statesOf(shop)).toEqual(['failed'])
   })
 
+  test('a notice to a device whose token was sealed by another secret is given up in the end', async () => {
+    const faults: unknown[] = []
+    const shop = await openShop(await open(), { onFault: (error) => faults.push(error) })
+    const { userId } = await readyOrder(shop)
+    await addDevice(shop, userId, 'phone')
+    await shop.context.db.kysely.updateTable('push_configs').set({ push_token: 'lost' }).execute()
+    shop.clock.advance(10 * MINUTE)
+    await unclaimed(shop.context)
+    const { sent, senders } = recorder()
+    for (let retry = 0; retry < 10; retry += 1) {
+      await deliverNotices(shop.context, senders)
+      shop.clock.advance(30_000 * 2 ** retry)
+    }
+    expect([sent.length, faults.length]).toEqual([0, 6])
+    expect(await statesOf(shop)).toEqual(['failed'])
+  })
+
   test.each(['notice.before-send', 'notice.after-send'])(
     'a notice whose process dies at %s is sent by another one when the lease ends, and by none after that',
     async (death) => {
