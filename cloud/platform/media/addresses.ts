@@ -1,9 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
-import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Clock, Random } from '../../../protocol/model/runtime.ts'
-import { keepFirst, readKept, type Say } from '../settings/kept-file.ts'
+import { keptRandom, type Say } from '../settings/kept-file.ts'
 import { JsonText } from '../store/json.ts'
 
 /** Signs addresses from which files can be fetched for a while without any other credential. */
@@ -44,10 +43,8 @@ export function mediaSigner({ baseUrl, secret, lifetimeMs, clock }: SignerOption
 }
 
 /** The secret of file addresses, from a file in a folder; makes it if there is none. */
-export function keptMediaSecret(folder: string, random: Random, say: Say): string {
-  const path = join(folder, 'media-secret')
-  return readKept(path) ?? keepFirst(path, randomHex(random, 32), say)
-}
+export const keptMediaSecret = (folder: string, random: Random, say: Say): string =>
+  keptRandom(join(folder, 'media-secret'), random, say)
 
 /** Makes the signed address of a file of the media store. */
 export type AddressOf = (key: string) => string

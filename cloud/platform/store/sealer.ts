@@ -1,8 +1,7 @@
 import { hkdfSync } from 'node:crypto'
 import { join } from 'node:path'
-import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Random } from '../../../protocol/model/runtime.ts'
-import { keepFirst, readKept, type Say } from '../settings/kept-file.ts'
+import { keptRandom, type Say } from '../settings/kept-file.ts'
 import { decrypt, encrypt } from './cipher.ts'
 
 /** What the service has to read again and nobody else may: each purpose has a key of its own. */
@@ -48,7 +47,5 @@ function refuse(): never {
 }
 
 /** The secret of the seal from a file in a folder; makes it if there is none. */
-export function keptStoreSecret(folder: string, random: Random, say: Say): string {
-  const path = join(folder, 'store-secret')
-  return readKept(path) ?? keepFirst(path, randomHex(random, 32), say)
-}
+export const keptStoreSecret = (folder: string, random: Random, say: Say): string =>
+  keptRandom(join(folder, 'store-secret'), random, say)
