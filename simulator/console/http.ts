@@ -74,15 +74,15 @@ export function createConsole(options: ConsoleOptions): Hono {
   return app
 }
 
+const notPossible = [FleetError, DeskError, StepError, AnswerError]
+
 /** What went wrong, to who asked; what should not go wrong, to the log besides. */
 function answer(c: Context, error: Error, log: Log): Response {
   if (error instanceof Refusal)
     return c.json({ error: { code: error.code, message: error.message } }, error.status)
-  if (error instanceof FleetError)
-    return c.json({ error: { code: 'not_possible', message: error.message } }, 409)
   if (error instanceof ScenarioError)
     return c.json({ error: { code: 'invalid_scenario', message: error.message } }, 422)
-  if (error instanceof DeskError || error instanceof StepError || error instanceof AnswerError)
+  if (notPossible.some((kind) => error instanceof kind))
     return c.json({ error: { code: 'not_possible', message: error.message } }, 409)
   log.error({ error: error.message, stack: error.stack }, 'request failed')
   return c.json({ error: { code: 'internal_error', message: 'the simulator failed; its log says why' } }, 500)

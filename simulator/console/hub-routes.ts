@@ -17,9 +17,7 @@ export function hubRoutes(app: Hono, { stations, desk }: Pick<LiveOptions, 'stat
     desk.note(hubOf(c).hardware.hubId, kind, JSON.parse(JSON.stringify(what)) as Json)
 
   app.get('/api/hubs/:id/state', (c) => c.json(hubOf(c).state()))
-  app.get('/api/hubs/:id/actuations', (c) => {
-    return c.json(hubOf(c).actuations(numberOf(c, 'after')))
-  })
+  app.get('/api/hubs/:id/actuations', (c) => c.json(hubOf(c).actuations(numberOf(c, 'after'))))
 
   app.get('/api/hubs/:id/faults/types', (c) => {
     hubOf(c)
