@@ -25,8 +25,9 @@ export const checkWork = (services: MoneyServices): WorkKinds => ({
 })
 
 /**
- * One page at each look, newest first, from the last comparison on and so much further back as what is known may change
- * after it was made. What comes meanwhile stands before the first page, and is the next comparison's.
+ * Compares one page at each look, the newest moves first: all that were made since the last comparison began, and for a while
+ * before it (`refundCheckMs`, `disputeCheckMs`), as what became of them may have changed. What is made meanwhile belongs before
+ * the first page, and is left to the next comparison.
  */
 async function checkPage(
   { context, processor }: MoneyServices,
@@ -87,6 +88,6 @@ const follow = (context: CloudContext, kind: Kind, move: Move): Promise<void> =>
   context.db.transact(async (tx) => {
     const { ref, identity, status, failureReason, intent, amount } = move
     const own = kind === 'refund' ? await findByRef(tx, 'refunds', ref, identity) : undefined
-    if (own) await applyRefundWord(tx, context, { id: own.id, order_id: own.order_id! }, move)
+    if (own) await applyRefundWord(tx, context, own, move)
     else await applyMove(tx, context, { ref, kind, intent, amount, status, reason: failureReason })
   })

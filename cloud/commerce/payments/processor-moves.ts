@@ -12,7 +12,12 @@ import type { ProcessorRefund } from '../processors/processor.ts'
 import { applyRefundOutcome, refreshRefunds, refundable } from '../refunds/refunds.ts'
 import { amountShare } from '../refunds/shares.ts'
 import { cancelOrder, refundOwed } from '../refunds/undelivered.ts'
-import { insertTransaction, moveBalance, readBalance } from '../wallet/wallet-ledger.ts'
+import {
+  insertTransaction,
+  moveBalance,
+  readBalance,
+  type WalletTransactionRow,
+} from '../wallet/wallet-ledger.ts'
 
 /** Money of a payment or deposit that moved at the processor, and not because the service asked for it. */
 export interface ProcessorMove {
@@ -211,26 +216,29 @@ export async function applyRefundWord(
   await applyRefundOutcome(tx, context, (await lockOrder(tx, orderId))!, id, word)
 }
 
+/** The tables of what the processor knows by an id of its own. */
+interface Books {
+  payments: PaymentRow
+  wallet_transactions: WalletTransactionRow
+  refunds: RefundRow
+}
+
 /** By the processor's id; by ours where the processor's word was quicker than the answer that brings its id. */
-export async function findByRef(
+export async function findByRef<T extends keyof Books>(
   tx: Tx,
-  table: 'payments' | 'wallet_transactions' | 'refunds',
+  table: T,
   ref: string,
   identity: string | undefined,
-): Promise<{ id: number; order_id: number | null } | undefined> {
+): Promise<Pick<Books[T], 'id' | 'order_id'> | undefined> {
+  type Found = Pick<Books[T], 'id' | 'order_id'> | undefined
+  const rows = tx.q.selectFrom<keyof Books>(table).select(['id', 'order_id'])
   // Two questions: for both at once no index serves, and the books are long.
-  const known = await tx.q
-    .selectFrom(table)
-    .select(['id', 'order_id'])
-    .where('processor_ref', '=', ref)
-    .executeTakeFirst()
+  const known = (await rows.where('processor_ref', '=', ref).executeTakeFirst()) as Found
   const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
   if (known || id === undefined) return known
-  return tx.q
-    .selectFrom(table)
-    .select(['id', 'order_id'])
+  return (await rows
     .where('id', '=', Number(id))
     .where('created_at', '=', Number(bornAt))
     .where('processor_ref', 'is', null)
-    .executeTakeFirst()
+    .executeTakeFirst()) as Found
 }

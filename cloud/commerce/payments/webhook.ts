@@ -124,8 +124,7 @@ async function applyIntentEvent(
     return deposit !== undefined
   }
   const payment = await findByRef(tx, 'payments', object.id, paymentId)
-  if (payment)
-    await applyPaymentOutcome(tx, context, { id: payment.id, order_id: payment.order_id! }, outcome)
+  if (payment) await applyPaymentOutcome(tx, context, payment, outcome)
   return payment !== undefined
 }
 
@@ -134,16 +133,11 @@ async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObje
   const found = await findByRef(tx, 'refunds', object.id, object.metadata?.refund_id)
   if (!found) return applyMoveEvent(tx, context, 'refund', object)
   if (!refundStatuses.includes(object.status ?? '')) return true
-  await applyRefundWord(
-    tx,
-    context,
-    { id: found.id, order_id: found.order_id! },
-    {
-      ref: object.id,
-      status: object.status as ProcessorRefund['status'],
-      failureReason: object.failure_reason ?? null,
-    },
-  )
+  await applyRefundWord(tx, context, found, {
+    ref: object.id,
+    status: object.status as ProcessorRefund['status'],
+    failureReason: object.failure_reason ?? null,
+  })
   return true
 }
 

@@ -2,7 +2,7 @@ import { Unavailable } from '../../platform/work/runner.ts'
 import type { SetupIntentSecret, PaymentMethodType } from '../../../protocol/contract/consumer-payments.ts'
 import type { BackoffOptions } from '../../../protocol/model/runtime.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
-import { isolated } from '../../platform/work/background.ts'
+import { isolated, reportFault } from '../../platform/work/background.ts'
 import type { CloudContext } from '../../platform/context.ts'
 
 /**
@@ -136,7 +136,7 @@ export interface MovesRequest {
 }
 
 export interface MovesPage {
-  /** Those of intents. Of a dispute the status is that of a refund, `failed` once the money is back. */
+  /** Of intents alone. Of a dispute the status is that of a refund, `failed` once the money is back. */
   moves: (MadeRefund & { intent: string })[]
   /** Names the next page; null where this was the last. */
   next: string | null
@@ -209,7 +209,7 @@ export async function orInDoubt<T>(context: CloudContext, call: Promise<T>): Pro
     return await call
   } catch (cause) {
     if (cause instanceof ProcessorUnavailable) throw cause
-    await isolated(context, 'a call to the card processor', () => Promise.reject(cause))
+    reportFault(context, cause, 'a call to the card processor')
     throw new ProcessorUnavailable('the call to the processor failed in a way that nobody foresaw', { cause })
   }
 }

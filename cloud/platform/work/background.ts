@@ -27,11 +27,16 @@ export async function isolated(context: Faults, during: string, work: () => Prom
   try {
     await work()
   } catch (error) {
-    if (context.onFault) return context.onFault(error, during)
-    const outage = outageInWords(error)
-    if (outage) context.log.error({ during, reason: outage.reason }, outage.sentence)
-    else context.log.error({ err: error, during }, `failed: ${during}`)
+    reportFault(context, error, during)
   }
+}
+
+/** An error that ends nothing else: an operator is told of it. */
+export function reportFault(context: Faults, error: unknown, during: string): void {
+  if (context.onFault) return context.onFault(error, during)
+  const outage = outageInWords(error)
+  if (outage) context.log.error({ during, reason: outage.reason }, outage.sentence)
+  else context.log.error({ err: error, during }, `failed: ${during}`)
 }
 
 /** Runs `work` every `periodMs` in the background; a turn that is still under way when the next is due is not doubled. */
