@@ -3,7 +3,8 @@ import type { CloudContext } from '../context.ts'
 /**
  * Reads what callers may do, and believes it for a while (`grantsKeptMs`): each request would ask for it otherwise, and it
  * hardly ever changes. Whatever process takes a grant back, it ends everywhere within that time. What is not there is never
- * kept: a grant begins at once. Of those who ask at the same time one reads.
+ * kept, so that a caller's first grant begins at once; one that is changed or added begins within that time. Requests that come
+ * together share one reading.
  */
 export function keptGrants<K, V>(
   { runtime, settings }: Pick<CloudContext, 'runtime' | 'settings'>,
