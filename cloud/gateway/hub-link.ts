@@ -79,9 +79,9 @@ export class HubLink {
   #lastHailAt = -Infinity
   /** Failures in a row to apply a batch, but for those of the store. */
   #failures = 0
-  /** Sessions of which it is to be written that their connections have ended: once, however often it is said meanwhile. */
+  /** Sessions whose connections have ended, and of which that is still to be written: once, however often it is said meanwhile. */
   readonly #leaving = new Set<string>()
-  /** Something may be lost (another process spoke to the hub, the database was away) to which only the hub's next hello comes back. */
+  /** Something may be lost (another process spoke to the hub, the database was away) that only the hub's next hello makes good. */
   #hasMissed = false
   /** Resolves when everything that was posted so far is done, or has failed. */
   #mailbox: Promise<unknown> = Promise.resolve()

@@ -102,7 +102,7 @@ export class OutboxSender {
     for (const effect of effects) if (this.#state) await this.#carryOut(effect, state.epoch)
   }
 
-  /** Nothing else would come back to what the database does not give or take now: the hub's next hello does. */
+  /** What the database does not give or take now nobody would try again: the hub is asked for a hello, from which both go on. */
   async #orAsk<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -149,7 +149,7 @@ export class OutboxSender {
     await this.#dispatch({ type: 'sent', last: entries.at(-1)!.seq, bytes, atMs })
   }
 
-  /** Another process may have sent what is not there any more, and had it acknowledged: the stream goes on behind it. */
+  /** Entries are missing that another process may have sent, and deleted when they were acknowledged: goes on behind them. */
   async #passOver(epoch: string, first: number): Promise<void> {
     const { context, hubId } = this.#ports
     const position = await this.#orAsk(readPosition(context.db.kysely, hubId))

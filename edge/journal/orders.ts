@@ -94,7 +94,7 @@ export function createOrders(store: Store) {
      VALUES (@id, @order_number, @phase, @reserved_bin, @open_when_ready, @start_by, @bins, @received_at)`,
     ),
   )
-  // One event changes one order of many.
+  // An event changes one order of many: what is kept of the others stays.
   const insertLine = writerOf(
     kept.lines,
     ({ order_id }: LineRow) => order_id,

@@ -49,14 +49,17 @@ export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Prom
     where products.id = r.product_id`.execute(tx.q)
 }
 
-/** Always in the same order, so that two orders cannot wait for one another. SQLite has one writer at a time anyway. */
+/**
+ * Locks products, always in the same order, so that two orders cannot wait for one another. SQLite has one writer at a time
+ * anyway.
+ */
 async function lockProducts(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
   if (tx.kind === 'sqlite') return
   const ids = lines.map(({ productId }) => productId)
   await tx.forUpdate(tx.q.selectFrom('products').select('id').where('id', 'in', ids).orderBy('id')).execute()
 }
 
-/** The source `r`, with each product once. */
+/** The source `r` of a statement: how many units of each product, which is in it once. */
 function unitsByProduct(tx: Tx, lines: readonly ProductQuantity[]) {
   const units = new Map<number, number>()
   for (const { productId, quantity } of lines) units.set(productId, (units.get(productId) ?? 0) + quantity)

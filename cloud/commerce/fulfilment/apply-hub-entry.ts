@@ -130,8 +130,8 @@ function warnOfIllegal(
 }
 
 /**
- * What has dropped by a hub's word. Once money has gone by it, it is no less: a hub whose journal was put back may have forgotten
- * what it saw fall.
+ * Records what a hub says has dropped. From READY on, when money has gone back by it, the count never sinks: a hub whose
+ * journal was restored may have forgotten what it saw fall.
  */
 async function recordLines(tx: Tx, order: OrderRow, lines: readonly LineProgress[]): Promise<void> {
   const least = order.processing_status >= OrderStatus.READY ? sql`order_items.qty_dropped` : sql.lit(0)

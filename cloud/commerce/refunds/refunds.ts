@@ -38,7 +38,7 @@ export function paidPayment(tx: Tx, orderId: number): Promise<PaymentRow | undef
 
 /**
  * What can still be given back of a payment. A refund that waits for the processor counts as given back: no money is
- * reserved twice. Late money has no tax in it: its order was never sold.
+ * reserved twice.
  */
 export async function refundable(
   tx: Tx,
@@ -175,8 +175,8 @@ export async function applyRefundOutcome(
 }
 
 /**
- * When it is looked at what the service owes after the processor refused to give it. What somebody asked for is theirs to
- * repeat, but for what the order has come to owe since; what the processor did by itself is not ours to do.
+ * When the service looks again at what it owes, after the processor has refused a refund. A refund that somebody asked for is
+ * theirs to repeat, except for what the order has come to owe since; what the processor did by itself is not ours to do.
  */
 function retryAt(
   { reason, refusals }: RefundRow,

@@ -2,8 +2,6 @@ import { unitShare } from '../catalogue/pricing.ts'
 import type { ItemRow, OrderRow } from '../orders/order-rows.ts'
 import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
 
-/** What of an order's money belongs to what, and what is left of it. */
-
 /** Money with the tax that is part of it. Cents; `tax` ≤ `amount`. */
 export interface Share {
   amount: number

@@ -87,7 +87,7 @@ function migrationsFor(
   const run = async (db: Kysely<unknown>, statements: readonly string[]): Promise<void> => {
     for (const statement of statements) await sql.raw(statement).execute(db)
   }
-  // On SQLite there is one that writes, whoever waits.
+  // SQLite has one writer at a time anyway.
   const indexes = (names: readonly string[]): string[] =>
     kind === 'sqlite' ? indexesOf(declared, names).map(({ statement }) => statement()) : []
   const later = numbered.map(({ name, statements, concurrently = [] }): [string, Migration] => [
@@ -126,9 +126,9 @@ const indexesOf = (declared: Declared, names: readonly string[]): LateIndex[] =>
 const INDEX_LOCK = 7_106_119_101_020
 
 /**
- * Makes what is not there yet. Nobody waits here: who waited for the lock by a statement would be waited for by the index.
- * A process that comes while another one is at it goes on without. What an interrupted one has left the server calls invalid: it costs
- * writers and serves nobody, and is made anew.
+ * Makes the indexes that are not there yet. A process that comes while another one makes them goes on without: a statement that
+ * waited for the lock would keep the index waiting, which waits for all statements that began before it. An interrupted
+ * process leaves an index that the server calls invalid: it slows writers and serves no query, and is made anew.
  */
 async function makeIndexes(kysely: Kysely<Tables>, indexes: readonly LateIndex[]): Promise<void> {
   const missing = await missingOf(kysely, indexes)

@@ -154,7 +154,7 @@ function account(context: Context, imported: OperationRow): void {
   }
 }
 
-/** The store before this one may have told the cloud that nobody knows it. */
+/** Tells the cloud how an operation ended: the store before this one may have reported it as unknown. */
 function tellOutcome({ ledger }: Context, { id, state }: OperationRow): void {
   if (state !== 'done' && state !== 'nothing' && state !== 'failed') return
   ledger.report({
