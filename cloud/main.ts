@@ -50,6 +50,7 @@ import { createSenders } from './people/notifications/senders.ts'
 import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
 import { warnWithoutHubs } from './platform/store/no-hubs.ts'
 import { storeProblem } from './platform/store/outage.ts'
+import { isolated } from './platform/work/background.ts'
 
 /** Says what is wrong in the operator's words, and ends. */
 function fail(...problems: string[]): never {
@@ -250,7 +251,8 @@ async function main(): Promise<void> {
   webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`
   const metrics = await listenForMetrics(cloud, config, clock)
   cloud.start()
-  await warnWithoutHubs(db.kysely, log, config.databaseUrl)
+  // The service runs by now: a database that is away for a moment does not end it.
+  await isolated(context, 'a look for hubs', () => warnWithoutHubs(db.kysely, log, config.databaseUrl))
   log.info(
     {
       port: server.port,
