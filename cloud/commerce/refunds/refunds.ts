@@ -168,23 +168,28 @@ export async function applyRefundOutcome(
   if (dueAt === null) await unschedule(tx, 'refund', refundId)
   else await schedule(tx, 'refund', refundId, dueAt)
   if (status === 'pending') return
-  await auditRefund(tx, context, order, { ...refund, ...known }, refund.reason === 'customer' ? null : dueAt)
+  await auditRefund(tx, context, order, { ...refund, ...known }, isOwed(refund.reason) ? dueAt : null)
   if (status === 'failed') await schedule(tx, 'refund.made', refund.payment_id, now)
   if (status === 'succeeded') await tellOfRefund(tx, context, order, refund)
   await refreshRefunds(tx, context, order)
 }
 
+const isByProcessor = (reason: RefundRow['reason']): boolean => reason === 'processor' || reason === 'dispute'
+
+/** What the service gives back without being asked. */
+const isOwed = (reason: RefundRow['reason']): boolean => reason !== 'customer' && !isByProcessor(reason)
+
 /**
- * When the service looks again at what it owes, after the processor has refused a refund. A refund that somebody asked for is
- * theirs to repeat, except for what the order has come to owe since; what the processor did by itself is not ours to do.
+ * When the service looks again at what it owes, after a refund has failed. A refund that somebody asked for is theirs to
+ * repeat, and one that the processor made by itself is nobody's; but that money is there again, and may be owed by now.
  */
 function retryAt(
   { reason, refusals }: RefundRow,
   now: number,
   { refundRetries, refundRetryMs }: CloudContext['settings'],
 ): number | null {
-  const isOurs = reason !== 'processor' && reason !== 'dispute'
-  return isOurs && refusals < refundRetries ? now + refundRetryMs * 2 ** refusals : null
+  if (isByProcessor(reason)) return now
+  return refusals < refundRetries ? now + refundRetryMs * 2 ** refusals : null
 }
 
 /** Whatever somebody asked for, and whatever was refused, is on the owner's record. */

@@ -69,8 +69,9 @@ async function isEmptyHanded(tx: Tx, orderId: number): Promise<boolean> {
 type UndeliveredReason = 'short' | 'timed_out' | 'failed'
 
 /**
- * What was paid for and did not drop goes back without asking: of each line the frozen share of the units
- * that are missing and not refunded yet. Under the order's lock, in the transaction of the report.
+ * What was paid for and did not drop goes back without asking: of each line the frozen share of the units that are missing,
+ * less what the line has returned. That was less than it should be where other refunds had left no more of the payment; should
+ * one of those fail, the rest is owed. Under the order's lock, in the transaction of the report.
  */
 export async function refundUndelivered(
   tx: Tx,
@@ -86,10 +87,10 @@ export async function refundUndelivered(
   let left = leftOf(order, payment, refunds)
   const owed: NewRefund[] = []
   for (const item of items) {
-    const quantity = item.qty - Math.min(item.qty, item.qty_dropped) - item.refunded_quantity
-    if (quantity <= 0 || left.amount === 0) continue
-    const share = takeShare(left, nextUnits(lineShareOf(item, refunds), quantity))
-    owed.push({ itemId: item.id, quantity, ...share, reason, refusals })
+    const units = item.qty - Math.min(item.qty, item.qty_dropped) - item.refunded_quantity
+    const share = takeShare(left, nextUnits(lineShareOf(item, refunds), units))
+    if (left.amount === 0 || (units <= 0 && share.amount === 0)) continue
+    owed.push({ itemId: item.id, quantity: Math.max(0, units), ...share, reason, refusals })
     left = { amount: left.amount - share.amount, tax: left.tax - share.tax }
   }
   await insertRefunds(tx, context, order, payment, owed)
@@ -169,34 +170,21 @@ async function refundWhole(
 }
 
 /**
- * Another refund takes the place of one that the processor refused, for as much as the order is owed now: somebody may have
- * given it back by hand meanwhile, and what a customer had asked for may have become owed.
+ * Another refund takes the place of one that failed, for as much as the order is owed now: somebody may have given it back
+ * by hand meanwhile, and what a person had asked for, or the processor had given by itself, may have become owed.
  */
 async function replaceRefused(tx: Tx, context: CloudContext, refused: RefundRow): Promise<void> {
   const order = await lockOrder(tx, refused.order_id)
   // Of two that look at it at once one finds the work gone.
   if (!order || !(await unschedule(tx, 'refund', refused.id))) return
   const refusals = refused.refusals + 1
-  switch (refused.reason) {
-    case 'short':
-    case 'timed_out':
-    case 'failed':
-    case 'cancelled':
-    case 'customer':
-      return refundOwed(tx, context, order, refusals)
-    case 'late_payment': {
-      const payment = await tx.q
-        .selectFrom('payments')
-        .selectAll()
-        .where('id', '=', refused.payment_id)
-        .executeTakeFirstOrThrow()
-      await refundLate(tx, context, order, payment, { refusals })
-      return
-    }
-    case 'processor':
-    case 'dispute':
-    // Never ours to do (`retryAt`).
-  }
+  const payment = await tx.q
+    .selectFrom('payments')
+    .selectAll()
+    .where('id', '=', refused.payment_id)
+    .executeTakeFirstOrThrow()
+  if (payment.is_late === 1) await refundLate(tx, context, order, payment, { refusals })
+  else await refundOwed(tx, context, order, refusals)
 }
 
 /** Refunds that wait for the processor, and those that it refused and the service owes. */
