@@ -230,15 +230,14 @@ export async function findByRef<T extends keyof Books>(
   ref: string,
   identity: string | undefined,
 ): Promise<Pick<Books[T], 'id' | 'order_id'> | undefined> {
-  type Found = Pick<Books[T], 'id' | 'order_id'> | undefined
   const rows = tx.q.selectFrom<keyof Books>(table).select(['id', 'order_id'])
   // Two questions: for both at once no index serves, and the books are long.
-  const known = (await rows.where('processor_ref', '=', ref).executeTakeFirst()) as Found
+  const known = await rows.where('processor_ref', '=', ref).executeTakeFirst()
   const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
   if (known || id === undefined) return known
-  return (await rows
+  return rows
     .where('id', '=', Number(id))
     .where('created_at', '=', Number(bornAt))
     .where('processor_ref', 'is', null)
-    .executeTakeFirst()) as Found
+    .executeTakeFirst()
 }
