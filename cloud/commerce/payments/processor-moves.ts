@@ -190,13 +190,13 @@ async function followDeposit(
     .executeTakeFirst()
   if (booked) return
   await tx.forUpdate(tx.q.selectFrom('wallets').select('balance').where('user_id', '=', userId)).execute()
-  const change = taken ? -taken.amount : -Math.min(amount, await readBalance(tx.q, userId))
+  const change = 0 - (taken?.amount ?? Math.min(amount, await readBalance(tx.q, userId)))
   if (-change < amount && !isBack)
     context.log.error(
       { userId, kind, ref, amount, missing: amount + change },
       'a deposit went back at the processor, and its wallet holds less than that',
     )
-  if (change === 0) return
+  // Of an empty wallet, too: it is followed once, and later deposits are not this one's.
   const transaction = await insertTransaction(tx, context, {
     user_id: userId,
     type: 'adjustment',

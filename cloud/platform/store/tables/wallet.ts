@@ -56,7 +56,7 @@ export const walletTables = {
     id,
     transaction_id: int.unique.references('wallet_transactions').fixed,
     user_id: int.references('users').fixed,
-    amount: int.check('<> 0').fixed,
+    amount: int.fixed,
     balance_after: int.check('>= 0').fixed,
     created_at: instant.fixed,
   }).index('wallet_entries_by_user', ['user_id', 'id']),

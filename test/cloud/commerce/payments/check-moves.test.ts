@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import type { MovesRequest } from '../../../../cloud/commerce/processors/processor.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
@@ -73,6 +74,22 @@ onEachProcessor('money that moves at the processor, which no event tells of', (o
     await compare(shop)
     await compare(shop)
     expect(await balanceOf(shop, userId)).toBe(600)
+    await walletsAddUp(shop.context.db.kysely)
+  })
+
+  test('of a deposit that is spent is taken from no later one', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await fillWallet(shop, userId, 541)
+    const { id: orderId } = await shop.cart(userId, { 1: 2 })
+    await payFromWallet(shop.services, { userId, orderId })
+    await shop.bank.giveBack((await shop.bank.intents())[0]!.id, 541)
+    await lose(shop)
+    await compare(shop)
+    await fillWallet(shop, userId, 1000)
+    await lose(shop)
+    await compare(shop)
+    expect(await balanceOf(shop, userId)).toBe(1000)
     await walletsAddUp(shop.context.db.kysely)
   })
 
