@@ -306,5 +306,5 @@ export const knownSeeds: Readonly<Record<string, number>> = {
   'a refund is told when it is asked for and when it is done': 2,
   'a hub tells only of the ends of alarms': 1,
   'people are not told that an alarm is over': 2,
-  'the lease of a dead process never ends': 1,
+  'the lease of a dead process never ends': 2,
 }
