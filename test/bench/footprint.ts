@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { z } from 'zod'
+import { z } from 'zod'
+import { Location, locationKey } from '../../protocol/model/location.ts'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
 import { waitUntilReady } from '../../simulator/demo/readiness.ts'
 import { packageRoot } from '../support/programs.ts'
 import { durableCommits } from './bare-commits.ts'
 import { answer, dismiss, launch } from './children.ts'
-import { buy, findProducts } from './customer.ts'
+import { ask, buy, findProducts } from './customer.ts'
 import { ratios, type Section } from './figures.ts'
 import { firstActuation } from './first-act.ts'
 import { install } from './installation.ts'
@@ -21,6 +22,9 @@ export interface FootprintOptions {
   /** How long the hub is watched while nobody orders. Telemetry is written once a minute. */
   idleSeconds: number
 }
+
+/** Of what a hub says of itself: what stands in its rows by its books. */
+const Stock = z.object({ stock: z.array(z.object({ location: Location, quantity: z.int() })) })
 
 const READY_MS = 60_000
 const SETTLE_MS = 5000
@@ -120,21 +124,23 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
       ],
     }
 
-    /** Per order, of each fifth of the orders. */
+    /** Per order, of each part of the orders. Shelves that do not hold enough for all are filled again in between. */
     async function drive(pid: number): Promise<Cost> {
-      const products = await findProducts(shop)
-      if (products.length < orders)
-        throw new Error(`the shelves hold enough for ${products.length} orders, not for ${orders}`)
+      const full = await stock()
+      const enough = (await findProducts(shop)).length
+      const parts = Math.max(PARTS, Math.ceil(orders / enough))
       const cost: Cost = { kilobytes: [], processorMs: [] }
       let next = 0
-      for (let part = 1; part <= PARTS; part++) {
+      for (let part = 1; part <= parts; part++) {
         const from = next
-        const end = Math.round((orders * part) / PARTS)
+        const end = Math.round((orders * part) / parts)
+        await fill(full)
+        const products = await findProducts(shop)
         const spent = meter(pid)
         const customer = async (): Promise<void> => {
           while (next < end) {
             const n = next++
-            await buy(shop, `bench-${n}`, products[n]!)
+            await buy(shop, `bench-${n}`, products[n - from]!)
           }
         }
         await Promise.all(Array.from({ length: CUSTOMERS }, customer))
@@ -154,6 +160,30 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
         progress.show(`footprint: idle for ${(idleSeconds * part) / IDLE_PARTS} of ${idleSeconds} s`)
       }
       return cost
+    }
+
+    async function stock(): Promise<z.infer<typeof Stock>['stock']> {
+      return Stock.parse(await ask('GET', `${addresses.edgeUrl}/api/state`, { bearer: hubToken() })).stock
+    }
+
+    /** What a restocker does: brings every row to what it held, and says so at the hub; soon the shop knows. */
+    async function fill(full: z.infer<typeof Stock>['stock']): Promise<void> {
+      const now = await stock()
+      for (const { location, quantity: most } of full) {
+        const { cabinet, shelf, row } = location
+        const { quantity } = now.find((one) => locationKey(one.location) === locationKey(location))!
+        const units = most - quantity
+        if (units <= 0) continue
+        const deed = { action: 'restock', target: `cabinet-${cabinet}`, shelf, row, units }
+        await ask('POST', `${addresses.simulatorUrl}/api/hubs/${hubId}/act`, { body: deed })
+        const body = { location, units }
+        await ask('POST', `${addresses.edgeUrl}/api/stock/restock`, { bearer: hubToken(), body })
+      }
+      await sleep(clock, SETTLE_MS)
+    }
+
+    function hubToken(): string {
+      return readFileSync(`${installation.places.journal}.token`, 'utf8').trim()
     }
 
     async function restart(): Promise<number[]> {

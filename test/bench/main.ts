@@ -128,7 +128,7 @@ const bench: Record<Part, (folder: string) => Promise<Section>> = {
       folder,
       rounds: whole('rounds'),
       requests: Math.ceil(whole('requests') / 10),
-      sizes: [10_000, 200_000, whole('past-orders')],
+      sizes: [...new Set([10_000, 200_000, whole('past-orders')])].sort((a, b) => a - b),
     }),
   events: (folder) => benchEvents({ runtime, folder, rounds: whole('rounds'), readers: whole('readers') }),
   'slow-connections': (folder) =>
