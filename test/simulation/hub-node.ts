@@ -1,5 +1,6 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createHub, type Hub } from '../../edge/hub.ts'
+import type { FacingStock } from '../../edge/core/hub-core.ts'
 import { openStore } from '../../edge/journal/store.ts'
 import { defaultHubSettings, type HubSettings } from '../../edge/settings.ts'
 import { collectHub } from '../invariants/collect-hub.ts'
@@ -68,6 +69,11 @@ export class HubNode {
 
   get hub(): Hub | undefined {
     return this.#life?.alive === true ? this.#hub : undefined
+  }
+
+  /** What its service says of its rows; of one that is down, what it would have said last. */
+  get stock(): FacingStock[] | undefined {
+    return this.#hub?.core.stock()
   }
 
   get journal(): BetterSqlite3.Database {

@@ -61,8 +61,8 @@ export class ShelfWatch {
   /** Notes by product since when the cloud has known, where it did at the look before and nothing has changed meanwhile. */
   async #lookAtShelves({ hubId, hub }: Site, knewBefore: Map<number, number>): Promise<void> {
     const known = this.#withheld.get(hubId)!
-    const stock = hub.hub?.core.stock()
-    // A hub that is down dispenses nothing else when it comes back, and tells nothing meanwhile.
+    // A hub that is down tells nothing; what it cleared in its last moments, it will dispense when it comes back.
+    const { stock } = hub
     if (stock !== undefined) {
       const counted = await this.#productsWithCounts(hubId)
       for (const productId of new Set(stock.map(({ product_id }) => product_id))) {
@@ -79,7 +79,7 @@ export class ShelfWatch {
       }
     }
     for (const [productId, { toldAt }] of known) if (toldAt !== undefined) knewBefore.set(productId, toldAt)
-    if (stock === undefined || !(await this.#isTold(hubId, hub.toldUpTo()))) return
+    if (hub.hub === undefined || !(await this.#isTold(hubId, hub.toldUpTo()))) return
     for (const withheld of known.values()) withheld.toldAt ??= this.#parts.scheduler.time
   }
 

@@ -8,7 +8,7 @@ import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { followUnknown } from './apply-operations.ts'
 import { findOrders, unaccounted } from './orders-of-entries.ts'
-import { consumeReservations } from './reservations.ts'
+import { consumeReservations, type Delivered } from './reservations.ts'
 import { tellOfProduct } from './stock-events.ts'
 import { type FacingQuantity, lockFacings, setFacings, settleCounts, sumProducts } from './shelf-stock.ts'
 
@@ -59,7 +59,6 @@ export async function applyStockEntries(
       return []
     return [{ orderId: row.order_id, itemId: row.item_id, delivered: entry.delivered }]
   })
-  if (!isLate) return consumeReservations(tx, drops)
   const open = await unaccounted(
     tx,
     drops.map(({ orderId }) => orderId),
@@ -68,6 +67,37 @@ export async function applyStockEntries(
     tx,
     drops.filter(({ orderId }) => open.has(orderId)),
   )
+  if (isLate) return
+  const accounted = drops.filter(({ orderId }) => !open.has(orderId))
+  await consumeReservations(tx, await beyondAccount(tx, hubId, accounted))
+}
+
+/**
+ * Of orders whose hub has given account of each line: what the ledger holds beyond it. A drop that the books have lost, and that
+ * a hub tells again, was in the account already; one that was found out later was not.
+ */
+async function beyondAccount(tx: Tx, hubId: number, drops: readonly Delivered[]): Promise<Delivered[]> {
+  if (drops.length === 0) return []
+  const items = drops.map(({ itemId }) => itemId)
+  const told = await tx.q
+    .selectFrom('order_items')
+    .select(['id', 'qty_dropped'])
+    .where('id', 'in', items)
+    .execute()
+  const fallen = await tx.q
+    .selectFrom('stock_ledger')
+    .select((eb) => ['item_id', eb.fn.sum<number | string>('delivered').as('units')])
+    .where('hub_id', '=', hubId)
+    .where('item_id', 'in', items)
+    .groupBy('item_id')
+    .execute()
+  const orders = new Map(drops.map(({ itemId, orderId }) => [itemId, orderId]))
+  const units = new Map(fallen.map((row) => [row.item_id, Number(row.units)]))
+  return told.map(({ id, qty_dropped }) => ({
+    orderId: orders.get(id)!,
+    itemId: id,
+    delivered: Math.max(0, units.get(id)! - qty_dropped),
+  }))
 }
 
 /** What stood on a shelf when an entry was made says nothing of what stands there by now. */
@@ -166,6 +196,7 @@ async function insertCorrections(
       cause_id,
       order_id: null,
       item_id: null,
+      delivered: null,
       at,
     })),
   )
@@ -179,12 +210,20 @@ function toLedgerRow(entry: StockEntry, orders: ReadonlyMap<string, number>): Le
     at: Math.round(entry.at),
     order_id: null,
     item_id: null,
+    delivered: null,
   }
   switch (entry.kind) {
     case 'stock.dropped': {
       const order_id = orders.get(entry.order_id ?? '') ?? null
       const item_id = order_id === null ? null : entry.line_id
-      return { ...common, kind: 'dropped', cause_id: entry.operation_id, order_id, item_id }
+      return {
+        ...common,
+        kind: 'dropped',
+        cause_id: entry.operation_id,
+        order_id,
+        item_id,
+        delivered: entry.delivered,
+      }
     }
     case 'stock.counted':
       return { ...common, kind: 'counted', cause_id: entry.count_id }
@@ -204,6 +243,7 @@ type LedgerRow = {
   cause_id: string
   order_id: number | null
   item_id: number | null
+  delivered: number | null
   at: number
 }
 
@@ -230,6 +270,7 @@ async function insertLedger(
       cause_id: 'text',
       order_id: 'int',
       item_id: 'int',
+      delivered: 'int',
       at: 'int',
     },
     rows,
@@ -240,8 +281,8 @@ async function insertLedger(
     .executeTakeFirstOrThrow()
   const { numAffectedRows } = await sql`
     insert into stock_ledger
-      (hub_id, product_id, cabinet, shelf, "row", kind, delta, cause_id, order_id, item_id, at)
-    select cast(${hubId} as bigint), product_id, cabinet, shelf, "row", kind, delta, cause_id, order_id, item_id, at
+      (hub_id, product_id, cabinet, shelf, "row", kind, delta, cause_id, order_id, item_id, delivered, at)
+    select cast(${hubId} as bigint), product_id, cabinet, shelf, "row", kind, delta, cause_id, order_id, item_id, delivered, at
     from ${source} where true
     on conflict do nothing`.execute(tx.q)
   if (numAffectedRows === BigInt(rows.length)) return () => true

@@ -89,7 +89,7 @@ export async function availableOfEach(
 }
 
 /** Units of an order's line that left the shelf. */
-interface Delivered {
+export interface Delivered {
   orderId: number
   itemId: number
   delivered: number

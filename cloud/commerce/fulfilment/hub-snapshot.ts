@@ -64,8 +64,9 @@ export const readConfirmed = (hub: { confirmed_fridges: string | null }): HubCon
   HubConfig.shape.confirmed_fridges.parse(JSON.parse(hub.confirmed_fridges ?? '[]'))
 
 /**
- * The operations that a controller may still remember and whose effect the mirrored stock includes: those that dropped,
- * and those of which nobody knew until a count, a sensor or a person settled them. The newest last, as their ids sort.
+ * The operations that a controller may still remember and whose effect the mirrored stock includes: those whose drop is booked,
+ * and those of which nobody knew until a count, a sensor or a person settled them. One that is said to have happened may not be
+ * booked: the hub may have lost the entry that says so. The newest last, as their ids sort.
  */
 async function knownOperations(tx: Tx, hubId: number): Promise<string[]> {
   const dropped = await tx.q
@@ -81,6 +82,9 @@ async function knownOperations(tx: Tx, hubId: number): Promise<string[]> {
     .select('operation_id as id')
     .where('hub_id', '=', hubId)
     .where('settled_at', 'is not', null)
+    .where((eb) =>
+      eb.or([eb('happened', 'is', null), eb('happened', '=', 0), eb('settled_by', '=', 'count')]),
+    )
     .orderBy('operation_id', 'desc')
     .limit(KNOWN_OPERATIONS)
     .execute()

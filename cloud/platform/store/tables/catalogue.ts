@@ -67,6 +67,8 @@ export const catalogueTables = {
     cause_id: text.fixed,
     order_id: int.nullable.fixed,
     item_id: int.nullable.fixed,
+    /** Of a drop for an order's line: its units that reached the customer's bin as the hub told then; others were more than was asked for. */
+    delivered: int.nullable.fixed,
     at: instant.fixed,
   }).unique('hub_id', 'kind', 'cause_id', 'cabinet', 'shelf', 'row'),
   /** Counts that people typed. The newest of a product, or of a row, is pending until the hub reports that it has it. */

@@ -31,10 +31,16 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
         cause_id: operation(number),
         order_id: null,
         item_id: null,
+        delivered: null,
         at: 0,
       })
       .execute()
-  const unknown = (number: number, settledBy: 'count' | 'person' | 'sensor' | null, hubId = 1) =>
+  const unknown = (
+    number: number,
+    settledBy: 'count' | 'person' | 'sensor' | null,
+    hubId = 1,
+    happened: 0 | 1 = 0,
+  ) =>
     context.db.kysely
       .insertInto('unknown_operations')
       .values({
@@ -50,7 +56,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
         at: 0,
         settled_at: settledBy === null ? null : 1,
         settled_by: settledBy,
-        happened: settledBy === null ? null : 0,
+        happened: settledBy === null ? null : happened,
       })
       .execute()
   const snapshotOf = (hubId: number) => context.db.transact((tx) => hubSnapshot(tx, context, hubId))
@@ -74,6 +80,14 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
     await unknown(6, 'person', 2)
     expect(await known()).toEqual([1, 3, 4].map(operation))
     expect(await known(2)).toEqual([5, 6].map(operation))
+  })
+
+  test('one that is said to have dropped, and whose drop the hub may have lost before it told it, is not included', async () => {
+    await unknown(1, 'sensor', 1, 1)
+    await unknown(2, 'person', 1, 1)
+    await drop(2)
+    await unknown(3, 'count', 1, 1)
+    expect(await known()).toEqual([2, 3].map(operation))
   })
 
   test('of very many it names the newest thousand', async () => {

@@ -118,7 +118,8 @@ onEachDatabase('the cloud store', (open) => {
     await Promise.all([swap(1, 2, 0), swap(2, 1, 1)])
     const names = await db.kysely.selectFrom('owners').select('name').orderBy('id').execute()
     expect(names.every(({ name }) => name.length === 3)).toBe(true)
-    expect(attempts[0]! + attempts[1]!).toBe(db.kind === 'postgres' ? 3 : 2)
+    // Of two that hold what the other needs one is ended, or both, where the server is slow to look.
+    expect(attempts[0]! + attempts[1]!).toBeGreaterThanOrEqual(db.kind === 'postgres' ? 3 : 2)
   })
 
   test('64-bit integers and sums are plain numbers', async () => {
