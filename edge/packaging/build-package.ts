@@ -13,7 +13,8 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import type { Progress } from '../../protocol/model/progress.ts'
 import { debianArchitecture, filesBelow, makeDebianPackage, placeSystemFiles, sizeOf } from './debian.ts'
-import { copyPackage, productionFolders } from './dependencies.ts'
+import { bundlePrograms, isNative } from './bundle.ts'
+import { copyLicences, copyPackage, nameOf, productionFolders } from './dependencies.ts'
 import { readManifest, type Manifest, type PackageName } from './manifest.ts'
 import { buildPages } from './pages.ts'
 
@@ -48,10 +49,9 @@ export async function buildPackage({ root, name, out, progress }: BuildOptions):
     mkdirSync(program, { recursive: true })
 
     progress.show('compiling')
-    compile(root, program, work, manifest)
+    const folders = await placeCode(root, program, work, manifest)
     progress.show('making the pages')
     await buildPages(root, program, manifest.workspaces)
-    const folders = productionFolders(root, manifest.workspaces)
     for (const [index, folder] of folders.entries()) {
       progress.show(`copying dependencies: ${index + 1} of ${folders.length}`)
       copyPackage(root, folder, program)
@@ -89,6 +89,22 @@ export async function buildPackage({ root, name, out, progress }: BuildOptions):
 function put(file: string, folder: string): void {
   mkdirSync(folder, { recursive: true })
   copyFileSync(file, join(folder, file.split('/').at(-1)!))
+}
+
+/** Places the compiled programs; returns the folders of the packages that they need beside them. */
+async function placeCode(root: string, program: string, work: string, manifest: Manifest): Promise<string[]> {
+  const { bundled, commands, workspaces } = manifest
+  if (!bundled) {
+    compile(root, program, work, manifest)
+    return productionFolders(root, workspaces)
+  }
+  const compiled = join(work, 'compiled')
+  compile(root, compiled, work, manifest)
+  const programs = [...commands.map(([, file]) => file), driverIn(compiled)]
+  const inside = await bundlePrograms(root, compiled, program, programs)
+  for (const folder of inside) copyLicences(root, folder, join(program, 'licences'))
+  const native = productionFolders(root, workspaces).filter((folder) => isNative(nameOf(folder)))
+  return [...new Set([...native, ...productionFolders(root, native)])].sort()
 }
 
 /** Compiles the workspaces alone, from nothing: what an earlier build left behind does not get in. */
@@ -147,23 +163,31 @@ function placeProgram(root: string, program: string, { manifest, version, line }
 }
 
 /** A file that was left out and is needed shows here, and not on somebody's hub. */
-function tryOut(root: string, program: string, { commands, workspaces }: Manifest): void {
+function tryOut(root: string, program: string, { bundled, commands, workspaces }: Manifest): void {
   const env = { ...process.env, PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter) }
   for (const [command] of commands)
     execFileSync(join(program, 'larder'), [command, '--help'], {
       env,
       stdio: ['ignore', 'ignore', 'inherit'],
     })
-  const imports = workspaces.flatMap((workspace) => {
-    const { dependencies } = JSON.parse(readFileSync(join(root, workspace, 'package.json'), 'utf8')) as {
-      dependencies: Record<string, string>
-    }
-    return Object.keys(dependencies).map((name) => `await import(${JSON.stringify(name)})`)
-  })
+  const packages = bundled
+    ? filesBelow(program)
+        .filter((path) => path.includes('/parts/'))
+        .map((path) => `./${path}`)
+    : dependenciesOf(root, workspaces)
+  const imports = packages.map((name) => `await import(${JSON.stringify(name)})`)
   const opened = `new (await import('./${driverIn(program)}')).Sqlite(':memory:').exec('select 1').close()`
   const script = [...imports, opened, 'process.exit()'].join('\n')
   execFileSync(process.execPath, ['--input-type=module', '--eval', script], { cwd: program })
 }
+
+const dependenciesOf = (root: string, workspaces: readonly string[]): string[] =>
+  workspaces.flatMap((workspace) => {
+    const { dependencies } = JSON.parse(readFileSync(join(root, workspace, 'package.json'), 'utf8')) as {
+      dependencies: Record<string, string>
+    }
+    return Object.keys(dependencies)
+  })
 
 const driverIn = (program: string): string =>
   filesBelow(program).find(

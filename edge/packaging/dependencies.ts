@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, extname, join, relative } from 'node:path'
 
 /** What package-lock.json says of a package or a workspace. */
@@ -11,10 +11,10 @@ interface Locked {
 const buildTools = new Set(['prebuild-install', 'node-addon-api', 'nan', 'cpu-features'])
 
 /**
- * The folders below `node_modules` that the workspaces need at run time, from the lock file: each dependency as Node
- * would find it. An optional one that this machine does not have is left out.
+ * The folders below `node_modules` that the workspaces, or packages at the top of it, need at run time, from the lock file: each
+ * dependency as Node would find it. An optional one that this machine does not have is left out.
  */
-export function productionFolders(root: string, workspaces: readonly string[]): string[] {
+export function productionFolders(root: string, needing: readonly string[]): string[] {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, Locked>
   }
@@ -41,9 +41,12 @@ export function productionFolders(root: string, workspaces: readonly string[]): 
       if (folder === '') return undefined
     }
   }
-  for (const workspace of workspaces) visit(workspace)
+  for (const from of needing) visit(from)
   return [...found].sort()
 }
+
+/** Of the package in a folder. */
+export const nameOf = (folder: string): string => folder.replace(/^.*node_modules\//, '')
 
 /** Copies a package's folder, less what nothing needs at run time and less the packages below it. */
 export function copyPackage(root: string, folder: string, to: string): void {
@@ -51,8 +54,14 @@ export function copyPackage(root: string, folder: string, to: string): void {
   cpSync(source, join(to, folder), {
     recursive: true,
     dereference: true,
-    filter: (path) => isNeeded(folder.replace(/^.*node_modules\//, ''), relative(source, path)),
+    filter: (path) => isNeeded(nameOf(folder), relative(source, path)),
   })
+}
+
+/** Copies what a package's authors ask of those who pass it on. */
+export function copyLicences(root: string, folder: string, to: string): void {
+  for (const file of readdirSync(join(root, folder)).filter((name) => licence.test(name)))
+    cpSync(join(root, folder, file), join(to, nameOf(folder), file))
 }
 
 const licence = /^(licen[cs]e|copying|notice|authors)/i

@@ -1,6 +1,6 @@
 /**
- * What reaches people: every kind of alarm, how bad it is, what to do about it, and when it is over. Shared by the cloud,
- * which keeps alarms and tells of them, and by the hub's own page.
+ * What reaches people: every kind of alarm, how bad it is, what to do about it, and when it is over. The cloud keeps alarms and
+ * tells of them; hubs take their codes from here, and their own page has words of its own (`edge/local-api/page/words.ts`).
  */
 
 export const severities = ['info', 'warning', 'critical'] as const

@@ -115,13 +115,18 @@ const nameOf = (key: string, { env }: Pick<Setting, 'env'>): string =>
 const isSetting = (entry: SettingsTable[string]): entry is Setting =>
   typeof entry === 'object' && 'schema' in entry
 
-/** Every setting of a table and of its groups, by name. One setting may stand in several places. */
+/** Every setting of a table and of its groups, by name. One setting may stand in several places; two of one name would be one. */
 export function settingsIn(table: SettingsTable): Map<string, Setting> {
   const found = new Map<string, Setting>()
-  for (const [key, entry] of Object.entries(table))
-    if (isSetting(entry)) found.set(nameOf(key, entry), entry)
-    else if (typeof entry === 'object')
-      for (const [name, setting] of settingsIn(entry)) found.set(name, setting)
+  for (const [key, entry] of Object.entries(table)) {
+    if (typeof entry === 'number') continue
+    for (const [name, setting] of isSetting(entry)
+      ? [[nameOf(key, entry), entry] as const]
+      : settingsIn(entry)) {
+      if ((found.get(name) ?? setting) !== setting) throw new Error(`two settings are called ${name}`)
+      found.set(name, setting)
+    }
+  }
   return found
 }
 

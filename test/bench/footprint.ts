@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { cpSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { bundlePrograms } from '../../edge/packaging/bundle.ts'
 import { Location, locationKey } from '../../protocol/model/location.ts'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
@@ -32,6 +33,7 @@ const SAMPLES = 5
 /** As many customers as there are bins. */
 const CUSTOMERS = 4
 const PARTS = 5
+const PAGE = 'edge/local-api/assets'
 const IDLE_PARTS = 2
 const STARTS = 5
 
@@ -39,6 +41,16 @@ const STARTS = 5
 interface Cost {
   kilobytes: number[]
   processorMs: number[]
+}
+
+/** The hub's program in the few files that a hub's package has. */
+async function packagedHub(folder: string): Promise<string> {
+  const root = packageRoot()
+  const program = 'edge/main.js'
+  await bundlePrograms(root, join(root, '.build'), folder, [program])
+  cpSync(join(root, '.build', PAGE), join(folder, PAGE), { recursive: true })
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  return join(folder, program)
 }
 
 /** What a process takes from now on, until it is asked. */
@@ -53,8 +65,8 @@ function add(cost: Cost, { bytes, ms }: { bytes: number; ms: number }, share: nu
 }
 
 /**
- * The hub program alone, against the real cloud and the real simulator: resident memory, and bytes that it writes to the
- * disk. Mechanisms move 50 times as fast as real ones, which the hub's memory and disk do not notice.
+ * The hub program alone, as its package has it, against the real cloud and the real simulator: resident memory, and bytes
+ * that it writes to the disk. Mechanisms move 50 times as fast as real ones, which the hub's memory and disk do not notice.
  */
 export async function benchFootprint(options: FootprintOptions): Promise<Section> {
   const { runtime, folder, orders, idleSeconds } = options
@@ -65,6 +77,7 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
     runtime,
     hardware: JSON.parse(readFileSync(hardware, 'utf8')) as z.input<typeof HardwareDescription>,
     run: { cloud: {}, simulator: { SIMULATOR_SPEED: '50' }, edge: { CLOSE_AFTER_EMPTY_MS: '100' } },
+    hubProgram: await packagedHub(join(folder, 'package')),
   })
   const idle = launch('idle-process')
   try {

@@ -24,6 +24,8 @@ export interface InstallationOptions {
   hardware: z.input<typeof HardwareDescription>
   /** Which programs run, and what each is told beyond what the demo tells it. */
   run: Partial<Record<DemoProgram, Record<string, string>>>
+  /** Another hub's program than the one that stands beside this. */
+  hubProgram?: string
 }
 
 /** The real programs as the demo configures them, each a process of its own. */
@@ -48,6 +50,7 @@ export async function install({
   runtime,
   hardware,
   run,
+  hubProgram,
 }: InstallationOptions): Promise<Installation> {
   const settings = await freeDemoSettings(folder)
   const places = demoPlaces(folder)
@@ -77,7 +80,10 @@ export async function install({
       sysfs: undefined,
     }).flatMap((program) => {
       const told = run[program.name]
-      return told ? [{ ...program, environment: { ...program.environment, ...told } }] : []
+      if (!told) return []
+      const isOther = program.name === 'edge' && hubProgram !== undefined
+      const command = isOther ? [...program.command.slice(0, -1), hubProgram] : program.command
+      return [{ ...program, command, environment: { ...program.environment, ...told } }]
     }),
     runtime,
     onStarted: (name, pid) => pids.set(name, pid),

@@ -28,6 +28,12 @@ test('a setting is called as its key is, unless it names itself or stands under 
   for (const name of names) expect(helpText('', table).split(`  ${name}\n`)).toHaveLength(2)
 })
 
+test('two settings of one name are refused: they would be one', () => {
+  const one = { retryMs: duration(5, 'One.') }
+  expect(() => settingsIn({ one, other: { retryMs: duration(7, 'Other.') } })).toThrow('RETRY_MS')
+  expect([...settingsIn({ one, again: one }).keys()]).toEqual(['RETRY_MS'])
+})
+
 test('values come in the groups of the table; one setting may stand in several places; numbers stay', () => {
   expect(defaultsOf(table)).toEqual({
     PORT: 80,
