@@ -12,7 +12,7 @@ import { namedProducts } from './named-products.ts'
 import { searchText } from './products.ts'
 import { countStock, sumProducts, lockFacings } from './shelf-stock.ts'
 
-const Cents = z.int().min(0).max(100_000_000)
+const Cents = z.int().max(100_000_000)
 const Name = z.string().trim().min(1).max(200)
 
 const ProductEntry = z
@@ -23,8 +23,8 @@ const ProductEntry = z
     category: Name,
     subcategory: Name.nullable().default(null),
     /** Cents. */
-    price: Cents,
-    purchase_price: Cents,
+    price: Cents.min(1),
+    purchase_price: Cents.min(0),
     /** The product's own markdown in percent. */
     markdown_percent: z.int().min(0).max(99).default(0),
     /** Where its image is: elsewhere. */

@@ -98,9 +98,13 @@ export function planOf({ cart, circumstances, judged }: Offer, among?: ReadonlyS
   )
 }
 
+/** An order that ended before READY: unless something of it has dropped, its customer had nothing of it. */
+const ENDED_EARLY = [OrderStatus.CANCELLED, OrderStatus.TIMED_OUT, OrderStatus.FAILED]
+
 /**
- * Orders that a customer has paid or is paying, without those of which all money went back; null where nobody knows. The
- * caller's own count comes first: an integrator may have sold elsewhere.
+ * Orders that a customer has paid or is paying, without those of which all money went back, or that brought nothing: their
+ * money may still be on its way, or they cost none. Null where nobody knows. The caller's own count comes first: an integrator
+ * may have sold elsewhere.
  */
 async function paidBefore(q: Queries, { shopper, paidOrders, orderId }: CartAtHub): Promise<number | null> {
   if (paidOrders != null) return paidOrders
@@ -113,6 +117,18 @@ async function paidBefore(q: Queries, { shopper, paidOrders, orderId }: CartAtHu
       eb.or([
         eb('payment_status', 'in', ['completed', 'partially_refunded']),
         eb('processing_status', '=', OrderStatus.PENDING_PAYMENT),
+      ]),
+    )
+    .where((eb) =>
+      eb.or([
+        eb('processing_status', 'not in', ENDED_EARLY),
+        eb.exists(
+          eb
+            .selectFrom('order_items as i')
+            .select('i.id')
+            .whereRef('i.order_id', '=', 'orders.id')
+            .where('i.qty_dropped', '>', 0),
+        ),
       ]),
     )
   if (orderId !== undefined) orders = orders.where('id', '<>', orderId)

@@ -138,6 +138,21 @@ export async function releaseAnnounced(tx: Tx, orderId: number): Promise<void> {
     .execute()
 }
 
+/** Another customer has the cart, or another cart what was in it: what was announced for it goes along. */
+export async function passOnAnnounced(
+  tx: Tx,
+  orderId: number,
+  to: { cartId: number; userId: number },
+): Promise<void> {
+  await tx.q
+    .updateTable('deal_redemptions')
+    .set({ cart_id: to.cartId, user_id: to.userId })
+    .where('cart_id', '=', orderId)
+    .where('order_id', 'is', null)
+    .where(notReleased)
+    .execute()
+}
+
 /** Marks an announcement whose time is over. It has not bound anything since. */
 export const redemptionWork = ({ db, runtime }: CloudContext): WorkKinds => ({
   'redemption.announced': {

@@ -100,6 +100,7 @@ async function cancelPaid(services: CommerceServices, order: OrderRow, actor: st
     case 'unknown':
       throw new ApiError('hardware_error', 'The hub did not say whether it cancelled the order.', {
         reason: 'timeout',
+        outcome: 'unknown',
       })
   }
 }

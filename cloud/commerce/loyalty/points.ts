@@ -35,7 +35,10 @@ export async function settlePoints(tx: Tx, context: CloudContext, order: OrderRo
   if (points !== 0) await addEntry(tx, context, order, { kind: 'refunded', points, rate })
 }
 
-/** The order's subtotal, less what of it has gone back. Of an order that nobody paid in time, nothing. */
+/**
+ * The order's subtotal, less what of it has gone back. Of an order that nobody paid in time, nothing; no less of one of which
+ * more has gone back than was paid, as a bank may take back what was refunded.
+ */
 async function remainingSubtotal(tx: Tx, order: OrderRow): Promise<number> {
   const payment = await tx.q
     .selectFrom('payments')
@@ -52,7 +55,10 @@ async function remainingSubtotal(tx: Tx, order: OrderRow): Promise<number> {
     .where('status', '=', 'succeeded')
     .execute()
   const subtotal = payment.amount - (order.tax_total ?? 0)
-  return refunds.reduce((left, { amount, tax }) => left - (amount - tax), subtotal)
+  return Math.max(
+    0,
+    refunds.reduce((left, { amount, tax }) => left - (amount - tax), subtotal),
+  )
 }
 
 interface Entry {

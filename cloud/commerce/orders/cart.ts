@@ -204,7 +204,7 @@ interface Reorder {
 
 /**
  * Puts the items of an earlier order into the user's cart at a hub, which is opened if need be. At another hub a product is
- * the one with the same UPC. Throws `order_not_found`, `order_not_editable`, and what opening a cart throws.
+ * the one with the UPC under which it was sold. Throws `order_not_found`, `order_not_editable`, and what opening a cart throws.
  */
 export function reorder(
   context: CloudContext,
@@ -217,7 +217,7 @@ export function reorder(
       throw new ApiError('order_not_editable', undefined, { order_id: cart.id })
     // A cart holds its own items already.
     if (cart.id === source.id) return { order: cart, unavailable: [] }
-    const lines = await counterparts(tx.q, source.id, targetHubId)
+    const lines = await counterparts(tx.q, source, targetHubId)
     const known = lines.flatMap(({ targetId, qty }) =>
       targetId === undefined ? [] : [{ productId: targetId, quantity: qty }],
     )
@@ -239,26 +239,38 @@ async function lockedCart(
 }
 
 /** An order's lines, and which product of a hub each would be there. */
-async function counterparts(q: Queries, orderId: number, hubId: number) {
+async function counterparts(q: Queries, source: OrderRow, hubId: number) {
   const lines = await q
     .selectFrom('order_items as i')
     .innerJoin('products as p', 'p.id', 'i.product_id')
-    .where('i.order_id', '=', orderId)
+    .where('i.order_id', '=', source.id)
     .orderBy('i.id')
     .select((eb) => ['i.product_id', 'i.qty', eb.fn.coalesce('i.upc', 'p.upc').as('upc')])
     .execute()
-  const upcs = lines.map(({ upc }) => upc)
-  const targets =
-    upcs.length === 0
-      ? []
-      : await q
-          .selectFrom('products')
-          .select(['id', 'upc'])
-          .where('hub_id', '=', hubId)
-          .where('is_active', '=', 1)
-          .where('upc', 'in', upcs)
-          .execute()
-  return lines.map((line) => ({ ...line, targetId: targets.find(({ upc }) => upc === line.upc)?.id }))
+  if (lines.length === 0) return []
+  const active = q
+    .selectFrom('products')
+    .select(['id', 'upc'])
+    .where('hub_id', '=', hubId)
+    .where('is_active', '=', 1)
+  // A product may have had another UPC when it was sold.
+  const isSameHub = source.hub_id === hubId
+  const wanted = isSameHub
+    ? active.where(
+        'id',
+        'in',
+        lines.map(({ product_id }) => product_id),
+      )
+    : active.where(
+        'upc',
+        'in',
+        lines.map(({ upc }) => upc),
+      )
+  const targets = await wanted.execute()
+  return lines.map((line) => ({
+    ...line,
+    targetId: targets.find(({ id, upc }) => (isSameHub ? id === line.product_id : upc === line.upc))?.id,
+  }))
 }
 
 /** How many units a user's active order at a hub has. Throws `hub_not_found`. */

@@ -3,6 +3,7 @@ import type { VerifiedIdentity, VerifyIdentity } from '../../platform/credential
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { isUniqueViolation, type Tx } from '../../platform/store/database.ts'
+import { passOnAnnounced } from '../deals/redemptions.ts'
 import { activeOrder, addLines } from './cart.ts'
 import { moveOrder, removeCart } from './move-order.ts'
 import { lockOrder, requireCart, type OrderRow } from './order-rows.ts'
@@ -96,6 +97,7 @@ async function take(
     own,
     lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
   )
+  await passOnAnnounced(tx, order.id, { cartId: own.id, userId })
   await moveOrder(tx, context, order, 'merged', { merged_into: own.id })
   return { order: own, merged: true }
 }
@@ -104,6 +106,7 @@ async function give(tx: Tx, { runtime }: CloudContext, order: OrderRow, userId: 
   const now = runtime.clock.now()
   const changed = { user_id: userId, version: order.version + 1, updated_at: now, touched_at: now }
   await tx.q.updateTable('orders').set(changed).where('id', '=', order.id).execute()
+  await passOnAnnounced(tx, order.id, { cartId: order.id, userId })
   return { ...order, ...changed }
 }
 

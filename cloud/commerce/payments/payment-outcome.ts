@@ -95,7 +95,10 @@ async function apply(
     case 'failed':
     case 'canceled':
       if (!isOpen) return false
-      await unschedule(tx, 'payment', payment.id)
+      // Its customer has its secret, and could complete it with another card: it is to be ended at the processor.
+      if (outcome.status === 'failed' && payment.status === 'requires_action')
+        await schedule(tx, 'payment', payment.id, known.updated_at)
+      else await unschedule(tx, 'payment', payment.id)
       await set({ status: outcome.status, decline_code: outcome.declineCode ?? null, stuck_at: null })
       if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
       return true

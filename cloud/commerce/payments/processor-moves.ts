@@ -12,12 +12,14 @@ import type { ProcessorRefund } from '../processors/processor.ts'
 import { applyRefundOutcome, refreshRefunds, refundable } from '../refunds/refunds.ts'
 import { amountShare } from '../refunds/shares.ts'
 import { cancelOrder, refundOwed } from '../refunds/undelivered.ts'
+import { applyDepositOutcome } from '../wallet/deposit.ts'
 import {
   insertTransaction,
   moveBalance,
   readBalance,
   type WalletTransactionRow,
 } from '../wallet/wallet-ledger.ts'
+import { applyPaymentOutcome } from './payment-outcome.ts'
 
 /** Money of a payment or deposit that moved at the processor, and not because the service asked for it. */
 export interface ProcessorMove {
@@ -49,12 +51,16 @@ export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMo
   }
   const deposit = await tx.q
     .selectFrom('wallet_transactions')
-    .select('user_id')
+    .select(['id', 'user_id'])
     .where('processor_ref', '=', move.intent)
     .executeTakeFirst()
-  if (deposit) await followDeposit(tx, context, deposit.user_id, move)
+  if (deposit) await followDeposit(tx, context, deposit, move)
   return deposit !== undefined
 }
+
+/** What an intent comes to whose money has moved: it was taken, though the word on that may come later. */
+const taken = ({ intent }: ProcessorMove) =>
+  ({ status: 'succeeded', ref: intent, clientSecret: null, declineCode: null }) as const
 
 /**
  * Moves of one payment; what the order is owed is judged behind all of them. Where none is news, it is owed what it was: what
@@ -66,6 +72,9 @@ export async function followPayment(
   payment: PaymentRow,
   moves: readonly ProcessorMove[],
 ): Promise<void> {
+  const isAwaited = payment.status === 'pending' || payment.status === 'requires_action'
+  if (isAwaited && payment.is_refused === 0 && moves[0])
+    await applyPaymentOutcome(tx, context, payment, taken(moves[0]))
   const order = (await lockOrder(tx, payment.order_id))!
   let hasMoved = false
   for (const move of moves) if (await followMove(tx, context, order, payment, move)) hasMoved = true
@@ -170,18 +179,20 @@ async function record(
 async function followDeposit(
   tx: Tx,
   context: CloudContext,
-  userId: number,
-  { ref, kind, amount, status }: ProcessorMove,
+  { id, user_id: userId }: Pick<WalletTransactionRow, 'id' | 'user_id'>,
+  move: ProcessorMove,
 ): Promise<void> {
+  const { ref, kind, amount, status } = move
   if (status === 'pending') return
-  const taken = await tx.q
+  await applyDepositOutcome(tx, context, id, { ...taken(move), by: 'inquiry' })
+  const given = await tx.q
     .selectFrom('wallet_transactions')
     .select('amount')
     .where('move_ref', '=', ref)
     .executeTakeFirst()
   // Taken once, and given back once.
   const isBack = status === 'failed'
-  if (isBack === (taken === undefined)) return
+  if (isBack === (given === undefined)) return
   const move_ref = isBack ? `${ref} returned` : ref
   const booked = await tx.q
     .selectFrom('wallet_transactions')
@@ -190,7 +201,7 @@ async function followDeposit(
     .executeTakeFirst()
   if (booked) return
   await tx.forUpdate(tx.q.selectFrom('wallets').select('balance').where('user_id', '=', userId)).execute()
-  const change = 0 - (taken?.amount ?? Math.min(amount, await readBalance(tx.q, userId)))
+  const change = 0 - (given?.amount ?? Math.min(amount, await readBalance(tx.q, userId)))
   if (-change < amount && !isBack)
     context.log.error(
       { userId, kind, ref, amount, missing: amount + change },

@@ -118,12 +118,13 @@ async function askProcessor(
   { context, processor }: MoneyServices,
   payment: PaymentRow,
   ask: () => Promise<Intent>,
-): Promise<void> {
+): Promise<Intent> {
   requireProcessor(processor, payment.processor)
   context.checkpoint('payment.before-processor')
   const intent = await orInDoubt(context, ask())
   context.checkpoint('payment.after-processor')
   await applyOutcome(context, payment, intent)
+  return intent
 }
 
 /** Payments that were left unfinished: a crash, a processor out of reach, a customer who has gone. */
@@ -142,6 +143,7 @@ async function lookAtPayment(services: MoneyServices, id: number): Promise<Outco
   const { db, runtime, settings } = services.context
   const find = () => db.kysely.selectFrom('payments').selectAll().where('id', '=', id).executeTakeFirst()
   const payment = await find()
+  if (payment?.status === 'failed') return endFailed(services, payment)
   const dueAt = payment && (await dueAtOf(services, payment))
   if (!payment || dueAt === undefined) return done
   if (dueAt > runtime.clock.now()) return { next: dueAt }
@@ -157,6 +159,16 @@ async function lookAtPayment(services: MoneyServices, id: number): Promise<Outco
   const next = looked && (await dueAtOf(services, looked))
   // One that its bank is at work on may be past its time: it is asked after now and then.
   return next === undefined ? done : { next: Math.max(next, runtime.clock.now() + settings.paymentRecheckMs) }
+}
+
+/** Ends a payment that failed at its processor. Its customer may be completing it at this moment. */
+async function endFailed(services: MoneyServices, payment: PaymentRow): Promise<Outcome> {
+  const { context, processor } = services
+  const ref = payment.processor_ref
+  if (ref === null) return done
+  const { status } = await askProcessor(services, payment, () => processor.cancelIntent(ref))
+  const isUnderWay = status === 'processing' || status === 'requires_action'
+  return isUnderWay ? { next: context.runtime.clock.now() + context.settings.paymentRecheckMs } : done
 }
 
 /** When an unfinished payment is to be looked at; undefined where it has ended. */

@@ -223,8 +223,8 @@ async function recordFirst(
       object: `order-${order.id}`,
       actor: request.actor,
     }))
-  const isReduced = asked && asked.kind === 'executed'
-  return context.db.transact((tx) => recordRefund(tx, services, request, plan, isReduced === true))
+  const reduced = line && asked && asked.kind === 'executed' ? line : undefined
+  return context.db.transact((tx) => recordRefund(tx, services, request, plan, reduced))
 }
 
 /** What of its line is still wanted after a refund of units; undefined for one of an amount. */
@@ -235,12 +235,13 @@ async function linePlanned(tx: Tx, order: OrderRow, plan: RefundPlan): Promise<W
   return item && { line_id: item.id, wanted: item.qty - item.refunded_quantity - quantity }
 }
 
+/** `reduced`: what of its line the hub was told is still wanted, if it was. */
 async function recordRefund(
   tx: Tx,
   { context }: CommerceServices,
   request: RefundRequest,
   plan: RefundPlan,
-  isReduced: boolean,
+  reduced: WantedLine | undefined,
 ): Promise<number> {
   const order = await lockOrderAgain(tx, request.orderId)
   const known = await findMade(tx, context, order, request, plan)
@@ -252,9 +253,11 @@ async function recordRefund(
   const refund = { ...planned, payment, reason: 'customer', actor, requestKey, runsAtOnce: true } as const
   const { id, item_id } = await insertRefund(tx, context, order, refund)
   const item = (await lockItems(tx, order.id)).find((one) => one.id === item_id)
-  if (item && !isReduced && isAtHub(order)) {
+  if (item && isAtHub(order)) {
     const line = { line_id: item.id, wanted: item.qty - item.refunded_quantity }
-    await enqueue(tx, order.hub_id, { kind: 'order.reduce', order_id: order.uuid, lines: [line] })
+    // Another refund of the line may have been recorded while the hub was asked.
+    if (reduced?.wanted !== line.wanted)
+      await enqueue(tx, order.hub_id, { kind: 'order.reduce', order_id: order.uuid, lines: [line] })
   }
   return id
 }

@@ -66,12 +66,13 @@ async function isEmptyHanded(tx: Tx, orderId: number): Promise<boolean> {
   return dropped === undefined
 }
 
-type UndeliveredReason = 'short' | 'timed_out' | 'failed'
+type UndeliveredReason = 'short' | 'timed_out' | 'failed' | 'cancelled'
 
 /**
  * What was paid for and did not drop goes back without asking: of each line the frozen share of the units that are missing,
  * less what the line has returned. That was less than it should be where other refunds had left no more of the payment; should
- * one of those fail, the rest is owed. Under the order's lock, in the transaction of the report.
+ * one of those fail, the rest is owed. Units that cost nothing are on record, too: they were not sold. Under the order's lock,
+ * in the transaction of the report.
  */
 export async function refundUndelivered(
   tx: Tx,
@@ -81,7 +82,8 @@ export async function refundUndelivered(
   refusals = 0,
 ): Promise<void> {
   const payment = await paidPayment(tx, order.id)
-  if (!payment || payment.amount === 0) return
+  if (!payment) return
+  const isFree = payment.amount === 0
   const items = await lockItems(tx, order.id)
   const refunds = await liveRefunds(tx, payment.id)
   let left = leftOf(order, payment, refunds)
@@ -89,7 +91,7 @@ export async function refundUndelivered(
   for (const item of items) {
     const units = item.qty - Math.min(item.qty, item.qty_dropped) - item.refunded_quantity
     const share = takeShare(left, nextUnits(lineShareOf(item, refunds), units))
-    if (left.amount === 0 || (units <= 0 && share.amount === 0)) continue
+    if ((left.amount === 0 && !isFree) || (units <= 0 && share.amount === 0)) continue
     owed.push({ itemId: item.id, quantity: Math.max(0, units), ...share, reason, refusals })
     left = { amount: left.amount - share.amount, tax: left.tax - share.tax }
   }
@@ -126,7 +128,7 @@ export async function refundOwed(
   }
 }
 
-/** All that is left of an order's money goes back; undefined where nothing is. */
+/** All that is left of an order's money goes back; undefined where nothing is, as of one that was free. */
 async function refundRest(
   tx: Tx,
   context: CloudContext,
@@ -134,6 +136,7 @@ async function refundRest(
   options: RefundOptions,
 ): Promise<RefundRow | undefined> {
   const payment = await paidPayment(tx, order.id)
+  if (payment?.amount === 0) await refundUndelivered(tx, context, order, 'cancelled')
   return payment && refundWhole(tx, context, order, payment, 'cancelled', options)
 }
 

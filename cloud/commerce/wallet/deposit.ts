@@ -143,29 +143,32 @@ const requestOf = ({ settings }: CloudContext, deposit: WalletTransactionRow): I
  * Asks the processor what became of a deposit that it has not told of. One whose customer has gone is given up, and so is
  * one of which nobody was told that it was begun. The processor has the last word: it may have been paid meanwhile.
  */
-async function inquire(services: MoneyServices, deposit: WalletTransactionRow): Promise<void> {
+async function inquire(services: MoneyServices, deposit: WalletTransactionRow): Promise<Intent> {
   const { context, processor } = services
-  const { processor_ref: ref, created_at } = deposit
-  const now = context.runtime.clock.now()
-  // One that was begun in the future was begun by a clock that was ahead: nobody knows how long ago.
-  const isGivenUp = created_at + context.settings.paymentAbandonMs <= now || created_at > now
-  await ask(services, deposit, 'inquiry', () => {
+  const ref = deposit.processor_ref
+  const isGivenUp = givenUpAt(context, deposit) <= context.runtime.clock.now()
+  return ask(services, deposit, 'inquiry', () => {
     if (ref === null) return processor.abandonIntent(requestOf(context, deposit))
     return isGivenUp ? processor.cancelIntent(ref) : processor.readIntent(ref)
   })
 }
+
+/** One that was begun in the future was begun by a clock that was ahead: nobody knows how long ago. */
+const givenUpAt = ({ runtime, settings }: CloudContext, { created_at }: WalletTransactionRow): number =>
+  created_at > runtime.clock.now() ? 0 : created_at + settings.paymentAbandonMs
 
 async function ask(
   { context, processor }: MoneyServices,
   deposit: WalletTransactionRow,
   by: DepositOutcome['by'],
   call: () => Promise<Intent>,
-): Promise<void> {
+): Promise<Intent> {
   requireProcessor(processor, deposit.processor!)
   context.checkpoint('wallet.before-processor')
   const intent = await orInDoubt(context, call())
   context.checkpoint('wallet.after-processor')
   await context.db.transact((tx) => applyDepositOutcome(tx, context, deposit.id, { ...intent, by }))
+  return intent
 }
 
 export type DepositOutcome = Pick<Intent, 'status' | 'ref' | 'clientSecret' | 'declineCode'> & {
@@ -236,14 +239,16 @@ async function lookAtDeposit(services: MoneyServices, id: number): Promise<Outco
     .selectFrom('wallet_transactions')
     .selectAll()
     .where('id', '=', id)
-    .where('status', '=', 'pending')
+    .where('status', 'in', ['pending', 'failed'])
     .executeTakeFirst()
-  if (!deposit) return done
+  // One that failed its customer may complete with another card, until it is given up.
+  if (!deposit || (deposit.status === 'failed' && deposit.processor_ref === null)) return done
   const lookAt = deposit.updated_at + settings.paymentRecheckMs
   if (lookAt > runtime.clock.now()) return { next: lookAt }
-  await inquire(services, deposit)
-  // Its customer is still at it, or a bank is.
+  const { status } = await inquire(services, deposit)
   const now = runtime.clock.now()
-  const givenUpAt = Math.min(deposit.created_at, now) + settings.paymentAbandonMs
-  return { next: givenUpAt > now ? givenUpAt : now + settings.paymentAbandonMs }
+  const isGivenUp = givenUpAt(services.context, deposit) <= now
+  if (status === 'succeeded' || status === 'canceled' || (status === 'failed' && isGivenUp)) return done
+  // Its customer is still at it, or a bank is.
+  return { next: isGivenUp ? now + settings.paymentAbandonMs : givenUpAt(services.context, deposit) }
 }

@@ -77,6 +77,26 @@ onEachDatabase('a sale is counted', (open) => {
     expect(await counted(shop)).toMatchObject({ orders: 1, units: 2, revenue: 429, cost: 200, customers: 1 })
   })
 
+  test('of a free order likewise: what did not drop of it was not sold', async () => {
+    const shop = await openShop(await open(), { products: [{ price: 1, markdown: 99, quantity: 20 }] })
+    const [cancelled, timedOut, short] = [
+      await shop.paidOrder({ 1: 2 }),
+      await shop.paidOrder({ 1: 3 }),
+      await shop.paidOrder({ 1: 4 }),
+    ]
+    const [line] = await shop.items(short.id)
+    await shop.report({ kind: 'order.cancelled', order_id: cancelled.id })
+    await shop.report({ kind: 'order.timed_out', order_id: timedOut.id, bins: [], lines: [] })
+    await shop.report({
+      kind: 'order.ready',
+      order_id: short.id,
+      bins: [1],
+      lines: [{ line_id: line!.id, dropped: 1, doubtful: 0, bins: [1] }],
+    })
+    expect(await counted(shop)).toMatchObject({ orders: 3, units: 1, revenue: 0, cost: 100 })
+    expect((await shop.order(cancelled.id)).payment_status).toBe('completed')
+  })
+
   test('less what its owner gave back; once all of it has gone back there was no sale', async () => {
     const shop = await openShop(await open())
     const { id, total } = await shop.paidOrder({ 1: 2, 2: 1 })

@@ -169,6 +169,7 @@ test.each([
   ],
   ['an active product that stands nowhere', [cola]],
   ['a price below nothing', [{ ...cola, price: -1, facings: [place(1, 1, 1)] }]],
+  ['a price of nothing', [{ ...cola, price: 0, facings: [place(1, 1, 1)] }]],
   ['a field that nobody knows', [{ ...cola, colour: 'red', facings: [place(1, 1, 1)] }]],
 ])('a file with %s is refused', (_, file) => {
   expect(ProductFile.safeParse(file).success).toBe(false)

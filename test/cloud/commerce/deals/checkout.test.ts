@@ -183,6 +183,25 @@ onEachDatabase('orders with deals', (open) => {
     expect(await visits(0)).toEqual([160, 160, 160])
   })
 
+  test.for([0, 100])('an order that cost %i cents and brought nothing was no first order', async (cents) => {
+    const shop = await openShop(await open(), { taxBasisPoints: 0 })
+    await addDeal(shop, {
+      triggers: [{ type: 'FIRST_ORDER' }],
+      rewards: [{ type: 'FIXED_PRICE', discount_pct_or_price: cents }],
+    })
+    const userId = await shop.customer()
+    const cost: (number | null)[] = []
+    for (const end of ['order.cancelled', 'order.timed_out', 'order.queued'] as const) {
+      const { id: orderId } = await shop.cart(userId, { 1: 1 })
+      await visa(shop, userId, orderId)
+      cost.push((await shop.order(orderId)).total)
+      if (end === 'order.cancelled') await shop.report({ kind: end, order_id: orderId })
+      if (end === 'order.timed_out') await shop.report({ kind: end, order_id: orderId, bins: [], lines: [] })
+    }
+    // The refunds are on their way still.
+    expect(cost).toEqual([cents, cents, cents])
+  })
+
   test('paying takes up what was announced for its customer, and puts it back when it fails', async () => {
     const shop = await openShop(await open())
     const dealId = await addDeal(shop, { ...tenPercent, constraints: [{ type: 'MAXUSES', value: '1' }] })

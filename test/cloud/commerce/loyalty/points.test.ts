@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { DISPUTE_EVENT } from '../../../../cloud/commerce/processors/processor.ts'
 import { pointsFor, readPoints } from '../../../../cloud/commerce/loyalty/points.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
@@ -82,6 +83,23 @@ onEachDatabase('points', (open) => {
     await expect(refund(shop, id)).rejects.toMatchObject({ code: 'refund_failed' })
     expect(await pointsOf(shop, id)).toBe(10)
     expect(await shop.context.db.kysely.selectFrom('loyalty_entries').selectAll().execute()).toHaveLength(1)
+  })
+
+  test('are taken back once, also where a bank takes money back that was refunded', async () => {
+    const shop = await openShop(await open())
+    const id = await completed(shop)
+    await refund(shop, id, 600)
+    const [payment] = await shop.payments(id)
+    const dispute = (status: string) =>
+      tell(shop, {
+        id: `evt_${status}`,
+        type: DISPUTE_EVENT,
+        object: { id: 'dp_1', status, amount: 1122, payment_intent: payment!.processor_ref },
+      })
+    await dispute('succeeded')
+    expect(await pointsOf(shop, id)).toBe(0)
+    await dispute('failed')
+    expect(await pointsOf(shop, id)).toBe(4)
   })
 
   test('go back at the rate at which they were earned', async () => {

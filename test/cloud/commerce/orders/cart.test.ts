@@ -226,7 +226,11 @@ onEachDatabase('deleting an order', (open) => {
     shop.answer({ kind: 'refused', commandId: 'c', reason: 'too_late', data: null })
     await expect(drop(shop, order)).rejects.toMatchObject({ code: 'order_in_progress' })
     shop.answer({ kind: 'timeout', commandId: 'c' })
-    await expect(drop(shop, order)).rejects.toMatchObject({ code: 'hardware_error', status: 504 })
+    await expect(drop(shop, order)).rejects.toMatchObject({
+      code: 'hardware_error',
+      status: 504,
+      details: { reason: 'timeout', outcome: 'unknown' },
+    })
     expect((await shop.order(order.id)).processing_status).toBe(S.QUEUED)
     shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 1 })
     expect(await drop(shop, order)).toBe('cancelled')

@@ -52,6 +52,23 @@ onEachDatabase('ordering again', (open) => {
     ])
   })
 
+  test('at the same hub means the same products, whatever their UPCs are by now', async () => {
+    const { again, lines, q } = await regular(open)
+    for (const [id, upc] of [
+      [2, '000000000009'],
+      [1, '000000000002'],
+    ] as const)
+      await q.updateTable('products').set({ upc }).where('id', '=', id).execute()
+    const { order, unavailable } = await again()
+    expect([await lines(order.id), unavailable]).toEqual([
+      [
+        [1, 2],
+        [2, 3],
+      ],
+      [],
+    ])
+  })
+
   test('takes what there is, and says of which there is less', async () => {
     const { again, lines, leave } = await regular(open)
     await leave(1, 0)

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
+import { applyReward } from '../../../../cloud/commerce/deals/preview-cart.ts'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { errorOf } from '../../support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { openService } from '../../../contract/service.ts'
+import { addDeal, redemptionsOf } from '../deals/support/shop-deals.ts'
 
 const path = '/users/user/transfer-anon-order'
 
@@ -109,6 +111,29 @@ onEachDatabase("a guest's order", (open) => {
     expect((await shop.order(id)).merged_into).toBe(own)
     expect((await customer('ada', 'GET', '/users/1/orders')).json).toMatchObject({ total: 1 })
   })
+
+  test.for([false, true])(
+    'brings along the deal that was announced for it, which is used once (merged: %s)',
+    async (isMerged) => {
+      const { cart, take, pay, customer, shop } = await shopWithGuest(open)
+      const dealId = await addDeal(shop, {
+        rewards: [{ type: 'PERCENT_OFF', discount_pct_or_price: 10 }],
+        constraints: [{ type: 'MAXUSES', value: '1' }],
+      })
+      const item = { product_id: 1, category_id: null, subcategory_id: null, quantity: 1, unit_price: 250 }
+      const hub = { id: 1, timezone: 'UTC' }
+      const request = { hub_id: 1, user_id: 2, device_uuid: null, deal_ids: [dealId], cart_items: [item] }
+      await applyReward(shop.context, hub, request)
+      const id = await cart('guest-1', 2, { 1: 1 })
+      const declined = { order_id: id, payment_method_id: 'pm_card_chargeDeclined' }
+      await customer('guest-1', 'POST', '/users/payments/pay', declined)
+      const own = isMerged ? await cart('ada', 1, { 2: 1 }) : id
+      expect((await take(id)).json).toMatchObject({ merged: isMerged, order: { order_id: own } })
+      await pay('ada', own)
+      expect((await shop.order(own)).deals).toContain(`"deal_id":${dealId}`)
+      expect(await redemptionsOf(shop)).toMatchObject([{ order_id: own, user_id: 1, status: 'completed' }])
+    },
+  )
 
   test('of which nothing is left to sell brings nothing along', async () => {
     const { cart, take, shop } = await shopWithGuest(open)

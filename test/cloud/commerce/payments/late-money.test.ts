@@ -87,6 +87,35 @@ onEachProcessor('late money', (open) => {
     },
   )
 
+  test('of a payment that failed and that its customer completes after all goes back, though no event tells of it', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    const method = 'pm_card_authenticationRequired'
+    const { payment_id: ref } = await pay(shop.services, { userId, orderId: id, method })
+    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
+    expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: 'failed' })
+    await shop.bank.take(ref)
+    await shop.work.drain()
+    expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
+    expect(await shop.refunds(id)).toMatchObject([
+      { reason: 'late_payment', amount: 271, status: 'succeeded' },
+    ])
+    expect((await shop.order(id)).processing_status).toBe(S.NEW)
+  })
+
+  test('cannot come of a payment that failed: it is ended at the processor, too', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    const method = 'pm_card_authenticationRequired'
+    const { payment_id: ref } = await pay(shop.services, { userId, orderId: id, method })
+    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
+    await shop.work.drain()
+    expect(await shop.bank.intents()).toMatchObject([{ status: 'canceled' }])
+    expect(await shop.payments(id)).toMatchObject([{ status: 'failed' }])
+  })
+
   test('is refunded although the order’s own refund was refused, and does not stand in for it', async () => {
     const shop = await open()
     const userId = await shop.customer()

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
@@ -50,6 +52,47 @@ onEachProcessor('money that moves at the processor', (open) => {
     })
     expect((await shop.outbox()).at(-1)).toMatchObject({ kind: 'order.cancel' })
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+  })
+
+  test('by a refund of all before the books know that it was paid buys nothing', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    const method = 'pm_card_authenticationRequired'
+    const { payment_id: ref } = await pay(shop.services, { userId, orderId: id, method })
+    await shop.bank.take(ref)
+    await shop.bank.giveBack(ref, 271)
+    await deliver(shop)
+    await tell(shop, { id: 'evt_paid', type: 'payment_intent.succeeded', object: { id: ref } })
+    await shop.work.drain()
+    expect(await shop.order(id)).toMatchObject({
+      processing_status: S.CANCELLED,
+      payment_status: 'refunded',
+    })
+    expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued', 'order.cancel'])
+    expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
+    expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
+  })
+
+  test('of a deposit before the books know of its success leaves the wallet, too', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { payment_intent_id: ref } = await deposit(shop.services, {
+      userId,
+      amountCents: 1000,
+      method: 'pm_card_visa',
+    })
+    await shop.bank.take(ref)
+    await tell(shop, {
+      id: 'evt_back',
+      type: 'refund.updated',
+      object: { id: 're_back', status: 'succeeded', amount: 1000, payment_intent: ref },
+    })
+    await tell(shop, { id: 'evt_paid', type: 'payment_intent.succeeded', object: { id: ref, metadata: {} } })
+    await deliver(shop)
+    await shop.work.drain()
+    expect(await balanceOf(shop, userId)).toBe(0)
+    await walletsAddUp(shop.context.db.kysely)
   })
 
   test('by a dispute is gone while it is open, and nothing that is owed is asked for in vain', async () => {

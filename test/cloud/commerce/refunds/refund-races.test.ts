@@ -94,6 +94,30 @@ onEachDatabase('50 parallel refunds of one order', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
+  test('of single units that the hub is asked of at once: it is told what is wanted after all of them', async () => {
+    const shop = await openShop(await open())
+    const { id, uuid } = await shop.paidOrder({ 1: 4 })
+    const [item] = await shop.items(id)
+    const { services, commands } = shop
+    let askedAgain: (() => void) | undefined
+    const isAskedAgain = new Promise<void>((resolve) => (askedAgain = resolve))
+    const slow = {
+      ...services,
+      commands: {
+        async send(request: Parameters<typeof services.commands.send>[0]) {
+          commands.push(request)
+          if (commands.length === 2) askedAgain?.()
+          await isAskedAgain
+          return { kind: 'executed', commandId: 'c', data: {}, durationMs: 5 } as const
+        },
+      },
+    }
+    await Promise.all([line, line].map((ask) => ask({ ...shop, services: slow }, id, 0)))
+    expect((await shop.items(id))[0]).toMatchObject({ qty: 4, refunded_quantity: 2 })
+    const lines = [{ line_id: item!.id, wanted: 2 }]
+    expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.reduce', order_id: uuid, lines })
+  })
+
   test('while its units fail to drop: what the hub reports and what the owner gives meet in one sum', async () => {
     const shop = await openShop(await open())
     const id = await means['card']!(shop)

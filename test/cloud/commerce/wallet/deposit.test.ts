@@ -134,6 +134,34 @@ onEachProcessor('a deposit', (open) => {
     await walletsAddUp(shop.context.db.kysely)
   })
 
+  test('that failed, and that its customer completes with another card, is credited though the webhook is lost', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { payment_intent_id: ref } = await put(shop, userId, null)
+    const object = { id: ref, metadata: { deposit_id: '1.0' } }
+    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object })
+    expect(await listed(shop, userId)).toMatchObject([{ status: 'failed' }])
+    await shop.bank.take(ref)
+    shop.clock.advance(30 * MINUTE)
+    await shop.work.drain()
+    expect(await balance(shop, userId)).toMatchObject({ balance_cents: 2500, pending_cents: 0 })
+    await walletsAddUp(shop.context.db.kysely)
+  })
+
+  test('that failed, and that its customer gave up, is cancelled at the processor, and not asked after any more', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { payment_intent_id: ref } = await put(shop, userId, null)
+    const object = { id: ref, metadata: { deposit_id: '1.0' } }
+    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object })
+    shop.clock.advance(30 * MINUTE)
+    await shop.work.drain()
+    expect(await intents(shop)).toMatchObject([{ status: 'canceled' }])
+    expect(await listed(shop, userId)).toMatchObject([{ status: 'failed' }])
+    const due = shop.context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'deposit')
+    expect(await due.execute()).toEqual([])
+  })
+
   test('that takes its bank long is asked after again and again', async () => {
     const shop = await open(
       wrapped((real) => ({
