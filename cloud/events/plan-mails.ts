@@ -2,7 +2,7 @@ import { isAsBadAs } from '../../protocol/model/alarms.ts'
 import type { Alarm } from '../../protocol/contract/owner-alarms.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
-import { ensureScheduled } from '../platform/work/queue.ts'
+import { scheduleAlong } from '../platform/work/queue.ts'
 
 /** Due work of one contact: its id. What it has not been told yet goes out in one mail. */
 export const MAIL_WORK = 'alarm.mail'
@@ -43,7 +43,6 @@ export async function planMails(
     if (mails.length === 0) continue
     await tx.q.insertInto('alarm_mails').values(mails).execute()
     // A mail that is waiting already takes these along: nothing is put off by what comes after it.
-    await ensureScheduled(tx.q, MAIL_WORK, contact.id, dueAt)
-    tx.workDue(dueAt)
+    await scheduleAlong(tx, MAIL_WORK, contact.id, dueAt)
   }
 }

@@ -41,7 +41,25 @@ export async function schedule(
   tx.workDue(dueAt)
 }
 
-/** Makes work due that is due again and again, unless it is waiting already. */
+/**
+ * Makes one subject due at `dueAt`, unless it is waiting already, which stays as it is. One whose handler is at work is looked at
+ * once more after it: that look may have seen already that nothing is left.
+ */
+export async function scheduleAlong(tx: Tx, kind: string, subject: Subject, dueAt: number): Promise<void> {
+  await tx.q
+    .insertInto('due_work')
+    .values({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['kind', 'subject'])
+        .doUpdateSet({ due_at: dueAt, claim: null })
+        .where('due_work.claim', 'is not', null),
+    )
+    .execute()
+  tx.workDue(dueAt)
+}
+
+/** Makes work due that is due again and again, unless it is in the queue already. */
 export async function ensureScheduled(
   q: Queries,
   kind: string,
