@@ -36,10 +36,11 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`at < ${before}`,
   },
   {
+    // One whose outcome nobody has recorded has not finished.
     table: 'commands',
     key: ['id'],
     kept: records,
-    isOver: (before) => sql`id < ${firstUuidOf(before)} and state <> 'sent'`,
+    isOver: (before) => sql`finished_at < ${before}`,
   },
   {
     table: 'processor_events',
@@ -92,12 +93,6 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`created_at < ${before} and is_current = 0`,
   },
 ]
-
-/** Commands' ids are UUIDv7: they sort by their time. */
-function firstUuidOf(instant: number): string {
-  const hex = Math.max(0, Math.floor(instant)).toString(16).padStart(12, '0')
-  return `${hex.slice(0, 8)}-${hex.slice(8)}`
-}
 
 /** Deletes what has been kept for its time: a batch at each look, so that nobody has to wait for long. */
 export const retentionWork = (context: CloudContext): WorkKinds => ({

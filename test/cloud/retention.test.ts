@@ -159,7 +159,7 @@ onEachDatabase('what has been kept for its time', (open) => {
       task_runs: 'started_at',
       dead_letters: 'at',
       idempotency_keys: 'created_at',
-      commands: 'id',
+      commands: 'finished_at',
     }
     for (const [table, column] of Object.entries(columns)) {
       const plan = await sql<{ detail: string }>`
@@ -180,6 +180,21 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(await sweep()).toEqual({ commands: 2 })
     const left = await db.kysely.selectFrom('commands').select('id').orderBy('created_at').execute()
     expect(left.map(({ id }) => id)).toEqual([open.id, recent.id])
+  })
+
+  test('commands that come of named requests, whose ids tell no time, go and stay like all others', async () => {
+    const named = (at: number, digit: string) => ({
+      ...command(at, 'executed'),
+      id: `${digit.repeat(8)}-0000-8000-8000-${String(at).slice(-12).padStart(12, '0')}`,
+    })
+    const recent = named(ago(DAY), '0')
+    await db.kysely
+      .insertInto('commands')
+      .values([named(ago(OLD), '0'), named(ago(OLD), 'f'), recent])
+      .execute()
+    expect(await sweep()).toEqual({ commands: 2 })
+    const left = await db.kysely.selectFrom('commands').select('id').execute()
+    expect(left).toEqual([{ id: recent.id }])
   })
 
   test('alarms that are over go after longer; one that is open never', async () => {
