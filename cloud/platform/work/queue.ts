@@ -19,6 +19,9 @@ export interface Claimed {
 
 type Subject = string | number
 
+/** In one statement: SQLite takes 32,766 values, PostgreSQL 65,535, and a fleet may have more hubs than that allows. */
+const SUBJECTS_AT_ONCE = 1000
+
 /**
  * Makes one subject or several due at `dueAt` (milliseconds since the Unix epoch).
  * Work that is waiting already is moved there. One whose handler is at work is looked at once more after it.
@@ -31,13 +34,18 @@ export async function schedule(
 ): Promise<void> {
   const all = [subjects].flat()
   if (all.length === 0) return
-  await tx.q
-    .insertInto('due_work')
-    .values(all.map((subject) => ({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })))
-    .onConflict((conflict) =>
-      conflict.columns(['kind', 'subject']).doUpdateSet({ due_at: dueAt, attempts: 0, claim: null }),
-    )
-    .execute()
+  for (let first = 0; first < all.length; first += SUBJECTS_AT_ONCE)
+    await tx.q
+      .insertInto('due_work')
+      .values(
+        all
+          .slice(first, first + SUBJECTS_AT_ONCE)
+          .map((subject) => ({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })),
+      )
+      .onConflict((conflict) =>
+        conflict.columns(['kind', 'subject']).doUpdateSet({ due_at: dueAt, attempts: 0, claim: null }),
+      )
+      .execute()
   tx.workDue(dueAt)
 }
 

@@ -91,6 +91,16 @@ onEachDatabase('due work', (open) => {
     expect(await rows(shop)).toEqual([])
   })
 
+  test('is made due of a whole fleet at once, and again, whatever a statement takes', async () => {
+    const { shop, context, clock } = await stage()
+    const fleet = Array.from({ length: 12_000 }, (_, index) => `hub-${index}`)
+    await due(context, 'kind', fleet)
+    await due(context, 'kind', fleet, 1000)
+    const waiting = await rows(shop)
+    expect(waiting).toHaveLength(fleet.length)
+    expect(new Set(waiting.map(({ due_at }) => due_at))).toEqual(new Set([clock.now() + 1000]))
+  })
+
   test('is done, what recurs too, although the database was away when the process started', async () => {
     const { context, clock, faults } = await stage()
     const { db } = context
