@@ -15,11 +15,15 @@ export async function planMails(
 ): Promise<void> {
   const told = events.filter(({ type }) => type === 'alarm.raised' || type === 'alarm.cleared')
   if (told.length === 0) return
-  const contacts = await tx.q
-    .selectFrom('alarm_contacts')
-    .select(['id', 'owner_id', 'severity'])
-    .where('owner_id', 'in', [...new Set(told.map(({ owner_id }) => owner_id))])
-    .orderBy('id')
+  // As webhooks: who is removed at this moment keeps nobody from anything.
+  const contacts = await tx
+    .forKeyShare(
+      tx.q
+        .selectFrom('alarm_contacts')
+        .select(['id', 'owner_id', 'severity'])
+        .where('owner_id', 'in', [...new Set(told.map(({ owner_id }) => owner_id))])
+        .orderBy('id'),
+    )
     .execute()
   if (contacts.length === 0) return
   const rows = await tx.q
