@@ -186,6 +186,35 @@ export async function release(
     .execute()
 }
 
+/** Leaves claimed work that was not begun to whoever comes next: it is due at once, and no look has been made at it. */
+export async function giveBack(
+  { db, runtime }: CloudContext,
+  [first, ...others]: readonly Claimed[],
+): Promise<void> {
+  if (!first) return
+  const { kind, claim } = first
+  const ofThese = () =>
+    db.kysely
+      .updateTable('due_work')
+      .where('kind', '=', kind)
+      .where(
+        'subject',
+        'in',
+        [first, ...others].map(({ subject }) => subject),
+      )
+  await ofThese()
+    .set((eb) => ({
+      due_at: runtime.clock.now(),
+      leased_until: null,
+      claim: null,
+      attempts: eb('attempts', '-', 1),
+    }))
+    .where('claim', '=', claim)
+    .execute()
+  // What was made due meanwhile is due as it was made.
+  await ofThese().set({ leased_until: null }).where('claim', 'is', null).execute()
+}
+
 /** Kinds of which something is due. */
 export async function dueKinds(q: Queries, now: number): Promise<string[]> {
   const rows = await q.selectFrom('due_work').select('kind').distinct().where('due_at', '<=', now).execute()
