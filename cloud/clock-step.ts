@@ -21,6 +21,8 @@ const awaited: readonly Awaited[] = [
   { table: 'idempotency_keys', column: 'locked_until' },
   { table: 'webhook_deliveries', column: 'next_attempt_at' },
   { table: 'webhook_endpoints', column: 'failing_since' },
+  { table: 'alarms', column: 'quiet_since', where: sql`cleared_at is null` },
+  { table: 'alarms', column: 'raised_at', where: sql`cleared_at is null` },
   { table: 'hub_sessions', column: 'lease_until' },
   { table: 'hub_sessions', column: 'last_heard_at' },
   { table: 'payments', column: 'updated_at', where: sql.raw(`status in ${listOf(PAYMENT_UNDER_WAY)}`) },

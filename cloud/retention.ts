@@ -2,7 +2,8 @@ import { sql, type RawBuilder } from 'kysely'
 import type { CloudContext } from './platform/context.ts'
 import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
 import { KEEP_MS } from './platform/http/idempotency.ts'
-import type { Queries } from './platform/store/database.ts'
+import { deadLettersChanged } from './operations/alarms/hub-alarms.ts'
+import type { Tx } from './platform/store/database.ts'
 import type { Tables } from './platform/store/schema.ts'
 import { done, type Outcome, type WorkKinds } from './platform/work/runner.ts'
 
@@ -17,6 +18,8 @@ interface Rule {
   kept: (settings: CloudContext['settings']) => number
   /** Which rows are older than an instant, and not needed otherwise. */
   isOver: (before: number) => RawBuilder<unknown>
+  /** Told of each hub whose rows are deleted, in the transaction that deletes them. */
+  onDeleted?: (tx: Tx, context: CloudContext, hubId: number) => void
 }
 
 const records = ({ recordsKeptMs }: CloudContext['settings']): number => recordsKeptMs
@@ -36,10 +39,11 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`at < ${before}`,
   },
   {
+    // One whose outcome nobody has recorded has not finished.
     table: 'commands',
     key: ['id'],
     kept: records,
-    isOver: (before) => sql`id < ${firstUuidOf(before)} and state <> 'sent'`,
+    isOver: (before) => sql`finished_at < ${before}`,
   },
   {
     table: 'processor_events',
@@ -84,7 +88,13 @@ const rules: readonly Rule[] = [
     kept: () => KEEP_MS,
     isOver: (before) => sql`created_at <= ${before}`,
   },
-  { table: 'dead_letters', key: ['id'], kept: incidents, isOver: (before) => sql`at < ${before}` },
+  {
+    table: 'dead_letters',
+    key: ['id'],
+    kept: incidents,
+    isOver: (before) => sql`at < ${before}`,
+    onDeleted: deadLettersChanged,
+  },
   {
     table: 'hub_streams',
     key: ['hub_id', 'stream', 'epoch'],
@@ -92,12 +102,6 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`created_at < ${before} and is_current = 0`,
   },
 ]
-
-/** Commands' ids are UUIDv7: they sort by their time. */
-function firstUuidOf(instant: number): string {
-  const hex = Math.max(0, Math.floor(instant)).toString(16).padStart(12, '0')
-  return `${hex.slice(0, 8)}-${hex.slice(8)}`
-}
 
 /** Deletes what has been kept for its time: a batch at each look, so that nobody has to wait for long. */
 export const retentionWork = (context: CloudContext): WorkKinds => ({
@@ -107,24 +111,30 @@ export const retentionWork = (context: CloudContext): WorkKinds => ({
   },
 })
 
-async function deleteOld({ db, runtime, settings }: CloudContext, table: string): Promise<Outcome> {
+async function deleteOld(context: CloudContext, table: string): Promise<Outcome> {
   const rule = rules.find((one) => one.table === table)
   if (!rule) return done
+  const { runtime, settings } = context
   const now = runtime.clock.now()
-  const deleted = await deleteBatch(db.kysely, rule, now - rule.kept(settings), settings.retentionBatch)
+  const deleted = await deleteBatch(context, rule, now - rule.kept(settings))
   return { next: now + (deleted === settings.retentionBatch ? PAUSE_MS : PERIOD_MS) }
 }
 
 async function deleteBatch(
-  q: Queries,
-  { table, key, isOver }: Rule,
+  context: CloudContext,
+  { table, key, isOver, onDeleted }: Rule,
   before: number,
-  batch: number,
 ): Promise<number> {
+  const { db, settings } = context
   const columns = sql.join(key.map((column) => sql.ref(column)))
-  const { numAffectedRows } = await sql`
+  const deletion = sql`
     delete from ${sql.table(table)} where (${columns}) in (
-      select ${columns} from ${sql.table(table)} where ${isOver(before)} limit ${batch})
-  `.execute(q)
-  return Number(numAffectedRows ?? 0)
+      select ${columns} from ${sql.table(table)} where ${isOver(before)} limit ${settings.retentionBatch})
+  `
+  if (!onDeleted) return Number((await deletion.execute(db.kysely)).numAffectedRows ?? 0)
+  return db.transact(async (tx) => {
+    const { rows } = await sql<{ hub_id: number }>`${deletion} returning hub_id`.execute(tx.q)
+    for (const hubId of new Set(rows.map(({ hub_id }) => hub_id))) onDeleted(tx, context, hubId)
+    return rows.length
+  })
 }

@@ -118,16 +118,18 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     'set-management': {
       options: ['hub', 'host', 'port', 'host-key'],
       positionals: ['hub'],
-      async run({ q, options, settings }) {
+      async run({ q, db, options, settings }) {
         const hubId = await hubOf({ q, options })
         const host = required(options, 'host')
         const port = portOf(options['port'] ?? DEFAULT_PORT)
         const hostKey = parseHostKey(required(options, 'host-key'))
         if (hostKey === undefined)
           throw new UsageError('--host-key is neither a public key nor a fingerprint (SHA256:…)')
-        await writeAddress(q, hubId, { host, port, hostKey })
         const detail = { host, port, host_key: hostKey }
-        await record(q, runtime, 'hubs.set_management', hubId, detail)
+        await db.transact(async (tx) => {
+          await writeAddress(tx.q, hubId, { host, port, hostKey })
+          await record(tx.q, runtime, 'hubs.set_management', hubId, detail)
+        })
         const { publicKey } = keptClientKey(managementKeyOf(settings), say)
         return { hub_id: hubId, ...detail, cloud_key: publicKey }
       },
@@ -135,10 +137,13 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     'clear-management': {
       options: ['hub'],
       positionals: ['hub'],
-      async run({ q, options }) {
+      async run({ q, db, options }) {
         const hubId = await hubOf({ q, options })
-        if (!(await clearAddress(q, hubId))) throw new UsageError(`hub ${hubId} has no management service`)
-        await record(q, runtime, 'hubs.clear_management', hubId)
+        await db.transact(async (tx) => {
+          if (!(await clearAddress(tx.q, hubId)))
+            throw new UsageError(`hub ${hubId} has no management service`)
+          await record(tx.q, runtime, 'hubs.clear_management', hubId)
+        })
         return { hub_id: hubId, cleared: true }
       },
     },

@@ -37,7 +37,7 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
   subcommands: {
     create: {
       options: ['owner', 'name', 'scopes', 'hubs', 'expires'],
-      async run({ q, options }) {
+      async run({ q, db, options }) {
         const owner = await findOwner(q, required(options, 'owner'))
         const hubs = hubsOf(options)
         await requireHubs(q, hubs, owner.id)
@@ -48,8 +48,11 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
           hubs,
           expiresAt: timeOf(options, 'expires') ?? null,
         }
-        const { key, prefix } = await issueApiKey(q, runtime, request)
-        await recordAct(q, runtime, { action: 'keys.create', object: `key-${prefix}` })
+        const { key, prefix } = await db.transact(async (tx) => {
+          const issued = await issueApiKey(tx.q, runtime, request)
+          await recordAct(tx.q, runtime, { action: 'keys.create', object: `key-${issued.prefix}` })
+          return issued
+        })
         return { api_key: key, ...view(await keyOf(q, prefix), owner.name) }
       },
     },
@@ -65,21 +68,22 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
     rotate: {
       options: ['prefix', 'overlap', 'expires'],
       positionals: ['prefix'],
-      async run({ q, options }) {
+      async run({ q, db, options }) {
         const prefix = prefixGiven(required(options, 'prefix'))
         const endsAt = runtime.clock.now() + parseHours(options['overlap'] ?? '24')
         const old = await keyOf(q, prefix)
         const hasEnded = old.expiresAt !== null && old.expiresAt <= runtime.clock.now()
         if (old.revokedAt !== null || hasEnded)
           throw new UsageError(`the key ${prefix} has ended: create one`)
-        const { key, prefix: successor } = await rotateApiKey(q, runtime, old, {
-          endsAt,
-          expiresAt: timeOf(options, 'expires') ?? null,
-        })
-        await recordAct(q, runtime, {
-          action: 'keys.rotate',
-          object: `key-${prefix}`,
-          detail: { successor },
+        const expiresAt = timeOf(options, 'expires') ?? null
+        const { key, prefix: successor } = await db.transact(async (tx) => {
+          const issued = await rotateApiKey(tx.q, runtime, old, { endsAt, expiresAt })
+          await recordAct(tx.q, runtime, {
+            action: 'keys.rotate',
+            object: `key-${prefix}`,
+            detail: { successor: issued.prefix },
+          })
+          return issued
         })
         const { name: owner } = await findOwner(q, String(old.ownerId))
         return {
@@ -92,10 +96,13 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
     revoke: {
       options: ['prefix'],
       positionals: ['prefix'],
-      async run({ q, options }) {
+      async run({ db, options }) {
         const prefix = prefixGiven(required(options, 'prefix'))
-        if (!(await revokeApiKey(q, runtime, prefix))) throw new UsageError(`no key has the prefix ${prefix}`)
-        await recordAct(q, runtime, { action: 'keys.revoke', object: `key-${prefix}` })
+        await db.transact(async (tx) => {
+          if (!(await revokeApiKey(tx.q, runtime, prefix)))
+            throw new UsageError(`no key has the prefix ${prefix}`)
+          await recordAct(tx.q, runtime, { action: 'keys.revoke', object: `key-${prefix}` })
+        })
         return { prefix, revoked: true }
       },
     },

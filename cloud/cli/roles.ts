@@ -18,15 +18,18 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
   subcommands: {
     grant: {
       options: ['identity', 'role', 'hubs'],
-      async run({ q, options }) {
+      async run({ q, db, options }) {
         const identity = required(options, 'identity')
         const given = required(options, 'role')
         const role = roleNames.find((name) => name === given)
         if (!role) throw new UsageError(`no role ${given}; there are: ${roleNames.join(', ')}`)
         const hubs = hubsOf(options)
         await requireHubs(q, hubs)
-        const id = await grantRole(q, runtime, { identity, role, hubs })
-        await recordAct(q, runtime, { action: 'roles.grant', object: `role-${id}` })
+        const id = await db.transact(async (tx) => {
+          const granted = await grantRole(tx.q, runtime, { identity, role, hubs })
+          await recordAct(tx.q, runtime, { action: 'roles.grant', object: `role-${granted}` })
+          return granted
+        })
         return (await listRoles(q, identity)).filter((known) => known.id === id).map(view)[0]
       },
     },
@@ -37,11 +40,13 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
     revoke: {
       options: ['id'],
       positionals: ['id'],
-      async run({ q, options }) {
+      async run({ db, options }) {
         const given = required(options, 'id')
-        if (!/^\d+$/.test(given) || !(await revokeRole(q, Number(given))))
-          throw new UsageError(`no role has the id ${given}`)
-        await recordAct(q, runtime, { action: 'roles.revoke', object: `role-${given}` })
+        await db.transact(async (tx) => {
+          if (!/^\d+$/.test(given) || !(await revokeRole(tx.q, Number(given))))
+            throw new UsageError(`no role has the id ${given}`)
+          await recordAct(tx.q, runtime, { action: 'roles.revoke', object: `role-${given}` })
+        })
         return { id: Number(given), revoked: true }
       },
     },

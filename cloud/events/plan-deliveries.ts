@@ -24,12 +24,16 @@ export async function planDeliveries(
 ): Promise<void> {
   // A test goes to a webhook that is switched off, too.
   const tested = events.flatMap(({ endpoint_id }) => endpoint_id ?? [])
-  const endpoints = await tx.q
-    .selectFrom('webhook_endpoints')
-    .selectAll()
-    .where((eb) => eb.or([eb('state', '=', 'enabled'), eb('id', 'in', [...tested, ''])]))
-    .where('owner_id', 'in', [...new Set(events.map(({ owner_id }) => owner_id))])
-    .orderBy('id')
+  // One that its owner removes at this moment must not keep everybody else from these events.
+  const endpoints = await tx
+    .forKeyShare(
+      tx.q
+        .selectFrom('webhook_endpoints')
+        .selectAll()
+        .where((eb) => eb.or([eb('state', '=', 'enabled'), eb('id', 'in', [...tested, ''])]))
+        .where('owner_id', 'in', [...new Set(events.map(({ owner_id }) => owner_id))])
+        .orderBy('id'),
+    )
     .execute()
   const now = runtime.clock.now()
   for (const endpoint of endpoints) {

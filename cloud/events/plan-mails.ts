@@ -2,7 +2,7 @@ import { isAsBadAs } from '../../protocol/model/alarms.ts'
 import type { Alarm } from '../../protocol/contract/owner-alarms.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
-import { ensureScheduled } from '../platform/work/queue.ts'
+import { scheduleAlong } from '../platform/work/queue.ts'
 
 /** Due work of one contact: its id. What it has not been told yet goes out in one mail. */
 export const MAIL_WORK = 'alarm.mail'
@@ -15,11 +15,15 @@ export async function planMails(
 ): Promise<void> {
   const told = events.filter(({ type }) => type === 'alarm.raised' || type === 'alarm.cleared')
   if (told.length === 0) return
-  const contacts = await tx.q
-    .selectFrom('alarm_contacts')
-    .select(['id', 'owner_id', 'severity'])
-    .where('owner_id', 'in', [...new Set(told.map(({ owner_id }) => owner_id))])
-    .orderBy('id')
+  // As webhooks: who is removed at this moment keeps nobody from anything.
+  const contacts = await tx
+    .forKeyShare(
+      tx.q
+        .selectFrom('alarm_contacts')
+        .select(['id', 'owner_id', 'severity'])
+        .where('owner_id', 'in', [...new Set(told.map(({ owner_id }) => owner_id))])
+        .orderBy('id'),
+    )
     .execute()
   if (contacts.length === 0) return
   const rows = await tx.q
@@ -43,7 +47,6 @@ export async function planMails(
     if (mails.length === 0) continue
     await tx.q.insertInto('alarm_mails').values(mails).execute()
     // A mail that is waiting already takes these along: nothing is put off by what comes after it.
-    await ensureScheduled(tx.q, MAIL_WORK, contact.id, dueAt)
-    tx.workDue(dueAt)
+    await scheduleAlong(tx, MAIL_WORK, contact.id, dueAt)
   }
 }

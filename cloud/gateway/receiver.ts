@@ -41,7 +41,7 @@ export interface RawEntry {
 /**
  * Receives one batch of a hub's stream: judged and applied in one transaction, with the cursor's row locked (SPEC §5).
  * Returns the acknowledgement, to be sent now that it is committed, or `foreign` where the epoch is not the agreed one.
- * `careful` as in `applyLedger`.
+ * `careful` as in `applyAll`.
  */
 export async function receiveBatch(
   receiving: Receiving,
@@ -60,8 +60,7 @@ export async function receiveBatch(
       const entries = batch.entries
         .map(({ body }, index): RawEntry => ({ stream, epoch, seq: first + index, body }))
         .slice(verdict.skip)
-      if (stream === 'ledger') await applyLedger(tx, receiving, entries, careful)
-      else await applyTelemetry(tx, receiving, entries)
+      await applyAll(tx, receiving, entries, careful)
       await moveCursor(tx, hubId, stream, verdict.next)
     }
     return acknowledgement(stream, state, verdict)
@@ -102,26 +101,27 @@ async function moveCursor(tx: Tx, hubId: number, stream: UpStream, next: Receive
 }
 
 /**
- * Applies entries of the ledger in their order. First all of them at once, stock in bulk. Where one cannot be applied, all
+ * Applies entries of one stream in their order. First all of them at once, stock in bulk. Where one cannot be applied, all
  * is undone and they are taken one by one, each under a savepoint, so that the bad one alone becomes a dead letter (I8).
  * `careful` begins so: for a batch that failed before for a reason that is not plainly an entry's fault nor the store's.
  */
-async function applyLedger(
+async function applyAll(
   tx: Tx,
   receiving: Receiving,
   entries: readonly RawEntry[],
   careful: boolean,
 ): Promise<void> {
+  const apply = entries[0]?.stream === 'telemetry' ? applyTelemetry : applyInOrder
   if (!careful)
     try {
-      await tx.savepoint(() => applyInOrder(tx, receiving, entries))
+      await tx.savepoint(() => apply(tx, receiving, entries))
       return
     } catch (error) {
       if (!isEntryFault(error)) throw error
     }
   for (const entry of entries)
     try {
-      await tx.savepoint(() => applyInOrder(tx, receiving, [entry]))
+      await tx.savepoint(() => apply(tx, receiving, [entry]))
     } catch (error) {
       if (!isEntryFault(error) && (!careful || isStoreFailure(error))) throw error
       await keepDeadLetter(tx, receiving, entry, error)

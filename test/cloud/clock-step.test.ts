@@ -1,7 +1,9 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { putBack } from '../../cloud/clock-step.ts'
+import { alarmWork, clearAlarm, raiseAlarm } from '../../cloud/events/alarms/alarms.ts'
 import { ensureScheduled } from '../../cloud/platform/work/queue.ts'
+import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import { startWorker } from '../../cloud/platform/work/workers.ts'
 import { deposit } from '../../cloud/commerce/wallet/deposit.ts'
 import { onEachDatabase } from './support/database.ts'
@@ -76,6 +78,33 @@ onEachDatabase('when a clock that was a day ahead is put back', (open) => {
     await shop.work.drain()
     const deposits = await shop.context.db.kysely.selectFrom('wallet_transactions').select('status').execute()
     expect(deposits).toEqual([{ status: 'canceled' }])
+  })
+
+  test('an alarm whose fact is gone ends within its time', async () => {
+    const line = { hubId: 1, kind: 'controller_silent', subject: 'bin 1' } as const
+    const shop = await putRight(({ context }) =>
+      context.db.transact(async (tx) => {
+        await raiseAlarm(tx, context, line)
+        await clearAlarm(tx, context, line)
+      }),
+    )
+    const { context, clock } = shop
+    const open = () =>
+      context.db.kysely.selectFrom('alarms').select('kind').where('cleared_at', 'is', null).execute()
+    expect(await open()).toEqual([{ kind: 'controller_silent' }])
+    clock.advance(context.settings.alarmClearMs)
+    await new WorkRunner(context, alarmWork(context)).drain()
+    expect(await open()).toEqual([])
+  })
+
+  test('a hub that stays silent is a critical alarm within its time', async () => {
+    const silent = { hubId: 1, kind: 'hub_silent', subject: null } as const
+    const shop = await putRight(({ context }) => context.db.transact((tx) => raiseAlarm(tx, context, silent)))
+    const { context, clock } = shop
+    clock.advance(context.settings.hubSilentCriticalMs)
+    await new WorkRunner(context, alarmWork(context)).drain()
+    const alarms = await context.db.kysely.selectFrom('alarms').select('severity').execute()
+    expect(alarms).toEqual([{ severity: 'critical' }])
   })
 
   test('what recurs goes on as often as before', async () => {

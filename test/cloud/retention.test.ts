@@ -1,13 +1,13 @@
 import { sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
+import { deadLettersChanged } from '../../cloud/operations/alarms/hub-alarms.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
 import { nextDueAt, schedule } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import { retentionWork } from '../../cloud/retention.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
-import { stillRuntime } from './support/clock.ts'
+import { stillRuntime, type StillRuntime } from './support/clock.ts'
 import { onEachDatabase } from './support/database.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { openShop } from './support/shop.ts'
@@ -54,7 +54,7 @@ async function countRows({ kysely }: CloudDatabase, tables: readonly string[]): 
 
 onEachDatabase('what has been kept for its time', (open) => {
   let db: CloudDatabase
-  let runtime: Runtime
+  let runtime: StillRuntime
   const ago = (ms: number): number => runtime.clock.now() - ms
   const sweep = () => deleteOld(testContext(db, runtime))
 
@@ -159,7 +159,7 @@ onEachDatabase('what has been kept for its time', (open) => {
       task_runs: 'started_at',
       dead_letters: 'at',
       idempotency_keys: 'created_at',
-      commands: 'id',
+      commands: 'finished_at',
     }
     for (const [table, column] of Object.entries(columns)) {
       const plan = await sql<{ detail: string }>`
@@ -180,6 +180,21 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(await sweep()).toEqual({ commands: 2 })
     const left = await db.kysely.selectFrom('commands').select('id').orderBy('created_at').execute()
     expect(left.map(({ id }) => id)).toEqual([open.id, recent.id])
+  })
+
+  test('commands that come of named requests, whose ids tell no time, go and stay like all others', async () => {
+    const named = (at: number, digit: string) => ({
+      ...command(at, 'executed'),
+      id: `${digit.repeat(8)}-0000-8000-8000-${String(at).slice(-12).padStart(12, '0')}`,
+    })
+    const recent = named(ago(DAY), '0')
+    await db.kysely
+      .insertInto('commands')
+      .values([named(ago(OLD), '0'), named(ago(OLD), 'f'), recent])
+      .execute()
+    expect(await sweep()).toEqual({ commands: 2 })
+    const left = await db.kysely.selectFrom('commands').select('id').execute()
+    expect(left).toEqual([{ id: recent.id }])
   })
 
   test('alarms that are over go after longer; one that is open never', async () => {
@@ -213,6 +228,32 @@ onEachDatabase('what has been kept for its time', (open) => {
     expect(await sweep()).toEqual({ dead_letters: 1, hub_streams: 1 })
     const epochs = await db.kysely.selectFrom('hub_streams').select('epoch').orderBy('epoch').execute()
     expect(epochs.map(({ epoch }) => epoch)).toEqual([hex('b'), hex('c')])
+  })
+
+  test('the alarm of dead letters ends with the last of them', async () => {
+    const letter = (seq: number, at: number) => ({
+      hub_id: 1,
+      stream: 'ledger',
+      epoch: hex('a'),
+      seq,
+      body: '{}',
+      error: 'no',
+      at,
+    })
+    const context = testContext(db, runtime)
+    await db.kysely
+      .insertInto('dead_letters')
+      .values([letter(1, ago(ANCIENT)), letter(2, ago(OLD))])
+      .execute()
+    await db.transact((tx) => Promise.resolve(deadLettersChanged(tx, context, 1)))
+    const isOpen = async (): Promise<boolean> =>
+      (await db.kysely.selectFrom('alarms').select('id').where('cleared_at', 'is', null).execute()).length > 0
+    await sweep()
+    expect(await isOpen()).toBe(true)
+    runtime.advance(ANCIENT - OLD)
+    await sweep()
+    expect(await db.kysely.selectFrom('dead_letters').select('id').execute()).toEqual([])
+    expect(await isOpen()).toBe(false)
   })
 
   test('events of the processor go; one that is still to be delivered, and the audit log, stay', async () => {

@@ -94,10 +94,13 @@ const ofRow =
 const finders: Readonly<Record<string, Find>> = {
   hub: ofHub,
   'sales.rebuild': ofHub,
+  'bestsellers.hub': ofHub,
   order: ofOrder,
   notice: ofOrder,
   payment: ofRow('payments'),
   refund: ofRow('refunds'),
+  // Of a payment, unlike other kinds that begin so.
+  'refund.made': ofRow('payments'),
   'notice.refunded': ofRow('refunds'),
   'notice.deliver': ofRow('notifications'),
   async [MAIL_WORK](tx, id) {

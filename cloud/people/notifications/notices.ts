@@ -213,10 +213,34 @@ async function send(context: CloudContext, senders: Senders, notice: NoticeRow):
   const target = await targetOf(context, notice)
   context.checkpoint('notice.before-send')
   if (!target) return 'gone'
-  const { device, hubName, money } = target
+  const { device, digest, hubName, money } = target
   const { kind, order_id: orderId } = notice
   const about = { orderId, kind, tag: tagOf(notice) }
-  return senders[device?.platform ?? 'none'].send(device, messageOf(kind, hubName, money), about)
+  const result = await senders[device?.platform ?? 'none'].send(
+    device,
+    messageOf(kind, hubName, money),
+    about,
+  )
+  return result === 'gone' && digest !== null ? forget(context, notice, digest) : result
+}
+
+/** Removes a device whose token is good no more; one that has come with another token meanwhile is sent to later. */
+async function forget(
+  { db }: CloudContext,
+  { push_config_id }: NoticeRow,
+  digest: string,
+): Promise<SendResult> {
+  await db.kysely
+    .deleteFrom('push_configs')
+    .where('id', '=', push_config_id)
+    .where('token_digest', '=', digest)
+    .execute()
+  const left = await db.kysely
+    .selectFrom('push_configs')
+    .select('id')
+    .where('id', '=', push_config_id)
+    .executeTakeFirst()
+  return left ? 'later' : 'gone'
 }
 
 /** Names a notice to a device. The number alone is given out again by a database that was restored. */
@@ -228,26 +252,28 @@ async function record(
   notice: NoticeRow,
   result: SendResult | 'unknown',
 ): Promise<void> {
-  await db.transact(async ({ q }) => {
-    await q
-      .updateTable('notifications')
-      .set({
-        state: result === 'sent' ? 'sent' : 'failed',
-        error: result === 'sent' ? null : result,
-        updated_at: runtime.clock.now(),
-      })
-      .where('id', '=', notice.id)
-      .execute()
-    if (result === 'gone' && notice.push_config_id !== 0)
-      await q.deleteFrom('push_configs').where('id', '=', notice.push_config_id).execute()
-  })
+  await db.kysely
+    .updateTable('notifications')
+    .set({
+      state: result === 'sent' ? 'sent' : 'failed',
+      error: result === 'sent' ? null : result,
+      updated_at: runtime.clock.now(),
+    })
+    .where('id', '=', notice.id)
+    .execute()
+}
+
+/** Whom a notice goes to. */
+interface Target {
+  device: Device | null
+  /** Of the device's token. */
+  digest: string | null
+  hubName: string
+  money: string | null
 }
 
 /** Undefined where the device has been removed meanwhile. */
-async function targetOf(
-  { db, sealer }: CloudContext,
-  notice: NoticeRow,
-): Promise<{ device: Device | null; hubName: string; money: string | null } | undefined> {
+async function targetOf({ db, sealer }: CloudContext, notice: NoticeRow): Promise<Target | undefined> {
   const order = await db.kysely
     .selectFrom('orders as o')
     .innerJoin('hubs as h', 'h.id', 'o.hub_id')
@@ -258,13 +284,13 @@ async function targetOf(
   if (!order) return undefined
   const money = order.amount === null ? null : `${(order.amount / 100).toFixed(2)} ${order.currency}`
   const about = { hubName: order.name, money }
-  if (notice.push_config_id === 0) return { device: null, ...about }
+  if (notice.push_config_id === 0) return { device: null, digest: null, ...about }
   const config = await db.kysely
     .selectFrom('push_configs')
-    .select(['platform', 'push_token'])
+    .select(['platform', 'push_token', 'token_digest'])
     .where('id', '=', notice.push_config_id)
     .executeTakeFirst()
   if (!config) return undefined
   const device = { platform: config.platform, token: sealer.open('push token', config.push_token) }
-  return { device, ...about }
+  return { device, digest: config.token_digest, ...about }
 }

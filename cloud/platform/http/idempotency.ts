@@ -48,21 +48,24 @@ export async function idempotently(
 ): Promise<Answer<string>> {
   const { clock } = parts.runtime
   const q = parts.db.kysely
-  let lockedUntil = clock.now() + LOCK_MS
-  const earlier = await claim(parts, request, lockedUntil)
+  // Until when this request may hold its key: several where nobody knows whether a renewal was written.
+  const held = [clock.now() + LOCK_MS]
+  const earlier = await claim(parts, request, held[0]!)
   if (earlier) return { ...earlier, headers: { ...earlier.headers, 'Idempotent-Replayed': 'true' } }
 
   const endRenewal = everyInBackground(parts, RENEW_MS, 'renewal of an idempotency key', async () => {
     const until = clock.now() + LOCK_MS
+    const before = [...held]
+    held.push(until)
     const { numUpdatedRows } = await q
       .updateTable('idempotency_keys')
       .set({ locked_until: until })
       .where(isOf(request))
       .where('status', 'is', null)
       // Otherwise another request has taken the key meanwhile.
-      .where('locked_until', '=', lockedUntil)
+      .where('locked_until', 'in', before)
       .executeTakeFirst()
-    if (numUpdatedRows === 1n) lockedUntil = until
+    if (numUpdatedRows === 1n) held.splice(0, before.length)
   })
   let answer: Answer<string> | undefined
   try {
@@ -80,7 +83,14 @@ export async function idempotently(
         })
         .where(isOf(request))
         .execute()
-    else await q.deleteFrom('idempotency_keys').where(isOf(request)).execute()
+    else
+      await q
+        .deleteFrom('idempotency_keys')
+        .where(isOf(request))
+        // Who has taken the key meanwhile is at work, or has left an answer under it.
+        .where('status', 'is', null)
+        .where('locked_until', 'in', held)
+        .execute()
   }
 }
 

@@ -93,7 +93,11 @@ export class LiveStreams<Topic> {
         },
         pull: async (controller) => {
           reader.busySince = null
-          const text = await this.#next(reader, source)
+          const text = await this.#next(reader, source).catch((error: unknown) => {
+            // Its stream ends with this, and nobody cancels a stream that has ended.
+            leave()
+            throw error
+          })
           reader.busySince = clock.monotonic()
           if (!this.#readers.has(reader)) return
           if (text !== undefined) return controller.enqueue(encoder.encode(text))

@@ -25,6 +25,8 @@ export interface Tx {
   afterCommit(effect: () => void): void
   /** Locks the rows that a query reads until the end (PostgreSQL; SQLite has one writer at a time anyway). */
   forUpdate<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O>
+  /** Keeps the rows that a query reads from being deleted until the end, as rows are about to refer to them; all else may go on. */
+  forKeyShare<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O>
   /** Tells this process's `onWake` listeners, after the commit, that the outbox of a hub has grown. */
   wake(hubId: number): void
   /** Tells this process's `onWorkDue` listeners, after the commit, when the work that was added is due. */
@@ -232,6 +234,7 @@ function createTx(
     tell: (news) => void effects.push(() => signals.news.emit(news)),
     // Not FOR UPDATE: that would also stop other transactions from inserting rows that refer to the locked one.
     forUpdate: (query) => (kind === 'postgres' ? query.forNoKeyUpdate() : query),
+    forKeyShare: (query) => (kind === 'postgres' ? query.forKeyShare() : query),
     async savepoint(work) {
       const registered = effects.length
       const names = new Set(last.keys())

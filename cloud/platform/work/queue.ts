@@ -19,6 +19,9 @@ export interface Claimed {
 
 type Subject = string | number
 
+/** In one statement: SQLite takes 32,766 values, PostgreSQL 65,535, and a fleet may have more hubs than that allows. */
+const SUBJECTS_AT_ONCE = 1000
+
 /**
  * Makes one subject or several due at `dueAt` (milliseconds since the Unix epoch).
  * Work that is waiting already is moved there. One whose handler is at work is looked at once more after it.
@@ -31,17 +34,40 @@ export async function schedule(
 ): Promise<void> {
   const all = [subjects].flat()
   if (all.length === 0) return
+  for (let first = 0; first < all.length; first += SUBJECTS_AT_ONCE)
+    await tx.q
+      .insertInto('due_work')
+      .values(
+        all
+          .slice(first, first + SUBJECTS_AT_ONCE)
+          .map((subject) => ({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })),
+      )
+      .onConflict((conflict) =>
+        conflict.columns(['kind', 'subject']).doUpdateSet({ due_at: dueAt, attempts: 0, claim: null }),
+      )
+      .execute()
+  tx.workDue(dueAt)
+}
+
+/**
+ * Makes one subject due at `dueAt`, unless it is waiting already, which stays as it is. One whose handler is at work is looked at
+ * once more after it: that look may have seen already that nothing is left.
+ */
+export async function scheduleAlong(tx: Tx, kind: string, subject: Subject, dueAt: number): Promise<void> {
   await tx.q
     .insertInto('due_work')
-    .values(all.map((subject) => ({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })))
+    .values({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })
     .onConflict((conflict) =>
-      conflict.columns(['kind', 'subject']).doUpdateSet({ due_at: dueAt, attempts: 0, claim: null }),
+      conflict
+        .columns(['kind', 'subject'])
+        .doUpdateSet({ due_at: dueAt, claim: null })
+        .where('due_work.claim', 'is not', null),
     )
     .execute()
   tx.workDue(dueAt)
 }
 
-/** Makes work due that is due again and again, unless it is waiting already. */
+/** Makes work due that is due again and again, unless it is in the queue already. */
 export async function ensureScheduled(
   q: Queries,
   kind: string,
@@ -158,6 +184,35 @@ export async function release(
     .where((eb) => eb.and({ kind, subject }))
     .where('claim', 'is', null)
     .execute()
+}
+
+/** Leaves claimed work that was not begun to whoever comes next: it is due at once, and no look has been made at it. */
+export async function giveBack(
+  { db, runtime }: CloudContext,
+  [first, ...others]: readonly Claimed[],
+): Promise<void> {
+  if (!first) return
+  const { kind, claim } = first
+  const ofThese = () =>
+    db.kysely
+      .updateTable('due_work')
+      .where('kind', '=', kind)
+      .where(
+        'subject',
+        'in',
+        [first, ...others].map(({ subject }) => subject),
+      )
+  await ofThese()
+    .set((eb) => ({
+      due_at: runtime.clock.now(),
+      leased_until: null,
+      claim: null,
+      attempts: eb('attempts', '-', 1),
+    }))
+    .where('claim', '=', claim)
+    .execute()
+  // What was made due meanwhile is due as it was made.
+  await ofThese().set({ leased_until: null }).where('claim', 'is', null).execute()
 }
 
 /** Kinds of which something is due. */

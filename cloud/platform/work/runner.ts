@@ -2,7 +2,16 @@ import { backoffMs, type BackoffOptions } from '../../../protocol/model/runtime.
 import { every, type Cancel } from '../../../protocol/model/runtime.ts'
 import type { CloudContext } from '../context.ts'
 import { background, isolated } from './background.ts'
-import { claim, dueKinds, ensureScheduled, nextDueAt, release, renew, type Claimed } from './queue.ts'
+import {
+  claim,
+  dueKinds,
+  ensureScheduled,
+  giveBack,
+  nextDueAt,
+  release,
+  renew,
+  type Claimed,
+} from './queue.ts'
 
 /** What a look is given. */
 export type Work = Pick<Claimed, 'subject' | 'attempts'>
@@ -104,7 +113,7 @@ export class WorkRunner {
     this.#arm(this.#now())
   }
 
-  /** Claims no more; resolves when what is under way has ended. */
+  /** Claims and begins no more; resolves when what is under way has ended. */
   async stop(): Promise<void> {
     this.#state = 'stopped'
     this.#unlisten()
@@ -134,7 +143,7 @@ export class WorkRunner {
         looks += pass.looks
         affected.push(...pass.affected)
       }
-    } while (looks > 0)
+    } while (looks > 0 && this.#state !== 'stopped')
     return affected
   }
 
@@ -189,9 +198,15 @@ export class WorkRunner {
       pass.looks += claimed.length
       const waiting = claimed.values()
       const lane = async (): Promise<void> => {
-        for (const work of waiting) pass.affected.push(...(await this.#handle(work)))
+        // One that is told to stop begins nothing more: the rest of a batch may take many times as long as it is given.
+        while (this.#state !== 'stopped') {
+          const { done: isEmpty, value: work } = waiting.next()
+          if (isEmpty) return
+          pass.affected.push(...(await this.#handle(work)))
+        }
       }
       await Promise.all(Array.from({ length: Math.min(atOnce ?? workConcurrency, claimed.length) }, lane))
+      await giveBack(this.#context, [...waiting])
     } while (claimed.length === batch && this.#state !== 'stopped')
     return pass
   }

@@ -1,16 +1,19 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
+import { hubCommands } from '../../../cloud/cli/hubs.ts'
 import { keyCommands } from '../../../cloud/cli/keys.ts'
 import { roleCommands } from '../../../cloud/cli/roles.ts'
 import { stillRuntime } from '../support/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
-const { folder, environment } = await cloudFolder()
+const { folder, environment, db } = await cloudFolder()
 const runtime = stillRuntime()
 
 const keys = (...args: string[]) => runCommandLine(keyCommands(runtime), args, environment)
+const hubs = (...args: string[]) => runCommandLine(hubCommands(runtime), args, environment)
 const roles = (...args: string[]) => runCommandLine(roleCommands(runtime), args, environment)
 const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {
   expect([exitCode, stderr]).toEqual([0, ''])
@@ -82,25 +85,28 @@ test('what is wrong is said in words, and nothing is done', async () => {
   const create = (change: Partial<typeof args> & { expires?: string }) =>
     keys('create', ...Object.entries({ ...args, ...change }).flatMap(([name, value]) => [`--${name}`, value]))
   const before = json(await keys('list'))
-  const cases: [Promise<Outcome>, RegExp][] = [
-    [create({ owner: 'Nobody' }), /no owner "Nobody"; there are: 1 "One", 2 "Two"/],
-    [create({ scopes: 'hubs:read,hubs:fly' }), /no such scope: hubs:fly\. There are: inventory:read/],
-    [create({ hubs: '1,2' }), /no such hub of this owner: 2/],
-    [create({ hubs: 'one' }), /--hubs takes hub ids/],
-    [create({ name: '' }), /--name is needed/],
-    [create({ expires: 'soon' }), /--expires is not a time: soon/],
-    [keys(), /a command is needed/],
-    [keys('destroy'), /no such command: destroy/],
-    [keys('list', '--colour', 'red'), /--colour/],
-    [keys('rotate', 'abcdefgh'), /no key has the prefix abcdefgh/],
-    [keys('rotate', 'abcdefgh', '--overlap', 'long'), /--overlap is not a number of hours: long/],
-    [keys('revoke', 'abcdefgh'), /no key has the prefix abcdefgh/],
-    [roles('grant', '--identity', 'a', '--role', 'king', '--hubs', '*'), /no role king; there are: owner/],
-    [roles('grant', '--identity', 'a', '--role', 'owner', '--hubs', '9'), /no such hub: 9/],
-    [roles('revoke', '99'), /no role has the id 99/],
+  const cases: [() => Promise<Outcome>, RegExp][] = [
+    [() => create({ owner: 'Nobody' }), /no owner "Nobody"; there are: 1 "One", 2 "Two"/],
+    [() => create({ scopes: 'hubs:read,hubs:fly' }), /no such scope: hubs:fly\. There are: inventory:read/],
+    [() => create({ hubs: '1,2' }), /no such hub of this owner: 2/],
+    [() => create({ hubs: 'one' }), /--hubs takes hub ids/],
+    [() => create({ name: '' }), /--name is needed/],
+    [() => create({ expires: 'soon' }), /--expires is not a time: soon/],
+    [() => keys(), /a command is needed/],
+    [() => keys('destroy'), /no such command: destroy/],
+    [() => keys('list', '--colour', 'red'), /--colour/],
+    [() => keys('rotate', 'abcdefgh'), /no key has the prefix abcdefgh/],
+    [() => keys('rotate', 'abcdefgh', '--overlap', 'long'), /--overlap is not a number of hours: long/],
+    [() => keys('revoke', 'abcdefgh'), /no key has the prefix abcdefgh/],
+    [
+      () => roles('grant', '--identity', 'a', '--role', 'king', '--hubs', '*'),
+      /no role king; there are: owner/,
+    ],
+    [() => roles('grant', '--identity', 'a', '--role', 'owner', '--hubs', '9'), /no such hub: 9/],
+    [() => roles('revoke', '99'), /no role has the id 99/],
   ]
-  for (const [outcome, words] of cases) {
-    const { exitCode, stdout, stderr } = await outcome
+  for (const [command, words] of cases) {
+    const { exitCode, stdout, stderr } = await command()
     expect([exitCode, stdout]).toEqual([2, ''])
     expect(stderr).toMatch(words)
   }
@@ -137,4 +143,35 @@ test('--help says how; a configuration file of the service serves too', async ()
   expect(JSON.parse(stdout)).not.toEqual([])
   const missing = await keys('list', '--config', join(folder, 'none.json'))
   expect([missing.exitCode, missing.stderr]).toEqual([2, expect.stringContaining('--config: ')])
+})
+
+test('nothing is done to keys, roles and hubs’ addresses of which the audit log knows nothing', async () => {
+  const q = db.kysely
+  const args = ['--owner', 'One', '--name', 'unheard', '--scopes', 'hubs:read', '--hubs', '1']
+  const { prefix } = json(await keys('create', ...args)) as { prefix: string }
+  const { id } = json(await roles('grant', '--identity', 'eve', '--role', 'analyst', '--hubs', '1')) as {
+    id: number
+  }
+  const stored = async () => ({
+    keys: await q.selectFrom('api_keys').selectAll().where('name', '=', 'unheard').execute(),
+    roles: await q.selectFrom('roles').selectAll().where('identity', '=', 'eve').execute(),
+    addresses: await q.selectFrom('hub_management').selectAll().execute(),
+  })
+  const before = await stored()
+  await sql`create trigger deaf before insert on audit_log begin select raise(abort, 'deaf'); end`.execute(q)
+  try {
+    for (const act of [
+      () => keys('create', ...args),
+      () => keys('rotate', prefix),
+      () => keys('revoke', prefix),
+      () => roles('grant', '--identity', 'eve', '--role', 'owner', '--hubs', '1'),
+      () => roles('revoke', String(id)),
+      () => hubs('set-management', '1', '--host', 'a.example', '--host-key', `SHA256:${'A'.repeat(43)}`),
+    ]) {
+      expect(await act()).toMatchObject({ exitCode: 1, stderr: 'error: deaf\n' })
+      expect(await stored()).toEqual(before)
+    }
+  } finally {
+    await sql`drop trigger deaf`.execute(q)
+  }
 })

@@ -1,9 +1,11 @@
+import { sql } from 'kysely'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, expect, test, vi } from 'vitest'
 import type { Delivery, WebhookEndpoint } from '../../../protocol/contract/owner-webhooks.ts'
 import { scopes } from '../../../protocol/model/scopes.ts'
 import { issueApiKey } from '../../../cloud/platform/credentials/api-keys.ts'
 import { grantRole } from '../../../cloud/platform/credentials/roles.ts'
+import { raiseAlarm } from '../../../cloud/events/alarms/alarms.ts'
 import { appendEvent } from '../../../cloud/events/append-event.ts'
 import { publish } from '../../../cloud/events/publish.ts'
 import { openService, type Service } from '../../contract/service.ts'
@@ -64,6 +66,41 @@ onEachDatabase('webhooks', (open) => {
     })
     expect(sent!.headers['webhook-id']).toBe(event!.id)
     expect(() => new Webhook(secret).verify(`${sent!.body} `, { ...sent!.headers })).toThrow()
+  })
+
+  test('one that is removed while events are published keeps nobody from these', async () => {
+    const service = await openService(open)
+    const { context } = service.shop
+    const { db } = context
+    const { id } = await add(service)
+    await db.kysely
+      .insertInto('alarm_contacts')
+      .values({ owner_id: 1, email: 'a@larder.example', name: null, severity: 'info', created_at: 1 })
+      .execute()
+    const alarm = { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1' } as const
+    await db.transact((tx) => raiseAlarm(tx, context, alarm))
+    let mayEnd = () => {}
+    const waits = new Promise<void>((resolve) => (mayEnd = resolve))
+    let removal: Promise<void> | undefined
+    await new Promise<void>((removed) => {
+      removal = db.transact(async (tx) => {
+        await tx.q.deleteFrom('alarm_contacts').execute()
+        await tx.q.deleteFrom('webhook_endpoints').where('id', '=', id).execute()
+        removed()
+        await waits
+      })
+    })
+    const published = publish(context)
+    // SQLite has one writer at a time anyway.
+    if (db.kind === 'postgres')
+      await vi.waitFor(async () => {
+        const waiting = await sql`select 1 from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
+        expect(waiting.rows).toHaveLength(1)
+      })
+    mayEnd()
+    await Promise.all([removal, published])
+    expect((await service.owner('GET', 'events')).json).toMatchObject({ data: [{ type: 'alarm.raised' }] })
   })
 
   test('what is not taken comes again on its schedule, with the same id, and in the end no more', async () => {

@@ -254,6 +254,24 @@ onEachDatabase('the gateway’s store', (open) => {
       ])
     })
 
+    test('I8: a reading that the database refuses is a dead letter; the rest of the telemetry is applied', async () => {
+      const reading = { kind: 'temperature', fridge_number: 1, celsius: 4.25, min: 4, max: 5 }
+      const readings = {
+        epoch: hex('b'),
+        first: 1,
+        previousTag: 0,
+        oldest: 1,
+        // No column holds the instant of the second.
+        entries: [1, 1e300, 3].map((at, index) => ({ tag: index + 1, body: { ...reading, at } })),
+      }
+      await answerHello(as('a'), 1, hello())
+      expect(await receiveBatch(receiving(), 'telemetry', readings, false)).toMatchObject({ cursor: 3 })
+      const rows = await context.db.kysely.selectFrom('telemetry').select('seq').orderBy('seq').execute()
+      expect(rows).toEqual([{ seq: 1 }, { seq: 3 }])
+      const letters = await context.db.kysely.selectFrom('dead_letters').select(['stream', 'seq']).execute()
+      expect(letters).toEqual([{ stream: 'telemetry', seq: 2 }])
+    })
+
     test('telemetry that comes again after its cursor was set back is not doubled', async () => {
       const reading = { kind: 'temperature', at: 1.5, fridge_number: 1, celsius: 4.25, min: 4, max: 5 }
       const readings = {

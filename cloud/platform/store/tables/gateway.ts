@@ -74,7 +74,9 @@ export const gatewayTables = {
     actor: text.fixed,
     created_at: instant.fixed,
     finished_at: instant.nullable,
-  }).index('commands_open', ['created_at'], "state = 'sent'"),
+  })
+    .index('commands_open', ['created_at'], "state = 'sent'")
+    .index('commands_by_age', ['finished_at'], 'finished_at is not null'),
   telemetry: defineTable({
     hub_id: int.fixed,
     epoch: text.fixed,

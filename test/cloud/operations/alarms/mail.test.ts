@@ -2,10 +2,11 @@ import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { clearAlarm, raiseAlarm, type Incident } from '../../../../cloud/events/alarms/alarms.ts'
+import { MAIL_WORK } from '../../../../cloud/events/plan-mails.ts'
 import { publish } from '../../../../cloud/events/publish.ts'
 import { mailWork, smtpSender, type Mail, type SendMail } from '../../../../cloud/operations/alarms/mail.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
-import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
+import { WorkRunner, type WorkKind } from '../../../../cloud/platform/work/runner.ts'
 import type { Severity } from '../../../../protocol/model/alarms.ts'
 import { testApp, type TestApp } from '../../support/app.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -122,6 +123,32 @@ onEachDatabase('alarms by mail', (open) => {
     await work.drain()
     expect(sent).toHaveLength(2)
     expect(sent[1]).toEqual(sent[0])
+  })
+
+  test('an alarm that is told of while a mail has just been sent is mailed by the next one', async () => {
+    await contact('a@larder.example', 'warning')
+    await raise(row)
+    const kinds = mailWork(context, (mail) => Promise.resolve(void sent.push(mail)))
+    const mail = kinds[MAIL_WORK]!
+    let isFirst = true
+    const look: WorkKind['look'] = async (work) => {
+      const outcome = await mail.look(work)
+      // The look has seen that nothing is left, and its row is still in the queue.
+      if (isFirst) {
+        isFirst = false
+        await raise(door)
+        await publish(context)
+      }
+      return outcome
+    }
+    const work = new WorkRunner(context, { [MAIL_WORK]: { ...mail, look } })
+    await pass(work)
+    await pass(work)
+    expect(subjects()).toEqual([
+      expect.stringContaining('Row 1/1/1'),
+      expect.stringContaining('critical: Hub 1'),
+    ])
+    expect(await context.db.kysely.selectFrom('due_work').select('kind').execute()).toEqual([])
   })
 
   test('without a mail server nothing waits for one', async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import { noticeWork, type Senders } from '../../../../cloud/people/notifications/notices.ts'
+import { registerPush } from '../../../../cloud/people/users/push-configs.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import type { Device, Sender, SendResult } from '../../../../cloud/people/notifications/sender.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -110,6 +111,31 @@ onEachDatabase('notices', (open) => {
     const { sent, senders } = recorder()
     await Promise.all([deliverNotices(context, senders), deliverNotices(context, senders)])
     expect(sent).toMatchObject([{ token: null, title: 'Your order is waiting', orderId: id }])
+  })
+
+  test('a device that comes with a new token while its old one is found to be gone is told there', async () => {
+    const shop = await openShop(await open())
+    const { context } = shop
+    const { userId } = await readyOrder(shop)
+    const device = { device_id: 'phone', platform: 'android' as const }
+    await registerPush(context, userId, { ...device, push_token: 'old' })
+    shop.clock.advance(10 * MINUTE)
+    await unclaimed(context)
+    const told: (string | undefined)[] = []
+    const sender: Sender = {
+      async send(to) {
+        told.push(to?.token)
+        if (to?.token !== 'old') return 'sent'
+        await registerPush(context, userId, { ...device, push_token: 'new' })
+        return 'gone'
+      },
+    }
+    const senders = { ios: sender, android: sender, web: sender, none: sender }
+    await deliverNotices(context, senders)
+    shop.clock.advance(MINUTE)
+    await deliverNotices(context, senders)
+    expect(told).toEqual(['old', 'new'])
+    expect(await statesOf(shop)).toEqual(['sent'])
   })
 
   test('who wants no push messages gets none', async () => {

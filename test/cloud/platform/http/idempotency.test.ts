@@ -162,6 +162,41 @@ onEachDatabase('Idempotency-Key', (open) => {
     expect(await row()).toEqual(after)
   })
 
+  test.each(['has answered', 'is under way'] as const)(
+    'a request that fails after its key was taken by another, which %s, leaves the key alone',
+    async (how) => {
+      const { clock, random } = virtualRuntime()
+      const parts = { db: await open(), runtime: { clock, random }, log: silentLog }
+      const request = { caller: 'key:1', key: 'a', fingerprint: 'f' }
+      const answer = { status: 200, headers: {}, body: 'second' }
+      let fail: (why: Error) => void = () => {}
+      const first = idempotently(parts, request, () => new Promise((_, reject) => (fail = reject)))
+      await expect
+        .poll(() => parts.db.kysely.selectFrom('idempotency_keys').select('key').execute())
+        .toHaveLength(1)
+      // It could not renew its key meanwhile: the database was away, or the process stood still.
+      await parts.db.kysely
+        .updateTable('idempotency_keys')
+        .set({ locked_until: clock.now() - 1 })
+        .execute()
+      clock.advance(1)
+      let finish: (value: typeof answer) => void = () => {}
+      const second = idempotently(parts, request, () => new Promise((resolve) => (finish = resolve)))
+      await expect.poll(() => finish.length).toBe(1)
+      if (how === 'has answered') {
+        finish(answer)
+        await second
+      }
+      fail(new Error('the database is away'))
+      await expect(first).rejects.toThrow('away')
+      const third = idempotently(parts, request, () => Promise.resolve({ ...answer, body: 'third' }))
+      if (how === 'has answered') expect(await third).toMatchObject({ body: 'second' })
+      else await expect(third).rejects.toMatchObject({ code: 'idempotency_key_in_use' })
+      finish(answer)
+      await second
+    },
+  )
+
   test('a key has 1 to 255 characters', async () => {
     const { send } = await setUp(() => Promise.resolve('refunded'))
     expect((await send('x'.repeat(255))).status).toBe(200)

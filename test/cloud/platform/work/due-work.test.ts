@@ -91,6 +91,48 @@ onEachDatabase('due work', (open) => {
     expect(await rows(shop)).toEqual([])
   })
 
+  test('that a process has claimed and not begun when it is told to stop is the next one’s at once', async () => {
+    const { shop, context } = await stage({ workConcurrency: 1 })
+    await due(context, 'kind', ['a', 'b'])
+    await context.db.kysely.updateTable('due_work').set({ attempts: 3, last_error: 'away' }).execute()
+    const begun: string[] = []
+    let end = (): void => {}
+    const look = async ({ subject }: { subject: string }) => {
+      begun.push(subject)
+      if (subject === 'a') await new Promise<void>((resolve) => (end = resolve))
+      return done
+    }
+    const runner = new WorkRunner(context, { kind: { look } })
+    const pass = runner.drain()
+    await expect.poll(() => begun, patience).toEqual(['a'])
+    const stopped = runner.stop()
+    end()
+    await Promise.all([stopped, pass])
+    expect(begun).toEqual(['a'])
+    expect(await rows(shop)).toMatchObject([
+      {
+        subject: 'b',
+        due_at: context.runtime.clock.now(),
+        leased_until: null,
+        attempts: 3,
+        last_error: 'away',
+      },
+    ])
+    const { seen, kind } = recorder()
+    await new WorkRunner(context, { kind }).drain()
+    expect(seen).toEqual(['b'])
+  })
+
+  test('is made due of a whole fleet at once, and again, whatever a statement takes', async () => {
+    const { shop, context, clock } = await stage()
+    const fleet = Array.from({ length: 12_000 }, (_, index) => `hub-${index}`)
+    await due(context, 'kind', fleet)
+    await due(context, 'kind', fleet, 1000)
+    const waiting = await rows(shop)
+    expect(waiting).toHaveLength(fleet.length)
+    expect(new Set(waiting.map(({ due_at }) => due_at))).toEqual(new Set([clock.now() + 1000]))
+  })
+
   test('is done, what recurs too, although the database was away when the process started', async () => {
     const { context, clock, faults } = await stage()
     const { db } = context

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { LiveStreams } from '../../../../cloud/platform/http/live-streams.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { stillRuntime } from '../../support/clock.ts'
+import { testContext } from '../../support/context.ts'
+
+onEachDatabase('live streams', (open) => {
+  test('a reader whose source fails is told by the end of its stream, and is followed no more', async () => {
+    const streams = new LiveStreams<string>(testContext(await open(), stillRuntime()))
+    let isAway = false
+    const { body } = streams.open('a', {
+      poll: () =>
+        isAway ? Promise.reject(new Error('the database is away')) : Promise.resolve('data: 1\n\n'),
+    })
+    const reader = body.getReader()
+    expect((await reader.read()).done).toBe(false)
+    isAway = true
+    await expect(reader.read()).rejects.toThrow('the database is away')
+    expect([streams.topics(), streams.isEmpty]).toEqual([[], true])
+  })
+})
