@@ -175,18 +175,6 @@ export class LeaseKeeper {
         .execute()
   }
 
-  /** Leaves this process's hubs to anybody. */
-  async end(): Promise<void> {
-    const { context, processId } = this.#ports
-    const now = context.runtime.clock.now()
-    await context.db.kysely
-      .updateTable('hub_sessions')
-      .set({ lease_until: now })
-      .where('process_id', '=', processId)
-      .where('lease_until', '>', now)
-      .execute()
-  }
-
   #lease() {
     const { context, settings, processId } = this.#ports
     const now = context.runtime.clock.now()

@@ -17,6 +17,9 @@ export interface AuditRecord {
   detail?: Readonly<Record<string, unknown>>
 }
 
+/** In one statement: SQLite takes 32,766 values, and a process that died may leave as many commands open as it likes. */
+const ROWS_AT_ONCE = 1000
+
 export function appendAudit(q: Queries, runtime: Runtime, record: AuditRecord): Promise<void> {
   return appendAudits(q, runtime, [record])
 }
@@ -27,22 +30,21 @@ export async function appendAudits(
   { clock }: Pick<Runtime, 'clock'>,
   records: readonly AuditRecord[],
 ): Promise<void> {
-  if (records.length === 0) return
   const at = clock.now()
-  await q
-    .insertInto('audit_log')
-    .values(
-      records.map(({ actor, action, hubId, object, result, detail }) => ({
-        at,
-        actor,
-        action,
-        hub_id: hubId,
-        object,
-        result,
-        detail: JSON.stringify(detail ?? {}),
-      })),
-    )
-    .execute()
+  const rows = records.map(({ actor, action, hubId, object, result, detail }) => ({
+    at,
+    actor,
+    action,
+    hub_id: hubId,
+    object,
+    result,
+    detail: JSON.stringify(detail ?? {}),
+  }))
+  for (let first = 0; first < rows.length; first += ROWS_AT_ONCE)
+    await q
+      .insertInto('audit_log')
+      .values(rows.slice(first, first + ROWS_AT_ONCE))
+      .execute()
 }
 
 export interface AuditFilter {

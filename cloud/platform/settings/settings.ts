@@ -196,7 +196,7 @@ export const ruleSettings = {
     describe:
       'Whether the log has a line for each request at level info, with its path, route, status, time and address: true or false. At level debug it has one anyway.',
   },
-  eventBatch: wholeNumber([1, 100_000], 500, 'How many events are given their place in the list at once.'),
+  eventBatch: wholeNumber([1, 4000], 500, 'How many events are given their place in the list at once.'),
   eventsInMemory: wholeNumber(
     [1, 100_000],
     1000,

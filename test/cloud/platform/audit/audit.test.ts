@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { appendAudits } from '../../../../cloud/platform/audit/audit.ts'
+import { stillRuntime } from '../../support/clock.ts'
+import { onEachDatabase } from '../../support/database.ts'
+
+onEachDatabase('the audit log', (open) => {
+  test('takes as many records at once as there are, in their order', async () => {
+    const { kysely } = await open()
+    const objects = Array.from({ length: 10_000 }, (_, index) => `bin-${index}`)
+    await appendAudits(
+      kysely,
+      stillRuntime(),
+      objects.map((object) => ({
+        actor: 'hub',
+        action: 'controls.open_bin',
+        hubId: null,
+        object,
+        result: 'unknown',
+      })),
+    )
+    const rows = await kysely.selectFrom('audit_log').select('object').orderBy('id').execute()
+    expect(rows.map(({ object }) => object)).toEqual(objects)
+  })
+})
