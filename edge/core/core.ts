@@ -21,6 +21,7 @@ import { createLayout } from './layout.ts'
 import { createLedger } from './ledger.ts'
 import * as local from './local.ts'
 import { reportAgain } from './recovery/report-again.ts'
+import { tellAbsent } from './states.ts'
 
 /**
  * The hub's core. Every event (a controller's word, the cloud's, a timer) is handled in one transaction that takes it into
@@ -55,6 +56,7 @@ export function createCore(options: CoreOptions): HubCore {
       actor.handle(() => {
         endInterrupted(context)
         endAlarmsOfAbsent(context)
+        tellAbsent(context)
       })
       controllers.start()
     },

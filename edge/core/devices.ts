@@ -11,6 +11,8 @@ export interface BinState {
   occupied: boolean | undefined
   /** It has said where it stands since its controller came up. */
   hasReported: boolean
+  /** The motion that was sent to it last since then, by its operation. */
+  sent: string | undefined
   /** On the monotonic clock: since when its switches have not said where door or lift stand. */
   unsureSince: number | undefined
   /** On the monotonic clock: since when it has been empty without interruption. */
@@ -104,6 +106,11 @@ export function createDevices(layout: Layout, clock: Clock, steadyMs: number) {
     memoryOf: (controller: string): string | undefined => memories.get(controller),
     bin: (number: number): BinState => bins.get(number) ?? unknownBin(),
     fridge: (number: number): FridgeState => fridges.get(number) ?? unknownFridge(),
+    /** An operation goes out to the device. */
+    sent(device: string, operationId: string): void {
+      const bin = bins.get(numberOf('bin', device) ?? 0)
+      if (bin) bin.sent = operationId
+    },
     note({ device, door, lift, occupied, celsius }: DeviceEvent): void {
       const bin = bins.get(numberOf('bin', device) ?? 0)
       if (bin) {
@@ -138,6 +145,7 @@ const unknownBin = (): BinState => ({
   door: 'unknown',
   lift: 'unknown',
   hasReported: false,
+  sent: undefined,
   unsureSince: undefined,
   occupied: undefined,
   emptySince: undefined,

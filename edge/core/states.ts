@@ -3,7 +3,7 @@ import { binSubject, cabinetSubject, fridgeSubject, rowSubject } from '../../pro
 import type { Standing } from '../journal/states.ts'
 import type { BinView } from './bins/bin.ts'
 import { isUsable, type Context } from './context.ts'
-import { binDevice, cabinetDevice, fridgeDevice } from './layout.ts'
+import { binDevice, cabinetDevice, fridgeDevice, type Layout } from './layout.ts'
 import { setAlarm } from './ledger.ts'
 import { shutFridges } from './fridges.ts'
 import { cabinetsOf, type BlockedRows } from './withheld.ts'
@@ -41,6 +41,33 @@ export function tellStates(
     told.remove(subject)
   }
   return waits.length > 0 ? Math.min(...waits) : undefined
+}
+
+/** What was taken out of the hub's hardware is told as out of use, once: the cloud would go on selling by what was told last. */
+export function tellAbsent(context: Context): void {
+  const { told } = context.journal
+  for (const [subject, json] of told.all()) {
+    const last = lastStanding(context.layout, JSON.parse(json) as Standing)
+    if (!last) continue
+    tell(context, subject, last)
+    told.remove(subject)
+  }
+}
+
+/** How something stands that is not there any more; nothing where it is. A row's blocks end by themselves. */
+function lastStanding({ bins, cabinets, fridges }: Layout, told: Standing): Standing | undefined {
+  switch (told.of) {
+    case 'row':
+      return undefined
+    case 'bin': {
+      const isThere = bins.some(({ number }) => number === told.bin)
+      return isThere ? undefined : { ...told, state: 'offline', order_id: null, fault: null }
+    }
+    case 'cabinet':
+      return cabinets.includes(told.cabinet) ? undefined : { ...told, withheld: 'silent' }
+    case 'fridge':
+      return fridges.some(({ number }) => number === told.fridge) ? undefined : { ...told, state: 'unknown' }
+  }
 }
 
 /** Nothing new for so long: what was told still holds. */

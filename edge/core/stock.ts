@@ -64,13 +64,17 @@ export function laterDropId(operationId: string, drops: number): string {
   return `${operationId.slice(0, 14)}8${operationId.slice(15, -2)}${tail}`
 }
 
+/** What a count is of: the facings of its product, or the one that was counted. None where it stands there no longer. */
+export const countedFacings = ({ journal }: Context, { product_id, location }: StockCount): FacingRow[] =>
+  journal.stock
+    .ofProduct(product_id)
+    .filter((facing) => location === null || locationKey(facing) === locationKey(location))
+
 /** A count of a product, of one row or wherever it stands: its stock becomes the count and what has moved since. */
 export function applyCount(context: Context, count: StockCount): void {
   const { journal } = context
   const { product_id, location } = count
-  const facings = journal.stock
-    .ofProduct(product_id)
-    .filter((facing) => location === null || locationKey(facing) === locationKey(location))
+  const facings = countedFacings(context, count)
   if (journal.stock.isCounted(count.count_id)) return confirmCount(context, count, facings)
   if (facings.length === 0)
     throw new ApplyError(

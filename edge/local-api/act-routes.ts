@@ -154,13 +154,17 @@ export function commandRoutes(app: Hono, options: CommandOptions): void {
   })
 }
 
-/** Resolves with the result, or rejects after `motionTimeoutMs`. */
+/** So many motions follow one another until there is a result: a cycle opens the door and closes it. */
+const motionsOf = (body: CommandBody): number => (body.name === 'cycle_bin' ? 2 * body.cycles : 1)
+
+/** Resolves with the result, or rejects when its motions have had `motionTimeoutMs` each. */
 function operate(
   { core, clock, motionTimeoutMs }: CommandOptions,
   body: CommandBody,
 ): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
-    const cancel = clock.after(motionTimeoutMs, () => reject(new LocalError('timeout')))
+    const timeoutMs = motionsOf(body) * motionTimeoutMs
+    const cancel = clock.after(timeoutMs, () => reject(new LocalError('timeout')))
     core.operate(body, (result) => {
       cancel()
       resolve(result)

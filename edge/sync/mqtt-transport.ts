@@ -18,6 +18,8 @@ export interface MqttOptions {
   ca?: string
   keepaliveSeconds?: number
   connectTimeoutMs?: number
+  /** How long the broker may take to grant a subscription. */
+  grantTimeoutMs?: number
   /** Bytes that may await the broker's PUBACK; beyond them the connection is given up. */
   maxPendingBytes?: number
 }

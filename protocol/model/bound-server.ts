@@ -1,7 +1,7 @@
 import type { Clock } from './runtime.ts'
 import { duration, prefixed, wholeNumber, type SettingsOf } from './program-settings.ts'
 
-/** What is used of an HTTP server (`node:http`); named here so that the protocol itself opens nothing. */
+/** What is used of an HTTP server (`node:http`, `node:https`); named here so that the protocol itself opens nothing. */
 export interface ServerLike {
   headersTimeout: number
   requestTimeout: number
@@ -10,6 +10,8 @@ export interface ServerLike {
   on(event: 'request', listener: (request: RequestLike, response: ResponseLike) => void): unknown
 }
 interface SocketLike {
+  readonly remoteAddress?: string | undefined
+  readonly remotePort?: number | undefined
   on(event: 'close', listener: () => void): unknown
   destroy(): unknown
 }
@@ -61,28 +63,40 @@ export function boundServer(server: ServerLike, bounds: ServerBounds, clock: Clo
   server.requestTimeout = bounds.requestTimeoutMs
   server.keepAliveTimeout = KEEP_ALIVE_MS
   /** In the order in which they began to wait. */
-  const waiting = new Set<SocketLike>()
-  const busy = new Set<SocketLike>()
+  const waiting = new Map<unknown, SocketLike>()
+  const busy = new Map<unknown, SocketLike>()
 
   server.on('connection', (socket) => {
     if (waiting.size + busy.size >= bounds.maxConnections) {
       const [longest] = waiting
       if (longest === undefined) return void socket.destroy()
-      waiting.delete(longest)
-      longest.destroy()
+      waiting.delete(longest[0])
+      longest[1].destroy()
     }
-    waiting.add(socket)
+    const peer = peerOf(socket)
+    waiting.set(peer, socket)
     socket.on('close', () => {
-      waiting.delete(socket)
-      busy.delete(socket)
+      for (const all of [waiting, busy]) if (all.get(peer) === socket) all.delete(peer)
     })
   })
   server.on('request', (request, response) => {
     const { socket } = request
-    if (waiting.delete(socket)) busy.add(socket)
+    const peer = peerOf(socket)
+    move(peer, waiting, busy)
     response.on('finish', () => {
-      if (busy.delete(socket)) waiting.add(socket)
+      move(peer, busy, waiting)
       if (!request.complete) clock.after(LINGER_MS, () => request.complete || socket.destroy())
     })
   })
+}
+
+/** By what a connection and the requests on it are told to be one: over TLS a request's socket is another object. */
+const peerOf = (socket: SocketLike): unknown =>
+  socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`
+
+function move(peer: unknown, from: Map<unknown, SocketLike>, to: Map<unknown, SocketLike>): void {
+  const socket = from.get(peer)
+  if (socket === undefined) return
+  from.delete(peer)
+  to.set(peer, socket)
 }

@@ -82,6 +82,8 @@ export interface ClientTransportOptions {
   password?: string | undefined
   keepaliveSeconds?: number | undefined
   connectTimeoutMs?: number | undefined
+  /** How long the broker may take to grant a subscription; mqtt.js would wait for ever, and a silent broker keeps pings up. */
+  grantTimeoutMs?: number | undefined
   /** Bytes that may await the broker's PUBACK; beyond them the connection is given up. */
   maxPendingBytes?: number | undefined
 }
@@ -103,7 +105,7 @@ export function clientTransport(
   settings: ClientTransportOptions,
   openClient: (options: ClientOptions) => ClientLike,
 ): OpenTransport<ChangingTransport> {
-  const { clock, maxPendingBytes = 32 * 1024 * 1024 } = settings
+  const { clock, grantTimeoutMs = 30_000, maxPendingBytes = 32 * 1024 * 1024 } = settings
   return (options, handlers): ChangingTransport => {
     const client = openClient(clientOptions(settings, options))
     const pending = new Set<(accepted: boolean) => void>()
@@ -135,7 +137,9 @@ export function clientTransport(
     function subscribeTo(filters: string[]): Promise<void> {
       if (ended) return Promise.resolve()
       return new Promise((resolve) => {
+        const cancel = clock.after(grantTimeoutMs, () => fail('the broker does not grant a subscription'))
         const done = (): void => {
+          cancel()
           pending.delete(done)
           resolve()
         }

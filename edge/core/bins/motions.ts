@@ -17,11 +17,16 @@ export const goals: Record<BinAction, { door: Door } | { lift: Lift }> = {
 const rowOf = ({ journal }: Context, { device }: OperationRow) =>
   journal.bins.all().find((row) => row.number === numberOf('bin', device))
 
-/** The door or lift stands where it was sent, until its sensors say otherwise. */
+/**
+ * The door or lift stands where it was sent, until its sensors say otherwise. A motion of an earlier connection is older than
+ * what they have said on this one: somebody may have closed the door since.
+ */
 export function noteMotionSucceeded(context: Context, operation: OperationRow): void {
   const { journal, devices } = context
-  if (numberOf('bin', operation.device) === undefined || operation.action === 'dispense') return
-  devices.note({ device: operation.device, ...goals[operation.action] })
+  const number = numberOf('bin', operation.device)
+  if (number === undefined || operation.action === 'dispense') return
+  if (devices.bin(number).sent === operation.id)
+    devices.note({ device: operation.device, ...goals[operation.action] })
   devices.endRest(operation.device)
   const bin = rowOf(context, operation)
   if (!bin) return

@@ -69,8 +69,9 @@ export function intend(context: Context, { device, action, dispense, commandId }
 }
 
 function send(context: Context, request: ActuationRequest): void {
-  const { controllers, checkpoint, runtime, settings, askAt, journal } = context
+  const { controllers, checkpoint, runtime, settings, askAt, journal, devices } = context
   askAt.set(request.operationId, runtime.clock.monotonic() + request.maxMs + settings.queryAfterMs)
+  devices.sent(request.device, request.operationId)
   checkpoint('core.before-perform')
   const sent = controllers.perform(request)
   checkpoint('core.after-perform')

@@ -11,7 +11,7 @@ import { reportUnknown } from '../ledger.ts'
 import { refOf, unitOfRef } from '../operations/intend.ts'
 import { giveUpRunning } from '../operations/outcomes.ts'
 import { acceptOrder, cancelOrder, endOrder, isOwn, prepareOrder, reduceOrder } from '../orders/orders.ts'
-import { applyCount, applyPlanogram, bookDrop } from '../stock.ts'
+import { applyCount, applyPlanogram, bookDrop, countedFacings } from '../stock.ts'
 
 /** Why an order failed, or an operation is unknown, that an earlier store of this hub may have carried out. */
 const REPLACED = 'hub_replaced'
@@ -58,10 +58,12 @@ function withdrawUnnamed(context: Context, snapshot: Snapshot): void {
   }
 }
 
-/** Counts whose own entries went with the former epoch of the cloud's stream; those that came already change nothing. */
+/**
+ * Counts whose own entries went with the former epoch of the cloud's stream; those that came already change nothing. One of a
+ * row that has another product by now is out of date, and keeps nothing of the snapshot back.
+ */
 function takeCounts(context: Context, { counts = [] }: Snapshot): void {
-  for (const count of counts)
-    if (context.journal.stock.ofProduct(count.product_id).length > 0) applyCount(context, count)
+  for (const count of counts) if (countedFacings(context, count).length > 0) applyCount(context, count)
 }
 
 function takeStock({ journal, cloud }: Context, snapshot: Snapshot): void {

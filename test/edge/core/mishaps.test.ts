@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { faultTypes, type FaultType } from '../../../simulator/faults/fault-types.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { Crash, HubBench } from './hub-bench.ts'
@@ -143,3 +143,39 @@ test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))(
 /** Units that hung and fell later by themselves. */
 const lateFalls = (bench: HubBench): number =>
   bench.room.actuations().filter((act) => act.action === 'drop').length
+
+describe('a door that somebody has closed by hand while its result could not be told is closed', () => {
+  /** Closes it while nobody hears of it; the hub asks afterwards what became of its motion. */
+  function closedUnheard(bench: HubBench): void {
+    bench.runUntil(() => bench.motions().some(({ action }) => action === 'open_door'))
+    bench.kill()
+    bench.run(10_000)
+    bench.room.act({ action: 'close_door', target: 'bin-1' })
+    bench.run(2000)
+    bench.begin()
+    bench.run(10_000)
+  }
+
+  test('and its bin is free', () => {
+    const bench = HubBench.ready()
+    bench.command({ name: 'open_bin', bin: 1 })
+    closedUnheard(bench)
+    expect(bench.core.health().bins[0]).toMatchObject({ door: 'closed' })
+    expect(bench.entries('state').at(-1)).toMatchObject({ state: { bin: 1, state: 'free' } })
+  })
+
+  test('and opens for the customer whose goods lie behind it', () => {
+    const bench = HubBench.ready()
+    bench.queue(1, { 4: 1 })
+    bench.runUntil(() => bench.phase(1) === 'ready')
+    const deliver = () => bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
+    deliver()
+    closedUnheard(bench)
+    deliver()
+    bench.run(10_000)
+    expect(bench.room.world.chronicle.state.bins.get('bin-1')?.door).toBe('open')
+    bench.takeAll()
+    bench.run(60_000)
+    expect(bench.phase(1)).toBe('completed')
+  })
+})

@@ -3,7 +3,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { uuid } from '../../support/uuid.ts'
-import { HubBench } from './hub-bench.ts'
+import { config, HubBench } from './hub-bench.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
@@ -176,6 +176,31 @@ test('after a copy was restored, memories that reach back tell also what never h
   expect(bench.entries('order.ready')[0]?.lines).toMatchObject([{ dropped: 1, doubtful: 0 }])
   expect(bench.core.unknownOperations()).toEqual([])
 })
+
+test.each([
+  { hub: 'a hub with a new store', isNew: true },
+  { hub: 'a hub with a store of its own', isNew: false },
+])(
+  'a count of a row that has another product by now keeps $hub from nothing else of the snapshot',
+  ({ isNew }) => {
+    const bench = HubBench.ready()
+    if (isNew) bench.restartOn()
+    bench.run(5000)
+    // Typed while product 1 stood there, and not confirmed before the planogram was changed.
+    const outdated = {
+      count_id: uuid(901),
+      product_id: 1,
+      location: { cabinet: 1, shelf: 1, row: 3 },
+      quantity: 7,
+      counted_at: bench.core.cloudNow(),
+    }
+    const other = { ...outdated, count_id: uuid(902), location: { cabinet: 1, shelf: 1, row: 1 } }
+    bench.apply(bench.snapshot({ config: { ...config, disabled_bins: [2] }, counts: [outdated, other] }))
+    bench.run(5000)
+    expect(bench.core.health()).toMatchObject({ accepting_orders: true, bins: { 1: { enabled: false } } })
+    expect(bench.stock()['1-1-1']).toBe(7)
+  },
+)
 
 test('after its start the hub waits for every cabinet before one dispenses', () => {
   const bench = HubBench.ready()

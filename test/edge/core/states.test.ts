@@ -94,6 +94,37 @@ test.each([
   expect(alarms(bench)).toContain('row_blocked row 1/1/3 false')
 })
 
+test('what was taken out of the hardware is told as out of use, once, and stands in no snapshot', () => {
+  const bench = HubBench.ready()
+  const { controllers } = bench.hardware
+  bench.hardware = {
+    ...bench.hardware,
+    controllers: controllers
+      .filter(({ id }) => id !== 'cold')
+      .map((each) => ({
+        ...each,
+        devices: each.devices.filter(({ kind, number }) => kind !== 'bin' || number !== 2),
+      })),
+  }
+  const before = bench.ledger().length
+  bench.restart()
+  bench.run(5000)
+  bench.restart()
+  bench.run(5000)
+  const told = bench
+    .ledger()
+    .slice(before)
+    .flatMap((entry) => (entry.kind === 'state' ? [entry.state] : []))
+  expect(told).toMatchObject([
+    { of: 'bin', bin: 2, state: 'offline' },
+    { of: 'fridge', fridge: 1, state: 'unknown' },
+  ])
+  bench.core.restartLedger('test')
+  const { states } = bench.entries('snapshot').at(-1)!
+  expect(states.filter(({ of }) => of === 'bin')).toMatchObject([{ bin: 1, state: 'free' }])
+  expect(states.filter(({ of }) => of === 'fridge')).toEqual([])
+})
+
 test('a row that fails with nothing moved is not for sale before a unit has fallen from it', () => {
   const bench = HubBench.ready()
   const fault = bench.fault('jam_without_motion', 'cabinet-1')

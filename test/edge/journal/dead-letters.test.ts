@@ -1,15 +1,20 @@
 import { expect, test } from 'vitest'
 import { createDeadLetters } from '../../../edge/journal/dead-letters.ts'
 import { createInbox } from '../../../edge/journal/inbox.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore } from '../../../edge/journal/store.ts'
-import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { fakeRuntime } from '../support/fake-runtime.ts'
 
 const EPOCH = 'e'.repeat(32)
 
 function setUp() {
-  const store = openStore({ path: ':memory:', checkpoint: noCheckpoint, log: silentLog })
+  const disk = { isFull: false }
+  const checkpoint = (point: string): void => {
+    if (disk.isFull && point === 'journal.before-commit')
+      throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL')
+  }
+  const store = openStore({ path: ':memory:', checkpoint, log: silentLog })
   const runtime = fakeRuntime()
   const told: number[] = []
   const letters = createDeadLetters(store)
@@ -33,7 +38,7 @@ function setUp() {
         throw new Error('not understood')
       },
     )
-  return { letters, inbox, open, receive, told }
+  return { disk, letters, inbox, open, receive, told }
 }
 
 test('who keeps watch is told of a dead letter after the commit that kept it', () => {
@@ -55,6 +60,17 @@ test('another version of the service has the cloud tell again what the one befor
   inbox.takeUp('f'.repeat(32))
   open('hub 2').takeOverLetters()
   expect(inbox.position().epoch).toBe('f'.repeat(32))
+})
+
+test('an update on a full disk ends nothing: the cloud tells again after a start that finds room', () => {
+  const { disk, inbox, open, receive } = setUp()
+  receive({ kind: 'one' })
+  disk.isFull = true
+  open('hub 2').takeOverLetters()
+  expect(inbox.position()).toMatchObject({ epoch: EPOCH, cursor: 1 })
+  disk.isFull = false
+  open('hub 2').takeOverLetters()
+  expect(inbox.position()).toMatchObject({ epoch: null, cursor: 0 })
 })
 
 test('the oldest go when there are more than are kept', () => {

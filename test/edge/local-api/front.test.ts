@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { get } from 'node:https'
+import { connect, type Socket } from 'node:net'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -125,5 +127,41 @@ service('openssl')('with a certificate the local API speaks https alone', async 
     await expect(fetch(listener.url.replace('https', 'http'))).rejects.toThrow()
   } finally {
     certificate.remove()
+  }
+})
+
+service('openssl')('over TLS too strangers end nobody whose request is under way', async () => {
+  const { cert, key, remove } = makeCertificate()
+  let finish = (): void => {}
+  const answer = (
+    _request: unknown,
+    response: { write(text: string): unknown; end(text: string): unknown },
+  ) => {
+    response.write('begun, ')
+    finish = () => void response.end('done')
+  }
+  const few = { ...bounds, maxConnections: 3 }
+  const listener = await listen({ host: '127.0.0.1', port: 0, bounds: few, clock, cert, key }, answer)
+  listeners.push(listener)
+  const strangers: Socket[] = []
+  try {
+    const [response] = (await once(get(listener.url, { ca: cert }), 'response')) as [
+      AsyncIterable<Buffer> & NodeJS.EventEmitter,
+    ]
+    for (let count = 0; count < 5; count++) {
+      const stranger = connect(Number(new URL(listener.url).port), '127.0.0.1')
+      stranger.on('error', () => {})
+      strangers.push(stranger)
+      await once(stranger.resume(), 'connect')
+    }
+    // The first of them has to make room for the last.
+    await expect.poll(() => strangers[0]!.closed).toBe(true)
+    finish()
+    let text = ''
+    for await (const chunk of response) text += String(chunk)
+    expect(text).toBe('begun, done')
+  } finally {
+    for (const stranger of strangers) stranger.destroy()
+    remove()
   }
 })

@@ -188,6 +188,20 @@ describe('the local API', () => {
     expect(await answer).toMatchObject({ status: 504, json: { error: { code: 'timeout' } } })
   })
 
+  it('waits for every motion of a door that opens and closes again and again', async () => {
+    let finish = (): void => {}
+    const { send, runtime } = bench({
+      operate: (_body, reply) => {
+        finish = () => reply(result('executed', null, { cycles_completed: 3 }))
+      },
+    })
+    const answer = send('POST', '/api/bins/1/cycle', { cycles: 3 })
+    await new Promise((resolve) => void setImmediate(resolve))
+    runtime.advance(5 * 30_000)
+    finish()
+    expect(await answer).toMatchObject({ status: 200, json: { cycles_completed: 3 } })
+  })
+
   it('has the cloud tell everything again, or gives a letter up', async () => {
     const { send, asked } = bench()
     const ok = { status: 200, json: { ok: true } }

@@ -40,20 +40,25 @@ interface Seen {
 
 function open(
   options: Partial<TransportOptions> = {},
-  extra: { onMessage?: TransportHandlers['onMessage']; maxPendingBytes?: number } = {},
+  extra: {
+    onMessage?: TransportHandlers['onMessage']
+    maxPendingBytes?: number
+    grantTimeoutMs?: number
+  } = {},
 ): Seen {
   const messages: [string, string][] = []
   let onConnect = (): void => {}
   let onDisconnect: (reason: string) => void = () => {}
   const connected = new Promise<void>((resolve) => (onConnect = resolve))
   const disconnected = new Promise<string>((resolve) => (onDisconnect = resolve))
-  const { onMessage, maxPendingBytes } = extra
+  const { onMessage, maxPendingBytes, grantTimeoutMs } = extra
   const openTransport = mqttTransport({
     urls: [url],
     user: 'hub-1',
     password: 'x',
     runtime: systemRuntime(),
     ...(maxPendingBytes && { maxPendingBytes }),
+    ...(grantTimeoutMs && { grantTimeoutMs }),
   })
   const transport = openTransport(
     { subscribe: ['down/#'], ...options },
@@ -185,6 +190,12 @@ describe('the MQTT transport', () => {
   test('ends when a subscription is refused', async () => {
     broker.authorizeSubscribe = (_client, _subscription, done) => done(null, null)
     expect(await open().disconnected).toMatch(/^Subscribe error/)
+  })
+
+  test('ends when the broker says nothing of a subscription, though it answers pings', async () => {
+    broker.authorizeSubscribe = () => {}
+    const hub = open({}, { grantTimeoutMs: 100 })
+    expect(await hub.disconnected).toBe('the broker does not grant a subscription')
   })
 
   test('gives up a broker that takes nothing, rather than queue without end', async () => {
