@@ -69,7 +69,8 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
     socket.on('close', () => sockets.delete(socket))
   })
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
+    // Also later: a connection that the system has no means to accept must not end the service.
+    server.on('error', reject)
     server.listen({ port, host, backlog: BACKLOG }, resolve)
   })
   return {

@@ -123,9 +123,9 @@ export function createSshServer(options: SshServerOptions): SshServer {
   return {
     listen: (host, port) =>
       new Promise((resolve, reject) => {
-        server.once('error', reject)
+        // Also later: a connection that the system has no means to accept must not end the service.
+        server.on('error', reject)
         server.listen({ host, port }, () => {
-          server.off('error', reject)
           const address = server.address()
           resolve(typeof address === 'object' && address ? address.port : port)
         })

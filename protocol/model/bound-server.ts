@@ -8,6 +8,7 @@ export interface ServerLike {
   keepAliveTimeout: number
   on(event: 'connection', listener: (socket: SocketLike) => void): unknown
   on(event: 'request', listener: (request: RequestLike, response: ResponseLike) => void): unknown
+  on(event: 'error', listener: () => void): unknown
 }
 interface SocketLike {
   readonly remoteAddress?: string | undefined
@@ -56,12 +57,14 @@ const LINGER_MS = 1000
 /**
  * Keeps strangers from binding what the server has: headers and requests must come in time, and there is a bound on
  * connections. Beyond it the one goes that has waited longest with no request under way; where all are at work, the new one.
- * A connection whose request is answered before it has come in whole ends soon after the answer.
+ * A connection whose request is answered before it has come in whole ends soon after the answer. One that the system has no means
+ * to accept is nobody's: those that come later are served.
  */
 export function boundServer(server: ServerLike, bounds: ServerBounds, clock: Clock): void {
   server.headersTimeout = bounds.headersTimeoutMs
   server.requestTimeout = bounds.requestTimeoutMs
   server.keepAliveTimeout = KEEP_ALIVE_MS
+  server.on('error', () => {})
   /** In the order in which they began to wait. */
   const waiting = new Map<unknown, SocketLike>()
   const busy = new Map<unknown, SocketLike>()

@@ -52,7 +52,7 @@ export function createOnoffLines({ hardware, runtime, log }: OnoffLinesOptions):
   }
 
   function findBase(): number | undefined {
-    const base = findChipBase(hardware.chipLabel)
+    const base = findPresentChip()
     if (base === undefined && hasChip)
       log.error(
         { label: hardware.chipLabel, lines: hardware.lines.length },
@@ -60,6 +60,16 @@ export function createOnoffLines({ hardware, runtime, log }: OnoffLinesOptions):
       )
     hasChip = base !== undefined
     return base
+  }
+
+  /** A chip may vanish between two looks at it. */
+  function findPresentChip(): number | undefined {
+    try {
+      return findChipBase(hardware.chipLabel)
+    } catch (error) {
+      log.warn({ err: error }, 'the GPIO chips cannot be read')
+      return undefined
+    }
   }
 
   function openLine({ name, offset, direction, activeLow }: GpioLine, base: number): boolean {

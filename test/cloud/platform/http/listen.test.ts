@@ -1,6 +1,6 @@
-import { connect, type Socket } from 'node:net'
+import { connect, Server, type Socket } from 'node:net'
 import { Hono } from 'hono'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { addressReader, listen } from '../../../../cloud/platform/http/listen.ts'
 import { defaultHttpSettings } from '../../../../cloud/platform/settings/settings.ts'
@@ -8,6 +8,8 @@ import type { ServerBounds } from '../../../../protocol/model/bound-server.ts'
 import type { RequestState } from '../../../../cloud/platform/http/answer.ts'
 
 const { clock } = systemRuntime()
+
+afterEach(() => vi.restoreAllMocks())
 
 async function serve(trustedProxies: number, bounds: Partial<ServerBounds> = {}) {
   const read = addressReader(trustedProxies)
@@ -28,6 +30,19 @@ async function serve(trustedProxies: number, bounds: Partial<ServerBounds> = {})
     },
   }
 }
+
+test('a connection that the system has no means to accept ends nothing', async () => {
+  const listening: Server[] = []
+  const { listen: begin } = Server.prototype
+  vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server, ...args: unknown[]) {
+    listening.push(this)
+    return Reflect.apply(begin, this, args) as Server
+  })
+  const { address } = await serve(0)
+  const [server] = listening
+  for (let count = 0; count < 3; count++) server!.emit('error', new Error('accept ENOBUFS'))
+  expect(await address()).toBe('127.0.0.1')
+})
 
 test("a caller's address is its socket's, whatever it says", async () => {
   const { address } = await serve(0)
