@@ -131,7 +131,8 @@ service('openssl')('with a certificate the local API speaks https alone', async 
 })
 
 service('openssl')('over TLS too strangers end nobody whose request is under way', async () => {
-  const { cert, key, remove } = makeCertificate()
+  const certificate = makeCertificate()
+  const { cert, key } = certificate
   let finish = (): void => {}
   const answer = (
     _request: unknown,
@@ -162,6 +163,6 @@ service('openssl')('over TLS too strangers end nobody whose request is under way
     expect(text).toBe('begun, done')
   } finally {
     for (const stranger of strangers) stranger.destroy()
-    remove()
+    certificate.remove()
   }
 })

@@ -32,14 +32,9 @@ async function serve(trustedProxies: number, bounds: Partial<ServerBounds> = {})
 }
 
 test('a connection that the system has no means to accept ends nothing', async () => {
-  const listening: Server[] = []
-  const { listen: begin } = Server.prototype
-  vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server, ...args: unknown[]) {
-    listening.push(this)
-    return Reflect.apply(begin, this, args) as Server
-  })
+  const listening = vi.spyOn(Server.prototype, 'listen')
   const { address } = await serve(0)
-  const [server] = listening
+  const [server] = listening.mock.contexts as Server[]
   for (let count = 0; count < 3; count++) server!.emit('error', new Error('accept ENOBUFS'))
   expect(await address()).toBe('127.0.0.1')
 })
