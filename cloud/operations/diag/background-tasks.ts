@@ -73,18 +73,24 @@ export function backgroundTasks(
 
   return {
     async trigger(task) {
-      const { run: begun, isMine } = await begin(context, task, processId)
+      let taken = await begin(context, task, processId)
+      // The run that was under way ended just as this one asked to begin: there is none now.
+      while (!taken) taken = await begin(context, task, processId)
+      const { run: begun, isMine } = taken
       return { run: begun, ended: isMine ? carryOut(task, begun) : Promise.resolve(begun) }
     },
   }
 }
 
-/** Begins a run, unless one is under way. One whose process has been silent for too long is over. */
+/**
+ * Begins a run, unless one is under way. One whose process has been silent for too long is over. Undefined where the one that was
+ * under way has ended meanwhile.
+ */
 function begin(
   { db, runtime }: CloudContext,
   task: TaskName,
   processId: string,
-): Promise<{ run: TaskRun; isMine: boolean }> {
+): Promise<{ run: TaskRun; isMine: boolean } | undefined> {
   const now = runtime.clock.now()
   const id = uuidv7(runtime)
   return db.transact(async ({ q }) => {
@@ -115,8 +121,8 @@ function begin(
       .selectAll()
       .where('task', '=', task)
       .where('state', '=', 'STARTED')
-      .executeTakeFirstOrThrow()
-    return { run, isMine: run.id === id }
+      .executeTakeFirst()
+    return run && { run, isMine: run.id === id }
   })
 }
 

@@ -57,6 +57,18 @@ onEachDatabase('background tasks', (open) => {
     expect(await again.ended).toMatchObject({ state: 'SUCCESS', affected_ids: '[]' })
   })
 
+  test('whoever asks for a run just as one ends is told of that run or begins the next', async () => {
+    const { context } = await openShop(await open())
+    const ended = await Promise.all(
+      ['a', 'b', 'c', 'd'].map(async (name) => {
+        const tasks = tasksOf(context, name, () => Promise.resolve([]))
+        for (let n = 0; n < 100; n += 1) await (await tasks.trigger(NAME)).ended
+        return name
+      }),
+    )
+    expect(ended).toEqual(['a', 'b', 'c', 'd'])
+  })
+
   test('a run whose process died is over when its lease is, and is a failure', async () => {
     const shop = await openShop(await open())
     const dead = await tasksOf(shop.context, 'dead', () => new Promise(() => {})).trigger(NAME)
