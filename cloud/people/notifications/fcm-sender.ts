@@ -53,10 +53,22 @@ export function fcmSender({ account, url, ttlSeconds, clock }: FcmOptions): Send
           },
         }),
       })
+      const result = resultOf(response.status)
+      if (result === 'gone') return (await isUnregistered(response)) ? 'gone' : 'refused'
       await response.body?.cancel()
-      return resultOf(response.status)
+      return result
     },
   }
+}
+
+const Failure = z.object({
+  error: z.object({ details: z.array(z.object({ errorCode: z.string().optional() })).default([]) }),
+})
+
+/** Whether a token is good no more. A 404 of a project, or of an address, that is not there says nothing of the device. */
+async function isUnregistered(response: Response): Promise<boolean> {
+  const said = Failure.safeParse(await response.json().catch(() => null))
+  return said.success && said.data.error.details.some(({ errorCode }) => errorCode === 'UNREGISTERED')
 }
 
 /**

@@ -25,14 +25,14 @@ afterEach(() => {
 })
 
 /** A push service: takes requests down, and answers with `status`. */
-async function pushService(status = 201) {
+async function pushService(status = 201, answer: unknown = {}) {
   const received: Received[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       received.push({ path: request.url!, headers: request.headers, body: Buffer.concat(chunks) })
-      response.writeHead(status).end('{}')
+      response.writeHead(status).end(JSON.stringify(answer))
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -223,10 +223,38 @@ test('FCM: one token serves until five minutes before its hour is over', async (
   expect(JSON.parse(body!)).toMatchObject({ iss: email, sub: email, iat: start + 3302, exp: start + 6902 })
 })
 
+/** FCM's answer for a token that is good no more. */
+const unregistered = {
+  error: {
+    code: 404,
+    message: 'Requested entity was not found.',
+    status: 'NOT_FOUND',
+    details: [{ '@type': 'type.googleapis.com/google.firebase.fcm.v1.FcmError', errorCode: 'UNREGISTERED' }],
+  },
+}
+
 test.each(results)('FCM: an answer of %i is "%s"', async (status, result) => {
-  const { url } = await pushService(status)
+  const { url } = await pushService(status, result === 'gone' ? unregistered : {})
   const sender = fcmSender({ account, url, ttlSeconds: 600, clock })
   expect(await sender.send({ platform: 'ios', token: 'device' }, message, about)).toBe(result)
+})
+
+test.each([
+  [{ error: { code: 404, message: 'Requested entity was not found.', status: 'NOT_FOUND' } }],
+  [
+    {
+      error: {
+        code: 404,
+        status: 'NOT_FOUND',
+        details: [{ '@type': 'type.googleapis.com/google.rpc.Help' }],
+      },
+    },
+  ],
+  ['no such page'],
+])('FCM: a 404 that speaks of no token costs no customer the device: %j', async (answer) => {
+  const { url } = await pushService(404, answer)
+  const sender = fcmSender({ account, url, ttlSeconds: 600, clock })
+  expect(await sender.send({ platform: 'android', token: 'device' }, message, about)).toBe('refused')
 })
 
 test('a service that cannot be reached is an error: nobody knows what it took', async () => {
