@@ -135,7 +135,7 @@ export function claim(
   })
 }
 
-/** A sign of life of a look that takes long. */
+/** A sign of life of a look that takes long, or that waits for such ones. */
 export async function renew({ db, runtime }: CloudContext, work: Claimed, leaseMs: number): Promise<void> {
   const until = runtime.clock.now() + leaseMs
   await db.kysely

@@ -196,6 +196,13 @@ export class WorkRunner {
     do {
       claimed = await claim(this.#context, kind, { batch, leaseMs })
       pass.looks += claimed.length
+      // Those that wait for their turn too: the rest of a batch may take many times as long as a lease.
+      const leased = new Set(claimed)
+      const stopRenewing = every(this.#context.runtime.clock, leaseMs / 3, () =>
+        background(this.#context, `leases of ${kind}`, async () => {
+          for (const work of leased) await renew(this.#context, work, leaseMs)
+        }),
+      )
       const waiting = claimed.values()
       const lane = async (): Promise<void> => {
         // One that is told to stop begins nothing more: the rest of a batch may take many times as long as it is given.
@@ -203,9 +210,11 @@ export class WorkRunner {
           const { done: isEmpty, value: work } = waiting.next()
           if (isEmpty) return
           pass.affected.push(...(await this.#handle(work)))
+          leased.delete(work)
         }
       }
-      await Promise.all(Array.from({ length: Math.min(atOnce ?? workConcurrency, claimed.length) }, lane))
+      const lanes = Math.min(atOnce ?? workConcurrency, claimed.length)
+      await Promise.all(Array.from({ length: lanes }, lane)).finally(stopRenewing)
       await giveBack(this.#context, [...waiting])
     } while (claimed.length === batch && this.#state !== 'stopped')
     return pass
@@ -214,11 +223,7 @@ export class WorkRunner {
   /** One that fails does not keep the others from their turn. */
   async #handle(work: Claimed): Promise<readonly number[]> {
     const { kind, subject } = work
-    const leaseMs = this.#context.settings.workLeaseMs
     let affected: readonly number[] = []
-    const stopRenewing = every(this.#context.runtime.clock, leaseMs / 3, () =>
-      background(this.#context, `lease of ${kind}`, () => renew(this.#context, work, leaseMs)),
-    )
     await isolated(this.#context, `${kind} ${subject}`, async () => {
       try {
         this.#context.checkpoint('work.claimed')
@@ -232,7 +237,7 @@ export class WorkRunner {
       } catch (error) {
         await this.#putOff(work, error)
       }
-    }).finally(stopRenewing)
+    })
     return affected
   }
 

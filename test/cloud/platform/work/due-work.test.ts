@@ -123,6 +123,36 @@ onEachDatabase('due work', (open) => {
     expect(seen).toEqual(['b'])
   })
 
+  test('that waits for its turn in a batch is no other process’s meanwhile, however long the batch takes', async () => {
+    const { shop, context, clock } = await stage({ workConcurrency: 1 })
+    await due(context, 'kind', ['a', 'b', 'c'])
+    const begun: string[] = []
+    let end = (): void => {}
+    const look = async ({ subject, attempts }: { subject: string; attempts: number }) => {
+      begun.push(`${subject} ${attempts}`)
+      await new Promise<void>((resolve) => (end = resolve))
+      return done
+    }
+    const pass = new WorkRunner(context, { kind: { look } }).drain()
+    await expect.poll(() => begun, patience).toEqual(['a 1'])
+    const { workLeaseMs } = context.settings
+    for (let passed = 0; passed < 2 * workLeaseMs; passed += workLeaseMs / 3) {
+      clock.advance(workLeaseMs / 3)
+      const leases = async () => (await rows(shop)).map(({ leased_until }) => leased_until)
+      await expect.poll(leases, patience).toEqual(Array<number>(3).fill(clock.now() + workLeaseMs))
+    }
+    const { seen, kind } = recorder()
+    await new WorkRunner(context, { kind }).drain()
+    expect(seen).toEqual([])
+    for (const next of ['b 1', 'c 1']) {
+      end()
+      await expect.poll(() => begun.at(-1), patience).toBe(next)
+    }
+    end()
+    await pass
+    expect(await rows(shop)).toEqual([])
+  })
+
   test('is made due of a whole fleet at once, and again, whatever a statement takes', async () => {
     const { shop, context, clock } = await stage()
     const fleet = Array.from({ length: 12_000 }, (_, index) => `hub-${index}`)
