@@ -17,6 +17,9 @@ interface Asked {
   object?: string | undefined
 }
 
+/** The reason of a row that is sent again: what came of it before nobody knows. */
+const REPEATED = 'repeated'
+
 const insert = statement(
   (
     q,
@@ -49,26 +52,28 @@ const insert = statement(
       .onConflict((conflict) =>
         conflict
           .column('id')
-          .doUpdateSet({ session: command.session, state: 'sent', reason: null, finished_at: null })
+          .doUpdateSet({ session: command.session, state: 'sent', reason: REPEATED, finished_at: null })
           .where('commands.state', 'in', ['sent', 'unknown']),
       )
-      .returning('id'),
+      .returning('reason'),
 )
 
-/** Records a command that is about to be sent. False where it was sent before, and how it ended is known. */
+/** Records a command that is about to be sent. `ended`: it was sent before, and how it ended is known. */
 export async function insertSent(
   q: Queries,
   command: Asked & { id: string; session: string },
   now: number,
-): Promise<boolean> {
+): Promise<'new' | 'repeated' | 'ended'> {
   const { body, object = objectOf(body) } = command
-  const recorded = await insert(q, { ...command, body: JSON.stringify(body), object, now })
-  return recorded.length > 0
+  const [recorded] = await insert(q, { ...command, body: JSON.stringify(body), object, now })
+  if (!recorded) return 'ended'
+  return recorded.reason === REPEATED ? 'repeated' : 'new'
 }
 
 /**
  * Records how commands of a hub ended, each once and with its entry in the audit log: a repeated result changes nothing, a
- * late one replaces `unknown`; of two for one command the first counts. A hub can finish its own commands only.
+ * late one replaces `unknown`; of two for one command the first counts. A hub can finish its own commands only. The fence
+ * (SPEC §6) asks no journal: what it refuses of a command that was sent before may have been executed then.
  */
 export async function recordFinished(
   tx: Tx,
@@ -88,7 +93,10 @@ export async function recordFinished(
     })),
   )
   const { rows } = await sql<EndedRow>`
-    update commands set state = r.state, reason = r.reason, data = r.data, finished_at = ${clock.now()} from ${source}
+    update commands set reason = r.reason, data = r.data, finished_at = ${clock.now()},
+      state = case when commands.reason = ${REPEATED} and r.state = 'refused' and r.reason in ('stale_session', 'expired')
+        then 'unknown' else r.state end
+    from ${source}
     where commands.id = r.id and commands.hub_id = ${hubId} and commands.state in ('sent', 'unknown')
     returning commands.id, commands.hub_id, commands.body, commands.object, commands.actor, commands.state, commands.reason
   `.execute(tx.q)

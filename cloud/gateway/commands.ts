@@ -136,18 +136,23 @@ export class CommandSender implements Commands {
     }
     const id = await this.#idOf(request)
     const { session, hubNow } = reached
-    const isSent = await db.transact((tx) =>
+    const recorded = await db.transact((tx) =>
       insertSent(tx.q, { id, hubId, session, body, actor, object }, runtime.clock.now()),
     )
     // A repetition of what has ended.
-    if (!isSent) return outcomeOf(id, await readFinished(db.kysely, id), 0)
+    if (recorded === 'ended') return outcomeOf(id, await readFinished(db.kysely, id), 0)
     checkpoint('commands.recorded')
     const ttlMs = Math.min(settings.commandTtlMs, timeoutMs)
     const answer = this.#answerTo(id, hubId, timeoutMs)
     if (!publish(hubId, { command_id: id, session, expires_monotonic: hubNow + ttlMs, body })) {
       this.#waiters.get(id)?.resolve()
       const nothing = { command_id: id, outcome: 'refused', reason: 'offline', data: null } as const
-      await db.transact((tx) => recordFinished(tx, runtime.clock, hubId, [nothing]))
+      await db.transact<unknown>((tx) =>
+        // What was sent before may have been executed: it keeps its id.
+        recorded === 'repeated'
+          ? closeUnanswered(tx, runtime.clock, { id })
+          : recordFinished(tx, runtime.clock, hubId, [nothing]),
+      )
       return { kind: 'offline' }
     }
     checkpoint('commands.published')

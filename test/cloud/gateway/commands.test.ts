@@ -68,6 +68,41 @@ describe('a request that is repeated under its key', () => {
     expect(new Set(hub.commands.map(({ command_id }) => command_id)).size).toBe(2)
   })
 
+  test('keeps its id where the first may have moved something, and the broker was away when it was repeated', async () => {
+    const { world, cloud, hub } = await connected()
+    hub.onCommand = () => undefined
+    expect(await ask(world, cloud, named, 15_000)).toMatchObject({ kind: 'timeout' })
+    world.network.killBroker()
+    await world.pass(50)
+    expect(await ask(world, cloud, named, 15_000)).toEqual({ kind: 'offline' })
+    expect(await rows(world)).toMatchObject([{ state: 'unknown' }])
+    world.network.startBroker()
+    await world.pass(30_000)
+    hub.connect()
+    await world.pass(SETTLED)
+    hub.onCommand = () => ({ data: { door: 'open', duration_ms: 1200 } })
+    expect(await ask(world, cloud, named)).toMatchObject({ kind: 'executed' })
+    expect(hub.commands).toHaveLength(2)
+    expect(new Set(hub.commands.map(({ command_id }) => command_id)).size).toBe(1)
+  })
+
+  test.each(['stale_session', 'expired'] as const)(
+    'keeps its id where the first may have moved something, and the fence refused the repetition: %s',
+    async (reason) => {
+      const { world, cloud, hub } = await connected()
+      hub.onCommand = () => undefined
+      expect(await ask(world, cloud, named, 15_000)).toMatchObject({ kind: 'timeout' })
+      hub.onCommand = () => ({ outcome: 'refused', reason, data: null })
+      expect(await ask(world, cloud, named, RECORDED)).toMatchObject({ kind: 'refused', reason })
+      expect(await rows(world)).toMatchObject([{ state: 'unknown', reason }])
+      hub.onCommand = () => ({ data: { door: 'open', duration_ms: 1200 } })
+      expect(await ask(world, cloud, named, RECORDED)).toMatchObject({ kind: 'executed' })
+      expect(hub.commands).toHaveLength(3)
+      expect(new Set(hub.commands.map(({ command_id }) => command_id)).size).toBe(1)
+      expect(await rows(world)).toMatchObject([{ state: 'executed' }])
+    },
+  )
+
   test('keeps its id where the process died in between, and where the database forgot it', async () => {
     const { world, cloud, hub } = await connected()
     hub.onCommand = () => undefined
