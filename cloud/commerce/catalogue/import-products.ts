@@ -10,7 +10,7 @@ import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { namedProducts } from './named-products.ts'
 import { searchText } from './products.ts'
-import { countStock, sumProducts, lockFacings } from './shelf-stock.ts'
+import { countStock, sumProducts, lockFacings, settleMovedCounts } from './shelf-stock.ts'
 
 const Cents = z.int().max(100_000_000)
 const Name = z.string().trim().min(1).max(200)
@@ -171,6 +171,7 @@ async function sendPlanogram(
   ids: ReadonlyMap<ProductEntry, number>,
 ): Promise<Facing[]> {
   const facings = await arrange(tx, hubId, ids)
+  await settleMovedCounts(tx, hubId, context.runtime.clock.now())
   await enqueue(tx, hubId, {
     kind: 'planogram',
     facings: facings.map(({ product_id, cabinet, shelf, row, is_primary }) => ({

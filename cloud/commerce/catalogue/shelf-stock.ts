@@ -93,6 +93,31 @@ export async function settleCounts(
   return settled.map(({ product_id }) => product_id)
 }
 
+/** Counts of rows that have another product by now, or none: no hub takes them in, and they say nothing of what comes there later. */
+export async function settleMovedCounts(tx: Tx, hubId: number, now: number): Promise<void> {
+  await tx.q
+    .updateTable('stock_counts')
+    .set({ settled_at: now })
+    .where('hub_id', '=', hubId)
+    .where('settled_at', 'is', null)
+    .where('cabinet', 'is not', null)
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('facings')
+            .select('facings.row')
+            .whereRef('facings.hub_id', '=', 'stock_counts.hub_id')
+            .whereRef('facings.cabinet', '=', 'stock_counts.cabinet')
+            .whereRef('facings.shelf', '=', 'stock_counts.shelf')
+            .whereRef('facings.row', '=', 'stock_counts.row')
+            .whereRef('facings.product_id', '=', 'stock_counts.product_id'),
+        ),
+      ),
+    )
+    .execute()
+}
+
 /** What a hub is not known to have taken in yet, oldest first; at most one count of each product and of each row. */
 export async function pendingCounts(tx: Tx, hubId: number): Promise<StockCount[]> {
   const rows = await tx.q

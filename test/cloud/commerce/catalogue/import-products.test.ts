@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { importProducts, ProductFile } from '../../../../cloud/commerce/catalogue/import-products.ts'
+import { countStock, pendingCounts } from '../../../../cloud/commerce/catalogue/shelf-stock.ts'
 import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import type { Tx } from '../../../../cloud/platform/store/database.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -84,6 +85,34 @@ onEachDatabase('products from a file', (open) => {
       .where('action', '=', 'products.import')
       .executeTakeFirstOrThrow()
     expect(JSON.parse(detail)).toMatchObject({ upc, to: { original_price: 5 } })
+  })
+
+  test('a count of a row that has another product by now is over: it comes back with no later planogram', async () => {
+    const shop = await shopWithLayout()
+    const water = { ...cola, upc: '012345678905', name: 'Water' }
+    const [here, there] = [[place(4, 1, 1)], [place(4, 1, 2)]]
+    await load(shop, [
+      { ...cola, facings: here },
+      { ...water, facings: there },
+    ])
+    const { id } = await productOf(shop, cola.upc)
+    const { db } = shop.context
+    const count = (location: ReturnType<typeof place>, quantity: number) =>
+      db.transact((tx) => countStock(tx, shop.context, { hubId: 1, productId: id, location, quantity }))
+    await count(here[0]!, 9)
+    const pending = () => db.transact((tx) => pendingCounts(tx, 1))
+    await load(shop, [{ ...cola, facings: here }])
+    expect(await pending()).toHaveLength(1)
+    await load(shop, [
+      { ...cola, facings: there },
+      { ...water, facings: here },
+    ])
+    expect(await pending()).toEqual([])
+    await load(shop, [
+      { ...cola, facings: here },
+      { ...water, facings: there },
+    ])
+    expect((await productOf(shop, cola.upc)).quantity).toBe(0)
   })
 
   test('the hub is told the whole planogram, products that the file does not name included', async () => {
