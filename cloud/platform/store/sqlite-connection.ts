@@ -106,7 +106,10 @@ export class SqliteConnection implements Driver {
 
   async beginTransaction(turn: Turn): Promise<void> {
     if (this.#group) this.#execute('savepoint joined')
-    else this.#execute('begin immediate')
+    else {
+      this.#undo()
+      this.#execute('begin immediate')
+    }
     turn.part = this.#group ? 'joined' : 'opened'
   }
 
@@ -171,9 +174,18 @@ export class SqliteConnection implements Driver {
       this.#group = undefined
       group.end()
     } catch (error) {
-      if (this.#database.inTransaction) this.#execute('rollback')
       this.#lose(error)
+      try {
+        this.#undo()
+      } catch {
+        // Nobody's turn depends on it: it is undone before the next one writes.
+      }
     }
+  }
+
+  /** Leaves open no transaction that nobody is in. */
+  #undo(): void {
+    if (this.#database.inTransaction) this.#execute('rollback')
   }
 
   #lose(cause: unknown): void {
@@ -190,6 +202,7 @@ export class SqliteConnection implements Driver {
     if (!isWrite(query) || !(this.#group || this.#beside.soon)) {
       // It is alone, or may be anything, and is committed by itself.
       this.#commit()
+      this.#undo()
       return this.#attempt(this.#statements.of(sql), parameters)
     }
     await this.beginTransaction(turn)

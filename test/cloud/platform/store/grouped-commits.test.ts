@@ -116,6 +116,28 @@ test('where the commit fails, all have failed', async () => {
   expect(committed()).toEqual(['c'])
 })
 
+test('where the commit fails and cannot be undone at once either, the next goes on', async () => {
+  await open()
+  const file = join(folder, 'larder.sqlite')
+  await db.close()
+  const sqlite = new Sqlite(file)
+  const prepare = sqlite.prepare.bind(sqlite)
+  const failing = new Set(['commit', 'rollback'])
+  Object.assign(sqlite, {
+    prepare(text: string) {
+      if (failing.delete(text)) throw new Error(`no ${text}`)
+      return prepare(text)
+    },
+  })
+  db = openDatabase({ url: `sqlite:${file}`, sqlite })
+  const ends = await Promise.allSettled([add('a'), add('b')])
+  expect(ends).toMatchObject([{ reason: { message: 'no commit' } }, { reason: { message: 'no commit' } }])
+  await db.kysely.insertInto('owners').values({ name: 'c' }).execute()
+  expect(committed()).toEqual(['c'])
+  expect(await add('d')).toBe('d')
+  expect(committed()).toEqual(['c', 'd'])
+})
+
 test('of a file, whatever has ended is durable, and what has not is not seen', async () => {
   await open()
   await db.close()
