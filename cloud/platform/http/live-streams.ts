@@ -132,7 +132,9 @@ export class LiveStreams<Topic> {
         reader.isLate = false
         return ': still here\n\n'
       }
-      if (!reader.hasNews) await new Promise<void>((resolve) => (reader.wake = resolve))
+      // All may have ended, or this one, while its source was asked.
+      const isFollowed = !this.#hasEnded && this.#readers.has(reader)
+      if (isFollowed && !reader.hasNews) await new Promise<void>((resolve) => (reader.wake = resolve))
     }
     return undefined
   }

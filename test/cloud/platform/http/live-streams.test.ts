@@ -18,4 +18,16 @@ onEachDatabase('live streams', (open) => {
     await expect(reader.read()).rejects.toThrow('the database is away')
     expect([streams.topics(), streams.isEmpty]).toEqual([[], true])
   })
+
+  test('a reader whose source is being asked when all streams end is told of the end', async () => {
+    const streams = new LiveStreams<string>(testContext(await open(), stillRuntime()))
+    let answer: (text: string) => void = () => {}
+    const { body } = streams.open('a', { poll: () => new Promise((resolve) => (answer = resolve)) })
+    const end = body.getReader().read()
+    await expect.poll(() => answer.length).toBe(1)
+    streams.end()
+    answer('')
+    expect((await end).done).toBe(true)
+    expect(streams.isEmpty).toBe(true)
+  })
 })
