@@ -138,20 +138,18 @@ export class SharedRateLimiter implements RateLimiter {
     const values = told.map(
       ({ count: { caller, route }, by }) => sql`(${caller}, ${route}, ${sql.lit(window)}, ${sql.lit(by)})`,
     )
-    const { rows } = await sql<{ caller: string; route: string; minute: number; count: number }>`
+    // Each minute has its own sum: a process whose clock is ahead, or was, counts beside the others, not in their place.
+    const { rows } = await sql<{ caller: string; route: string; count: number }>`
       insert into rate_limits as current (caller, route, minute, count)
       values ${sql.join(values)}
-      on conflict (caller, route) do update set
-        minute = case when excluded.minute > current.minute then excluded.minute else current.minute end,
-        count = case when excluded.minute > current.minute then excluded.count else current.count + excluded.count end
-      returning caller, route, minute, count`.execute(this.#context.db.kysely)
+      on conflict (caller, route, minute) do update set count = current.count + excluded.count
+      returning caller, route, count`.execute(this.#context.db.kysely)
     const sums = new Map(rows.map((row) => [keyOf(row), row]))
     for (const { count, own } of told) {
       const sum = sums.get(keyOf(count))
       if (!sum) continue
       count.settled = own
-      // Of a process whose clock is ahead the next window has begun: what it counts there is none of this one's.
-      if (sum.minute === window) count.others = Math.max(count.others, sum.count - own)
+      count.others = Math.max(count.others, sum.count - own)
     }
   }
 }

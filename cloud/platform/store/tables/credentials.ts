@@ -39,9 +39,9 @@ export const credentialTables = {
   })
     .primaryKey('credential', 'key')
     .index('idempotency_keys_by_age', ['created_at']),
-  /** Calls in the current minute, where several processes share a limit. What a crash loses of it nobody misses. */
+  /** Calls in a minute, where several processes share a limit. What a crash loses of it nobody misses. */
   rate_limits: defineTable({ caller: text, route: text, minute: int, count: int })
-    .primaryKey('caller', 'route')
+    .primaryKey('caller', 'route', 'minute')
     .volatile(),
   audit_log: defineTable({
     id,

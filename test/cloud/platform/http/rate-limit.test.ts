@@ -125,6 +125,24 @@ onEachDatabase('limits shared by processes', (open) => {
     expect([calls(left, 5), calls(right, 5)]).toEqual([0, 0])
   })
 
+  test('what a process counted whose clock was ahead keeps nobody from sharing the limit', async () => {
+    const { db, runtime, left, right } = await twoProcesses()
+    const ahead = stillRuntime()
+    ahead.advance(3_600_000)
+    const wrong = new SharedRateLimiter(testContext(db, ahead))
+    wrong.take('key:a', 'r', 3)
+    await wrong.settle()
+    left.take('key:a', 'r', 3)
+    await left.settle()
+    right.take('key:a', 'r', 3)
+    await right.settle()
+    expect(right.used('key:a', 'r')).toBe(2)
+    await purgeRateLimits(db, runtime.clock)
+    right.take('key:a', 'r', 3)
+    await right.settle()
+    expect(right.take('key:a', 'r', 3)).toBeNull()
+  })
+
   test('counts of both processes at the same instant add up, whatever they tell together', async () => {
     const { db, left, right } = await twoProcesses()
     for (let round = 0; round < 5; round += 1) {
