@@ -8,6 +8,7 @@ import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
+import type { Queries } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
@@ -161,16 +162,27 @@ function readOutcome(outcome: RemoteOutcome): BinChanged {
   return { ok: false, failure: answer.error_type, error: answer.error }
 }
 
-/** Brings a change to its end, once: of several that know, the first one's word counts. An unknown one stays open. */
+/**
+ * Brings a change to its end, once: of several that know, the first one's word counts. An unknown one stays open. `late`: a
+ * change whose outcome was not learned at the time.
+ */
 async function settle(
   context: CloudContext,
   id: string,
   change: BinChange,
   verdict: Verdict,
   detail: Readonly<Record<string, unknown>>,
+  late?: ChangeRow,
 ): Promise<void> {
   const { db, runtime } = context
   await db.transact(async (tx) => {
+    if (late) {
+      // Whoever says otherwise locks the hub first, and may have done so while it was asked.
+      await tx
+        .forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', change.hubId))
+        .executeTakeFirst()
+      if (await isSuperseded(tx.q, late)) return void (await close(tx.q, late, 'superseded'))
+    }
     if (verdict !== 'unknown') {
       const taken = await tx.q
         .updateTable('management_changes')
@@ -248,21 +260,21 @@ async function recover({ context, remote }: ManagementServices, row: ChangeRow):
     enabled: row.enabled === 1,
     actor: row.actor,
   }
-  if (await isSuperseded(context, row)) return close(context, row, 'superseded')
+  if (await isSuperseded(db.kysely, row)) return close(db.kysely, row, 'superseded')
   const address = await readAddress(db.kysely, row.hub_id)
   const outcome = address && (await remote(address, { name: 'status' }))
   if (outcome?.kind === 'answered' && outcome.answer.ok && outcome.answer.disabled_bins) {
     const isStored = outcome.answer.disabled_bins.includes(change.bin) !== change.enabled
-    await settle(context, row.id, change, isStored ? 'stored' : 'not-stored', { recovered: true })
+    await settle(context, row.id, change, isStored ? 'stored' : 'not-stored', { recovered: true }, row)
     return done
   }
   const now = runtime.clock.now()
-  return now - row.created_at > GIVE_UP_MS ? close(context, row, 'unknown') : { next: now + ASK_AGAIN_MS }
+  return now - row.created_at > GIVE_UP_MS ? close(db.kysely, row, 'unknown') : { next: now + ASK_AGAIN_MS }
 }
 
 /** Somebody has said since what that bin is to be: then that holds. */
-async function isSuperseded({ db }: CloudContext, row: ChangeRow): Promise<boolean> {
-  const later = await db.kysely
+async function isSuperseded(q: Queries, row: ChangeRow): Promise<boolean> {
+  const later = await q
     .selectFrom('audit_log')
     .select('id')
     .where('hub_id', '=', row.hub_id)
@@ -281,12 +293,8 @@ async function isSuperseded({ db }: CloudContext, row: ChangeRow): Promise<boole
   return later !== undefined
 }
 
-async function close(
-  { db }: CloudContext,
-  { id }: ChangeRow,
-  state: 'superseded' | 'unknown',
-): Promise<Outcome> {
-  await db.kysely
+async function close(q: Queries, { id }: ChangeRow, state: 'superseded' | 'unknown'): Promise<Outcome> {
+  await q
     .updateTable('management_changes')
     .set({ state })
     .where('id', '=', id)

@@ -146,6 +146,30 @@ onEachDatabase('bins over SSH', (open) => {
       expect(await desired()).toEqual([2])
     })
 
+    test('counts for nothing where somebody says otherwise while the hub is being asked', async () => {
+      hub.next('lost after')
+      await ask()
+      shop.clock.advance(SETTLED_MS + HOUR)
+      const enableBin = async () => {
+        const record = { actor: 'a', action: 'controls.enable_bin', hubId: 1, object: 'bin-2' }
+        await shop.context.db.transact(async (tx) => {
+          await setDesired(tx, shop.context, {
+            hubId: 1,
+            change: (before) => ({ ...before, disabledBins: withNumber(before.disabledBins, 2, false) }),
+          })
+          await appendAudit(tx.q, shop.context.runtime, { ...record, result: 'accepted' })
+        })
+      }
+      const remote: ModelHub['remote'] = async (...asked) => {
+        const answer = await hub.remote(...asked)
+        await enableBin()
+        return answer
+      }
+      await new WorkRunner(shop.context, changeWork({ context: shop.context, remote })).drain()
+      expect(await desired()).toEqual([])
+      expect(await states()).toEqual(['superseded'])
+    })
+
     test('counts for nothing once somebody has said otherwise', async () => {
       hub.next('lost after')
       await ask()
