@@ -43,9 +43,14 @@ export function finishCommand(context: Context, id: string, end: CommandEnd): vo
     for (const { session, reply } of waiting) reply({ command_id: id, session, ...end })
   })
   if (command.is_local === 0) return ledger.report({ kind: 'command.finished', command_id: id, ...end })
-  const body = HubCommand.parse(JSON.parse(command.body))
-  ledger.report({ kind: 'local', action: body.name, subject: subjectOf(body), outcome: end.outcome })
+  const body = bodyOf(command)
+  const action = body?.name ?? 'unknown'
+  ledger.report({ kind: 'local', action, subject: body ? subjectOf(body) : HUB_SUBJECT, outcome: end.outcome })
 }
+
+/** Nothing where another version of the service took the command on, and this one knows none of that kind. */
+const bodyOf = ({ body }: CommandRow): HubCommand | undefined =>
+  HubCommand.safeParse(JSON.parse(body)).data
 
 function subjectOf(body: HubCommand): string {
   if (body.name === 'test_dispense') return rowSubject(body.location)
@@ -58,7 +63,8 @@ function endOf(
   command: CommandRow,
   operations: readonly OperationRow[],
 ): CommandEnd | undefined {
-  const body = HubCommand.parse(JSON.parse(command.body))
+  const body = bodyOf(command)
+  if (!body) return { outcome: 'unknown', reason: 'interrupted', data: null }
   if (body.name === 'open_delivery') return deliveryEnd(command, operations)
   if (body.name === 'cycle_bin')
     return cyclesEnd(context, { id: command.id, body, operations }, (last) => motionEnd(context, last))
