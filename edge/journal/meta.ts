@@ -79,6 +79,9 @@ export function createMeta(store: Store) {
     /** The ledger's epoch has begun without a snapshot, which is due once it is known to be true (MQTT SPEC §4). */
     owesSnapshot: (): boolean => read('owes_snapshot') === 'true',
     setOwesSnapshot: (owes: boolean) => write('owes_snapshot', String(owes)),
+    /** The doors that were seen open last, by name. */
+    openDoors: (): readonly string[] => JSON.parse(read('open_doors') ?? '[]') as string[],
+    setOpenDoors: (doors: readonly string[]) => write('open_doors', JSON.stringify(doors)),
     /** The clock mark written last. */
     clockMark(): ClockMark | null {
       const text = read('clock')
