@@ -70,8 +70,8 @@ export function createCore(options: CoreOptions): HubCore {
       controllers.stop()
       doors.stop()
     },
-    applyCloudEntry(entry) {
-      applyCloudEntry(context, entry)
+    applyCloudEntry(entry, leaveOut) {
+      applyCloudEntry(context, entry, leaveOut)
       isDue = true
       // One event for a whole batch of entries.
       store.afterCommit(() => {

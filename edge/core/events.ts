@@ -2,7 +2,7 @@ import { controllerSubject, deviceSubject } from '../../protocol/model/subject.t
 import { CloudEntry, type QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
 import type { ControllerEvents, DeviceEvent } from '../hardware/controllers.ts'
 import { NotTakenError } from '../hardware/serial-link.ts'
-import { ApplyError } from '../journal/inbox.ts'
+import { ApplyError, type LeaveOut } from '../journal/inbox.ts'
 import { settleMotionBySensor } from './bins/motions.ts'
 import { endReconnects } from './commands.ts'
 import type { Context } from './context.ts'
@@ -99,7 +99,7 @@ function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): v
 }
 
 /** Applies one entry of the cloud's stream, in the inbox's transaction. Throws an `ApplyError` where it never can be. */
-export function applyCloudEntry(context: Context, body: unknown): void {
+export function applyCloudEntry(context: Context, body: unknown, leaveOut: LeaveOut): void {
   const parsed = CloudEntry.safeParse(body)
   if (!parsed.success) throw new ApplyError('invalid', parsed.error.message)
   const entry = parsed.data
@@ -124,9 +124,9 @@ export function applyCloudEntry(context: Context, body: unknown): void {
       confirmByCloud(context, entry.config)
       return
     case 'snapshot':
-      applySnapshot(context, entry)
       // It stands for all that came before it.
       context.journal.deadLetters.deleteAll()
+      applySnapshot(context, entry, leaveOut)
       endRecovery(context)
       return
   }
