@@ -24,9 +24,15 @@ export function finishCommandOf(context: Context, operation: OperationRow): void
 export function endInterrupted(context: Context): void {
   const { journal } = context
   for (const command of journal.commands.open())
-    if (journal.operations.ofCommand(command.id).length === 0)
-      finishCommand(context, command.id, { outcome: 'unknown', reason: 'interrupted', data: null })
+    if (journal.operations.ofCommand(command.id).length === 0) finishCommand(context, command.id, interrupted)
 }
+
+/** Ends every command that is open: the store is not the one that began it, or forgets what it has begun. */
+export function abandonCommands(context: Context): void {
+  for (const { id } of context.journal.commands.open()) finishCommand(context, id, interrupted)
+}
+
+const interrupted: CommandEnd = { outcome: 'unknown', reason: 'interrupted', data: null }
 
 /** Journals the outcome and reports it, once; everybody who waits is answered after the commit. */
 export function finishCommand(context: Context, id: string, end: CommandEnd): void {
@@ -64,7 +70,7 @@ function endOf(
   operations: readonly OperationRow[],
 ): CommandEnd | undefined {
   const body = bodyOf(command)
-  if (!body) return { outcome: 'unknown', reason: 'interrupted', data: null }
+  if (!body) return interrupted
   if (body.name === 'open_delivery') return deliveryEnd(command, operations)
   if (body.name === 'cycle_bin')
     return cyclesEnd(context, { id: command.id, body, operations }, (last) => motionEnd(context, last))
