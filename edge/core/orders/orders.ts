@@ -6,7 +6,7 @@ import { ApplyError } from '../../journal/inbox.ts'
 import type { EndedPhase, OrderPhase } from '../../journal/orders.ts'
 import type { Context } from '../context.ts'
 import { cabinetDevice } from '../layout.ts'
-import { intend } from '../operations/intend.ts'
+import { intend, isNotable } from '../operations/intend.ts'
 import { giveUpRunning } from '../operations/outcomes.ts'
 import type { Step } from '../step.ts'
 
@@ -17,7 +17,7 @@ const MAX_UNITS = 1000
 
 /**
  * Takes an order into the journal: from then on it is this hub's to finish. One that is known already is left alone. Throws
- * an `ApplyError` where it has too many units.
+ * an `ApplyError` where it has too many units, or one that no command could be written for.
  */
 export function acceptOrder(
   { journal, cloud }: Context,
@@ -28,6 +28,10 @@ export function acceptOrder(
   if (journal.orders.find(order.order_id)) return
   const units = order.lines.reduce((sum, line) => sum + line.quantity, 0)
   if (units > MAX_UNITS) throw new ApplyError('invalid', `an order of ${units} units cannot be taken`)
+  const { order_id } = order
+  for (const { line_id, quantity } of order.lines)
+    if (!isNotable({ order_id, line_id, unit: quantity - 1 }))
+      throw new ApplyError('invalid', `an order with a line ${line_id} cannot be taken`)
   journal.orders.insert(
     {
       id: order.order_id,

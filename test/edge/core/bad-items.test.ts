@@ -84,6 +84,20 @@ test('I8: an order of more units than any hub holds becomes a dead letter before
   expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
 })
 
+test.each([10 ** 15, -1])(
+  'I8: an order whose note would fit into no command (line %s) becomes a dead letter, and the next one is served',
+  (line_id) => {
+    const bench = HubBench.ready()
+    const order = bench.order(1, { 4: 1 })
+    const inbox = received(bench, [
+      { kind: 'order.queued', order: { ...order, lines: [{ ...order.lines[0]!, line_id }] } },
+      { kind: 'order.queued', order: bench.order(2, { 4: 1 }) },
+    ])
+    expect(inbox.deadLetters(10)).toMatchObject([{ seq: 1, error: expect.stringContaining('line') as string }])
+    expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
+  },
+)
+
 test.each(['new', 'live'] as const)(
   'I8: an order of a snapshot that cannot be taken becomes a dead letter, and a hub whose store is %s takes all the rest',
   (store) => {
