@@ -51,12 +51,16 @@ export function finishCommand(context: Context, id: string, end: CommandEnd): vo
   if (command.is_local === 0) return ledger.report({ kind: 'command.finished', command_id: id, ...end })
   const body = bodyOf(command)
   const action = body?.name ?? 'unknown'
-  ledger.report({ kind: 'local', action, subject: body ? subjectOf(body) : HUB_SUBJECT, outcome: end.outcome })
+  ledger.report({
+    kind: 'local',
+    action,
+    subject: body ? subjectOf(body) : HUB_SUBJECT,
+    outcome: end.outcome,
+  })
 }
 
 /** Nothing where another version of the service took the command on, and this one knows none of that kind. */
-const bodyOf = ({ body }: CommandRow): HubCommand | undefined =>
-  HubCommand.safeParse(JSON.parse(body)).data
+const bodyOf = ({ body }: CommandRow): HubCommand | undefined => HubCommand.safeParse(JSON.parse(body)).data
 
 function subjectOf(body: HubCommand): string {
   if (body.name === 'test_dispense') return rowSubject(body.location)

@@ -112,7 +112,10 @@ export function createCore(options: CoreOptions): HubCore {
 /** What another version has kept of the cloud's configuration, and this one cannot read, comes again with a snapshot. */
 function askForConfig({ journal, log, resetInbox }: Context): void {
   if (journal.meta.isConfigWhole()) return
-  log.warn({}, 'the configuration was kept by another version: nothing is sold before the cloud has said it again')
+  log.warn(
+    {},
+    'the configuration was kept by another version: nothing is sold before the cloud has said it again',
+  )
   resetInbox()
 }
 

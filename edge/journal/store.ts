@@ -96,7 +96,10 @@ export function openStore(options: StoreOptions): Store {
     prepare(db)
   } catch (error) {
     if (!inFile || !isFull(error)) throw error
-    log.error({ path: options.path, code: error.code }, 'the disk is full: the ballast makes room for the tables')
+    log.error(
+      { path: options.path, code: error.code },
+      'the disk is full: the ballast makes room for the tables',
+    )
     rmSync(ballastPath, { force: true })
     prepare(db)
   }

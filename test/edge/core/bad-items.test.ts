@@ -93,7 +93,9 @@ test.each([10 ** 15, -1])(
       { kind: 'order.queued', order: { ...order, lines: [{ ...order.lines[0]!, line_id }] } },
       { kind: 'order.queued', order: bench.order(2, { 4: 1 }) },
     ])
-    expect(inbox.deadLetters(10)).toMatchObject([{ seq: 1, error: expect.stringContaining('line') as string }])
+    expect(inbox.deadLetters(10)).toMatchObject([
+      { seq: 1, error: expect.stringContaining('line') as string },
+    ])
     expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
   },
 )
@@ -107,9 +109,7 @@ test.each(['new', 'live'] as const)(
     const orders = [{ ...bench.order(1, { 4: 1 }), lines: [line!, line!] }, bench.order(2, { 4: 1 })].map(
       (order) => ({ order, status: OrderStatus.QUEUED, lines: [] }),
     )
-    const inbox = received(bench, [
-      bench.snapshot({ orders, config: { ...config, disabled_bins: [2] } }),
-    ])
+    const inbox = received(bench, [bench.snapshot({ orders, config: { ...config, disabled_bins: [2] } })])
     expect(inbox.deadLetters(10)).toMatchObject([
       { seq: 1, error: expect.stringContaining('UNIQUE') as string },
     ])
