@@ -21,11 +21,20 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
     if (!context().handle(() => work(context()))) throw new NotTakenError('the disk is full')
   }
   return {
-    onUp: (controller, identity) =>
-      handle((context) => {
-        meetController(context, controller, identity)
-        if (context.devices.isUp(controller)) endReconnects(context, controller)
-      }),
+    onUp(controller, identity) {
+      const { devices } = context()
+      const wasMet = devices.isMet(controller)
+      try {
+        handle((context) => {
+          meetController(context, controller, identity)
+          if (devices.isUp(controller)) endReconnects(context, controller)
+        })
+      } catch (error) {
+        // This store may be a copy, and the controller the witness of that: nothing goes by it before it is in the journal.
+        devices.turnAway(controller, wasMet)
+        throw error
+      }
+    },
     onDown: (controller, _, boot) =>
       void context().handle(() => {
         const { devices, strangers, ownBoots } = context()
