@@ -95,6 +95,24 @@ test('I1: a controller whose word finds no room has not been met: what it alone 
   expect(bench.core.restartLedger('fork', 'ahead')).toBe(false)
 })
 
+test.each([0, 60_000])(
+  'a command to reconnect that finds no room for its end is ended when there is (after %s ms), and answered once',
+  (ms) => {
+    const bench = HubBench.ready()
+    if (ms > 0) bench.room.power('off', 'bins')
+    bench.run(5000)
+    const { results } = bench.command({ name: 'reconnect_bin', bin: 1 })
+    fill(bench)
+    bench.run(30_000)
+    expect(results).toEqual([])
+    relieve(bench)
+    bench.run(ms + 10_000)
+    expect(results).toMatchObject([{ outcome: ms > 0 ? 'failed' : 'executed' }])
+    bench.run(60_000)
+    expect(results).toHaveLength(1)
+  },
+)
+
 test('a command to cycle a door that finds no room is refused, and nothing of it is taken up when there is', () => {
   const bench = HubBench.ready()
   fill(bench)
