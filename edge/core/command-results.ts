@@ -24,9 +24,15 @@ export function finishCommandOf(context: Context, operation: OperationRow): void
 export function endInterrupted(context: Context): void {
   const { journal } = context
   for (const command of journal.commands.open())
-    if (journal.operations.ofCommand(command.id).length === 0)
-      finishCommand(context, command.id, { outcome: 'unknown', reason: 'interrupted', data: null })
+    if (journal.operations.ofCommand(command.id).length === 0) finishCommand(context, command.id, interrupted)
 }
+
+/** Ends every command that is open: the store is not the one that began it, or forgets what it has begun. */
+export function abandonCommands(context: Context): void {
+  for (const { id } of context.journal.commands.open()) finishCommand(context, id, interrupted)
+}
+
+const interrupted: CommandEnd = { outcome: 'unknown', reason: 'interrupted', data: null }
 
 /** Journals the outcome and reports it, once; everybody who waits is answered after the commit. */
 export function finishCommand(context: Context, id: string, end: CommandEnd): void {
@@ -43,9 +49,18 @@ export function finishCommand(context: Context, id: string, end: CommandEnd): vo
     for (const { session, reply } of waiting) reply({ command_id: id, session, ...end })
   })
   if (command.is_local === 0) return ledger.report({ kind: 'command.finished', command_id: id, ...end })
-  const body = HubCommand.parse(JSON.parse(command.body))
-  ledger.report({ kind: 'local', action: body.name, subject: subjectOf(body), outcome: end.outcome })
+  const body = bodyOf(command)
+  const action = body?.name ?? 'unknown'
+  ledger.report({
+    kind: 'local',
+    action,
+    subject: body ? subjectOf(body) : HUB_SUBJECT,
+    outcome: end.outcome,
+  })
 }
+
+/** Nothing where another version of the service took the command on, and this one knows none of that kind. */
+const bodyOf = ({ body }: CommandRow): HubCommand | undefined => HubCommand.safeParse(JSON.parse(body)).data
 
 function subjectOf(body: HubCommand): string {
   if (body.name === 'test_dispense') return rowSubject(body.location)
@@ -58,7 +73,8 @@ function endOf(
   command: CommandRow,
   operations: readonly OperationRow[],
 ): CommandEnd | undefined {
-  const body = HubCommand.parse(JSON.parse(command.body))
+  const body = bodyOf(command)
+  if (!body) return interrupted
   if (body.name === 'open_delivery') return deliveryEnd(command, operations)
   if (body.name === 'cycle_bin')
     return cyclesEnd(context, { id: command.id, body, operations }, (last) => motionEnd(context, last))

@@ -164,12 +164,14 @@ function beginReconnect(context: Context, id: string, device: string): CommandRe
   const { clock } = context.runtime
   context.store.afterCommit(() => {
     const begunAt = clock.monotonic()
-    const cancel = clock.after(context.settings.reconnectMs, () =>
-      context.handle(() =>
-        endReconnect(context, id, { outcome: 'failed', reason: 'timeout', data: { connected: false } }),
-      ),
-    )
-    context.reconnecting.set(id, { controller, begunAt, cancel })
+    const expireIn = (ms: number): void => {
+      const cancel = clock.after(ms, () => {
+        const end: CommandEnd = { outcome: 'failed', reason: 'timeout', data: { connected: false } }
+        if (!context.handle(() => endReconnect(context, id, end))) expireIn(context.settings.fullRetryMs)
+      })
+      context.reconnecting.set(id, { controller, begunAt, cancel })
+    }
+    expireIn(context.settings.reconnectMs)
     context.controllers.reopen(device)
   })
   return undefined
@@ -188,7 +190,10 @@ export function endReconnects(context: Context, controller: string): void {
 }
 
 function endReconnect(context: Context, id: string, outcome: CommandEnd): void {
-  context.reconnecting.get(id)?.cancel()
-  context.reconnecting.delete(id)
   finishCommand(context, id, outcome)
+  // On a full disk it goes on to wait.
+  context.store.afterCommit(() => {
+    context.reconnecting.get(id)?.cancel()
+    context.reconnecting.delete(id)
+  })
 }

@@ -54,6 +54,7 @@ export function createCore(options: CoreOptions): HubCore {
       doors.start()
       stopHousekeeping = startHousekeeping(context)
       actor.handle(() => {
+        askForConfig(context)
         endInterrupted(context)
         endAlarmsOfAbsent(context)
         tellAbsent(context)
@@ -69,8 +70,8 @@ export function createCore(options: CoreOptions): HubCore {
       controllers.stop()
       doors.stop()
     },
-    applyCloudEntry(entry) {
-      applyCloudEntry(context, entry)
+    applyCloudEntry(entry, leaveOut) {
+      applyCloudEntry(context, entry, leaveOut)
       isDue = true
       // One event for a whole batch of entries.
       store.afterCommit(() => {
@@ -106,6 +107,16 @@ export function createCore(options: CoreOptions): HubCore {
     stock: () => local.stockOf(context),
     acceptance,
   }
+}
+
+/** What another version has kept of the cloud's configuration, and this one cannot read, comes again with a snapshot. */
+function askForConfig({ journal, log, resetInbox }: Context): void {
+  if (journal.meta.isConfigWhole()) return
+  log.warn(
+    {},
+    'the configuration was kept by another version: nothing is sold before the cloud has said it again',
+  )
+  resetInbox()
 }
 
 /** The parts that need no other but the options. */

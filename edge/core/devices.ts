@@ -78,6 +78,12 @@ export function createDevices(layout: Layout, clock: Clock, steadyMs: number) {
       met.add(controller)
       answers(controller)
     },
+    /** What it said when it came up could not be taken into the journal: it is not up, nor met if it was not before. */
+    turnAway(controller: string, wasMet: boolean): void {
+      forget(controller)
+      memories.delete(controller)
+      if (!wasMet) met.delete(controller)
+    },
     /** It answers, and is not to be used. */
     hold(controller: string): void {
       forget(controller)

@@ -2,7 +2,7 @@ import { controllerSubject, deviceSubject } from '../../protocol/model/subject.t
 import { CloudEntry, type QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
 import type { ControllerEvents, DeviceEvent } from '../hardware/controllers.ts'
 import { NotTakenError } from '../hardware/serial-link.ts'
-import { ApplyError } from '../journal/inbox.ts'
+import { ApplyError, type LeaveOut } from '../journal/inbox.ts'
 import { settleMotionBySensor } from './bins/motions.ts'
 import { endReconnects } from './commands.ts'
 import type { Context } from './context.ts'
@@ -21,11 +21,20 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
     if (!context().handle(() => work(context()))) throw new NotTakenError('the disk is full')
   }
   return {
-    onUp: (controller, identity) =>
-      handle((context) => {
-        meetController(context, controller, identity)
-        if (context.devices.isUp(controller)) endReconnects(context, controller)
-      }),
+    onUp(controller, identity) {
+      const { devices } = context()
+      const wasMet = devices.isMet(controller)
+      try {
+        handle((context) => {
+          meetController(context, controller, identity)
+          if (devices.isUp(controller)) endReconnects(context, controller)
+        })
+      } catch (error) {
+        // This store may be a copy, and the controller the witness of that: nothing goes by it before it is in the journal.
+        devices.turnAway(controller, wasMet)
+        throw error
+      }
+    },
     onDown: (controller, _, boot) =>
       void context().handle(() => {
         const { devices, strangers, ownBoots } = context()
@@ -99,7 +108,7 @@ function noteLateDrop(context: Context, { device, operationId }: DeviceEvent): v
 }
 
 /** Applies one entry of the cloud's stream, in the inbox's transaction. Throws an `ApplyError` where it never can be. */
-export function applyCloudEntry(context: Context, body: unknown): void {
+export function applyCloudEntry(context: Context, body: unknown, leaveOut: LeaveOut): void {
   const parsed = CloudEntry.safeParse(body)
   if (!parsed.success) throw new ApplyError('invalid', parsed.error.message)
   const entry = parsed.data
@@ -124,9 +133,9 @@ export function applyCloudEntry(context: Context, body: unknown): void {
       confirmByCloud(context, entry.config)
       return
     case 'snapshot':
-      applySnapshot(context, entry)
       // It stands for all that came before it.
       context.journal.deadLetters.deleteAll()
+      applySnapshot(context, entry, leaveOut)
       endRecovery(context)
       return
   }

@@ -3,6 +3,7 @@ import type { AcceptanceProtocol, AcceptanceState, KeptAcceptance } from '../../
 import type { HubHealth } from '../../protocol/mqtt/session.ts'
 import type { Location } from '../../protocol/model/location.ts'
 import type { ControllerEvents } from '../hardware/controllers.ts'
+import type { LeaveOut } from '../journal/inbox.ts'
 import type { HubCommand } from './local-command.ts'
 
 /** An operation whose outcome nobody knows (I1), for a person to settle. */
@@ -80,8 +81,11 @@ export interface HubCore {
   /** Ends all timers and connections; relocks. What runs on controllers runs on. */
   stop(): void
   readonly controllerEvents: ControllerEvents
-  /** Applies one entry of the cloud's stream, within the inbox's transaction. Throws `ApplyError`. */
-  applyCloudEntry(entry: unknown): void
+  /**
+   * Applies one entry of the cloud's stream, within the inbox's transaction. Throws `ApplyError`; what of a snapshot alone cannot
+   * be applied goes to `leaveOut`.
+   */
+  applyCloudEntry(entry: unknown, leaveOut: LeaveOut): void
   /**
    * Carries out a command that passed the fence (I2). A repeated `command_id` moves nothing and gets the first one's
    * result. `reply` is called once the outcome is journaled, perhaps before `execute` returns, perhaps never (a crash,

@@ -20,7 +20,7 @@ export interface DoorOptions {
 
 export interface DoorEvents {
   /** The sensor's level has changed and held; `isOpen` is undefined where the line cannot be read any more. */
-  onMoved(door: string, change: { isOpen: boolean | undefined; wasOpen: boolean; isLocked: boolean }): void
+  onMoved(door: string, change: { isOpen: boolean | undefined; isLocked: boolean }): void
   /** What `health` says may have changed. */
   onChange(): void
   /** An unlocked door was locked again when its time had passed. */
@@ -170,10 +170,9 @@ export class Doors {
     const level = gpio.read(door.sensor)
     const isOpen = level === undefined ? undefined : level === 1
     if (isOpen === door.isOpen) return
-    const wasOpen = door.isOpen === true
     door.isOpen = isOpen
     const isLocked = door.lock !== undefined && gpio.read(door.lock) === 0
-    this.#events.onMoved(door.name, { isOpen, wasOpen, isLocked })
+    this.#events.onMoved(door.name, { isOpen, isLocked })
     this.#events.onChange()
   }
 

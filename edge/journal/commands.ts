@@ -43,10 +43,6 @@ export function createCommands({ db }: Store) {
     setInterim: (id: string, data: unknown) => setData(JSON.stringify(data), id),
     finish: (id: string, { outcome, reason, data }: CommandEnd) =>
       finish(outcome, reason, data && JSON.stringify(data), id),
-    /** Ends what is open without an outcome of its own: the store is not the one that began it. */
-    abandonAll: run(
-      db.prepare<[]>(`UPDATE commands SET outcome = 'unknown', reason = 'interrupted' WHERE outcome IS NULL`),
-    ),
     prune: run(
       db.prepare<[kept: number]>(
         'DELETE FROM commands WHERE outcome IS NOT NULL AND number <= (SELECT max(number) FROM commands) - ?',

@@ -22,6 +22,9 @@ export class ApplyError extends Error {
   }
 }
 
+/** Says that a part of an entry cannot be applied, by itself and as an entry of its own: the rest of it is. */
+export type LeaveOut = (body: unknown, error: unknown) => void
+
 export type Inbox = ReturnType<typeof createInbox>
 
 export interface InboxOptions {
@@ -30,6 +33,8 @@ export interface InboxOptions {
   /** Called after the commit that kept a dead letter. */
   onDeadLetter?: () => void
 }
+
+type ApplyEntry = (body: unknown, leaveOut: LeaveOut) => void
 
 /** The hub's receiver's store, on tables `inbox_position`, `inbox_left_epochs` and `dead_letters`. */
 export function createInbox(
@@ -50,10 +55,8 @@ export function createInbox(
   const hasLeft = one(db.prepare<[epoch: string], object>('SELECT 1 FROM inbox_left_epochs WHERE epoch = ?'))
   const position = (): ReceiverPosition => read()!
 
-  function apply(seq: number, epoch: string, body: unknown, applyEntry: (body: unknown) => void): void {
-    try {
-      store.savepoint(() => applyEntry(body))
-    } catch (error) {
+  function apply(seq: number, epoch: string, body: unknown, applyEntry: ApplyEntry): void {
+    const leaveOut: LeaveOut = (part, error) => {
       if (isMachineFault(error)) throw error
       const { message } = error as Error
       const isForeseen = error instanceof ApplyError || error instanceof z.ZodError
@@ -62,8 +65,13 @@ export function createInbox(
         'an entry from the cloud cannot be applied',
       )
       const at = runtime.clock.now()
-      deadLetters.add({ epoch, seq, body: JSON.stringify(body) ?? 'null', error: message, at, software })
+      deadLetters.add({ epoch, seq, body: JSON.stringify(part) ?? 'null', error: message, at, software })
       store.afterCommit(onDeadLetter)
+    }
+    try {
+      store.savepoint(() => applyEntry(body, leaveOut))
+    } catch (error) {
+      leaveOut(body, error)
     }
   }
 
@@ -82,7 +90,7 @@ export function createInbox(
      * Takes one batch: what is new is applied and the cursor moved in one transaction. An entry for which `applyEntry`
      * throws becomes a dead letter and the cursor moves on (I8); a fault of the machine undoes the batch and is thrown on.
      */
-    receive(batch: Batch, applyEntry: (body: unknown) => void): Verdict['kind'] {
+    receive(batch: Batch, applyEntry: ApplyEntry): Verdict['kind'] {
       return store.transact(() => {
         const head = { ...batch, tags: batch.entries.map((entry) => entry.tag) }
         const verdict = judgeBatch(position(), head, { lossy: false })

@@ -15,9 +15,9 @@ import type { Store } from './store.ts'
 /** Everything that the hub holds true, table by table. Callers write within `store.transact`. */
 export type Journal = ReturnType<typeof createJournal>
 
-/** Prepares every statement once. `bins` are the numbers of the hub's bins. */
+/** Prepares every statement once, and writes nothing. `bins` are the numbers of the hub's bins. */
 export function createJournal(store: Store, bins: readonly number[]) {
-  return store.transact(() => ({
+  return {
     meta: createMeta(store),
     operations: createOperations(store),
     orders: createOrders(store),
@@ -32,7 +32,7 @@ export function createJournal(store: Store, bins: readonly number[]) {
     deadLetters: createDeadLetters(store),
     held: createHeldEntries(store),
     acceptances: createAcceptances(store),
-  }))
+  }
 }
 
 /** Entries for the cloud of a hub that has no stock yet: they wait for the snapshot with which its epoch begins. */

@@ -7,6 +7,29 @@ import type { Store } from './store.ts'
 const Held = z.object({ orders: z.boolean().default(false), bins: z.array(z.int()).default([]) })
 export type Held = z.infer<typeof Held>
 
+/** Of a config that another version has kept and this one cannot read whole: it sells nothing, and no order is late by it. */
+const cautious: HubConfig = {
+  accepting_orders: false,
+  disabled_bins: [],
+  disabled_fridges: [],
+  confirmed_fridges: [],
+  prepare_timeout_ms: Number.MAX_SAFE_INTEGER,
+  unclaimed_timeout_ms: Number.MAX_SAFE_INTEGER,
+}
+
+/** What is kept, field by field where it cannot be read whole. */
+function configOf(stored: unknown): { config: HubConfig; isWhole: boolean } {
+  const parsed = HubConfig.safeParse(stored)
+  if (parsed.success) return { config: parsed.data, isWhole: true }
+  const fields = Object(stored) as Record<string, unknown>
+  const known = Object.entries(HubConfig.shape).flatMap(([name, field]) => {
+    const read = field.safeParse(fields[name])
+    return read.success ? [[name, read.data] as const] : []
+  })
+  const config: HubConfig = { ...cautious, ...(Object.fromEntries(known) as Partial<HubConfig>) }
+  return { config: { ...config, accepting_orders: false }, isWhole: false }
+}
+
 /** Cloud time, as it was estimated, and the wall clock at the same instant, milliseconds. */
 export interface ClockMark {
   cloud: number
@@ -24,9 +47,9 @@ export function createMeta(store: Store) {
   const values = store.keep(() => new Map(rows().map(({ key, value }) => [key, value])))
   const read = (key: string): string | undefined => values.get().get(key)
   // Both are asked at every step, and changed once a month.
-  const config = store.keep((): HubConfig | null => {
+  const config = store.keep(() => {
     const text = read('config')
-    return text === undefined ? null : HubConfig.parse(JSON.parse(text))
+    return text === undefined ? null : configOf(JSON.parse(text))
   })
   const held = store.keep((): Held => Held.parse(JSON.parse(read('held') ?? '{}')))
   const write = writer(
@@ -46,7 +69,9 @@ export function createMeta(store: Store) {
     storeId: (): string | null => read('store_id') ?? null,
     setStoreId: (id: string) => write('store_id', id),
     /** What an operator set in the cloud; null before the first word from it. */
-    config: config.get,
+    config: (): HubConfig | null => config.get()?.config ?? null,
+    /** False where another version of the service has kept what this one cannot read: the cloud has to say it again. */
+    isConfigWhole: (): boolean => config.get()?.isWhole ?? true,
     setConfig: (config: HubConfig) => write('config', JSON.stringify(config)),
     /** What a person at the hub has taken out of service; the cloud's word does not change it. */
     held: held.get,
@@ -54,6 +79,9 @@ export function createMeta(store: Store) {
     /** The ledger's epoch has begun without a snapshot, which is due once it is known to be true (MQTT SPEC §4). */
     owesSnapshot: (): boolean => read('owes_snapshot') === 'true',
     setOwesSnapshot: (owes: boolean) => write('owes_snapshot', String(owes)),
+    /** The doors that were seen open last, by name. */
+    openDoors: (): readonly string[] => JSON.parse(read('open_doors') ?? '[]') as string[],
+    setOpenDoors: (doors: readonly string[]) => write('open_doors', JSON.stringify(doors)),
     /** The clock mark written last. */
     clockMark(): ClockMark | null {
       const text = read('clock')

@@ -92,6 +92,23 @@ export function openStore(options: StoreOptions): Store {
   const ballastPath = `${options.path}.ballast`
   const db =
     options.database ?? (inFile ? openOnAnyDisk(options.path, ballastPath, log) : new Sqlite(options.path))
+  try {
+    prepare(db)
+  } catch (error) {
+    if (!inFile || !isFull(error)) throw error
+    log.error(
+      { path: options.path, code: error.code },
+      'the disk is full: the ballast makes room for the tables',
+    )
+    rmSync(ballastPath, { force: true })
+    prepare(db)
+  }
+  const ballast: Ballast | undefined = inFile ? openBallast(ballastPath) : undefined
+  return createStore(db, ballast, { checkpoint, log, owned: options.database === undefined })
+}
+
+/** Sets how the database is written, and brings its tables up to date. */
+function prepare(db: Database.Database): void {
   db.pragma(`page_size = ${PAGE_BYTES}`)
   db.pragma('journal_mode = WAL')
   // An act or a sale must survive a power cut: the log is flushed at every commit.
@@ -101,8 +118,6 @@ export function openStore(options: StoreOptions): Store {
   // In KiB; the driver's own 16 MB are a fifth of what the hub may take.
   db.pragma('cache_size = -2000')
   migrate(db, migrations)
-  const ballast: Ballast | undefined = inFile ? openBallast(ballastPath) : undefined
-  return createStore(db, ballast, { checkpoint, log, owned: options.database === undefined })
 }
 
 /**

@@ -184,7 +184,7 @@ export class Session {
       inbox,
       log,
       checkpoint,
-      applyEntry: (body) => core.applyCloudEntry(body),
+      applyEntry: (body, leaveOut) => core.applyCloudEntry(body, leaveOut),
       publish: (ack) => this.#publish('ack', ack),
       onForeign: () => hellos.saySoon(),
     })

@@ -1,13 +1,13 @@
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Ack, Batch } from '../../protocol/mqtt/session.ts'
-import type { Inbox } from '../journal/inbox.ts'
+import type { Inbox, LeaveOut } from '../journal/inbox.ts'
 
 export interface StreamReceiverOptions {
   inbox: Inbox
   log: Log
   checkpoint: Checkpoint
-  applyEntry(body: unknown): void
+  applyEntry(body: unknown, leaveOut: LeaveOut): void
   publish(ack: Ack): void
   /** A batch of an epoch that no welcome has named: the welcome was lost, or is late. */
   onForeign(): void
@@ -33,7 +33,7 @@ export function createStreamReceiver(options: StreamReceiverOptions) {
       if (judged === 'left') acknowledge({ epoch, cursor: 0, tag: 0 }, { fork: true })
     },
     receive(batch: Batch): void {
-      const kind = inbox.receive(batch, (body) => options.applyEntry(body))
+      const kind = inbox.receive(batch, (body, leaveOut) => options.applyEntry(body, leaveOut))
       if (kind === 'foreign') return options.onForeign()
       const { cursor, tag } = inbox.position()
       acknowledge({ epoch: batch.epoch, cursor, tag }, { resend: kind === 'gap', fork: kind === 'fork' })

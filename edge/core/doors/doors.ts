@@ -82,13 +82,21 @@ function hindranceOf(context: Context, body: DoorCommand): CommandReason | undef
 const leastClosed = (statuses: readonly DoorStatus[]): DoorStatus =>
   (['open', 'unlocked', 'unknown'] as const).find((status) => statuses.includes(status)) ?? 'locked'
 
-/** Takes in that a door was seen to open or close. */
+/**
+ * Takes in that a door was seen to open or close. What it was seen as last the journal knows: one that stood open before a
+ * restart, or before its line could not be read for a while, has not been forced since.
+ */
 export function noteDoorMoved(
   context: Context,
   door: string,
-  { isOpen, wasOpen, isLocked }: Parameters<DoorEvents['onMoved']>[1],
+  { isOpen, isLocked }: Parameters<DoorEvents['onMoved']>[1],
 ): void {
-  if (isOpen === true && !wasOpen && isLocked)
+  if (isOpen === undefined) return
+  const { meta } = context.journal
+  const others = meta.openDoors().filter((each) => each !== door)
+  const wasOpen = others.length < meta.openDoors().length
+  if (isOpen && !wasOpen && isLocked)
     setAlarm(context, 'door_forced', doorSubject(door), true, 'open while locked')
-  if (isOpen === false) setAlarm(context, 'door_forced', doorSubject(door), false, '')
+  if (!isOpen) setAlarm(context, 'door_forced', doorSubject(door), false, '')
+  if (isOpen !== wasOpen) meta.setOpenDoors(isOpen ? [...others, door] : others)
 }

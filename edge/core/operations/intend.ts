@@ -29,6 +29,14 @@ export function unitOfRef(ref: string): UnitKey | undefined {
   return { order_id, line_id: Number(line_id), unit: Number(unit) }
 }
 
+const MAX_REF = 40
+
+/** Whether a controller can keep the unit's note, and another store find by it whose it was. */
+export function isNotable(unit: UnitKey): boolean {
+  const ref = refOf(unit)
+  return ref.length <= MAX_REF && unitOfRef(ref)?.line_id === unit.line_id
+}
+
 /** What an operation is to do, and for what. */
 export interface Intent {
   device: string

@@ -2,16 +2,23 @@ import type { QueuedOrder, WantedLine } from '../../../protocol/mqtt/cloud-entri
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 import type { LineProgress } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Journal } from '../../journal/journal.ts'
+import { ApplyError } from '../../journal/inbox.ts'
 import type { EndedPhase, OrderPhase } from '../../journal/orders.ts'
 import type { Context } from '../context.ts'
 import { cabinetDevice } from '../layout.ts'
-import { intend } from '../operations/intend.ts'
+import { intend, isNotable } from '../operations/intend.ts'
 import { giveUpRunning } from '../operations/outcomes.ts'
 import type { Step } from '../step.ts'
 
 /** The life of an order: each function journals one change of it and reports it, in the transaction under way. */
 
-/** Takes an order into the journal: from then on it is this hub's to finish. One that is known already is left alone. */
+/** No hub holds as many: each is a row in the transaction that takes an order. */
+const MAX_UNITS = 1000
+
+/**
+ * Takes an order into the journal: from then on it is this hub's to finish. One that is known already is left alone. Throws
+ * an `ApplyError` where it has too many units, or one that no command could be written for.
+ */
 export function acceptOrder(
   { journal, cloud }: Context,
   order: QueuedOrder,
@@ -19,6 +26,12 @@ export function acceptOrder(
   known?: { bins: number[]; dropped: ReadonlyMap<number, number> },
 ): void {
   if (journal.orders.find(order.order_id)) return
+  const units = order.lines.reduce((sum, line) => sum + line.quantity, 0)
+  if (units > MAX_UNITS) throw new ApplyError('invalid', `an order of ${units} units cannot be taken`)
+  const { order_id } = order
+  for (const { line_id, quantity } of order.lines)
+    if (!isNotable({ order_id, line_id, unit: quantity - 1 }))
+      throw new ApplyError('invalid', `an order with a line ${line_id} cannot be taken`)
   journal.orders.insert(
     {
       id: order.order_id,

@@ -1,6 +1,7 @@
 import { controllerSubject, HUB_SUBJECT } from '../../../protocol/model/subject.ts'
 import type { ControllerIdentity, StoredOperation } from '../../hardware/controllers.ts'
 import type { ControllerRow } from '../../journal/controllers.ts'
+import { abandonCommands } from '../command-results.ts'
 import type { Context } from '../context.ts'
 import { reportIncident, setAlarm } from '../ledger.ts'
 import { ask } from '../operations/intend.ts'
@@ -123,7 +124,8 @@ function startOver(context: Context, controller: string): void {
   journal.bins.releaseAll()
   journal.stock.deleteAll()
   journal.operations.deleteAll()
-  journal.commands.abandonAll()
+  // Whoever waits is answered; the report goes with the rest of the ledger.
+  abandonCommands(context)
   journal.held.take()
   journal.meta.setLive(false)
   askAt.clear()

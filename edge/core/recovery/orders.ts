@@ -1,6 +1,7 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { LeaveOut } from '../../journal/inbox.ts'
 import type { OperationRow } from '../../journal/operations.ts'
 import type { UnitRow } from '../../journal/orders.ts'
 import type { FacingRow } from '../../journal/stock.ts'
@@ -22,13 +23,13 @@ export type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
  * Takes up the cloud's snapshot. A hub with a store of its own knows its stock and orders better, and takes only what the
  * cloud decides. A hub without takes everything, and corrects it by what its controllers remember.
  */
-export function applySnapshot(context: Context, snapshot: Snapshot): void {
+export function applySnapshot(context: Context, snapshot: Snapshot, leaveOut: LeaveOut): void {
   const { journal, ledger } = context
   journal.meta.setConfig(snapshot.config)
   confirmByCloud(context, snapshot.config)
   if (journal.meta.isLive()) {
     applyPlanogram(context, snapshot.facings, snapshot.products)
-    for (const entry of snapshot.orders) takeOrder(context, entry)
+    for (const entry of snapshot.orders) takeOrder(context, entry, leaveOut)
     withdrawUnnamed(context, snapshot)
     takeCounts(context, snapshot)
     return
@@ -37,7 +38,7 @@ export function applySnapshot(context: Context, snapshot: Snapshot): void {
   journal.controllers.setKnownOperations(snapshot.known_operations)
   journal.meta.setLive(true)
   ledger.reportSnapshot('new')
-  for (const entry of snapshot.orders) takeOrder(context, entry)
+  for (const entry of snapshot.orders) takeOrder(context, entry, leaveOut)
   accountImported(context)
   takeCounts(context, snapshot)
 }
@@ -83,10 +84,20 @@ function takeStock({ journal, cloud }: Context, snapshot: Snapshot): void {
   }
 }
 
-/** An order of the snapshot, with what was refunded of it since it was queued. */
-function takeOrder(context: Context, entry: Snapshot['orders'][number]): void {
-  takeUpOrder(context, entry)
-  reduceOrder(context, entry.order.order_id, entry.lines)
+/**
+ * An order of the snapshot, with what was refunded of it since it was queued. One that cannot be taken keeps back neither the
+ * others nor stock and configuration (I8).
+ */
+function takeOrder(context: Context, entry: Snapshot['orders'][number], leaveOut: LeaveOut): void {
+  const { order, lines } = entry
+  try {
+    context.store.savepoint(() => {
+      takeUpOrder(context, entry)
+      reduceOrder(context, order.order_id, lines)
+    })
+  } catch (error) {
+    leaveOut({ kind: 'order.queued', order }, error)
+  }
 }
 
 /**

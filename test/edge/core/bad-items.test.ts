@@ -1,9 +1,24 @@
 import { beforeEach, expect, test, vi } from 'vitest'
-import { createInbox } from '../../../edge/journal/inbox.ts'
+import { createInbox, type Inbox } from '../../../edge/journal/inbox.ts'
 import type { OrderWorld } from '../../../edge/core/orders/order-view.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
+import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import { uuid } from '../../support/uuid.ts'
-import { HubBench } from './hub-bench.ts'
+import { config, HubBench } from './hub-bench.ts'
+
+/** Takes these entries as the first of the cloud's stream. */
+function received(bench: HubBench, bodies: readonly CloudEntry[]): Inbox {
+  const random = { bytes: (n: number) => new Uint8Array(n), fraction: () => 0 }
+  const inbox = createInbox(bench.store, { clock: bench.clock, random }, silentLog)
+  const epoch = 'e'.repeat(32)
+  inbox.takeUp(epoch)
+  const entries = bodies.map((body, index) => ({ tag: index + 1, body }))
+  inbox.receive({ epoch, first: 1, previousTag: 0, oldest: 1, entries }, (body, leaveOut) =>
+    bench.core.applyCloudEntry(body, leaveOut),
+  )
+  return inbox
+}
 
 /** What decisions want of order 13, whatever has been done about it. */
 let want: 'circle' | 'nonsense' | undefined
@@ -42,22 +57,11 @@ test.each(['circle', 'nonsense'] as const)(
 
 test('I8: an order that names a line twice becomes a dead letter, and those behind it are served', () => {
   const bench = HubBench.ready()
-  const { store, clock } = bench
-  const inbox = createInbox(
-    store,
-    { clock, random: { bytes: (n) => new Uint8Array(n), fraction: () => 0 } },
-    silentLog,
-  )
-  const epoch = 'e'.repeat(32)
-  inbox.takeUp(epoch)
   const [line] = bench.order(1, { 4: 1 }).lines
   const twice = { ...bench.order(1, { 4: 1 }), lines: [line!, line!] }
-  const entries = [twice, bench.order(2, { 4: 1 })].map((order, index) => ({
-    tag: index + 1,
-    body: { kind: 'order.queued', order },
-  }))
-  inbox.receive({ epoch, first: 1, previousTag: 0, oldest: 1, entries }, (body) =>
-    bench.core.applyCloudEntry(body),
+  const inbox = received(
+    bench,
+    [twice, bench.order(2, { 4: 1 })].map((order) => ({ kind: 'order.queued', order })),
   )
   expect(inbox.position().cursor).toBe(2)
   expect(inbox.deadLetters(10)).toMatchObject([
@@ -66,3 +70,56 @@ test('I8: an order that names a line twice becomes a dead letter, and those behi
   expect(bench.phase(1)).toBeUndefined()
   expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
 })
+
+test('I8: an order of more units than any hub holds becomes a dead letter before a row of it is written', () => {
+  const bench = HubBench.ready()
+  const inbox = received(bench, [
+    { kind: 'order.queued', order: bench.order(1, { 4: 600, 1: 600 }) },
+    { kind: 'order.queued', order: bench.order(2, { 4: 1 }) },
+  ])
+  expect(inbox.deadLetters(10)).toMatchObject([
+    { seq: 1, error: expect.stringContaining('1200 units') as string },
+  ])
+  expect(bench.journal.prepare('SELECT count(*) FROM units').pluck().get()).toBe(1)
+  expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
+})
+
+test.each([10 ** 15, -1])(
+  'I8: an order whose note would fit into no command (line %s) becomes a dead letter, and the next one is served',
+  (line_id) => {
+    const bench = HubBench.ready()
+    const order = bench.order(1, { 4: 1 })
+    const inbox = received(bench, [
+      { kind: 'order.queued', order: { ...order, lines: [{ ...order.lines[0]!, line_id }] } },
+      { kind: 'order.queued', order: bench.order(2, { 4: 1 }) },
+    ])
+    expect(inbox.deadLetters(10)).toMatchObject([
+      { seq: 1, error: expect.stringContaining('line') as string },
+    ])
+    expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
+  },
+)
+
+test.each(['new', 'live'] as const)(
+  'I8: an order of a snapshot that cannot be taken becomes a dead letter, and a hub whose store is %s takes all the rest',
+  (store) => {
+    const bench = store === 'live' ? HubBench.ready() : new HubBench()
+    if (store === 'new') bench.begin()
+    const [line] = bench.order(1, { 4: 1 }).lines
+    const orders = [{ ...bench.order(1, { 4: 1 }), lines: [line!, line!] }, bench.order(2, { 4: 1 })].map(
+      (order) => ({ order, status: OrderStatus.QUEUED, lines: [] }),
+    )
+    const inbox = received(bench, [bench.snapshot({ orders, config: { ...config, disabled_bins: [2] } })])
+    expect(inbox.deadLetters(10)).toMatchObject([
+      { seq: 1, error: expect.stringContaining('UNIQUE') as string },
+    ])
+    expect(JSON.parse(inbox.deadLetters(1)[0]!.body)).toMatchObject({
+      kind: 'order.queued',
+      order: { order_id: uuid(1) },
+    })
+    bench.run(5000)
+    expect(bench.core.health().bins[1]).toMatchObject({ status: 'maintenance' })
+    expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
+    expect(bench.phase(1)).toBeUndefined()
+  },
+)

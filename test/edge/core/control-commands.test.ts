@@ -286,7 +286,7 @@ test('a lock is not driven where the same turn has begun to dispense behind it, 
     expires_monotonic: Infinity,
   })
   bench.store.transact(() => {
-    bench.core.applyCloudEntry({ kind: 'order.queued', order: bench.order(1, { 3: 1 }) })
+    bench.apply({ kind: 'order.queued', order: bench.order(1, { 3: 1 }) })
     bench.core.execute({ ...at(90), body: { name: 'open_fridge', fridge: 1, side: 'left' } }, (result) =>
       results.push(result),
     )

@@ -54,6 +54,34 @@ test('a door that opens while it is locked is an alarm, once, until it is closed
   expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'door_forced', raised: false })
 })
 
+test.each(['over a restart', 'while its line could not be read'] as const)(
+  'a door that was opened rightly and locked meanwhile is no alarm: it has stood open %s',
+  (how) => {
+    const bench = HubBench.ready()
+    bench.core.unlockDoor('main', 10_000)
+    bench.room.act({ action: 'open_door', target: 'main' })
+    bench.run(5000)
+    if (how === 'over a restart') bench.restart()
+    else {
+      bench.hasLines = false
+      bench.run(65_000)
+      bench.hasLines = true
+    }
+    bench.run(65_000)
+    expect(door(bench, 'main')).toBe('open')
+    expect(bench.entries('alarm')).toEqual([])
+  },
+)
+
+test('a door that was closed when the hub went away, and is open when it comes back, is an alarm', () => {
+  const bench = HubBench.ready()
+  bench.kill()
+  bench.fault('door_forced', 'main')
+  bench.begin()
+  bench.run(2000)
+  expect(bench.entries('alarm')).toMatchObject([{ code: 'door_forced', subject: 'door main', raised: true }])
+})
+
 test('a controller that stays away is an alarm, and over when it has returned and stays', () => {
   const bench = HubBench.ready()
   bench.room.power('off', 'cold')

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
+import { uuid } from '../../support/uuid.ts'
 import { HubBench } from './hub-bench.ts'
 
 const MINUTE = 60_000
@@ -67,6 +68,50 @@ test('a hub starts on a full disk, meets its controllers again, and hears the cl
   bench.queue(1, { 4: 1 })
   expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
 })
+
+test('I1: a controller whose word finds no room has not been met: what it alone may know is waited for', () => {
+  const bench = HubBench.ready()
+  bench.room.power('off', 'vending')
+  bench.run(5000)
+  bench.restart()
+  bench.run(5000)
+  // Refused as long as a cabinet is awaited that may know better.
+  expect(bench.core.restartLedger('fork', 'ahead')).toBe(false)
+  fill(bench)
+  const store = bench.journal
+    .prepare<[], string>("SELECT value FROM meta WHERE key = 'store_id'")
+    .pluck()
+    .get()!
+  const identity = {
+    bootId: '0'.repeat(8),
+    memoryId: '1'.repeat(8),
+    lastOperation: uuid(99),
+    stored: 1,
+    firmware: 'test',
+    owner: { hub: bench.hardware.hubId, ctl: 'vending', store },
+  }
+  expect(() => bench.core.controllerEvents.onUp('vending', identity)).toThrow('the disk is full')
+  relieve(bench)
+  expect(bench.core.restartLedger('fork', 'ahead')).toBe(false)
+})
+
+test.each([0, 60_000])(
+  'a command to reconnect that finds no room for its end is ended when there is (after %s ms), and answered once',
+  (ms) => {
+    const bench = HubBench.ready()
+    if (ms > 0) bench.room.power('off', 'bins')
+    bench.run(5000)
+    const { results } = bench.command({ name: 'reconnect_bin', bin: 1 })
+    fill(bench)
+    bench.run(30_000)
+    expect(results).toEqual([])
+    relieve(bench)
+    bench.run(ms + 10_000)
+    expect(results).toMatchObject([{ outcome: ms > 0 ? 'failed' : 'executed' }])
+    bench.run(60_000)
+    expect(results).toHaveLength(1)
+  },
+)
 
 test('a command to cycle a door that finds no room is refused, and nothing of it is taken up when there is', () => {
   const bench = HubBench.ready()

@@ -194,7 +194,10 @@ export class HubBench {
   apply(...entries: CloudEntry[]): void {
     this.attempt(() =>
       this.store.transact(() => {
-        for (const entry of entries) this.core.applyCloudEntry(entry)
+        for (const entry of entries)
+          this.core.applyCloudEntry(entry, (_, error) => {
+            throw error
+          })
       }),
     )
   }

@@ -123,6 +123,19 @@ test('a store that was restored from a copy begins a new history and doubles not
   expect(bench.stockErrors()).toEqual([])
 })
 
+test('whoever waits for a command is answered when its store turns out to be a copy', () => {
+  const bench = HubBench.ready()
+  const copy = bench.copy()
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.restartOn(copy)
+  const { results, id } = bench.command({ name: 'reconnect_bin', bin: 1 })
+  bench.run(120_000)
+  expect(bench.inboxResets).toBe(1)
+  expect(results).toMatchObject([{ command_id: id, outcome: 'unknown', reason: 'interrupted' }])
+  expect(bench.kinds()).toEqual([])
+})
+
 test('an order that an earlier store may have begun, and that nobody remembers, fails and is paid back', () => {
   const bench = HubBench.ready()
   bench.queue(1, { 4: 1 }, { hub_epoch: 'f'.repeat(32) })

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { uuid } from '../../support/uuid.ts'
+import { config, HubBench } from './hub-bench.ts'
+
+/** The journal's fact of this name, as another version of the service has kept it. */
+function keepAs(bench: HubBench, key: string, value: unknown): void {
+  bench.kill()
+  bench.journal
+    .prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')
+    .run(key, JSON.stringify(value))
+}
+
+test('a configuration that another version has kept ends no service: what can be read of it holds, nothing is sold, and the cloud is asked for it', () => {
+  const bench = HubBench.ready()
+  const { prepare_timeout_ms: _, ...older } = { ...config, disabled_bins: [2], disabled_fridges: 'none' }
+  keepAs(bench, 'config', older)
+  bench.begin()
+  bench.run(5000)
+  expect(bench.alive).toBe(true)
+  expect(bench.inboxResets).toBe(1)
+  expect(bench.core.health()).toMatchObject({
+    accepting_orders: false,
+    bins: [{ status: 'healthy' }, { status: 'maintenance' }],
+  })
+  bench.apply(bench.snapshot())
+  expect(bench.core.health().accepting_orders).toBe(true)
+  bench.restart()
+  expect(bench.inboxResets).toBe(1)
+  bench.queue(1, { 4: 1 })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
+})
+
+test.each([0, 1])(
+  'a command that another version has begun ends unknown where this one knows none of its kind (local: %s)',
+  (isLocal) => {
+    const bench = HubBench.ready()
+    const { id } = bench.command({ name: 'open_bin', bin: 1 })
+    bench.kill()
+    const body = JSON.stringify({ name: 'shake_bin', bin: 1 })
+    bench.journal.prepare('UPDATE commands SET body = ?, is_local = ? WHERE id = ?').run(body, isLocal, id)
+    const other = uuid(77)
+    bench.journal
+      .prepare('INSERT INTO commands (id, body, is_local) VALUES (?, ?, ?)')
+      .run(other, body, isLocal)
+    bench.begin()
+    bench.run(30_000)
+    expect(bench.alive).toBe(true)
+    for (const each of [id, other])
+      expect(bench.command({ name: 'get_bin_status', bin: 1 }, each).results).toMatchObject([
+        { outcome: 'unknown', reason: 'interrupted' },
+      ])
+  },
+)
