@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
@@ -155,6 +156,27 @@ onEachProcessor('late money', (open) => {
     shop.clock.advance(30 * MINUTE)
     await shop.work.drain()
     expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
+  })
+
+  test('is no success to the customer who asks what came of the payment: nothing is delivered for it', async () => {
+    const shop = await open({
+      wrapProcessor: (real) => ({
+        ...real,
+        cancelIntent: () => Promise.reject(new ProcessorUnavailable('nobody answers')),
+      }),
+    })
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    const method = 'pm_card_authenticationRequired'
+    const { payment_id: paymentId } = await pay(shop.services, { userId, orderId, method })
+    shop.clock.advance(15 * MINUTE)
+    await shop.work.drain()
+    await payLate(shop, paymentId)
+    expect(await shop.order(orderId)).toMatchObject({ processing_status: S.NEW, payment_status: 'completed' })
+    expect(await confirmPayment(shop.services, { userId, orderId, paymentId })).toMatchObject({
+      status: 'canceled',
+      processing_status: S.NEW,
+    })
   })
 
   test('is refunded although the order’s own refund was refused, and does not stand in for it', async () => {
