@@ -3,6 +3,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 import type { DepositResponse } from '../../../protocol/contract/consumer-wallet.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import { lockUser } from '../../platform/credentials/lock-user.ts'
 import { KEEP_MS } from '../../platform/http/idempotency.ts'
 import { customerOfMethod } from '../methods/method-rows.ts'
 import {
@@ -85,10 +86,7 @@ async function begin(
   }
   const owner = { userId, processor: processor.name }
   // Whoever is being deleted pays nothing more into a wallet that nobody can open.
-  const user = await tx
-    .forUpdate(tx.q.selectFrom('users').select('deleted_at').where('id', '=', userId))
-    .executeTakeFirst()
-  if (!user || user.deleted_at !== null) throw new ApiError('user_not_found')
+  await lockUser(tx, userId)
   const begun = await insertTransaction(tx, context, {
     user_id: userId,
     type: 'deposit',

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
+import { profileHandlers } from '../../../../cloud/people/users/profile.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
@@ -168,6 +169,29 @@ onEachDatabase('deleting a user', (open) => {
     const late = deposit(shop.services, { userId, amountCents: 2500, method: 'pm_card_visa' })
     await expect(late).rejects.toMatchObject({ code: 'user_not_found' })
     expect(await shop.bank.intents()).toEqual([])
+  })
+
+  test('keeps nothing of what a request that was under way says of the user afterwards', async () => {
+    const shop = await openShop(await open())
+    const { context } = shop
+    const media = testMedia(context)
+    const userId = await shop.customer()
+    const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
+    const caller = { kind: 'user', id: 'x', actor: 'x', identity: 'x', claims, userId } as const
+    await deleteUser(shop.services, media, caller, { forfeit: false })
+    const q = context.db.kysely
+    const erased = await q.selectFrom('users').selectAll().execute()
+    const late = profileHandlers(context, media)
+    const file = { key: 'k', name: 'me.png', mime_type: 'image/png', size: 1 }
+    const push = { device_id: 'd', push_token: 't', platform: 'web' }
+    const requests: (() => Promise<unknown>)[] = [
+      () => late['consumer.profile.patch']({ credential: caller, body: { first_name: 'Ada' } } as never),
+      () => late['consumer.profile.set_image']({ credential: caller, form: { files: [file] } } as never),
+      () => late['consumer.profile.register_push']({ credential: caller, body: push } as never),
+    ]
+    for (const request of requests) await expect(request()).rejects.toMatchObject({ code: 'user_not_found' })
+    expect(await q.selectFrom('users').selectAll().execute()).toEqual(erased)
+    expect(await q.selectFrom('push_configs').selectAll().execute()).toEqual([])
   })
 
   test('waits for a processor that cannot be reached', async () => {
