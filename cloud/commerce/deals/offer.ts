@@ -98,8 +98,17 @@ export function planOf({ cart, circumstances, judged }: Offer, among?: ReadonlyS
   )
 }
 
-/** An order that ended before READY: unless something of it has dropped, its customer had nothing of it. */
-const ENDED_EARLY = [OrderStatus.CANCELLED, OrderStatus.TIMED_OUT, OrderStatus.FAILED]
+/**
+ * A cart, or an order that ended before READY: unless something of it has dropped, its customer had nothing of it. What was
+ * paid for a cart, or for one that expired, was late, and goes back.
+ */
+const BROUGHT_NOTHING = [
+  OrderStatus.NEW,
+  OrderStatus.CANCELLED,
+  OrderStatus.TIMED_OUT,
+  OrderStatus.FAILED,
+  OrderStatus.EXPIRED,
+]
 
 /**
  * Orders that a customer has paid or is paying, without those of which all money went back, or that brought nothing: their
@@ -121,7 +130,7 @@ async function paidBefore(q: Queries, { shopper, paidOrders, orderId }: CartAtHu
     )
     .where((eb) =>
       eb.or([
-        eb('processing_status', 'not in', ENDED_EARLY),
+        eb('processing_status', 'not in', BROUGHT_NOTHING),
         eb.exists(
           eb
             .selectFrom('order_items as i')

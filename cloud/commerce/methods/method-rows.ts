@@ -5,7 +5,7 @@ import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { ApiError } from '../../platform/api-error.ts'
+import { lockUser } from '../../platform/credentials/lock-user.ts'
 import { identityOf, type CardProcessor } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 
@@ -208,10 +208,7 @@ export const customerRequest = (
 
 async function begin(tx: Tx, { context, processor }: MoneyServices, userId: number): Promise<CustomerRow> {
   // A user who is being deleted gets no customer any more that nobody would delete.
-  const user = await tx
-    .forUpdate(tx.q.selectFrom('users').select('deleted_at').where('id', '=', userId))
-    .executeTakeFirst()
-  if (!user || user.deleted_at !== null) throw new ApiError('user_not_found')
+  await lockUser(tx, userId)
   const known = await tx.q
     .selectFrom('processor_customers')
     .selectAll()

@@ -202,7 +202,8 @@ export async function paymentResult(context: CloudContext, paymentId: number): P
   return {
     order_id: payment.order_id,
     payment_id: publicId(payment),
-    status: intentStatus[payment.status]!,
+    // Late money goes back: the payment has not paid anything.
+    status: payment.is_late === 1 ? 'canceled' : intentStatus[payment.status]!,
     payment_status: payment.payment_status,
     processing_status: payment.processing_status,
     amount: payment.amount,

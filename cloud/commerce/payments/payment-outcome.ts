@@ -95,8 +95,8 @@ async function apply(
     case 'failed':
     case 'canceled':
       if (!isOpen) return false
-      // Its customer has its secret, and could complete it with another card: it is to be ended at the processor.
-      if (outcome.status === 'failed' && payment.status === 'requires_action')
+      // Its customer may have its secret, and could complete it with another card: it is to be ended at the processor.
+      if (outcome.status === 'failed' && payment.processor_ref !== null)
         await schedule(tx, 'payment', payment.id, known.updated_at)
       else await unschedule(tx, 'payment', payment.id)
       await set({ status: outcome.status, decline_code: outcome.declineCode ?? null, stuck_at: null })

@@ -3,6 +3,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 import type { DepositResponse } from '../../../protocol/contract/consumer-wallet.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import { lockUser } from '../../platform/credentials/lock-user.ts'
 import { KEEP_MS } from '../../platform/http/idempotency.ts'
 import { customerOfMethod } from '../methods/method-rows.ts'
 import {
@@ -19,7 +20,7 @@ import {
 } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { schedule } from '../../platform/work/queue.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import { insertTransaction, moveBalance, type WalletTransactionRow } from './wallet-ledger.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 
@@ -84,6 +85,8 @@ async function begin(
     if (known && known.method === method) return known
   }
   const owner = { userId, processor: processor.name }
+  // Whoever is being deleted pays nothing more into a wallet that nobody can open.
+  await lockUser(tx, userId)
   const begun = await insertTransaction(tx, context, {
     user_id: userId,
     type: 'deposit',
@@ -223,6 +226,31 @@ export async function applyDepositOutcome(
         deposit.status === 'pending' ? { status: outcome.status, decline_code: outcome.declineCode } : {},
       )
   }
+}
+
+/** Cents of a user's deposits that may still succeed: of those that failed, too, while they are asked after. */
+export async function openDeposits(q: Queries, userId: number): Promise<number> {
+  const { cents } = await q
+    .selectFrom('wallet_transactions as t')
+    .select((eb) => eb.fn.coalesce(eb.fn.sum<number | string>('t.amount'), eb.lit(0)).as('cents'))
+    .where('t.user_id', '=', userId)
+    .where('t.type', '=', 'deposit')
+    .where((eb) =>
+      eb.or([
+        eb('t.status', '=', 'pending'),
+        eb('t.status', '=', 'failed').and(
+          eb.exists(
+            eb
+              .selectFrom('due_work as w')
+              .select('w.subject')
+              .where('w.kind', '=', 'deposit')
+              .where('w.subject', '=', eb.cast<string>('t.id', 'text')),
+          ),
+        ),
+      ]),
+    )
+    .executeTakeFirstOrThrow()
+  return Number(cents)
 }
 
 /** Deposits that are unfinished: the processor's word on them was lost, or their customers have gone. */

@@ -6,8 +6,8 @@ import { LAST_ACTIVE } from '../../commerce/orders/order-rows.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { forgetCustomers } from '../../commerce/methods/method-rows.ts'
 import { carryOutRemovals } from '../../commerce/methods/remove-method.ts'
-import { walletBalance } from '../../commerce/wallet/handlers.ts'
-import type { CloudContext } from '../../platform/context.ts'
+import { openDeposits } from '../../commerce/wallet/deposit.ts'
+import { readBalance } from '../../commerce/wallet/wallet-ledger.ts'
 import type { CommerceServices } from '../../commerce/services.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { removeProfileImage } from './profile.ts'
@@ -24,7 +24,7 @@ export async function deleteUser(
   { forfeit }: { forfeit: boolean },
 ): Promise<void> {
   const { context } = services
-  if (!forfeit) await requireEmptyWallet(context.db.kysely, context, caller.userId)
+  if (!forfeit) await requireEmptyWallet(context.db.kysely, caller.userId)
   for (const { id } of await activeOrders(context.db.kysely, caller.userId)) {
     const { kind } = await discardOrder(services, { orderId: id, userId: caller.userId })
     if (kind === 'paid') throw inProgress([id])
@@ -35,7 +35,7 @@ export async function deleteUser(
     await removeProfileImage(tx, media, caller.userId)
     const left = await activeOrders(tx.q, caller.userId)
     if (left.length > 0) throw inProgress(left.map(({ id }) => id))
-    if (!forfeit) await requireEmptyWallet(tx.q, context, caller.userId)
+    if (!forfeit) await requireEmptyWallet(tx.q, caller.userId)
     await forgetCustomers(tx, context, caller.userId)
     await erase(tx, caller, context.runtime.clock.now())
   })
@@ -57,8 +57,9 @@ async function activeOrders(q: Queries, userId: number): Promise<{ id: number }[
   return active
 }
 
-async function requireEmptyWallet(q: Queries, context: CloudContext, userId: number): Promise<void> {
-  const { balance_cents, pending_cents } = await walletBalance(q, context, userId)
+async function requireEmptyWallet(q: Queries, userId: number): Promise<void> {
+  const balance_cents = await readBalance(q, userId)
+  const pending_cents = await openDeposits(q, userId)
   if (balance_cents + pending_cents > 0)
     throw new ApiError('wallet_not_empty', undefined, { balance_cents, pending_cents })
 }

@@ -16,6 +16,7 @@ import type { UserCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { AddressOf } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
+import { lockUser } from '../../platform/credentials/lock-user.ts'
 import { heardHubs } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
@@ -109,6 +110,7 @@ async function patchProfile(
   if (Object.keys(changes).length === 0) return readUser(context.db.kysely, userId)
   const named = { email: patch.email ?? null, phone_number: patch.phone_number ?? null }
   return takingContacts(context, async (tx) => {
+    await lockUser(tx, userId)
     const { email_verified, phone_verified } = await takeProven(tx, named, provenBy(claims), userId)
     return tx.q
       .updateTable('users')
@@ -222,6 +224,7 @@ async function setProfileImage(
   file: FormFile,
 ): Promise<ProfileImage> {
   await db.transact(async (tx) => {
+    await lockUser(tx, userId)
     await removeProfileImage(tx, media, userId)
     await media.keep(tx, [file.key])
     await tx.q

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Selectable } from 'kysely'
 import type { PushConfig } from '../../../protocol/contract/consumer-profile.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import { lockUser } from '../../platform/credentials/lock-user.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { isUniqueViolation, type Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
@@ -42,7 +43,7 @@ async function register(
   const now = runtime.clock.now()
   const { device_id, push_token, platform, app_version = null, locale = null } = registration
   // One registration of a user after the other.
-  await tx.forUpdate(tx.q.selectFrom('users').select('id').where('id', '=', userId)).execute()
+  await lockUser(tx, userId)
   const token_digest = createHash('sha256').update(`${platform} ${push_token}`).digest('hex')
   await tx.q
     .deleteFrom('push_configs')

@@ -8,6 +8,7 @@ import { readOrder } from '../../../../cloud/commerce/orders/order-view.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { drop, openShop, type Shop } from '../../support/shop.ts'
+import { tell } from '../../support/webhooks.ts'
 import { addDeal, redemptionsOf, type Wish } from './support/shop-deals.ts'
 
 const MINUTE = 60_000
@@ -200,6 +201,45 @@ onEachDatabase('orders with deals', (open) => {
     }
     // The refunds are on their way still.
     expect(cost).toEqual([cents, cents, cents])
+  })
+
+  test.for(['cart', 'expired'])('late money of an order that is %s makes it no first order', async (what) => {
+    const shop = await openShop(await open(), { taxBasisPoints: 0 })
+    const dealId = await addDeal(shop, {
+      triggers: [{ type: 'FIRST_ORDER' }],
+      rewards: [{ type: 'FIXED_PRICE', discount_pct_or_price: 100 }],
+    })
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    const { payment_id: id } = await pay(shop.services, {
+      userId,
+      orderId,
+      method: 'pm_card_authenticationRequired',
+    })
+    shop.clock.advance(15 * MINUTE)
+    await shop.work.drain()
+    if (what === 'expired') {
+      shop.clock.advance(30 * MINUTE)
+      await shop.work.drain()
+    }
+    expect((await shop.order(orderId)).processing_status).toBe(what === 'expired' ? S.EXPIRED : S.NEW)
+    await tell(shop, { id: 'evt_late', type: 'payment_intent.succeeded', object: { id } })
+    // Its refund is on its way still.
+    expect((await shop.order(orderId)).payment_status).toBe('completed')
+    const offered = await applyReward(
+      shop.context,
+      { id: 1, timezone: 'UTC' },
+      {
+        hub_id: 1,
+        user_id: userId,
+        device_uuid: null,
+        deal_ids: [dealId],
+        cart_items: [
+          { product_id: 1, category_id: null, subcategory_id: null, quantity: 1, unit_price: 250 },
+        ],
+      },
+    )
+    expect(offered).toMatchObject({ deal_applied: true, total_savings: 150 })
   })
 
   test('paying takes up what was announced for its customer, and puts it back when it fails', async () => {

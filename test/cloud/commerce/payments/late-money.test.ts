@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import type { Tx } from '../../../../cloud/platform/store/database.ts'
@@ -114,6 +116,67 @@ onEachProcessor('late money', (open) => {
     await shop.work.drain()
     expect(await shop.bank.intents()).toMatchObject([{ status: 'canceled' }])
     expect(await shop.payments(id)).toMatchObject([{ status: 'failed' }])
+  })
+
+  test('of a payment that failed while its bank was at work, and that its customer completes after all, goes back', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    const given = await pay(shop.services, { userId, orderId: id, method: 'pm_usBankAccount' })
+    // With this its customer can try another card.
+    expect(given).toMatchObject({ status: 'processing', client_secret: expect.stringContaining('secret') })
+    const { payment_id: ref } = given
+    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
+    expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: 'failed' })
+    await shop.bank.take(ref)
+    await shop.work.drain()
+    expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
+  })
+
+  test('of a payment that was stuck, then failed, and that its customer completes after all goes back', async () => {
+    let isAway = false
+    const shop = await open({
+      wrapProcessor: (real) => ({
+        ...real,
+        cancelIntent: (ref) =>
+          isAway ? Promise.reject(new ProcessorUnavailable('nobody answers')) : real.cancelIntent(ref),
+      }),
+    })
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    const method = 'pm_card_authenticationRequired'
+    const { payment_id: ref } = await pay(shop.services, { userId, orderId: id, method })
+    isAway = true
+    shop.clock.advance(15 * MINUTE)
+    await shop.work.drain()
+    expect(await shop.payments(id)).toMatchObject([{ status: 'canceled', stuck_at: expect.any(Number) }])
+    isAway = false
+    await tell(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
+    await shop.bank.take(ref)
+    shop.clock.advance(30 * MINUTE)
+    await shop.work.drain()
+    expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
+  })
+
+  test('is no success to the customer who asks what came of the payment: nothing is delivered for it', async () => {
+    const shop = await open({
+      wrapProcessor: (real) => ({
+        ...real,
+        cancelIntent: () => Promise.reject(new ProcessorUnavailable('nobody answers')),
+      }),
+    })
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1 })
+    const method = 'pm_card_authenticationRequired'
+    const { payment_id: paymentId } = await pay(shop.services, { userId, orderId, method })
+    shop.clock.advance(15 * MINUTE)
+    await shop.work.drain()
+    await payLate(shop, paymentId)
+    expect(await shop.order(orderId)).toMatchObject({ processing_status: S.NEW, payment_status: 'completed' })
+    expect(await confirmPayment(shop.services, { userId, orderId, paymentId })).toMatchObject({
+      status: 'canceled',
+      processing_status: S.NEW,
+    })
   })
 
   test('is refunded although the order’s own refund was refused, and does not stand in for it', async () => {

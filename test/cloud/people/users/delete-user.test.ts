@@ -1,13 +1,15 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
+import { profileHandlers } from '../../../../cloud/people/users/profile.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { errorOf } from '../../support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { testMedia } from '../../support/media.ts'
 import { openShop } from '../../support/shop.ts'
-import { deliver } from '../../support/webhooks.ts'
+import { deliver, tell } from '../../support/webhooks.ts'
 import { openService } from '../../../contract/service.ts'
 
 const user = '/users/user'
@@ -140,6 +142,56 @@ onEachDatabase('deleting a user', (open) => {
     expect((await customer('ada', 'DELETE', `${user}?forfeit=true`)).status).toBe(204)
     await customer('ada', 'POST', `${user}/bootstrap`)
     expect((await customer('ada', 'GET', '/users/wallet/balance')).json).toMatchObject({ balance_cents: 0 })
+  })
+
+  test('wants the same said of a deposit that failed while its customer could complete it with another card', async () => {
+    const { customer, remove, shop } = await ada(open)
+    const body = { amount_cents: 2500, payment_method_id: 'pm_card_authenticationRequired' }
+    const begun = await customer('ada', 'POST', '/users/wallet/deposit', body)
+    const { payment_intent_id: id } = begun.json as { payment_intent_id: string }
+    const event = { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id } }
+    await tell(shop, { ...event, object: { id, metadata: { deposit_id: '1.0' } } })
+    expect(errorOf(await remove()).error).toMatchObject({
+      code: 'wallet_not_empty',
+      details: { balance_cents: 0, pending_cents: 2500 },
+    })
+    shop.clock.advance(20 * 60_000)
+    await shop.work.drain()
+    expect((await remove()).status).toBe(204)
+  })
+
+  test('ends deposits, too: one that was asked for a moment before takes no money', async () => {
+    const shop = await openShop(await open())
+    const userId = await shop.customer()
+    const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
+    const caller = { kind: 'user', id: 'x', actor: 'x', identity: 'x', claims, userId } as const
+    await deleteUser(shop.services, testMedia(shop.context), caller, { forfeit: false })
+    const late = deposit(shop.services, { userId, amountCents: 2500, method: 'pm_card_visa' })
+    await expect(late).rejects.toMatchObject({ code: 'user_not_found' })
+    expect(await shop.bank.intents()).toEqual([])
+  })
+
+  test('keeps nothing of what a request that was under way says of the user afterwards', async () => {
+    const shop = await openShop(await open())
+    const { context } = shop
+    const media = testMedia(context)
+    const userId = await shop.customer()
+    const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
+    const caller = { kind: 'user', id: 'x', actor: 'x', identity: 'x', claims, userId } as const
+    await deleteUser(shop.services, media, caller, { forfeit: false })
+    const q = context.db.kysely
+    const erased = await q.selectFrom('users').selectAll().execute()
+    const late = profileHandlers(context, media)
+    const file = { key: 'k', name: 'me.png', mime_type: 'image/png', size: 1 }
+    const push = { device_id: 'd', push_token: 't', platform: 'web' }
+    const requests: (() => Promise<unknown>)[] = [
+      () => late['consumer.profile.patch']({ credential: caller, body: { first_name: 'Ada' } } as never),
+      () => late['consumer.profile.set_image']({ credential: caller, form: { files: [file] } } as never),
+      () => late['consumer.profile.register_push']({ credential: caller, body: push } as never),
+    ]
+    for (const request of requests) await expect(request()).rejects.toMatchObject({ code: 'user_not_found' })
+    expect(await q.selectFrom('users').selectAll().execute()).toEqual(erased)
+    expect(await q.selectFrom('push_configs').selectAll().execute()).toEqual([])
   })
 
   test('waits for a processor that cannot be reached', async () => {
