@@ -1,6 +1,5 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { enqueue } from '../../gateway/outbox.ts'
 import { executeRefund } from '../refunds/refunds.ts'
 import { livePayment } from '../payments/pay.ts'
 import { ProcessorUnavailable, orUnavailable } from '../processors/processor.ts'
@@ -87,13 +86,10 @@ async function discard(tx: Tx, { context }: CommerceServices, key: OrderKey): Pr
 async function cancelPaid(services: CommerceServices, order: OrderRow, actor: string): Promise<'cancelled'> {
   const cancellation = await cancelAtHub(services, order, actor)
   switch (cancellation) {
-    case 'cancelled':
-    case 'not_there': {
-      const refund = await services.context.db.transact(async (tx) => {
-        const locked = await lockOrderAgain(tx, order.id)
-        if (cancellation === 'not_there') await keepFromHub(tx, locked)
-        return cancelOrder(tx, services.context, locked, { actor, runsAtOnce: true })
-      })
+    case 'cancelled': {
+      const refund = await services.context.db.transact(async (tx) =>
+        cancelOrder(tx, services.context, await lockOrderAgain(tx, order.id), { actor, runsAtOnce: true }),
+      )
       if (refund) await tryRefund(services, refund.id)
       return 'cancelled'
     }
@@ -107,13 +103,6 @@ async function cancelPaid(services: CommerceServices, order: OrderRow, actor: st
         outcome: 'unknown',
       })
   }
-}
-
-/** An order that is still on its way to its hub: the word that it is cancelled comes there behind it. */
-async function keepFromHub(tx: Tx, order: OrderRow): Promise<void> {
-  if (order.processing_status === OrderStatus.CANCELLED) return
-  if (order.processing_status !== OrderStatus.QUEUED) throw new ApiError('order_in_progress')
-  await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
 }
 
 /** The order is cancelled whether or not the processor can be reached now: if not, the sweep gives the money back. */

@@ -2,11 +2,10 @@ import type { OrderRow } from './order-rows.ts'
 import type { CommerceServices } from '../services.ts'
 
 /**
- * `cancelled`: the hub will not begin it. `too_late`: it has begun. `not_there`: the hub does not know it, and begins it when
- * it does, unless its stream says otherwise. `offline`: the hub was not asked. `unknown`: it may or may not have cancelled; its
- * ledger will say so.
+ * `cancelled`: the hub will not begin it. `too_late`: it has begun. `offline`: the hub was
+ * not asked. `unknown`: it may or may not have cancelled; its ledger will say so.
  */
-export type Cancellation = 'cancelled' | 'too_late' | 'not_there' | 'offline' | 'unknown'
+export type Cancellation = 'cancelled' | 'too_late' | 'offline' | 'unknown'
 
 /** Asks a hub not to begin an order that is QUEUED. */
 export async function cancelAtHub(
@@ -24,7 +23,6 @@ export async function cancelAtHub(
     case 'executed':
       return 'cancelled'
     case 'refused':
-      if (outcome.reason === 'not_found') return 'not_there'
       return outcome.reason === 'too_late' ? 'too_late' : 'unknown'
     case 'offline':
       return 'offline'

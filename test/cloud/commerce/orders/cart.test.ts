@@ -241,34 +241,6 @@ onEachDatabase('deleting an order', (open) => {
     })
     await expect(drop(shop, order)).rejects.toMatchObject({ code: 'order_not_deletable' })
   })
-
-  test('cancels and refunds a paid one that its hub does not know yet, and the hub is told not to begin it', async () => {
-    const shop = await openShop(await open())
-    const order = await shop.paidOrder({ 1: 1 })
-    shop.answer({ kind: 'refused', commandId: 'c', reason: 'not_found', data: null })
-    expect(await drop(shop, order)).toBe('cancelled')
-    await shop.work.drain()
-    expect(await shop.order(order.id)).toMatchObject({
-      processing_status: S.CANCELLED,
-      payment_status: 'refunded',
-    })
-    expect(await shop.outbox()).toMatchObject([
-      { kind: 'order.queued', order: { order_id: order.uuid } },
-      { kind: 'order.cancel', order_id: order.uuid },
-    ])
-  })
-
-  test('leaves a paid one to its hub that has learned of it and begun it while it was answering', async () => {
-    const shop = await openShop(await open())
-    const order = await shop.paidOrder({ 1: 1 })
-    shop.services.commands.send = async () => {
-      await shop.report({ kind: 'order.preparing', order_id: order.id, bins: [1] })
-      return { kind: 'refused', commandId: 'c', reason: 'not_found', data: null }
-    }
-    await expect(drop(shop, order)).rejects.toMatchObject({ code: 'order_in_progress' })
-    expect((await shop.order(order.id)).processing_status).toBe(S.PREPARING)
-    expect(await shop.refunds(order.id)).toEqual([])
-  })
 })
 
 onEachDatabase('the order history', (open) => {
