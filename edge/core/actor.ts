@@ -162,7 +162,7 @@ function carryOut(context: Context, step: Step): void {
     case 'prepare':
       return prepareOrder(context, step.orderId, step.bins)
     case 'hold':
-      return void bins.hold(step.bin, step.orderId)
+      return bins.hold(step.bin, step.orderId)
     case 'release':
       return void bins.release(step.bin)
     case 'move': {
@@ -187,7 +187,7 @@ function carryOut(context: Context, step: Step): void {
     case 'ready':
       return readyOrder(context, step.orderId, step.bins)
     case 'opened':
-      return void bins.setOpened(step.bin)
+      return bins.setOpened(step.bin)
     case 'collecting':
       return collectOrder(context, step.orderId)
     case 'give_up':

@@ -274,8 +274,8 @@ export const mutants: readonly Mutant[] = [
 ]
 
 /**
- * Seeds that are known to turn red, by the mutant's name: they alone are run. Where a change of the world or of what is mutated
- * has moved one, `npm run mutants -- --seeds 500 --only NAME` finds another.
+ * Seeds that were seen to turn red, by the mutant's name: they are tried first. Where a change of the world or of the system has
+ * moved one, `npm run mutants` finds and tells another.
  */
 export const knownSeeds: Readonly<Record<string, number>> = {
   'retry of an unknown operation': 2,

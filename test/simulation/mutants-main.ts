@@ -6,15 +6,18 @@ import { progressOn } from '../../protocol/model/progress.ts'
 import { every } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { knownSeeds, mutants } from './mutant-list.ts'
-import { runMutant } from './mutants.ts'
+import { noticeMutant, runMutant } from './mutants.ts'
+
+/** Within how many a mutant must be noticed. */
+const SEEDS = 500
 
 const HELP = `npm run mutants -- [--only TEXT] [--seeds N] [--from S] [--jobs J]
 
 Takes one safeguard after the other away, in a copy of the source, and runs the swarm over it until a seed notices: the seed
-that is known to, or seeds S … S+N-1. Exit status 1 where one goes unnoticed.
+that is known to, then seeds 1 … 500, or seeds S … S+N-1. Exit status 1 where one goes unnoticed.
 
   --only TEXT    those whose invariant or name holds the text
-  --seeds N      how many seeds (default: the one that is known, or 500)
+  --seeds N      how many seeds (default 500)
   --from S       the first seed (default 1)
   --jobs J       processes that share the seeds (default: one for each processor)`
 
@@ -38,11 +41,15 @@ else {
   const stopShowing = every(clock, 1000, () => progress.show(current))
   for (const [index, mutant] of chosen.entries()) {
     current = `${index + 1} of ${chosen.length} mutants: ${mutant.name}`
-    const known = values.seeds === undefined ? knownSeeds[mutant.name] : undefined
-    const seeds = known === undefined ? Number(values.seeds ?? 500) : 1
-    const from = Number(values.from ?? known ?? 1)
-    const range = { seeds, from, jobs: Number(values.jobs) }
-    const { seed, output } = await runMutant(root, mutant, range)
+    const jobs = Number(values.jobs)
+    const { seed, output } =
+      values.seeds === undefined && values.from === undefined
+        ? await noticeMutant(root, mutant, { known: knownSeeds[mutant.name]!, seeds: SEEDS, jobs })
+        : await runMutant(root, mutant, {
+            seeds: Number(values.seeds ?? SEEDS),
+            from: Number(values.from ?? 1),
+            jobs,
+          })
     if (seed === undefined) process.exitCode = 1
     const said = output.split('\n').filter((line) => /^ {2}(I\d|defect)/.test(line))
     progress.clear()

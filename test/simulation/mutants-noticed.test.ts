@@ -1,12 +1,14 @@
 import { rm } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { invariants } from '../invariants/evidence.ts'
 import { knownSeeds, mutants } from './mutant-list.ts'
-import { compiledCopy, runMutant } from './mutants.ts'
+import { compiledCopy, noticeMutant } from './mutants.ts'
 
-/** One of each invariant; `npm run mutants` has all. */
-const chosen = invariants.map((invariant) => mutants.find((mutant) => mutant.invariant === invariant)!)
+/** Of each invariant the one that is noticed soonest; `npm run mutants` has all. */
+const soonest = mutants.toSorted((one, other) => knownSeeds[one.name]! - knownSeeds[other.name]!)
+const chosen = invariants.map((invariant) => soonest.find((mutant) => mutant.invariant === invariant)!)
 
 let whole: string
 beforeAll(async () => {
@@ -14,11 +16,15 @@ beforeAll(async () => {
 })
 afterAll(() => rm(whole, { recursive: true, force: true }))
 
-test.for(chosen)('$invariant is seen to be violated without its safeguard: $name', async (mutant) => {
-  const { seed, output } = await runMutant(whole, mutant, {
-    seeds: 1,
-    from: knownSeeds[mutant.name]!,
-    jobs: 1,
-  })
-  expect(seed, output).toBe(knownSeeds[mutant.name])
-})
+test.for(chosen)(
+  '$invariant is seen to be violated without its safeguard: $name',
+  { timeout: 1_800_000 },
+  async (mutant) => {
+    const { seed, output } = await noticeMutant(whole, mutant, {
+      known: knownSeeds[mutant.name]!,
+      seeds: 500,
+      jobs: availableParallelism(),
+    })
+    expect(seed, output).toBeDefined()
+  },
+)

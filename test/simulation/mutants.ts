@@ -56,6 +56,19 @@ export async function compiledCopy(root: string, patches: readonly Patch[]): Pro
   }
 }
 
+/**
+ * Runs the swarm over a mutant until a seed notices: first the seed that is known to, then `seeds` from 1 on. What happens in a
+ * seed changes with any change of the system, so that a known seed saves time and proves nothing.
+ */
+export async function noticeMutant(
+  root: string,
+  mutant: Mutant,
+  { known, seeds, jobs }: { known: number; seeds: number; jobs: number },
+): Promise<MutantOutcome> {
+  const outcome = await runMutant(root, mutant, { seeds: 1, from: known, jobs })
+  return outcome.seed === undefined ? runMutant(root, mutant, { seeds, from: 1, jobs }) : outcome
+}
+
 /** Runs the swarm over a mutant of `root`, which is compiled, until a seed fails that does not fail without the patches. */
 export async function runMutant(
   root: string,

@@ -9,6 +9,9 @@ import type { Chance } from './chance.ts'
 import { facingsOf, hardwareOf } from './hardware.ts'
 import type { Life, Scheduler } from './scheduler.ts'
 
+/** Times of the simulated scheduler are sums of fractions. */
+const ROUNDING_MS = 0.001
+
 /** One of the hub's ends of its serial lines, open. */
 interface Plugged {
   path: string
@@ -68,7 +71,7 @@ export class Room {
     if (operation_id === undefined || startedAt === undefined || allowedMs === undefined) return
     this.#startedAt.delete(operation_id)
     const ms = this.#scheduler.time - startedAt
-    if (ms > allowedMs) this.overran.push({ operation_id, ms, allowedMs })
+    if (ms > allowedMs + ROUNDING_MS) this.overran.push({ operation_id, ms, allowedMs })
   }
 
   /** Plans something in the room, whoever is alive. */
