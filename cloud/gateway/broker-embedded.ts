@@ -40,7 +40,7 @@ export interface EmbeddedBroker {
 const MAX_PACKET_BYTES = 1024 * 1024
 /** Of a client that has not signed in: its names, its password and its will. */
 const MAX_CONNECT_BYTES = 4096
-/** A client that takes nothing for so long is cut off: aedes lets the publisher, and so all others, wait for it. */
+/** A client that takes nothing for so long is cut off: the publisher waits for it. */
 const DRAIN_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 10_000
 
@@ -93,6 +93,9 @@ function createBroker(
   const hubs = new WeakMap<Client, number>()
   let isToldOfNone = false
   return Aedes.createBroker({
+    // With a limit, messages beyond it wait in a queue behind whoever takes nothing; and what empties the queue calls itself for
+    // each message that is delivered at once, so that some thousands of them overflow the stack.
+    concurrency: 0,
     drainTimeout: DRAIN_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     authenticate(client, username, password, done) {

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect as connectTcp } from 'node:net'
+import { connect as connectTcp, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MqttClient, type IClientOptions } from 'mqtt'
@@ -240,6 +240,24 @@ describe('what a hub may do', () => {
     await end
     expect(heard.at(-1)?.payload.length).toBe(1_000_000)
   })
+})
+
+test('a hub that takes nothing keeps no other waiting, and thousands of messages at its end end nothing', async () => {
+  const [{ client: stuck }, { client: other }] = [await hub(1), await hub(2)]
+  expect([await granted(stuck, downFilter(1)), await granted(other, downFilter(2))]).toEqual([1, 1])
+  const socket = stuck.stream as Socket
+  socket.pause()
+  const large = 'x'.repeat(200_000)
+  const untaken = Array.from({ length: 200 }, () => cloud.publish(downTopic(1, 'entries'), large))
+  const toNobody = Array.from({ length: 10_000 }, () => cloud.publish(downTopic(3, 'hail'), '{}'))
+  const arrived = new Promise<string>((resolve) =>
+    other.once('message', (_topic, payload) => resolve(`taken while stuck: ${!socket.destroyed} ${payload}`)),
+  )
+  expect(await cloud.publish(downTopic(2, 'welcome'), 'welcome')).toBe(true)
+  expect(await arrived).toBe('taken while stuck: true welcome')
+  socket.destroy()
+  await Promise.all(untaken)
+  expect(await Promise.all(toNobody)).not.toContain(false)
 })
 
 describe('connections of the cloud to an external broker', () => {
