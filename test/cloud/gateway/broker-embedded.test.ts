@@ -251,7 +251,9 @@ test('a hub that takes nothing keeps no other waiting, and thousands of messages
   const untaken = Array.from({ length: 200 }, () => cloud.publish(downTopic(1, 'entries'), large))
   const toNobody = Array.from({ length: 10_000 }, () => cloud.publish(downTopic(3, 'hail'), '{}'))
   const arrived = new Promise<string>((resolve) =>
-    other.once('message', (_topic, payload) => resolve(`taken while stuck: ${!socket.destroyed} ${payload}`)),
+    other.once('message', (_topic, payload) =>
+      resolve(`taken while stuck: ${!socket.destroyed} ${payload.toString()}`),
+    ),
   )
   expect(await cloud.publish(downTopic(2, 'welcome'), 'welcome')).toBe(true)
   expect(await arrived).toBe('taken while stuck: true welcome')
