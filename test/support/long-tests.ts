@@ -1,6 +1,8 @@
-/** Proofs that take minutes each: with `TEST_LONG=1`, as `.ci/run` has it. */
+/** Proofs that take a minute or more each: with `TEST_LONG=1`, as `.ci/run` has it. */
 const long = [
   'test/browser/commissioning.test.ts',
+  'test/browser/console.test.ts',
+  'test/browser/docs.test.ts',
   'test/process/board-test.test.ts',
   'test/process/chaos.test.ts',
   'test/process/cut-off.test.ts',
