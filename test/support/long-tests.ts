@@ -3,6 +3,7 @@ const long = [
   'test/browser/commissioning.test.ts',
   'test/browser/console.test.ts',
   'test/browser/docs.test.ts',
+  'test/browser/hub-page.test.ts',
   'test/process/board-test.test.ts',
   'test/process/chaos.test.ts',
   'test/process/cut-off.test.ts',

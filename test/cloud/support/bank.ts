@@ -250,7 +250,7 @@ export const openStripeBank =
       installation,
       clock,
       log: silentLog,
-      timeoutMs: 1500,
+      timeoutMs: 1000,
       retries: 0,
     })
     return { processor, bank }
