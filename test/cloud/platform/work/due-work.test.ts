@@ -124,7 +124,7 @@ onEachDatabase('due work', (open) => {
   })
 
   test('that waits for its turn in a batch is no other process’s meanwhile, however long the batch takes', async () => {
-    const { shop, context, clock } = await stage({ workConcurrency: 1 })
+    const { shop, context, clock } = await stage({ workConcurrency: 1, workBatch: 3 })
     await due(context, 'kind', ['a', 'b', 'c'])
     const begun: string[] = []
     let end = (): void => {}
