@@ -135,13 +135,24 @@ export function claim(
   })
 }
 
-/** A sign of life of a look that takes long, or that waits for such ones. */
-export async function renew({ db, runtime }: CloudContext, work: Claimed, leaseMs: number): Promise<void> {
+/** A sign of life of what was claimed together, of looks that take long and of those that wait for them; those that have ended are free. */
+export async function renew(
+  { db, runtime }: CloudContext,
+  [first, ...others]: readonly Claimed[],
+  leaseMs: number,
+): Promise<void> {
+  if (!first) return
+  const { kind, claim } = first
   const until = runtime.clock.now() + leaseMs
   await db.kysely
     .updateTable('due_work')
     .set({ due_at: until, leased_until: until })
-    .where((eb) => eb.and({ kind: work.kind, subject: work.subject, claim: work.claim }))
+    .where((eb) => eb.and({ kind, claim }))
+    .where(
+      'subject',
+      'in',
+      [first, ...others].map(({ subject }) => subject),
+    )
     .execute()
 }
 

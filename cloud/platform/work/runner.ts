@@ -197,11 +197,9 @@ export class WorkRunner {
       claimed = await claim(this.#context, kind, { batch, leaseMs })
       pass.looks += claimed.length
       // Those that wait for their turn too: the rest of a batch may take many times as long as a lease.
-      const leased = new Set(claimed)
+      const renewed = claimed
       const stopRenewing = every(this.#context.runtime.clock, leaseMs / 3, () =>
-        background(this.#context, `leases of ${kind}`, async () => {
-          for (const work of leased) await renew(this.#context, work, leaseMs)
-        }),
+        background(this.#context, `leases of ${kind}`, () => renew(this.#context, renewed, leaseMs)),
       )
       const waiting = claimed.values()
       const lane = async (): Promise<void> => {
@@ -210,7 +208,6 @@ export class WorkRunner {
           const { done: isEmpty, value: work } = waiting.next()
           if (isEmpty) return
           pass.affected.push(...(await this.#handle(work)))
-          leased.delete(work)
         }
       }
       const lanes = Math.min(atOnce ?? workConcurrency, claimed.length)
