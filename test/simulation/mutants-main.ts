@@ -6,10 +6,7 @@ import { progressOn } from '../../protocol/model/progress.ts'
 import { every } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { knownSeeds, mutants } from './mutant-list.ts'
-import { noticeMutant, runMutant } from './mutants.ts'
-
-/** Within how many a mutant must be noticed. */
-const SEEDS = 500
+import { knownFirst, runMutant, SEEDS } from './mutants.ts'
 
 const HELP = `npm run mutants -- [--only TEXT] [--seeds N] [--from S] [--jobs J]
 
@@ -42,14 +39,12 @@ else {
   for (const [index, mutant] of chosen.entries()) {
     current = `${index + 1} of ${chosen.length} mutants: ${mutant.name}`
     const jobs = Number(values.jobs)
-    const { seed, output } =
+    const { seeds = SEEDS, from = 1 } = values
+    const ranges =
       values.seeds === undefined && values.from === undefined
-        ? await noticeMutant(root, mutant, { known: knownSeeds[mutant.name]!, seeds: SEEDS, jobs })
-        : await runMutant(root, mutant, {
-            seeds: Number(values.seeds ?? SEEDS),
-            from: Number(values.from ?? 1),
-            jobs,
-          })
+        ? knownFirst(knownSeeds[mutant.name]!, jobs)
+        : [{ seeds: Number(seeds), from: Number(from), jobs }]
+    const { seed, output } = await runMutant(root, mutant, ranges)
     if (seed === undefined) process.exitCode = 1
     const said = output.split('\n').filter((line) => /^ {2}(I\d|defect)/.test(line))
     progress.clear()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { invariants } from '../invariants/evidence.ts'
 import { knownSeeds, mutants } from './mutant-list.ts'
-import { compiledCopy, noticeMutant } from './mutants.ts'
+import { compiledCopy, knownFirst, runMutant } from './mutants.ts'
 
 /** Of each invariant the one that is noticed soonest; `npm run mutants` has all. */
 const soonest = mutants.toSorted((one, other) => knownSeeds[one.name]! - knownSeeds[other.name]!)
@@ -20,11 +20,8 @@ test.for(chosen)(
   '$invariant is seen to be violated without its safeguard: $name',
   { timeout: 1_800_000 },
   async (mutant) => {
-    const { seed, output } = await noticeMutant(whole, mutant, {
-      known: knownSeeds[mutant.name]!,
-      seeds: 500,
-      jobs: availableParallelism(),
-    })
+    const ranges = knownFirst(knownSeeds[mutant.name]!, availableParallelism())
+    const { seed, output } = await runMutant(whole, mutant, ranges)
     expect(seed, output).toBeDefined()
   },
 )

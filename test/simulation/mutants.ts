@@ -31,6 +31,9 @@ export interface MutantOutcome {
 /** With what is compiled already: only what a mutant changes is compiled again. */
 const COPIED = ['edge', 'cloud', 'protocol', 'simulator', 'test', 'package.json', 'tsconfig.json', '.build']
 
+/** Within how many a mutant must be noticed. */
+export const SEEDS = 500
+
 interface Seeds {
   seeds: number
   from: number
@@ -57,38 +60,39 @@ export async function compiledCopy(root: string, patches: readonly Patch[]): Pro
 }
 
 /**
- * Runs the swarm over a mutant until a seed notices: first the seed that is known to, then `seeds` from 1 on. What happens in a
- * seed changes with any change of the system, so that a known seed saves time and proves nothing.
+ * Runs the swarm over a mutant of `root`, which is compiled, with the seeds of one range after the other, until a seed fails that does
+ * not fail without the patches.
  */
-export async function noticeMutant(
-  root: string,
-  mutant: Mutant,
-  { known, seeds, jobs }: { known: number; seeds: number; jobs: number },
-): Promise<MutantOutcome> {
-  const outcome = await runMutant(root, mutant, { seeds: 1, from: known, jobs })
-  return outcome.seed === undefined ? runMutant(root, mutant, { seeds, from: 1, jobs }) : outcome
-}
-
-/** Runs the swarm over a mutant of `root`, which is compiled, until a seed fails that does not fail without the patches. */
 export async function runMutant(
   root: string,
   mutant: Mutant,
-  { seeds, from, jobs }: Seeds,
+  ranges: readonly Seeds[],
 ): Promise<MutantOutcome> {
   const folder = await compiledCopy(root, mutant.patches)
+  const outputs: string[] = []
   try {
-    const end = from + seeds
-    for (let next = from; ;) {
-      const found = await swarm(folder, { seeds: end - next, from: next, jobs })
-      if (found.seed === undefined || !(await failsAnyhow(root, found.seed)))
-        return { name: mutant.name, ...found }
-      next = found.seed + 1
-      if (next === end) return { name: mutant.name, ...found, seed: undefined }
-    }
+    for (const { seeds, from, jobs } of ranges)
+      for (let next = from; next < from + seeds;) {
+        const found = await swarm(folder, { seeds: from + seeds - next, from: next, jobs })
+        outputs.push(found.output)
+        if (found.seed === undefined) break
+        if (!(await failsAnyhow(root, found.seed))) return { name: mutant.name, ...found }
+        next = found.seed + 1
+      }
+    return { name: mutant.name, seed: undefined, output: outputs.join('\n') }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
+
+/**
+ * The seed that is known to notice, then those in which every mutant must be noticed. What happens in a seed changes with any change
+ * of the system: a known one saves time, and proves nothing.
+ */
+export const knownFirst = (known: number, jobs: number): readonly Seeds[] => [
+  { seeds: 1, from: known, jobs },
+  { seeds: SEEDS, from: 1, jobs },
+]
 
 /** A seed that fails without the mutant says nothing of it. */
 const failsAnyhow = async (root: string, seed: number): Promise<boolean> =>
