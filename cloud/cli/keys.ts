@@ -71,13 +71,11 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
       async run({ q, db, options }) {
         const prefix = prefixGiven(required(options, 'prefix'))
         const endsAt = runtime.clock.now() + parseHours(options['overlap'] ?? '24')
-        const old = await keyOf(q, prefix)
-        const hasEnded = old.expiresAt !== null && old.expiresAt <= runtime.clock.now()
-        if (old.revokedAt !== null || hasEnded)
-          throw new UsageError(`the key ${prefix} has ended: create one`)
         const expiresAt = timeOf(options, 'expires') ?? null
+        const old = await keyOf(q, prefix)
         const { key, prefix: successor } = await db.transact(async (tx) => {
           const issued = await rotateApiKey(tx.q, runtime, old, { endsAt, expiresAt })
+          if (!issued) throw new UsageError(`the key ${prefix} has ended: create one`)
           await recordAct(tx.q, runtime, {
             action: 'keys.rotate',
             object: `key-${prefix}`,

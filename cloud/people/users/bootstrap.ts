@@ -100,14 +100,15 @@ async function seenAgain(
   return { ...user, ...seen }
 }
 
-const findUser = ({ q }: Tx, identity: string): Promise<UserRow | undefined> =>
-  q.selectFrom('users').selectAll().where('identity', '=', identity).executeTakeFirst()
+/** Locks the user: one that is being deleted has no identity by the time it is found, and nothing is written to it. */
+const findUser = (tx: Tx, identity: string): Promise<UserRow | undefined> =>
+  tx.forUpdate(tx.q.selectFrom('users').selectAll().where('identity', '=', identity)).executeTakeFirst()
 
 /** Two first requests at once make one user: the second waits for the first at the unique index, and finds its row. */
 async function insertUser(
   tx: Tx,
   now: number,
-  { identity, claims }: IdentityCredential,
+  { identity, claims }: Pick<IdentityCredential, 'identity' | 'claims'>,
   values: Partial<UserRow>,
 ): Promise<Bootstrapped> {
   const inserted = await tx.q
@@ -122,9 +123,10 @@ async function insertUser(
     .onConflict((conflict) => conflict.column('identity').doNothing())
     .returningAll()
     .executeTakeFirst()
-  return inserted
-    ? { user: inserted, created: true }
-    : { user: (await findUser(tx, identity))!, created: false }
+  if (inserted) return { user: inserted, created: true }
+  const other = await findUser(tx, identity)
+  // It may have been deleted in between.
+  return other ? { user: other, created: false } : insertUser(tx, now, { identity, claims }, values)
 }
 
 function requireContact(contact: { email: string | null; phone_number: string | null }): void {

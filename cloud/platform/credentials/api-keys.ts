@@ -87,21 +87,30 @@ export async function listApiKeys(q: Queries): Promise<ApiKey[]> {
 
 /**
  * Issues a successor with the same rights. The old key ends at `endsAt`, or earlier where it would have ended earlier: until
- * then both keys are valid, so that callers change over without a gap.
+ * then both keys are valid, so that callers change over without a gap. Undefined where the old one has ended, also at this moment.
  */
 export async function rotateApiKey(
   q: Queries,
   runtime: Runtime,
-  { prefix, name, ownerId, scopes: granted, hubs, expiresAt: ends }: ApiKey,
+  { prefix, name, ownerId, scopes: granted, hubs }: ApiKey,
   { endsAt, expiresAt }: { endsAt: number; expiresAt: number | null },
-): Promise<NewApiKey> {
-  const successor = await issueApiKey(q, runtime, { name, ownerId, scopes: granted, hubs, expiresAt })
-  await q
+): Promise<NewApiKey | undefined> {
+  const { numUpdatedRows } = await q
     .updateTable('api_keys')
-    .set({ expires_at: ends === null ? endsAt : Math.min(ends, endsAt) })
+    .set((eb) => ({
+      expires_at: eb
+        .case()
+        .when('expires_at', '<', endsAt)
+        .then(eb.ref('expires_at'))
+        .else(eb.val(endsAt))
+        .end(),
+    }))
     .where('prefix', '=', prefix)
-    .execute()
-  return successor
+    .where('revoked_at', 'is', null)
+    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', runtime.clock.now())]))
+    .executeTakeFirst()
+  if (numUpdatedRows === 0n) return undefined
+  return issueApiKey(q, runtime, { name, ownerId, scopes: granted, hubs, expiresAt })
 }
 
 /** Ends a key at once. False if there is no such key. */

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { sql } from 'kysely'
+import { expect, test, vi } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
 import { profileHandlers } from '../../../../cloud/people/users/profile.ts'
@@ -48,6 +49,35 @@ async function ada(open: OpenDatabase) {
 }
 
 onEachDatabase('deleting a user', (open) => {
+  test('who comes back at this moment is a new user, and nothing is written to the one that is erased', async () => {
+    const { customer, shop, q, rows } = await ada(open)
+    const { db } = shop.context
+    await q.updateTable('users').set({ is_anonymous: 1 }).where('id', '=', 1).execute()
+    let mayEnd = () => {}
+    const waits = new Promise<void>((resolve) => (mayEnd = resolve))
+    let removal: Promise<void> | undefined
+    await new Promise<void>((erased) => {
+      removal = db.transact(async (tx) => {
+        const gone = { identity: null, email: null, first_name: null, deleted_at: 1 }
+        await tx.q.updateTable('users').set(gone).where('id', '=', 1).execute()
+        erased()
+        await waits
+      })
+    })
+    const back = customer('ada', 'POST', `${user}/bootstrap`, { first_name: 'Ada' })
+    // SQLite has one writer at a time anyway.
+    if (db.kind === 'postgres')
+      await vi.waitFor(async () => {
+        const waiting = await sql`select 1 from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(q)
+        expect(waiting.rows).toHaveLength(1)
+      })
+    mayEnd()
+    await removal
+    expect([(await back).status, (await back).json]).toEqual([201, expect.objectContaining({ user_id: 2 })])
+    expect((await rows())[0]).toMatchObject({ identity: null, email: null, first_name: null })
+  })
+
   test('erases everything personal, keeps the books, and frees the identity', async () => {
     const { customer, order, remove, rows, q, shop } = await ada(open)
     await customer('ada', 'POST', `${user}/push-configs`, {
