@@ -6,6 +6,7 @@ import {
   mintApiKey,
   prefixOf,
   revokeApiKey,
+  rotateApiKey,
 } from '../../../../cloud/platform/credentials/api-keys.ts'
 import { base62 } from '../../../../cloud/platform/credentials/secrets.ts'
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
@@ -53,6 +54,17 @@ test('a wrong, a revoked and an expired key are 401, each by its code', async ()
   runtime.advance(1000)
   expect(await codeOf(good)).toEqual([401, 'invalid_api_key'])
   expect(await revokeApiKey(context.db.kysely, runtime, 'nokeyatall')).toBe(false)
+})
+
+test('a key that was revoked since somebody looked at it has no successor', async () => {
+  const { context, key, runtime } = await testApp()
+  const q = context.db.kysely
+  const prefix = prefixOf(await key(['hubs:read']))!
+  const seen = (await listApiKeys(q)).find((one) => one.prefix === prefix)!
+  await revokeApiKey(q, runtime, prefix)
+  const ends = { endsAt: runtime.clock.now() + HOUR, expiresAt: null }
+  expect(await rotateApiKey(q, runtime, seen, ends)).toBeUndefined()
+  expect((await listApiKeys(q)).map((one) => one.name)).toEqual([seen.name])
 })
 
 test('the use of a revoked key is in the audit log, once an hour and key; of a wrong one it is not', async () => {
