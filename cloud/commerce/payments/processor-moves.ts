@@ -1,4 +1,10 @@
-import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
+import {
+  clearAlarm,
+  everyOwner,
+  raiseAlarm,
+  type Incident,
+  type Whereabouts,
+} from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -107,7 +113,7 @@ async function followMove(
     return true
   }
   if (move.kind === 'dispute' && move.status === 'failed')
-    await clearAlarm(tx, context, disputeOf(order, move.ref))
+    await clearAlarm(tx, context, disputeOf({ hubId: order.hub_id }, `order ${order.id}`, move.ref))
   await applyRefundOutcome(tx, context, order, known.id, {
     ref: move.ref,
     status: move.status,
@@ -117,13 +123,12 @@ async function followMove(
 }
 
 /** It is over when the bank has given the money back, or when somebody has taken note of it. */
-const disputeOf = (order: OrderRow, ref: string) =>
-  ({
-    hubId: order.hub_id,
-    kind: 'payment_disputed',
-    incident: `dispute ${ref}`,
-    subject: `order ${order.id}`,
-  }) as const
+const disputeOf = (place: Whereabouts, subject: string, ref: string): Incident => ({
+  ...place,
+  kind: 'payment_disputed',
+  incident: `dispute ${ref}`,
+  subject,
+})
 
 /** The processor's own word is its actor in the audit log. */
 const PROCESSOR = 'processor'
@@ -170,7 +175,8 @@ async function record(
   context.log.warn({ orderId: order.id, kind, ...detail }, 'money of an order moved at the processor')
   if (kind === 'dispute') {
     tellOfOrder(tx, context, order, 'payment.disputed')
-    await raiseAlarm(tx, context, { ...disputeOf(order, ref), detail: reason ?? '', details: detail })
+    const dispute = disputeOf({ hubId: order.hub_id }, `order ${order.id}`, ref)
+    await raiseAlarm(tx, context, { ...dispute, detail: reason ?? '', details: detail })
   }
   if (status === 'succeeded') await tellOfRefund(tx, context, order, { id, amount })
   await refreshRefunds(tx, context, order)
@@ -202,11 +208,13 @@ async function followDeposit(
   if (booked) return
   await tx.forUpdate(tx.q.selectFrom('wallets').select('balance').where('user_id', '=', userId)).execute()
   const change = 0 - (given?.amount ?? Math.min(amount, await readBalance(tx.q, userId)))
-  if (-change < amount && !isBack)
+  const missing = isBack ? 0 : amount + change
+  if (missing > 0)
     context.log.error(
-      { userId, kind, ref, amount, missing: amount + change },
+      { userId, kind, ref, amount, missing },
       'a deposit went back at the processor, and its wallet holds less than that',
     )
+  if (kind === 'dispute') await tellOfDeposit(tx, context, { id, isBack, ref, amount, missing })
   // Of an empty wallet, too: it is followed once, and later deposits are not this one's.
   const transaction = await insertTransaction(tx, context, {
     user_id: userId,
@@ -215,6 +223,28 @@ async function followDeposit(
     move_ref,
   })
   await moveBalance(tx, context, transaction)
+}
+
+/** A wallet pays at the hubs of all owners. */
+async function tellOfDeposit(
+  tx: Tx,
+  context: CloudContext,
+  {
+    id,
+    isBack,
+    ref,
+    amount,
+    missing,
+  }: { id: number; isBack: boolean; ref: string; amount: number; missing: number },
+): Promise<void> {
+  for (const place of await everyOwner(tx)) {
+    const dispute = disputeOf(place, `deposit ${id}`, ref)
+    if (isBack) await clearAlarm(tx, context, dispute)
+    else {
+      const detail = missing > 0 ? `${missing} of its ${amount} cents are spent` : ''
+      await raiseAlarm(tx, context, { ...dispute, detail, details: { processor_ref: ref, amount, missing } })
+    }
+  }
 }
 
 /** The processor's word on a refund that the books know. */

@@ -22,6 +22,12 @@ export type AlarmRow = Selectable<Tables['alarms']>
 /** Where something has happened: at a hub, or for an owner. */
 export type Whereabouts = { hubId: number } | { ownerId: number }
 
+/** What is nobody's in particular is everybody's. */
+export async function everyOwner(tx: Tx): Promise<Whereabouts[]> {
+  const owners = await tx.q.selectFrom('owners').select('id').orderBy('id').execute()
+  return owners.map(({ id }) => ({ ownerId: id }))
+}
+
 /** Names an incident. */
 export type Incident = Whereabouts & {
   kind: AlarmKindName

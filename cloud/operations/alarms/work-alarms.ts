@@ -1,4 +1,10 @@
-import { clearAlarm, raiseAlarm, type Incident, type Whereabouts } from '../../events/alarms/alarms.ts'
+import {
+  clearAlarm,
+  everyOwner,
+  raiseAlarm,
+  type Incident,
+  type Whereabouts,
+} from '../../events/alarms/alarms.ts'
 import { MAIL_WORK } from '../../events/plan-mails.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -13,9 +19,8 @@ export function workWitness(context: CloudContext): WorkWitness {
       subject: `${kind} ${subject}`,
     } as const
     const place = await placeOf(tx, kind, subject)
-    if (place !== undefined) return [{ ...place, ...about }]
-    const owners = await tx.q.selectFrom('owners').select('id').orderBy('id').execute()
-    return owners.map(({ id }) => ({ ownerId: id, ...about }))
+    const places = place === undefined ? await everyOwner(tx) : [place]
+    return places.map((each) => ({ ...each, ...about }))
   }
   return {
     failing: ({ kind, subject, attempts }, error) =>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
-import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../support/shop.ts'
@@ -18,6 +18,22 @@ const fail = (shop: Shop, order_id: number) =>
 /** No work is left that would ask the processor for money. */
 const owed = (shop: Shop) =>
   shop.context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'refund').execute()
+
+/** Alarms of disputes, by owner. */
+async function disputes({ context }: Shop) {
+  const rows = await context.db.kysely
+    .selectFrom('alarms')
+    .select(['owner_id', 'subject', 'cleared_at', 'details'])
+    .where('kind', '=', 'payment_disputed')
+    .orderBy('owner_id')
+    .execute()
+  return rows.map(({ owner_id, subject, cleared_at, details }) => ({
+    owner_id,
+    subject,
+    is_open: cleared_at === null,
+    missing: (JSON.parse(details) as { missing: number }).missing,
+  }))
+}
 
 onEachProcessor('money that moves at the processor', (open) => {
   test('by a refund in its own pages is refunded here, and is not owed any more', async () => {
@@ -145,10 +161,29 @@ onEachProcessor('money that moves at the processor', (open) => {
     await shop.bank.dispute(first!.id)
     await deliver(shop, 2)
     expect(await balanceOf(shop, userId)).toBe(0)
+    expect(await disputes(shop)).toEqual([{ owner_id: 1, subject: 'deposit 1', is_open: true, missing: 0 }])
     await shop.bank.endDispute(first!.id, 'won')
     await deliver(shop, 2)
     expect(await balanceOf(shop, userId)).toBe(700)
+    expect(await disputes(shop)).toMatchObject([{ is_open: false }])
     await walletsAddUp(shop.context.db.kysely)
+  })
+
+  test('by a dispute of a deposit is told to every owner, with what its wallet does not hold any more', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    await shop.context.db.kysely.insertInto('owners').values({ id: 2, name: 'Two' }).execute()
+    await fillWallet(shop, userId, 1000)
+    const [first] = await shop.bank.intents()
+    const { id } = await shop.cart(userId, { 1: 2 })
+    await payFromWallet(shop.services, { userId, orderId: id, expectedTotal: undefined })
+    await shop.bank.dispute(first!.id)
+    await deliver(shop, 2)
+    expect(await balanceOf(shop, userId)).toBe(0)
+    expect((await disputes(shop)).map(({ owner_id, missing }) => [owner_id, missing])).toEqual([
+      [1, 541],
+      [2, 541],
+    ])
   })
 
   test('and is nobody’s here moves nothing', async () => {
