@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { readManifest } from '../edge/packaging/manifest.ts'
 import { VERSION } from '../protocol/model/version.ts'
 
 const root = resolve(import.meta.dirname, '..')
@@ -98,6 +99,22 @@ describe.each(workspaces)('%s', (workspace) => {
     const { version, type, engines } = whole
     expect(own).toMatchObject({ name: `@larder/${workspace}`, version, type, engines })
   })
+})
+
+test('every command of operators is a script of the repository, and a command of the installed cloud', () => {
+  const parts = readFileSync(join(root, 'cloud/cli/main.ts'), 'utf8').matchAll(
+    /import\('\.\/([a-z-]+)\.ts'\)/g,
+  )
+  const commands = [...parts].map(([, name]) => name!).sort()
+  expect(commands).toContain('keys')
+  const scripts = Object.values(whole.scripts!).flatMap(
+    (line) => / \S+cli\/main\.js (\S+)$/.exec(line)?.[1] ?? [],
+  )
+  expect(scripts.sort()).toEqual(commands)
+  const installed = readManifest(root, 'cloud').commands.flatMap(
+    ([, program]) => /cli\/main\.js:(.+)/.exec(program)?.[1] ?? [],
+  )
+  expect(installed.sort()).toEqual(commands)
 })
 
 test('a package that several workspaces use has one version', () => {

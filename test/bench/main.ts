@@ -13,6 +13,7 @@ import { benchFrame } from './frame.ts'
 import { benchFootprint } from './footprint.ts'
 import { progress } from './progress.ts'
 import { reportOf } from './report.ts'
+import { benchOutages } from './outages.ts'
 import { benchProductList } from './product-list.ts'
 import { benchReads } from './reads.ts'
 import { benchRoundTrip } from './round-trip.ts'
@@ -23,7 +24,7 @@ import { benchShares } from './shares.ts'
 import { benchSlowConnections } from './slow-connections.ts'
 import { streamSection } from './stream-section.ts'
 
-const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics|frame|reads|product-list|shop|deals|search|events|slow-connections|fleet|shares|console] [options]
+const HELP = `npm run bench -- [--only round-trip|stream|footprint|analytics|frame|reads|product-list|shop|deals|search|events|slow-connections|fleet|shares|outages|console] [options]
 
 Measures Larder with its real programs, each figure beside its baseline from the same run, as least, middle and greatest
 value. It takes about twenty minutes, and tells the truth on a machine that does nothing else.
@@ -64,6 +65,7 @@ const parts = [
   'slow-connections',
   'fleet',
   'shares',
+  'outages',
   'console',
 ] as const
 type Part = (typeof parts)[number]
@@ -141,6 +143,7 @@ const bench: Record<Part, (folder: string) => Promise<Section>> = {
   fleet: (folder) => benchFleet({ runtime, folder, hubs: whole('hubs'), idleSeconds: whole('beat-seconds') }),
   shares: (folder) =>
     benchShares({ runtime, folder, hubs: whole('hubs'), idleSeconds: whole('beat-seconds') }),
+  outages: (folder) => benchOutages({ runtime, folder }),
   console: (folder) =>
     benchConsole({ runtime, folder, hubs: whole('console-hubs'), seconds: whole('console-seconds') }),
 }

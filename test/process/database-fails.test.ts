@@ -141,6 +141,7 @@ service('postgres')(
     const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, runtime)
     onTestFinished(() => database.remove())
     const relay = await relayTo(database.url)
+    onTestFinished(() => relay.close())
     const { cloud, crowd } = await serviceOn(relay.url, database.url)
     const { baseUrl } = crowd
     await crowd.begin('write', 10, (token) =>

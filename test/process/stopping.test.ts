@@ -137,6 +137,7 @@ service('postgres')(
     const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, runtime)
     onTestFinished(() => database.remove())
     const relay = await relayTo(database.url)
+    onTestFinished(() => relay.close())
     const db = openDatabase({ url: database.url })
     await db.migrate()
     await fill(db)

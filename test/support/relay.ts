@@ -1,16 +1,23 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
-import { onTestFinished } from 'vitest'
 
 /** Stands before a server, and can fall silent: it accepts, and nothing comes back. */
 export interface Relay {
   url: string
   isSilent: boolean
+  close(): void
 }
 
 export async function relayTo(target: string): Promise<Relay> {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
-  const relay: Relay = { url: '', isSilent: false }
+  const relay: Relay = {
+    url: '',
+    isSilent: false,
+    close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
   const server = createServer((near) => {
     const far = connect(Number(port), hostname)
     for (const [from, to] of [
@@ -27,10 +34,6 @@ export async function relayTo(target: string): Promise<Relay> {
     }
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
   const address = new URL(target)
   address.port = String((server.address() as AddressInfo).port)
   relay.url = address.href.replace(hostname, '127.0.0.1')

@@ -17,7 +17,12 @@ export interface TestDatabase {
 export interface TestServer extends TestDatabase {
   /** SIGINT ends its connections and shuts it down, SIGKILL is a crash. It is started again by itself. */
   signal(name: 'SIGINT' | 'SIGKILL'): void
+  /** As SIGINT does, but it stays away until `start`, which resolves when it answers. */
+  stop(): Promise<void>
+  start(): Promise<void>
 }
+
+const KILL_AFTER_MS = 5000
 
 /** An empty database on the server at `serverUrl`. */
 export async function createPostgresDatabase(serverUrl: string, runtime: Runtime): Promise<TestDatabase> {
@@ -69,11 +74,22 @@ export async function startPostgres(options: {
   const url = `postgres://larder@127.0.0.1:${port}/postgres`
   await untilItAnswers(url, runtime)
   const database = await createPostgresDatabase(url, runtime)
+  const signal: TestServer['signal'] = (name) => {
+    const { pid } = server.stateOf('postgres')
+    if (pid !== null) process.kill(pid, name)
+  }
   return {
     url: database.url,
-    signal(name) {
-      const { pid } = server.stateOf('postgres')
-      if (pid !== null) process.kill(pid, name)
+    signal,
+    async stop() {
+      const halted = server.halt('postgres', KILL_AFTER_MS)
+      // SIGTERM alone has it wait for its clients.
+      signal('SIGINT')
+      await halted
+    },
+    async start() {
+      server.resume('postgres')
+      await untilItAnswers(url, runtime)
     },
     async remove() {
       await server.stop()
