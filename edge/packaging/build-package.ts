@@ -58,8 +58,8 @@ export async function buildPackage({ root, name, out, progress }: BuildOptions):
     }
     placeProgram(root, program, { manifest, version, line })
     execFileSync('chmod', ['-R', 'u=rwX,go=rX', tree])
-    progress.show('trying every command and dependency')
-    tryOut(root, program, manifest)
+    progress.show('trying every command and part')
+    tryOut(program, manifest)
 
     mkdirSync(out, { recursive: true })
     const base = join(out, `${manifest.name}_${version}_${debianArchitecture}_node${line}`)
@@ -91,16 +91,12 @@ function put(file: string, folder: string): void {
   copyFileSync(file, join(folder, file.split('/').at(-1)!))
 }
 
-/** Places the compiled programs; returns the folders of the packages that they need beside them. */
+/** Places the programs, bundled; returns the folders of the packages that they need beside them. */
 async function placeCode(root: string, program: string, work: string, manifest: Manifest): Promise<string[]> {
-  const { bundled, commands, workspaces } = manifest
-  if (!bundled) {
-    compile(root, program, work, manifest)
-    return productionFolders(root, workspaces)
-  }
+  const { commands, workspaces } = manifest
   const compiled = join(work, 'compiled')
   compile(root, compiled, work, manifest)
-  const programs = [...commands.map(([, file]) => file), driverIn(compiled)]
+  const programs = [...new Set(commands.map(([, file]) => file.split(':')[0]!)), driverIn(compiled)]
   const inside = await bundlePrograms(root, compiled, program, programs)
   for (const folder of inside) copyLicences(root, folder, join(program, 'licences'))
   const native = productionFolders(root, workspaces).filter((folder) => isNative(nameOf(folder)))
@@ -163,33 +159,21 @@ function placeProgram(root: string, program: string, { manifest, version, line }
 }
 
 /** A file that was left out and is needed shows here, and not on somebody's hub. */
-function tryOut(root: string, program: string, { bundled, commands, workspaces }: Manifest): void {
+function tryOut(program: string, { commands }: Manifest): void {
   const env = { ...process.env, PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter) }
   for (const [command] of commands)
     execFileSync(join(program, 'larder'), [command, '--help'], {
       env,
       stdio: ['ignore', 'ignore', 'inherit'],
     })
-  const packages = bundled
-    ? filesBelow(program)
-        .filter((path) => path.includes('/parts/'))
-        .map((path) => `./${path}`)
-    : dependenciesOf(root, workspaces)
-  const imports = packages.map((name) => `await import(${JSON.stringify(name)})`)
+  const parts = filesBelow(program).filter((path) => path.includes('/parts/'))
+  const imports = parts.map((path) => `await import('./${path}')`)
   const opened = `new (await import('./${driverIn(program)}')).Sqlite(':memory:').exec('select 1').close()`
   const script = [...imports, opened, 'process.exit()'].join('\n')
   execFileSync(process.execPath, ['--input-type=module', '--eval', script], { cwd: program })
 }
 
-const dependenciesOf = (root: string, workspaces: readonly string[]): string[] =>
-  workspaces.flatMap((workspace) => {
-    const { dependencies } = JSON.parse(readFileSync(join(root, workspace, 'package.json'), 'utf8')) as {
-      dependencies: Record<string, string>
-    }
-    return Object.keys(dependencies)
-  })
-
 const driverIn = (program: string): string =>
   filesBelow(program).find(
-    (path) => /^[a-z]+\/.*\/sqlite-driver\.js$/.test(path) && !path.startsWith('node_modules'),
+    (path) => /^[a-z]+\/.*\/sqlite-driver\.js$/.test(path) && !/^node_modules|\/parts\//.test(path),
   )!

@@ -69,18 +69,12 @@ const idleFolders =
   /^(node_modules|tests?|__tests__|docs?|examples?|benchmarks?|bench|coverage|\.github|typings|types)$/
 const idleFiles =
   /^(\..*|.*\.(md|markdown|map|ts|mts|cts|flow|gyp|gypi|c|cc|cpp|h|hpp|o|a|yml|yaml|tsbuildinfo)|makefile|binding\.gyp|test_extension\.node)$/i
-/** What else some packages bring and Larder does not load: sources of native parts, bundles for browsers, other module systems. */
+/** What else some packages bring and Larder does not load: sources of native parts. */
 const idleIn: Readonly<Record<string, RegExp>> = {
   'better-sqlite3': /^(src|deps)$/,
   'better-sqlite3-node20': /^(src|deps)$/,
   epoll: /^src$/,
   '@serialport/bindings-cpp': /^src$/,
-  mqtt: /^dist\/mqtt\./,
-  zod: /^(src|v3|v4-mini|mini)$|\.cjs$/,
-  hono: /^dist\/(cjs|types)$/,
-  kysely: /^dist\/cjs$/,
-  stripe: /^cjs$/,
-  jose: /^dist\/types$/,
 }
 
 /** Whether a file or folder of a package is needed at run time; `path` is relative to the package. */

@@ -14,8 +14,6 @@ const Manifest = z.strictObject({
   without: z.array(z.string()),
   /** Name, program with what it is called with, Node's flags with commas between them, configuration, what it does: as `larder` reads them. */
   commands: z.array(z.tuple([z.string(), z.string(), z.string(), z.string(), z.string()])),
-  /** Whether its programs are made into few files: a small board starts them in half the time. */
-  bundled: z.boolean(),
   units: z.array(z.string()),
   /** Groups of the system that its services are in. */
   groups: z.array(z.string()),
