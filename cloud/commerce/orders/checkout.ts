@@ -6,7 +6,7 @@ import type { OrderCause } from '../../../protocol/model/order-status.ts'
 import { availableOfEach, reserve } from '../catalogue/reservations.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { completeRedemptions, putBackRedemptions, redeem } from '../deals/redemptions.ts'
-import { ledgerEpoch } from '../../gateway/hub-state.ts'
+import { currentLedger } from '../../gateway/hub-state.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
@@ -197,7 +197,7 @@ export async function queueOrder(
 ): Promise<void> {
   const { runtime, settings } = context
   const now = runtime.clock.now()
-  const items = await linesToQueue(tx.q, { orderId: order.id })
+  const items = await linesToQueue(tx.q, { orderId: order.id, hubId: order.hub_id })
   const queued: QueuedOrder = {
     order_id: order.uuid,
     number: order.id,
@@ -206,7 +206,7 @@ export async function queueOrder(
     open_when_ready: order.open_when_ready === 1,
     queued_at: now,
     start_by: now + settings.startWithinMs,
-    hub_epoch: await ledgerEpoch(tx.q, order.hub_id),
+    hub_epoch: items[0]?.hub_epoch ?? null,
   }
   const step = await moveOrder(tx, context, order, 'payment_completed', {
     payment_status,
@@ -218,10 +218,10 @@ export async function queueOrder(
   await enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })
 }
 
-const linesToQueue = statement((q, { orderId }: { orderId: number }) =>
+const linesToQueue = statement((q, { orderId, hubId }: { orderId: number; hubId: number }) =>
   q
     .selectFrom('order_items')
-    .select(['id', 'product_id', 'qty'])
+    .select(['id', 'product_id', 'qty', currentLedger(q, hubId).as('hub_epoch')])
     .where('order_id', '=', orderId)
     .orderBy('id'),
 )

@@ -18,6 +18,13 @@ export async function viewOrder(q: Queries, context: CloudContext, order: OrderR
   return view!
 }
 
+/** An order that has been sold as it stood at a time, but with what its lines and its money have become since. */
+export async function viewStation(q: Queries, context: CloudContext, station: OrderRow): Promise<Order> {
+  const items = await itemsOf(q, [station.id])
+  const { payment_status } = items[0]!
+  return view(q, context, { ...station, payment_status }, frozen(station, items))
+}
+
 /** The same of several, which cost hardly more: all but carts, of which a user has few. */
 export async function viewOrders(
   q: Queries,
@@ -112,17 +119,21 @@ async function cart(q: Queries, context: CloudContext, order: OrderRow): Promise
   }
 }
 
-/** The lines of orders, oldest first. */
-async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<ItemRow[]> {
+type StandingItem = ItemRow & Pick<OrderRow, 'payment_status'>
+
+/** The lines of orders, oldest first, each with what its order's money has come to. */
+async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<StandingItem[]> {
   return orderIds.length === 0 ? [] : itemsOfOrders(q, { orderIds: JSON.stringify(orderIds) })
 }
 
 const itemsOfOrders = statement((q, { orderIds }: { orderIds: string }) =>
   q
     .selectFrom('order_items')
-    .select(allOf('order_items'))
-    .where('order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
-    .orderBy('id'),
+    .innerJoin('orders', 'orders.id', 'order_items.order_id')
+    .select(allOf('order_items').map((column) => `order_items.${column}` as const))
+    .select('orders.payment_status')
+    .where('order_items.order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
+    .orderBy('order_items.id'),
 )
 
 function frozen(order: OrderRow, items: readonly ItemRow[]): Contents {
