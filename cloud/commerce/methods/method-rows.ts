@@ -39,12 +39,15 @@ export async function listMethods(q: Queries, userId: number, processor: string)
   return rows.map(viewMethod)
 }
 
-/** The customer at the processor with whom a user has saved a method; undefined where it is not saved. */
-export async function customerOfMethod(
-  tx: Tx,
-  { userId, processor, method }: { userId: number; processor: string; method: string },
-): Promise<string | undefined> {
-  const row = await tx.q
+interface SavedMethod {
+  userId: number
+  processor: string
+  method: string
+}
+
+/** The customer at the processor with whom a user has saved a method, as a query; without a row where it is not saved. */
+export const customerOfMethod = (q: Queries, { userId, processor, method }: SavedMethod) =>
+  q
     .selectFrom('payment_methods as m')
     .innerJoin('processor_customers as c', 'c.id', 'm.customer_id')
     .select('c.ref')
@@ -52,9 +55,7 @@ export async function customerOfMethod(
     .where('m.processor', '=', processor)
     .where('m.ref', '=', method)
     .where('m.state', '=', 'saved')
-    .executeTakeFirst()
-  return row?.ref ?? undefined
-}
+    .limit(1)
 
 /** Changes of a customer's methods come one after the other. Undefined where the customer is gone. */
 export function lockCustomer(tx: Tx, customerId: number): Promise<CustomerRow | undefined> {

@@ -1,7 +1,10 @@
+import { sql } from 'kysely'
 import { Order, type OrderItem } from '../../../protocol/contract/consumer-orders.ts'
 import { orderStatusName, OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { jsonOf } from '../../platform/store/json.ts'
+import { allOf, statement } from '../../platform/store/statement.ts'
 import { parseBins, readOwnOrder, type ItemRow, type OrderKey, type OrderRow } from './order-rows.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { queuePlace } from './queue-position.ts'
@@ -13,6 +16,13 @@ const Deals = Order.shape.deals
 export async function viewOrder(q: Queries, context: CloudContext, order: OrderRow): Promise<Order> {
   const [view] = await viewOrders(q, context, [order])
   return view!
+}
+
+/** An order that has been sold as it stood at a time, but with what its lines and its money have become since. */
+export async function viewStation(q: Queries, context: CloudContext, station: OrderRow): Promise<Order> {
+  const items = await itemsOf(q, [station.id])
+  const { payment_status } = items[0]!
+  return view(q, context, { ...station, payment_status }, frozen(station, items))
 }
 
 /** The same of several, which cost hardly more: all but carts, of which a user has few. */
@@ -109,11 +119,22 @@ async function cart(q: Queries, context: CloudContext, order: OrderRow): Promise
   }
 }
 
-/** The lines of orders, oldest first. */
-async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<ItemRow[]> {
-  if (orderIds.length === 0) return []
-  return q.selectFrom('order_items').selectAll().where('order_id', 'in', orderIds).orderBy('id').execute()
+type StandingItem = ItemRow & Pick<OrderRow, 'payment_status'>
+
+/** The lines of orders, oldest first, each with what its order's money has come to. */
+async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<StandingItem[]> {
+  return orderIds.length === 0 ? [] : itemsOfOrders(q, { orderIds: JSON.stringify(orderIds) })
 }
+
+const itemsOfOrders = statement((q, { orderIds }: { orderIds: string }) =>
+  q
+    .selectFrom('order_items')
+    .innerJoin('orders', 'orders.id', 'order_items.order_id')
+    .select(allOf('order_items').map((column) => `order_items.${column}` as const))
+    .select('orders.payment_status')
+    .where('order_items.order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
+    .orderBy('order_items.id'),
+)
 
 function frozen(order: OrderRow, items: readonly ItemRow[]): Contents {
   const rows = items.filter(({ order_id }) => order_id === order.id)

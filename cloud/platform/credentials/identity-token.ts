@@ -1,7 +1,8 @@
-import { errors, jwtVerify, type JWTVerifyGetKey } from 'jose'
+import { errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
+import { defaultSettings } from '../settings/settings.ts'
 import type { IdentityClaims } from './credential.ts'
 
 export interface VerifiedIdentity {
@@ -18,6 +19,8 @@ export interface IdentityTokenOptions {
   /** The issuer's keys. Throws `identity_unavailable` while they cannot be fetched: the token is not at fault. */
   keys: JWTVerifyGetKey
   clock: Clock
+  /** How many tokens are kept whose signatures have been verified. */
+  kept?: number
 }
 
 /** By how much the issuer's clock may differ from ours. */
@@ -34,19 +37,53 @@ const Claims = z.object({
   role: z.string().optional(),
 })
 
-/** Tokens of one issuer: RS256 or ES256 and nothing else; `iss, aud, exp, iat, sub` checked. */
-export function identityVerifier({ issuer, audience, keys, clock }: IdentityTokenOptions): VerifyIdentity {
+/** A token whose signature has been verified, and how its key is asked for. */
+interface Verified {
+  payload: JWTPayload
+  key: unknown
+  asked: Parameters<JWTVerifyGetKey>
+  at: number
+}
+
+/**
+ * Tokens of one issuer: RS256 or ES256 and nothing else; `iss, aud, exp, iat, sub` checked. What takes long is the signature:
+ * where the issuer still has the very key that verified it, and the token has not expired, it is not verified again.
+ */
+export function identityVerifier(options: IdentityTokenOptions): VerifyIdentity {
+  const { issuer, audience, keys, clock, kept = defaultSettings.identityTokens } = options
+  const known = new Map<string, Verified>()
+
+  async function verify(token: string, now: number): Promise<JWTPayload> {
+    let asked: Verified['asked'] | undefined
+    const { payload, key } = await jwtVerify(token, (...asks) => keys(...(asked = asks)), {
+      issuer,
+      audience,
+      algorithms: ['RS256', 'ES256'],
+      requiredClaims: ['iss', 'aud', 'exp', 'iat', 'sub'],
+      clockTolerance: TOLERANCE_SECONDS,
+      currentDate: new Date(now),
+    })
+    known.set(token, { payload, key, asked: asked!, at: now })
+    if (known.size > kept) known.delete(known.keys().next().value!)
+    return payload
+  }
+
+  /** Where the clock was put back, or the token may have expired, all of it is checked again. */
+  async function payloadOf(token: string, now: number): Promise<JWTPayload> {
+    const before = known.get(token)
+    if (!before) return verify(token, now)
+    known.delete(token)
+    const isCurrent = before.at <= now && now < before.payload.exp! * 1000
+    if (!isCurrent || (await keys(...before.asked)) !== before.key) return verify(token, now)
+    // The ones used last are kept.
+    known.set(token, before)
+    return before.payload
+  }
+
   return async (token) => {
     const now = clock.now()
     try {
-      const { payload } = await jwtVerify(token, keys, {
-        issuer,
-        audience,
-        algorithms: ['RS256', 'ES256'],
-        requiredClaims: ['iss', 'aud', 'exp', 'iat', 'sub'],
-        clockTolerance: TOLERANCE_SECONDS,
-        currentDate: new Date(now),
-      })
+      const payload = await payloadOf(token, now)
       const claims = Claims.safeParse(payload)
       if (!claims.success || claims.data.iat > now / 1000 + TOLERANCE_SECONDS)
         throw new ApiError('invalid_token')

@@ -8,6 +8,7 @@ import { keyIn } from '../credentials/explain.ts'
 import { requireReach, type OwnedHub } from '../credentials/hub-access.ts'
 import type { Authenticated, ResolveCredential } from '../credentials/resolve.ts'
 import type { Media } from '../media/media.ts'
+import { statement } from '../store/statement.ts'
 import { answerOf, errorAnswer, send, type Answer, type RequestContext } from './answer.ts'
 import { Reply, type HandlerInput } from './handler.ts'
 import { fingerprintOf, idempotently, nameOf, type KeyedRequest } from './idempotency.ts'
@@ -175,16 +176,11 @@ async function authorize(
   credential: Authenticated['credential'],
   { params, query }: ParsedParts,
 ): Promise<Credential> {
-  const q = context.db.kysely
   const hub = route.hub === undefined ? undefined : (query?.[route.hub] ?? params?.[route.hub])
   if (credential.kind === 'api' && hub !== undefined) await requireReach(readHub, credential, hub as number)
   if (route.auth.kind !== 'user') return credential
   const identity = credential as IdentityCredential
-  const user = await q
-    .selectFrom('users')
-    .select('id')
-    .where('identity', '=', identity.identity)
-    .executeTakeFirst()
+  const [user] = await userOf(context.db.kysely, { identity: identity.identity })
   if (params?.['user_id'] !== undefined && params['user_id'] !== user?.id) throw new ApiError('forbidden')
   if (!user)
     throw new ApiError(
@@ -193,6 +189,10 @@ async function authorize(
     )
   return { ...identity, kind: 'user', userId: user.id }
 }
+
+const userOf = statement((q, { identity }: { identity: string }) =>
+  q.selectFrom('users').select('id').where('identity', '=', identity),
+)
 
 interface Checked {
   received: Received

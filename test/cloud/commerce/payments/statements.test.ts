@@ -50,6 +50,10 @@ async function reportNothing(shop: Shop, orderId: number): Promise<void> {
   await shop.report({ kind: 'order.failed', order_id: orderId, reason: 'stock', bins: [1], lines })
 }
 
+test('a payment takes 44 statements, with the begin and the commit of its three transactions', async () => {
+  expect(await paidFor(2)).toBe(44)
+})
+
 test('a payment takes as many statements for thirty lines as for one', async () => {
   expect(await paidFor(30)).toBe(await paidFor(1))
 })
