@@ -151,6 +151,23 @@ export function hubWork(context: CloudContext): WorkKinds {
   const listeningSince = runtime.clock.monotonic()
   return {
     'hub.silent': {
+      async early(subjects) {
+        const heardSince = runtime.clock.now() - settings.onlineWithinMs
+        const online = await db.kysely
+          .selectFrom('hub_sessions')
+          .innerJoin('hub_told', 'hub_told.hub_id', 'hub_sessions.hub_id')
+          .select(['hub_sessions.hub_id', 'hub_sessions.last_heard_at'])
+          .where('hub_sessions.hub_id', 'in', subjects.map(Number))
+          .where('hub_sessions.last_heard_at', '>=', heardSince)
+          .where('hub_told.online', '=', 1)
+          .execute()
+        return new Map(
+          online.map(({ hub_id, last_heard_at }) => [
+            String(hub_id),
+            last_heard_at + settings.onlineWithinMs + 1,
+          ]),
+        )
+      },
       look: ({ subject }) =>
         db.transact(async (tx) => {
           const hubId = Number(subject)
