@@ -87,7 +87,7 @@ export class Gateway {
       clocks: this.#clocks,
       findClock: (hubId) => this.#findClock(hubId),
       listen: (hubId) => this.#shares.listen(hubId),
-      hubHeard: (tx, hubId) => domain.hubsHeard(tx, context, [hubId]),
+      hubHeard: (tx, hubId) => domain.hubsHeard(tx, context, [{ hubId, health: null }]),
       publish: (hubId, command) => this.#publish(downTopic(hubId, 'command'), command),
     })
     const settings = this.#settings

@@ -52,7 +52,11 @@ export async function answerHellos(
       })),
       { random, snapshot: (hubId) => domain.hubSnapshot(tx, context, hubId) },
     )
-    await domain.hubsHeard(tx, context, idsOf(ours))
+    await domain.hubsHeard(
+      tx,
+      context,
+      ours.map(({ hubId }) => ({ hubId, health: null })),
+    )
     return new Map(
       judged.map(({ hubId, hello, ledger, telemetry }): [number, Welcome] => [
         hubId,

@@ -15,7 +15,7 @@ export interface LeaseKeeperPorts {
 
 /** Whether a heartbeat renewed the lease, or moved it to this process where its holder's has run out. */
 export type Renewal =
-  | { kind: 'held' }
+  | { kind: 'held'; /** The hub has said nothing of its health that is later. */ isLatest: boolean }
   /** Another process speaks to the hub. */
   | { kind: 'other' }
   /** The recorded session is another one, or there is none: only a hello helps. */
@@ -106,7 +106,7 @@ export class LeaseKeeper {
         said_at: heartbeat.monotonic,
       })),
     )
-    const { rows } = await sql<{ hub_id: number }>`
+    const { rows } = await sql<{ hub_id: number; health_monotonic: number }>`
       update hub_sessions set
         process_id = ${lease.process_id}, lease_until = ${lease.lease_until},
         is_connected = ${lease.is_connected}, last_heard_at = ${now},
@@ -116,9 +116,15 @@ export class LeaseKeeper {
       from ${source}
       where hub_sessions.hub_id = r.hub_id and session = said_in
         and (process_id = ${lease.process_id} or lease_until <= ${now})
-      returning hub_sessions.hub_id
+      returning hub_sessions.hub_id, health_monotonic
     `.execute(tx.q)
-    const renewals = new Map<number, Renewal>(rows.map(({ hub_id }) => [hub_id, { kind: 'held' }]))
+    const saidAt = new Map(beats.map(({ hubId, heartbeat }) => [hubId, heartbeat.monotonic]))
+    const renewals = new Map<number, Renewal>(
+      rows.map(({ hub_id, health_monotonic }) => [
+        hub_id,
+        { kind: 'held', isLatest: health_monotonic === saidAt.get(hub_id) },
+      ]),
+    )
     const others = beats.map(({ hubId }) => hubId).filter((hubId) => !renewals.has(hubId))
     if (others.length === 0) return renewals
     const known = await tx.q
