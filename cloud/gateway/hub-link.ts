@@ -264,11 +264,17 @@ export class HubLink {
     if (this.#isPast(session)) return
     if (session === this.#sessions.current)
       this.#claimants = heardHolder(this.#claimants, context.runtime.clock.monotonic())
-    heartbeats.add(
-      hubId,
-      heartbeat,
-      (renewal) => void this.#post('heartbeat', () => this.#onRenewed(session, renewal)),
-    )
+    heartbeats.add(hubId, heartbeat, (renewal) => {
+      // So it is nearly always: nothing is to be done, and nothing that is under way minds it.
+      if (renewal.kind === 'held' && this.#isServed(session)) this.#take()
+      else void this.#post('heartbeat', () => this.#onRenewed(session, renewal))
+    })
+  }
+
+  /** This process has the session, and lacks nothing of it. */
+  #isServed(session: string): boolean {
+    const isCurrent = session === this.#sessions.current && !this.#isPast(session)
+    return isCurrent && this.#posted === 0 && !this.#hasMissed && this.#held()?.sender.isConnected === true
   }
 
   /** Of a session that was left, or of a hub that is refused. */
