@@ -8,6 +8,7 @@ import type {
   StateEntry,
   StockEntry,
 } from '../../protocol/mqtt/hub-entries.ts'
+import type { HubHealth } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
 
@@ -17,6 +18,13 @@ import type { Tx } from '../platform/store/database.ts'
  */
 export interface ApplyOptions {
   isLate?: boolean
+}
+
+/** A hub that was heard. */
+export interface HeardHub {
+  hubId: number
+  /** What it has just said, where that is what holds by now; null: the database knows. */
+  health: HubHealth | null
 }
 
 /**
@@ -54,7 +62,7 @@ export interface HubDomain {
   /** Two hubs have come with one identity, and one of them was refused. Again and again, as long as it comes. */
   identityConflict(tx: Tx, context: CloudContext, hubId: number): Promise<void>
   /** Hubs were heard, or their states may have changed: last in the transaction that recorded it. */
-  hubsHeard(tx: Tx, context: CloudContext, hubIds: readonly number[]): Promise<void>
+  hubsHeard(tx: Tx, context: CloudContext, hubs: readonly HeardHub[]): Promise<void>
   /** All that a hub must know, as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
   hubSnapshot(tx: Tx, context: CloudContext, hubId: number): Promise<CloudEntry>
 }

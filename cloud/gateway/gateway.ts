@@ -24,6 +24,7 @@ import { LeaseKeeper } from './leases.ts'
 import { waitingHubs } from './outbox.ts'
 import { Peers } from './peers.ts'
 import { Shares } from './shares.ts'
+import { Welcomes } from './welcomes.ts'
 
 /** A broker of this process's own, or one that other processes share: each hears its share of the hubs (SPEC §7). */
 export type Broker =
@@ -57,6 +58,7 @@ export class Gateway {
   readonly #shares: Shares
   readonly #leases: LeaseKeeper
   readonly #greeter: Greeter
+  readonly #welcomes: Welcomes
   readonly #heartbeats: Heartbeats
   readonly #commands: CommandSender
   readonly #links = new Map<number, HubLink>()
@@ -85,7 +87,7 @@ export class Gateway {
       clocks: this.#clocks,
       findClock: (hubId) => this.#findClock(hubId),
       listen: (hubId) => this.#shares.listen(hubId),
-      hubHeard: (tx, hubId) => domain.hubsHeard(tx, context, [hubId]),
+      hubHeard: (tx, hubId) => domain.hubsHeard(tx, context, [{ hubId, health: null }]),
       publish: (hubId, command) => this.#publish(downTopic(hubId, 'command'), command),
     })
     const settings = this.#settings
@@ -117,6 +119,7 @@ export class Gateway {
       onUnheard: (hubIds) => this.#hailEach(hubIds),
     })
     this.#greeter = new Greeter(context.runtime, this.#settings)
+    this.#welcomes = new Welcomes({ context, domain, leases: this.#leases, refusals: this.#refusals })
     const { gatherMs } = this.#settings
     this.#heartbeats = new Heartbeats({ context, domain, leases: this.#leases, gatherMs })
   }
@@ -340,6 +343,7 @@ export class Gateway {
       leases: this.#leases,
       clocks: this.#clocks,
       greeter: this.#greeter,
+      welcomes: this.#welcomes,
       heartbeats: this.#heartbeats,
       publish: (channel, message) => this.#publish(downTopic(hubId, channel), message),
       onCommandFinished: (commandId) => this.#commands.onFinished(commandId),

@@ -77,8 +77,11 @@ export class Heartbeats {
       const renewals = await context.db.transact(async (tx) => {
         const beats = heard.map(([hubId, { heartbeat }]) => ({ hubId, heartbeat }))
         const renewed = await leases.renew(tx, beats)
-        const held = beats.map(({ hubId }) => hubId).filter((hubId) => renewed.get(hubId)?.kind === 'held')
-        if (held.length > 0) await domain.hubsHeard(tx, context, held)
+        const news = beats.flatMap(({ hubId, heartbeat: { health } }) => {
+          const renewal = renewed.get(hubId)
+          return renewal?.kind === 'held' ? [{ hubId, health: renewal.isLatest ? health : null }] : []
+        })
+        if (news.length > 0) await domain.hubsHeard(tx, context, news)
         return renewed
       })
       for (const [hubId, { onRenewed }] of heard) onRenewed(renewals.get(hubId)!)

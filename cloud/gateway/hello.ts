@@ -1,10 +1,10 @@
 import type { Hello, ReceiverPosition, SenderPosition, Welcome } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
-import type { Tx } from '../platform/store/database.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
 import type { HubDomain } from './domain.ts'
-import { readSession, type LeaseKeeper } from './leases.ts'
-import { reconcileOutbox } from './outbox.ts'
+import type { LeaseKeeper, Said } from './leases.ts'
+import { reconcileOutboxes } from './outbox.ts'
 import type { UpStream } from './receiver.ts'
 
 export interface Greeter {
@@ -15,71 +15,76 @@ export interface Greeter {
 }
 
 /**
- * Answers a hello: session, lease, both streams and the outbox in one transaction (SPEC §4). `undefined` where another
- * process speaks to the hub, or there is no such hub.
+ * Answers hellos, one of each hub: sessions, leases, streams and outboxes of all of them in one transaction (SPEC §4), each by
+ * a few statements for all. None for a hub that another process speaks to, or that does not exist.
  */
-export async function answerHello(
+export async function answerHellos(
   { context, domain, leases, refusals }: Greeter,
-  hubId: number,
-  hello: Hello,
-): Promise<Welcome | undefined> {
+  said: readonly Said[],
+): Promise<Map<number, Welcome>> {
   const { clock, random } = context.runtime
+  // In one order, so that of several processes none waits for another that waits for it.
+  const sorted = said.toSorted((a, b) => a.hubId - b.hubId)
   return context.db.transact(async (tx) => {
     const now = clock.now()
-    const hub = await tx.q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
-    if (!hub) {
-      refusals.note('hub_message', `hub-${hubId}`, { why: 'no such hub in this database' })
-      return undefined
-    }
-    const isRepeated = (await readSession(tx.q, hubId)) === hello.session
-    if (!(await leases.takeByHello(tx.q, hubId, hello))) return undefined
-    const ledger = await reconcileLedger(tx, hubId, hello.ledger, now)
-    const telemetry = await reconcileTelemetry(tx, hubId, hello.telemetry, now)
-    const outbox = await reconcileOutbox(tx, hubId, hello.inbox, {
-      isRepeated,
-      random,
-      snapshot: () => domain.hubSnapshot(tx, context, hubId),
-    })
-    await domain.hubsHeard(tx, context, [hubId])
-    return {
-      protocol: hello.protocol,
-      session: hello.session,
-      answers: hello.clock.monotonic,
-      ledger,
-      telemetry,
-      outbox,
-      clock: { wall: now },
-    }
+    const sessions = await readSessions(tx.q, idsOf(sorted))
+    for (const { hubId } of sorted)
+      if (!sessions.has(hubId))
+        refusals.note('hub_message', `hub-${hubId}`, { why: 'no such hub in this database' })
+    const known = sorted.filter(({ hubId }) => sessions.has(hubId))
+    if (known.length === 0) return new Map()
+    const held = await leases.takeByHellos(tx, known)
+    const ours = known.filter(({ hubId }) => held.has(hubId))
+    if (ours.length === 0) return new Map()
+    const cursors = await lockCursors(tx, idsOf(ours))
+    const judged = ours.map(({ hubId, hello }) => ({ hubId, hello, ...judgeStreams(cursors(hubId), hello) }))
+    await startAtBase(
+      tx,
+      judged.flatMap(({ hubId, starts }) => starts.map((start) => ({ hubId, ...start }))),
+      now,
+    )
+    const outboxes = await reconcileOutboxes(
+      tx,
+      ours.map(({ hubId, hello }) => ({
+        hubId,
+        inbox: hello.inbox,
+        isRepeated: sessions.get(hubId) === hello.session,
+      })),
+      { random, snapshot: (hubId) => domain.hubSnapshot(tx, context, hubId) },
+    )
+    await domain.hubsHeard(
+      tx,
+      context,
+      ours.map(({ hubId }) => ({ hubId, health: null })),
+    )
+    return new Map(
+      judged.map(({ hubId, hello, ledger, telemetry }): [number, Welcome] => [
+        hubId,
+        {
+          protocol: hello.protocol,
+          session: hello.session,
+          answers: hello.clock.monotonic,
+          ledger,
+          telemetry,
+          outbox: outboxes.get(hubId)!,
+          clock: { wall: now },
+        },
+      ]),
+    )
   })
 }
 
-/**
- * Decides on the hub's ledger stream (SPEC §4). A hello that was overtaken by batches sent after it seems not to fit
- * either: a hub that finds the cloud's position in its own history does not restart.
- */
-async function reconcileLedger(
-  tx: Tx,
-  hubId: number,
-  theirs: SenderPosition,
-  now: number,
-): Promise<Welcome['ledger']> {
-  const { current, isKnown } = await lockCursors(tx, hubId, 'ledger', theirs.epoch)
-  if (current?.epoch === theirs.epoch) return { ...current, restart: !fits(current, theirs), left: false }
-  if (isKnown || theirs.base > 0)
-    return { ...(current ?? NEVER), restart: true, left: isKnown && current !== undefined }
-  return { ...(await startAtBase(tx, hubId, 'ledger', theirs, now)), restart: false, left: false }
-}
+const idsOf = (hubs: readonly { hubId: number }[]): number[] => hubs.map(({ hubId }) => hubId)
 
-/** The same for telemetry, which is lossy: where its cursor does not fit it moves to where the hub stands. */
-async function reconcileTelemetry(
-  tx: Tx,
-  hubId: number,
-  theirs: SenderPosition,
-  now: number,
-): Promise<ReceiverPosition> {
-  const { current } = await lockCursors(tx, hubId, 'telemetry', theirs.epoch)
-  if (current?.epoch === theirs.epoch && fits(current, theirs)) return current
-  return startAtBase(tx, hubId, 'telemetry', theirs, now)
+/** Of those of the hubs that exist the session that was recorded last: null before the first. */
+async function readSessions(q: Queries, hubIds: readonly number[]): Promise<Map<number, string | null>> {
+  const rows = await q
+    .selectFrom('hubs')
+    .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
+    .select(['hubs.id', 'hub_sessions.session'])
+    .where('hubs.id', 'in', hubIds)
+    .execute()
+  return new Map(rows.map(({ id, session }) => [id, session]))
 }
 
 interface Cursor {
@@ -87,6 +92,57 @@ interface Cursor {
   cursor: number
   tag: number
 }
+
+/** The receiver of one of a hub's streams: the cursor of the current epoch, and the epochs that it has ever followed. */
+interface Cursors {
+  current: Cursor | undefined
+  epochs: readonly string[]
+}
+
+/** A stream that is followed from the base of the hub's sender on. */
+interface Start {
+  stream: UpStream
+  at: SenderPosition
+  /** It has followed another epoch until now. */
+  isAnother: boolean
+}
+
+/** What the cloud says of both streams, and what it begins to follow anew. */
+function judgeStreams(cursors: (stream: UpStream) => Cursors, hello: Hello) {
+  const ledger = judgeLedger(cursors('ledger'), hello.ledger)
+  const telemetry = judgeTelemetry(cursors('telemetry'), hello.telemetry)
+  const starts = [ledger.start, telemetry.start].filter((start) => start !== undefined)
+  return { ledger: ledger.said, telemetry: telemetry.said, starts }
+}
+
+/**
+ * Decides on the hub's ledger stream (SPEC §4). A hello that was overtaken by batches sent after it seems not to fit
+ * either: a hub that finds the cloud's position in its own history does not restart.
+ */
+function judgeLedger(
+  { current, epochs }: Cursors,
+  theirs: SenderPosition,
+): { said: Welcome['ledger']; start?: Start } {
+  if (current?.epoch === theirs.epoch)
+    return { said: { ...current, restart: !fits(current, theirs), left: false } }
+  const isKnown = epochs.includes(theirs.epoch)
+  if (isKnown || theirs.base > 0)
+    return { said: { ...(current ?? NEVER), restart: true, left: isKnown && current !== undefined } }
+  const start = { stream: 'ledger', at: theirs, isAnother: current !== undefined } as const
+  return { said: { ...baseOf(theirs), restart: false, left: false }, start }
+}
+
+/** The same for telemetry, which is lossy: where its cursor does not fit it moves to where the hub stands. */
+function judgeTelemetry(
+  { current }: Cursors,
+  theirs: SenderPosition,
+): { said: ReceiverPosition; start?: Start } {
+  if (current?.epoch === theirs.epoch && fits(current, theirs)) return { said: current }
+  const start = { stream: 'telemetry', at: theirs, isAnother: current !== undefined } as const
+  return { said: baseOf(theirs), start }
+}
+
+const baseOf = ({ epoch, base, baseTag }: SenderPosition): Cursor => ({ epoch, cursor: base, tag: baseTag })
 
 const NEVER: ReceiverPosition = { epoch: null, cursor: 0, tag: 0 }
 
@@ -96,50 +152,67 @@ function fits({ cursor, tag }: Cursor, { base, baseTag, last }: SenderPosition):
   return cursor > base || tag === baseTag
 }
 
-/** The cursor of the current epoch, and whether the cloud has ever followed the one that the hub names. */
 async function lockCursors(
   tx: Tx,
-  hubId: number,
-  stream: UpStream,
-  theirs: string,
-): Promise<{ current: Cursor | undefined; isKnown: boolean }> {
+  hubIds: readonly number[],
+): Promise<(hubId: number) => (stream: UpStream) => Cursors> {
   const rows = await tx
     .forUpdate(
       tx.q
         .selectFrom('hub_streams')
-        .select(['epoch', 'cursor', 'tag', 'is_current'])
-        .where('hub_id', '=', hubId)
-        .where('stream', '=', stream),
+        .select(['hub_id', 'stream', 'epoch', 'cursor', 'tag', 'is_current'])
+        .where('hub_id', 'in', hubIds)
+        .orderBy('hub_id')
+        .orderBy('stream'),
     )
     .execute()
-  const [current] = rows
-    .filter((row) => row.is_current === 1)
-    .map(({ epoch, cursor, tag }): Cursor => ({ epoch, cursor, tag }))
-  return { current, isKnown: rows.some((row) => row.epoch === theirs) }
+  const byHub = new Map(hubIds.map((hubId) => [hubId, [] as typeof rows]))
+  for (const row of rows) byHub.get(row.hub_id)!.push(row)
+  return (hubId) => (stream) => {
+    const own = byHub.get(hubId)!.filter((row) => row.stream === stream)
+    const current = own.find(({ is_current }) => is_current === 1)
+    return {
+      current: current && { epoch: current.epoch, cursor: current.cursor, tag: current.tag },
+      epochs: own.map(({ epoch }) => epoch),
+    }
+  }
 }
 
-/** Makes the epoch of the hub's sender the current one, from its base on. The rows of older ones stay (SPEC §4). */
+/** Makes the epochs of hubs' senders the current ones, from their bases on. The rows of older ones stay (SPEC §4). */
 async function startAtBase(
   tx: Tx,
-  hubId: number,
-  stream: UpStream,
-  { epoch, base, baseTag }: SenderPosition,
+  starts: readonly (Start & { hubId: number })[],
   now: number,
-): Promise<Cursor> {
-  await tx.q
-    .updateTable('hub_streams')
-    .set({ is_current: 0 })
-    .where('hub_id', '=', hubId)
-    .where('stream', '=', stream)
-    .where('is_current', '=', 1)
-    .execute()
-  const at = { cursor: base, tag: baseTag }
+): Promise<void> {
+  if (starts.length === 0) return
+  const others = starts.filter(({ isAnother }) => isAnother)
+  for (const stream of new Set(others.map((start) => start.stream)))
+    await tx.q
+      .updateTable('hub_streams')
+      .set({ is_current: 0 })
+      .where('hub_id', 'in', idsOf(others.filter((start) => start.stream === stream)))
+      .where('stream', '=', stream)
+      .where('is_current', '=', 1)
+      .execute()
   await tx.q
     .insertInto('hub_streams')
-    .values({ hub_id: hubId, stream, epoch, ...at, is_current: 1, created_at: now })
+    .values(
+      starts.map(({ hubId, stream, at: { epoch, base, baseTag } }) => ({
+        hub_id: hubId,
+        stream,
+        epoch,
+        cursor: base,
+        tag: baseTag,
+        is_current: 1 as const,
+        created_at: now,
+      })),
+    )
     .onConflict((conflict) =>
-      conflict.columns(['hub_id', 'stream', 'epoch']).doUpdateSet({ ...at, is_current: 1 }),
+      conflict.columns(['hub_id', 'stream', 'epoch']).doUpdateSet((eb) => ({
+        cursor: eb.ref('excluded.cursor'),
+        tag: eb.ref('excluded.tag'),
+        is_current: 1 as const,
+      })),
     )
     .execute()
-  return { epoch, ...at }
 }

@@ -19,12 +19,12 @@ import { isolated } from '../platform/work/background.ts'
 import { heardHolder, judgeClaim, noClaimants, type Claimants } from './claimants.ts'
 import type { Greeter } from './greeter.ts'
 import type { Heartbeats } from './heartbeats.ts'
-import { answerHello } from './hello.ts'
 import type { HubClocks } from './hub-state.ts'
 import { markDisconnected, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
 import { isStoreFailure, receiveBatch, type Receiving, type UpStream } from './receiver.ts'
 import { ended, entered, isLate, noSessions } from './sessions.ts'
+import type { Welcomes } from './welcomes.ts'
 
 /** What a hub sends, by its channel. */
 export const upSchemas = {
@@ -50,6 +50,7 @@ export interface HubLinkPorts extends Receiving {
   leases: LeaseKeeper
   clocks: HubClocks
   greeter: Greeter
+  welcomes: Welcomes
   heartbeats: Heartbeats
   publish: (channel: DownChannel, message: object) => void
 }
@@ -77,6 +78,8 @@ export class HubLink {
   /** The session of a hub that is refused: another one has the identity. */
   #refused: string | undefined
   #lastHailAt = -Infinity
+  /** When something was last said to the hub. */
+  #spokeAt = -Infinity
   /** Failures in a row to apply a batch, but for those of the store. */
   #failures = 0
   /** Sessions whose connections have ended, and of which that is still to be written: once, however often it is said meanwhile. */
@@ -154,7 +157,7 @@ export class HubLink {
     if (now - this.#lastHailAt < this.#ports.settings.hailEveryMs) return
     this.#lastHailAt = now
     const hail: Hail = { session: this.#sessions.current }
-    this.#ports.publish('hail', hail)
+    this.#publish('hail', hail)
   }
 
   /** Takes no more messages; resolves when what was under way is done. */
@@ -187,7 +190,7 @@ export class HubLink {
 
   /** Lets the hub wait for its turn. */
   #onHello(hello: Hello): void {
-    const { hubId, greeter, clocks, publish, refusals } = this.#ports
+    const { hubId, greeter, clocks, refusals } = this.#ports
     const { session } = hello
     if (!isSpoken(hello.protocol)) {
       const why = 'speaks another protocol version'
@@ -198,21 +201,34 @@ export class HubLink {
     greeter.enter({
       hubId,
       session,
+      isPatient: this.isHeld && session === this.#sessions.current && this.#isQuiet(),
       greet: () => this.#post('hello', () => this.#greet(hello)),
-      putOff: (afterMs) => publish('later', { session, after_ms: afterMs } satisfies Later),
+      putOff: (afterMs) => this.#publish('later', { session, after_ms: afterMs } satisfies Later),
+      hail: () => this.hail(),
     })
   }
 
+  /** Nothing has been said to the hub for so long that it asks whether somebody is there (SPEC §3). */
+  #isQuiet(): boolean {
+    const { context, settings } = this.#ports
+    return context.runtime.clock.monotonic() - this.#spokeAt >= settings.quietMs
+  }
+
+  #publish(channel: DownChannel, message: object): void {
+    this.#spokeAt = this.#ports.context.runtime.clock.monotonic()
+    this.#ports.publish(channel, message)
+  }
+
   async #greet(hello: Hello): Promise<void> {
-    const { context, hubId, publish } = this.#ports
+    const { context, hubId, welcomes } = this.#ports
     if (isLate(this.#sessions, hello.session, hello.clock.monotonic)) return
     if (!(await this.#mayHold(hello))) return
-    const welcome = await answerHello(this.#ports, hubId, hello)
+    const welcome = await welcomes.answer(hubId, hello)
     if (!welcome) return
     context.checkpoint('gateway.hello-committed')
     const sender = this.#take()
     this.#sessions = entered(this.#sessions, hello.session, hello.clock.monotonic)
-    publish('welcome', welcome)
+    this.#publish('welcome', welcome)
     const isFollowed = hello.inbox.epoch === welcome.outbox.epoch
     this.#hasMissed = false
     await sender.connect(welcome.outbox, isFollowed ? hello.inbox.cursor : 0)
@@ -248,11 +264,17 @@ export class HubLink {
     if (this.#isPast(session)) return
     if (session === this.#sessions.current)
       this.#claimants = heardHolder(this.#claimants, context.runtime.clock.monotonic())
-    heartbeats.add(
-      hubId,
-      heartbeat,
-      (renewal) => void this.#post('heartbeat', () => this.#onRenewed(session, renewal)),
-    )
+    heartbeats.add(hubId, heartbeat, (renewal) => {
+      // So it is nearly always: nothing is to be done, and nothing that is under way minds it.
+      if (renewal.kind === 'held' && this.#isServed(session)) this.#take()
+      else void this.#post('heartbeat', () => this.#onRenewed(session, renewal))
+    })
+  }
+
+  /** This process has the session, and lacks nothing of it. */
+  #isServed(session: string): boolean {
+    const isCurrent = session === this.#sessions.current && !this.#isPast(session)
+    return isCurrent && this.#posted === 0 && !this.#hasMissed && this.#held()?.sender.isConnected === true
   }
 
   /** Of a session that was left, or of a hub that is refused. */
@@ -305,11 +327,11 @@ export class HubLink {
   }
 
   async #onBatch(stream: UpStream, batch: Batch): Promise<void> {
-    const { context, publish } = this.#ports
+    const { context } = this.#ports
     const received = await this.#apply(stream, batch)
     if (received === 'foreign') return this.hail()
     context.checkpoint('gateway.batch-applied')
-    publish('ack', { ...received, clock: this.#time() })
+    this.#publish('ack', { ...received, clock: this.#time() })
     context.checkpoint('gateway.batch-acknowledged')
   }
 
@@ -357,12 +379,12 @@ export class HubLink {
   }
 
   #newSender(): OutboxSender {
-    const { context, settings, hubId, publish } = this.#ports
+    const { context, settings, hubId } = this.#ports
     return new OutboxSender({
       context,
       settings,
       hubId,
-      publish: (batch) => publish('entries', { ...batch, clock: this.#time() }),
+      publish: (batch) => this.#publish('entries', { ...batch, clock: this.#time() }),
       timedOut: () => void this.#post('silence', () => this.#whileHeld((held) => held.onTimeout())),
       ask: () => {
         this.#hasMissed = true

@@ -15,7 +15,7 @@ export interface LeaseKeeperPorts {
 
 /** Whether a heartbeat renewed the lease, or moved it to this process where its holder's has run out. */
 export type Renewal =
-  | { kind: 'held' }
+  | { kind: 'held'; /** The hub has said nothing of its health that is later. */ isLatest: boolean }
   /** Another process speaks to the hub. */
   | { kind: 'other' }
   /** The recorded session is another one, or there is none: only a hello helps. */
@@ -25,6 +25,12 @@ export type Renewal =
 export interface Beat {
   hubId: number
   heartbeat: Heartbeat
+}
+
+/** A hello, and whose it is. */
+export interface Said {
+  hubId: number
+  hello: Hello
 }
 
 /** A hub whose lease this process has. */
@@ -49,37 +55,39 @@ export class LeaseKeeper {
   }
 
   /**
-   * Records a hub's new session and takes its lease, unless another process holds it, or has heard a later hello of the same
-   * life of the hub's service. Returns whether it is held now; the row stays locked to the end of the transaction either way.
+   * Records hubs' new sessions and takes their leases, unless another process holds one, or has heard a later hello of the
+   * same life of the hub's service. Returns the hubs that are held now; all rows stay locked to the end of the transaction.
    */
-  async takeByHello(q: Queries, hubId: number, hello: Hello): Promise<boolean> {
-    const { session, software, instance = null, clock } = hello
+  async takeByHellos(tx: Tx, said: readonly Said[]): Promise<Set<number>> {
     const { now, lease } = this.#lease()
-    const said = { session, software, instance, hello_monotonic: clock.monotonic }
-    const row = await q
-      .insertInto('hub_sessions')
-      .values({ hub_id: hubId, ...lease, ...said, health: null, health_at: null })
-      .onConflict((conflict) =>
-        conflict
-          .column('hub_id')
-          .doUpdateSet({ ...lease, ...said, health_monotonic: null })
-          .where((eb) =>
-            eb.and([
-              eb.or([
-                eb('hub_sessions.process_id', '=', lease.process_id),
-                eb('hub_sessions.lease_until', '<=', now),
-              ]),
-              eb.or([
-                eb('hub_sessions.instance', 'is', null),
-                eb('hub_sessions.instance', 'is distinct from', instance),
-                eb('hub_sessions.hello_monotonic', '<=', clock.monotonic),
-              ]),
-            ]),
-          ),
-      )
-      .returning('hub_id')
-      .executeTakeFirst()
-    return row !== undefined
+    const source = recordset(
+      tx.kind,
+      { hub_id: 'int', session: 'text', software: 'text', instance: 'text', said_at: 'real' },
+      said.map(({ hubId, hello: { session, software, instance = null, clock } }) => ({
+        hub_id: hubId,
+        session,
+        software,
+        instance,
+        said_at: clock.monotonic,
+      })),
+    )
+    const { rows } = await sql<{ hub_id: number }>`
+      insert into hub_sessions
+        (hub_id, session, software, instance, hello_monotonic, process_id, lease_until, is_connected, last_heard_at)
+      select hub_id, session, software, instance, said_at, cast(${lease.process_id} as text),
+        cast(${lease.lease_until} as bigint), cast(${lease.is_connected} as bigint), cast(${now} as bigint)
+      from ${source} where true order by hub_id
+      on conflict (hub_id) do update set
+        session = excluded.session, software = excluded.software, instance = excluded.instance,
+        hello_monotonic = excluded.hello_monotonic, process_id = excluded.process_id,
+        lease_until = excluded.lease_until, is_connected = excluded.is_connected,
+        last_heard_at = excluded.last_heard_at, health_monotonic = null
+      where (hub_sessions.process_id = excluded.process_id or hub_sessions.lease_until <= excluded.last_heard_at)
+        and (hub_sessions.instance is null or hub_sessions.instance is distinct from excluded.instance
+          or hub_sessions.hello_monotonic <= excluded.hello_monotonic)
+      returning hub_id
+    `.execute(tx.q)
+    return new Set(rows.map(({ hub_id }) => hub_id))
   }
 
   /**
@@ -98,7 +106,7 @@ export class LeaseKeeper {
         said_at: heartbeat.monotonic,
       })),
     )
-    const { rows } = await sql<{ hub_id: number }>`
+    const { rows } = await sql<{ hub_id: number; health_monotonic: number }>`
       update hub_sessions set
         process_id = ${lease.process_id}, lease_until = ${lease.lease_until},
         is_connected = ${lease.is_connected}, last_heard_at = ${now},
@@ -108,9 +116,15 @@ export class LeaseKeeper {
       from ${source}
       where hub_sessions.hub_id = r.hub_id and session = said_in
         and (process_id = ${lease.process_id} or lease_until <= ${now})
-      returning hub_sessions.hub_id
+      returning hub_sessions.hub_id, health_monotonic
     `.execute(tx.q)
-    const renewals = new Map<number, Renewal>(rows.map(({ hub_id }) => [hub_id, { kind: 'held' }]))
+    const saidAt = new Map(beats.map(({ hubId, heartbeat }) => [hubId, heartbeat.monotonic]))
+    const renewals = new Map<number, Renewal>(
+      rows.map(({ hub_id, health_monotonic }) => [
+        hub_id,
+        { kind: 'held', isLatest: health_monotonic === saidAt.get(hub_id) },
+      ]),
+    )
     const others = beats.map(({ hubId }) => hubId).filter((hubId) => !renewals.has(hubId))
     if (others.length === 0) return renewals
     const known = await tx.q
@@ -199,16 +213,6 @@ function inParts(rows: readonly { hub_id: number }[]): number[][] {
   for (let at = 0; at < rows.length; at += HUBS_AT_ONCE)
     parts.push(rows.slice(at, at + HUBS_AT_ONCE).map(({ hub_id }) => hub_id))
   return parts
-}
-
-/** The session that was recorded last. */
-export async function readSession(q: Queries, hubId: number): Promise<string | undefined> {
-  const row = await q
-    .selectFrom('hub_sessions')
-    .select('session')
-    .where('hub_id', '=', hubId)
-    .executeTakeFirst()
-  return row?.session
 }
 
 /** The will of a session has come. */

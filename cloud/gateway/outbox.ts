@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { sql } from 'kysely'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { holdsWithin, type Random } from '../../protocol/model/runtime.ts'
 import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
@@ -6,6 +7,7 @@ import type { ReceiverPosition, SenderPosition } from '../../protocol/mqtt/sessi
 import { isOurs } from '../../protocol/stream/sender.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
+import { recordset } from '../platform/store/recordset.ts'
 import { statement } from '../platform/store/statement.ts'
 
 /** Where an entry stands in a hub's outbox. */
@@ -20,11 +22,11 @@ const NO_EPOCH = '0'.repeat(32)
 /**
  * Adds an entry to a hub's outbox stream, in the caller's transaction, with the rows that it reports (SPEC §5). The
  * hub's outbox row stays locked to the end of the transaction, so that sequence numbers have no gaps and a snapshot
- * (`reconcileOutbox`) is made either before the transaction or after it. Returns where the entry stands; null for a hub
+ * (`reconcileOutboxes`) is made either before the transaction or after it. Returns where the entry stands; null for a hub
  * that has never said hello.
  */
 export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise<OutboxPlace | null> {
-  const { epoch, base, baseTag, last: seq } = await lockOutbox(tx, hubId, 1)
+  const { epoch, base, baseTag, last: seq } = await lockNext(tx, hubId)
   if (epoch === NO_EPOCH) return null
   const previousTag = seq - 1 === base ? baseTag : await tagOf(tx.q, hubId, { epoch, seq: seq - 1 })
   if (previousTag === undefined) throw new Error(`the outbox of hub ${hubId} lacks entry ${seq - 1}`)
@@ -33,46 +35,110 @@ export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise
   return { epoch, seq }
 }
 
-export interface OutboxReconciliation {
-  /** The hub has said hello before in this session. */
+/** A hub that has said hello. */
+export interface OutboxClaim {
+  hubId: number
+  /** Where its inbox stands. */
+  inbox: ReceiverPosition
+  /** It has said hello before in this session. */
   isRepeated: boolean
+}
+
+export interface OutboxReconciliation {
   random: Random
   /** Makes the snapshot that begins an epoch, from what the transaction sees. */
-  snapshot: () => Promise<CloudEntry>
+  snapshot: (hubId: number) => Promise<CloudEntry>
 }
 
 /**
- * Decides at hello whether the outbox goes on where the hub's inbox stands, or begins a new epoch with a snapshot
- * (SPEC §4). The outbox row is locked first: whatever commits later is queued behind the snapshot.
+ * Decides at hellos whether outboxes go on where the hubs' inboxes stand, or begin a new epoch with a snapshot (SPEC §4).
+ * The outboxes' rows are locked first: whatever commits later is queued behind the snapshot. Hubs come in the order of their
+ * ids.
  */
-export async function reconcileOutbox(
+export async function reconcileOutboxes(
   tx: Tx,
-  hubId: number,
-  theirs: ReceiverPosition,
-  { isRepeated, random, snapshot }: OutboxReconciliation,
-): Promise<SenderPosition> {
-  const ours = await lockOutbox(tx, hubId, 0)
-  // A repeated hello may have been overtaken by an acknowledgement of its own session.
-  const isBehind = theirs.cursor < ours.base && !isRepeated
-  if (!isBehind && (await isOurHistory(tx.q, hubId, theirs))) return ours
-  const fresh = { epoch: randomHex(random, 16), base: 0, baseTag: 0, last: 1 }
-  await tx.q.deleteFrom('hub_outbox_entries').where('hub_id', '=', hubId).execute()
-  await insertEntry(tx, hubId, { epoch: fresh.epoch, seq: 1 }, 0, await snapshot())
-  await tx.q
-    .updateTable('hub_outboxes')
-    .set({ epoch: fresh.epoch, base: 0, base_tag: 0, last: 1 })
-    .where('hub_id', '=', hubId)
-    .execute()
-  return fresh
+  hubs: readonly OutboxClaim[],
+  { random, snapshot }: OutboxReconciliation,
+): Promise<Map<number, SenderPosition>> {
+  const outboxes = await lockOutboxes(
+    tx,
+    hubs.map(({ hubId }) => hubId),
+  )
+  const ahead = hubs.filter(({ hubId, inbox }) => {
+    const { epoch, base } = outboxes.get(hubId)!
+    return inbox.epoch === epoch && inbox.cursor > base
+  })
+  const tags = await tagsOf(tx, ahead)
+  for (const { hubId, inbox, isRepeated } of hubs) {
+    const ours = outboxes.get(hubId)!
+    // A repeated hello may have been overtaken by an acknowledgement of its own session.
+    const isBehind = inbox.cursor < ours.base && !isRepeated
+    const tag = inbox.cursor === ours.base ? ours.baseTag : tags.get(hubId)
+    const isSame = inbox.epoch === ours.epoch && ours.epoch !== NO_EPOCH
+    if (!isBehind && isSame && isOurs(inbox, ours, () => tag)) continue
+    const fresh = { epoch: randomHex(random, 16), base: 0, baseTag: 0, last: 1 }
+    outboxes.set(hubId, fresh)
+    // Of a hub that has never said hello there are none.
+    if (ours.epoch !== NO_EPOCH)
+      await tx.q.deleteFrom('hub_outbox_entries').where('hub_id', '=', hubId).execute()
+    await insertEntry(tx, hubId, { epoch: fresh.epoch, seq: 1 }, 0, await snapshot(hubId))
+    await tx.q
+      .updateTable('hub_outboxes')
+      .set({ epoch: fresh.epoch, base: 0, base_tag: 0, last: 1 })
+      .where('hub_id', '=', hubId)
+      .execute()
+  }
+  return outboxes
 }
 
-/** Locks a hub's outbox, which it creates where there is none, and gives out the next `added` numbers of its epoch. */
-async function lockOutbox(tx: Tx, hubId: number, added: 0 | 1): Promise<SenderPosition> {
-  const [row] = await addToOutbox(tx.q, { hubId, added })
+/** Locks hubs' outboxes, which it creates where there are none. */
+async function lockOutboxes(tx: Tx, hubIds: readonly number[]): Promise<Map<number, SenderPosition>> {
+  const locked = await lockKnown(tx, hubIds)
+  const others = hubIds.filter((hubId) => !locked.has(hubId))
+  if (others.length === 0) return locked
+  await tx.q
+    .insertInto('hub_outboxes')
+    .values(others.map((hub_id) => ({ hub_id, epoch: NO_EPOCH, base: 0, base_tag: 0, last: 0 })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  return new Map([...locked, ...(await lockKnown(tx, others))])
+}
+
+async function lockKnown(tx: Tx, hubIds: readonly number[]): Promise<Map<number, SenderPosition>> {
+  const rows = await tx
+    .forUpdate(
+      tx.q
+        .selectFrom('hub_outboxes')
+        .select(['hub_id', 'epoch', 'base', 'base_tag as baseTag', 'last'])
+        .where('hub_id', 'in', hubIds)
+        .orderBy('hub_id'),
+    )
+    .execute()
+  return new Map(rows.map(({ hub_id, ...position }) => [hub_id, position]))
+}
+
+/** The tags of the entries at which hubs' inboxes stand: of those that are stored. */
+async function tagsOf(tx: Tx, hubs: readonly OutboxClaim[]): Promise<Map<number, number>> {
+  if (hubs.length === 0) return new Map()
+  const source = recordset(
+    tx.kind,
+    { at_hub: 'int', at_epoch: 'text', at_seq: 'int' },
+    hubs.map(({ hubId, inbox }) => ({ at_hub: hubId, at_epoch: inbox.epoch, at_seq: inbox.cursor })),
+  )
+  const { rows } = await sql<{ hub_id: number; tag: number }>`
+    select hub_id, tag from ${source}
+    join hub_outbox_entries on hub_id = at_hub and epoch = at_epoch and seq = at_seq
+  `.execute(tx.q)
+  return new Map(rows.map(({ hub_id, tag }) => [hub_id, tag]))
+}
+
+/** Locks a hub's outbox, which it creates where there is none, and gives out the next number of its epoch. */
+async function lockNext(tx: Tx, hubId: number): Promise<SenderPosition> {
+  const [row] = await nextOfOutbox(tx.q, { hubId })
   return row!
 }
 
-const addToOutbox = statement((q, { hubId, added }: { hubId: number; added: 0 | 1 }) =>
+const nextOfOutbox = statement((q, { hubId }: { hubId: number }) =>
   q
     .insertInto('hub_outboxes')
     .values({ hub_id: hubId, epoch: NO_EPOCH, base: 0, base_tag: 0, last: 0 })
@@ -82,7 +148,7 @@ const addToOutbox = statement((q, { hubId, added }: { hubId: number; added: 0 | 
           .case()
           .when('hub_outboxes.epoch', '=', NO_EPOCH)
           .then(eb.ref('hub_outboxes.last'))
-          .else(eb('hub_outboxes.last', '+', added))
+          .else(eb('hub_outboxes.last', '+', 1))
           .end(),
       })),
     )

@@ -11,8 +11,9 @@ import { judgeBatch, type ReceiverState, type Verdict } from '../../protocol/str
 import { appendAudits } from '../platform/audit/audit.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
-import type { Tx } from '../platform/store/database.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
 import { isOutage } from '../platform/store/outage.ts'
+import { statement } from '../platform/store/statement.ts'
 import { recordFinished } from './command-store.ts'
 import { ApplyError, type HubDomain } from './domain.ts'
 import { recordTemperatures } from './temperatures.ts'
@@ -39,15 +40,37 @@ export interface RawEntry {
 }
 
 /**
+ * How the entries of a batch are applied: `together`, stock in bulk; or one by one, each under a savepoint, so that a bad one
+ * alone becomes a dead letter (I8). `carefully` takes for an entry's own also what nobody foresaw.
+ */
+type Manner = 'together' | 'one by one' | 'carefully'
+
+/**
  * Receives one batch of a hub's stream: judged and applied in one transaction, with the cursor's row locked (SPEC §5).
  * Returns the acknowledgement, to be sent now that it is committed, or `foreign` where the epoch is not the agreed one.
- * `careful` as in `applyAll`.
+ * First all entries together; where one cannot be applied all of that is undone, and they are taken one by one. `careful`
+ * begins so: for a batch that failed before for a reason that is not plainly an entry's fault nor the store's.
  */
 export async function receiveBatch(
   receiving: Receiving,
   stream: UpStream,
   batch: Batch,
   careful: boolean,
+): Promise<Ack | 'foreign'> {
+  if (careful) return receive(receiving, stream, batch, 'carefully')
+  try {
+    return await receive(receiving, stream, batch, 'together')
+  } catch (error) {
+    if (!isEntryFault(error)) throw error
+  }
+  return receive(receiving, stream, batch, 'one by one')
+}
+
+async function receive(
+  receiving: Receiving,
+  stream: UpStream,
+  batch: Batch,
+  manner: Manner,
 ): Promise<Ack | 'foreign'> {
   const { context, hubId } = receiving
   return context.db.transact(async (tx) => {
@@ -60,8 +83,9 @@ export async function receiveBatch(
       const entries = batch.entries
         .map(({ body }, index): RawEntry => ({ stream, epoch, seq: first + index, body }))
         .slice(verdict.skip)
-      await applyAll(tx, receiving, entries, careful)
-      await moveCursor(tx, hubId, stream, verdict.next)
+      await applyAll(tx, receiving, entries, manner)
+      const { cursor, tag } = verdict.next
+      await moveCursor(tx.q, { hubId, stream, epoch, cursor, tag })
     }
     return acknowledgement(stream, state, verdict)
   })
@@ -76,54 +100,57 @@ function acknowledgement(
   return { stream, epoch: epoch!, cursor, tag, resend: verdict.kind === 'gap', fork: verdict.kind === 'fork' }
 }
 
+const cursorOf = (q: Queries, at: { hubId: number; stream: UpStream }) =>
+  q
+    .selectFrom('hub_streams')
+    .select(['epoch', 'cursor', 'tag'])
+    .where('hub_id', '=', at.hubId)
+    .where('stream', '=', at.stream)
+    .where('is_current', '=', 1)
+
+const readCursor = statement(cursorOf)
+const readCursorLocked = statement((q, at: { hubId: number; stream: UpStream }) =>
+  cursorOf(q, at).forNoKeyUpdate(),
+)
+
+/** On SQLite the transaction itself is the lock. */
 async function lockCursor(tx: Tx, hubId: number, stream: UpStream): Promise<ReceiverState> {
-  const row = await tx
-    .forUpdate(
-      tx.q
-        .selectFrom('hub_streams')
-        .select(['epoch', 'cursor', 'tag'])
-        .where('hub_id', '=', hubId)
-        .where('stream', '=', stream)
-        .where('is_current', '=', 1),
-    )
-    .executeTakeFirst()
+  const read = tx.kind === 'postgres' ? readCursorLocked : readCursor
+  const [row] = await read(tx.q, { hubId, stream })
   return row ?? { epoch: null, cursor: 0, tag: 0 }
 }
 
-async function moveCursor(tx: Tx, hubId: number, stream: UpStream, next: ReceiverState): Promise<void> {
-  await tx.q
-    .updateTable('hub_streams')
-    .set({ cursor: next.cursor, tag: next.tag })
-    .where('hub_id', '=', hubId)
-    .where('stream', '=', stream)
-    .where('epoch', '=', next.epoch!)
-    .execute()
+interface Move {
+  hubId: number
+  stream: UpStream
+  epoch: string
+  cursor: number
+  tag: number
 }
 
-/**
- * Applies entries of one stream in their order. First all of them at once, stock in bulk. Where one cannot be applied, all
- * is undone and they are taken one by one, each under a savepoint, so that the bad one alone becomes a dead letter (I8).
- * `careful` begins so: for a batch that failed before for a reason that is not plainly an entry's fault nor the store's.
- */
+const moveCursor = statement((q, to: Move) =>
+  q
+    .updateTable('hub_streams')
+    .set({ cursor: to.cursor, tag: to.tag })
+    .where('hub_id', '=', to.hubId)
+    .where('stream', '=', to.stream)
+    .where('epoch', '=', to.epoch),
+)
+
 async function applyAll(
   tx: Tx,
   receiving: Receiving,
   entries: readonly RawEntry[],
-  careful: boolean,
+  manner: Manner,
 ): Promise<void> {
   const apply = entries[0]?.stream === 'telemetry' ? applyTelemetry : applyInOrder
-  if (!careful)
-    try {
-      await tx.savepoint(() => apply(tx, receiving, entries))
-      return
-    } catch (error) {
-      if (!isEntryFault(error)) throw error
-    }
+  if (manner === 'together') return apply(tx, receiving, entries)
   for (const entry of entries)
     try {
       await tx.savepoint(() => apply(tx, receiving, [entry]))
     } catch (error) {
-      if (!isEntryFault(error) && (!careful || isStoreFailure(error))) throw error
+      const isForeseen = isEntryFault(error)
+      if (!isForeseen && (manner !== 'carefully' || isStoreFailure(error))) throw error
       await keepDeadLetter(tx, receiving, entry, error)
     }
 }

@@ -36,6 +36,8 @@ const ENTRIES = 20
 const HEARTBEAT_MS = 15_000
 const PATIENCE_MS = 180_000
 const CALL_PAUSE_MS = 50
+/** Clouds that take no more of a second each have done it. */
+const REST_MS = 60
 const KEYS = 8
 const QUESTION = '/api/v1/owners/hub_inventory/?hub_id=1'
 
@@ -60,6 +62,7 @@ export async function benchFleet(options: FleetBench): Promise<Section> {
   const figures: Figure[] = []
   const notes = [
     `each hub has ${ENTRIES} entries waiting; hubs are the real sync over real MQTT in one process, on this same machine`,
+    `of a hub that only beats: what a heartbeat takes with all else that its hub sets off (each minute a hello, as nothing comes from the cloud), less what the clouds take without hubs`,
   ]
   await measure(options, await embedded(options), figures)
   const postgres = process.env['TEST_POSTGRES_URL']
@@ -182,7 +185,19 @@ async function measure(
   const figure = (what: string, value: number, unit: string, aim?: string): void =>
     void figures.push({ name: `${name}: ${what}`, values: [value], unit, ...(aim && { aim }) })
   const cpu = (): number => clouds.reduce((sum, { pid }) => sum + processorMs(pid), 0)
+  const enter = (phase: string): Promise<unknown> =>
+    Promise.all(clouds.map((cloud) => cloud.phase(`${name} ${phase}`.replaceAll(/\W+/g, '-'))))
   const resident = (): number => clouds.reduce((sum, { pid }) => sum + residentMb(pid), 0)
+
+  /** Waits until what a start and new hubs have left behind is done. */
+  async function rest(): Promise<void> {
+    const end = clock.monotonic() + PATIENCE_MS
+    for (let isBusy = true; isBusy && clock.monotonic() < end;) {
+      const from = cpu()
+      await sleep(clock, 1000)
+      isBusy = cpu() - from > REST_MS * clouds.length
+    }
+  }
 
   /** Waits until all hubs are welcomed and have brought everything, and calls the API meanwhile. */
   async function converge(what: string, from: number): Promise<void> {
@@ -223,18 +238,29 @@ async function measure(
   }
 
   try {
+    await rest()
+    await enter('empty')
+    const emptyFrom = cpu()
+    await sleep(clock, idleSeconds * 1000)
+    const emptyMs = cpu() - emptyFrom
+    figure('processor time of a second without hubs', emptyMs / idleSeconds, 'ms')
     const emptyMb = resident()
+    await enter('arrival')
     await tell(hubs, { type: 'report', entries: ENTRIES })
     await tell(hubs, { type: 'start' })
     await converge('first connection', clock.monotonic())
     // What the connecting left behind is done.
     await sleep(clock, 2000)
     figure('memory for each hub', ((resident() - emptyMb) * 1000) / count, 'kB')
+    await enter('idle')
     const idleFrom = cpu()
     await sleep(clock, idleSeconds * 1000)
+    const idleMs = cpu() - idleFrom
     const beats = (count * idleSeconds * 1000) / HEARTBEAT_MS
-    figure('processor time for each heartbeat', (cpu() - idleFrom) / beats, 'ms', 'at most 0.1')
+    figure('processor time for each heartbeat', (idleMs - emptyMs) / beats, 'ms', 'at most 0.1')
+    figure('the same, with what the clouds take without hubs', idleMs / beats, 'ms')
     for (const blow of blows) {
+      await enter(blow.name)
       const before = clouds.map(({ pid }) => ({ pid, ms: processorMs(pid) }))
       await blow.strike()
       const from = clock.monotonic()

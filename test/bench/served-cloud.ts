@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, openSync } from 'node:fs'
-import { join } from 'node:path'
+import { extname, join } from 'node:path'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
 import { programCommand } from '../../simulator/demo/programs.ts'
 import { freePorts } from '../process/chaos/ports.ts'
 
 const READY_MS = 60_000
+/** Of the programs beside this one: compiled or not as it is. */
+const EXTENSION = extname(import.meta.filename)
 /** Of the addresses of pictures: a bare counterpart gives the same ones. */
 export const MEDIA_SECRET = 'a secret that all benches have in common'
 
@@ -14,6 +16,8 @@ export interface ServedCloud {
   port: number
   baseUrl: string
   pid: number
+  /** What comes from now on has a profile of its own, where there is one (`BENCH_PROFILE`). */
+  phase(name: string): Promise<void>
   stop(): Promise<void>
   /** As SIGKILL does. */
   kill(): Promise<void>
@@ -37,9 +41,11 @@ export async function serveCloud(options: {
   const [command, ...args] = programCommand('cloud/main')
   const log = openSync(join(folder, 'output.log'), 'a')
   const profile = process.env['BENCH_PROFILE']
-  const child = spawn(command!, [...(profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []), ...args], {
-    stdio: ['ignore', log, log],
+  const preloaded = profile ? ['--import', new URL(`./profiled${EXTENSION}`, import.meta.url).href] : []
+  const child = spawn(command!, [...preloaded, ...args], {
+    stdio: ['ignore', log, log, ...(profile ? ['ipc' as const] : [])],
     env: {
+      ...(profile && { BENCH_PROFILE: profile }),
       PATH: process.env['PATH'],
       HOST: '127.0.0.1',
       PORT: String(port),
@@ -70,6 +76,11 @@ export async function serveCloud(options: {
     port,
     baseUrl,
     pid: child.pid!,
+    async phase(name) {
+      if (!profile || died) return
+      child.send(name)
+      await once(child, 'message')
+    },
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
   }

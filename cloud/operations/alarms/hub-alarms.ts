@@ -134,5 +134,15 @@ export const hubIsSilent = (tx: Tx, context: CloudContext, hubId: number, since:
     since,
   })
 
-export const hubIsHeard = (tx: Tx, context: CloudContext, hubId: number): Promise<void> =>
-  clearAlarm(tx, context, { hubId, kind: 'hub_silent', subject: null })
+/** Hubs are heard again, or for the first time. */
+export async function hubsAreHeard(tx: Tx, context: CloudContext, hubIds: readonly number[]): Promise<void> {
+  const silent = await tx.q
+    .selectFrom('alarms')
+    .select('hub_id')
+    .where('hub_id', 'in', hubIds)
+    .where('kind', '=', 'hub_silent')
+    .where('cleared_at', 'is', null)
+    .execute()
+  for (const { hub_id: hubId } of silent)
+    await clearAlarm(tx, context, { hubId: hubId!, kind: 'hub_silent', subject: null })
+}

@@ -1,14 +1,17 @@
+import { sql } from 'kysely'
 import { z } from 'zod'
 import { wholeMs } from '../../../protocol/model/runtime.ts'
 import type { HubHealthReport } from '../../../protocol/contract/owner-hubs.ts'
-import { DeviceStatus } from '../../../protocol/mqtt/session.ts'
+import { DeviceStatus, type HubHealth } from '../../../protocol/mqtt/session.ts'
 import { appendEvent } from '../../events/append-event.ts'
+import type { HeardHub } from '../../gateway/domain.ts'
 import { type HubState, hubStates, shownHubStatus } from '../../gateway/hub-state.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { recordset } from '../../platform/store/recordset.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
-import { hubIsHeard, hubIsSilent } from '../alarms/hub-alarms.ts'
+import { hubIsSilent, hubsAreHeard } from '../alarms/hub-alarms.ts'
 import { type BuiltDevices, readBuilt, readHubState, reportHealth } from './hub-health.ts'
 
 const Told = z.object({ enabled: z.boolean(), status: DeviceStatus })
@@ -30,42 +33,59 @@ interface Change {
   data: object
 }
 
+/** The same of one hub, of which is read what it has said. */
+export const tellOfHub = (tx: Tx, context: CloudContext, hubId: number): Promise<void> =>
+  tellOfHubs(tx, context, [{ hubId, health: null }])
+
 /**
- * Tells the owner what differs from what was told last: at each report of a hub, each change of what is wanted of it, and
- * when it has not been heard for long. Last in its transaction. Of an offline hub's devices nothing is told, as nothing is
+ * Tells owners what differs from what was told last: at each report of their hubs, each change of what is wanted of one, and
+ * when one has not been heard for long. Last in its transaction. Of an offline hub's devices nothing is told, as nothing is
  * known: `hub.offline` shows them all.
  */
-export async function tellOfHub(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
-  if (!(await compare(tx.q, context, hubId)).differs) return
-  // Others that tell of the hub wait here, and then see what was told.
-  await tx.q
-    .insertInto('hub_told')
-    .values({ hub_id: hubId, online: 0, state: JSON.stringify(NOTHING) })
-    .onConflict((conflict) => conflict.doNothing())
+export async function tellOfHubs(tx: Tx, context: CloudContext, heard: readonly HeardHub[]): Promise<void> {
+  const healths = new Map(heard.map(({ hubId, health }) => [hubId, health]))
+  const hubs = await hubRows(tx.q)
+    .where('hubs.id', 'in', [...healths.keys()])
     .execute()
-  await tx.forUpdate(tx.q.selectFrom('hub_told').select('hub_id').where('hub_id', '=', hubId)).execute()
-  const { changes, online, wasOnline, state } = await compare(tx.q, context, hubId)
-  for (const change of changes) appendEvent(tx, context, { ...change, hubId })
-  await tx.q
-    .updateTable('hub_told')
-    .set({ online: online ? 1 : 0, state: JSON.stringify(state) })
-    .where('hub_id', '=', hubId)
-    .execute()
-  if (!online || wasOnline) return
-  await hubIsHeard(tx, context, hubId)
-  await schedule(tx, 'hub.silent', hubId, context.runtime.clock.now() + context.settings.onlineWithinMs + 1)
+  const odd = hubs.filter((hub) => !isAsTold(hub, healths.get(hub.id) ?? null))
+  const differing = await differences(tx.q, context, odd)
+  if (differing.length === 0) return
+  const hubIds = differing.map(({ hub }) => hub.id)
+  const untold = differing.filter(({ hub }) => hub.state === null)
+  if (untold.length > 0)
+    await tx.q
+      .insertInto('hub_told')
+      .values(untold.map(({ hub }) => ({ hub_id: hub.id, online: 0, state: JSON.stringify(NOTHING) })))
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+  // Others that tell of a hub wait here, and then see what was told.
+  const ofThese = tx.q.selectFrom('hub_told').select('hub_id').where('hub_id', 'in', hubIds)
+  await tx.forUpdate(ofThese.orderBy('hub_id')).execute()
+  const again = await hubRows(tx.q).where('hubs.id', 'in', hubIds).execute()
+  await note(tx, context, await differences(tx.q, context, again))
 }
 
-/** The same of several hubs: of those alone of which there is something to tell more than two statements are asked. */
-export async function tellOfHubs(tx: Tx, context: CloudContext, hubIds: readonly number[]): Promise<void> {
-  const { runtime, settings } = context
-  const hubs = await hubRows(tx.q).where('hubs.id', 'in', hubIds).execute()
-  const states = await hubStates(tx.q, hubIds, runtime.clock.now(), settings.onlineWithinMs)
-  for (const hub of hubs) {
-    const now = states.get(hub.id)
-    if (now?.health && !compareHub(hub, now, NO_DEVICES).differs) continue
-    await tellOfHub(tx, context, hub.id)
-  }
+/** Appends what is new of hubs to their owners' events, and what they were told by now. */
+async function note(tx: Tx, context: CloudContext, news: readonly Difference[]): Promise<void> {
+  if (news.length === 0) return
+  for (const { hub, changes } of news)
+    for (const change of changes) appendEvent(tx, context, { ...change, hubId: hub.id })
+  const source = recordset(
+    tx.kind,
+    { of: 'int', is_online: 'int', told: 'text' },
+    news.map(({ hub, online, state }) => ({
+      of: hub.id,
+      is_online: online ? 1 : 0,
+      told: JSON.stringify(state),
+    })),
+  )
+  await sql`update hub_told set online = is_online, state = told from ${source} where hub_id = of`.execute(
+    tx.q,
+  )
+  const back = news.filter(({ online, wasOnline }) => online && !wasOnline).map(({ hub }) => hub.id)
+  if (back.length === 0) return
+  await hubsAreHeard(tx, context, back)
+  await schedule(tx, 'hub.silent', back, context.runtime.clock.now() + context.settings.onlineWithinMs + 1)
 }
 
 const hubRows = (q: Queries) =>
@@ -85,11 +105,42 @@ type HubRow = Awaited<ReturnType<ReturnType<typeof hubRows>['execute']>>[number]
 
 const NO_DEVICES: BuiltDevices = { bins: [], fridges: [] }
 
-async function compare(q: Queries, context: CloudContext, hubId: number) {
-  const hub = await hubRows(q).where('hubs.id', '=', hubId).executeTakeFirstOrThrow()
-  const now = await readHubState(q, context, hubId)
-  // A hub that has reported has named its devices: nothing more is asked for at each heartbeat.
-  return compareHub(hub, now, now.health === null ? await readBuilt(q, hubId) : NO_DEVICES)
+/**
+ * Whether a hub that has just said how it stands was told of as just that, as at nearly every heartbeat: found out by what was
+ * told as it is written, without reading it.
+ */
+function isAsTold(hub: HubRow, health: HubHealth | null): boolean {
+  if (health === null || hub.online !== 1) return false
+  const { bins, fridges } = reportHealth(
+    hub,
+    { online: true, connected: true, health, lastHeardAt: null },
+    NO_DEVICES,
+  )
+  const state: ToldState = {
+    acceptingOrders: intakeOf(hub, { health }),
+    bins: toldOf(bins.map((bin) => [bin.bin_number, bin])),
+    fridges: toldOf(fridges.map((fridge) => [fridge.fridge_number, fridge])),
+  }
+  return JSON.stringify(state) === hub.state
+}
+
+type Difference = ReturnType<typeof compareHub>
+
+/** The hubs of which there is something to tell. */
+async function differences(
+  q: Queries,
+  { runtime, settings }: CloudContext,
+  hubs: readonly HubRow[],
+): Promise<Difference[]> {
+  if (hubs.length === 0) return []
+  const hubIds = hubs.map(({ id }) => id)
+  const states = await hubStates(q, hubIds, runtime.clock.now(), settings.onlineWithinMs)
+  const silent = hubIds.filter((hubId) => states.get(hubId)!.health === null)
+  // A hub that has reported has named its devices: nothing more is asked for.
+  const built = silent.length > 0 ? await readBuilt(q, silent) : new Map<number, BuiltDevices>()
+  return hubs
+    .map((hub) => compareHub(hub, states.get(hub.id)!, built.get(hub.id) ?? NO_DEVICES))
+    .filter(({ differs }) => differs)
 }
 
 /** What was told of a hub beside what holds now. What is known for the first time is remembered, and no change. */
@@ -117,7 +168,7 @@ function compareHub(hub: HubRow, now: HubState, built: BuiltDevices) {
     ...changed(told.fridges, fridges).map((data) => ({ type: 'fridge.status_changed' as const, data })),
   ]
   const differs = online !== wasOnline || JSON.stringify(state) !== JSON.stringify(told)
-  return { differs, changes, online, wasOnline, state }
+  return { hub, differs, changes, online, wasOnline, state }
 }
 
 const presence = (report: HubHealthReport): Change => ({
@@ -126,7 +177,7 @@ const presence = (report: HubHealthReport): Change => ({
 })
 
 /** Whether orders are taken: the owner and, as far as it has said, the hub agree. Null while nobody knows the hub's word. */
-const intakeOf = (hub: { accepting_orders: number }, { health }: HubState): boolean | null =>
+const intakeOf = (hub: { accepting_orders: number }, { health }: Pick<HubState, 'health'>): boolean | null =>
   health === null ? null : hub.accepting_orders === 1 && health.accepting_orders
 
 type Device = z.infer<typeof Told>
@@ -151,6 +202,23 @@ export function hubWork(context: CloudContext): WorkKinds {
   const listeningSince = runtime.clock.monotonic()
   return {
     'hub.silent': {
+      async early(subjects) {
+        const heardSince = runtime.clock.now() - settings.onlineWithinMs
+        const online = await db.kysely
+          .selectFrom('hub_sessions')
+          .innerJoin('hub_told', 'hub_told.hub_id', 'hub_sessions.hub_id')
+          .select(['hub_sessions.hub_id', 'hub_sessions.last_heard_at'])
+          .where('hub_sessions.hub_id', 'in', subjects.map(Number))
+          .where('hub_sessions.last_heard_at', '>=', heardSince)
+          .where('hub_told.online', '=', 1)
+          .execute()
+        return new Map(
+          online.map(({ hub_id, last_heard_at }) => [
+            String(hub_id),
+            last_heard_at + settings.onlineWithinMs + 1,
+          ]),
+        )
+      },
       look: ({ subject }) =>
         db.transact(async (tx) => {
           const hubId = Number(subject)

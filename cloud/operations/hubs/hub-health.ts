@@ -1,7 +1,6 @@
 import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import type { HubHealthReport } from '../../../protocol/contract/owner-hubs.ts'
-import { readFridges } from '../../commerce/catalogue/layout.ts'
 import { hubState, type HubState } from '../../gateway/hub-state.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -24,15 +23,30 @@ export interface BuiltDevices {
   fridges: readonly number[]
 }
 
-export async function readBuilt(q: Queries, hubId: number): Promise<BuiltDevices> {
+export async function readBuilt(q: Queries, hubIds: readonly number[]): Promise<Map<number, BuiltDevices>> {
   const bins = await q
     .selectFrom('hub_bins')
-    .select('bin')
-    .where('hub_id', '=', hubId)
+    .select(['hub_id', 'bin'])
+    .where('hub_id', 'in', hubIds)
     .orderBy('bin')
     .execute()
-  const fridges = await readFridges(q, hubId)
-  return { bins: bins.map(({ bin }) => bin), fridges: fridges.map(({ fridge }) => fridge) }
+  const fridges = await q
+    .selectFrom('hub_fridges')
+    .select(['hub_id', 'fridge'])
+    .where('hub_id', 'in', hubIds)
+    .orderBy('fridge')
+    .execute()
+  const of = <R extends { hub_id: number }>(rows: readonly R[], hubId: number) =>
+    rows.filter(({ hub_id }) => hub_id === hubId)
+  return new Map(
+    hubIds.map((hubId) => [
+      hubId,
+      {
+        bins: of(bins, hubId).map(({ bin }) => bin),
+        fridges: of(fridges, hubId).map(({ fridge }) => fridge),
+      },
+    ]),
+  )
 }
 
 type Health = NonNullable<HubState['health']>
@@ -40,7 +54,10 @@ type Bin = Pick<Health['bins'][number], 'bin_number' | 'enabled' | 'status'>
 type Fridge = Pick<Health['fridges'][number], 'fridge_number' | 'enabled' | 'status' | 'temperature'>
 
 /** What the hub has said of its devices, and of the others that it is made of: nothing was heard of these. */
-function devicesOf({ health }: HubState, built: BuiltDevices): { bins: Bin[]; fridges: Fridge[] } {
+function devicesOf(
+  { health }: Pick<HubState, 'health'>,
+  built: BuiltDevices,
+): { bins: Bin[]; fridges: Fridge[] } {
   const { bins = [], fridges = [] } = health ?? {}
   const unheard = { enabled: true, status: 'offline', temperature: null } as const
   return {
@@ -63,7 +80,11 @@ function devicesOf({ health }: HubState, built: BuiltDevices): { bins: Bin[]; fr
  * O §2, hub health: what the hub last said of itself, as far as it can still hold. Of an offline hub the devices' statuses
  * are `offline`; which of them will be enabled is the cloud's to know.
  */
-export function reportHealth(hub: HubRow, state: HubState, built: BuiltDevices): HubHealthReport {
+export function reportHealth(
+  hub: HubRow,
+  state: Pick<HubState, 'online' | 'connected' | 'health' | 'lastHeardAt'>,
+  built: BuiltDevices,
+): HubHealthReport {
   const { online, health } = state
   const { bins, fridges } = devicesOf(state, built)
   const disabled = {

@@ -28,7 +28,8 @@ export const hubHandlers = (
   'owner.hubs.health': async ({ credential, query }) => {
     const q = context.db.kysely
     const hub = await requireHub(q, credential, query.hub_id)
-    return reportHealth(hub, await readHubState(q, context, hub.id), await readBuilt(q, hub.id))
+    const built = await readBuilt(q, [hub.id])
+    return reportHealth(hub, await readHubState(q, context, hub.id), built.get(hub.id)!)
   },
 })
 

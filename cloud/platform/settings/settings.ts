@@ -303,8 +303,20 @@ export const gatewaySettings = {
       5 * SECOND,
       'How often hubs that are new, and what is to be sent to hubs, are looked for: the signal for it may be lost.',
     ),
-    gatherMs: ms(SECOND, 'Heartbeats that come within so long are written together.'),
-    greetAtOnce: wholeNumber([1, 1000], 4, 'How many hubs are greeted at once, of those that connect.'),
+    gatherMs: ms(
+      SECOND,
+      'Heartbeats that come within so long are written together, and hellos of hubs that only ask whether somebody is there answered together.',
+    ),
+    quietMs: ms(
+      30 * SECOND,
+      'A hub that says hello again after nothing was said to it for so long only asks whether somebody is there.',
+    ),
+    greetAtOnce: wholeNumber(
+      [1, 1000],
+      64,
+      'How many hubs are greeted at once at most, of those that connect: they share transactions.',
+    ),
+    greetTogetherMs: ms(100, 'No more of them are greeted at once than within so long, but for a few.'),
     greetWithinMs: ms(
       2 * SECOND,
       'A hub whose turn to be greeted does not come within this is told when to come again.',

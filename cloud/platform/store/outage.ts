@@ -32,6 +32,9 @@ export function isOutage(error: unknown): boolean {
   return code.length === 5 && POSTGRES_CLASSES.includes(code.slice(0, 2))
 }
 
+/** Whether a statement has waited too long for what others have locked: another row may be free. */
+export const isLockedOut = (error: unknown): boolean => error instanceof Error && codeOf(error) === '55P03'
+
 type Outage = 'full' | 'damaged' | 'locked' | 'silent' | 'away'
 
 /** What each means to an operator. */

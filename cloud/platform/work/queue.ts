@@ -3,6 +3,7 @@ import { randomHex } from '../../../protocol/model/ids.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries, Tx } from '../store/database.ts'
 import { jsonOf } from '../store/json.ts'
+import { recordset } from '../store/recordset.ts'
 import { statement } from '../store/statement.ts'
 
 /**
@@ -215,6 +216,37 @@ const dropClaimed = statement((q, { kind, subject, claim }: Pick<Claimed, 'kind'
     .where((eb) => eb.and({ kind, subject, claim }))
     .returning('kind'),
 )
+
+/** Ends looks that did not fail at several subjects that were claimed together. As `release`. */
+export async function releaseAll(
+  { db }: CloudContext,
+  { kind, claim }: Pick<Claimed, 'kind' | 'claim'>,
+  dueAts: ReadonlyMap<string, number>,
+): Promise<void> {
+  if (dueAts.size === 0) return
+  const source = recordset(
+    db.kind,
+    { of: 'text', next: 'int' },
+    [...dueAts].map(([of, next]) => ({ of, next })),
+  )
+  const { rows } = await sql<{ subject: string }>`
+    update due_work
+    set due_at = next, leased_until = null, claim = null, attempts = 0, last_error = null
+    from ${source}
+    where kind = ${kind} and subject = of and claim = ${claim}
+    returning subject
+  `.execute(db.kysely)
+  const released = new Set(rows.map(({ subject }) => subject))
+  const others = [...dueAts.keys()].filter((subject) => !released.has(subject))
+  if (others.length === 0) return
+  await db.kysely
+    .updateTable('due_work')
+    .set({ leased_until: null })
+    .where('kind', '=', kind)
+    .where('subject', 'in', others)
+    .where('claim', 'is', null)
+    .execute()
+}
 
 /** Leaves claimed work that was not begun to whoever comes next: it is due at once, and no look has been made at it. */
 export async function giveBack(

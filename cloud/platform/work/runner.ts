@@ -9,6 +9,7 @@ import {
   giveBack,
   nextDueAt,
   release,
+  releaseAll,
   renew,
   type Claimed,
 } from './queue.ts'
@@ -31,6 +32,11 @@ export interface WorkKind {
    * back-off.
    */
   look(work: Work): Promise<Outcome>
+  /**
+   * Of all that are claimed together, those that it is too early to look at, and when to look at them: asked by one statement
+   * or two, where this is so of most.
+   */
+  early?(subjects: readonly string[]): Promise<ReadonlyMap<string, number>>
   /** Subjects that are due again and again, and first when the service starts for the first time. */
   recurring?: readonly string[]
   /** After so many looks that failed it is left for a person. Without end where absent. */
@@ -201,7 +207,8 @@ export class WorkRunner {
       const stopRenewing = every(this.#context.runtime.clock, leaseMs / 3, () =>
         background(this.#context, `leases of ${kind}`, () => renew(this.#context, renewed, leaseMs)),
       )
-      const waiting = claimed.values()
+      const early = await this.#putBack(claimed)
+      const waiting = claimed.filter(({ subject }) => !early.has(subject)).values()
       const lane = async (): Promise<void> => {
         // One that is told to stop begins nothing more: the rest of a batch may take many times as long as it is given.
         while (this.#state !== 'stopped') {
@@ -215,6 +222,22 @@ export class WorkRunner {
       await giveBack(this.#context, [...waiting])
     } while (claimed.length === batch && this.#state !== 'stopped')
     return pass
+  }
+
+  /** Returns the subjects that it is too early for, which are released. Where that cannot be found out each is looked at. */
+  async #putBack(claimed: readonly Claimed[]): Promise<ReadonlySet<string>> {
+    const [first] = claimed
+    const { early } = first ? this.#kindOf(first.kind)! : {}
+    const released = new Set<string>()
+    if (!first || !early) return released
+    // Somebody is to be told of those that do well again: they are looked at.
+    const asked = claimed.filter(({ attempts }) => attempts <= this.#context.settings.workAlarmAttempts)
+    await isolated(this.#context, `${first.kind}, all at once`, async () => {
+      const dueAts = await early(asked.map(({ subject }) => subject))
+      await releaseAll(this.#context, first, dueAts)
+      for (const subject of dueAts.keys()) released.add(subject)
+    })
+    return released
   }
 
   /** One that fails does not keep the others from their turn. */

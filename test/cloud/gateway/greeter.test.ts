@@ -4,7 +4,13 @@ import { backoffMs, type Cancel } from '../../../protocol/model/runtime.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { Scheduler } from '../../simulation/scheduler.ts'
 
-const settings: GreeterSettings = { greetAtOnce: 4, greetWithinMs: 2000, greetAgainMs: 60_000 }
+const settings: GreeterSettings = {
+  greetAtOnce: 4,
+  greetTogetherMs: 100,
+  greetWithinMs: 2000,
+  greetAgainMs: 60_000,
+  gatherMs: 1000,
+}
 
 function setUp(changes: Partial<GreeterSettings> = {}) {
   const scheduler = new Scheduler()
@@ -17,17 +23,20 @@ function setUp(changes: Partial<GreeterSettings> = {}) {
   const greeted: string[] = []
   const putOff: [hello: string, afterMs: number][] = []
   const finish: (() => void)[] = []
-  const enter = (hubId: number, session = 's'): void =>
+  const hailed: number[] = []
+  const enter = (hubId: number, session = 's', isPatient = false): void =>
     greeter.enter({
       hubId,
       session,
+      isPatient,
       greet() {
         greeted.push(`${hubId}${session}`)
         return new Promise((resolve) => finish.push(resolve))
       },
       putOff: (afterMs) => void putOff.push([`${hubId}${session}`, afterMs]),
+      hail: () => void hailed.push(hubId),
     })
-  return { scheduler, clock, random, greeter, greeted, putOff, finish, enter }
+  return { scheduler, clock, random, greeter, greeted, putOff, hailed, finish, enter }
 }
 
 describe('hubs that say hello', () => {
@@ -93,12 +102,14 @@ describe('hubs that say hello', () => {
         greeter.enter({
           hubId,
           session: 's',
+          isPatient: false,
           greet() {
             greeted.set(hubId, (greeted.get(hubId) ?? 0) + 1)
             database = database.then(() => new Promise((resolve) => clock.after(GREETING_MS, resolve)))
             return database.then(() => cancel())
           },
           putOff: sayAfter,
+          hail: () => sayAfter(1),
         })
       }
       sayAfter(random.between(1, 20))

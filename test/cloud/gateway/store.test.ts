@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Hello } from '../../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { insertSent, recordFinished } from '../../../cloud/gateway/command-store.ts'
-import { answerHello } from '../../../cloud/gateway/hello.ts'
+import { answerHellos } from '../../../cloud/gateway/hello.ts'
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
 import { LeaseKeeper } from '../../../cloud/gateway/leases.ts'
 import {
@@ -70,6 +70,8 @@ onEachDatabase('the gateway’s store', (open) => {
     refusals: cloudRefusals(context),
     leases: new LeaseKeeper({ context, settings: defaultGatewaySettings, processId }),
   })
+  const answerHello = async (greeter: Parameters<typeof answerHellos>[0], hubId: number, said: Hello) =>
+    (await answerHellos(greeter, [{ hubId, hello: said }])).get(hubId)
   const receiving = () => ({ context, domain: inertDomain, hubId: 1, onCommandFinished: () => {} })
   const cancel = (order: number) => ({ kind: 'order.cancel', order_id: uuid(order) }) as const
 

@@ -1,0 +1,59 @@
+import type { Hello, Welcome } from '../../protocol/mqtt/session.ts'
+import { isLockedOut } from '../platform/store/outage.ts'
+import { answerHellos, type Greeter } from './hello.ts'
+import type { Said } from './leases.ts'
+import { isStoreFailure } from './receiver.ts'
+
+/** So that the database has something to do while this process has, and one that waits for a lock stops not all others. */
+const DESKS = 2
+
+interface Asked extends Said {
+  welcome: (welcome: Welcome | undefined) => void
+  fail: (error: unknown) => void
+}
+
+/**
+ * Answers hellos: all that have come while others were being answered by one transaction. So a hub that comes alone waits for
+ * nobody, and of thousands that come at once many share each statement and each commit.
+ */
+export class Welcomes {
+  readonly #greeter: Greeter
+  #asked: Asked[] = []
+  /** Transactions under way. */
+  #desks = 0
+
+  constructor(greeter: Greeter) {
+    this.#greeter = greeter
+  }
+
+  /** As `answerHellos`. Of one hub another hello comes when this one is answered. */
+  answer(hubId: number, hello: Hello): Promise<Welcome | undefined> {
+    return new Promise((welcome, fail) => {
+      this.#asked.push({ hubId, hello, welcome, fail })
+      if (this.#desks < DESKS) void this.#answerAll()
+    })
+  }
+
+  async #answerAll(): Promise<void> {
+    this.#desks += 1
+    while (this.#asked.length > 0) {
+      const asked = this.#asked
+      this.#asked = []
+      await this.#together(asked)
+    }
+    this.#desks -= 1
+  }
+
+  async #together(asked: readonly Asked[]): Promise<void> {
+    try {
+      const welcomes = await answerHellos(this.#greeter, asked)
+      for (const { hubId, welcome } of asked) welcome(welcomes.get(hubId))
+    } catch (error) {
+      // What the database gives to nobody need not be asked for each of them; somebody may have locked the rows of one.
+      const isForNobody = isStoreFailure(error) && !isLockedOut(error)
+      if (asked.length === 1 || isForNobody) for (const { fail } of asked) fail(error)
+      // What cannot be answered of one hub holds up no other.
+      else for (const one of asked) await this.#together([one])
+    }
+  }
+}
