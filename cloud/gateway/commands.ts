@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import { holdsWithin, type Cancel } from '../../protocol/model/runtime.ts'
 import type { Command, CommandBody, CommandResult } from '../../protocol/mqtt/command.ts'
+import type { HubHealth } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { KEEP_MS } from '../platform/http/idempotency.ts'
 import type { GatewaySettings } from '../platform/settings/settings.ts'
@@ -68,8 +69,11 @@ export interface CommandPorts {
   findClock: (hubId: number) => void
   /** Listens for the hub's results, whoever serves it. False where the broker is not connected. */
   listen: (hubId: number) => Promise<boolean>
-  /** The hub's state may have changed: last in the transaction that recorded it. */
-  hubHeard: (tx: Tx, hubId: number) => Promise<void>
+  /**
+   * The hub's state may have changed: last in the transaction that recorded it. `health`: what it has just said, where that is
+   * what holds by now; null: the database knows.
+   */
+  hubHeard: (tx: Tx, hubId: number, health: HubHealth | null) => Promise<void>
 }
 
 /** When results that the database did not take are recorded after all. */
@@ -192,8 +196,9 @@ export class CommandSender implements Commands {
     const { after, session } = result
     if (after === undefined) return waiter.resolve(result)
     const noted = context.db.transact(async (tx) => {
-      await noteHealth(tx.q, waiter.hubId, { session, ...after }, context.runtime.clock.now())
-      await hubHeard(tx, waiter.hubId)
+      const now = context.runtime.clock.now()
+      const isLatest = await noteHealth(tx.q, waiter.hubId, { session, ...after }, now)
+      await hubHeard(tx, waiter.hubId, isLatest ? after.health : null)
     })
     background(context, 'the state after a command', () => noted.finally(() => waiter.resolve(result)))
   }

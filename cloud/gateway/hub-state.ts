@@ -95,21 +95,32 @@ export const currentLedger = (q: Queries, hubId: number) =>
     .where('stream', '=', 'ledger')
     .where('is_current', '=', 1)
 
-/** A hub has said with the result of a command how it stands after it: nothing, where it has said something later. */
+/**
+ * A hub has said with the result of a command how it stands after it. False where that is not how it stands by now: it has
+ * said something later, or has another session.
+ */
 export async function noteHealth(
   q: Queries,
   hubId: number,
   { session, monotonic, health }: Heartbeat,
   now: number,
-): Promise<void> {
-  await q
-    .updateTable('hub_sessions')
-    .set({ health: JSON.stringify(health), health_at: now, health_monotonic: monotonic })
-    .where('hub_id', '=', hubId)
-    .where('session', '=', session)
-    .where((eb) => eb.or([eb('health_monotonic', 'is', null), eb('health_monotonic', '<=', monotonic)]))
-    .execute()
+): Promise<boolean> {
+  const noted = await updateHealth(q, { hubId, session, monotonic, now, health: JSON.stringify(health) })
+  return noted.length > 0
 }
+
+const updateHealth = statement(
+  (q, at: { hubId: number; session: string; monotonic: number; now: number; health: string }) =>
+    q
+      .updateTable('hub_sessions')
+      .set({ health: at.health, health_at: at.now, health_monotonic: at.monotonic })
+      .where('hub_id', '=', at.hubId)
+      .where('session', '=', at.session)
+      .where((eb) =>
+        eb.or([eb('health_monotonic', 'is', null), eb('health_monotonic', '<=', at.monotonic)]),
+      )
+      .returning('hub_id'),
+)
 
 /** O §2, `hub_status`, of which the first holds: never heard of, in maintenance, taking no orders, in service. */
 export function shownHubStatus(hub: {

@@ -1,7 +1,7 @@
 import { deviceId, type HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { decodeFrame, encodeFrame, opOfUuid, uuidOfOp } from '../../protocol/serial/codec.ts'
+import { isReadable, opOfUuid, uuidOfOp } from '../../protocol/serial/codec.ts'
 import type {
   Action,
   Failure,
@@ -194,8 +194,8 @@ export function createControllers(options: ControllersOptions, events: Controlle
 function commandOf(request: ActuationRequest): Omit<FrameBody<'CMD'>, 'host'> {
   const { operationId, device, action, maxMs, shelf, row, bin, ref } = request
   const command = { op: opOfUuid(operationId), dev: device, act: action, max: maxMs, shelf, row, bin, ref }
-  const written = encodeFrame({ seq: 0, type: 'CMD', host: '00000000', ...command })
-  if (!decodeFrame(written).ok) throw new RangeError(`not an actuation: ${written}`)
+  if (!isReadable('CMD', { host: '00000000', ...command }))
+    throw new RangeError(`not an actuation: ${JSON.stringify(command)}`)
   return command
 }
 

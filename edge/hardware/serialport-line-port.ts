@@ -3,9 +3,12 @@ import { ReadlineParser } from '@serialport/parser-readline'
 import { SerialPort } from 'serialport'
 import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
 import type { LinePort, LinePortHandlers, OpenLinePort } from '../../protocol/serial/line-port.ts'
+import { promptBinding } from './prompt-binding.ts'
 
 /** Beyond the longest line with its carriage return, so that the codec sees that a line was cut, and refuses it. */
 const CAP_BYTES = MAX_LINE_BYTES + 2
+/** Read at once, and kept for it by each port: a dozen lines. The library's own 64 KiB are for files. */
+const READ_BYTES = 4096
 
 /** A real serial line: `serialport` on a device or a pseudo-terminal. */
 export const openSerialPort: OpenLinePort = ({ path, baudRate }, handlers) =>
@@ -19,7 +22,8 @@ class SerialPortLine implements LinePort {
   constructor(path: string, baudRate: number, handlers: LinePortHandlers) {
     this.#handlers = handlers
     // `hupcl: false`: many boards reset when DTR falls, and ours must not restart because the hub's service did.
-    this.#port = new SerialPort({ path, baudRate, hupcl: false, lock: true, autoOpen: false })
+    const settings = { path, baudRate, hupcl: false, lock: true, autoOpen: false, highWaterMark: READ_BYTES }
+    this.#port = new SerialPort({ ...settings, ...{ binding: promptBinding } })
     this.#port.on('error', (error) => this.#end(error.message))
     this.#port.on('close', (error: Error | null) => this.#end(error?.message ?? 'the port closed'))
     // A hang-up may also read as the end of a file.
@@ -80,6 +84,12 @@ class LineCap extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    if (this.#length + chunk.length <= this.#maxBytes) {
+      // No line in it can be too long.
+      const feed = chunk.lastIndexOf(LINE_FEED)
+      this.#length = feed < 0 ? this.#length + chunk.length : chunk.length - feed - 1
+      return done(null, chunk)
+    }
     for (let start = 0; start < chunk.length;) {
       const feed = chunk.indexOf(LINE_FEED, start)
       const end = feed < 0 ? chunk.length : feed

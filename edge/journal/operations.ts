@@ -123,6 +123,7 @@ export function createOperations(store: Store) {
        product_id = @product_id WHERE id = @id RETURNING *`,
     ),
   )
+  const findAny = one(db.prepare<[id: string], OperationRow>('SELECT * FROM operations WHERE id = ?'))
   const deleteAll = run(db.prepare<[]>('DELETE FROM operations'))
 
   /** Writes a row, and keeps what it is then. */
@@ -140,7 +141,8 @@ export function createOperations(store: Store) {
 
   return {
     insert: (operation: NewOperation) => write(() => insert({ ...unsaid, ...operation })),
-    find: one(db.prepare<[id: string], OperationRow>('SELECT * FROM operations WHERE id = ?')),
+    find: (id: string): OperationRow | undefined =>
+      [...unfinished.get().values()].find((row) => row.id === id) ?? findAny(id),
     /** Records what became of it. */
     end: (id: string, { state, why, moved, drops, ms, ended_at }: OperationEnd) =>
       write(() => end({ id, state, why, moved, drops, ms, ended_at })),

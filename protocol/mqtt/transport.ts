@@ -42,6 +42,8 @@ export type OpenTransport<T extends MqttTransport = MqttTransport> = (
 
 /** What is used of a client of mqtt.js; named here so that the protocol itself opens nothing. */
 export interface ClientLike {
+  /** What it writes to. It holds back what a turn of the event loop writes until that is over. */
+  readonly stream?: { uncork(): void }
   on(event: 'connect' | 'close', listener: () => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   subscribe(
@@ -192,6 +194,8 @@ export function clientTransport(
             pending.delete(resolve)
             resolve(!error)
           })
+          // Somebody waits for it, and this turn may have other work to do.
+          client.stream?.uncork()
         })
       },
       close() {

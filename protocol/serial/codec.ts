@@ -1,4 +1,4 @@
-import { type Frame, frameSchemas, type FrameType, MAX_LINE_BYTES } from './frames.ts'
+import { type Frame, type FrameBody, frameSchemas, type FrameType, MAX_LINE_BYTES } from './frames.ts'
 
 export type DecodeError = 'too_long' | 'malformed' | 'crc' | 'unknown_type' | 'bad_field'
 /** `seq` is known where the CRC was right: such a frame can be answered with NAK. */
@@ -10,16 +10,28 @@ const hex4 = (value: number): string => value.toString(16).padStart(4, '0')
 export function encodeFrame(frame: Frame): string {
   const { seq, type, ...fields } = frame
   const words = [`~${hex4(seq)}`, type as string]
-  for (const key of Object.keys(frameSchemas[type].shape)) {
-    const value = (fields as Record<string, unknown>)[key]
-    if (value === undefined) continue
-    words.push(`${key}=${wireValue(key, value)}`)
-  }
+  for (const [key, value] of wireFields(type, fields)) words.push(`${key}=${value}`)
   const text = words.join(' ')
   const line = `${text}*${hex4(crc16(text))}`
   if (line.length > MAX_LINE_BYTES) throw new RangeError(`frame ${type} is ${line.length} bytes long`)
   return line
 }
+
+/** Whether a receiver can read the frame that says this. */
+export const isReadable = <T extends FrameType>(type: T, body: FrameBody<T>): boolean =>
+  frameSchemas[type].safeParse(Object.fromEntries(wireFields(type, body))).success
+
+/** What there is of a type's fields, in their order, as it is written. */
+function wireFields(type: FrameType, body: object): [key: string, value: string][] {
+  return keysOf.get(type)!.flatMap((key) => {
+    const value = (body as Record<string, unknown>)[key]
+    return value === undefined ? [] : [[key, wireValue(key, value)]]
+  })
+}
+
+const keysOf: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries(frameSchemas).map(([type, { shape }]) => [type, Object.keys(shape)]),
+)
 
 function wireValue(key: string, value: unknown): string {
   if (typeof value === 'boolean') return value ? '1' : '0'
@@ -56,10 +68,13 @@ export const uuidOfOp = (op: string): string =>
 /** CRC-16/CCITT-FALSE (polynomial 0x1021, initial value 0xFFFF, no reflection) of an ASCII text. SPEC §2. */
 export function crc16(text: string): number {
   let crc = 0xffff
-  for (let index = 0; index < text.length; index++) {
-    crc ^= (text.charCodeAt(index) & 0xff) << 8
-    for (let bit = 0; bit < 8; bit++)
-      crc = crc & 0x8000 ? ((crc << 1) ^ 0x1021) & 0xffff : (crc << 1) & 0xffff
-  }
+  for (let index = 0; index < text.length; index++)
+    crc = ((crc << 8) & 0xffff) ^ CRC_OF_BYTE[(crc >> 8) ^ (text.charCodeAt(index) & 0xff)]!
   return crc
 }
+
+const CRC_OF_BYTE = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8
+  for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1
+  return crc & 0xffff
+})

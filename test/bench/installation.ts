@@ -44,6 +44,13 @@ export interface Installation {
   stop(): Promise<void>
 }
 
+/** With its processor's profile, where one is asked for. */
+function profiled([node, ...args]: readonly string[]): string[] {
+  const folder = process.env['BENCH_PROFILE']
+  const flags = folder ? ['--cpu-prof', `--cpu-prof-dir=${folder}`] : []
+  return [node!, ...flags, ...args]
+}
+
 /** Makes the data; nothing runs before `start`. */
 export async function install({
   folder,
@@ -82,7 +89,7 @@ export async function install({
       const told = run[program.name]
       if (!told) return []
       const isOther = program.name === 'edge' && hubProgram !== undefined
-      const command = isOther ? [...program.command.slice(0, -1), hubProgram] : program.command
+      const command = profiled(isOther ? [...program.command.slice(0, -1), hubProgram] : program.command)
       return [{ ...program, command, environment: { ...program.environment, ...told } }]
     }),
     runtime,

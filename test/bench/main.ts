@@ -48,7 +48,7 @@ value. It takes about twenty minutes, and tells the truth on a machine that does
   --folder PATH       a folder on the disk to measure (default: the system's temporary one)
   --report PATH       where all of it is drawn, as one page (default: .bench/report.html)
 
-BENCH_PROFILE=FOLDER  frame, reads, shop, fleet: writes the cloud's processor profiles there (they slow it)`
+BENCH_PROFILE=FOLDER  frame, reads, shop, fleet: writes the cloud's processor profiles there (they slow it); round-trip: the hub's too`
 
 const parts = [
   'round-trip',
