@@ -2,6 +2,7 @@ import type { EventType, TEST_EVENT } from '../../protocol/model/event-types.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
+import { statement } from '../platform/store/statement.ts'
 
 /** Something that has happened. */
 export interface NewEvent {
@@ -28,20 +29,32 @@ export function appendEvent(tx: Tx, { runtime }: CloudContext, event: NewEvent):
   const id = `evt_${uuidv7(runtime)}`
   tx.beforeCommit(id, async () => {
     const shown = typeof data === 'function' ? await (data as () => Promise<object>)() : data
-    await tx.q
-      .insertInto('events')
-      .values((eb) => ({
-        id,
-        type,
-        owner_id: ownerId ?? eb.selectFrom('hubs').select('owner_id').where('id', '=', hubId!),
-        hub_id: hubId,
-        endpoint_id: endpointId,
-        data: JSON.stringify(shown),
-        created_at: runtime.clock.now(),
-        position: null,
-      }))
-      .execute()
+    const row = { id, type, hubId, endpointId, data: JSON.stringify(shown), at: runtime.clock.now() }
+    if (ownerId === undefined) await insertOfHub(tx.q, row)
+    else await insertOfOwner(tx.q, { ...row, ownerId })
     tx.tell({ kind: 'event' })
   })
   return id
 }
+
+interface Row extends Required<Pick<NewEvent, 'type' | 'hubId'>> {
+  id: string
+  endpointId: string | null
+  data: string
+  at: number
+}
+
+const insertOfOwner = statement((q, row: Row & { ownerId: number }) =>
+  q.insertInto('events').values({ ...columnsOf(row), owner_id: row.ownerId }),
+)
+const insertOfHub = statement((q, row: Row) =>
+  q.insertInto('events').values((eb) => ({
+    ...columnsOf(row),
+    owner_id: eb.selectFrom('hubs').select('owner_id').where('id', '=', row.hubId),
+  })),
+)
+
+const columnsOf = ({ id, type, hubId, endpointId, data, at }: Row) => ({
+  ...{ id, type, hub_id: hubId, endpoint_id: endpointId, data },
+  ...{ created_at: at, position: null },
+})

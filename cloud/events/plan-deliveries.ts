@@ -1,8 +1,10 @@
-import type { Selectable } from 'kysely'
+import { sql, type Selectable } from 'kysely'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
+import { jsonOf } from '../platform/store/json.ts'
 import type { Tables } from '../platform/store/schema.ts'
+import { allOf, statement } from '../platform/store/statement.ts'
 import { schedule } from '../platform/work/queue.ts'
 
 export type EndpointRow = Selectable<Tables['webhook_endpoints']>
@@ -25,16 +27,11 @@ export async function planDeliveries(
   // A test goes to a webhook that is switched off, too.
   const tested = events.flatMap(({ endpoint_id }) => endpoint_id ?? [])
   // One that its owner removes at this moment must not keep everybody else from these events.
-  const endpoints = await tx
-    .forKeyShare(
-      tx.q
-        .selectFrom('webhook_endpoints')
-        .selectAll()
-        .where((eb) => eb.or([eb('state', '=', 'enabled'), eb('id', 'in', [...tested, ''])]))
-        .where('owner_id', 'in', [...new Set(events.map(({ owner_id }) => owner_id))])
-        .orderBy('id'),
-    )
-    .execute()
+  const owners = new Set(events.map(({ owner_id }) => owner_id))
+  const endpoints = await endpointsFor(tx.q, {
+    tested: JSON.stringify(tested),
+    owners: JSON.stringify([...owners]),
+  })
   const now = runtime.clock.now()
   for (const endpoint of endpoints) {
     const isWanted = wantedBy(endpoint)
@@ -57,6 +54,18 @@ export async function planDeliveries(
     )
   }
 }
+
+const endpointsFor = statement((q, { tested, owners }: { tested: string; owners: string }, locks) => {
+  const json = jsonOf(q)
+  return locks.forKeyShare(
+    q
+      .selectFrom('webhook_endpoints')
+      .select(allOf('webhook_endpoints'))
+      .where((eb) => eb.or([eb('state', '=', 'enabled'), eb('id', 'in', json.textsIn(sql`${tested}`))]))
+      .where('owner_id', 'in', json.numbersIn(sql`${owners}`))
+      .orderBy('id'),
+  )
+})
 
 export const listOf = <T>(json: string): T[] => JSON.parse(json) as T[]
 

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { recordset } from '../platform/store/recordset.ts'
+import { statement } from '../platform/store/statement.ts'
 import { planDeliveries } from './plan-deliveries.ts'
 import { planMails } from './plan-mails.ts'
 
@@ -29,9 +30,11 @@ export async function publish(context: CloudContext): Promise<void> {
 
 /** The last position that was given. */
 export async function lastPosition(q: Queries): Promise<number> {
-  const head = await q.selectFrom('event_head').select('last').executeTakeFirst()
+  const [head] = await readHead(q, {})
   return head?.last ?? 0
 }
+
+const readHead = statement((q) => q.selectFrom('event_head').select('last'))
 
 /** True where there may be more. */
 async function publishBatch(context: CloudContext): Promise<boolean> {
@@ -39,23 +42,11 @@ async function publishBatch(context: CloudContext): Promise<boolean> {
   if (!(await hasUnpublished(db.kysely))) return false
   return db.transact(async (tx) => {
     const last = await lockHead(tx)
-    const rows = await unpublished(tx.q)
-      .select(['seq', 'type', 'owner_id', 'hub_id', 'endpoint_id'])
-      .orderBy('seq')
-      .limit(settings.eventBatch)
-      .execute()
+    const rows = await firstUnpublished(tx.q, { limit: settings.eventBatch })
     if (rows.length === 0) return false
     const published = rows.map((row, index) => ({ ...row, position: last + index + 1 }))
-    const source = recordset(
-      tx.kind,
-      { seq: 'int', position: 'int' },
-      published.map(({ seq, position }) => ({ seq, position })),
-    )
-    await sql`update events set position = r.position from ${source} where events.seq = r.seq`.execute(tx.q)
-    await tx.q
-      .updateTable('event_head')
-      .set({ last: last + rows.length })
-      .execute()
+    await place(tx.q, { places: published.map(({ seq, position }) => ({ seq, position })) })
+    await moveHead(tx.q, { last: last + rows.length })
     await planDeliveries(tx, context, published)
     await planMails(tx, context, published)
     return rows.length === settings.eventBatch
@@ -64,18 +55,32 @@ async function publishBatch(context: CloudContext): Promise<boolean> {
 
 const unpublished = (q: Queries) => q.selectFrom('events').where('position', 'is', null)
 
-const hasUnpublished = async (q: Queries): Promise<boolean> =>
-  (await unpublished(q).select('seq').limit(1).executeTakeFirst()) !== undefined
+const hasUnpublished = async (q: Queries): Promise<boolean> => (await anyUnpublished(q, {})).length > 0
+
+const anyUnpublished = statement((q) => unpublished(q).select('seq').limit(1))
+const firstUnpublished = statement((q, { limit }: { limit: number }) =>
+  unpublished(q).select(['seq', 'type', 'owner_id', 'hub_id', 'endpoint_id']).orderBy('seq').limit(limit),
+)
+
+const place = statement(
+  (_, { places }: { places: readonly { seq: number; position: number }[] }, { kind }) =>
+    sql`update events set position = r.position
+      from ${recordset(kind, { seq: 'int', position: 'int' }, places)} where events.seq = r.seq`,
+)
+const moveHead = statement((q, { last }: { last: number }) => q.updateTable('event_head').set({ last }))
 
 /** The last position given; until the end of the transaction nobody else gives any. */
 async function lockHead(tx: Tx): Promise<number> {
+  const [head] = await headToLock(tx.q, {})
+  if (head) return head.last
   await tx.q
     .insertInto('event_head')
     .values({ id: 1, last: 0 })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  const { last } = await tx
-    .forUpdate(tx.q.selectFrom('event_head').select('last').where('id', '=', 1))
-    .executeTakeFirstOrThrow()
-  return last
+  return lockHead(tx)
 }
+
+const headToLock = statement((q, _, locks) =>
+  locks.forUpdate(q.selectFrom('event_head').select('last').where('id', '=', 1)),
+)

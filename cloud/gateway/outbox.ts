@@ -6,6 +6,7 @@ import type { ReceiverPosition, SenderPosition } from '../../protocol/mqtt/sessi
 import { isOurs } from '../../protocol/stream/sender.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
+import { statement } from '../platform/store/statement.ts'
 
 /** Where an entry stands in a hub's outbox. */
 export interface OutboxPlace {
@@ -67,7 +68,12 @@ export async function reconcileOutbox(
 
 /** Locks a hub's outbox, which it creates where there is none, and gives out the next `added` numbers of its epoch. */
 async function lockOutbox(tx: Tx, hubId: number, added: 0 | 1): Promise<SenderPosition> {
-  const row = await tx.q
+  const [row] = await addToOutbox(tx.q, { hubId, added })
+  return row!
+}
+
+const addToOutbox = statement((q, { hubId, added }: { hubId: number; added: 0 | 1 }) =>
+  q
     .insertInto('hub_outboxes')
     .values({ hub_id: hubId, epoch: NO_EPOCH, base: 0, base_tag: 0, last: 0 })
     .onConflict((conflict) =>
@@ -80,10 +86,8 @@ async function lockOutbox(tx: Tx, hubId: number, added: 0 | 1): Promise<SenderPo
           .end(),
       })),
     )
-    .returning(['epoch', 'base', 'base_tag as baseTag', 'last'])
-    .executeTakeFirstOrThrow()
-  return row
-}
+    .returning(['epoch', 'base', 'base_tag as baseTag', 'last']),
+)
 
 async function insertEntry(
   tx: Tx,
@@ -93,11 +97,18 @@ async function insertEntry(
   entry: CloudEntry,
 ): Promise<void> {
   const body = JSON.stringify(entry)
-  await tx.q
-    .insertInto('hub_outbox_entries')
-    .values({ hub_id: hubId, ...place, tag: chainTag(previousTag, body), body })
-    .execute()
+  await addEntry(tx.q, { hubId, ...place, tag: chainTag(previousTag, body), body })
 }
+
+const addEntry = statement((q, entry: OutboxPlace & { hubId: number; tag: number; body: string }) =>
+  q.insertInto('hub_outbox_entries').values({
+    hub_id: entry.hubId,
+    epoch: entry.epoch,
+    seq: entry.seq,
+    tag: entry.tag,
+    body: entry.body,
+  }),
+)
 
 /**
  * The tag of an entry: a digest of its body and of the tag before it, so that two histories that differ anywhere have
@@ -109,15 +120,18 @@ function chainTag(previousTag: number, body: string): number {
 
 /** The tag of an entry; `undefined` where the entry is not stored, or no longer. */
 async function tagOf(q: Queries, hubId: number, { epoch, seq }: OutboxPlace): Promise<number | undefined> {
-  const row = await q
+  const [row] = await tagAt(q, { hubId, epoch, seq })
+  return row?.tag
+}
+
+const tagAt = statement((q, { hubId, epoch, seq }: OutboxPlace & { hubId: number }) =>
+  q
     .selectFrom('hub_outbox_entries')
     .select('tag')
     .where('hub_id', '=', hubId)
     .where('epoch', '=', epoch)
-    .where('seq', '=', seq)
-    .executeTakeFirst()
-  return row?.tag
-}
+    .where('seq', '=', seq),
+)
 
 /** Where a hub's outbox stands; `undefined` before its first hello. */
 export async function readPosition(q: Queries, hubId: number): Promise<SenderPosition | undefined> {

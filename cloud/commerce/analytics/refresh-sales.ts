@@ -2,8 +2,10 @@ import { sql, type Selectable } from 'kysely'
 import { monthOf } from '../../platform/calendar/days.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import { jsonOf } from '../../platform/store/json.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { ALL, hourOf, readSales, rowOf, sumOf, WHOLE_HUB, type Sale } from './sale.ts'
+import { statement } from '../../platform/store/statement.ts'
+import { ALL, hourOf, readSales, rowOf, sumOf, WHOLE_HUB, type Sale, type SoldOrder } from './sale.ts'
 
 /**
  * Counts an order at the end of the transaction that changes its money: in the same commit, however often it is asked for.
@@ -18,8 +20,7 @@ export function countSale(tx: Tx, orderId: number): void {
  * nothing happens. Costs the same however many orders there are besides. Under the orders' locks.
  */
 export async function refreshSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
-  await lockSummaries(tx, orderIds)
-  const { now, held } = await readSales(tx.q, orderIds)
+  const { now, held } = await readSales(tx.q, await lockSummaries(tx, orderIds))
   const changed = orderIds.filter((id) => !isSame(held.get(id), now.get(id)))
   if (changed.length === 0) return
   const pick = (sales: ReadonlyMap<number, Sale>): Sale[] => changed.flatMap((id) => sales.get(id) ?? [])
@@ -43,13 +44,11 @@ function isSame(held: Sale | undefined, now: Sale | undefined): boolean {
  * One transaction after another changes a hub's summaries: their rows are the same ones for all its sales. What they hold
  * is read after this, as another one may have cleared them meanwhile (`rebuild.ts`).
  */
-async function lockSummaries(tx: Tx, orderIds: readonly number[]): Promise<void> {
+async function lockSummaries(tx: Tx, orderIds: readonly number[]): Promise<SoldOrder[]> {
+  const of = { orderIds: JSON.stringify(orderIds) }
+  const orders = await lockCalendars(tx.q, of)
+  if (orders.length > 0) return orders
   const hub = tx.q.selectFrom('orders').select('hub_id').where('id', 'in', orderIds)
-  const lock = () =>
-    tx
-      .forUpdate(tx.q.selectFrom('sales_calendars').select('hub_id').where('hub_id', 'in', hub))
-      .executeTakeFirst()
-  if (await lock()) return
   // The hub's first sale: its summaries are begun, though nobody has looked yet whether it has a past.
   await tx.q
     .insertInto('sales_calendars')
@@ -62,23 +61,43 @@ async function lockSummaries(tx: Tx, orderIds: readonly number[]): Promise<void>
     )
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  await lock()
+  return lockCalendars(tx.q, of)
 }
+
+const lockCalendars = statement((q, { orderIds }: { orderIds: string }, locks) =>
+  locks.forUpdate(
+    q
+      .selectFrom('orders')
+      .innerJoin('sales_calendars as c', 'c.hub_id', 'orders.hub_id')
+      .select(['orders.id', 'orders.hub_id', 'orders.user_id', 'orders.queued_at', 'c.timezone'])
+      .where('orders.id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`)),
+    'c',
+  ),
+)
 
 async function writeSales(tx: Tx, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return
-  const columns = {
-    ...({ order_id: 'int', hub_id: 'int', user_id: 'int', sold_at: 'int', day: 'text' } as const),
-    ...({ units: 'int', revenue: 'int', lines: 'text' } as const),
-  }
-  await sql`
+  await upsertSales(tx.q, { rows: sales.map(rowOf) })
+}
+
+/** What a statement of many rows is given. */
+interface Rows<T> {
+  rows: readonly T[]
+}
+
+const saleColumns = {
+  ...({ order_id: 'int', hub_id: 'int', user_id: 'int', sold_at: 'int', day: 'text' } as const),
+  ...({ units: 'int', revenue: 'int', lines: 'text' } as const),
+}
+const upsertSales = statement(
+  (_, { rows }: Rows<Selectable<Tables['sales']>>, { kind }) => sql`
     insert into sales (order_id, hub_id, user_id, sold_at, day, units, revenue, lines)
     select order_id, hub_id, user_id, sold_at, day, units, revenue, lines
-    from ${recordset(tx.kind, columns, sales.map(rowOf))} where true
+    from ${recordset(kind, saleColumns, rows)} where true
     on conflict (order_id) do update set
       user_id = excluded.user_id, sold_at = excluded.sold_at, day = excluded.day,
-      units = excluded.units, revenue = excluded.revenue, lines = excluded.lines`.execute(tx.q)
-}
+      units = excluded.units, revenue = excluded.revenue, lines = excluded.lines`,
+)
 
 async function dropSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
   if (orderIds.length > 0) await tx.q.deleteFrom('sales').where('order_id', 'in', orderIds).execute()
@@ -88,12 +107,7 @@ async function dropSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
 async function addCustomers(tx: Tx, changes: readonly CustomerChange[]): Promise<Map<string, number>> {
   const won = new Map<string, number>()
   if (changes.length === 0) return won
-  const columns = { hub_id: 'int', period: 'text', user_id: 'int', orders: 'int' } as const
-  const { rows } = await sql<CustomerChange>`
-    insert into sales_customers (hub_id, period, user_id, orders)
-    select hub_id, period, user_id, orders from ${recordset(tx.kind, columns, [...changes])} where true
-    on conflict (hub_id, period, user_id) do update set orders = sales_customers.orders + excluded.orders
-    returning hub_id, period, user_id, orders`.execute(tx.q)
+  const rows = await upsertCustomers(tx.q, { rows: changes })
   const counts = new Map(rows.map((row) => [customerKey(row), row.orders]))
   for (const change of changes) {
     const after = counts.get(customerKey(change))!
@@ -103,6 +117,15 @@ async function addCustomers(tx: Tx, changes: readonly CustomerChange[]): Promise
   }
   return won
 }
+
+const customerColumns = { hub_id: 'int', period: 'text', user_id: 'int', orders: 'int' } as const
+const upsertCustomers = statement(
+  (_, { rows }: Rows<CustomerChange>, { kind }) => sql<CustomerChange>`
+    insert into sales_customers (hub_id, period, user_id, orders)
+    select hub_id, period, user_id, orders from ${recordset(kind, customerColumns, rows)} where true
+    on conflict (hub_id, period, user_id) do update set orders = sales_customers.orders + excluded.orders
+    returning hub_id, period, user_id, orders`,
+)
 
 async function addTotals(
   tx: Tx,
@@ -119,33 +142,40 @@ async function addTotals(
         orders !== 0 || units !== 0 || revenue !== 0 || cost !== 0 || customers !== 0,
     )
   if (rows.length === 0) return
-  const columns = {
-    ...({ hub_id: 'int', period: 'text', product_id: 'int' } as const),
-    ...({ orders: 'int', units: 'int', revenue: 'int', cost: 'int', customers: 'int' } as const),
-  }
-  await sql`
+  await upsertTotals(tx.q, { rows })
+}
+
+const totalsColumns = {
+  ...({ hub_id: 'int', period: 'text', product_id: 'int' } as const),
+  ...({ orders: 'int', units: 'int', revenue: 'int', cost: 'int', customers: 'int' } as const),
+}
+const upsertTotals = statement(
+  (_, { rows }: Rows<Selectable<Tables['sales_totals']>>, { kind }) => sql`
     insert into sales_totals (hub_id, period, product_id, orders, units, revenue, cost, customers)
     select hub_id, period, product_id, orders, units, revenue, cost, customers
-    from ${recordset(tx.kind, columns, rows)} where true
+    from ${recordset(kind, totalsColumns, rows)} where true
     on conflict (hub_id, period, product_id) do update set
       orders = sales_totals.orders + excluded.orders,
       units = sales_totals.units + excluded.units,
       revenue = sales_totals.revenue + excluded.revenue,
       cost = sales_totals.cost + excluded.cost,
-      customers = sales_totals.customers + excluded.customers`.execute(tx.q)
-}
+      customers = sales_totals.customers + excluded.customers`,
+)
 
 async function addHours(tx: Tx, changes: readonly HoursChange[]): Promise<void> {
-  if (changes.length === 0) return
-  const columns = { hub_id: 'int', hour: 'int', orders: 'int', units: 'int', revenue: 'int' } as const
-  await sql`
+  if (changes.length > 0) await upsertHours(tx.q, { rows: changes })
+}
+
+const hoursColumns = { hub_id: 'int', hour: 'int', orders: 'int', units: 'int', revenue: 'int' } as const
+const upsertHours = statement(
+  (_, { rows }: Rows<HoursChange>, { kind }) => sql`
     insert into sales_hours (hub_id, hour, orders, units, revenue)
-    select hub_id, hour, orders, units, revenue from ${recordset(tx.kind, columns, [...changes])} where true
+    select hub_id, hour, orders, units, revenue from ${recordset(kind, hoursColumns, rows)} where true
     on conflict (hub_id, hour) do update set
       orders = sales_hours.orders + excluded.orders,
       units = sales_hours.units + excluded.units,
-      revenue = sales_hours.revenue + excluded.revenue`.execute(tx.q)
-}
+      revenue = sales_hours.revenue + excluded.revenue`,
+)
 
 const periodKey = ({ hub_id, period }: { hub_id: number; period: string }): string => `${hub_id} ${period}`
 const customerKey = (row: CustomerChange): string => `${periodKey(row)} ${row.user_id}`

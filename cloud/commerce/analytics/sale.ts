@@ -1,8 +1,10 @@
-import type { Selectable } from 'kysely'
+import { sql, type Selectable } from 'kysely'
 import type { Day } from '../../platform/calendar/days.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { jsonOf } from '../../platform/store/json.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import { allOf, statement } from '../../platform/store/statement.ts'
 import { unitShare } from '../catalogue/pricing.ts'
 
 /**
@@ -97,20 +99,20 @@ interface SalesOfOrders {
   held: ReadonlyMap<number, Sale>
 }
 
+/** An order as its hub's calendar has it. */
+export type SoldOrder = Pick<Selectable<Tables['orders']>, 'id' | 'hub_id' | 'user_id' | 'queued_at'> & {
+  timezone: string
+}
+
 /** One simple query after another: joined, they would be at the mercy of a planner that has no statistics yet. */
-export async function readSales(q: Queries, orderIds: readonly number[]): Promise<SalesOfOrders> {
-  const orders = await q
-    .selectFrom('orders')
-    .innerJoin('sales_calendars as c', 'c.hub_id', 'orders.hub_id')
-    .select(['orders.id', 'orders.hub_id', 'orders.user_id', 'orders.queued_at', 'c.timezone'])
-    .where('orders.id', 'in', orderIds)
-    .execute()
-  const payments = await readPayments(q, orderIds)
+export async function readSales(q: Queries, orders: readonly SoldOrder[]): Promise<SalesOfOrders> {
+  const of = { orderIds: JSON.stringify(orders.map(({ id }) => id)) }
+  const payments = await completedPayments(q, of)
   const refunds = await readRefunds(q, payments)
   const kept = payments.filter(({ id, amount }) => !isGivenBack(amount, refunds.get(id) ?? []))
   const paidBy = new Map(kept.map(({ order_id, id }) => [order_id, id]))
   const lines = await readLines(q, [...paidBy.keys()])
-  const held = await q.selectFrom('sales').selectAll().where('order_id', 'in', orderIds).execute()
+  const held = await heldSales(q, of)
   return {
     now: new Map(
       orders
@@ -162,15 +164,43 @@ export const sumOf = (lines: readonly SaleLine[]): { units: number; revenue: num
 
 type CompletedPayment = Pick<Selectable<Tables['payments']>, 'id' | 'order_id' | 'amount'>
 
+/** Ids as JSON. */
+interface OfOrders {
+  orderIds: string
+}
+
 /** The payments that were completed in time, of which an order has one at most. */
-const readPayments = (q: Queries, orderIds: readonly number[]): Promise<CompletedPayment[]> =>
+const completedPayments = statement((q, { orderIds }: OfOrders) =>
   q
     .selectFrom('payments')
     .select(['order_id', 'id', 'amount'])
-    .where('order_id', 'in', orderIds)
+    .where('order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
     .where('status', '=', 'completed')
-    .where('is_late', '=', 0)
-    .execute()
+    .where('is_late', '=', 0),
+)
+
+const refundsOfPayments = statement((q, { paymentIds }: { paymentIds: string }) =>
+  q
+    .selectFrom('refunds')
+    .select(['payment_id', 'item_id', 'amount', 'tax'])
+    .where('payment_id', 'in', jsonOf(q).numbersIn(sql`${paymentIds}`))
+    .where('status', '<>', 'failed'),
+)
+
+const linesOfOrders = statement((q, { orderIds }: OfOrders) =>
+  q
+    .selectFrom('order_items')
+    .select(['order_id', 'id', 'product_id', 'qty', 'refunded_quantity', 'purchase_price', 'net'])
+    .where('order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
+    .orderBy('id'),
+)
+
+const heldSales = statement((q, { orderIds }: OfOrders) =>
+  q
+    .selectFrom('sales')
+    .select(allOf('sales'))
+    .where('order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`)),
+)
 
 /** What went back or is to go back of a payment. */
 interface PaidBack extends ReturnedMoney {
@@ -186,16 +216,7 @@ async function readRefunds(
   payments: readonly CompletedPayment[],
 ): Promise<Map<number, PaidBack[]>> {
   if (payments.length === 0) return new Map()
-  const rows = await q
-    .selectFrom('refunds')
-    .select(['payment_id', 'item_id', 'amount', 'tax'])
-    .where(
-      'payment_id',
-      'in',
-      payments.map(({ id }) => id),
-    )
-    .where('status', '<>', 'failed')
-    .execute()
+  const rows = await refundsOfPayments(q, { paymentIds: JSON.stringify(payments.map(({ id }) => id)) })
   return group(
     rows.map(({ payment_id, item_id, amount, tax }) => [
       payment_id,
@@ -206,12 +227,7 @@ async function readRefunds(
 
 async function readLines(q: Queries, orderIds: readonly number[]): Promise<Map<number, SoldLine[]>> {
   if (orderIds.length === 0) return new Map()
-  const rows = await q
-    .selectFrom('order_items')
-    .select(['order_id', 'id', 'product_id', 'qty', 'refunded_quantity', 'purchase_price', 'net'])
-    .where('order_id', 'in', orderIds)
-    .orderBy('id')
-    .execute()
+  const rows = await linesOfOrders(q, { orderIds: JSON.stringify(orderIds) })
   return group(
     rows.map((row) => [
       row.order_id,

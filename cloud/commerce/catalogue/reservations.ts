@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
+import { statement } from '../../platform/store/statement.ts'
 import { availableUnits } from './units.ts'
 
 interface ProductQuantity {
@@ -21,10 +22,7 @@ interface Shortage {
  */
 export async function reserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<Shortage[]> {
   await lockProducts(tx, lines)
-  const { rows } = await sql<{ id: number }>`
-    update products set reserved = reserved + r.units from ${unitsByProduct(tx, lines)}
-    where products.id = r.product_id and products.is_active = 1 and ${availableUnits} >= r.units
-    returning products.id`.execute(tx.q)
+  const rows = await reserveUnits(tx.q, { units: unitsByProduct(lines) })
   const reserved = new Set(rows.map(({ id }) => id))
   const short = lines.filter(({ productId }) => !reserved.has(productId))
   if (short.length === 0) return []
@@ -39,14 +37,31 @@ export async function reserve(tx: Tx, lines: readonly ProductQuantity[]): Promis
   }))
 }
 
+interface Units {
+  units: readonly { product_id: number; units: number }[]
+}
+
+const unitColumns = { product_id: 'int', units: 'int' } as const
+
+const reserveUnits = statement(
+  (_, { units }: Units, { kind }) => sql<{ id: number }>`
+    update products set reserved = reserved + r.units from ${recordset(kind, unitColumns, units)}
+    where products.id = r.product_id and products.is_active = 1 and ${availableUnits} >= r.units
+    returning products.id`,
+)
+
+const unreserveUnits = statement(
+  (_, { units }: Units, { kind }) => sql`
+    update products set reserved = reserved - r.units from ${recordset(kind, unitColumns, units)}
+    where products.id = r.product_id`,
+)
+
 /** Releases reservations. */
 export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
   const held = lines.filter(({ quantity }) => quantity > 0)
   if (held.length === 0) return
   await lockProducts(tx, held)
-  await sql`
-    update products set reserved = reserved - r.units from ${unitsByProduct(tx, held)}
-    where products.id = r.product_id`.execute(tx.q)
+  await unreserveUnits(tx.q, { units: unitsByProduct(held) })
 }
 
 /**
@@ -59,12 +74,11 @@ async function lockProducts(tx: Tx, lines: readonly ProductQuantity[]): Promise<
   await tx.forUpdate(tx.q.selectFrom('products').select('id').where('id', 'in', ids).orderBy('id')).execute()
 }
 
-/** The source `r` of a statement: how many units of each product, which is in it once. */
-function unitsByProduct(tx: Tx, lines: readonly ProductQuantity[]) {
+/** How many units of each product, which is in it once. */
+function unitsByProduct(lines: readonly ProductQuantity[]): Units['units'] {
   const units = new Map<number, number>()
   for (const { productId, quantity } of lines) units.set(productId, (units.get(productId) ?? 0) + quantity)
-  const rows = [...units].map(([product_id, quantity]) => ({ product_id, units: quantity }))
-  return recordset(tx.kind, { product_id: 'int', units: 'int' }, rows)
+  return [...units].map(([product_id, quantity]) => ({ product_id, units: quantity }))
 }
 
 /** Units of a product that can still be sold, never below 0; none of one that is not active. */

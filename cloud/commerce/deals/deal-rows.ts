@@ -1,7 +1,9 @@
-import type { Selectable } from 'kysely'
+import { sql, type Selectable } from 'kysely'
 import { readTerms } from '../../../protocol/model/deal-terms.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { jsonOf } from '../../platform/store/json.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import { allOf, statement } from '../../platform/store/statement.ts'
 import type { CartLine, Deal, Reward, Trigger } from './engine/deal.ts'
 import { needsMetBy } from './engine/need.ts'
 
@@ -40,9 +42,20 @@ export async function runningDeals(
   among?: Among,
 ): Promise<StoredDeal[]> {
   if (among && 'ids' in among && among.ids.length === 0) return []
-  let running = q
+  const at = { hubId, day }
+  const rows =
+    among === undefined
+      ? await running(q, at).execute()
+      : 'ids' in among
+        ? await running(q, at).where('id', 'in', among.ids).execute()
+        : await runningFor(q, { ...at, needs: JSON.stringify(needsMetBy(among.lines)) })
+  return withParts(q, rows)
+}
+
+const running = (q: Queries, { hubId, day }: { hubId: number; day: string }) =>
+  q
     .selectFrom('deals')
-    .selectAll()
+    .select(allOf('deals'))
     .where('hub_id', '=', hubId)
     .where('deleted_at', 'is', null)
     .where('is_active', '=', 1)
@@ -50,10 +63,11 @@ export async function runningDeals(
     .where((eb) => eb.or([eb('end_day', 'is', null), eb('end_day', '>=', day)]))
     .orderBy('priority', 'desc')
     .orderBy('id')
-  if (among && 'ids' in among) running = running.where('id', 'in', among.ids)
-  else if (among) running = running.where('need', 'in', needsMetBy(among.lines))
-  return withParts(q, await running.execute())
-}
+
+/** Those that ask for nothing that is not there: checkout asks this of each cart. */
+const runningFor = statement((q, at: { hubId: number; day: string; needs: string }) =>
+  running(q, at).where('need', 'in', jsonOf(q).textsIn(sql`${at.needs}`)),
+)
 
 export async function findDeal(q: Queries, dealId: number): Promise<StoredDeal | undefined> {
   const row = await q

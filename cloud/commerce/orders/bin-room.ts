@@ -1,6 +1,7 @@
 import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { State } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { statement } from '../../platform/store/statement.ts'
 import { LAST_ACTIVE, parseBins } from './order-rows.ts'
 
 /**
@@ -124,23 +125,29 @@ export const isBinFree = (room: BinRoom, units: number, isClaim: boolean): boole
 
 /** The room at a hub, from what it last said of its bins and from its orders. */
 export async function readBinRoom(q: Queries, hubId: number, disabled: readonly number[]): Promise<BinRoom> {
-  const bins = await q
-    .selectFrom('hub_bins')
-    .select(['bin', 'capacity', 'state', 'order_uuid as order_id', 'fault'])
-    .where('hub_id', '=', hubId)
-    .orderBy('bin')
-    .execute()
-  const active = await ordersAtHub(q)
-    .where('o.hub_id', '=', hubId)
-    .where('o.processing_status', '<=', LAST_ACTIVE)
-    .where('o.processing_status', '>', OrderStatus.NEW)
-    .execute()
+  const bins = await binsOfHub(q, { hubId })
+  const active = await activeAtHub(q, { hubId })
   const known = new Set(active.map(({ uuid }) => uuid))
   const ended = bins.flatMap(({ order_id }) => (order_id === null || known.has(order_id) ? [] : [order_id]))
   const left = ended.length === 0 ? [] : await ordersAtHub(q).where('o.uuid', 'in', ended).execute()
   const orders = [...active, ...left].map((row) => ({ ...row, bins: parseBins(row.bins) }))
   return binRoom(bins, disabled, orders)
 }
+
+const binsOfHub = statement((q, { hubId }: { hubId: number }) =>
+  q
+    .selectFrom('hub_bins')
+    .select(['bin', 'capacity', 'state', 'order_uuid as order_id', 'fault'])
+    .where('hub_id', '=', hubId)
+    .orderBy('bin'),
+)
+
+const activeAtHub = statement((q, { hubId }: { hubId: number }) =>
+  ordersAtHub(q)
+    .where('o.hub_id', '=', hubId)
+    .where('o.processing_status', '<=', LAST_ACTIVE)
+    .where('o.processing_status', '>', OrderStatus.NEW),
+)
 
 /** Orders with how many units they are of. */
 export const ordersWithUnits = (q: Queries) =>

@@ -1,6 +1,7 @@
-import { sql } from 'kysely'
+import { sql, type Updateable } from 'kysely'
 import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
+import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
 import type { OrderCause } from '../../../protocol/model/order-status.ts'
 import { availableOfEach, reserve } from '../catalogue/reservations.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -10,13 +11,15 @@ import { enqueue } from '../../gateway/outbox.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { recordset } from '../../platform/store/recordset.ts'
+import { recordset, type Cell } from '../../platform/store/recordset.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import { statement } from '../../platform/store/statement.ts'
 import { isBinFree } from './bin-room.ts'
-import { intakeOf, sellingHub, type Intake } from './intake.ts'
+import { intakeOf, lockSellingHub, type Intake } from './intake.ts'
 import { moveOrder, releaseReservations } from './move-order.ts'
 import { unfrozenLine, unfrozenOrder, type OrderRow } from './order-rows.ts'
 import { cartLines, priceToFreeze, type CartLine, type PricedCart } from './price-cart.ts'
-import { soldNames } from './sold-names.ts'
+import { addSoldNames, soldName, soldNameId, type SoldName } from './sold-names.ts'
 
 interface Obstacle {
   code: ErrorCode
@@ -33,12 +36,22 @@ export async function checkoutObstacles(
   intake: Intake,
   { claim }: Pick<FreezeOptions, 'claim'>,
 ): Promise<Obstacle[]> {
+  const short = await shortage(q, lines)
+  return [...obstaclesAtHub(lines, intake, claim), ...(short ? [short] : [])]
+}
+
+function obstaclesAtHub(lines: readonly CartLine[], intake: Intake, claim: boolean): Obstacle[] {
   const obstacles: Obstacle[] = []
   if (lines.length === 0) obstacles.push({ code: 'cart_empty' })
   if (intake.refusal !== null)
     obstacles.push({ code: 'hub_not_accepting_orders', details: { reason: intake.refusal } })
   const units = lines.reduce((sum, { qty }) => sum + qty, 0)
   if (!isBinFree(intake.bins, units, claim)) obstacles.push({ code: 'no_bin_available' })
+  return obstacles
+}
+
+/** Of which products there are fewer than a cart has. */
+async function shortage(q: Queries, lines: readonly CartLine[]): Promise<Obstacle | undefined> {
   const stock = await availableOfEach(
     q,
     lines.map(({ product_id }) => product_id),
@@ -46,8 +59,7 @@ export async function checkoutObstacles(
   const short = lines
     .map(({ product_id, qty }) => ({ product_id, requested: qty, available: stock.get(product_id)! }))
     .filter(({ requested, available }) => available < requested)
-  if (short.length > 0) obstacles.push({ code: 'insufficient_stock', details: { items: short } })
-  return obstacles
+  return short.length > 0 ? { code: 'insufficient_stock', details: { items: short } } : undefined
 }
 
 /** Who takes cards takes no less than this, unless there is nothing to pay. Smallest units. */
@@ -62,24 +74,32 @@ export interface FreezeOptions {
   least?: number
 }
 
-/** Freezes a cart with its prices and deals, reserves its stock, and moves it to PENDING_PAYMENT. */
+/** A cart with its prices and deals, its stock reserved, and what its row is to say of it with the move to PENDING_PAYMENT. */
+export interface Frozen {
+  total: number
+  changes: Updateable<Tables['orders']>
+}
+
+/** Freezes a cart; the caller moves it. */
 export async function freezeOrder(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
   { claim, expectedTotal, least = 0 }: FreezeOptions,
-): Promise<PricedCart> {
+): Promise<Frozen> {
   const lines = await cartLines(tx.q, order.id)
   // Checkouts at one hub come one after the other, so that no two find the same bin free.
-  const hub = await tx.forUpdate(sellingHub(tx.q, order.hub_id)).executeTakeFirstOrThrow()
+  const hub = await lockSellingHub(tx, order.hub_id)
   const intake = await intakeOf(tx.q, context, hub)
-  const [obstacle] = await checkoutObstacles(tx.q, lines, intake, { claim })
-  if (obstacle) throw new ApiError(obstacle.code, undefined, obstacle.details)
+  const [atHub] = obstaclesAtHub(lines, intake, claim)
+  if (atHub) throw refusalOf(atHub)
   const priced = await priceToFreeze(tx, context, { order, hub, lines })
-  if (expectedTotal !== undefined && expectedTotal !== priced.total)
-    throw new ApiError('total_changed', undefined, { total: priced.total })
-  const tooSmall = amountObstacle(priced.total, least)
-  if (tooSmall) throw new ApiError(tooSmall.code, undefined, tooSmall.details)
+  const obstacle: Obstacle | undefined =
+    expectedTotal !== undefined && expectedTotal !== priced.total
+      ? { code: 'total_changed', details: { total: priced.total } }
+      : amountObstacle(priced.total, least)
+  // What is short comes first; of what is not in the way otherwise `reserve` finds it out.
+  if (obstacle) throw refusalOf((await shortage(tx.q, lines)) ?? obstacle)
   const shortages = await reserve(
     tx,
     lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
@@ -88,7 +108,7 @@ export async function freezeOrder(
   await freezeLines(tx, order.hub_id, lines, priced)
   await redeem(tx, context, order, priced.plan.applications)
   const bin = claim ? intake.bins.claimable[0]! : null
-  await moveOrder(tx, context, order, 'checkout', {
+  const changes = {
     // A database that has lost its last commits may sell this cart a second time, with other lines.
     uuid: uuidv7(context.runtime),
     touched_at: context.runtime.clock.now(),
@@ -100,9 +120,11 @@ export async function freezeOrder(
     reserved_bin: bin,
     open_when_ready: claim ? 1 : 0,
     bins: JSON.stringify(bin === null ? [] : [bin]),
-  })
-  return priced
+  } as const
+  return { total: priced.total, changes }
 }
+
+const refusalOf = ({ code, details }: Obstacle): ApiError => new ApiError(code, undefined, details)
 
 async function freezeLines(
   tx: Tx,
@@ -110,43 +132,47 @@ async function freezeLines(
   lines: readonly CartLine[],
   priced: PricedCart,
 ): Promise<void> {
-  const names = await soldNames(tx, hubId, lines)
-  const frozen = recordset(
-    tx.kind,
-    {
-      id: 'int',
-      upc: 'text',
-      name: 'text',
-      sold_name_id: 'int',
-      image_url: 'text',
-      unit_price_original: 'int',
-      unit_price: 'int',
-      purchase_price: 'int',
-      net: 'int',
-      tax: 'int',
-    },
-    lines.map((line, index) => {
-      const { unitPriceOriginal, unitPrice, net, tax } = priced.lines[index]!
-      return {
-        id: line.id,
-        upc: line.upc,
-        name: line.name,
-        sold_name_id: names[index]!,
-        image_url: line.image_url,
-        unit_price_original: unitPriceOriginal,
-        unit_price: unitPrice,
-        purchase_price: line.purchase_price,
-        net,
-        tax,
-      }
-    }),
-  )
-  await sql`
-    update order_items set upc = r.upc, name = r.name, sold_name_id = r.sold_name_id, image_url = r.image_url,
+  const frozen = lines.map((line, index) => {
+    const { unitPriceOriginal, unitPrice, net, tax } = priced.lines[index]!
+    return {
+      id: line.id,
+      ...soldName(line),
+      name: line.name,
+      image_url: line.image_url,
+      unit_price_original: unitPriceOriginal,
+      unit_price: unitPrice,
+      purchase_price: line.purchase_price,
+      net,
+      tax,
+    }
+  })
+  const named = await writeFrozen(tx.q, { hubId, frozen })
+  if (named.every(({ sold_name_id }) => sold_name_id !== null)) return
+  await addSoldNames(tx, hubId, frozen)
+  await writeFrozen(tx.q, { hubId, frozen })
+}
+
+const frozenColumns = {
+  ...({ id: 'int', upc: 'text', search_name: 'text', name: 'text', image_url: 'text' } as const),
+  ...({
+    unit_price_original: 'int',
+    unit_price: 'int',
+    purchase_price: 'int',
+    net: 'int',
+    tax: 'int',
+  } as const),
+}
+type FrozenLine = SoldName & { [column in keyof typeof frozenColumns]: Cell }
+
+const writeFrozen = statement(
+  (_, { hubId, frozen }: { hubId: number; frozen: readonly FrozenLine[] }, { kind }) =>
+    sql<{ sold_name_id: number | null }>`
+    update order_items set upc = r.upc, name = r.name, sold_name_id = ${soldNameId(hubId)}, image_url = r.image_url,
       unit_price_original = r.unit_price_original, unit_price = r.unit_price, purchase_price = r.purchase_price,
       net = r.net, tax = r.tax, reserved = qty
-    from ${frozen} where order_items.id = r.id`.execute(tx.q)
-}
+    from ${recordset(kind, frozenColumns, frozen)} where order_items.id = r.id
+    returning sold_name_id`,
+)
 
 /** Makes a cart of a frozen order again: stock, bin and deals are free, prices are the products'. */
 export async function unfreezeOrder(
@@ -163,15 +189,15 @@ export async function unfreezeOrder(
 }
 
 /** The order is paid: it goes to the hub, in the transaction that records the payment (I3). */
-export async function queueOrder(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+export async function queueOrder(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  payment_status: PaymentStatus,
+): Promise<void> {
   const { runtime, settings } = context
   const now = runtime.clock.now()
-  const items = await tx.q
-    .selectFrom('order_items')
-    .select(['id', 'product_id', 'qty'])
-    .where('order_id', '=', order.id)
-    .orderBy('id')
-    .execute()
+  const items = await linesToQueue(tx.q, { orderId: order.id })
   const queued: QueuedOrder = {
     order_id: order.uuid,
     number: order.id,
@@ -183,6 +209,7 @@ export async function queueOrder(tx: Tx, context: CloudContext, order: OrderRow)
     hub_epoch: await ledgerEpoch(tx.q, order.hub_id),
   }
   const step = await moveOrder(tx, context, order, 'payment_completed', {
+    payment_status,
     queued_order: JSON.stringify(queued),
     queued_at: now,
   })
@@ -190,3 +217,11 @@ export async function queueOrder(tx: Tx, context: CloudContext, order: OrderRow)
   if (order.deals !== '[]') await completeRedemptions(tx, context, order)
   await enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })
 }
+
+const linesToQueue = statement((q, { orderId }: { orderId: number }) =>
+  q
+    .selectFrom('order_items')
+    .select(['id', 'product_id', 'qty'])
+    .where('order_id', '=', orderId)
+    .orderBy('id'),
+)

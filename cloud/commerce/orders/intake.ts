@@ -1,8 +1,8 @@
-import type { InferResult } from 'kysely'
 import type { CloudContext } from '../../platform/context.ts'
 import { hubState } from '../../gateway/hub-state.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import type { Queries } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { statement } from '../../platform/store/statement.ts'
 import { readBinRoom, type BinRoom } from './bin-room.ts'
 
 /** Whether and why not a hub takes an order now, as `details.reason` says it. */
@@ -16,12 +16,26 @@ export interface Intake {
 }
 
 /** What of a hub's row decides whether it sells, and at what price. */
-export const sellingHub = (q: Queries, hubId: number) =>
+const sellingHub = (q: Queries, hubId: number) =>
   q
     .selectFrom('hubs')
     .select(['id', 'hub_status', 'accepting_orders', 'disabled_bins', 'timezone', 'tax_basis_points'])
     .where('id', '=', hubId)
-export type SellingHub = InferResult<ReturnType<typeof sellingHub>>[number]
+const hubById = statement((q, { hubId }: { hubId: number }) => sellingHub(q, hubId))
+const hubToLock = statement((q, { hubId }: { hubId: number }, locks) => locks.forUpdate(sellingHub(q, hubId)))
+
+export type SellingHub = Awaited<ReturnType<typeof hubById>>[number]
+
+export async function readSellingHub(q: Queries, hubId: number): Promise<SellingHub | undefined> {
+  const [hub] = await hubById(q, { hubId })
+  return hub
+}
+
+/** The same, locked: checkouts at a hub come one after the other. */
+export async function lockSellingHub(tx: Tx, hubId: number): Promise<SellingHub> {
+  const [hub] = await hubToLock(tx.q, { hubId })
+  return hub!
+}
 
 /** What a hub can do for a new order. Throws `hub_not_found`. */
 export async function hubIntake(q: Queries, context: CloudContext, hubId: number): Promise<Intake> {
@@ -40,7 +54,7 @@ export async function requireAccepting(q: Queries, context: CloudContext, hubId:
 }
 
 async function readHub(q: Queries, hubId: number): Promise<SellingHub> {
-  const hub = await sellingHub(q, hubId).executeTakeFirst()
+  const hub = await readSellingHub(q, hubId)
   if (!hub) throw new ApiError('hub_not_found')
   return hub
 }

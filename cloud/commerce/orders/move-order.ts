@@ -8,6 +8,7 @@ import {
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import { rowUpdate } from '../../platform/store/statement.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { releaseAnnounced } from '../deals/redemptions.ts'
@@ -36,13 +37,15 @@ export async function moveOrder(
     updated_at: now,
     ...(step.to >= OrderStatus.COMPLETED ? { finished_at: now } : {}),
   }
-  await tx.q.updateTable('orders').set(moved).where('id', '=', order.id).execute()
+  await updateOrder(tx.q, order.id, moved)
   Object.assign(order, moved)
   tx.tell({ kind: 'order', orderId: order.id, hubId: order.hub_id })
   tellOfMove(tx, context, order)
   await scheduleDeadlines(tx, context, order)
   return step
 }
+
+const updateOrder = rowUpdate('orders')
 
 /** What is to be looked at later of an order as it stands now, and when; its handlers find out whether it still stands so. */
 export async function scheduleDeadlines(tx: Tx, { settings }: CloudContext, order: OrderRow): Promise<void> {

@@ -3,6 +3,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import { allOf, statement } from '../../platform/store/statement.ts'
 
 export type OrderRow = Selectable<Tables['orders']>
 export type ItemRow = Selectable<Tables['order_items']>
@@ -39,9 +40,14 @@ export const unfrozenLine = {
 export const LAST_ACTIVE = sql.lit(OrderStatus.COLLECTING)
 
 /** An order, locked to the end of the transaction. Every change of an order, its payments or refunds begins with this. */
-export function lockOrder(tx: Tx, orderId: number): Promise<OrderRow | undefined> {
-  return tx.forUpdate(tx.q.selectFrom('orders').selectAll().where('id', '=', orderId)).executeTakeFirst()
+export async function lockOrder(tx: Tx, orderId: number): Promise<OrderRow | undefined> {
+  const [order] = await lockById(tx.q, { orderId })
+  return order
 }
+
+const lockById = statement((q, { orderId }: { orderId: number }, locks) =>
+  locks.forUpdate(q.selectFrom('orders').select(allOf('orders')).where('id', '=', orderId)),
+)
 
 /**
  * The same of one that has been read before, and a hub or a processor asked since. Throws `order_not_found`: its customer may
@@ -54,11 +60,16 @@ export async function lockOrderAgain(tx: Tx, orderId: number): Promise<OrderRow>
 }
 
 /** The same by the id under which a hub knows it. */
-export function lockOrderOfHub(tx: Tx, hubId: number, uuid: string): Promise<OrderRow | undefined> {
-  return tx
-    .forUpdate(tx.q.selectFrom('orders').selectAll().where('uuid', '=', uuid).where('hub_id', '=', hubId))
-    .executeTakeFirst()
+export async function lockOrderOfHub(tx: Tx, hubId: number, uuid: string): Promise<OrderRow | undefined> {
+  const [order] = await lockByUuid(tx.q, { hubId, uuid })
+  return order
 }
+
+const lockByUuid = statement((q, { hubId, uuid }: { hubId: number; uuid: string }, locks) =>
+  locks.forUpdate(
+    q.selectFrom('orders').select(allOf('orders')).where('uuid', '=', uuid).where('hub_id', '=', hubId),
+  ),
+)
 
 /** What stands in the way of paying or editing an order that is no cart any more; one that expired or was deleted before it was paid was not. */
 export const stateObstacle = ({ queued_at }: OrderRow): 'order_already_paid' | 'order_not_editable' =>
@@ -85,9 +96,13 @@ export async function lockOwnOrder(tx: Tx, key: OrderKey): Promise<OrderRow> {
 }
 
 export async function readOwnOrder(q: Queries, key: OrderKey): Promise<OrderRow> {
-  const order = await q.selectFrom('orders').selectAll().where('id', '=', key.orderId).executeTakeFirst()
+  const [order] = await orderById(q, key)
   return requireOwn(order, key)
 }
+
+const orderById = statement((q, { orderId }: Pick<OrderKey, 'orderId'>) =>
+  q.selectFrom('orders').select(allOf('orders')).where('id', '=', orderId),
+)
 
 function requireOwn(order: OrderRow | undefined, { userId, hubId }: OrderKey): OrderRow {
   if (!order || order.user_id !== userId || (hubId !== undefined && order.hub_id !== hubId))
@@ -96,11 +111,13 @@ function requireOwn(order: OrderRow | undefined, { userId, hubId }: OrderKey): O
 }
 
 /** An order's lines, oldest first, locked. */
-export function lockItems(tx: Tx, orderId: number): Promise<ItemRow[]> {
-  return tx
-    .forUpdate(tx.q.selectFrom('order_items').selectAll().where('order_id', '=', orderId).orderBy('id'))
-    .execute()
-}
+export const lockItems = (tx: Tx, orderId: number): Promise<ItemRow[]> => itemsToLock(tx.q, { orderId })
+
+const itemsToLock = statement((q, { orderId }: { orderId: number }, locks) =>
+  locks.forUpdate(
+    q.selectFrom('order_items').select(allOf('order_items')).where('order_id', '=', orderId).orderBy('id'),
+  ),
+)
 
 /** A column that holds a list of bin numbers. */
 export const parseBins = (text: string): number[] => JSON.parse(text) as number[]

@@ -1,7 +1,10 @@
+import { sql } from 'kysely'
 import { Order, type OrderItem } from '../../../protocol/contract/consumer-orders.ts'
 import { orderStatusName, OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { jsonOf } from '../../platform/store/json.ts'
+import { allOf, statement } from '../../platform/store/statement.ts'
 import { parseBins, readOwnOrder, type ItemRow, type OrderKey, type OrderRow } from './order-rows.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { queuePlace } from './queue-position.ts'
@@ -111,9 +114,16 @@ async function cart(q: Queries, context: CloudContext, order: OrderRow): Promise
 
 /** The lines of orders, oldest first. */
 async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<ItemRow[]> {
-  if (orderIds.length === 0) return []
-  return q.selectFrom('order_items').selectAll().where('order_id', 'in', orderIds).orderBy('id').execute()
+  return orderIds.length === 0 ? [] : itemsOfOrders(q, { orderIds: JSON.stringify(orderIds) })
 }
+
+const itemsOfOrders = statement((q, { orderIds }: { orderIds: string }) =>
+  q
+    .selectFrom('order_items')
+    .select(allOf('order_items'))
+    .where('order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
+    .orderBy('id'),
+)
 
 function frozen(order: OrderRow, items: readonly ItemRow[]): Contents {
   const rows = items.filter(({ order_id }) => order_id === order.id)

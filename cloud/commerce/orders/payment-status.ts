@@ -4,6 +4,7 @@ import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
 import { countSale } from '../analytics/refresh-sales.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import { statement } from '../../platform/store/statement.ts'
 
 export type PaymentRow = Selectable<Tables['payments']>
 export type RefundRow = Selectable<Tables['refunds']>
@@ -45,27 +46,45 @@ const total = (rows: readonly { amount: number }[]): number =>
  * lock.
  */
 export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<PaymentStatus> {
-  const payments = await tx.q
-    .selectFrom('payments')
-    .selectAll()
-    .where('order_id', '=', orderId)
-    .orderBy('id')
-    .execute()
-  // What was never taken cannot have gone back.
-  const refunds = payments.some(({ status }) => status === 'completed')
-    ? await tx.q.selectFrom('refunds').selectAll().where('order_id', '=', orderId).execute()
-    : []
-  const payment_status = derivePaymentStatus(payments, refunds)
-  const { hub_id: hubId } = await tx.q
-    .updateTable('orders')
-    .set({ payment_status })
-    .where('id', '=', orderId)
-    .returning('hub_id')
-    .executeTakeFirstOrThrow()
-  tx.tell({ kind: 'order', orderId, hubId })
-  if (payments.some(({ status, is_late }) => status === 'completed' && is_late === 0)) countSale(tx, orderId)
+  const { payment_status, isSold } = await bookedStatus(tx, orderId)
+  const [order] = await storeStatus(tx.q, { orderId, payment_status })
+  tx.tell({ kind: 'order', orderId, hubId: order!.hub_id })
+  if (isSold) countSale(tx, orderId)
   return payment_status
 }
+
+const storeStatus = statement(
+  (q, { orderId, payment_status }: { orderId: number; payment_status: PaymentStatus }) =>
+    q.updateTable('orders').set({ payment_status }).where('id', '=', orderId).returning('hub_id'),
+)
+
+/** What an order's payments and refunds say of it, and whether it was sold: whoever stores the one has the other counted. */
+export async function bookedStatus(
+  tx: Tx,
+  orderId: number,
+): Promise<{ payment_status: PaymentStatus; isSold: boolean }> {
+  const rows = await booksOf(tx.q, { orderId })
+  const payments = rows.filter(({ id }, index) => rows[index - 1]?.id !== id)
+  const refunds = rows.flatMap(({ id, back }): GivenBack[] =>
+    back === null ? [] : [{ payment_id: id, status: 'succeeded', amount: back }],
+  )
+  return {
+    payment_status: derivePaymentStatus(payments, refunds),
+    isSold: payments.some(({ status, is_late }) => status === 'completed' && is_late === 0),
+  }
+}
+
+/** An order's payments, oldest first, each with what has gone back of it: a row for each refund, or one without. */
+const booksOf = statement((q, { orderId }: { orderId: number }) =>
+  q
+    .selectFrom('payments as p')
+    .leftJoin('refunds as r', (join) =>
+      join.onRef('r.payment_id', '=', 'p.id').on('r.status', '=', 'succeeded'),
+    )
+    .select(['p.id', 'p.status', 'p.amount', 'p.is_late', 'r.amount as back'])
+    .where('p.order_id', '=', orderId)
+    .orderBy('p.id'),
+)
 
 export async function readPaymentStatus(q: Queries, orderId: number): Promise<PaymentStatus> {
   const { payment_status } = await q

@@ -4,12 +4,15 @@ import type { CloudContext } from '../../platform/context.ts'
 import { holdOffer, offerDeals, planOf, type CartAtHub } from '../deals/offer.ts'
 import type { Plan } from '../deals/engine/apply-deal.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { sellingHub, type SellingHub } from './intake.ts'
+import { statement } from '../../platform/store/statement.ts'
+import { readSellingHub, type SellingHub } from './intake.ts'
 import type { OrderRow } from './order-rows.ts'
 
 /** A cart line with its product, by line id. */
-export function cartLines(q: Queries, orderId: number) {
-  return q
+export const cartLines = (q: Queries, orderId: number) => linesOfCart(q, { orderId })
+
+const linesOfCart = statement((q, { orderId }: { orderId: number }) =>
+  q
     .selectFrom('order_items as i')
     .innerJoin('products as p', 'p.id', 'i.product_id')
     .where('i.order_id', '=', orderId)
@@ -26,9 +29,8 @@ export function cartLines(q: Queries, orderId: number) {
       'p.original_price',
       'p.markdown_percent',
       'p.purchase_price',
-    ])
-    .execute()
-}
+    ]),
+)
 export type CartLine = Awaited<ReturnType<typeof cartLines>>[number]
 
 export interface PricedCart extends PricedOrder {
@@ -44,7 +46,7 @@ export async function priceCart(
   order: OrderRow,
   lines: readonly CartLine[],
 ): Promise<PricedCart> {
-  const hub = await sellingHub(q, order.hub_id).executeTakeFirstOrThrow()
+  const hub = (await readSellingHub(q, order.hub_id))!
   const at = cartAtHub({ order, hub, lines })
   return withPlan(lines, hub.tax_basis_points, planOf(await offerDeals(q, context, at)))
 }

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { statement } from '../../platform/store/statement.ts'
 import type { Instant } from '../../platform/store/table.ts'
 import { furtherBins, ordersWithUnits, type BinRoom } from './bin-room.ts'
 import { hubIntake } from './intake.ts'
@@ -98,15 +99,16 @@ const inOrder = (queue: readonly QueuedUnits[]): QueuedUnits[] =>
       b.processing_status - a.processing_status || (a.queued_at ?? 0) - (b.queued_at ?? 0) || a.id - b.id,
   )
 
-function readQueue(q: Queries, hubId: number): Promise<QueuedUnits[]> {
-  return ordersWithUnits(q)
+const readQueue = (q: Queries, hubId: number): Promise<QueuedUnits[]> => queueOfHub(q, { hubId })
+
+const queueOfHub = statement((q, { hubId }: { hubId: number }) =>
+  ordersWithUnits(q)
     .where('o.hub_id', '=', hubId)
     .where('o.processing_status', '<=', LAST_ACTIVE)
     .where('o.processing_status', 'in', [OrderStatus.QUEUED, OrderStatus.PREPARING])
     .groupBy(['o.queued_at', 'o.preparing_at'])
-    .select(['o.queued_at', 'o.preparing_at'])
-    .execute()
-}
+    .select(['o.queued_at', 'o.preparing_at']),
+)
 
 /** Where a hub has dispensed nothing yet. */
 export const TYPICAL_UNIT_MS = 15_000

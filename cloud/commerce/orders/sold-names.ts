@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { sql, type RawBuilder } from 'kysely'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { jsonOf } from '../../platform/store/json.ts'
 import { containsPattern, isLike, prefixPattern } from '../../platform/store/like.ts'
@@ -11,32 +11,48 @@ import { searchText } from '../catalogue/products.ts'
  * for them, however often each was sold, so that all of them can be looked through for a part of a word, however short.
  */
 
+/** What a name is known by among those of its hub. */
+export interface SoldName {
+  upc: string
+  search_name: string
+}
+
+export const soldName = ({ upc, name }: { upc: string; name: string }): SoldName => ({
+  upc,
+  search_name: searchText(name),
+})
+
+/** The id of the name of a row of a `recordset`, which has its columns; null where the hub has not sold under it before. */
+export const soldNameId = (hubId: unknown): RawBuilder<number | null> => sql`(
+  select s.id from sold_names as s
+  where s.hub_id = ${hubId} and s.upc = r.upc and s.search_name = r.search_name)`
+
 /** The id of each line's name. Names that are new to the hub are added. */
 export async function soldNames(
   tx: Tx,
   hubId: number,
   lines: readonly { upc: string; name: string }[],
 ): Promise<number[]> {
+  const names = lines.map(soldName)
+  await addSoldNames(tx, hubId, names)
   const source = recordset(
     tx.kind,
     { line: 'int', upc: 'text', search_name: 'text' },
-    lines.map(({ upc, name }, line) => ({ line, upc, search_name: searchText(name) })),
+    names.map((name, line) => ({ line, ...name })),
   )
-  const find = () =>
-    sql<{ id: number }>`
-      select s.id from ${source}
-      join sold_names as s on s.hub_id = ${hubId} and s.upc = r.upc and s.search_name = r.search_name
-      order by r.line`.execute(tx.q)
-  let { rows } = await find()
-  if (rows.length < lines.length) {
-    // `where true`: SQLite would take the conflict's "on" for a join's.
-    await sql`
-      insert into sold_names (hub_id, upc, search_name)
-      select distinct ${sql.lit(hubId)}, r.upc, r.search_name from ${source} where true
-      on conflict do nothing`.execute(tx.q)
-    rows = (await find()).rows
-  }
+  const { rows } = await sql<{ id: number }>`
+    select ${soldNameId(sql.lit(hubId))} as id from ${source} order by r.line`.execute(tx.q)
   return rows.map(({ id }) => id)
+}
+
+/** Adds the names that are new to a hub. */
+export async function addSoldNames(tx: Tx, hubId: number, names: readonly SoldName[]): Promise<void> {
+  const source = recordset(tx.kind, { upc: 'text', search_name: 'text' }, names)
+  // `where true`: SQLite would take the conflict's "on" for a join's.
+  await sql`
+    insert into sold_names (hub_id, upc, search_name)
+    select distinct ${sql.lit(hubId)}, r.upc, r.search_name from ${source} where true
+    on conflict do nothing`.execute(tx.q)
 }
 
 export interface NameSearch {

@@ -3,6 +3,7 @@ import type {
   PaymentResult,
   PaymentIntentStatus,
 } from '../../../protocol/contract/consumer-payments.ts'
+import { countSale } from '../analytics/refresh-sales.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
@@ -10,10 +11,12 @@ import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { freezeOrder, queueOrder } from '../orders/checkout.ts'
 import { lockOwnOrder, requireCart, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { allOf, statement } from '../../platform/store/statement.ts'
 import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
 import { ensureCustomer, customerOfMethod, saveAfterPayment, type Customer } from '../methods/method-rows.ts'
 import { EXTERNAL, WALLET, openSecret, orUnavailable, refusal } from '../processors/processor.ts'
-import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
+import { moveOrder } from '../orders/move-order.ts'
+import { derivePaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/save-method.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { askAgain, endPayment, submitForCustomer } from './settle-payment.ts'
@@ -96,7 +99,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     return { kind: 'go-on', payment }
   }
   requireCart(order)
-  const { total } = await freezeOrder(tx, context, order, {
+  const { total, changes } = await freezeOrder(tx, context, order, {
     claim: from === EXTERNAL,
     expectedTotal: request.expectedTotal,
     ...(from === 'processor' && { least: processor.leastAmount(context.settings.currency) }),
@@ -116,11 +119,16 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
       balance_cents: await readBalance(tx.q, order.user_id),
       total,
     })
-  if (payment.status === 'completed') await queueOrder(tx, context, order)
+  // It is the only one that is under way or paid (`payments_one_live`), and nothing of it has gone back.
+  const payment_status = derivePaymentStatus([payment], [])
+  await moveOrder(tx, context, order, 'checkout', { ...changes, payment_status })
+  if (payment.status === 'completed') {
+    await queueOrder(tx, context, order, payment_status)
+    countSale(tx, order.id)
+  }
   // There was nothing to pay; the method is saved all the same.
   if (payment.processor === 'none' && payment.saves_method === 1)
     await saveAfterPayment(tx, context, { ...owner, ref: method })
-  await refreshPaymentStatus(tx, order.id)
   return { kind: 'go-on', payment }
 }
 
@@ -152,28 +160,42 @@ export function livePayment(tx: Tx, orderId: number): Promise<PaymentRow> {
     .executeTakeFirstOrThrow()
 }
 
+type NewPayment = Pick<
+  PaymentRow,
+  'processor' | 'method' | 'type' | 'customer_ref' | 'saves_method' | 'amount' | 'status'
+>
+
+const insertOne = statement(
+  (q, one: NewPayment & Pick<PaymentRow, 'order_id' | 'user_id'> & { now: number }) =>
+    q
+      .insertInto('payments')
+      .values({
+        processor: one.processor,
+        method: one.method,
+        type: one.type,
+        customer_ref: one.customer_ref,
+        saves_method: one.saves_method,
+        amount: one.amount,
+        status: one.status,
+        order_id: one.order_id,
+        user_id: one.user_id,
+        is_late: 0,
+        created_at: one.now,
+        updated_at: one.now,
+      })
+      .returning(allOf('payments')),
+)
+
 async function insertPayment(
   tx: Tx,
   { runtime, settings }: CloudContext,
   order: OrderRow,
-  payment: Pick<
-    PaymentRow,
-    'processor' | 'method' | 'type' | 'customer_ref' | 'saves_method' | 'amount' | 'status'
-  >,
+  payment: NewPayment,
 ): Promise<PaymentRow> {
   const now = runtime.clock.now()
-  const row = await tx.q
-    .insertInto('payments')
-    .values({
-      ...payment,
-      order_id: order.id,
-      user_id: order.user_id,
-      is_late: 0,
-      created_at: now,
-      updated_at: now,
-    })
-    .returningAll()
-    .executeTakeFirstOrThrow()
+  const [row] = (await insertOne(tx.q, { ...payment, order_id: order.id, user_id: order.user_id, now })) as [
+    PaymentRow,
+  ]
   if (row.status === 'pending' || row.status === 'requires_action')
     await schedule(tx, 'payment', row.id, now + settings.paymentRecheckMs)
   return row
@@ -190,14 +212,8 @@ const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {
 
 /** A payment as its customer sees it. Throws `card_declined` or `payment_failed` where it failed. */
 export async function paymentResult(context: CloudContext, paymentId: number): Promise<PaymentResult> {
-  const { kysely: q } = context.db
-  const payment = await q
-    .selectFrom('payments as p')
-    .innerJoin('orders as o', 'o.id', 'p.order_id')
-    .selectAll('p')
-    .select(['o.payment_status', 'o.processing_status', 'o.hub_id', 'o.reserved_bin'])
-    .where('p.id', '=', paymentId)
-    .executeTakeFirstOrThrow()
+  const [payment] = await paymentOfOrder(context.db.kysely, { paymentId })
+  if (!payment) throw new Error(`there is no payment ${paymentId}`)
   if (payment.status === 'failed') throw failure(payment)
   return {
     order_id: payment.order_id,
@@ -212,6 +228,15 @@ export async function paymentResult(context: CloudContext, paymentId: number): P
     decline_code: payment.decline_code,
   }
 }
+
+const paymentOfOrder = statement((q, { paymentId }: { paymentId: number }) =>
+  q
+    .selectFrom('payments')
+    .innerJoin('orders as o', 'o.id', 'payments.order_id')
+    .select(allOf('payments').map((column) => `payments.${column}` as const))
+    .select(['o.payment_status', 'o.processing_status', 'o.hub_id', 'o.reserved_bin'])
+    .where('payments.id', '=', paymentId),
+)
 
 const publicId = ({ id, processor_ref }: PaymentRow): string => processor_ref ?? `pay_${id}`
 

@@ -3,13 +3,15 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import { countSale } from '../analytics/refresh-sales.ts'
 import { queueOrder, unfreezeOrder } from '../orders/checkout.ts'
 import { lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { allOf, rowUpdate, statement } from '../../platform/store/statement.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import { refundLate } from '../refunds/undelivered.ts'
 import { saveAfterPayment } from '../methods/method-rows.ts'
-import { refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
+import { bookedStatus, refreshPaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { sealedSecret, type Intent } from '../processors/processor.ts'
 
 /**
@@ -33,20 +35,27 @@ export async function applyPaymentOutcome(
   outcome: PaymentOutcome,
 ): Promise<void> {
   const order = await lockOrderAgain(tx, orderId)
-  const payment = await tx.q.selectFrom('payments').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-  if (!(await apply(tx, context, order, payment, outcome))) return
+  const [payment] = await paymentById(tx.q, { id })
+  if (!payment) throw new Error(`there is no payment ${id}`)
+  const came = await apply(tx, context, order, payment, outcome)
+  if (came === 'to nothing') return
   if (outcome.status === 'stuck' || payment.stuck_at !== null) await tellOfStuck(tx, context, order)
-  await refreshPaymentStatus(tx, order.id)
+  if (came === 'to a change') await refreshPaymentStatus(tx, order.id)
 }
 
-/** Whether anything has changed: most events of a processor say what its answer has said before. */
+const paymentById = statement((q, { id }: { id: number }) =>
+  q.selectFrom('payments').select(allOf('payments')).where('id', '=', id),
+)
+const updatePayment = rowUpdate('payments')
+
+/** What has changed: nothing, as most events of a processor say what its answer has said before. */
 async function apply(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
   payment: PaymentRow,
   outcome: PaymentOutcome,
-): Promise<boolean> {
+): Promise<'to nothing' | 'to a change' | 'to a sale'> {
   const known = {
     processor_ref: payment.processor_ref ?? outcome.ref ?? null,
     client_secret: payment.client_secret ?? sealedSecret(context, outcome.clientSecret),
@@ -57,33 +66,31 @@ async function apply(
   const isOpen = isLive || payment.stuck_at !== null
   const holdsOrder = isLive && order.processing_status === OrderStatus.PENDING_PAYMENT
   const set = (changes: Updateable<Tables['payments']>) =>
-    tx.q
-      .updateTable('payments')
-      .set({ ...known, ...changes })
-      .where('id', '=', payment.id)
-      .execute()
+    updatePayment(tx.q, payment.id, { ...known, ...changes })
   switch (outcome.status) {
     case 'succeeded':
-      if (payment.status === 'completed') return false
+      if (payment.status === 'completed') return 'to nothing'
       await unschedule(tx, 'payment', payment.id)
       if (holdsOrder && payment.is_refused === 0) {
         await set({ status: 'completed', confirmed_by_key: outcome.confirmedByKey ?? null })
-        await queueOrder(tx, context, order)
+        const { payment_status } = await bookedStatus(tx, order.id)
+        await queueOrder(tx, context, order, payment_status)
+        countSale(tx, order.id)
         if (payment.saves_method === 1)
           await saveAfterPayment(tx, context, {
             userId: payment.user_id,
             processor: payment.processor,
             ref: outcome.method ?? payment.method,
           })
-        return true
+        return 'to a sale'
       }
       await set({ status: 'completed', is_late: 1, stuck_at: null })
       if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
       await refundLate(tx, context, order, { ...payment, ...known })
-      return true
+      return 'to a change'
     case 'processing':
       if (isOpen) await set({})
-      return isOpen
+      return isOpen ? 'to a change' : 'to nothing'
     case 'requires_action':
       if (isOpen) await set(payment.status === 'pending' ? { status: 'requires_action' } : {})
       if (payment.status === 'pending' && payment.is_refused === 0) {
@@ -91,23 +98,23 @@ async function apply(
         const dueAt = Math.min(known.updated_at + paymentAbandonMs, order.touched_at + idleOrderMs)
         await schedule(tx, 'payment', payment.id, dueAt)
       }
-      return isOpen
+      return isOpen ? 'to a change' : 'to nothing'
     case 'failed':
     case 'canceled':
-      if (!isOpen) return false
+      if (!isOpen) return 'to nothing'
       // Its customer may have its secret, and could complete it with another card: it is to be ended at the processor.
       if (outcome.status === 'failed' && payment.processor_ref !== null)
         await schedule(tx, 'payment', payment.id, known.updated_at)
       else await unschedule(tx, 'payment', payment.id)
       await set({ status: outcome.status, decline_code: outcome.declineCode ?? null, stuck_at: null })
       if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
-      return true
+      return 'to a change'
     case 'stuck':
-      if (!isLive) return false
+      if (!isLive) return 'to nothing'
       await set({ status: 'canceled', stuck_at: known.updated_at })
       await schedule(tx, 'payment', payment.id, known.updated_at + context.settings.paymentRecheckMs)
       if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
-      return true
+      return 'to a change'
   }
 }
 

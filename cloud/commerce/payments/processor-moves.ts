@@ -1,7 +1,8 @@
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { statement } from '../../platform/store/statement.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
@@ -240,15 +241,30 @@ export async function findByRef<T extends keyof Books>(
   table: T,
   ref: string,
   identity: string | undefined,
-): Promise<Pick<Books[T], 'id' | 'order_id'> | undefined> {
-  const rows = tx.q.selectFrom<keyof Books>(table).select(['id', 'order_id'])
+): Promise<Found<T> | undefined> {
   // Two questions: for both at once no index serves, and the books are long.
-  const known = await rows.where('processor_ref', '=', ref).executeTakeFirst()
+  const [known] = await byRef[table](tx.q, { ref })
   const [, id, bornAt] = /^(\d{1,15})\.(\d{1,15})$/.exec(identity ?? '') ?? []
   if (known || id === undefined) return known
-  return rows
+  return rowsOf(tx.q, table)
     .where('id', '=', Number(id))
     .where('created_at', '=', Number(bornAt))
     .where('processor_ref', 'is', null)
     .executeTakeFirst()
+}
+
+type Found<T extends keyof Books> = Pick<Books[T], 'id' | 'order_id' | 'status'>
+
+const rowsOf = (q: Queries, table: keyof Books) =>
+  q.selectFrom<keyof Books>(table).select(['id', 'order_id', 'status'])
+
+const findIn = <T extends keyof Books>(table: T) =>
+  statement((q, { ref }: { ref: string }) =>
+    rowsOf(q, table).where('processor_ref', '=', ref).$castTo<Found<T>>(),
+  )
+
+const byRef: { [T in keyof Books]: ReturnType<typeof findIn<T>> } = {
+  payments: findIn('payments'),
+  wallet_transactions: findIn('wallet_transactions'),
+  refunds: findIn('refunds'),
 }

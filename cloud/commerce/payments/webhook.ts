@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { statement } from '../../platform/store/statement.ts'
 import { applyDepositOutcome } from '../wallet/deposit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
@@ -82,12 +83,9 @@ function parseEvent(rawBody: string, readEvent: CardProcessor['readEvent']): Pro
 /** Applies an event in the transaction that records its id: a second time nothing happens (I3). */
 export function applyProcessorEvent(context: CloudContext, event: ProcessorEvent): Promise<void> {
   return context.db.transact(async (tx) => {
-    const recorded = await tx.q
-      .insertInto('processor_events')
-      .values({ id: event.id, type: event.type, received_at: context.runtime.clock.now() })
-      .onConflict((conflict) => conflict.doNothing())
-      .executeTakeFirst()
-    if (recorded.numInsertedOrUpdatedRows !== 1n) return
+    const { id, type } = event
+    const recorded = await recordEvent(tx.q, { id, type, now: context.runtime.clock.now() })
+    if (recorded.length === 0) return
     const { object } = event.data
     const isOurs = isIntentEvent(event.type)
       ? await applyIntentEvent(tx, context, event.type, object)
@@ -100,6 +98,14 @@ export function applyProcessorEvent(context: CloudContext, event: ProcessorEvent
       context.log.warn({ event: event.id, object: object.id }, 'an event of money that is not ours')
   })
 }
+
+const recordEvent = statement((q, { id, type, now }: { id: string; type: string; now: number }) =>
+  q
+    .insertInto('processor_events')
+    .values({ id, type, received_at: now })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('id'),
+)
 
 type EventObject = ProcessorEvent['data']['object']
 
@@ -124,7 +130,9 @@ async function applyIntentEvent(
     return deposit !== undefined
   }
   const payment = await findByRef(tx, 'payments', object.id, paymentId)
-  if (payment) await applyPaymentOutcome(tx, context, payment, outcome)
+  // Mostly the answer to `pay` has said so already, and what is completed stays that.
+  const isNews = payment?.status !== 'completed' || outcome.status !== 'succeeded'
+  if (payment && isNews) await applyPaymentOutcome(tx, context, payment, outcome)
   return payment !== undefined
 }
 

@@ -1,6 +1,7 @@
-import { Kysely, sql, type Dialect, type SelectQueryBuilder, type Transaction } from 'kysely'
+import { Kysely, sql, type Dialect, type Transaction } from 'kysely'
 import { noCheckpoint, type Checkpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog, type Log } from '../../../protocol/model/log.ts'
+import { locksOf, type Locks } from './locks.ts'
 import { migrate } from './migrate.ts'
 import type { DatabaseKind } from './table.ts'
 import { defaultDatabaseSettings, type DatabaseSettings, type PoolSettings } from '../settings/settings.ts'
@@ -8,14 +9,14 @@ import { openPostgres, type PoolState } from './postgres.ts'
 import type { Tables } from './schema.ts'
 import { createSignal, type Signal } from './signal.ts'
 import { openSqlite, type SqliteOptions } from './sqlite.ts'
+import { withConnection } from './transactions.ts'
 
 /** Where a query may run: inside a transaction or outside. */
 export type Queries = Kysely<Tables>
 
 /** One transaction. Nothing of the outside world happens in it: effects wait for `afterCommit`. */
-export interface Tx {
+export interface Tx extends Locks {
   q: Transaction<Tables>
-  kind: DatabaseKind
   /**
    * Runs at the end of the transaction, before it is committed: for what is derived from all that it has changed. Once for
    * each name.
@@ -23,10 +24,6 @@ export interface Tx {
   beforeCommit(name: string, work: () => Promise<void>): void
   /** Runs once the transaction is committed, in the order of registration; never where it was rolled back. */
   afterCommit(effect: () => void): void
-  /** Locks the rows that a query reads until the end (PostgreSQL; SQLite has one writer at a time anyway). */
-  forUpdate<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O>
-  /** Keeps the rows that a query reads from being deleted until the end, as rows are about to refer to them; all else may go on. */
-  forKeyShare<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O>
   /** Tells this process's `onWake` listeners, after the commit, that the outbox of a hub has grown. */
   wake(hubId: number): void
   /** Tells this process's `onWorkDue` listeners, after the commit, when the work that was added is due. */
@@ -128,12 +125,14 @@ export function openDatabase({
   async function once<T>(kysely: Queries, work: (tx: Tx) => Promise<T>): Promise<T> {
     const effects: (() => void)[] = []
     const last = new Map<string, () => Promise<void>>()
-    const result = await kysely.transaction().execute(async (q) => {
-      const value = await work(createTx(q, kind, { effects, last }, signals))
-      for (const derive of last.values()) await derive()
-      checkpoint('db.before-commit')
-      return value
-    })
+    const result = await kysely.transaction().execute((q) =>
+      withConnection(q, async () => {
+        const value = await work(createTx(q, kind, { effects, last }, signals))
+        for (const derive of last.values()) await derive()
+        checkpoint('db.before-commit')
+        return value
+      }),
+    )
     checkpoint('db.after-commit')
     for (const effect of effects) effect()
     return result
@@ -223,8 +222,8 @@ function createTx(
   signals: Signals,
 ): Tx {
   return {
+    ...locksOf(kind),
     q,
-    kind,
     beforeCommit(name, work) {
       if (!last.has(name)) last.set(name, work)
     },
@@ -232,9 +231,6 @@ function createTx(
     wake: (hubId) => void effects.push(() => signals.outboxes.emit(hubId)),
     workDue: (dueAt) => void effects.push(() => signals.work.emit(dueAt)),
     tell: (news) => void effects.push(() => signals.news.emit(news)),
-    // Not FOR UPDATE: that would also stop other transactions from inserting rows that refer to the locked one.
-    forUpdate: (query) => (kind === 'postgres' ? query.forNoKeyUpdate() : query),
-    forKeyShare: (query) => (kind === 'postgres' ? query.forKeyShare() : query),
     async savepoint(work) {
       const registered = effects.length
       const names = new Set(last.keys())

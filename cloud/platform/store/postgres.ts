@@ -101,13 +101,25 @@ const boundsOf = ({ connections, waitMs, lockMs, statementMs }: PoolSettings): P
   keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
 })
 
+/** Of statements that are run again and again: each connection has the server parse them once. */
+const names = new Map<string, string>()
+
+/** Has the server keep a statement of this text, of which there are few, for each connection that runs it. */
+export function nameStatement(text: string): void {
+  if (!names.has(text)) names.set(text, `s${names.size}`)
+}
+
 /** A connection on which an answer has not come is not used again: that answer would be taken for the next one's. */
 function careful(client: PoolClient): PostgresPoolClient {
   let silent: Error | undefined
   async function query(text: string, values: readonly unknown[]): Promise<PostgresQueryResult<unknown>> {
     if (silent) throw silent
     try {
-      return (await client.query(text, [...values])) as PostgresQueryResult<unknown>
+      return (await client.query({
+        text,
+        values: [...values],
+        name: names.get(text),
+      })) as PostgresQueryResult<unknown>
     } catch (error) {
       if (error instanceof Error && error.message === SILENT) silent = error
       throw error

@@ -1,4 +1,5 @@
 import { sql, type RawBuilder } from 'kysely'
+import { made } from './parameter.ts'
 import type { DatabaseKind } from './table.ts'
 
 const columnTypes = { int: 'bigint', real: 'double precision', text: 'text' } as const
@@ -15,13 +16,14 @@ export function recordset<C extends Record<string, keyof typeof columnTypes>>(
 ): RawBuilder<unknown> {
   const names: (keyof C & string)[] = Object.keys(columns)
   if (kind === 'sqlite') {
-    const json = JSON.stringify(rows.map((row) => names.map((name) => row[name])))
+    const json = made(rows, (given) => JSON.stringify(given.map((row) => names.map((name) => row[name]))))
     const list = names.map((name, index) => `value ->> ${index} as "${name}"`).join(', ')
     // The limit, which is none, keeps SQLite from reading the JSON anew for each row that it is joined to.
     return sql`(select ${sql.raw(list)} from json_each(${json}) limit -1) as r`
   }
   const arrays = names.map(
-    (name) => sql`${rows.map((row) => row[name])}::${sql.raw(columnTypes[columns[name]!])}[]`,
+    (name) =>
+      sql`${made(rows, (given) => given.map((row) => row[name]))}::${sql.raw(columnTypes[columns[name]!])}[]`,
   )
   return sql`unnest(${sql.join(arrays)}) as r(${sql.join(names.map((name) => sql.ref(name)))})`
 }

@@ -1,6 +1,9 @@
+import { sql } from 'kysely'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries, Tx } from '../store/database.ts'
+import { jsonOf } from '../store/json.ts'
+import { statement } from '../store/statement.ts'
 
 /**
  * The rows of `due_work`: everything that the cloud does later is one of them (README, due work). A row is written in the
@@ -34,19 +37,32 @@ export async function schedule(
 ): Promise<void> {
   const all = [subjects].flat()
   if (all.length === 0) return
+  if (all.length === 1) await scheduleOne(tx.q, { kind, subject: String(all[0]), dueAt })
+  else await scheduleAll(tx, kind, all, dueAt)
+  tx.workDue(dueAt)
+}
+
+const dueAnew = (q: Queries, dueAt: number) =>
+  q
+    .insertInto('due_work')
+    .onConflict((conflict) =>
+      conflict.columns(['kind', 'subject']).doUpdateSet({ due_at: dueAt, attempts: 0, claim: null }),
+    )
+
+const scheduleOne = statement(
+  (q, { kind, subject, dueAt }: { kind: string; subject: string; dueAt: number }) =>
+    dueAnew(q, dueAt).values({ ...unclaimed, kind, subject, due_at: dueAt }),
+)
+
+async function scheduleAll(tx: Tx, kind: string, all: readonly Subject[], dueAt: number): Promise<void> {
   for (let first = 0; first < all.length; first += SUBJECTS_AT_ONCE)
-    await tx.q
-      .insertInto('due_work')
+    await dueAnew(tx.q, dueAt)
       .values(
         all
           .slice(first, first + SUBJECTS_AT_ONCE)
           .map((subject) => ({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })),
       )
-      .onConflict((conflict) =>
-        conflict.columns(['kind', 'subject']).doUpdateSet({ due_at: dueAt, attempts: 0, claim: null }),
-      )
       .execute()
-  tx.workDue(dueAt)
 }
 
 /**
@@ -83,13 +99,13 @@ export async function ensureScheduled(
 
 /** There is nothing more to do. False where nothing was waiting. */
 export async function unschedule(tx: Tx, kind: string, subject: Subject): Promise<boolean> {
-  const { numDeletedRows } = await tx.q
-    .deleteFrom('due_work')
-    .where('kind', '=', kind)
-    .where('subject', '=', String(subject))
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
+  const dropped = await dropOne(tx.q, { kind, subject: String(subject) })
+  return dropped.length > 0
 }
+
+const dropOne = statement((q, { kind, subject }: { kind: string; subject: string }) =>
+  q.deleteFrom('due_work').where('kind', '=', kind).where('subject', '=', subject).returning('kind'),
+)
 
 const unclaimed = { attempts: 0, leased_until: null, claim: null, last_error: null }
 
@@ -105,35 +121,35 @@ export function claim(
   const now = runtime.clock.now()
   const token = randomHex(runtime.random, 8)
   return db.transact(async (tx) => {
-    const due = tx.q
-      .selectFrom('due_work')
-      .select(['kind', 'subject', 'attempts'])
-      .where('kind', '=', kind)
-      .where('due_at', '<=', now)
-      .where((eb) => eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)]))
-      .orderBy('due_at')
-      .orderBy('subject')
-      .limit(batch)
-    const rows = await (tx.kind === 'postgres' ? due.forUpdate().skipLocked() : due).execute()
+    const rows = await dueRows(tx.q, { kind, now, batch })
     if (rows.length === 0) return []
-    await tx.q
-      .updateTable('due_work')
-      .set((eb) => ({
-        due_at: now + leaseMs,
-        leased_until: now + leaseMs,
-        claim: token,
-        attempts: eb('attempts', '+', 1),
-      }))
-      .where('kind', '=', kind)
-      .where(
-        'subject',
-        'in',
-        rows.map(({ subject }) => subject),
-      )
-      .execute()
+    const subjects = JSON.stringify(rows.map(({ subject }) => subject))
+    await claimRows(tx.q, { kind, subjects, until: now + leaseMs, token })
     return rows.map((row) => ({ ...row, attempts: row.attempts + 1, claim: token }))
   })
 }
+
+const dueRows = statement((q, { kind, now, batch }: { kind: string; now: number; batch: number }, locks) => {
+  const due = q
+    .selectFrom('due_work')
+    .select(['kind', 'subject', 'attempts'])
+    .where('kind', '=', kind)
+    .where('due_at', '<=', now)
+    .where((eb) => eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)]))
+    .orderBy('due_at')
+    .orderBy('subject')
+    .limit(batch)
+  return locks.kind === 'postgres' ? due.forUpdate().skipLocked() : due
+})
+
+const claimRows = statement(
+  (q, { kind, subjects, until, token }: { kind: string; subjects: string; until: number; token: string }) =>
+    q
+      .updateTable('due_work')
+      .set((eb) => ({ due_at: until, leased_until: until, claim: token, attempts: eb('attempts', '+', 1) }))
+      .where('kind', '=', kind)
+      .where('subject', 'in', jsonOf(q).textsIn(sql`${subjects}`)),
+)
 
 /** A sign of life of what was claimed together, of looks that take long and of those that wait for them; those that have ended are free. */
 export async function renew(
@@ -172,11 +188,7 @@ export async function release(
   const q = db.kysely
   const isOver = dueAt === null && error === undefined
   const released = isOver
-    ? await q
-        .deleteFrom('due_work')
-        .where((eb) => eb.and({ kind, subject, claim }))
-        .returning('kind')
-        .executeTakeFirst()
+    ? (await dropClaimed(q, { kind, subject, claim }))[0]
     : await q
         .updateTable('due_work')
         .set({
@@ -196,6 +208,13 @@ export async function release(
     .where('claim', 'is', null)
     .execute()
 }
+
+const dropClaimed = statement((q, { kind, subject, claim }: Pick<Claimed, 'kind' | 'subject' | 'claim'>) =>
+  q
+    .deleteFrom('due_work')
+    .where((eb) => eb.and({ kind, subject, claim }))
+    .returning('kind'),
+)
 
 /** Leaves claimed work that was not begun to whoever comes next: it is due at once, and no look has been made at it. */
 export async function giveBack(
@@ -228,18 +247,20 @@ export async function giveBack(
 
 /** Kinds of which something is due. */
 export async function dueKinds(q: Queries, now: number): Promise<string[]> {
-  const rows = await q.selectFrom('due_work').select('kind').distinct().where('due_at', '<=', now).execute()
+  const rows = await kindsDue(q, { now })
   return rows.map(({ kind }) => kind)
 }
 
+const kindsDue = statement((q, { now }: { now: number }) =>
+  q.selectFrom('due_work').select('kind').distinct().where('due_at', '<=', now),
+)
+
 /** When the next work is due, later than `now`. */
 export async function nextDueAt(q: Queries, now: number): Promise<number | undefined> {
-  const row = await q
-    .selectFrom('due_work')
-    .select('due_at')
-    .where('due_at', '>', now)
-    .orderBy('due_at')
-    .limit(1)
-    .executeTakeFirst()
+  const [row] = await firstAfter(q, { now })
   return row?.due_at ?? undefined
 }
+
+const firstAfter = statement((q, { now }: { now: number }) =>
+  q.selectFrom('due_work').select('due_at').where('due_at', '>', now).orderBy('due_at').limit(1),
+)

@@ -3,6 +3,7 @@ import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../../protocol/model/runtime.ts'
 import { schedule } from '../../../platform/work/queue.ts'
 import type { Tx } from '../../../platform/store/database.ts'
+import { statement } from '../../../platform/store/statement.ts'
 import type { Tables } from '../../../platform/store/schema.ts'
 import {
   MethodRefused,
@@ -153,9 +154,13 @@ export async function insertEvent(
   const id = `evt_${randomHex(random, 12)}`
   const now = clock.now()
   const body = JSON.stringify({ id, type, created: Math.floor(now / 1000), data: { object } })
-  await tx.q.insertInto('sandbox_events').values({ id, body, delivered_at: null, created_at: now }).execute()
+  await addEvent(tx.q, { id, body, now })
   await schedule(tx, 'sandbox.event', id, now + delayMs)
 }
+
+const addEvent = statement((q, { id, body, now }: { id: string; body: string; now: number }) =>
+  q.insertInto('sandbox_events').values({ id, body, delivered_at: null, created_at: now }),
+)
 
 /** Moves an intent from one status to another and announces it; returns it as it is then. */
 export async function moveIntent(

@@ -3,6 +3,7 @@ import { randomHex } from '../../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../../protocol/model/runtime.ts'
 import { schedule } from '../../../platform/work/queue.ts'
 import type { CloudDatabase, Tx } from '../../../platform/store/database.ts'
+import { allOf, statement } from '../../../platform/store/statement.ts'
 import {
   METHOD_UNKNOWN,
   type CardProcessor,
@@ -130,29 +131,54 @@ async function insertIntent(
   if (name === undefined || !card)
     return (await readIntentByKey(tx, request.idempotencyKey)) ? undefined : 'method-unknown'
   const id = `pi_${randomHex(random, 12)}`
-  const created = await tx.q
-    .insertInto('sandbox_intents')
-    .values({
-      id,
-      idempotency_key: request.idempotencyKey,
-      amount: request.amount,
-      refunded: 0,
-      method: name,
-      status: status ?? card.status,
-      decline_code: card.declineCode ?? null,
-      client_secret: `${id}_secret_${randomHex(random, 8)}`,
-      metadata: JSON.stringify(request.metadata),
-      created_at: clock.now(),
-    })
-    .onConflict((conflict) => conflict.doNothing())
-    .returningAll()
-    .executeTakeFirst()
+  const [created] = await addIntent(tx.q, {
+    id,
+    key: request.idempotencyKey,
+    amount: request.amount,
+    method: name,
+    status: status ?? card.status,
+    declineCode: card.declineCode ?? null,
+    clientSecret: `${id}_secret_${randomHex(random, 8)}`,
+    metadata: JSON.stringify(request.metadata),
+    now: clock.now(),
+  })
   if (created && card.isDisputed)
     await schedule(tx, 'sandbox.dispute', created.id, clock.now() + 2 * eventDelayMs)
   if (created?.status === 'processing')
     await schedule(tx, 'sandbox.intent', created.id, clock.now() + eventDelayMs)
   return created
 }
+
+interface NewIntent {
+  id: string
+  key: string
+  amount: number
+  method: string | null
+  status: IntentStatus
+  declineCode: string | null
+  clientSecret: string
+  metadata: string
+  now: number
+}
+
+const addIntent = statement((q, intent: NewIntent) =>
+  q
+    .insertInto('sandbox_intents')
+    .values({
+      id: intent.id,
+      idempotency_key: intent.key,
+      amount: intent.amount,
+      refunded: 0,
+      method: intent.method,
+      status: intent.status,
+      decline_code: intent.declineCode,
+      client_secret: intent.clientSecret,
+      metadata: intent.metadata,
+      created_at: intent.now,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning(allOf('sandbox_intents')),
+)
 
 const readIntentByKey = (tx: Tx, key: string): Promise<IntentRow | undefined> =>
   tx
@@ -219,6 +245,13 @@ function refundFailure(intent: IntentRow, amount: number): string | null {
   return cardOf(intent.method)?.refundFailure ?? null
 }
 
+const undelivered = statement((q, { id }: { id: string }) =>
+  q.selectFrom('sandbox_events').select('body').where('id', '=', id).where('delivered_at', 'is', null),
+)
+const noteDelivery = statement((q, { id, now }: { id: string; now: number }) =>
+  q.updateTable('sandbox_events').set({ delivered_at: now }).where('id', '=', id),
+)
+
 /** Hands an event to whoever listens; true where it was taken (a 2xx). Never rejects for a listener out of reach. */
 export type DeliverEvent = (body: string, signature: string) => Promise<boolean>
 
@@ -259,21 +292,12 @@ export const sandboxWork = ({ context, secret, deliver }: DeliveryOptions): Work
     backoff: { firstMs: 1000, maxMs: 60_000 },
     async look({ subject }) {
       const { db, runtime, checkpoint } = context
-      const event = await db.kysely
-        .selectFrom('sandbox_events')
-        .select('body')
-        .where('id', '=', subject)
-        .where('delivered_at', 'is', null)
-        .executeTakeFirst()
+      const [event] = await undelivered(db.kysely, { id: subject })
       if (!event) return done
       const isTaken = await deliver(event.body, signPayload(event.body, secret, runtime.clock.now()))
       checkpoint('processor.event-delivered')
       if (!isTaken) throw new Unavailable('the event was not taken')
-      await db.kysely
-        .updateTable('sandbox_events')
-        .set({ delivered_at: runtime.clock.now() })
-        .where('id', '=', subject)
-        .execute()
+      await noteDelivery(db.kysely, { id: subject, now: runtime.clock.now() })
       return done
     },
   },
