@@ -14,6 +14,7 @@ import {
   type ResolveCredential,
 } from '../credentials/resolve.ts'
 import type { Media } from '../media/media.ts'
+import { statement } from '../store/statement.ts'
 import { answerOf, errorAnswer, send, type Answer, type Call, type Headers } from './answer.ts'
 import { Reply, type HandlerInput } from './handler.ts'
 import { fingerprintOf, idempotently, nameOf, type KeyedRequest } from './idempotency.ts'
@@ -216,22 +217,21 @@ function parse(
   }
 }
 
+const userBehind = statement((q, { identity }: { identity: string }) =>
+  q.selectFrom('users').select('id').where('identity', '=', identity),
+)
+
 /** Checks access to the hub that the request names, and finds the user behind an identity. */
 async function authorize(
   { route, context, readHub }: Endpoint,
   credential: Authenticated['credential'],
   { params, query }: ParsedParts,
 ): Promise<Credential> {
-  const q = context.db.kysely
   const hub = route.hub === undefined ? undefined : (query?.[route.hub] ?? params?.[route.hub])
   if (credential.kind === 'api' && hub !== undefined) await requireReach(readHub, credential, hub as number)
   if (route.auth.kind !== 'user') return credential
   const identity = credential as IdentityCredential
-  const user = await q
-    .selectFrom('users')
-    .select('id')
-    .where('identity', '=', identity.identity)
-    .executeTakeFirst()
+  const [user] = await userBehind(context.db.kysely, { identity: identity.identity })
   if (params?.['user_id'] !== undefined && params['user_id'] !== user?.id) throw new ApiError('forbidden')
   if (!user)
     throw new ApiError(
