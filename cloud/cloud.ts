@@ -149,6 +149,7 @@ export function createCloud(options: CloudOptions): Cloud {
     baseUrl: options.baseUrl,
     secret: options.mediaSecret,
     lifetimeMs: context.settings.fileAddressMs,
+    kept: context.settings.fileAddressesKept,
     clock: context.runtime.clock,
   })
   const media = createMedia({ context, store: options.mediaStore, signer })

@@ -83,6 +83,12 @@ function mediaIn(dataDir: string, context: CloudContext): Media {
   return createMedia({
     context,
     store: openMediaStore(defaultMediaUrl(dataDir), { accessKeyId: undefined, secretAccessKey: undefined }),
-    signer: mediaSigner({ baseUrl: '', secret: '', lifetimeMs: context.settings.fileAddressMs, clock }),
+    signer: mediaSigner({
+      baseUrl: '',
+      secret: '',
+      lifetimeMs: context.settings.fileAddressMs,
+      kept: 1,
+      clock,
+    }),
   })
 }

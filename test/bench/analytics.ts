@@ -130,7 +130,7 @@ function appOver(db: CloudDatabase, runtime: Runtime, mediaFolder: string): App 
   const context = testContext(db, runtime)
   const { clock } = runtime
   const lifetimeMs = defaultSettings.fileAddressMs
-  const signer = mediaSigner({ baseUrl: 'http://127.0.0.1', secret: 'bench', lifetimeMs, clock })
+  const signer = mediaSigner({ baseUrl: 'http://127.0.0.1', secret: 'bench', lifetimeMs, kept: 1000, clock })
   let minutes = 0
   const hurried = { ...clock, now: () => (minutes += 1) * MINUTE }
   const absent = Object.fromEntries(

@@ -1,7 +1,7 @@
+import { createHmac } from 'node:crypto'
 import { createAdaptorServer } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { AddressInfo, Server } from 'node:net'
-import { mediaSigner, type AddressOf } from '../../cloud/platform/media/addresses.ts'
 import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
@@ -62,19 +62,22 @@ const productCount = database
   .prepare('select count(*) from products where hub_id = ? and is_active = 1 and search_name like ?')
   .pluck()
 
-const signer = mediaSigner({
-  baseUrl: baseUrl!,
-  secret: MEDIA_SECRET,
-  lifetimeMs: defaultSettings.fileAddressMs,
-  clock: systemRuntime().clock,
-})
+const stepMs = defaultSettings.fileAddressMs / 4
+const { clock } = systemRuntime()
+
+function signed(key: string): string {
+  const until = (Math.floor(clock.now() / stepMs) + 1) * stepMs + defaultSettings.fileAddressMs
+  const expires = String(Math.ceil(until / 1000))
+  const signature = createHmac('sha256', MEDIA_SECRET).update(`${expires}\n${key}`).digest('base64url')
+  return `${baseUrl}/files/${key}?expires=${expires}&signature=${signature}`
+}
 
 /** Signs the pictures of one answer, each once. */
-function pictures(): AddressOf {
-  const signed = new Map<string, string>()
+function pictures(): (key: string) => string {
+  const known = new Map<string, string>()
   return (key) => {
-    const address = signed.get(key) ?? signer.addressOf(key)
-    signed.set(key, address)
+    const address = known.get(key) ?? signed(key)
+    known.set(key, address)
     return address
   }
 }

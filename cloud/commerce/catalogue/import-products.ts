@@ -145,6 +145,11 @@ export async function importProducts(
         isKnown: product !== undefined,
       })
     }
+    await tx.q
+      .updateTable('hubs')
+      .set((eb) => ({ catalogue_version: eb('catalogue_version', '+', 1) }))
+      .where('id', '=', hubId)
+      .execute()
     await appendAudits(
       tx.q,
       runtime,

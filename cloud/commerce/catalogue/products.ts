@@ -2,6 +2,7 @@ import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Product } from '../../../protocol/contract/consumer-products.ts'
 import type { Routes } from '../../../protocol/contract/routes.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import { BoundedMap } from '../../platform/bounded-map.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { type HandlerInput, type Handlers, reply } from '../../platform/http/handler.ts'
 import { withImage } from '../../platform/media/addresses.ts'
@@ -17,28 +18,30 @@ import { availableUnits } from './units.ts'
 type ListInput = HandlerInput<Routes['consumer.products.list']>
 
 /** C §4.7. */
-export const productHandlers = (
-  { db }: CloudContext,
+export function productHandlers(
+  { db, settings }: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
-): Handlers<'consumer.products.list' | 'consumer.products.get'> => ({
-  async 'consumer.products.list'({ params, query, url }) {
-    const { products, total } = await searchProducts(db.kysely, {
-      hubId: params.hub_id,
-      categoryId: query.category_id,
-      subcategoryId: query.subcategory_id,
-      name: query.product_name,
-      page: query.page,
-      size: query.size,
-    })
-    const links = pageLinks(url, query, total)
-    const shown = products.map((product) => withImage(addressOf, product))
-    return reply(shown, {
-      headers: { 'X-Total-Count': String(total), ...(links === '' ? {} : { Link: links }) },
-    })
-  },
-  'consumer.products.get': async ({ params }) =>
-    withImage(addressOf, await readProduct(db.kysely, params.hub_id, params.product_id)),
-})
+): Handlers<'consumer.products.list' | 'consumer.products.get'> {
+  const totals = new FoundTotals(settings.searchTotalsKept)
+  return {
+    async 'consumer.products.list'({ params, query, url }) {
+      const search: ProductSearch = {
+        hubId: params.hub_id,
+        categoryId: query.category_id,
+        subcategoryId: query.subcategory_id,
+        name: query.product_name,
+        page: query.page,
+        size: query.size,
+      }
+      const { products, total } = await searchProducts(db.kysely, search, totals)
+      const shown = products.map((product) => withImage(addressOf, product))
+      const headers = { 'X-Total-Count': String(total), Link: pageLinks(url, query, total) }
+      return reply(shown, { headers })
+    },
+    'consumer.products.get': async ({ params }) =>
+      withImage(addressOf, await readProduct(db.kysely, params.hub_id, params.product_id)),
+  }
+}
 
 /** RFC 8288: where the first, previous, next and last page are. */
 function pageLinks(url: URL, { page, size }: ListInput['query'], total: number): string {
@@ -47,9 +50,9 @@ function pageLinks(url: URL, { page, size }: ListInput['query'], total: number):
   if (page > 1) pages.push(['prev', Math.min(page - 1, last)])
   if (page < last) pages.push(['next', page + 1])
   pages.push(['last', last])
+  const target = new URL(url)
   return pages
     .map(([rel, number]) => {
-      const target = new URL(url)
       target.searchParams.set('page', String(number))
       target.searchParams.set('size', String(size))
       return `<${target.pathname}${target.search}>; rel="${rel}"`
@@ -67,10 +70,38 @@ export interface ProductSearch {
   size: number
 }
 
+/**
+ * How many products searches have found. To count them takes longer than to find those of a page, and the number stays the
+ * same until the catalogue of the hub changes: each is kept with its version, by which every process sees that it has changed.
+ */
+export class FoundTotals {
+  readonly #known: BoundedMap<Found>
+
+  constructor(most: number) {
+    this.#known = new BoundedMap(most)
+  }
+
+  find(search: string, version: number): number | undefined {
+    const known = this.#known.get(search)
+    return known?.version === version ? known.total : undefined
+  }
+
+  keep(search: string, found: Found): void {
+    this.#known.set(search, found)
+  }
+}
+
+interface Found {
+  total: number
+  /** Of the hub's catalogue. */
+  version: number
+}
+
 /** A page of the active products of a hub, by name, and how many there are in all (C §4.7). */
 export async function searchProducts(
   q: Queries,
   search: ProductSearch,
+  totals: FoundTotals,
 ): Promise<{ products: Product[]; total: number }> {
   const words = searchText(search.name ?? '')
     .split(' ')
@@ -85,9 +116,19 @@ export async function searchProducts(
   for (const [index, word] of words.entries()) values[`word${index}`] = containsPattern(word)
   const rows = await page(q, values)
   const isLast = rows.length < search.size && (rows.length > 0 || offset === 0)
-  const total = isLast ? offset + rows.length : (await count(q, values))[0]!.total
+  const total = isLast ? offset + rows.length : await all(rows[0]?.catalogue_version)
   if (total === 0) await requireHub(q, search.hubId)
   return { products: rows.map(toProduct), total }
+
+  async function all(version: number | undefined): Promise<number> {
+    const asked = JSON.stringify([search.hubId, search.categoryId, search.subcategoryId, ...words])
+    const known = version === undefined ? undefined : totals.find(asked, version)
+    if (known !== undefined) return known
+    const [found] = await count(q, values)
+    // Both are of one moment. A hub that is not there has no version.
+    if (found!.version !== null) totals.keep(asked, { total: found!.total, version: found!.version })
+    return found!.total
+  }
 }
 
 /** What a search asks for, whatever the values are: searches of one shape are one statement. */
@@ -130,14 +171,21 @@ function makeStatements(shape: Shape) {
         .limit(values.size)
         .offset(values.offset)
       return withDetails(q.selectFrom('products').where('products.id', 'in', page))
+        .select(versionOf(values.hubId).as('catalogue_version'))
         .orderBy('products.search_name')
         .orderBy('products.id')
     }),
     count: statement((q, values: SearchValues) =>
-      matching(q, values).select((eb) => eb.fn.countAll<number>().as('total')),
+      matching(q, values).select((eb) => [
+        eb.fn.countAll<number>().as('total'),
+        versionOf(values.hubId).as('version'),
+      ]),
     ),
   }
 }
+
+/** Of a hub's catalogue; null where there is no such hub. */
+const versionOf = (hubId: number) => sql<number>`(select catalogue_version from hubs where id = ${hubId})`
 
 /** One product of a hub, or `product_not_found`. */
 export async function readProduct(q: Queries, hubId: number, productId: number): Promise<Product> {
@@ -164,8 +212,23 @@ const withDetails = <O>(query: SelectQueryBuilder<Tables, 'products', O>) =>
   query
     .innerJoin('categories as category', 'category.id', 'products.category_id')
     .leftJoin('categories as subcategory', 'subcategory.id', 'products.subcategory_id')
-    .selectAll('products')
-    .select(['category.name as category', 'subcategory.name as subcategory'])
+    .select([
+      'products.id',
+      'products.name',
+      'products.upc',
+      'products.description',
+      'products.category_id',
+      'products.subcategory_id',
+      'products.original_price',
+      'products.markdown_percent',
+      'products.cabinet',
+      'products.shelf',
+      'products.row',
+      'products.image_url',
+      'products.is_bestseller',
+      'category.name as category',
+      'subcategory.name as subcategory',
+    ])
     .select(availableUnits.as('available'))
 
 type ProductRow = Awaited<ReturnType<ReturnType<typeof withDetails<object>>['executeTakeFirstOrThrow']>>

@@ -12,13 +12,14 @@ const asToken = 'an identity token as `Authorization: Bearer …`'
 /** Nothing was presented where the route looks. */
 export function nothingPresented(
   auth: Auth,
-  { apiKey, misplacedKey }: { apiKey: string | undefined; misplacedKey: () => string | undefined },
+  presented: { readonly apiKey: string | undefined; misplacedKey(): string | undefined },
 ): ApiError {
   if (auth.kind !== 'api' && auth.kind !== 'diag') {
-    const onlyKey = apiKey === undefined ? '' : ' An API key is for the paths of owners and of diagnostics.'
+    const onlyKey =
+      presented.apiKey === undefined ? '' : ' An API key is for the paths of owners and of diagnostics.'
     return new ApiError('authentication_required', `A credential is required: send ${asToken}.${onlyKey}`)
   }
-  const place = misplacedKey()
+  const place = presented.misplacedKey()
   const found = place === undefined ? '' : ` One stands in the ${place}: it is not looked for there.`
   return new ApiError(
     'authentication_required',

@@ -25,12 +25,12 @@ import { hubsWithScope, listRoles } from './roles.ts'
 
 /** The credentials that a request carries. */
 export interface Presented {
-  apiKey: string | undefined
-  authorization: string | undefined
+  readonly apiKey: string | undefined
+  readonly authorization: string | undefined
   /** Where else in the request an API key stands, for whoever has put it there: `header api-key`. */
   misplacedKey(): string | undefined
   /** Where the request comes from: the actor of a request without a credential. */
-  address: string
+  readonly address: string
 }
 
 /** A caller whose credential is genuine, whether or not it has the route's scope. */
@@ -143,6 +143,9 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
 }
 
 const anonymous = ({ address }: Presented): Authenticated => ({
-  credential: { kind: 'none', actor: `address:${address}` },
+  credential: { kind: 'none', actor: actorAt(address) },
   missing: null,
 })
+
+/** Who calls without a credential: whoever is at an address. */
+export const actorAt = (address: string): string => `address:${address}`

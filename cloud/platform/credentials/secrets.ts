@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
@@ -15,7 +15,7 @@ export function base62(bytes: Uint8Array): string {
 }
 
 /** SHA-256, hexadecimal. Our secrets are so random that a slow digest would add nothing. */
-export const digestOf = (secret: string): string => createHash('sha256').update(secret).digest('hex')
+export const digestOf = (secret: string): string => hash('sha256', secret)
 
 /** Compares in constant time. */
 export const isSameDigest = (left: string, right: string): boolean =>

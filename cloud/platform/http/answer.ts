@@ -5,24 +5,62 @@ import { ApiError } from '../api-error.ts'
 import { JsonText } from '../store/json.ts'
 import { isOutage } from '../store/outage.ts'
 import type { Reply } from './handler.ts'
+import { rateHeaders, type Allowance } from './rate-limit.ts'
 
-/** What the app keeps with a request. */
-export interface RequestState {
-  Variables: {
-    requestId: string
-    address: string
-    /** Its route as documented, where one serves it. */
-    route?: string
-    /** Headers of every answer to the request: an object, because filling a `Headers` takes longer than most handlers. */
-    headers: Record<string, string>
+export type Headers = Readonly<Record<string, string>>
+
+/** What is called: a route at one of its paths, or what no route serves. */
+export interface Place {
+  /** As documented (`/api/v1/owners/hubs`); `none` where no route serves it. */
+  route: string
+  /** Of every answer here; of those that say something else each time, the names. */
+  headers: Headers
+  /** What an answer tells of the allowance from which its request took nothing; nothing where there is no limit. */
+  untouched: () => Allowance | undefined
+}
+
+/** A request on its way to its answer. */
+export class Call {
+  readonly c: Context
+  readonly place: Place
+  readonly requestId: string
+  readonly address: string
+  /** What it has taken. */
+  allowance: Allowance | undefined = undefined
+
+  constructor(c: Context, place: Place, { requestId, address }: Pick<Call, 'requestId' | 'address'>) {
+    this.c = c
+    this.place = place
+    this.requestId = requestId
+    this.address = address
+  }
+
+  header(name: string): string | undefined {
+    return this.c.req.header(name)
+  }
+
+  /**
+   * All headers of its answer. A copy of an object that has their names already, and no `Headers`: filling one, or an object
+   * that grows name by name, takes longer than most handlers.
+   */
+  headersWith(own: Headers): Record<string, string> {
+    const headers: Record<string, string> = { ...this.place.headers }
+    headers['X-Request-Id'] = this.requestId
+    const allowance = this.allowance ?? this.place.untouched()
+    if (allowance) fill(headers, rateHeaders(allowance))
+    fill(headers, own)
+    return headers
   }
 }
-export type RequestContext = Context<RequestState>
+
+function fill(headers: Record<string, string>, more: Headers): void {
+  for (const name in more) headers[name] = more[name]!
+}
 
 /** An answer before it is sent. One with a text as its body can be stored and replayed. */
 export interface Answer<Body = string | ReadableStream | null> {
   status: number
-  headers: Readonly<Record<string, string>>
+  headers: Headers
   body: Body
 }
 
@@ -79,11 +117,11 @@ export function errorAnswer(thrown: unknown, requestId: string): Answer<string> 
   }
 }
 
-export async function send(
-  c: RequestContext,
+export function send(
+  call: Call,
   { status, headers, body }: Answer<string | Uint8Array<ArrayBuffer> | ReadableStream | null>,
-): Promise<Response> {
-  const hasBody = status !== 204 && status !== 304 && c.req.raw.method !== 'HEAD'
-  if (!hasBody && body instanceof ReadableStream) await body.cancel()
-  return new Response(hasBody ? body : null, { status, headers: { ...c.get('headers'), ...headers } })
+): Response {
+  const hasBody = status !== 204 && status !== 304 && call.c.req.method !== 'HEAD'
+  if (!hasBody && body instanceof ReadableStream) body.cancel().catch(() => {})
+  return new Response(hasBody ? body : null, { status, headers: call.headersWith(headers) })
 }

@@ -11,14 +11,15 @@ import { ApiError } from '../api-error.ts'
 import { prefixOf } from '../credentials/api-keys.ts'
 import { cloudRefusals, type CloudRefusals } from '../refusals.ts'
 import { outageInWords } from '../store/outage.ts'
-import { errorAnswer, send, type RequestContext, type RequestState } from './answer.ts'
+import { Call, errorAnswer, send, type Headers, type Place } from './answer.ts'
 import { readOwner } from '../credentials/hub-access.ts'
 import { keptGrants } from '../credentials/kept-grants.ts'
-import { endpoint, type AnyHandler, type EndpointParts } from './endpoint.ts'
+import { endpoint, headersOfRoute, limitOfRoute, type AnyHandler, type EndpointParts } from './endpoint.ts'
 import type { Handlers } from './handler.ts'
 import { healthz, readyz, type Health } from './health.ts'
 import { pathExplainer } from './explain-path.ts'
-import { rateHeaders } from './rate-limit.ts'
+import { PathRouter } from './path-router.ts'
+import { allowanceNow, rateHeaders } from './rate-limit.ts'
 import { bodyReader } from './read-body.ts'
 import { crossOrigin, securityHeaders } from './web.ts'
 
@@ -49,100 +50,141 @@ export interface AppOptions extends Omit<EndpointParts, 'readBody' | 'readHub'> 
 
 const HSTS_SECONDS = 365 * 86_400
 
-export type App = Hono<RequestState>
+export type App = Hono
+
+/** Answers a call; what it throws is refused. */
+type Serve = (call: Call) => Response | Promise<Response>
 
 /** The whole HTTP interface, from the table of routes. Tests call `request` on it; `main.ts` listens with it. */
 export function createApp(options: AppOptions): App {
-  const { runtime, log, settings } = options.context
-  const app: App = new Hono<RequestState>({ strict: false })
-  const refusals = options.refusals ?? cloudRefusals(options.context)
+  const { runtime } = options.context
+  const app: App = new Hono({ strict: false, router: new PathRouter() })
+  const frame = new Frame(options)
   const parts = {
     ...options,
     readBody: bodyReader(runtime.clock, options.context.settings),
     readHub: keptGrants(options.context, (id: number) => readOwner(options.context.db.kysely, id)),
   }
+  const lookedAt = (path: string, serve: Serve): void => {
+    app.get(path, frame.around({ route: path, headers: {}, limit: undefined }, serve))
+  }
+  lookedAt('/healthz', (call) => healthz(call.headersWith({})))
+  lookedAt('/readyz', (call) => readyz(options.health, call.headersWith({})))
 
-  app.use(async (c, next) => {
-    const requestId = `req_${randomHex(runtime.random, 12)}`
-    c.set('requestId', requestId)
-    c.set('address', options.addressOf(c))
-    c.set('headers', {
-      'X-Request-Id': requestId,
-      ...securityHeaders,
-      ...(options.isSecure && { 'Strict-Transport-Security': `max-age=${HSTS_SECONDS}` }),
-    })
-    const startedAt = runtime.clock.monotonic()
-    await next()
-    const { method, path } = c.req
-    const ms = runtime.clock.monotonic() - startedAt
-    const { status } = c.res
-    const route = c.get('route') ?? 'none'
-    options.onServed?.({ method, route, status, seconds: ms / 1000 })
-    // Without the query: signed addresses and what people search for are nobody's who reads the log.
-    const line = { requestId, method, path, route, status, ms: Math.round(ms), address: c.get('address') }
-    if (settings.accessLog) log.info(line, 'request')
-    else log.debug(line, 'request')
-  })
-  app.get('/healthz', (c) => {
-    c.set('route', '/healthz')
-    return healthz(c.get('headers'))
-  })
-  app.get('/readyz', (c) => {
-    c.set('route', '/readyz')
-    return readyz(options.health, c.get('headers'))
-  })
-
-  if (options.corsOrigins.length > 0) app.use(crossOrigin(options.corsOrigins))
   for (const [path, served] of pathsOf(options.handlers)) {
     for (const { id, route, handler } of served) {
-      const serve = endpoint(id, route, handler, parts)
       const [pattern] = mountsOf(route)
-      app.on(route.method, path, (c) => {
-        c.set('route', pattern)
-        return serve(c)
-      })
+      const place = { route: pattern!, headers: headersOfRoute(route), limit: limitOfRoute(route) }
+      app.on(route.method, path, frame.around(place, endpoint(id, route, handler, parts)))
     }
     const allowed = served.map(({ route }) => route.method).join(', ')
-    app.all(path, (c) => {
-      c.get('headers')['Allow'] = allowed
-      return refuseUnserved(c, new ApiError('method_not_allowed', `This endpoint has ${allowed} alone.`))
-    })
+    app.all(
+      path,
+      frame.around(unserved({ Allow: allowed }), () => {
+        throw new ApiError('method_not_allowed', `This endpoint has ${allowed} alone.`)
+      }),
+    )
   }
   const explain = pathExplainer(servedBy(options.handlers).map(({ route }) => route))
-  app.notFound((c) => {
-    const meant = explain(c.req.path)
-    const message = meant && `No such endpoint. Did you mean ${meant}?`
-    return refuseUnserved(c, new ApiError('route_not_found', message))
-  })
-  app.onError((error, c) => refuse(c, error))
+  app.notFound(
+    frame.around(unserved({}), ({ c }) => {
+      const meant = explain(c.req.path)
+      throw new ApiError('route_not_found', meant && `No such endpoint. Did you mean ${meant}?`)
+    }),
+  )
   return app
+}
 
-  /** No route serves the request, so that it has no limit of its own: shows that of open pages, and takes nothing from it. */
-  function refuseUnserved(c: RequestContext, error: ApiError): Promise<Response> {
-    Object.assign(c.get('headers'), rateHeaders(runtime.clock, rateClasses.open.requests, 0))
-    return refuse(c, error)
+/** What its answers have in common. */
+interface Mounted {
+  route: string
+  headers: Headers
+  /** Of the allowance that answers tell of. */
+  limit: number | undefined
+}
+
+/** No route serves the request, so that it has no limit of its own: shows that of open pages, and takes nothing from it. */
+const unserved = (headers: Headers): Mounted => ({
+  route: 'none',
+  headers,
+  limit: rateClasses.open.requests,
+})
+
+/** What goes around every answer: its id, its headers, its line in the log, and what is said where something goes wrong. */
+class Frame {
+  readonly #options: AppOptions
+  readonly #refusals: CloudRefusals
+  readonly #across: ReturnType<typeof crossOrigin> | undefined
+
+  constructor(options: AppOptions) {
+    this.#options = options
+    this.#refusals = options.refusals ?? cloudRefusals(options.context)
+    this.#across = options.corsOrigins.length > 0 ? crossOrigin(options.corsOrigins) : undefined
   }
 
-  function refuse(c: RequestContext, error: unknown): Promise<Response> {
-    const requestId = c.get('requestId')
-    const answer = errorAnswer(error, requestId)
-    if (error instanceof ApiError) noteRefusal(c, error)
-    else logFailure(requestId, c.req.path, error)
-    return send(c, answer)
+  around({ route, headers, limit }: Mounted, serve: Serve): (c: Context) => Promise<Response> {
+    const { context, isSecure } = this.#options
+    const { clock, random } = context.runtime
+    const untouched = () => (limit === undefined ? undefined : allowanceNow(clock, limit, 0))
+    const allowance = untouched()
+    const place: Place = {
+      route,
+      headers: {
+        'X-Request-Id': '',
+        ...securityHeaders,
+        ...(isSecure && { 'Strict-Transport-Security': `max-age=${HSTS_SECONDS}` }),
+        ...headers,
+        ...(allowance && rateHeaders(allowance)),
+      },
+      untouched,
+    }
+    return async (c) => {
+      const address = this.#options.addressOf(c)
+      const call = new Call(c, place, { requestId: `req_${randomHex(random, 12)}`, address })
+      const startedAt = clock.monotonic()
+      const answer = this.#across
+        ? await this.#across(c, () => this.#answer(call, serve))
+        : await this.#answer(call, serve)
+      this.#note(call, answer.status, clock.monotonic() - startedAt)
+      return answer
+    }
   }
 
-  function logFailure(requestId: string, path: string, error: unknown): void {
+  async #answer(call: Call, serve: Serve): Promise<Response> {
+    try {
+      return await serve(call)
+    } catch (error) {
+      if (error instanceof ApiError) this.#noteRefusal(call, error)
+      else this.#logFailure(call, error)
+      return send(call, errorAnswer(error, call.requestId))
+    }
+  }
+
+  #note({ c, place, requestId, address }: Call, status: number, ms: number): void {
+    const { method, path } = c.req
+    const { route } = place
+    this.#options.onServed?.({ method, route, status, seconds: ms / 1000 })
+    const { log, settings } = this.#options.context
+    // Without the query: signed addresses and what people search for are nobody's who reads the log.
+    const line = { requestId, method, path, route, status, ms: Math.round(ms), address }
+    if (settings.accessLog) log.info(line, 'request')
+    else log.debug(line, 'request')
+  }
+
+  #logFailure({ c, requestId }: Call, error: unknown): void {
+    const { log } = this.#options.context
+    const { path } = c.req
     const outage = outageInWords(error)
     if (outage) log.error({ requestId, path, reason: outage.reason }, outage.sentence)
     else log.error({ requestId, path, err: error }, 'request failed')
   }
 
-  function noteRefusal(c: RequestContext, { status, code }: ApiError): void {
+  #noteRefusal(call: Call, { status, code }: ApiError): void {
     // To come without any credential is no attempt.
     if ((status !== 401 && status !== 403) || code === 'authentication_required') return
     const kind = status === 401 ? 'http_credential' : 'http_right'
-    const key = prefixOf(c.req.header('X-API-Key') ?? '')
-    refusals.note(kind, c.get('address'), { code, path: c.req.path, ...(key && { key }) })
+    const key = prefixOf(call.header('X-API-Key') ?? '')
+    this.#refusals.note(kind, call.address, { code, path: call.c.req.path, ...(key && { key }) })
   }
 }
 
@@ -160,11 +202,8 @@ function servedBy(handlers: Partial<Handlers<RouteId>>): ServedRoute[] {
   })
 }
 
-/**
- * Them by the paths at which they are served. A word comes before a parameter that would take it:
- * what stands at `/deals/apply-reward` is never asked for as `/deals/{deal_id}`.
- */
-function pathsOf(handlers: Partial<Handlers<RouteId>>): [path: string, served: ServedRoute[]][] {
+/** Them by the paths at which they are served. */
+function pathsOf(handlers: Partial<Handlers<RouteId>>): Map<string, ServedRoute[]> {
   const found = new Map<string, ServedRoute[]>()
   for (const served of servedBy(handlers))
     for (const mount of mountsOf(served.route)) {
@@ -172,9 +211,5 @@ function pathsOf(handlers: Partial<Handlers<RouteId>>): [path: string, served: S
       const path = served.route.openEnded ? `${plain}{.+}` : plain
       found.set(path, [...(found.get(path) ?? []), served])
     }
-  const parametersLast = (path: string): string =>
-    path.replaceAll(/[^/]+/g, (part) => (part[0] === ':' ? '1' : '0'))
-  return [...found].sort(([a], [b]) =>
-    parametersLast(a) < parametersLast(b) ? -1 : parametersLast(a) > parametersLast(b) ? 1 : 0,
-  )
+  return found
 }

@@ -1,18 +1,24 @@
+import type { Form } from '../../../protocol/contract/form.ts'
 import { deprecationOf } from '../../../protocol/contract/headers.ts'
-import { rateClasses, ratesOf, type RateClass, type Route } from '../../../protocol/contract/route.ts'
+import { rateClasses, ratesOf, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import type { Credential, IdentityCredential } from '../credentials/credential.ts'
 import { keyIn } from '../credentials/explain.ts'
 import { requireReach, type OwnedHub } from '../credentials/hub-access.ts'
-import type { Authenticated, ResolveCredential } from '../credentials/resolve.ts'
+import {
+  actorAt,
+  type Authenticated,
+  type Presented,
+  type ResolveCredential,
+} from '../credentials/resolve.ts'
 import type { Media } from '../media/media.ts'
 import { statement } from '../store/statement.ts'
-import { answerOf, errorAnswer, send, type Answer, type RequestContext } from './answer.ts'
+import { answerOf, errorAnswer, send, type Answer, type Call, type Headers } from './answer.ts'
 import { Reply, type HandlerInput } from './handler.ts'
 import { fingerprintOf, idempotently, nameOf, type KeyedRequest } from './idempotency.ts'
-import { rateHeaders, type RateLimiter } from './rate-limit.ts'
+import { allowanceNow, type RateLimiter } from './rate-limit.ts'
 import { parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
 import { compressed, validated } from './web.ts'
@@ -37,38 +43,57 @@ interface Endpoint extends EndpointParts {
   id: RouteId
   route: Route
   handler: AnyHandler
+  /** The allowances that a call takes from, the one first that its answer tells of. */
+  limits: readonly Limit[]
 }
+
+interface Limit {
+  by: 'address' | 'credential'
+  requests: number
+}
+
+const limitsOf = (route: Route): Endpoint['limits'] =>
+  ratesOf(route)
+    .map((rate) => rateClasses[rate])
+    .filter(({ requests }) => requests !== Infinity)
+
+/** Of every answer of a route, whatever comes of its request. */
+export const headersOfRoute = (route: Route): Headers => ({
+  ...(!isShared(route) && { 'Cache-Control': 'no-store' }),
+  ...deprecationOf(route),
+})
+
+/** The limit that answers of a route tell of. */
+export const limitOfRoute = (route: Route): number | undefined => limitsOf(route)[0]?.requests
 
 /** Serves one route. */
 export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: EndpointParts) {
-  const self: Endpoint = { id, route, handler, ...parts }
-  return (c: RequestContext): Promise<Response> => serve(self, c)
+  const self: Endpoint = { id, route, handler, limits: limitsOf(route), ...parts }
+  return (call: Call): Promise<Response> => serve(self, call)
 }
 
 /**
  * The steps of a request, in the order of the contract (§3): credential → scope → rate limit → validation → hub access →
  * existence; the last is the handler's.
  */
-async function serve(self: Endpoint, c: RequestContext): Promise<Response> {
+async function serve(self: Endpoint, call: Call): Promise<Response> {
   const { route } = self
-  if (!isShared(route)) c.get('headers')['Cache-Control'] = 'no-store'
-  if (route.deprecated) Object.assign(c.get('headers'), deprecationOf(route))
-  const authenticated = await authenticate(self, c)
-  requireScope(self, c, authenticated)
-  takeAllowance(self, c, authenticated)
-  const received = await receive(self, c)
-  const parsed = parse(route, received)
-  if (parsed instanceof Reply) return send(c, answerOf(route, parsed, self.checkResponses))
-  const key = route.idempotent ? idempotencyKeyOf(c.req.header('Idempotency-Key')) : undefined
+  const authenticated = await self.resolveCredential(route.auth, new Credentials(call))
+  requireScope(self, call, authenticated)
+  takeAllowance(self, call, authenticated)
+  requireSignature(route, call)
+  const received = receive(self, call)
+  const body = route.body || route.rawBody ? await receiveBody(self, call) : NO_BODY
+  const parsed = parse(route, received, body)
+  if (parsed instanceof Reply) return send(call, answerOf(route, parsed, self.checkResponses))
+  const key = route.idempotent ? idempotencyKeyOf(call.header('Idempotency-Key')) : undefined
   const caller = await authorize(self, authenticated.credential, parsed)
-  const { runtime, settings } = self.context
-  const limits = { clock: runtime.clock, imagePixels: settings.imagePixels }
-  const form = route.form && (await readForm(self.media, limits, formRequestOf(route.form, c)))
+  const form = route.form && (await receiveForm(self, route.form, call))
   try {
-    const keyed = key === undefined ? undefined : keyedRequest(route, { received, key, caller, form })
-    const input = inputOf(route, c, { received, parsed, keyed, caller, form })
+    const keyed = key === undefined ? undefined : keyedRequest(route, call, { body, key, caller, form })
+    const input = new Input(route, call, { body, parsed, keyed, caller, form })
     const answer = keyed === undefined ? await run(self, input) : await runOnce(self, input, keyed)
-    return await send(c, await compressed(c, validated(route, answer, c.req.header('If-None-Match'))))
+    return send(call, await compressed(call, validated(route, answer, call)))
   } finally {
     // Removes the files that the handler's transaction did not keep.
     if (form) await self.media.release(form.files.map((file) => file.key))
@@ -79,96 +104,122 @@ async function serve(self: Endpoint, c: RequestContext): Promise<Response> {
 const isShared = ({ auth, rate }: Route): boolean =>
   (auth.kind === 'none' || auth.kind === 'optional-identity') && rate !== 'lookup'
 
-async function authenticate(self: Endpoint, c: RequestContext): Promise<Authenticated> {
-  try {
-    return await self.resolveCredential(self.route.auth, {
-      apiKey: c.req.header('X-API-Key'),
-      authorization: c.req.header('Authorization'),
-      misplacedKey: () => misplacedKey(c),
-      address: c.get('address'),
-    })
-  } catch (error) {
-    // Without a caller there is no allowance to take from.
-    addRateHeaders(self, c, 0)
-    throw error
+/** Looked at only as far as the route's kind of credential wants. */
+class Credentials implements Presented {
+  readonly #call: Call
+
+  constructor(call: Call) {
+    this.#call = call
+  }
+
+  get apiKey(): string | undefined {
+    return this.#call.header('X-API-Key')
+  }
+
+  get authorization(): string | undefined {
+    return this.#call.header('Authorization')
+  }
+
+  get address(): string {
+    return this.#call.address
+  }
+
+  misplacedKey(): string | undefined {
+    const { req } = this.#call.c
+    const [header] = Object.entries(req.header()).find(([, value]) => keyIn(value)) ?? []
+    if (header !== undefined) return `header ${header}`
+    const [query] = Object.entries(req.query()).find(([, value]) => keyIn(value)) ?? []
+    return query === undefined ? undefined : 'address, which logs keep'
   }
 }
 
-function misplacedKey(c: RequestContext): string | undefined {
-  const [header] = Object.entries(c.req.header()).find(([, value]) => keyIn(value)) ?? []
-  if (header !== undefined) return `header ${header}`
-  const [query] = Object.entries(c.req.query()).find(([, value]) => keyIn(value)) ?? []
-  return query === undefined ? undefined : 'address, which logs keep'
-}
-
-function requireScope(self: Endpoint, c: RequestContext, authenticated: Authenticated): void {
+function requireScope(self: Endpoint, call: Call, authenticated: Authenticated): void {
   const { missing } = authenticated
   if (missing === null) return
-  const [rate] = ratesOf(self.route)
-  addRateHeaders(self, c, self.limiter.used(spenderOf(rate, c, authenticated), self.id))
+  const [limit] = self.limits
+  if (limit) {
+    const used = self.limiter.used(spenderOf(limit, call, authenticated), self.id)
+    call.allowance = allowanceNow(self.context.runtime.clock, limit.requests, used)
+  }
   throw new ApiError('scope_missing', missing.message, { required_scope: missing.scope })
 }
 
-function takeAllowance(self: Endpoint, c: RequestContext, authenticated: Authenticated): void {
-  for (const [index, rate] of ratesOf(self.route).entries()) {
-    const { requests } = rateClasses[rate]
-    if (requests === Infinity) continue
-    const used = self.limiter.take(spenderOf(rate, c, authenticated), self.id, requests)
-    if (index === 0 || used === null) addRateHeaders(self, c, used, rate)
+function takeAllowance(self: Endpoint, call: Call, authenticated: Authenticated): void {
+  for (const limit of self.limits) {
+    const { requests } = limit
+    const used = self.limiter.take(spenderOf(limit, call, authenticated), self.id, requests)
+    if (limit === self.limits[0] || used === null)
+      call.allowance = allowanceNow(self.context.runtime.clock, requests, used)
     if (used === null) throw new ApiError('rate_limit_exceeded')
   }
 }
 
 /** Whose allowance a request takes from. */
-const spenderOf = (rate: RateClass, c: RequestContext, { credential }: Authenticated): string =>
-  rateClasses[rate].by === 'address' ? `address:${c.get('address')}` : credential.actor
+const spenderOf = ({ by }: Limit, { address }: Call, { credential }: Authenticated): string =>
+  by === 'address' ? actorAt(address) : credential.actor
 
-function addRateHeaders(
-  { route, context }: Endpoint,
-  c: RequestContext,
-  used: number | null,
-  rate: RateClass = ratesOf(route)[0],
-): void {
-  const headers = rateHeaders(context.runtime.clock, rateClasses[rate].requests, used)
-  Object.assign(c.get('headers'), headers)
-}
-
-/** A request's address and body, before anything in them is checked. */
+/** A request's address, before anything in it is checked. */
 interface Received {
-  url: URL
+  /** From its question mark on; empty where there is none. */
+  query: string
   params: Record<string, string>
-  text: string
-  body: { present: boolean; value: unknown }
 }
 
-async function receive({ route, readBody }: Endpoint, c: RequestContext): Promise<Received> {
-  // Nobody need read what nobody has signed.
-  if (route.signedBy?.every((name) => c.req.header(name) === undefined))
-    throw new ApiError('invalid_signature', `The header ${route.signedBy[0]} is missing.`)
+/** Its body. */
+interface ReceivedBody {
+  text: string
+  json: { present: boolean; value: unknown }
+}
+
+const NO_BODY: ReceivedBody = { text: '', json: { present: false, value: undefined } }
+
+function receive({ route }: Endpoint, { c }: Call): Received {
+  return { query: queryOf(c.req.url), params: route.params ? c.req.param() : {} }
+}
+
+/** `search` of a whole address, without taking all of it apart. */
+function queryOf(url: string): string {
+  const begin = url.indexOf('?')
+  if (begin < 0) return ''
+  const end = url.indexOf('#', begin)
+  return url.slice(begin, end < 0 ? undefined : end)
+}
+
+async function receiveBody({ route, readBody }: Endpoint, call: Call): Promise<ReceivedBody> {
   const isOwner = route.interface === 'owner'
-  const text = route.body || route.rawBody ? await readBody(c.req.raw, isOwner || route.rawBody === true) : ''
-  const json = route.body
-    ? parseJson(text, c.req.header('Content-Type'), isOwner)
-    : { present: false, value: undefined }
-  const body = route.bodyOptional && !json.present ? { present: true, value: {} } : json
-  return { url: new URL(c.req.url), params: c.req.param(), text, body }
+  const text = await readBody(call.c.req.raw, isOwner || route.rawBody === true)
+  if (!route.body) return { ...NO_BODY, text }
+  const json = parseJson(text, call.header('Content-Type'), isOwner)
+  return { text, json: route.bodyOptional && !json.present ? { present: true, value: {} } : json }
+}
+
+/** Nobody need read what nobody has signed. */
+function requireSignature({ signedBy }: Route, call: Call): void {
+  if (signedBy?.every((name) => call.header(name) === undefined))
+    throw new ApiError('invalid_signature', `The header ${signedBy[0]} is missing.`)
 }
 
 /** Path, query and body as the route's schemas read them; or the answer of a route that reports what is wrong with a 200. */
-function parse(route: Route, { url, params, body }: Received): ParsedParts | Reply<unknown> {
+function parse(
+  route: Route,
+  { query: text, params }: Received,
+  { json: body }: ReceivedBody,
+): ParsedParts | Reply<unknown> {
+  const query = new URLSearchParams(text)
   try {
-    requireUtf8(url)
-    return validate(route, { params, query: url.searchParams, body })
+    requireUtf8(text)
+    return validate(route, { params, query, body })
   } catch (error) {
     if (!route.invalidBody || !(error instanceof ApiError)) throw error
     const { message, items = [] } = error
     const problems = items.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`)
-    return new Reply(
-      route.invalidBody(Object.fromEntries(url.searchParams), problems.join('; ') || message),
-      {},
-    )
+    return new Reply(route.invalidBody(Object.fromEntries(query), problems.join('; ') || message), {})
   }
 }
+
+const userBehind = statement((q, { identity }: { identity: string }) =>
+  q.selectFrom('users').select('id').where('identity', '=', identity),
+)
 
 /** Checks access to the hub that the request names, and finds the user behind an identity. */
 async function authorize(
@@ -180,7 +231,7 @@ async function authorize(
   if (credential.kind === 'api' && hub !== undefined) await requireReach(readHub, credential, hub as number)
   if (route.auth.kind !== 'user') return credential
   const identity = credential as IdentityCredential
-  const [user] = await userOf(context.db.kysely, { identity: identity.identity })
+  const [user] = await userBehind(context.db.kysely, { identity: identity.identity })
   if (params?.['user_id'] !== undefined && params['user_id'] !== user?.id) throw new ApiError('forbidden')
   if (!user)
     throw new ApiError(
@@ -190,30 +241,53 @@ async function authorize(
   return { ...identity, kind: 'user', userId: user.id }
 }
 
-const userOf = statement((q, { identity }: { identity: string }) =>
-  q.selectFrom('users').select('id').where('identity', '=', identity),
-)
+function receiveForm({ context, media }: Endpoint, form: Form, { c }: Call): Promise<ReceivedForm> {
+  const { runtime, settings } = context
+  const limits = { clock: runtime.clock, imagePixels: settings.imagePixels }
+  return readForm(media, limits, formRequestOf(form, c))
+}
 
 interface Checked {
-  received: Received
+  body: ReceivedBody
   parsed: ParsedParts
   keyed: KeyedRequest | undefined
   caller: Credential
   form: ReceivedForm | undefined
 }
 
-function inputOf(route: Route, c: RequestContext, checked: Checked): HandlerInput<Route> {
-  const { received, parsed, keyed, caller, form } = checked
-  return {
-    ...(parsed as { params: undefined; query: undefined; body: undefined }),
-    form: (form && { ...form, fields: validateForm(route, route.form!, form) }) as undefined,
-    credential: caller,
-    requestId: c.get('requestId'),
-    idempotencyKey: keyed?.key,
-    requestName: keyed && nameOf(keyed),
-    rawBody: received.text,
-    url: received.url,
-    header: (name) => c.req.header(name),
+/** What the handler of a route gets: whatever route it is, its table has typed the parts. */
+class Input {
+  readonly params: undefined
+  readonly query: undefined
+  readonly body: undefined
+  readonly form: undefined
+  readonly credential: Credential
+  readonly requestId: string
+  readonly idempotencyKey: string | undefined
+  readonly requestName: string | undefined
+  readonly rawBody: string
+  readonly #call: Call
+
+  constructor(route: Route, call: Call, { body, parsed, keyed, caller, form }: Checked) {
+    this.params = parsed.params as undefined
+    this.query = parsed.query as undefined
+    this.body = parsed.body as undefined
+    this.form = (form && { ...form, fields: validateForm(route, route.form!, form) }) as undefined
+    this.credential = caller
+    this.requestId = call.requestId
+    this.idempotencyKey = keyed?.key
+    this.requestName = keyed && nameOf(keyed)
+    this.rawBody = body.text
+    this.#call = call
+  }
+
+  header(name: string): string | undefined {
+    return this.#call.header(name)
+  }
+
+  /** Few look at it, and to take an address apart takes longer than many a handler. */
+  get url(): URL {
+    return new URL(this.#call.c.req.url)
   }
 }
 
@@ -227,14 +301,18 @@ async function run(
 
 function keyedRequest(
   route: Route,
-  { received, key, caller, form }: Pick<Checked, 'received' | 'caller' | 'form'> & { key: string },
+  { c }: Call,
+  { body, key, caller, form }: Pick<Checked, 'body' | 'caller' | 'form'> & { key: string },
 ): KeyedRequest {
-  const { url, text } = received
-  const path = url.pathname.replace(/\/$/, '') + url.search
+  const { pathname, search } = new URL(c.req.url)
   return {
     caller: caller.actor,
     key,
-    fingerprint: fingerprintOf(route.method, path, form?.fingerprint ?? text),
+    fingerprint: fingerprintOf(
+      route.method,
+      pathname.replace(/\/$/, '') + search,
+      form?.fingerprint ?? body.text,
+    ),
   }
 }
 

@@ -17,7 +17,8 @@ export interface RateLimiter {
   used(caller: string, route: string): number
 }
 
-export const windowOf = (clock: Clock): number => Math.floor(clock.now() / WINDOW_MS)
+export const windowOf = (clock: Clock): number => windowAt(clock.now())
+const windowAt = (now: number): number => Math.floor(now / WINDOW_MS)
 
 interface Count {
   caller: string
@@ -36,7 +37,8 @@ export const memoryRateLimiter = (clock: Clock): RateLimiter => new Counts(clock
 class Counts implements RateLimiter {
   readonly #clock: Clock
   #window: number
-  readonly #counts = new Map<string, Count>()
+  /** By route, then by caller. */
+  readonly #counts = new Map<string, Map<string, Count>>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -44,15 +46,19 @@ class Counts implements RateLimiter {
   }
 
   take(caller: string, route: string, limit: number): number | null {
-    const count = this.#find(caller, route) ?? { caller, route, own: 0, settled: 0, others: 0 }
-    if (count.own + count.others >= limit) return null
+    const callers = this.#callersOf(route)
+    const count = callers.get(caller)
+    if ((count === undefined ? 0 : count.own + count.others) >= limit) return null
+    if (count === undefined) {
+      callers.set(caller, { caller, route, own: 1, settled: 0, others: 0 })
+      return 1
+    }
     count.own += 1
-    this.#counts.set(keyOf(count), count)
     return count.own + count.others
   }
 
   used(caller: string, route: string): number {
-    const { own, others } = this.#find(caller, route) ?? { own: 0, others: 0 }
+    const { own, others } = this.#callersOf(route).get(caller) ?? { own: 0, others: 0 }
     return own + others
   }
 
@@ -66,13 +72,18 @@ class Counts implements RateLimiter {
   /** Those of a window that the database does not know to the last call, in one order for all processes: they lock rows in it. */
   unsettled(window: number): Count[] {
     if (window !== this.window) return []
-    const open = [...this.#counts.values()].filter(({ own, settled }) => own > settled)
+    const all = [...this.#counts.values()].flatMap((callers) => [...callers.values()])
+    const open = all.filter(({ own, settled }) => own > settled)
     return open.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
   }
 
-  #find(caller: string, route: string): Count | undefined {
+  #callersOf(route: string): Map<string, Count> {
     void this.window
-    return this.#counts.get(keyOf({ caller, route }))
+    const known = this.#counts.get(route)
+    if (known) return known
+    const callers = new Map<string, Count>()
+    this.#counts.set(route, callers)
+    return callers
   }
 }
 
@@ -162,15 +173,28 @@ export async function purgeRateLimits({ kysely }: CloudDatabase, clock: Clock): 
   await kysely.deleteFrom('rate_limits').where('minute', '<', windowOf(clock)).execute()
 }
 
+/** What a caller has used of its allowance in this minute; null where none was left. */
+export interface Allowance {
+  limit: number
+  used: number | null
+  /** When it is whole again. */
+  resetSeconds: number
+}
+
+export function allowanceNow(clock: Clock, limit: number, used: number | null): Allowance {
+  const now = clock.now()
+  return { limit, used, resetSeconds: Math.ceil((WINDOW_MS - (now - windowAt(now) * WINDOW_MS)) / 1000) }
+}
+
 /** The headers of every answer that name its limit: the IETF draft's and the customary ones. */
-export function rateHeaders(clock: Clock, limit: number, used: number | null): Record<string, string> {
+export function rateHeaders({ limit, used, resetSeconds }: Allowance): Record<string, string> {
   const remaining = Math.max(0, limit - (used ?? limit))
-  const resetSeconds = Math.ceil(((windowOf(clock) + 1) * WINDOW_MS - clock.now()) / 1000)
-  return {
+  const headers: Record<string, string> = {
     'RateLimit-Policy': `"default";q=${limit};w=${WINDOW_MS / 1000}`,
     RateLimit: `"default";r=${remaining};t=${resetSeconds}`,
     'X-RateLimit-Limit': String(limit),
     'X-RateLimit-Remaining': String(remaining),
-    ...(used === null && { 'Retry-After': String(resetSeconds) }),
   }
+  if (used === null) headers['Retry-After'] = String(resetSeconds)
+  return headers
 }

@@ -47,7 +47,8 @@ export function validate(route: Route, raw: RawParts): ParsedParts {
 const REPLACEMENT = /%EF%BF%BD/gi
 
 /** Refuses a query whose percent-encoded bytes are not UTF-8: they are read as U+FFFD, which was not sent. */
-export function requireUtf8({ search }: URL): void {
+export function requireUtf8(search: string): void {
+  if (!search.includes('%')) return
   const isReplaced =
     new URLSearchParams(search.replaceAll(REPLACEMENT, '')).toString().search(REPLACEMENT) >= 0
   if (isReplaced) throw ApiError.invalid({ loc: ['query'], ...notUtf8 })
@@ -186,13 +187,28 @@ const textsOf =
  */
 function coerce(schema: z.ZodObject, textOf: Texts): Record<string, unknown> {
   const values: Record<string, unknown> = {}
-  for (const [name, field] of Object.entries(schema.shape)) {
-    const types = typesOf(field)
+  for (const { name, types } of fieldsOf(schema)) {
     const text = textOf(name, types.has('array'))
     if (text === undefined) continue
     values[name] = typeof text === 'string' ? valueOf(types, text) : text.map((each) => valueOf(types, each))
   }
   return values
+}
+
+interface Field {
+  name: string
+  types: ReadonlySet<string>
+}
+
+const known = new WeakMap<z.ZodObject, readonly Field[]>()
+
+/** The fields of a schema; looked up once, as schemas are few and requests are many. */
+function fieldsOf(schema: z.ZodObject): readonly Field[] {
+  const before = known.get(schema)
+  if (before) return before
+  const fields = Object.entries(schema.shape).map(([name, field]) => ({ name, types: typesOf(field) }))
+  known.set(schema, fields)
+  return fields
 }
 
 function valueOf(types: ReadonlySet<string>, text: string): unknown {

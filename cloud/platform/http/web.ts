@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import type { MiddlewareHandler } from 'hono'
+import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { cors } from 'hono/cors'
 import type { Route } from '../../../protocol/contract/route.ts'
-import type { Answer, RequestContext, RequestState } from './answer.ts'
+import type { Answer, Call } from './answer.ts'
 
 /** What browsers and caches are told: who may read an answer, what is kept, what is sent smaller. */
 
@@ -49,7 +49,9 @@ const PREFLIGHT_SECONDS = 600
  * Lets pages of these origins call. Credentials go in headers that a page sets itself, never in cookies: that a browser holds
  * them opens nothing to a stranger's page.
  */
-export function crossOrigin(origins: readonly string[]): MiddlewareHandler<RequestState> {
+export function crossOrigin(
+  origins: readonly string[],
+): (c: Context, answer: () => Promise<Response>) => Promise<Response> {
   const allow = cors({
     origin: origins.includes('*') ? '*' : [...origins],
     allowMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
@@ -57,14 +59,18 @@ export function crossOrigin(origins: readonly string[]): MiddlewareHandler<Reque
     exposeHeaders: READ,
     maxAge: PREFLIGHT_SECONDS,
   })
-  return (c, next) => {
+  return async (c, answer) => {
     const isOther = c.req.method === 'OPTIONS' && c.req.header('Access-Control-Request-Method') === undefined
-    return isOther ? next() : allow(c, next)
+    if (isOther) return answer()
+    const preflight = await allow(c, async () => {
+      c.res = await answer()
+    })
+    return preflight instanceof Response ? preflight : c.res
   }
 }
 
 /** An answer with the mark by which its caller asks whether it has changed; without its body where it has not (RFC 9110 §13). */
-export function validated(route: Route, answer: Answer, ifNoneMatch: string | undefined): Answer {
+export function validated(route: Route, answer: Answer, call: Call): Answer {
   if (route.validated === undefined || answer.status !== 200 || typeof answer.body !== 'string') return answer
   const etag = answer.headers['ETag'] ?? etagOf(answer.body)
   const headers = {
@@ -75,14 +81,14 @@ export function validated(route: Route, answer: Answer, ifNoneMatch: string | un
     // Of a 304 it is told as of the answer that it stands for.
     Vary: route.validated === 'private' ? `X-API-Key, Authorization, ${CODING}` : CODING,
   }
+  const ifNoneMatch = call.header('If-None-Match')
   if (ifNoneMatch === undefined || !matchesTag(ifNoneMatch, etag)) return { ...answer, headers }
   const { 'Content-Type': _, ...kept } = headers as Record<string, string>
   return { status: 304, headers: kept, body: '' }
 }
 
 /** Weak: the same answer is sent as it is and compressed. */
-export const etagOf = (text: string): string =>
-  `W/"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+export const etagOf = (text: string): string => `W/"${hash('sha256', text, 'base64url').slice(0, 22)}"`
 
 /** Whether an `If-None-Match` names the tag. */
 export const matchesTag = (header: string, etag: string): boolean =>
@@ -106,7 +112,7 @@ const inBackground = promisify(gzip)
  * sent as it comes.
  */
 export async function compressed(
-  c: RequestContext,
+  { c }: Call,
   answer: Answer,
 ): Promise<Answer<Answer['body'] | Uint8Array<ArrayBuffer>>> {
   const { body, headers, status } = answer

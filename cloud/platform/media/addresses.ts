@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { Clock, Random } from '../../../protocol/model/runtime.ts'
+import { BoundedMap } from '../bounded-map.ts'
 import { keptRandom, type Say } from '../settings/kept-file.ts'
 import { JsonText } from '../store/json.ts'
 
@@ -18,19 +19,30 @@ export interface SignerOptions {
   baseUrl: string
   secret: string
   lifetimeMs: number
+  /** How many addresses are kept at most, for as long as they stay the same. */
+  kept: number
   clock: Clock
 }
 
-export function mediaSigner({ baseUrl, secret, lifetimeMs, clock }: SignerOptions): MediaSigner {
+export function mediaSigner({ baseUrl, secret, lifetimeMs, kept, clock }: SignerOptions): MediaSigner {
   const sign = (key: string, expires: string): string =>
     createHmac('sha256', secret).update(`${expires}\n${key}`).digest('base64url')
   const stepMs = Math.max(1000, lifetimeMs / 4)
+  /** Of this step: a list shows the same images again and again, and signing is most of what it would take. */
+  const known = new BoundedMap<string>(kept)
+  let knownIn = 0
 
   return {
     addressOf(key) {
-      const until = (Math.floor(clock.now() / stepMs) + 1) * stepMs + lifetimeMs
-      const expires = String(Math.ceil(until / 1000))
-      return `${baseUrl}/files/${key}?expires=${expires}&signature=${sign(key, expires)}`
+      const step = Math.floor(clock.now() / stepMs)
+      if (step !== knownIn) known.clear()
+      knownIn = step
+      const before = known.get(key)
+      if (before !== undefined) return before
+      const expires = String(Math.ceil(((step + 1) * stepMs + lifetimeMs) / 1000))
+      const address = `${baseUrl}/files/${key}?expires=${expires}&signature=${sign(key, expires)}`
+      known.set(key, address)
+      return address
     },
     check(key, { expires = '', signature = '' }) {
       if (!/^\d{1,12}$/.test(expires)) return null
@@ -76,23 +88,42 @@ export const jsonWithFiles = <T>(addressOf: AddressOf, { text }: JsonText<T>): J
     }),
   )
 
+const IMAGE = '"image_url"'
+
 /**
  * The same replacement in JSON that a database wrote. It cannot hit text inside a value: there, the quotation marks around
  * `image_url` would be escaped.
  */
 export function jsonWithImages<T>(addressOf: AddressOf, { text }: JsonText<T>): JsonText<T> {
-  const known = new Map<string, string>()
-  const shown = (value: string): string => {
-    const before = known.get(value)
-    if (before !== undefined) return before
-    const after = JSON.stringify(imageUrl(addressOf, JSON.parse(value) as string))
-    known.set(value, after)
-    return after
+  const shown = new Map<string, string>()
+  let written = ''
+  let from = 0
+  for (let name = text.indexOf(IMAGE); name >= 0; name = text.indexOf(IMAGE, name + IMAGE.length)) {
+    const begin = beginOfValue(text, name + IMAGE.length)
+    if (text[begin] !== '"') continue
+    const end = endOfString(text, begin)
+    const value = text.slice(begin, end)
+    let after = shown.get(value)
+    if (after === undefined) {
+      after = JSON.stringify(imageUrl(addressOf, JSON.parse(value) as string))
+      shown.set(value, after)
+    }
+    written += text.slice(from, begin) + after
+    from = end
   }
-  return new JsonText<T>(
-    text.replaceAll(
-      /("image_url"\s*:\s*)("(?:[^"\\]|\\.)*")/g,
-      (_all, name: string, value: string) => `${name}${shown(value)}`,
-    ),
-  )
+  return new JsonText<T>(written + text.slice(from))
+}
+
+/** Where a value begins whose name ends here: PostgreSQL puts blanks around the colon. */
+function beginOfValue(text: string, from: number): number {
+  let at = from
+  while (text[at] === ' ' || text[at] === ':') at += 1
+  return at
+}
+
+/** Behind the closing mark of the string that begins here. */
+function endOfString(text: string, begin: number): number {
+  let at = begin + 1
+  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+  return at + 1
 }

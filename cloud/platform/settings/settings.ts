@@ -132,6 +132,11 @@ export const ruleSettings = {
     10_000,
     'A search in the orders of a hub looks through so many of the names that it has sold under, those first that came up last.',
   ),
+  searchTotalsKept: wholeNumber(
+    [1, 1_000_000],
+    10_000,
+    'Of so many searches in products the number of all that they found is kept, as long as the catalogue of the hub is the same.',
+  ),
   topProducts: wholeNumber([1, 100], 10, 'How many products the list of those that sold most has.'),
   workBatch: wholeNumber(
     [1, 10_000],
@@ -274,6 +279,11 @@ export const ruleSettings = {
     describe: 'Whether a deal that its owner creates with a form must have an image: true or false.',
   },
   fileAddressMs: ms(DAY, 'How long, at least, the signed address of an image or video can be used.'),
+  fileAddressesKept: wholeNumber(
+    [1, 1_000_000],
+    10_000,
+    'So many signed addresses are kept while they stay the same; beyond that they are signed anew.',
+  ),
   imagePixels: wholeNumber(
     [1, 1_000_000_000],
     50_000_000,

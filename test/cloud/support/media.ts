@@ -29,6 +29,7 @@ export const testSigner = ({ runtime, settings }: CloudContext): MediaSigner =>
     baseUrl: 'http://larder.test',
     secret: MEDIA_SECRET,
     lifetimeMs: settings.fileAddressMs,
+    kept: settings.fileAddressesKept,
     clock: runtime.clock,
   })
 

@@ -27,6 +27,8 @@ export const hubTables = {
     confirmed_fridges: text.nullable,
     /** Sales tax in hundredths of a percent. */
     tax_basis_points: int.check('>= 0'),
+    /** Grows with every change of what products the hub has and how they are found: their names, categories, whether they are active. */
+    catalogue_version: int.default(0),
     created_at: instant.fixed,
   }).index('hubs_by_owner', ['owner_id']),
   /** Layout (O §2): what shelves a hub's cabinets have, and how many rows these. The cloud owns it. */

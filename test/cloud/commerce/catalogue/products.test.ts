@@ -1,13 +1,26 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import type { z } from 'zod'
+import { importProducts, ProductFile } from '../../../../cloud/commerce/catalogue/import-products.ts'
 import {
   type ProductSearch,
   readProduct,
+  FoundTotals,
   searchProducts,
   searchText,
 } from '../../../../cloud/commerce/catalogue/products.ts'
+import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import { openService } from '../../../contract/service.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { openShop } from '../../support/shop.ts'
+
+const melon = {
+  upc: '036000291452',
+  name: 'Watermelon',
+  category: 'Fruit',
+  price: 189,
+  purchase_price: 70,
+  facings: [{ cabinet: 4, shelf: 1, row: 1 }],
+}
 
 const names = [
   'Crème Brûlée',
@@ -35,7 +48,7 @@ async function hubWith(open: OpenDatabase) {
       .where('id', '=', index + 1)
       .execute()
   const search = (options: Partial<ProductSearch> = {}) =>
-    searchProducts(q, { hubId: 1, page: 1, size: 50, ...options })
+    searchProducts(q, { hubId: 1, page: 1, size: 50, ...options }, new FoundTotals(10))
   return {
     shop,
     q,
@@ -45,6 +58,27 @@ async function hubWith(open: OpenDatabase) {
 }
 
 onEachDatabase('product search', (open) => {
+  test('the number of all that a search finds is counted once, and anew when the catalogue changes', async () => {
+    const { shop, q } = await hubWith(open)
+    await shop.context.db.transact((tx) => insertLayout(tx, 1, undefined))
+    const totals = new FoundTotals(10)
+    const total = async () =>
+      (await searchProducts(q, { hubId: 1, name: 'water', page: 1, size: 1 }, totals)).total
+    const load = (product: Partial<z.input<typeof ProductFile>[number]>) =>
+      importProducts(shop.context, 1, ProductFile.parse([{ ...melon, ...product }]), 'test')
+    expect(await total()).toBe(2)
+    const counted = vi.spyOn(totals, 'keep')
+    expect([await total(), counted.mock.calls.length]).toEqual([2, 0])
+    await load({})
+    expect([await total(), counted.mock.calls.length]).toEqual([3, 1])
+    await load({ name: 'Melon' })
+    expect(await total()).toBe(2)
+    await load({})
+    expect(await total()).toBe(3)
+    await load({ is_active: false, facings: [] })
+    expect(await total()).toBe(2)
+  })
+
   test('finds a name in whatever case, with or without accents', async () => {
     const { find } = await hubWith(open)
     expect(await find('CREME')).toEqual(['Crème Brûlée', 'creme fraiche'])

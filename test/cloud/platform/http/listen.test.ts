@@ -5,7 +5,6 @@ import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { addressReader, listen } from '../../../../cloud/platform/http/listen.ts'
 import { defaultHttpSettings } from '../../../../cloud/platform/settings/settings.ts'
 import type { ServerBounds } from '../../../../protocol/model/bound-server.ts'
-import type { RequestState } from '../../../../cloud/platform/http/answer.ts'
 
 const { clock } = systemRuntime()
 
@@ -13,7 +12,7 @@ afterEach(() => vi.restoreAllMocks())
 
 async function serve(trustedProxies: number, bounds: Partial<ServerBounds> = {}) {
   const read = addressReader(trustedProxies)
-  const app = new Hono<RequestState>().get('/', (c) => c.text(read(c)))
+  const app = new Hono().get('/', (c) => c.text(read(c)))
   const server = await listen(app, {
     host: '127.0.0.1',
     port: 0,

@@ -6,10 +6,11 @@ import { drawProducts } from '../../../../cloud/demo/pictures.ts'
 import { seedDemo } from '../../../../cloud/demo/seed-database.ts'
 import { JsonText } from '../../../../cloud/platform/store/json.ts'
 import { fileHandlers } from '../../../../cloud/platform/http/file-handlers.ts'
-import { imageUrl, jsonWithImages } from '../../../../cloud/platform/media/addresses.ts'
+import { imageUrl, jsonWithImages, mediaSigner } from '../../../../cloud/platform/media/addresses.ts'
 import { folderStore } from '../../../../cloud/platform/media/folder-store.ts'
 import { orderHandlers, ownerOrderHandlers } from '../../../../cloud/commerce/orders/handlers.ts'
 import { testApp } from '../../support/app.ts'
+import { stillRuntime } from '../../support/clock.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { emptyFolder, filesIn, testMedia, testSigner } from '../../support/media.ts'
 
@@ -21,6 +22,22 @@ test('an address elsewhere and nothing stay what they are; a stored file has its
     ...stored.slice(0, 3),
     'signed:products/a.png',
   ])
+})
+
+test('an address stays the same for a quarter of its lifetime, however few are kept, and is another one then', () => {
+  let now = 0
+  const clock = { ...stillRuntime().clock, now: () => now }
+  const signerOf = (kept: number) =>
+    mediaSigner({ baseUrl: 'http://larder.test', secret: 'secret', lifetimeMs: 40_000, kept, clock })
+  const [keeping, forgetting] = [signerOf(100), signerOf(1)]
+  const seen: string[] = []
+  for (now of [0, 9999, 10_000]) {
+    const [a, b] = [keeping.addressOf('a.png'), keeping.addressOf('b.png')]
+    expect([forgetting.addressOf('a.png'), forgetting.addressOf('b.png')]).toEqual([a, b])
+    seen.push(a)
+  }
+  expect(seen[1]).toBe(seen[0])
+  expect(seen[2]).not.toBe(seen[1])
 })
 
 test('in JSON as a database writes it only the member is an image, whatever names and values are like', () => {

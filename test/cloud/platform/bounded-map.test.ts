@@ -1,0 +1,10 @@
+import { expect, test } from 'vitest'
+import { BoundedMap } from '../../../cloud/platform/bounded-map.ts'
+
+test('what is kept to be quicker is never more than its setting says', () => {
+  const map = new BoundedMap<number>(2)
+  for (const key of ['a', 'b', 'b', 'c', 'd', 'e']) {
+    map.set(key, 1)
+    expect([map.get(key), map.size <= 2]).toEqual([1, true])
+  }
+})
