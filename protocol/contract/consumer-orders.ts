@@ -167,8 +167,8 @@ export const consumerOrderRoutes = defineRoutes(
       query: hubQuery,
       body: z.strictObject({
         product_id: Id,
-        /** Absolute; 0 removes the item. */
-        quantity: z.int().min(0).max(1000),
+        /** Absolute; 0 removes the item. More than there are, and more than 1,000 of one product, are `insufficient_stock`. */
+        quantity: z.int().min(0),
         /** Where given, the order's `version` that the caller has seen. */
         version: z.int().min(0).optional(),
       }),
@@ -254,13 +254,13 @@ export const consumerOrderRoutes = defineRoutes(
       params: orderParams,
       query: z.object({
         hub_id: Id,
-        /** Bin numbers, separated by commas. */
+        /** Bin numbers, separated by commas. One that no hub has is a bin of no order. */
         bin_nums: z
           .string()
           .max(100)
-          .regex(/^ *[1-4] *(, *[1-4] *)*$/)
+          .regex(/^ *\d{1,4} *(, *\d{1,4} *)*$/)
           .optional(),
-        bin_num: BinNumber.optional(),
+        bin_num: z.int().optional(),
       }),
       response: z.object({
         success: z.boolean(),

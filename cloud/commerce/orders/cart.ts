@@ -121,7 +121,7 @@ async function putItem(tx: Tx, order: OrderRow, productId: number, quantity: num
     .where('is_active', '=', 1)
     .executeTakeFirst()
   if (!product) throw new ApiError('product_not_found')
-  const available = await availableOf(tx.q, productId)
+  const available = Math.min(await availableOf(tx.q, productId), MAX_QUANTITY)
   if (quantity > available)
     throw new ApiError('insufficient_stock', undefined, {
       items: [{ product_id: productId, requested: quantity, available }],

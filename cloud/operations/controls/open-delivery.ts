@@ -56,7 +56,10 @@ function chooseBins(order: OrderRow, query: { bin_nums?: string | undefined; bin
   if (order.processing_status !== OrderStatus.READY && order.processing_status !== OrderStatus.COLLECTING)
     throw new ApiError('order_not_ready')
   const own = parseBins(order.bins)
-  const asked = [...(query.bin_nums?.split(',').map(Number) ?? []), ...(query.bin_num ? [query.bin_num] : [])]
+  const asked = [
+    ...(query.bin_nums?.split(',').map(Number) ?? []),
+    ...(query.bin_num === undefined ? [] : [query.bin_num]),
+  ]
   const named = [...new Set(asked)]
   const foreign = named.filter((bin) => !own.includes(bin))
   if (foreign.length > 0) throw new ApiError('bin_not_in_order', undefined, { bins: foreign })

@@ -43,6 +43,17 @@ onEachDatabase('a cart', (open) => {
     expect(await refusal()).toMatchObject({ details: { reason: 'hub_inactive' } })
   })
 
+  test('an order holds at most 1,000 units of a product, however many there are', async () => {
+    const shop = await openShop(await open(), { products: [{ price: 1, quantity: 5000 }] })
+    const userId = await shop.customer()
+    const { id: orderId } = await shop.cart(userId, { 1: 1000 })
+    const tooMany = { productId: 1, quantity: Number.MAX_SAFE_INTEGER }
+    await expect(setItem(shop.context, { userId, orderId, hubId: 1 }, tooMany)).rejects.toMatchObject({
+      code: 'insufficient_stock',
+      details: { items: [{ product_id: 1, available: 1000 }] },
+    })
+  })
+
   test('quantities are absolute, 0 removes, more than there is or an old version is refused', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()

@@ -107,6 +107,8 @@ test.each([
   ['hub_id=1&bin_num=2', [2]],
   ['hub_id=1&bin_nums=1,4', [4]],
   ['hub_id=1&bin_nums=2,2&bin_num=2', [2]],
+  ['hub_id=1&bin_num=99', [99]],
+  ['hub_id=1&bin_num=0&bin_nums=7,1', [7, 0]],
 ])('%s names a bin of another: 422, which says each once', async (query, bins) => {
   expect(await open(query)).toMatchObject({
     status: 422,
@@ -115,7 +117,7 @@ test.each([
   expect(shop.commands).toEqual([])
 })
 
-test.each(['hub_id=1&bin_num=5', 'hub_id=1&bin_nums=1,,3', 'hub_id=1&bin_nums=a', ''])(
+test.each(['hub_id=1&bin_num=a', 'hub_id=1&bin_nums=1,,3', 'hub_id=1&bin_nums=a', ''])(
   '"%s" is 422 before anything is looked up',
   async (query) => {
     expect(await open(query)).toMatchObject({ status: 422, json: { error: { code: 'validation_error' } } })
