@@ -18,7 +18,7 @@ export interface Visitor {
 export interface GreeterSettings {
   /** The most hubs that are greeted at once. */
   greetAtOnce: number
-  /** So many of them are as are greeted within this. */
+  /** A greeting is to take no longer than this for the number of those that are greeted with it. */
   greetTogetherMs: number
   /** A hub waits for its turn no longer than this; who would have to is put off. */
   greetWithinMs: number
@@ -62,6 +62,8 @@ export class Greeter {
   /** When the greetings began that are under way. */
   readonly #begun = new Set<{ atMs: number }>()
   #paceMs = FIRST_GUESS_MS
+  /** It grows with each greeting that was quick, as those that are greeted together share its cost, and shrinks with slow ones. */
+  #window = LEAST_AT_ONCE
   #countedMs = 0
 
   constructor({ clock, random }: { clock: Clock; random: Random }, settings: GreeterSettings) {
@@ -77,9 +79,9 @@ export class Greeter {
     return Math.max(this.#paceMs, (this.#clock.monotonic() - oldest.atMs) / this.#atOnce)
   }
 
+  /** How many are greeted at once by now. */
   get #atOnce(): number {
-    const { greetAtOnce, greetTogetherMs } = this.#settings
-    return Math.min(greetAtOnce, Math.max(LEAST_AT_ONCE, Math.floor(greetTogetherMs / this.#paceMs)))
+    return Math.min(this.#settings.greetAtOnce, this.#window)
   }
 
   /** A hello has come: it is answered now, soon, or the hub put off. It replaces an earlier one of the hub. */
@@ -147,8 +149,11 @@ export class Greeter {
     const atOnce = this.#begun.size
     await greet()
     this.#begun.delete(begun)
-    const tookMs = (this.#clock.monotonic() - begun.atMs) / atOnce
-    this.#paceMs += LATEST * (tookMs - this.#paceMs)
+    const tookMs = this.#clock.monotonic() - begun.atMs
+    this.#paceMs += LATEST * (tookMs / atOnce - this.#paceMs)
+    const { greetTogetherMs, greetAtOnce } = this.#settings
+    if (tookMs <= greetTogetherMs) this.#window = Math.min(greetAtOnce, this.#window + 1)
+    else if (tookMs > 2 * greetTogetherMs) this.#window = Math.max(LEAST_AT_ONCE, this.#window - 1)
     this.#next()
   }
 
