@@ -59,6 +59,7 @@ export class Greeter {
   /** Those of them that were hailed, and when. */
   readonly #recalled = new Map<number, number>()
   #cancelGather: Cancel | undefined
+  #cancelRecall: Cancel | undefined
   /** When the greetings began that are under way. */
   readonly #begun = new Set<{ atMs: number }>()
   #paceMs = FIRST_GUESS_MS
@@ -111,6 +112,8 @@ export class Greeter {
     this.#recalled.clear()
     this.#cancelGather?.()
     this.#cancelGather = undefined
+    this.#cancelRecall?.()
+    this.#cancelRecall = undefined
   }
 
   #gather(): void {
@@ -133,11 +136,16 @@ export class Greeter {
   /** Hails those that were put off, the earliest first, and no more at once than are greeted at once. */
   #recall(): void {
     const now = this.#clock.monotonic()
-    for (const [hubId, atMs] of this.#recalled) if (now - atMs > RECALL_MS) this.#recalled.delete(hubId)
+    for (const [hubId, atMs] of this.#recalled) if (now - atMs >= RECALL_MS) this.#recalled.delete(hubId)
     for (const [hubId, { hail }] of this.#awaited) {
       if (this.#begun.size + this.#recalled.size >= this.#atOnce) return
       this.#awaited.delete(hubId)
       this.#recalled.set(hubId, now)
+      // Where none of them comes there is no other occasion to hail the next ones.
+      this.#cancelRecall ??= this.#clock.after(RECALL_MS, () => {
+        this.#cancelRecall = undefined
+        this.#next()
+      })
       hail()
     }
   }
@@ -146,12 +154,15 @@ export class Greeter {
     this.#awaited.delete(hubId)
     const begun = { atMs: this.#clock.monotonic() }
     this.#begun.add(begun)
-    const atOnce = this.#begun.size
+    const together = this.#begun.size
     await greet()
+    const atOnce = Math.max(together, this.#begun.size)
     this.#begun.delete(begun)
     const tookMs = this.#clock.monotonic() - begun.atMs
-    this.#paceMs += LATEST * (tookMs / atOnce - this.#paceMs)
     const { greetTogetherMs, greetAtOnce } = this.#settings
+    // How long one takes that is alone says little of how many there can be.
+    if (atOnce >= Math.min(LEAST_AT_ONCE, greetAtOnce) || tookMs / atOnce < this.#paceMs)
+      this.#paceMs += LATEST * (tookMs / atOnce - this.#paceMs)
     if (tookMs <= greetTogetherMs) this.#window = Math.min(greetAtOnce, this.#window + 1)
     else if (tookMs > 2 * greetTogetherMs) this.#window = Math.max(LEAST_AT_ONCE, this.#window - 1)
     this.#next()

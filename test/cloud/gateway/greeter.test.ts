@@ -116,10 +116,26 @@ describe('hubs that say hello', () => {
     expect(hailed).toEqual([3, 4])
     // One comes and is greeted, the other one is not there any more.
     enter(4)
-    await scheduler.run(clock.monotonic() + 3000)
     finish[2]!()
     await scheduler.run(clock.monotonic() + 1)
+    expect(hailed).toEqual([3, 4, 5])
+    // Nobody comes: the next ones are hailed all the same.
+    await scheduler.run(clock.monotonic() + 2000)
     expect(hailed).toEqual([3, 4, 5, 6])
+    await scheduler.run(clock.monotonic() + 4000)
+    expect(hailed).toEqual([3, 4, 5, 6, 7, 8, 9])
+  })
+
+  test('a greeting that was alone does not slow the pace at which many would be greeted', async () => {
+    const { scheduler, clock, greeter, enter, finish } = setUp()
+    const before = greeter.paceMs
+    for (let turn = 0; turn < 10; turn += 1) {
+      enter(turn)
+      await scheduler.run(clock.monotonic() + 100)
+      finish[turn]!()
+      await scheduler.run(clock.monotonic() + 1)
+    }
+    expect(greeter.paceMs).toBe(before)
   })
 
   test('those that only ask whether somebody is there wait for one another, and for nobody who does not', async () => {
