@@ -18,7 +18,7 @@ export interface Visitor {
 export interface GreeterSettings {
   /** The most hubs that are greeted at once. */
   greetAtOnce: number
-  /** So many of them are as are greeted within this. */
+  /** A greeting is to take no longer than this for the number of those that are greeted with it. */
   greetTogetherMs: number
   /** A hub waits for its turn no longer than this; who would have to is put off. */
   greetWithinMs: number
@@ -59,9 +59,12 @@ export class Greeter {
   /** Those of them that were hailed, and when. */
   readonly #recalled = new Map<number, number>()
   #cancelGather: Cancel | undefined
+  #cancelRecall: Cancel | undefined
   /** When the greetings began that are under way. */
   readonly #begun = new Set<{ atMs: number }>()
   #paceMs = FIRST_GUESS_MS
+  /** It grows with each greeting that was quick, as those that are greeted together share its cost, and shrinks with slow ones. */
+  #window = LEAST_AT_ONCE
   #countedMs = 0
 
   constructor({ clock, random }: { clock: Clock; random: Random }, settings: GreeterSettings) {
@@ -77,9 +80,9 @@ export class Greeter {
     return Math.max(this.#paceMs, (this.#clock.monotonic() - oldest.atMs) / this.#atOnce)
   }
 
+  /** How many are greeted at once by now. */
   get #atOnce(): number {
-    const { greetAtOnce, greetTogetherMs } = this.#settings
-    return Math.min(greetAtOnce, Math.max(LEAST_AT_ONCE, Math.floor(greetTogetherMs / this.#paceMs)))
+    return Math.min(this.#settings.greetAtOnce, this.#window)
   }
 
   /** A hello has come: it is answered now, soon, or the hub put off. It replaces an earlier one of the hub. */
@@ -109,6 +112,8 @@ export class Greeter {
     this.#recalled.clear()
     this.#cancelGather?.()
     this.#cancelGather = undefined
+    this.#cancelRecall?.()
+    this.#cancelRecall = undefined
   }
 
   #gather(): void {
@@ -131,11 +136,16 @@ export class Greeter {
   /** Hails those that were put off, the earliest first, and no more at once than are greeted at once. */
   #recall(): void {
     const now = this.#clock.monotonic()
-    for (const [hubId, atMs] of this.#recalled) if (now - atMs > RECALL_MS) this.#recalled.delete(hubId)
+    for (const [hubId, atMs] of this.#recalled) if (now - atMs >= RECALL_MS) this.#recalled.delete(hubId)
     for (const [hubId, { hail }] of this.#awaited) {
       if (this.#begun.size + this.#recalled.size >= this.#atOnce) return
       this.#awaited.delete(hubId)
       this.#recalled.set(hubId, now)
+      // Where none of them comes there is no other occasion to hail the next ones.
+      this.#cancelRecall ??= this.#clock.after(RECALL_MS, () => {
+        this.#cancelRecall = undefined
+        this.#next()
+      })
       hail()
     }
   }
@@ -144,11 +154,17 @@ export class Greeter {
     this.#awaited.delete(hubId)
     const begun = { atMs: this.#clock.monotonic() }
     this.#begun.add(begun)
-    const atOnce = this.#begun.size
+    const together = this.#begun.size
     await greet()
+    const atOnce = Math.max(together, this.#begun.size)
     this.#begun.delete(begun)
-    const tookMs = (this.#clock.monotonic() - begun.atMs) / atOnce
-    this.#paceMs += LATEST * (tookMs - this.#paceMs)
+    const tookMs = this.#clock.monotonic() - begun.atMs
+    const { greetTogetherMs, greetAtOnce } = this.#settings
+    // How long one takes that is alone says little of how many there can be.
+    if (atOnce >= Math.min(LEAST_AT_ONCE, greetAtOnce) || tookMs / atOnce < this.#paceMs)
+      this.#paceMs += LATEST * (tookMs / atOnce - this.#paceMs)
+    if (tookMs <= greetTogetherMs) this.#window = Math.min(greetAtOnce, this.#window + 1)
+    else if (tookMs > 2 * greetTogetherMs) this.#window = Math.max(LEAST_AT_ONCE, this.#window - 1)
     this.#next()
   }
 

@@ -184,29 +184,33 @@ function chainTag(previousTag: number, body: string): number {
   return createHash('sha256').update(`${previousTag}:${body}`).digest().readUInt32BE(0)
 }
 
-/** The tag of an entry; `undefined` where the entry is not stored, or no longer. */
-async function tagOf(q: Queries, hubId: number, { epoch, seq }: OutboxPlace): Promise<number | undefined> {
-  const [row] = await tagAt(q, { hubId, epoch, seq })
-  return row?.tag
-}
-
-const tagAt = statement((q, { hubId, epoch, seq }: OutboxPlace & { hubId: number }) =>
+const entryTag = statement((q, at: OutboxPlace & { hubId: number }) =>
   q
     .selectFrom('hub_outbox_entries')
     .select('tag')
-    .where('hub_id', '=', hubId)
-    .where('epoch', '=', epoch)
-    .where('seq', '=', seq),
+    .where('hub_id', '=', at.hubId)
+    .where('epoch', '=', at.epoch)
+    .where('seq', '=', at.seq),
+)
+
+/** The tag of an entry; `undefined` where the entry is not stored, or no longer. */
+async function tagOf(q: Queries, hubId: number, place: OutboxPlace): Promise<number | undefined> {
+  const [row] = await entryTag(q, { hubId, ...place })
+  return row?.tag
+}
+
+const positionRow = statement((q, hub: { hubId: number }) =>
+  q
+    .selectFrom('hub_outboxes')
+    .select(['epoch', 'base', 'base_tag as baseTag', 'last'])
+    .where('hub_id', '=', hub.hubId)
+    .where('epoch', '!=', NO_EPOCH),
 )
 
 /** Where a hub's outbox stands; `undefined` before its first hello. */
 export async function readPosition(q: Queries, hubId: number): Promise<SenderPosition | undefined> {
-  return q
-    .selectFrom('hub_outboxes')
-    .select(['epoch', 'base', 'base_tag as baseTag', 'last'])
-    .where('hub_id', '=', hubId)
-    .where('epoch', '!=', NO_EPOCH)
-    .executeTakeFirst()
+  const [position] = await positionRow(q, { hubId })
+  return position
 }
 
 /** The hubs whose outboxes hold something that is not acknowledged. */
@@ -215,12 +219,32 @@ export async function waitingHubs(q: Queries): Promise<number[]> {
   return rows.map((row) => row.hub_id)
 }
 
+/** The same, with the tag of one entry where that is stored. */
+const positionWithTag = statement((q, at: { hubId: number; seq: number }) =>
+  q
+    .selectFrom('hub_outboxes')
+    .leftJoin('hub_outbox_entries', (join) =>
+      join
+        .onRef('hub_outbox_entries.hub_id', '=', 'hub_outboxes.hub_id')
+        .onRef('hub_outbox_entries.epoch', '=', 'hub_outboxes.epoch')
+        .on('hub_outbox_entries.seq', '=', at.seq),
+    )
+    .select([
+      'hub_outboxes.epoch',
+      'hub_outboxes.base',
+      'hub_outboxes.base_tag as baseTag',
+      'hub_outboxes.last',
+      'hub_outbox_entries.tag',
+    ])
+    .where('hub_outboxes.hub_id', '=', at.hubId)
+    .where('hub_outboxes.epoch', '!=', NO_EPOCH),
+)
+
 /** Whether a position that a hub's inbox names lies in this outbox's history, as far as tags can tell (`isOurs`). */
 export async function isOurHistory(q: Queries, hubId: number, theirs: ReceiverPosition): Promise<boolean> {
-  const ours = await readPosition(q, hubId)
+  const [ours] = await positionWithTag(q, { hubId, seq: theirs.cursor })
   if (ours?.epoch !== theirs.epoch) return false
-  const { epoch, base, baseTag } = ours
-  const tag = theirs.cursor === base ? baseTag : await tagOf(q, hubId, { epoch, seq: theirs.cursor })
+  const tag = theirs.cursor === ours.base ? ours.baseTag : (ours.tag ?? undefined)
   return isOurs(theirs, ours, () => tag)
 }
 

@@ -326,7 +326,10 @@ export const gatewaySettings = {
       64,
       'How many hubs are greeted at once at most, of those that connect: they share transactions.',
     ),
-    greetTogetherMs: ms(100, 'No more of them are greeted at once than within so long, but for a few.'),
+    greetTogetherMs: ms(
+      500,
+      'More of them are greeted at once while a greeting takes no longer than this, and fewer where it takes more than double.',
+    ),
     greetWithinMs: ms(
       2 * SECOND,
       'A hub whose turn to be greeted does not come within this is told when to come again.',

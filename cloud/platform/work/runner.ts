@@ -227,13 +227,13 @@ export class WorkRunner {
   /** Returns the subjects that it is too early for, which are released. Where that cannot be found out each is looked at. */
   async #putBack(claimed: readonly Claimed[]): Promise<ReadonlySet<string>> {
     const [first] = claimed
-    const { early } = first ? this.#kindOf(first.kind)! : {}
+    const kind = first && this.#kindOf(first.kind)
     const released = new Set<string>()
-    if (!first || !early) return released
+    if (!first || !kind?.early) return released
     // Somebody is to be told of those that do well again: they are looked at.
     const asked = claimed.filter(({ attempts }) => attempts <= this.#context.settings.workAlarmAttempts)
     await isolated(this.#context, `${first.kind}, all at once`, async () => {
-      const dueAts = await early(asked.map(({ subject }) => subject))
+      const dueAts = await kind.early!(asked.map(({ subject }) => subject))
       await releaseAll(this.#context, first, dueAts)
       for (const subject of dueAts.keys()) released.add(subject)
     })

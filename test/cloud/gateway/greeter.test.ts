@@ -6,7 +6,7 @@ import { Scheduler } from '../../simulation/scheduler.ts'
 
 const settings: GreeterSettings = {
   greetAtOnce: 4,
-  greetTogetherMs: 100,
+  greetTogetherMs: 500,
   greetWithinMs: 2000,
   greetAgainMs: 60_000,
   gatherMs: 1000,
@@ -80,6 +80,80 @@ describe('hubs that say hello', () => {
     expect(Math.min(...times)).toBeGreaterThanOrEqual(1000)
     expect(Math.max(...times)).toBeLessThanOrEqual(40_000)
     expect(Math.max(...times)).toBeGreaterThan(10_000)
+  })
+
+  test('more are greeted at once while greetings are quick, up to the limit, and fewer again while they are slow', async () => {
+    const { scheduler, clock, enter, greeted, finish } = setUp({ greetAtOnce: 6, greetWithinMs: 60_000 })
+    const underWay = (): number => greeted.length - finished
+    let finished = 0
+    const finishAll = async (ms: number): Promise<void> => {
+      await scheduler.run(clock.monotonic() + ms)
+      for (const end = greeted.length; finished < end; finished += 1) finish[finished]!()
+      await scheduler.run(clock.monotonic() + 1)
+    }
+    for (let hubId = 1; hubId <= 100; hubId += 1) enter(hubId)
+    expect(underWay()).toBe(4)
+    await finishAll(400)
+    expect(underWay()).toBe(6)
+    for (let turn = 0; turn < 4; turn += 1) await finishAll(1100)
+    expect(underWay()).toBe(4)
+  })
+
+  test('those that were put off are hailed when nobody waits any more, the earliest first and so many as are greeted at once', async () => {
+    const { scheduler, clock, enter, putOff, hailed, finish } = setUp({ greetAtOnce: 2, greetWithinMs: 1000 })
+    enter(1)
+    enter(2)
+    // They hang for so long that nobody else would have a turn.
+    await scheduler.run(4000)
+    for (let hubId = 3; hubId <= 9; hubId += 1) enter(hubId)
+    expect(putOff).toHaveLength(7)
+    expect(hailed).toEqual([])
+    finish[0]!()
+    await scheduler.run(clock.monotonic() + 1)
+    expect(hailed).toEqual([3])
+    finish[1]!()
+    await scheduler.run(clock.monotonic() + 1)
+    expect(hailed).toEqual([3, 4])
+    // One comes and is greeted, the other one is not there any more.
+    enter(4)
+    finish[2]!()
+    await scheduler.run(clock.monotonic() + 1)
+    expect(hailed).toEqual([3, 4, 5])
+    // Nobody comes: the next ones are hailed all the same.
+    await scheduler.run(clock.monotonic() + 2000)
+    expect(hailed).toEqual([3, 4, 5, 6])
+    await scheduler.run(clock.monotonic() + 4000)
+    expect(hailed).toEqual([3, 4, 5, 6, 7, 8, 9])
+  })
+
+  test('a greeting that was alone does not slow the pace at which many would be greeted', async () => {
+    const { scheduler, clock, greeter, enter, finish } = setUp()
+    const before = greeter.paceMs
+    for (let turn = 0; turn < 10; turn += 1) {
+      enter(turn)
+      await scheduler.run(clock.monotonic() + 100)
+      finish[turn]!()
+      await scheduler.run(clock.monotonic() + 1)
+    }
+    expect(greeter.paceMs).toBe(before)
+  })
+
+  test('those that only ask whether somebody is there wait for one another, and for nobody who does not', async () => {
+    const { scheduler, clock, greeter, enter, greeted } = setUp({ greetAtOnce: 4 })
+    enter(1, 's', true)
+    await scheduler.run(500)
+    enter(2, 's', true)
+    await scheduler.run(999)
+    expect(greeted).toEqual([])
+    await scheduler.run(1001)
+    expect(greeted).toEqual(['2s', '1s'])
+    enter(3, 's', true)
+    enter(4, 's')
+    expect(greeted).toEqual(['2s', '1s', '4s', '3s'])
+    enter(5, 's', true)
+    greeter.clear()
+    await scheduler.run(clock.monotonic() + 5000)
+    expect(greeted).toHaveLength(4)
   })
 
   test('a database that serves one after another is never idle, and each hub is greeted once, however many come at once', async () => {

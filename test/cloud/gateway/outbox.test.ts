@@ -17,7 +17,7 @@ function withoutEntries({ context: { db } }: CloudProcess): () => void {
   db.kysely = new Proxy(kysely, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name)
-      if (name !== 'selectFrom') return value
+      if (name !== 'selectFrom') return typeof value === 'function' ? (value.bind(target) as unknown) : value
       return (table: 'hub_outbox_entries') => {
         if (table === 'hub_outbox_entries') throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' })
         return target.selectFrom(table)

@@ -4,7 +4,7 @@ import type { Hello } from '../../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { insertSent, recordFinished } from '../../../cloud/gateway/command-store.ts'
 import { answerHellos } from '../../../cloud/gateway/hello.ts'
-import { hubState } from '../../../cloud/gateway/hub-state.ts'
+import { hubState, noteHealth } from '../../../cloud/gateway/hub-state.ts'
 import { LeaseKeeper } from '../../../cloud/gateway/leases.ts'
 import {
   enqueue,
@@ -116,6 +116,27 @@ onEachDatabase('the gateway’s store', (open) => {
       await as('b').leases.takeFromAbsent(['here', 'b'], () => true)
       expect((await as('b').leases.held()).map(({ hubId }) => hubId)).toEqual([1])
       expect((await as('here').leases.held()).map(({ hubId }) => hubId)).toEqual([2])
+    })
+
+    test('what a hub has said later than a heartbeat stays what is known of it, and the heartbeat is not the latest', async () => {
+      await answerHello(as('a'), 1, hello())
+      const said = (monotonic: number, accepting_orders: boolean) => ({
+        session: hex('5'),
+        monotonic,
+        health: { ...healthy, accepting_orders },
+      })
+      const renew = async (monotonic: number) =>
+        (
+          await context.db.transact((tx) =>
+            as('a').leases.renew(tx, [{ hubId: 1, heartbeat: said(monotonic, true) }]),
+          )
+        ).get(1)
+      expect(await renew(10.25)).toEqual({ kind: 'held', isLatest: true })
+      await noteHealth(context.db.kysely, 1, said(20.5, false), runtime.clock.now())
+      expect(await renew(15)).toEqual({ kind: 'held', isLatest: false })
+      const { health } = await hubState(context.db.kysely, 1, runtime.clock.now())
+      expect(health?.accepting_orders).toBe(false)
+      expect(await renew(20.75)).toEqual({ kind: 'held', isLatest: true })
     })
 
     test('a lease moves only when it has run out, and to one process', async () => {

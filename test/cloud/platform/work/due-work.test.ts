@@ -80,6 +80,32 @@ onEachDatabase('due work', (open) => {
     ])
   })
 
+  test('for which it is too early is put back together, and looked at by itself where that cannot be found out', async () => {
+    const { shop, context, clock, faults } = await stage()
+    const { seen, kind } = recorder()
+    const next = clock.now() + 5000
+    let isAway = false
+    const early = async (subjects: readonly string[]) => {
+      if (isAway) throw new Error('away')
+      // Made due anew meanwhile: that counts, as with any other look.
+      if (subjects.includes('b')) await due(context, 'kind', ['b'], 100)
+      return new Map(subjects.filter((subject) => subject !== 'c').map((subject) => [subject, next]))
+    }
+    const runner = new WorkRunner(context, { kind: { ...kind, early } })
+    await due(context, 'kind', ['a', 'b', 'c'])
+    await runner.drain()
+    expect(seen).toEqual(['c'])
+    expect(await rows(shop)).toMatchObject([
+      { subject: 'a', due_at: next, claim: null, leased_until: null, attempts: 0 },
+      { subject: 'b', due_at: clock.now() + 100, claim: null, leased_until: null, attempts: 0 },
+    ])
+    isAway = true
+    clock.advance(5000)
+    await runner.drain()
+    expect(seen).toEqual(['c', 'b', 'a'])
+    expect(faults.map(String)).toEqual(['Error: away'])
+  })
+
   test.each([1, 100])('is done whatever the batch (%i): no batch is a limit', async (workBatch) => {
     const { shop, context } = await stage({ workBatch })
     const { seen, kind } = recorder()

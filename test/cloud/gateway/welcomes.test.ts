@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import { World, type ProcessOptions } from './support/world.ts'
+
+/** Hubs, and one process of the cloud that counts its transactions and which hubs it was asked for together. */
+async function setUp(count: number, options: ProcessOptions = {}) {
+  const hubIds = Array.from({ length: count }, (_, index) => index + 1)
+  const world = await World.create(hubIds)
+  let commits = 0
+  const cloud = world.startCloud('cloud', {
+    ...options,
+    checkpoint: (point) => void (commits += Number(point === 'db.after-commit')),
+  })
+  const hubs = hubIds.map((hubId) => world.hub(hubId))
+  await world.pass(100)
+  /** All say hello while the database is busy with something else. */
+  async function connectAtOnce(): Promise<void> {
+    let release = (): void => {}
+    const busy = cloud.context.db.transact(() => new Promise<void>((resolve) => (release = resolve)))
+    for (const hub of hubs) hub.connect()
+    await world.pass(50)
+    release()
+    await busy
+    await world.pass(1000)
+  }
+  return { cloud, hubs, connectAtOnce, commits: () => commits }
+}
+
+/** Hubs that are greeted together, as the database is asked for them. */
+function failingFor(fails: (hubIds: readonly number[]) => Error | undefined) {
+  const asked: number[][] = []
+  const domain: ProcessOptions['domain'] = {
+    hubsHeard(_tx, _context, hubs) {
+      const hubIds = hubs.map(({ hubId }) => hubId)
+      asked.push(hubIds)
+      const error = fails(hubIds)
+      return error ? Promise.reject(error) : Promise.resolve()
+    },
+  }
+  return { asked, domain }
+}
+
+const withCode = (code: string): Error => Object.assign(new Error(code), { code })
+
+test('hubs that say hello at once are welcomed by a few transactions, each with its own session', async () => {
+  const { hubs, connectAtOnce, commits } = await setUp(60)
+  const before = commits()
+  await connectAtOnce()
+  expect(hubs.map(({ welcomes }) => welcomes.map(({ session }) => session))).toEqual(
+    hubs.map(({ session }) => [session]),
+  )
+  // Besides, each acknowledges its snapshot.
+  expect(commits() - before).toBeLessThan(60 + 20)
+})
+
+test('a hello that cannot be answered holds up none that came with it', async () => {
+  const { asked, domain } = failingFor((hubIds) => (hubIds.includes(3) ? new Error('hub 3') : undefined))
+  const { cloud, hubs, connectAtOnce } = await setUp(4, { domain })
+  await connectAtOnce()
+  expect(asked.some((hubIds) => hubIds.length > 1)).toBe(true)
+  expect(hubs.map(({ welcomes }) => welcomes.length)).toEqual([1, 1, 0, 1])
+  expect(cloud.faults.map(String)).toContain('Error: hub 3')
+})
+
+test('a hub whose rows somebody keeps locked holds up none that came with it', async () => {
+  const { domain } = failingFor((hubIds) => (hubIds.includes(3) ? withCode('55P03') : undefined))
+  const { hubs, connectAtOnce } = await setUp(4, { domain })
+  await connectAtOnce()
+  expect(hubs.map(({ welcomes }) => welcomes.length)).toEqual([1, 1, 0, 1])
+})
+
+test('what a database that is away gives to nobody is asked for once, not for each hub', async () => {
+  const { asked, domain } = failingFor(() => withCode('ECONNREFUSED'))
+  const { hubs, connectAtOnce } = await setUp(40, { domain })
+  await connectAtOnce()
+  expect(hubs.every(({ welcomes }) => welcomes.length === 0)).toBe(true)
+  expect(asked.some((hubIds) => hubIds.length > 1)).toBe(true)
+  const times = asked.flat().length
+  expect(times).toBe(new Set(asked.flat()).size)
+})
