@@ -21,8 +21,8 @@ class SerialPortLine implements LinePort {
 
   constructor(path: string, baudRate: number, handlers: LinePortHandlers) {
     this.#handlers = handlers
-    // `hupcl: false`: many boards reset when DTR falls, and ours must not restart because the hub's service did.
     const binding = promptBinding
+    // `hupcl: false`: many boards reset when DTR falls, and ours must not restart because the hub's service did.
     const settings = {
       path,
       baudRate,
