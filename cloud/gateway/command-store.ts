@@ -1,9 +1,7 @@
-import { sql } from 'kysely'
 import type { Clock, Runtime } from '../../protocol/model/runtime.ts'
 import { CommandBody, type CommandResult } from '../../protocol/mqtt/command.ts'
 import { appendAudit, appendAudits, type AuditRecord } from '../platform/audit/audit.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
-import { recordset } from '../platform/store/recordset.ts'
 import { statement } from '../platform/store/statement.ts'
 
 /** How a command ended, as the result topic or the ledger says. */
@@ -16,6 +14,9 @@ interface Asked {
   actor: string
   object?: string | undefined
 }
+
+/** Of a command that has ended, what the audit log says. */
+const endedColumns = ['id', 'hub_id', 'body', 'object', 'actor', 'state', 'reason'] as const
 
 /** The reason of a row that is sent again: what came of it before nobody knows. */
 const REPEATED = 'repeated'
@@ -81,27 +82,43 @@ export async function recordFinished(
   hubId: number,
   results: readonly Finished[],
 ): Promise<void> {
-  const firsts = new Map(results.toReversed().map((result) => [result.command_id, result]))
-  const source = recordset(
-    tx.kind,
-    { id: 'text', state: 'text', reason: 'text', data: 'text' },
-    [...firsts.values()].map(({ command_id: id, outcome: state, reason, data }) => ({
+  const known = new Set<string>()
+  for (const { command_id: id, outcome: state, reason, data } of results) {
+    if (known.has(id)) continue
+    known.add(id)
+    const isFenced = state === 'refused' && (reason === 'stale_session' || reason === 'expired')
+    const [ended] = await finish(tx.q, {
       id,
+      hubId,
       state,
+      stateOfRepeated: isFenced ? 'unknown' : state,
       reason,
       data: data && JSON.stringify(data),
-    })),
-  )
-  const { rows } = await sql<EndedRow>`
-    update commands set reason = r.reason, data = r.data, finished_at = ${clock.now()},
-      state = case when commands.reason = ${REPEATED} and r.state = 'refused' and r.reason in ('stale_session', 'expired')
-        then 'unknown' else r.state end
-    from ${source}
-    where commands.id = r.id and commands.hub_id = ${hubId} and commands.state in ('sent', 'unknown')
-    returning commands.id, commands.hub_id, commands.body, commands.object, commands.actor, commands.state, commands.reason
-  `.execute(tx.q)
-  await auditEnded(tx, clock, rows)
+      now: clock.now(),
+    })
+    if (ended) await appendAudit(tx.q, { clock }, auditOfEnded(ended))
+  }
 }
+
+const finish = statement(
+  (
+    q,
+    end: Record<'state' | 'stateOfRepeated', CommandResult['outcome']> &
+      Record<'reason' | 'data', string | null> & { id: string } & Record<'hubId' | 'now', number>,
+  ) =>
+    q
+      .updateTable('commands')
+      .set((eb) => ({
+        reason: end.reason,
+        data: end.data,
+        finished_at: end.now,
+        state: eb.case().when('reason', '=', REPEATED).then(end.stateOfRepeated).else(end.state).end(),
+      }))
+      .where('id', '=', end.id)
+      .where('hub_id', '=', end.hubId)
+      .where('state', 'in', ['sent', 'unknown'])
+      .returning(endedColumns),
+)
 
 /**
  * Closes commands without a result as `unknown`: one that nobody answered in time, or all that were sent before a time, by
@@ -118,9 +135,9 @@ export async function closeUnanswered(
     .set({ state: 'unknown', reason, finished_at: clock.now() })
     .where('state', '=', 'sent')
     .where((eb) => ('id' in which ? eb('id', '=', which.id) : eb('created_at', '<', which.sentBefore)))
-    .returning(['id', 'hub_id', 'body', 'object', 'actor', 'state', 'reason'])
+    .returning(endedColumns)
     .execute()
-  await auditEnded(tx, clock, rows)
+  await appendAudits(tx.q, { clock }, rows.map(auditOfEnded))
   return rows.length
 }
 
@@ -149,17 +166,10 @@ type EndedRow = Record<'id' | 'body' | 'object' | 'actor' | 'state', string> & {
   reason: string | null
 }
 
-const auditEnded = (tx: Tx, clock: Clock, rows: readonly EndedRow[]): Promise<void> =>
-  appendAudits(
-    tx.q,
-    { clock },
-    rows.map(({ id, hub_id: hubId, body, object, actor, state, reason }) =>
-      auditOf({ hubId, body: CommandBody.parse(JSON.parse(body)), object, actor }, state, {
-        command_id: id,
-        ...(reason !== null && { reason }),
-      }),
-    ),
-  )
+function auditOfEnded({ id, hub_id: hubId, body, object, actor, state, reason }: EndedRow): AuditRecord {
+  const asked: Asked = { hubId, body: CommandBody.parse(JSON.parse(body)), object, actor }
+  return auditOf(asked, state, { command_id: id, ...(reason !== null && { reason }) })
+}
 
 /** The audit log has a command too that was not sent, as its hub is not there. */
 export const auditUnsent = (q: Queries, runtime: Runtime, asked: Asked): Promise<void> =>

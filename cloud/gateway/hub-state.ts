@@ -116,9 +116,7 @@ const updateHealth = statement(
       .set({ health: at.health, health_at: at.now, health_monotonic: at.monotonic })
       .where('hub_id', '=', at.hubId)
       .where('session', '=', at.session)
-      .where((eb) =>
-        eb.or([eb('health_monotonic', 'is', null), eb('health_monotonic', '<=', at.monotonic)]),
-      )
+      .where((eb) => eb.or([eb('health_monotonic', 'is', null), eb('health_monotonic', '<=', at.monotonic)]))
       .returning('hub_id'),
 )
 

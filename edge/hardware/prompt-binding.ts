@@ -46,7 +46,9 @@ function promptly(port: PolledPort): Pick<PolledPort, 'read' | 'write'> {
 }
 
 const readable = ({ poller }: PolledPort): Promise<void> =>
-  new Promise((resolve, reject) => void poller.once('readable', (error) => (error ? reject(error) : resolve())))
+  new Promise(
+    (resolve, reject) => void poller.once('readable', (error) => (error ? reject(error) : resolve())),
+  )
 
 /** As `serialport` calls what ends because the port was closed. */
 const canceled = (): Error => Object.assign(new Error('Port is not open'), { canceled: true })

@@ -21,9 +21,18 @@ class SerialPortLine implements LinePort {
 
   constructor(path: string, baudRate: number, handlers: LinePortHandlers) {
     this.#handlers = handlers
+    const binding = promptBinding
     // `hupcl: false`: many boards reset when DTR falls, and ours must not restart because the hub's service did.
-    const settings = { path, baudRate, hupcl: false, lock: true, autoOpen: false, highWaterMark: READ_BYTES }
-    this.#port = new SerialPort({ ...settings, ...{ binding: promptBinding } })
+    const settings = {
+      path,
+      baudRate,
+      hupcl: false,
+      lock: true,
+      autoOpen: false,
+      highWaterMark: READ_BYTES,
+      binding,
+    }
+    this.#port = new SerialPort(settings)
     this.#port.on('error', (error) => this.#end(error.message))
     this.#port.on('close', (error: Error | null) => this.#end(error?.message ?? 'the port closed'))
     // A hang-up may also read as the end of a file.

@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { digestOf } from '../../cloud/platform/credentials/secrets.ts'
@@ -10,6 +11,7 @@ import { createPostgresDatabase } from '../process/chaos/postgres.ts'
 import { freePorts } from '../process/chaos/ports.ts'
 import { MOSQUITTO_PASSWORD, startMosquitto } from '../support/mosquitto.ts'
 import { answer, dismiss, launch } from './children.ts'
+import { holdTo, type Held } from './held.ts'
 import { quantile, type Figure, type Section } from './figures.ts'
 import { processorMs, residentMb } from './process-figures.ts'
 import { serveCloud, type ServedCloud } from './served-cloud.ts'
@@ -35,6 +37,9 @@ export interface FleetState {
 const ENTRIES = 20
 const HEARTBEAT_MS = 15_000
 const PATIENCE_MS = 180_000
+/** As many cores as a cloud has that is held to a part of one, and how long it may take then. */
+const A_TENTH = 0.1
+const HELD_PATIENCE_MS = 900_000
 const CALL_PAUSE_MS = 50
 /** Clouds that take no more of a second each have done it. */
 const REST_MS = 60
@@ -65,6 +70,12 @@ export async function benchFleet(options: FleetBench): Promise<Section> {
     `of a hub that only beats: what a heartbeat takes with all else that its hub sets off (each minute a hello, as nothing comes from the cloud), less what the clouds take without hubs`,
   ]
   await measure(options, await embedded(options), figures)
+  const held = holdTo(A_TENTH)
+  if (held === undefined) notes.push('this user may not hold a process to a part of a core (control groups)')
+  else {
+    await measure(options, await embedded(options, held), figures, HELD_PATIENCE_MS)
+    held.remove()
+  }
   const postgres = process.env['TEST_POSTGRES_URL']
   if (postgres === undefined) notes.push('without TEST_POSTGRES_URL nothing was measured on PostgreSQL')
   else await measure(options, await external(options, postgres), figures)
@@ -72,7 +83,9 @@ export async function benchFleet(options: FleetBench): Promise<Section> {
 }
 
 /** SQLite and the broker inside the one process. */
-async function embedded({ runtime, folder, hubs }: FleetBench): Promise<Installation> {
+async function embedded({ runtime, folder: parent, hubs }: FleetBench, held?: Held): Promise<Installation> {
+  const folder = join(parent, held ? 'held' : 'free')
+  mkdirSync(folder)
   const database = join(folder, 'fleet.sqlite')
   const password = 'a secret'
   const keys = await seedFleet(runtime, `sqlite:${database}`, hubs, password)
@@ -83,6 +96,7 @@ async function embedded({ runtime, folder, hubs }: FleetBench): Promise<Installa
       folder: join(folder, 'embedded'),
       database,
       environment: { PORT: `${port}`, MQTT_PORT: `${mqttPort}` },
+      ...(held && { held }),
     })
   const clouds = [await start()]
   const killCloud = async (): Promise<void> => {
@@ -90,7 +104,7 @@ async function embedded({ runtime, folder, hubs }: FleetBench): Promise<Installa
     clouds[0] = await start()
   }
   return {
-    name: 'SQLite, embedded broker',
+    name: held ? 'the same with a tenth of a core' : 'SQLite, embedded broker',
     brokerUrl: `mqtt://127.0.0.1:${mqttPort}`,
     password,
     keys,
@@ -178,6 +192,7 @@ async function measure(
   { runtime, hubs: count, idleSeconds }: FleetBench,
   installation: Installation,
   figures: Figure[],
+  patienceMs = PATIENCE_MS,
 ): Promise<void> {
   const { clock } = runtime
   const { name, clouds, blows, keys } = installation
@@ -221,7 +236,7 @@ async function measure(
       await sleep(clock, 100)
       state = await tell(hubs, { type: 'state' })
       if (state.welcomed === count) welcomedMs ??= clock.monotonic() - from
-    } while ((state.pending > 0 || state.welcomed < count) && clock.monotonic() - from < PATIENCE_MS)
+    } while ((state.pending > 0 || state.welcomed < count) && clock.monotonic() - from < patienceMs)
     const drainedMs = clock.monotonic() - from
     ends.abort()
     await calls

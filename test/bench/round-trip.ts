@@ -25,7 +25,7 @@ const WARM_UP = 2000
 const LEAD = 5
 const READY_MS = 30_000
 /** Durable commits that an answer waits for. */
-const COMMITS = 3
+const COMMITS = 4
 
 const hardware = {
   hubId: 1,
@@ -197,7 +197,7 @@ function section({ timesOf, commits, work, rounds, calls }: Measured): Section {
       { name: 'ratio to that', values: ratios(p50(larder), floor), unit: 'times' },
     ],
     notes: [
-      `${COMMITS} durable commits follow one another: the command's row, the hub's intent, its outcome; the row's end and the audit follow with the hub's ledger`,
+      `${COMMITS} durable commits follow one another: the command's row, the hub's intent, its outcome, how the hub stands after it; the row's end and the audit follow with the hub's ledger`,
     ],
   }
 }

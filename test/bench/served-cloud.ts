@@ -5,8 +5,9 @@ import { extname, join } from 'node:path'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
 import { programCommand } from '../../simulator/demo/programs.ts'
 import { freePorts } from '../process/chaos/ports.ts'
+import type { Held } from './held.ts'
 
-const READY_MS = 60_000
+const READY_MS = 120_000
 /** Of the programs beside this one: compiled or not as it is. */
 const EXTENSION = extname(import.meta.filename)
 /** Of the addresses of pictures: a bare counterpart gives the same ones. */
@@ -32,17 +33,21 @@ export async function serveCloud(options: {
   folder: string
   database: string
   environment?: Readonly<Record<string, string>>
+  /** Holds it to a part of the processor. */
+  held?: Held
 }): Promise<ServedCloud> {
-  const { clock, folder, database, environment = {} } = options
+  const { clock, folder, database, environment = {}, held } = options
   const free = await freePorts(2)
   const port = Number(environment['PORT'] ?? free[0])
   const baseUrl = `http://127.0.0.1:${port}`
   mkdirSync(folder, { recursive: true })
-  const [command, ...args] = programCommand('cloud/main')
   const log = openSync(join(folder, 'output.log'), 'a')
   const profile = process.env['BENCH_PROFILE']
   const preloaded = profile ? ['--import', new URL(`./profiled${EXTENSION}`, import.meta.url).href] : []
-  const child = spawn(command!, [...preloaded, ...args], {
+  const [node, ...program] = programCommand('cloud/main')
+  const whole = [node!, ...preloaded, ...program]
+  const [command, ...args] = held ? held.command(whole) : whole
+  const child = spawn(command!, args, {
     stdio: ['ignore', log, log, ...(profile ? ['ipc' as const] : [])],
     env: {
       ...(profile && { BENCH_PROFILE: profile }),

@@ -2,6 +2,7 @@ import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { timestamp } from '../calendar/timestamps.ts'
 import type { Queries } from '../store/database.ts'
 import { isLike, prefixPattern } from '../store/like.ts'
+import { statement } from '../store/statement.ts'
 
 /** Something that somebody did to hardware, money or credentials. The log is append-only. */
 export interface AuditRecord {
@@ -20,9 +21,36 @@ export interface AuditRecord {
 /** In one statement: SQLite takes 32,766 values, and a process that died may leave as many commands open as it likes. */
 const ROWS_AT_ONCE = 1000
 
-export function appendAudit(q: Queries, runtime: Runtime, record: AuditRecord): Promise<void> {
-  return appendAudits(q, runtime, [record])
+/** Every act of a hub's hardware ends with one. */
+const insertOne = statement((q, row: ReturnType<typeof rowOf>) =>
+  q.insertInto('audit_log').values({
+    at: row.at,
+    actor: row.actor,
+    action: row.action,
+    hub_id: row.hub_id,
+    object: row.object,
+    result: row.result,
+    detail: row.detail,
+  }),
+)
+
+export async function appendAudit(
+  q: Queries,
+  { clock }: Pick<Runtime, 'clock'>,
+  record: AuditRecord,
+): Promise<void> {
+  await insertOne(q, rowOf(record, clock.now()))
 }
+
+const rowOf = ({ actor, action, hubId, object, result, detail }: AuditRecord, at: number) => ({
+  at,
+  actor,
+  action,
+  hub_id: hubId,
+  object,
+  result,
+  detail: JSON.stringify(detail ?? {}),
+})
 
 /** Appends several records in the given order. */
 export async function appendAudits(
@@ -31,15 +59,7 @@ export async function appendAudits(
   records: readonly AuditRecord[],
 ): Promise<void> {
   const at = clock.now()
-  const rows = records.map(({ actor, action, hubId, object, result, detail }) => ({
-    at,
-    actor,
-    action,
-    hub_id: hubId,
-    object,
-    result,
-    detail: JSON.stringify(detail ?? {}),
-  }))
+  const rows = records.map((record) => rowOf(record, at))
   for (let first = 0; first < rows.length; first += ROWS_AT_ONCE)
     await q
       .insertInto('audit_log')
