@@ -79,7 +79,7 @@ async function openPool(url: string, log: Log, settings: PoolSettings): Promise<
         ? Number
         : (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
   }
-  // What a transaction asks at once (`together`) goes out at once; it is answered in that order, one after the other.
+  // What a transaction asks at once goes out at once; the server does it in that order, one after the other.
   const pool = new pg.Pool({
     connectionString: url,
     types: plainNumbers,
