@@ -61,8 +61,8 @@ onEachDatabase('statements that are compiled once', (open) => {
   })
 
   test('of what is asked at once the one is held by the lock of the other', async () => {
-    const lock = statement((q, { id }: { id: number }, { forUpdate }) =>
-      forUpdate(q.selectFrom('owners').select('id').where('id', '=', id)),
+    const lock = statement((q, { id }: { id: number }, locks) =>
+      locks.forUpdate(q.selectFrom('owners').select('id').where('id', '=', id)),
     )
     const rename = statement((q, { id, name }: { id: number; name: string }) =>
       q.updateTable('owners').set({ name }).where('id', '=', id),
