@@ -87,7 +87,7 @@ export class Gateway {
       clocks: this.#clocks,
       findClock: (hubId) => this.#findClock(hubId),
       listen: (hubId) => this.#shares.listen(hubId),
-      hubHeard: (tx, hubId) => domain.hubsHeard(tx, context, [{ hubId, health: null }]),
+      hubHeard: (tx, hubId, health) => domain.hubsHeard(tx, context, [{ hubId, health }]),
       publish: (hubId, command) => this.#publish(downTopic(hubId, 'command'), command),
     })
     const settings = this.#settings

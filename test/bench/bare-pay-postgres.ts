@@ -1,13 +1,14 @@
 import { createAdaptorServer } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { AddressInfo, Server } from 'node:net'
-import pg from 'pg'
+import { Pool, types } from 'pg'
 
 /**
  * `bare-pay.ts` on PostgreSQL: the same rows in as many durable commits, one statement after another, each prepared once on
  * each connection.
  */
-const pool = new pg.Pool({ connectionString: process.argv[2], max: 8 })
+types.setTypeParser(types.builtins.INT8, Number)
+const pool = new Pool({ connectionString: process.argv[2], max: 8 })
 
 const statements = {
   order: 'select id, user_id, hub_id from orders where id = $1 for no key update',
@@ -65,7 +66,7 @@ const begin = (id: number, now: number) =>
       await run('reserve', line.qty, line.product_id)
       await run('freezeLine', line.id)
     }
-    const net = cart.reduce((sum, { qty, price }) => sum + Number(qty) * Number(price), 0)
+    const net = cart.reduce((sum, { qty, price }) => sum + qty * price, 0)
     const tax = 24 * cart.length
     await run('freeze', net, tax, net + tax, now, id)
     const [payment] = await run<{ id: number }>('pay', id, userId, net + tax, now)

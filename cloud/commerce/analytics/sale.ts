@@ -94,7 +94,7 @@ function spread(amount: number, weights: readonly number[]): number[] {
 type SaleRow = Selectable<Tables['sales']>
 
 /** Some orders as the books have them now, and as the summaries hold them; each by its id, where it is a sale at all. */
-interface SalesOfOrders {
+export interface SalesOfOrders {
   now: ReadonlyMap<number, Sale>
   held: ReadonlyMap<number, Sale>
 }
@@ -104,16 +104,30 @@ export type SoldOrder = Pick<Selectable<Tables['orders']>, 'id' | 'hub_id' | 'us
   timezone: string
 }
 
+/** What the books and the summaries have of some orders. */
+export interface SaleBooks {
+  payments: readonly PaymentAndBack[]
+  lines: readonly LineOfOrder[]
+  held: readonly SaleRow[]
+}
+
 /** One simple query after another: joined, they would be at the mercy of a planner that has no statistics yet. */
-export async function readSales(q: Queries, orders: readonly SoldOrder[]): Promise<SalesOfOrders> {
-  const of = { orderIds: JSON.stringify(orders.map(({ id }) => id)) }
-  const rows = await completedPayments(q, of)
-  const payments = rows.filter(({ id }, index) => rows[index - 1]?.id !== id)
-  const refunds = refundsOf(rows)
+export async function readSaleBooks(q: Queries, orderIds: readonly number[]): Promise<SaleBooks> {
+  const of = { orderIds: JSON.stringify(orderIds) }
+  const [payments, lines, held] = await Promise.all([
+    completedPayments(q, of),
+    linesOfOrders(q, of),
+    heldSales(q, of),
+  ])
+  return { payments, lines, held }
+}
+
+export function salesOf(orders: readonly SoldOrder[], books: SaleBooks): SalesOfOrders {
+  const payments = books.payments.filter(({ id }, index) => books.payments[index - 1]?.id !== id)
+  const refunds = refundsOf(books.payments)
   const kept = payments.filter(({ id, amount }) => !isGivenBack(amount, refunds.get(id) ?? []))
   const paidBy = new Map(kept.map(({ order_id, id }) => [order_id, id]))
-  const lines = await readLines(q, [...paidBy.keys()])
-  const held = await heldSales(q, of)
+  const lines = linesByOrder(books.lines)
   return {
     now: new Map(
       orders
@@ -131,7 +145,7 @@ export async function readSales(q: Queries, orders: readonly SoldOrder[]): Promi
         ]),
     ),
     held: new Map(
-      held.map((row) => [
+      books.held.map((row) => [
         row.order_id,
         {
           orderId: row.order_id,
@@ -194,6 +208,8 @@ const linesOfOrders = statement((q, { orderIds }: OfOrders) =>
     .orderBy('id'),
 )
 
+type LineOfOrder = Awaited<ReturnType<typeof linesOfOrders>>[number]
+
 const heldSales = statement((q, { orderIds }: OfOrders) =>
   q
     .selectFrom('sales')
@@ -217,10 +233,8 @@ const refundsOf = (rows: readonly PaymentAndBack[]): Map<number, PaidBack[]> =>
     ),
   )
 
-async function readLines(q: Queries, orderIds: readonly number[]): Promise<Map<number, SoldLine[]>> {
-  if (orderIds.length === 0) return new Map()
-  const rows = await linesOfOrders(q, { orderIds: JSON.stringify(orderIds) })
-  return group(
+const linesByOrder = (rows: readonly LineOfOrder[]): Map<number, SoldLine[]> =>
+  group(
     rows.map((row) => [
       row.order_id,
       {
@@ -233,7 +247,6 @@ async function readLines(q: Queries, orderIds: readonly number[]): Promise<Map<n
       },
     ]),
   )
-}
 
 function group<T>(rows: readonly (readonly [key: number, value: T])[]): Map<number, T[]> {
   const groups = new Map<number, T[]>()

@@ -87,9 +87,8 @@ export async function freezeOrder(
   order: OrderRow,
   { claim, expectedTotal, least = 0 }: FreezeOptions,
 ): Promise<Frozen> {
-  const lines = await cartLines(tx.q, order.id)
   // Checkouts at one hub come one after the other, so that no two find the same bin free.
-  const hub = await lockSellingHub(tx, order.hub_id)
+  const [lines, hub] = await Promise.all([cartLines(tx.q, order.id), lockSellingHub(tx, order.hub_id)])
   const intake = await intakeOf(tx.q, context, hub)
   const [atHub] = obstaclesAtHub(lines, intake, claim)
   if (atHub) throw refusalOf(atHub)
@@ -100,12 +99,14 @@ export async function freezeOrder(
       : amountObstacle(priced.total, least)
   // What is short comes first; of what is not in the way otherwise `reserve` finds it out.
   if (obstacle) throw refusalOf((await shortage(tx.q, lines)) ?? obstacle)
-  const shortages = await reserve(
-    tx,
-    lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
-  )
+  const [shortages] = await Promise.all([
+    reserve(
+      tx,
+      lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
+    ),
+    freezeLines(tx, order.hub_id, lines, priced),
+  ])
   if (shortages.length > 0) throw new ApiError('insufficient_stock', undefined, { items: shortages })
-  await freezeLines(tx, order.hub_id, lines, priced)
   await redeem(tx, context, order, priced.plan.applications)
   const bin = claim ? intake.bins.claimable[0]! : null
   const changes = {

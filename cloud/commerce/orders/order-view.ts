@@ -7,7 +7,7 @@ import { jsonOf } from '../../platform/store/json.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
 import { parseBins, readOwnOrder, type ItemRow, type OrderKey, type OrderRow } from './order-rows.ts'
 import { cartLines, priceCart } from './price-cart.ts'
-import { queuePlace } from './queue-position.ts'
+import { queuePlace, type QueuePlace } from './queue-position.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
 
 const Deals = Order.shape.deals
@@ -20,9 +20,9 @@ export async function viewOrder(q: Queries, context: CloudContext, order: OrderR
 
 /** An order that has been sold as it stood at a time, but with what its lines and its money have become since. */
 export async function viewStation(q: Queries, context: CloudContext, station: OrderRow): Promise<Order> {
-  const items = await itemsOf(q, [station.id])
+  const [items, place] = await Promise.all([itemsOf(q, [station.id]), queuePlace(q, station)])
   const { payment_status } = items[0]!
-  return view(q, context, { ...station, payment_status }, frozen(station, items))
+  return view(context, { ...station, payment_status }, frozen(station, items), place)
 }
 
 /** The same of several, which cost hardly more: all but carts, of which a user has few. */
@@ -38,23 +38,22 @@ export async function viewOrders(
   const views: Order[] = []
   for (const order of orders)
     views.push(
-      await view(
-        q,
+      view(
         context,
         order,
         order.total === null ? await cart(q, context, order) : frozen(order, frozenItems),
+        await queuePlace(q, order),
       ),
     )
   return views
 }
 
-async function view(
-  q: Queries,
+function view(
   context: CloudContext,
   order: OrderRow,
   { items, totals, deals }: Contents,
-): Promise<Order> {
-  const place = await queuePlace(q, order)
+  place: QueuePlace,
+): Order {
   const isUnpaid = order.processing_status <= OrderStatus.PENDING_PAYMENT
   return {
     order_id: order.id,

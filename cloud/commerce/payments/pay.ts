@@ -122,7 +122,12 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     })
   // It is the only one that is under way or paid (`payments_one_live`), and nothing of it has gone back.
   const payment_status = derivePaymentStatus([payment], [])
-  await moveOrder(tx, context, order, 'checkout', { ...changes, payment_status })
+  await Promise.all([
+    moveOrder(tx, context, order, 'checkout', { ...changes, payment_status }),
+    payment.status === 'completed'
+      ? undefined
+      : schedule(tx, 'payment', payment.id, payment.created_at + context.settings.paymentRecheckMs),
+  ])
   if (payment.status === 'completed') {
     await queueOrder(tx, context, order, payment_status)
     countSale(tx, order.id)
@@ -195,17 +200,13 @@ const insertOne = statement(
 
 async function insertPayment(
   tx: Tx,
-  { runtime, settings }: CloudContext,
+  { runtime }: CloudContext,
   order: OrderRow,
   payment: NewPayment,
 ): Promise<PaymentRow> {
   const now = runtime.clock.now()
-  const [row] = (await insertOne(tx.q, { ...payment, order_id: order.id, user_id: order.user_id, now })) as [
-    PaymentRow,
-  ]
-  if (row.status === 'pending' || row.status === 'requires_action')
-    await schedule(tx, 'payment', row.id, now + settings.paymentRecheckMs)
-  return row
+  const [row] = await insertOne(tx.q, { ...payment, order_id: order.id, user_id: order.user_id, now })
+  return row!
 }
 
 const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {

@@ -60,6 +60,33 @@ onEachDatabase('statements that are compiled once', (open) => {
     expect(await all(db.kysely, {})).toEqual(before)
   })
 
+  test('of what is asked at once the one is held by the lock of the other', async () => {
+    const lock = statement((q, { id }: { id: number }, locks) =>
+      locks.forUpdate(q.selectFrom('owners').select('id').where('id', '=', id)),
+    )
+    const rename = statement((q, { id, name }: { id: number; name: string }) =>
+      q.updateTable('owners').set({ name }).where('id', '=', id),
+    )
+    const nameOf = statement((q, { id }: { id: number }) =>
+      q.selectFrom('owners').select('name').where('id', '=', id),
+    )
+    let isAsked!: () => void
+    const asked = new Promise<void>((resolve) => (isAsked = resolve))
+    const { other } = await db.transact(async (first) => {
+      await lock(first.q, { id: 1 })
+      const other = db.transact(async (tx) => {
+        const read = Promise.all([lock(tx.q, { id: 1 }), nameOf(tx.q, { id: 2 })])
+        isAsked()
+        return (await read)[1]
+      })
+      // SQLite has the other wait for all of this one.
+      if (first.kind === 'postgres') await asked
+      await rename(first.q, { id: 2, name: 'renamed' })
+      return { other }
+    })
+    expect(await other).toEqual([{ name: 'renamed' }])
+  })
+
   test('after its transaction it does not run on the connection, which is somebody else’s', async () => {
     const { q } = await db.transact((tx) => Promise.resolve(tx))
     await expect(named(q, { name: 'one', from: 1 })).rejects.toThrow('already')
