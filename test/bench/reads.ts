@@ -23,6 +23,7 @@ const ORDERS = 200_000
 const PRODUCTS = 50
 const WARM_UP = 3000
 const CONNECTIONS = 4
+const SLICES = 5
 const limited: readonly RouteId[] = ['owner.inventory.list', 'owner.orders.list', 'consumer.orders.get']
 
 interface Question {
@@ -112,7 +113,7 @@ export async function benchReads({ runtime, folder, rounds, requests }: ReadsBen
     now: runtime.clock.now(),
   })
   await leaveUnsummed(db)
-  const total = WARM_UP + rounds * requests + 2
+  const total = WARM_UP + rounds * (requests + SLICES) + 2
   // Each may ask so often a minute; both order pages count as one.
   const fewest = Math.min(...limited.map((route) => rateClasses[routes[route].rate].requests))
   const callers = Math.ceil((2 * total) / fewest) + 1
@@ -145,6 +146,7 @@ export async function benchReads({ runtime, folder, rounds, requests }: ReadsBen
         requests,
         warmUp: WARM_UP,
         connections: CONNECTIONS,
+        slices: SLICES,
       })
       perSecond.push(measured!.perSecond)
       figures.push(...besideBare(name, measured!, beside!, aim))
