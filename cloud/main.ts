@@ -1,6 +1,7 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
 import * as files from 'node:fs'
+import { Agent, request } from 'node:http'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -202,7 +203,7 @@ async function main(): Promise<void> {
       audience,
       keys: issuer.keys,
       clock,
-      settings: config.rules,
+      kept: config.rules.identityTokens,
     }),
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
     baseUrl,
@@ -325,19 +326,30 @@ async function openProcessor(
 }
 
 /** Sends the sandbox's events to this service's own webhook, as a processor would. */
-async function post(url: string, body: string, signature: string): Promise<boolean> {
-  try {
-    const answer = await fetch(url, {
+/** By `node:http`, over connections that are kept: `fetch` takes several times as long for what follows each payment. */
+const sandboxAgent = new Agent({ keepAlive: true })
+
+function post(url: string, body: string, signature: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const sent = request(url, {
       method: 'POST',
-      headers: { 'Content-Type': 'application/json', [SIGNATURE_HEADER]: signature },
-      body,
+      agent: sandboxAgent,
+      headers: {
+        'Content-Type': 'application/json',
+        'Content-Length': Buffer.byteLength(body),
+        [SIGNATURE_HEADER]: signature,
+      },
       signal: AbortSignal.timeout(5000),
     })
-    return answer.ok
-  } catch {
+    sent.once('response', (answer) => {
+      const isTaken = answer.statusCode === 200
+      answer.once('end', () => resolve(isTaken)).once('error', () => resolve(false))
+      answer.resume()
+    })
     // Out of reach is an answer too: the event is sent again.
-    return false
-  }
+    sent.on('error', () => resolve(false))
+    sent.end(body)
+  })
 }
 
 await main()

@@ -55,6 +55,11 @@ const insertOfHub = statement((q, row: Row) =>
 )
 
 const columnsOf = ({ id, type, hubId, endpointId, data, at }: Row) => ({
-  ...{ id, type, hub_id: hubId, endpoint_id: endpointId, data },
-  ...{ created_at: at, position: null },
+  id,
+  type,
+  hub_id: hubId,
+  endpoint_id: endpointId,
+  data,
+  created_at: at,
+  position: null,
 })

@@ -86,20 +86,14 @@ function stateOf(row: HubRow | undefined, now: number, onlineWithinMs: number): 
   }
 }
 
-const currentLedger = statement((q, hub: { hubId: number }) =>
+/** `HubState.ledgerEpoch` alone, as a part of a query. */
+export const currentLedger = (q: Queries, hubId: number) =>
   q
     .selectFrom('hub_streams')
     .select('epoch')
-    .where('hub_id', '=', hub.hubId)
+    .where('hub_id', '=', hubId)
     .where('stream', '=', 'ledger')
-    .where('is_current', '=', 1),
-)
-
-/** `HubState.ledgerEpoch` alone. */
-export async function ledgerEpoch(q: Queries, hubId: number): Promise<string | null> {
-  const [row] = await currentLedger(q, { hubId })
-  return row?.epoch ?? null
-}
+    .where('is_current', '=', 1)
 
 /** A hub has said with the result of a command how it stands after it: nothing, where it has said something later. */
 export async function noteHealth(

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { sql } from 'kysely'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { holdsWithin, type Random } from '../../protocol/model/runtime.ts'
 import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
@@ -24,14 +25,31 @@ const NO_EPOCH = '0'.repeat(32)
  * that has never said hello.
  */
 export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise<OutboxPlace | null> {
-  const { epoch, base, baseTag, last: seq } = await lockOutbox(tx, hubId, 1)
+  const [{ epoch, base, baseTag, last: seq }, [previous]] = await Promise.all([
+    lockOutbox(tx, hubId, 1),
+    entryBefore(tx.q, { hubId }),
+  ])
   if (epoch === NO_EPOCH) return null
-  const previousTag = seq - 1 === base ? baseTag : await tagOf(tx.q, hubId, { epoch, seq: seq - 1 })
+  const previousTag = seq - 1 === base ? baseTag : previous?.tag
   if (previousTag === undefined) throw new Error(`the outbox of hub ${hubId} lacks entry ${seq - 1}`)
   await insertEntry(tx, hubId, { epoch, seq }, previousTag, entry)
   tx.wake(hubId)
   return { epoch, seq }
 }
+
+/** The tag of the entry before the number that was given out last. */
+const entryBefore = statement((q, { hubId }: { hubId: number }) =>
+  q
+    .selectFrom('hub_outboxes as o')
+    .innerJoin('hub_outbox_entries as e', (join) =>
+      join
+        .onRef('e.hub_id', '=', 'o.hub_id')
+        .onRef('e.epoch', '=', 'o.epoch')
+        .on(sql<boolean>`e.seq = o.last - 1`),
+    )
+    .select('e.tag')
+    .where('o.hub_id', '=', hubId),
+)
 
 export interface OutboxReconciliation {
   /** The hub has said hello before in this session. */

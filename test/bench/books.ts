@@ -24,13 +24,7 @@ export interface BooksOptions {
 export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> {
   const { file, orders, now, products = PRODUCTS, lines = 2 } = options
   const db = openDatabase({ url: `sqlite:${file}` })
-  await db.migrate()
-  await db.kysely.insertInto('owners').values({ id: 1, name: 'Owner' }).execute()
-  for (let id = 1; id <= CATEGORIES; id += 1)
-    await db.kysely
-      .insertInto('categories')
-      .values({ id, name: `Category ${id}`, parent_id: null })
-      .execute()
+  await writeOwner(db)
   await writeHub(db, 1, { products, firstProduct: 1 })
   const users = Math.ceil(orders / 10)
   const since = now - TWO_YEARS_MS
@@ -61,6 +55,17 @@ export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> 
   ]
   for (const statement of statements) await statement.execute(db.kysely)
   return db
+}
+
+/** An empty database begins with an owner, and categories of what is sold. */
+export async function writeOwner(db: CloudDatabase): Promise<void> {
+  await db.migrate()
+  await db.kysely.insertInto('owners').values({ id: 1, name: 'Owner' }).execute()
+  for (let id = 1; id <= CATEGORIES; id += 1)
+    await db.kysely
+      .insertInto('categories')
+      .values({ id, name: `Category ${id}`, parent_id: null })
+      .execute()
 }
 
 /** One more hub of the owner, with products of its own. */

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
-import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
-import { leaveUnsummed, writeBooks, writeHub } from './books.ts'
+import { leaveUnsummed, writeBooks, writeHub, writeOwner } from './books.ts'
 import { BINS, type CartsHub, writeCarts, writePresence } from './carts.ts'
 import { answer, dismiss, launch } from './children.ts'
-import { ratios, type Section } from './figures.ts'
+import { ratios, type Figure, type Section } from './figures.ts'
 import { besideBare, inTurns, type Contestant, type PairedOptions } from './paired.ts'
 import { addressOf, serveCloud, tokensOf, type ServedCloud } from './served-cloud.ts'
-import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
+import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
+import { createPostgresDatabase } from '../process/chaos/postgres.ts'
 
 export interface ShopBench {
   runtime: Runtime
@@ -31,9 +32,9 @@ const PRODUCTS_THERE = 50
 const CONNECTIONS = 4
 const DRAINED_MS = 20_000
 
-interface Hub {
+interface Shop {
   cloud: ServedCloud
-  file: string
+  db: CloudDatabase
   carts: number[]
   tokens: string[]
 }
@@ -49,10 +50,7 @@ export async function benchShop(options: ShopBench): Promise<Section> {
   const small = await openHub(runtime, folder, 'few', options.few, carts)
   const large = await openHub(runtime, folder, 'many', options.many, carts)
   const copy = join(folder, 'bare.sqlite')
-  const begun = new Sqlite(large.file)
-  begun.pragma('wal_checkpoint(truncate)')
-  begun.close()
-  copyFileSync(large.file, copy)
+  await sql`vacuum into ${copy}`.execute(large.db.kysely)
   const bareReads = launch('bare-reads', [copy, large.cloud.baseUrl])
   const barePay = launch('bare-pay', [copy])
   try {
@@ -78,6 +76,8 @@ export async function benchShop(options: ShopBench): Promise<Section> {
     ]
     const paid = { ...run, requests: payments, warmUp: PAY_WARM_UP }
     const [fewPay, manyPay, barePays] = await inTurns(paying, paid)
+    const postgres = process.env['TEST_POSTGRES_URL']
+    const onPostgres = postgres === undefined ? [] : await payOnPostgres(runtime, folder, postgres, paid)
     const [few, many] = [options.few.toLocaleString('en'), options.many.toLocaleString('en')]
     const flat = (name: string, of: number[], by: number[]) => ({
       name: `${name}: processor at ${many} orders to ${few}`,
@@ -92,14 +92,57 @@ export async function benchShop(options: ShopBench): Promise<Section> {
         flat('search', manySearch!.processor, fewSearch!.processor),
         ...besideBare('pay', manyPay!, barePays!),
         flat('pay', manyPay!.processor, fewPay!.processor),
+        ...onPostgres,
       ],
       notes: [
         'HTTP over loopback from a process of its own; Larder: identity or address, limit, validation, deals, availability',
         'paying is three durable commits on either side; the processor’s later event to the webhook comes between the blocks, and is within Larder’s processor time',
+        ...(postgres === undefined ? ['without TEST_POSTGRES_URL nothing was paid on PostgreSQL'] : []),
       ],
     }
   } finally {
     await Promise.all([small.cloud.stop(), large.cloud.stop(), dismiss(bareReads), dismiss(barePay)])
+    await Promise.all([small.db.close(), large.db.close()])
+  }
+}
+
+/** Paying at hubs without a past, and the bare program on a database of its own at the same server. */
+async function payOnPostgres(
+  runtime: Runtime,
+  folder: string,
+  serverUrl: string,
+  run: PairedOptions,
+): Promise<Figure[]> {
+  const count = run.warmUp + run.rounds * run.requests
+  const databases = [
+    await createPostgresDatabase(serverUrl, runtime),
+    await createPostgresDatabase(serverUrl, runtime),
+  ]
+  const [ours, theirs] = databases.map(({ url }) => url) as [string, string]
+  const now = runtime.clock.now()
+  const [db, bareDb] = [openDatabase({ url: ours }), openDatabase({ url: theirs })]
+  for (const one of [db, bareDb]) await writeOwner(one)
+  const carts = await writePayingHubs(db, count, { now, firstProduct: 1 })
+  await writePayingHubs(bareDb, count, { now, firstProduct: 1 })
+  await bareDb.close()
+  const environment = { DATABASE_URL: ours }
+  const cloud = await serveCloud({
+    clock: runtime.clock,
+    folder: join(folder, 'postgres'),
+    database: '',
+    environment,
+  })
+  const bare = launch('bare-pay-postgres', [theirs])
+  try {
+    const { port } = (await answer(bare)) as { port: number }
+    const tokens = await tokensOf(cloud, count)
+    const larder = payOf({ cloud, db, carts, tokens }, runtime)
+    const [larderPays, barePays] = await inTurns([larder, barePayments(carts, port, bare.pid!)], run)
+    return besideBare('pay on PostgreSQL', larderPays!, barePays!)
+  } finally {
+    await Promise.all([cloud.stop(), dismiss(bare)])
+    await db.close()
+    for (const database of databases) await database.remove()
   }
 }
 
@@ -109,15 +152,26 @@ async function openHub(
   name: string,
   orders: number,
   count: number,
-): Promise<Hub> {
+): Promise<Shop> {
   const { clock } = runtime
   const now = clock.now()
   const file = join(folder, `${name}.sqlite`)
   const db = await writeBooks({ file, orders, products: PRODUCTS, now })
   await leaveUnsummed(db)
+  const carts = await writePayingHubs(db, count, { now, firstProduct: 1 + PRODUCTS })
+  const cloud = await serveCloud({ clock, folder: join(folder, name), database: file })
+  return { cloud, db, carts, tokens: await tokensOf(cloud, count) }
+}
+
+/** Hubs at which carts are paid, and so many carts. */
+async function writePayingHubs(
+  db: CloudDatabase,
+  count: number,
+  { now, firstProduct }: { now: number; firstProduct: number },
+): Promise<number[]> {
   const hubs: CartsHub[] = Array.from({ length: PAYING_HUBS }, (_, index) => ({
     id: 2 + index,
-    firstProduct: 1 + PRODUCTS + index * PRODUCTS_THERE,
+    firstProduct: firstProduct + index * PRODUCTS_THERE,
     products: PRODUCTS_THERE,
   }))
   for (const hub of hubs) {
@@ -125,10 +179,7 @@ async function openHub(
     await writePresence(db, hub.id, now)
   }
   const carts = await writeCarts(db, { count, hubs, now })
-  await db.close()
-  const cloud = await serveCloud({ clock, folder: join(folder, name), database: file })
-  const tokens = await tokensOf(cloud, count)
-  return { cloud, file, carts: carts.map(({ order }) => order), tokens }
+  return carts.map(({ order }) => order)
 }
 
 const repeated = (count: number, request: string): string[] => Array.from({ length: count }, () => request)
@@ -155,7 +206,7 @@ const post = (path: string, body: object, headers = ''): string => {
   return `POST ${path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n${headers}\r\n${text}`
 }
 
-function payOf({ cloud, file, carts, tokens }: Hub, { clock }: Runtime): Contestant {
+function payOf({ cloud, db, carts, tokens }: Shop, { clock }: Runtime): Contestant {
   let next = 0
   return {
     name: 'Larder',
@@ -168,16 +219,21 @@ function payOf({ cloud, file, carts, tokens }: Hub, { clock }: Runtime): Contest
         return post('/users/payments/pay', body, `Authorization: Bearer ${tokens[mine]!}\r\n`)
       }),
     rest: async () => {
-      const db = new Sqlite(file)
-      const left = db.prepare('select count(*) from sandbox_events where delivered_at is null').pluck()
-      for (const end = clock.monotonic() + DRAINED_MS; left.get() !== 0; await sleep(clock, 50))
+      const isLeft = async () =>
+        (await db.kysely
+          .selectFrom('sandbox_events')
+          .select('id')
+          .where('delivered_at', 'is', null)
+          .limit(1)
+          .executeTakeFirst()) !== undefined
+      for (const end = clock.monotonic() + DRAINED_MS; await isLeft(); await sleep(clock, 50))
         if (clock.monotonic() > end) throw new Error('events of the processor are not delivered')
       // All are fetched, so that bins are free again.
-      db.prepare('update orders set processing_status = ? where processing_status = ?').run(
-        OrderStatus.COMPLETED,
-        OrderStatus.QUEUED,
-      )
-      db.close()
+      await db.kysely
+        .updateTable('orders')
+        .set({ processing_status: OrderStatus.COMPLETED })
+        .where('processing_status', '=', OrderStatus.QUEUED)
+        .execute()
     },
   }
 }

@@ -127,7 +127,6 @@ export async function openService(
       audience: AUDIENCE,
       keys: issuer.keys,
       clock: runtime.clock,
-      settings: context.settings,
     }),
     poster,
     senders: { ios: toLog, android: toLog, web: toLog, none: toLog },

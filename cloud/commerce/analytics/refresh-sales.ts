@@ -5,7 +5,17 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { jsonOf } from '../../platform/store/json.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { statement } from '../../platform/store/statement.ts'
-import { ALL, hourOf, readSales, rowOf, sumOf, WHOLE_HUB, type Sale, type SoldOrder } from './sale.ts'
+import {
+  ALL,
+  hourOf,
+  readSaleBooks,
+  rowOf,
+  salesOf,
+  sumOf,
+  WHOLE_HUB,
+  type Sale,
+  type SalesOfOrders,
+} from './sale.ts'
 
 /**
  * Counts an order at the end of the transaction that changes its money: in the same commit, however often it is asked for.
@@ -20,19 +30,22 @@ export function countSale(tx: Tx, orderId: number): void {
  * nothing happens. Costs the same however many orders there are besides. Under the orders' locks.
  */
 export async function refreshSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
-  const { now, held } = await readSales(tx.q, await lockSummaries(tx, orderIds))
+  const { now, held } = await lockAndRead(tx, orderIds)
   const changed = orderIds.filter((id) => !isSame(held.get(id), now.get(id)))
   if (changed.length === 0) return
   const pick = (sales: ReadonlyMap<number, Sale>): Sale[] => changed.flatMap((id) => sales.get(id) ?? [])
   const [before, after] = [pick(held), pick(now)]
-  await writeSales(tx, after)
-  await dropSales(
-    tx,
-    changed.filter((id) => !now.has(id)),
-  )
   const { totals, hours, customers } = changesBetween(before, after)
-  await addTotals(tx, totals, await addCustomers(tx, customers))
-  await addHours(tx, hours)
+  const [won] = await Promise.all([
+    addCustomers(tx, customers),
+    addHours(tx, hours),
+    writeSales(tx, after),
+    dropSales(
+      tx,
+      changed.filter((id) => !now.has(id)),
+    ),
+  ])
+  await addTotals(tx, totals, won)
 }
 
 function isSame(held: Sale | undefined, now: Sale | undefined): boolean {
@@ -44,10 +57,12 @@ function isSame(held: Sale | undefined, now: Sale | undefined): boolean {
  * One transaction after another changes a hub's summaries: their rows are the same ones for all its sales. What they hold
  * is read after this, as another one may have cleared them meanwhile (`rebuild.ts`).
  */
-async function lockSummaries(tx: Tx, orderIds: readonly number[]): Promise<SoldOrder[]> {
+async function lockAndRead(tx: Tx, orderIds: readonly number[]): Promise<SalesOfOrders> {
   const of = { orderIds: JSON.stringify(orderIds) }
-  const orders = await lockCalendars(tx.q, of)
-  if (orders.length > 0) return orders
+  // One after the other: the second is read under the lock of the first.
+  const read = () => Promise.all([lockCalendars(tx.q, of), readSaleBooks(tx.q, orderIds)])
+  const [orders, books] = await read()
+  if (orders.length > 0) return salesOf(orders, books)
   const hub = tx.q.selectFrom('orders').select('hub_id').where('id', 'in', orderIds)
   // The hub's first sale: its summaries are begun, though nobody has looked yet whether it has a past.
   await tx.q
@@ -61,7 +76,7 @@ async function lockSummaries(tx: Tx, orderIds: readonly number[]): Promise<SoldO
     )
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  return lockCalendars(tx.q, of)
+  return salesOf(...(await read()))
 }
 
 const lockCalendars = statement((q, { orderIds }: { orderIds: string }, locks) =>

@@ -94,7 +94,7 @@ function spread(amount: number, weights: readonly number[]): number[] {
 type SaleRow = Selectable<Tables['sales']>
 
 /** Some orders as the books have them now, and as the summaries hold them; each by its id, where it is a sale at all. */
-interface SalesOfOrders {
+export interface SalesOfOrders {
   now: ReadonlyMap<number, Sale>
   held: ReadonlyMap<number, Sale>
 }
@@ -104,15 +104,30 @@ export type SoldOrder = Pick<Selectable<Tables['orders']>, 'id' | 'hub_id' | 'us
   timezone: string
 }
 
+/** What the books and the summaries have of some orders. */
+export interface SaleBooks {
+  payments: readonly PaymentAndBack[]
+  lines: readonly LineOfOrder[]
+  held: readonly SaleRow[]
+}
+
 /** One simple query after another: joined, they would be at the mercy of a planner that has no statistics yet. */
-export async function readSales(q: Queries, orders: readonly SoldOrder[]): Promise<SalesOfOrders> {
-  const of = { orderIds: JSON.stringify(orders.map(({ id }) => id)) }
-  const payments = await completedPayments(q, of)
-  const refunds = await readRefunds(q, payments)
+export async function readSaleBooks(q: Queries, orderIds: readonly number[]): Promise<SaleBooks> {
+  const of = { orderIds: JSON.stringify(orderIds) }
+  const [payments, lines, held] = await Promise.all([
+    completedPayments(q, of),
+    linesOfOrders(q, of),
+    heldSales(q, of),
+  ])
+  return { payments, lines, held }
+}
+
+export function salesOf(orders: readonly SoldOrder[], books: SaleBooks): SalesOfOrders {
+  const payments = books.payments.filter(({ id }, index) => books.payments[index - 1]?.id !== id)
+  const refunds = refundsOf(books.payments)
   const kept = payments.filter(({ id, amount }) => !isGivenBack(amount, refunds.get(id) ?? []))
   const paidBy = new Map(kept.map(({ order_id, id }) => [order_id, id]))
-  const lines = await readLines(q, [...paidBy.keys()])
-  const held = await heldSales(q, of)
+  const lines = linesByOrder(books.lines)
   return {
     now: new Map(
       orders
@@ -130,7 +145,7 @@ export async function readSales(q: Queries, orders: readonly SoldOrder[]): Promi
         ]),
     ),
     held: new Map(
-      held.map((row) => [
+      books.held.map((row) => [
         row.order_id,
         {
           orderId: row.order_id,
@@ -162,30 +177,28 @@ export const sumOf = (lines: readonly SaleLine[]): { units: number; revenue: num
     { units: 0, revenue: 0, cost: 0 },
   )
 
-type CompletedPayment = Pick<Selectable<Tables['payments']>, 'id' | 'order_id' | 'amount'>
-
 /** Ids as JSON. */
 interface OfOrders {
   orderIds: string
 }
 
-/** The payments that were completed in time, of which an order has one at most. */
+/**
+ * The payments that were completed in time, of which an order has one at most, each with what went back or is to go back of
+ * it: a row for each refund, or one without.
+ */
 const completedPayments = statement((q, { orderIds }: OfOrders) =>
   q
-    .selectFrom('payments')
-    .select(['order_id', 'id', 'amount'])
-    .where('order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
-    .where('status', '=', 'completed')
-    .where('is_late', '=', 0),
+    .selectFrom('payments as p')
+    .leftJoin('refunds as r', (join) =>
+      join.onRef('r.payment_id', '=', 'p.id').on('r.status', '<>', 'failed'),
+    )
+    .select(['p.order_id', 'p.id', 'p.amount', 'r.item_id', 'r.amount as back', 'r.tax as back_tax'])
+    .where('p.order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
+    .where('p.status', '=', 'completed')
+    .where('p.is_late', '=', 0)
+    .orderBy('p.id'),
 )
-
-const refundsOfPayments = statement((q, { paymentIds }: { paymentIds: string }) =>
-  q
-    .selectFrom('refunds')
-    .select(['payment_id', 'item_id', 'amount', 'tax'])
-    .where('payment_id', 'in', jsonOf(q).numbersIn(sql`${paymentIds}`))
-    .where('status', '<>', 'failed'),
-)
+type PaymentAndBack = Awaited<ReturnType<typeof completedPayments>>[number]
 
 const linesOfOrders = statement((q, { orderIds }: OfOrders) =>
   q
@@ -194,6 +207,8 @@ const linesOfOrders = statement((q, { orderIds }: OfOrders) =>
     .where('order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
     .orderBy('id'),
 )
+
+type LineOfOrder = Awaited<ReturnType<typeof linesOfOrders>>[number]
 
 const heldSales = statement((q, { orderIds }: OfOrders) =>
   q
@@ -211,24 +226,15 @@ const isGivenBack = (paid: number, refunds: readonly PaidBack[]): boolean =>
   paid > 0 && refunds.reduce((sum, { amount, tax }) => sum + amount + tax, 0) >= paid
 
 /** By payment. */
-async function readRefunds(
-  q: Queries,
-  payments: readonly CompletedPayment[],
-): Promise<Map<number, PaidBack[]>> {
-  if (payments.length === 0) return new Map()
-  const rows = await refundsOfPayments(q, { paymentIds: JSON.stringify(payments.map(({ id }) => id)) })
-  return group(
-    rows.map(({ payment_id, item_id, amount, tax }) => [
-      payment_id,
-      { lineId: item_id, amount: amount - tax, tax },
-    ]),
+const refundsOf = (rows: readonly PaymentAndBack[]): Map<number, PaidBack[]> =>
+  group(
+    rows.flatMap(({ id, item_id, back, back_tax: tax }) =>
+      back === null || tax === null ? [] : [[id, { lineId: item_id, amount: back - tax, tax }] as const],
+    ),
   )
-}
 
-async function readLines(q: Queries, orderIds: readonly number[]): Promise<Map<number, SoldLine[]>> {
-  if (orderIds.length === 0) return new Map()
-  const rows = await linesOfOrders(q, { orderIds: JSON.stringify(orderIds) })
-  return group(
+const linesByOrder = (rows: readonly LineOfOrder[]): Map<number, SoldLine[]> =>
+  group(
     rows.map((row) => [
       row.order_id,
       {
@@ -241,7 +247,6 @@ async function readLines(q: Queries, orderIds: readonly number[]): Promise<Map<n
       },
     ]),
   )
-}
 
 function group<T>(rows: readonly (readonly [key: number, value: T])[]): Map<number, T[]> {
   const groups = new Map<number, T[]>()

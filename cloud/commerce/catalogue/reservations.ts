@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { jsonOf } from '../../platform/store/json.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { availableUnits } from './units.ts'
@@ -21,8 +22,10 @@ interface Shortage {
  * ask. Returns what is short; the caller then rolls back.
  */
 export async function reserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<Shortage[]> {
-  await lockProducts(tx, lines)
-  const rows = await reserveUnits(tx.q, { units: unitsByProduct(lines) })
+  const [, rows] = await Promise.all([
+    lockProducts(tx, lines),
+    reserveUnits(tx.q, { units: unitsByProduct(lines) }),
+  ])
   const reserved = new Set(rows.map(({ id }) => id))
   const short = lines.filter(({ productId }) => !reserved.has(productId))
   if (short.length === 0) return []
@@ -60,8 +63,7 @@ const unreserveUnits = statement(
 export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
   const held = lines.filter(({ quantity }) => quantity > 0)
   if (held.length === 0) return
-  await lockProducts(tx, held)
-  await unreserveUnits(tx.q, { units: unitsByProduct(held) })
+  await Promise.all([lockProducts(tx, held), unreserveUnits(tx.q, { units: unitsByProduct(held) })])
 }
 
 /**
@@ -70,9 +72,18 @@ export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Prom
  */
 async function lockProducts(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
   if (tx.kind === 'sqlite') return
-  const ids = lines.map(({ productId }) => productId)
-  await tx.forUpdate(tx.q.selectFrom('products').select('id').where('id', 'in', ids).orderBy('id')).execute()
+  await productsToLock(tx.q, { ids: JSON.stringify(lines.map(({ productId }) => productId)) })
 }
+
+const productsToLock = statement((q, { ids }: { ids: string }, locks) =>
+  locks.forUpdate(
+    q
+      .selectFrom('products')
+      .select('id')
+      .where('id', 'in', jsonOf(q).numbersIn(sql`${ids}`))
+      .orderBy('id'),
+  ),
+)
 
 /** How many units of each product, which is in it once. */
 function unitsByProduct(lines: readonly ProductQuantity[]): Units['units'] {

@@ -5,7 +5,6 @@ import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { statement } from '../../platform/store/statement.ts'
 import { lockUser } from '../../platform/credentials/lock-user.ts'
 import { identityOf, type CardProcessor } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
@@ -40,19 +39,14 @@ export async function listMethods(q: Queries, userId: number, processor: string)
   return rows.map(viewMethod)
 }
 
-/** The customer at the processor with whom a user has saved a method; undefined where it is not saved. */
-export async function customerOfMethod(tx: Tx, saved: SavedMethod): Promise<string | undefined> {
-  const [row] = await customerRef(tx.q, saved)
-  return row?.ref ?? undefined
-}
-
 interface SavedMethod {
   userId: number
   processor: string
   method: string
 }
 
-const customerRef = statement((q, { userId, processor, method }: SavedMethod) =>
+/** The customer at the processor with whom a user has saved a method, as a query; without a row where it is not saved. */
+export const customerOfMethod = (q: Queries, { userId, processor, method }: SavedMethod) =>
   q
     .selectFrom('payment_methods as m')
     .innerJoin('processor_customers as c', 'c.id', 'm.customer_id')
@@ -60,8 +54,8 @@ const customerRef = statement((q, { userId, processor, method }: SavedMethod) =>
     .where('m.user_id', '=', userId)
     .where('m.processor', '=', processor)
     .where('m.ref', '=', method)
-    .where('m.state', '=', 'saved'),
-)
+    .where('m.state', '=', 'saved')
+    .limit(1)
 
 /** Changes of a customer's methods come one after the other. Undefined where the customer is gone. */
 export function lockCustomer(tx: Tx, customerId: number): Promise<CustomerRow | undefined> {

@@ -125,8 +125,7 @@ export const isBinFree = (room: BinRoom, units: number, isClaim: boolean): boole
 
 /** The room at a hub, from what it last said of its bins and from its orders. */
 export async function readBinRoom(q: Queries, hubId: number, disabled: readonly number[]): Promise<BinRoom> {
-  const bins = await binsOfHub(q, { hubId })
-  const active = await activeAtHub(q, { hubId })
+  const [bins, active] = await Promise.all([binsOfHub(q, { hubId }), activeAtHub(q, { hubId })])
   const known = new Set(active.map(({ uuid }) => uuid))
   const ended = bins.flatMap(({ order_id }) => (order_id === null || known.has(order_id) ? [] : [order_id]))
   const left = ended.length === 0 ? [] : await ordersAtHub(q).where('o.uuid', 'in', ended).execute()

@@ -6,7 +6,7 @@ import type { OrderCause } from '../../../protocol/model/order-status.ts'
 import { availableOfEach, reserve } from '../catalogue/reservations.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { completeRedemptions, putBackRedemptions, redeem } from '../deals/redemptions.ts'
-import { ledgerEpoch } from '../../gateway/hub-state.ts'
+import { currentLedger } from '../../gateway/hub-state.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
@@ -87,9 +87,8 @@ export async function freezeOrder(
   order: OrderRow,
   { claim, expectedTotal, least = 0 }: FreezeOptions,
 ): Promise<Frozen> {
-  const lines = await cartLines(tx.q, order.id)
   // Checkouts at one hub come one after the other, so that no two find the same bin free.
-  const hub = await lockSellingHub(tx, order.hub_id)
+  const [lines, hub] = await Promise.all([cartLines(tx.q, order.id), lockSellingHub(tx, order.hub_id)])
   const intake = await intakeOf(tx.q, context, hub)
   const [atHub] = obstaclesAtHub(lines, intake, claim)
   if (atHub) throw refusalOf(atHub)
@@ -100,12 +99,14 @@ export async function freezeOrder(
       : amountObstacle(priced.total, least)
   // What is short comes first; of what is not in the way otherwise `reserve` finds it out.
   if (obstacle) throw refusalOf((await shortage(tx.q, lines)) ?? obstacle)
-  const shortages = await reserve(
-    tx,
-    lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
-  )
+  const [shortages] = await Promise.all([
+    reserve(
+      tx,
+      lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
+    ),
+    freezeLines(tx, order.hub_id, lines, priced),
+  ])
   if (shortages.length > 0) throw new ApiError('insufficient_stock', undefined, { items: shortages })
-  await freezeLines(tx, order.hub_id, lines, priced)
   await redeem(tx, context, order, priced.plan.applications)
   const bin = claim ? intake.bins.claimable[0]! : null
   const changes = {
@@ -197,7 +198,7 @@ export async function queueOrder(
 ): Promise<void> {
   const { runtime, settings } = context
   const now = runtime.clock.now()
-  const items = await linesToQueue(tx.q, { orderId: order.id })
+  const items = await linesToQueue(tx.q, { orderId: order.id, hubId: order.hub_id })
   const queued: QueuedOrder = {
     order_id: order.uuid,
     number: order.id,
@@ -206,7 +207,7 @@ export async function queueOrder(
     open_when_ready: order.open_when_ready === 1,
     queued_at: now,
     start_by: now + settings.startWithinMs,
-    hub_epoch: await ledgerEpoch(tx.q, order.hub_id),
+    hub_epoch: items[0]?.hub_epoch ?? null,
   }
   const step = await moveOrder(tx, context, order, 'payment_completed', {
     payment_status,
@@ -218,10 +219,10 @@ export async function queueOrder(
   await enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })
 }
 
-const linesToQueue = statement((q, { orderId }: { orderId: number }) =>
+const linesToQueue = statement((q, { orderId, hubId }: { orderId: number; hubId: number }) =>
   q
     .selectFrom('order_items')
-    .select(['id', 'product_id', 'qty'])
+    .select(['id', 'product_id', 'qty', currentLedger(q, hubId).as('hub_epoch')])
     .where('order_id', '=', orderId)
     .orderBy('id'),
 )

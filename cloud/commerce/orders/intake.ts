@@ -43,8 +43,9 @@ export async function hubIntake(q: Queries, context: CloudContext, hubId: number
 }
 
 export async function intakeOf(q: Queries, context: CloudContext, hub: SellingHub): Promise<Intake> {
-  const bins = await readBinRoom(q, hub.id, JSON.parse(hub.disabled_bins) as number[])
-  return { refusal: await readRefusal(q, context, hub), bins }
+  const disabled = JSON.parse(hub.disabled_bins) as number[]
+  const [bins, refusal] = await Promise.all([readBinRoom(q, hub.id, disabled), readRefusal(q, context, hub)])
+  return { refusal, bins }
 }
 
 /** Throws what stands in the way of any order at a hub: `hub_not_found`, `hub_not_accepting_orders`. */

@@ -37,11 +37,11 @@ export async function moveOrder(
     updated_at: now,
     ...(step.to >= OrderStatus.COMPLETED ? { finished_at: now } : {}),
   }
-  await updateOrder(tx.q, order.id, moved)
+  const updated = updateOrder(tx.q, order.id, moved)
   Object.assign(order, moved)
   tx.tell({ kind: 'order', orderId: order.id, hubId: order.hub_id })
   tellOfMove(tx, context, order)
-  await scheduleDeadlines(tx, context, order)
+  await Promise.all([updated, scheduleDeadlines(tx, context, order)])
   return step
 }
 

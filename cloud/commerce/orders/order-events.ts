@@ -5,7 +5,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import type { OrderRow } from './order-rows.ts'
-import { viewOrder } from './order-view.ts'
+import { viewStation } from './order-view.ts'
 
 type OrderEvent = Extract<EventType, `order.${string}` | `payment.${string}`>
 
@@ -46,13 +46,6 @@ export function tellOfOrder(tx: Tx, context: CloudContext, order: OrderRow, type
   appendEvent(tx, context, {
     type,
     hubId: order.hub_id,
-    async data() {
-      const { payment_status } = await tx.q
-        .selectFrom('orders')
-        .select('payment_status')
-        .where('id', '=', station.id)
-        .executeTakeFirstOrThrow()
-      return viewOrder(tx.q, context, { ...station, payment_status })
-    },
+    data: () => viewStation(tx.q, context, station),
   })
 }

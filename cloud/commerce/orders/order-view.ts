@@ -7,7 +7,7 @@ import { jsonOf } from '../../platform/store/json.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
 import { parseBins, readOwnOrder, type ItemRow, type OrderKey, type OrderRow } from './order-rows.ts'
 import { cartLines, priceCart } from './price-cart.ts'
-import { queuePlace } from './queue-position.ts'
+import { queuePlace, type QueuePlace } from './queue-position.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
 
 const Deals = Order.shape.deals
@@ -16,6 +16,13 @@ const Deals = Order.shape.deals
 export async function viewOrder(q: Queries, context: CloudContext, order: OrderRow): Promise<Order> {
   const [view] = await viewOrders(q, context, [order])
   return view!
+}
+
+/** An order that has been sold as it stood at a time, but with what its lines and its money have become since. */
+export async function viewStation(q: Queries, context: CloudContext, station: OrderRow): Promise<Order> {
+  const [items, place] = await Promise.all([itemsOf(q, [station.id]), queuePlace(q, station)])
+  const { payment_status } = items[0]!
+  return view(context, { ...station, payment_status }, frozen(station, items), place)
 }
 
 /** The same of several, which cost hardly more: all but carts, of which a user has few. */
@@ -31,23 +38,22 @@ export async function viewOrders(
   const views: Order[] = []
   for (const order of orders)
     views.push(
-      await view(
-        q,
+      view(
         context,
         order,
         order.total === null ? await cart(q, context, order) : frozen(order, frozenItems),
+        await queuePlace(q, order),
       ),
     )
   return views
 }
 
-async function view(
-  q: Queries,
+function view(
   context: CloudContext,
   order: OrderRow,
   { items, totals, deals }: Contents,
-): Promise<Order> {
-  const place = await queuePlace(q, order)
+  place: QueuePlace,
+): Order {
   const isUnpaid = order.processing_status <= OrderStatus.PENDING_PAYMENT
   return {
     order_id: order.id,
@@ -112,17 +118,21 @@ async function cart(q: Queries, context: CloudContext, order: OrderRow): Promise
   }
 }
 
-/** The lines of orders, oldest first. */
-async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<ItemRow[]> {
+type StandingItem = ItemRow & Pick<OrderRow, 'payment_status'>
+
+/** The lines of orders, oldest first, each with what its order's money has come to. */
+async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<StandingItem[]> {
   return orderIds.length === 0 ? [] : itemsOfOrders(q, { orderIds: JSON.stringify(orderIds) })
 }
 
 const itemsOfOrders = statement((q, { orderIds }: { orderIds: string }) =>
   q
     .selectFrom('order_items')
-    .select(allOf('order_items'))
-    .where('order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
-    .orderBy('id'),
+    .innerJoin('orders', 'orders.id', 'order_items.order_id')
+    .select(allOf('order_items').map((column) => `order_items.${column}` as const))
+    .select('orders.payment_status')
+    .where('order_items.order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
+    .orderBy('order_items.id'),
 )
 
 function frozen(order: OrderRow, items: readonly ItemRow[]): Contents {

@@ -8,7 +8,7 @@ import { furtherBins, ordersWithUnits, type BinRoom } from './bin-room.ts'
 import { hubIntake } from './intake.ts'
 import { isAtHub, LAST_ACTIVE, type OrderRow } from './order-rows.ts'
 
-interface QueuePlace {
+export interface QueuePlace {
   /** 1 is next; null for an order that does not wait. */
   position: number | null
   /** Orders that the hub serves before it, those in hand included. */

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type {
   PaymentMethodType,
   PaymentResult,
@@ -11,6 +12,7 @@ import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { freezeOrder, queueOrder } from '../orders/checkout.ts'
 import { lockOwnOrder, requireCart, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import type { Flag } from '../../platform/store/table.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
 import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
 import { ensureCustomer, customerOfMethod, saveAfterPayment, type Customer } from '../methods/method-rows.ts'
@@ -105,12 +107,11 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     ...(from === 'processor' && { least: processor.leastAmount(context.settings.currency) }),
   })
   const owner = { userId, processor: processor.name }
-  const saved = from === 'processor' ? await customerOfMethod(tx, { ...owner, method }) : undefined
   const payment = await insertPayment(tx, context, order, {
     method,
     type,
-    customer_ref: saved ?? saver?.ref ?? null,
-    saves_method: saver && saved === undefined ? 1 : 0,
+    saver: saver?.ref ?? null,
+    savedAt: processor.name,
     amount: total,
     ...beginning(total, from, processor.name),
   })
@@ -121,7 +122,12 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     })
   // It is the only one that is under way or paid (`payments_one_live`), and nothing of it has gone back.
   const payment_status = derivePaymentStatus([payment], [])
-  await moveOrder(tx, context, order, 'checkout', { ...changes, payment_status })
+  await Promise.all([
+    moveOrder(tx, context, order, 'checkout', { ...changes, payment_status }),
+    payment.status === 'completed'
+      ? undefined
+      : schedule(tx, 'payment', payment.id, payment.created_at + context.settings.paymentRecheckMs),
+  ])
   if (payment.status === 'completed') {
     await queueOrder(tx, context, order, payment_status)
     countSale(tx, order.id)
@@ -160,45 +166,47 @@ export function livePayment(tx: Tx, orderId: number): Promise<PaymentRow> {
     .executeTakeFirstOrThrow()
 }
 
-type NewPayment = Pick<
-  PaymentRow,
-  'processor' | 'method' | 'type' | 'customer_ref' | 'saves_method' | 'amount' | 'status'
->
+interface NewPayment extends Pick<PaymentRow, 'processor' | 'method' | 'type' | 'amount' | 'status'> {
+  /** Of a method that is saved at this processor its customer there is named. */
+  savedAt: string
+  /** The customer with whom it is saved once it has paid, where it is to be and is not yet. */
+  saver: string | null
+}
 
 const insertOne = statement(
-  (q, one: NewPayment & Pick<PaymentRow, 'order_id' | 'user_id'> & { now: number }) =>
-    q
+  (q, one: NewPayment & Pick<PaymentRow, 'order_id' | 'user_id'> & { now: number }) => {
+    const { user_id: userId, savedAt, method } = one
+    const saved = customerOfMethod(q, { userId, processor: savedAt, method })
+    const saver = sql<string | null>`cast(${one.saver} as text)`
+    return q
       .insertInto('payments')
       .values({
         processor: one.processor,
-        method: one.method,
+        method,
         type: one.type,
-        customer_ref: one.customer_ref,
-        saves_method: one.saves_method,
+        customer_ref: sql<string | null>`coalesce((${saved}), ${saver})`,
+        saves_method: sql<Flag>`case when ${saver} is not null and (${saved}) is null then 1 else 0 end`,
         amount: one.amount,
         status: one.status,
         order_id: one.order_id,
-        user_id: one.user_id,
+        user_id: userId,
         is_late: 0,
         created_at: one.now,
         updated_at: one.now,
       })
-      .returning(allOf('payments')),
+      .returning(allOf('payments'))
+  },
 )
 
 async function insertPayment(
   tx: Tx,
-  { runtime, settings }: CloudContext,
+  { runtime }: CloudContext,
   order: OrderRow,
   payment: NewPayment,
 ): Promise<PaymentRow> {
   const now = runtime.clock.now()
-  const [row] = (await insertOne(tx.q, { ...payment, order_id: order.id, user_id: order.user_id, now })) as [
-    PaymentRow,
-  ]
-  if (row.status === 'pending' || row.status === 'requires_action')
-    await schedule(tx, 'payment', row.id, now + settings.paymentRecheckMs)
-  return row
+  const [row] = await insertOne(tx.q, { ...payment, order_id: order.id, user_id: order.user_id, now })
+  return row!
 }
 
 const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {

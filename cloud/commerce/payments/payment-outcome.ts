@@ -34,8 +34,8 @@ export async function applyPaymentOutcome(
   { id, order_id: orderId }: Pick<PaymentRow, 'id' | 'order_id'>,
   outcome: PaymentOutcome,
 ): Promise<void> {
-  const order = await lockOrderAgain(tx, orderId)
-  const [payment] = await paymentById(tx.q, { id })
+  // One after the other: the payment is read under the order's lock.
+  const [order, [payment]] = await Promise.all([lockOrderAgain(tx, orderId), paymentById(tx.q, { id })])
   if (!payment) throw new Error(`there is no payment ${id}`)
   const came = await apply(tx, context, order, payment, outcome)
   if (came === 'to nothing') return
@@ -70,10 +70,12 @@ async function apply(
   switch (outcome.status) {
     case 'succeeded':
       if (payment.status === 'completed') return 'to nothing'
-      await unschedule(tx, 'payment', payment.id)
       if (holdsOrder && payment.is_refused === 0) {
-        await set({ status: 'completed', confirmed_by_key: outcome.confirmedByKey ?? null })
-        const { payment_status } = await bookedStatus(tx, order.id)
+        const [, , { payment_status }] = await Promise.all([
+          unschedule(tx, 'payment', payment.id),
+          set({ status: 'completed', confirmed_by_key: outcome.confirmedByKey ?? null }),
+          bookedStatus(tx, order.id),
+        ])
         await queueOrder(tx, context, order, payment_status)
         countSale(tx, order.id)
         if (payment.saves_method === 1)
@@ -84,6 +86,7 @@ async function apply(
           })
         return 'to a sale'
       }
+      await unschedule(tx, 'payment', payment.id)
       await set({ status: 'completed', is_late: 1, stuck_at: null })
       if (holdsOrder) await unfreezeOrder(tx, context, order, 'payment_failed')
       await refundLate(tx, context, order, { ...payment, ...known })

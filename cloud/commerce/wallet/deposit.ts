@@ -94,7 +94,10 @@ async function begin(
     status: 'pending',
     processor: processor.name,
     method,
-    customer_ref: method === null ? null : ((await customerOfMethod(tx, { ...owner, method })) ?? null),
+    customer_ref:
+      method === null
+        ? null
+        : ((await customerOfMethod(tx.q, { ...owner, method }).executeTakeFirst())?.ref ?? null),
     request_key: requestKey ?? null,
   })
   await schedule(tx, 'deposit', begun.id, begun.updated_at + context.settings.paymentRecheckMs)

@@ -1,11 +1,9 @@
-import { errors, jwtVerify, type JWTVerifyGetKey } from 'jose'
+import { errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
-import { BoundedMap } from '../bounded-map.ts'
-import type { CloudSettings } from '../settings/settings.ts'
+import { defaultSettings } from '../settings/settings.ts'
 import type { IdentityClaims } from './credential.ts'
-import { digestOf } from './secrets.ts'
 
 export interface VerifiedIdentity {
   identity: string
@@ -15,18 +13,14 @@ export interface VerifiedIdentity {
 /** Verifies an identity token; throws `invalid_token`, `token_expired`, `identity_unavailable`. */
 export type VerifyIdentity = (token: string) => Promise<VerifiedIdentity>
 
-export type IssuerKeys = JWTVerifyGetKey & {
-  /** Another number once they may be other keys than before; absent where they never are. */
-  generation?(): number
-}
-
 export interface IdentityTokenOptions {
   issuer: string
   audience: string
   /** The issuer's keys. Throws `identity_unavailable` while they cannot be fetched: the token is not at fault. */
-  keys: IssuerKeys
+  keys: JWTVerifyGetKey
   clock: Clock
-  settings: Pick<CloudSettings, 'tokensKeptMs' | 'tokensKept'>
+  /** How many tokens are kept whose signatures have been verified. */
+  kept?: number
 }
 
 /** By how much the issuer's clock may differ from ours. */
@@ -43,55 +37,25 @@ const Claims = z.object({
   role: z.string().optional(),
 })
 
-/** A token that was genuine when it was verified. */
-interface KeptToken {
-  verified: VerifiedIdentity
-  verifiedAt: number
-  /** Of the issuer's keys. */
-  generation: number
-  /** Seconds of the issuer's clock. */
-  iat: number
-  nbf: number
-  exp: number
+/** A token whose signature has been verified, and how its key is asked for. */
+interface Verified {
+  payload: JWTPayload
+  key: unknown
+  asked: Parameters<JWTVerifyGetKey>
+  at: number
 }
 
 /**
- * Tokens of one issuer: RS256 or ES256 and nothing else; `iss, aud, exp, iat, sub` checked. One that was genuine is believed
- * for a while without its signature being computed again (`tokensKeptMs`), never beyond its own time, and as long as the keys of
- * the issuer are the same. Kept are digests: from them nobody has a token.
+ * Tokens of one issuer: RS256 or ES256 and nothing else; `iss, aud, exp, iat, sub` checked. What takes long is the signature:
+ * where the issuer still has the very key that verified it, and the token has not expired, it is not verified again.
  */
 export function identityVerifier(options: IdentityTokenOptions): VerifyIdentity {
-  const { clock, settings } = options
-  const known = new BoundedMap<KeptToken>(settings.tokensKept)
-  const generationOf = (): number => options.keys.generation?.() ?? 0
-  const isGood = ({ verifiedAt, generation, iat, nbf, exp }: KeptToken): boolean => {
-    const now = clock.now() / 1000
-    return (
-      clock.monotonic() - verifiedAt < settings.tokensKeptMs &&
-      generation === generationOf() &&
-      now - TOLERANCE_SECONDS < exp &&
-      Math.max(iat, nbf) <= now + TOLERANCE_SECONDS
-    )
-  }
-  return async (token) => {
-    const digest = digestOf(token)
-    const kept = known.get(digest)
-    if (kept && isGood(kept)) return kept.verified
-    // Of before: should the keys become others meanwhile, it is verified anew.
-    const generation = generationOf()
-    const found = { ...(await verify(options, token)), generation }
-    known.set(digest, found)
-    return found.verified
-  }
-}
+  const { issuer, audience, keys, clock, kept = defaultSettings.identityTokens } = options
+  const known = new Map<string, Verified>()
 
-async function verify(
-  { issuer, audience, keys, clock }: IdentityTokenOptions,
-  token: string,
-): Promise<Omit<KeptToken, 'generation'>> {
-  const now = clock.now()
-  try {
-    const { payload } = await jwtVerify(token, keys, {
+  async function verify(token: string, now: number): Promise<JWTPayload> {
+    let asked: Verified['asked'] | undefined
+    const { payload, key } = await jwtVerify(token, (...asks) => keys(...(asked = asks)), {
       issuer,
       audience,
       algorithms: ['RS256', 'ES256'],
@@ -99,11 +63,31 @@ async function verify(
       clockTolerance: TOLERANCE_SECONDS,
       currentDate: new Date(now),
     })
-    const claims = Claims.safeParse(payload)
-    if (!claims.success || claims.data.iat > now / 1000 + TOLERANCE_SECONDS)
-      throw new ApiError('invalid_token')
-    return {
-      verified: {
+    known.set(token, { payload, key, asked: asked!, at: now })
+    if (known.size > kept) known.delete(known.keys().next().value!)
+    return payload
+  }
+
+  /** Where the clock was put back, or the token may have expired, all of it is checked again. */
+  async function payloadOf(token: string, now: number): Promise<JWTPayload> {
+    const before = known.get(token)
+    if (!before) return verify(token, now)
+    known.delete(token)
+    const isCurrent = before.at <= now && now < before.payload.exp! * 1000
+    if (!isCurrent || (await keys(...before.asked)) !== before.key) return verify(token, now)
+    // The ones used last are kept.
+    known.set(token, before)
+    return before.payload
+  }
+
+  return async (token) => {
+    const now = clock.now()
+    try {
+      const payload = await payloadOf(token, now)
+      const claims = Claims.safeParse(payload)
+      if (!claims.success || claims.data.iat > now / 1000 + TOLERANCE_SECONDS)
+        throw new ApiError('invalid_token')
+      return {
         identity: claims.data.sub,
         claims: {
           phoneNumber: claims.data.phone_number_verified ? (claims.data.phone_number ?? null) : null,
@@ -112,15 +96,11 @@ async function verify(
           anonymous: claims.data.anonymous,
           role: claims.data.role ?? null,
         },
-      },
-      verifiedAt: clock.monotonic(),
-      iat: claims.data.iat,
-      nbf: payload.nbf ?? 0,
-      exp: payload.exp!,
+      }
+    } catch (error) {
+      if (error instanceof errors.JWTExpired) throw new ApiError('token_expired')
+      if (error instanceof errors.JOSEError) throw new ApiError('invalid_token')
+      throw error
     }
-  } catch (error) {
-    if (error instanceof errors.JWTExpired) throw new ApiError('token_expired')
-    if (error instanceof errors.JOSEError) throw new ApiError('invalid_token')
-    throw error
   }
 }

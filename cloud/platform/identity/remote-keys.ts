@@ -3,7 +3,6 @@ import { z } from 'zod'
 import type { Log } from '../../../protocol/model/log.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
-import type { IssuerKeys } from '../credentials/identity-token.ts'
 
 const Discovery = z.object({ issuer: z.string(), jwks_uri: z.url() })
 const FETCH_TIMEOUT_MS = 5000
@@ -25,11 +24,10 @@ export interface RemoteKeysOptions {
  * that a rotation needs no restart. While the issuer is out of reach the known keys stay valid; for a token that needs another
  * key it throws `identity_unavailable`.
  */
-export function remoteKeys({ issuer, clock, log }: RemoteKeysOptions): IssuerKeys {
+export function remoteKeys({ issuer, clock, log }: RemoteKeysOptions): JWTVerifyGetKey {
   let known: { keys: JWTVerifyGetKey; at: number } | undefined
   let tried: { at: number; ok: boolean } | undefined
   let loading: Promise<JWTVerifyGetKey> | undefined
-  let generation = 0
 
   /** Fetches the keys. Coalesces concurrent calls into one fetch. */
   function load(): Promise<JWTVerifyGetKey> {
@@ -37,7 +35,6 @@ export function remoteKeys({ issuer, clock, log }: RemoteKeysOptions): IssuerKey
       .then(
         (keys) => {
           known = { keys, at: clock.monotonic() }
-          generation += 1
           tried = { at: clock.monotonic(), ok: true }
           return keys
         },
@@ -55,18 +52,14 @@ export function remoteKeys({ issuer, clock, log }: RemoteKeysOptions): IssuerKey
     return tried !== undefined && clock.monotonic() - tried.at < (tried.ok ? COOLDOWN_MS : RETRY_MS)
   }
 
-  /** Nobody waits for this fetch; if it fails, the old keys stay valid. */
-  function renew(): void {
-    if (known && clock.monotonic() - known.at >= MAX_AGE_MS && !isTooSoon()) load().catch(() => {})
-  }
-
-  const keyOf: JWTVerifyGetKey = async (header, token) => {
+  return async (header, token) => {
     if (!known) {
       if (isTooSoon()) throw new ApiError('identity_unavailable')
       return (await load())(header, token)
     }
-    const { keys } = known
-    renew()
+    const { keys, at } = known
+    // Nobody waits for this fetch; if it fails, the old keys stay valid.
+    if (clock.monotonic() - at >= MAX_AGE_MS && !isTooSoon()) load().catch(() => {})
     try {
       return await keys(header, token)
     } catch (error) {
@@ -77,12 +70,6 @@ export function remoteKeys({ issuer, clock, log }: RemoteKeysOptions): IssuerKey
       throw error
     }
   }
-  return Object.assign(keyOf, {
-    generation() {
-      renew()
-      return generation
-    },
-  })
 }
 
 async function fetchKeys(issuer: string): Promise<JWTVerifyGetKey> {

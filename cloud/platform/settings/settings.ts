@@ -68,12 +68,11 @@ export const ruleSettings = {
     'An API key, a role and the owner of a hub are believed for so long: one that is revoked ends after this at the latest, in all processes.',
     5 * SECOND,
   ),
-  tokensKeptMs: ms(
-    MINUTE,
-    'An identity token that was genuine is believed for so long, at most until it ends or its issuer’s keys are others, before its signature is computed again.',
-    10 * MINUTE,
+  identityTokens: wholeNumber(
+    [1, 1_000_000],
+    2000,
+    'How many identity tokens are kept whose signatures need not be verified again while their issuer has the key.',
   ),
-  tokensKept: wholeNumber([1, 1_000_000], 10_000, 'So many identity tokens at most are kept as genuine.'),
   currency: {
     schema: z.string().regex(/^[A-Z]{3}$/, 'must be three capital letters'),
     standard: 'USD',

@@ -79,7 +79,13 @@ async function openPool(url: string, log: Log, settings: PoolSettings): Promise<
         ? Number
         : (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
   }
-  const pool = new pg.Pool({ connectionString: url, types: plainNumbers, ...boundsOf(settings) })
+  // What a transaction asks at once goes out at once; the server does it in that order, one after the other.
+  const pool = new pg.Pool({
+    connectionString: url,
+    types: plainNumbers,
+    pipeline: true,
+    ...boundsOf(settings),
+  })
   // A connection may break at any time: a restart, a failover, an administrator. Who has it at that moment gets the error by
   // the query under way; who has it and waits for something else gets it by the next one. An event without a listener would
   // end the process.

@@ -6,6 +6,11 @@ import { SqliteConnection, type Beside, type Read } from './sqlite-connection.ts
 import { SqliteCompiler } from './sqlite-compiler.ts'
 import { Sqlite } from './sqlite-driver.ts'
 
+/**
+ * After so many pages what is in the log is written to the database: by a commit, which waits for it. A payment changes some
+ * sixty pages, many of them the same as the one before it: the longer the log, the less often these are written.
+ */
+const CHECKPOINT_PAGES = 4000
 /** How many transactions are made durable by one commit at most: the first of them waits for the last. */
 const GROUPED_COMMITS = 16
 
@@ -29,6 +34,7 @@ export function openSqlite(
   database.pragma('busy_timeout = 5000')
   database.pragma('journal_mode = WAL')
   database.pragma('synchronous = FULL')
+  database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   database.pragma('foreign_keys = ON')
   const reader = prepared || database.memory ? undefined : new Sqlite(database.name, { readonly: true })
   return new FileDialect(database, { reader, grouped, soon: isBusy ? setImmediate : undefined })

@@ -61,7 +61,7 @@ const standIn: ProxyHandler<object> = {
 }
 
 /** Every column of a table. */
-export const allOf = <T extends keyof Tables & string>(table: T): (keyof Tables[T] & string)[] =>
+export const allOf = <T extends keyof Tables>(table: T): (keyof Tables[T] & string)[] =>
   Object.keys(tables[table].columns) as (keyof Tables[T] & string)[]
 
 /** Changes a row of a table by its id: compiled once for each set of columns, of which there are few. */

@@ -87,7 +87,6 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       audience: AUDIENCE,
       keys: issuer.keys,
       clock: runtime.clock,
-      settings: context.settings,
     })
   const absent = Object.fromEntries(
     Object.keys(routes).map((id) => [id, () => Promise.reject(new Error(`${id} is not under test`))]),

@@ -154,8 +154,7 @@ export async function insertEvent(
   const id = `evt_${randomHex(random, 12)}`
   const now = clock.now()
   const body = JSON.stringify({ id, type, created: Math.floor(now / 1000), data: { object } })
-  await addEvent(tx.q, { id, body, now })
-  await schedule(tx, 'sandbox.event', id, now + delayMs)
+  await Promise.all([addEvent(tx.q, { id, body, now }), schedule(tx, 'sandbox.event', id, now + delayMs)])
 }
 
 const addEvent = statement((q, { id, body, now }: { id: string; body: string; now: number }) =>

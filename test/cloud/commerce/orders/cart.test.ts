@@ -90,6 +90,14 @@ onEachDatabase('a cart', (open) => {
       .set({ original_price: 300 })
       .where('id', '=', 1)
       .execute()
+    const setStock = (quantity: number) =>
+      shop.context.db.kysely.updateTable('products').set({ quantity }).where('id', '=', 2).execute()
+    await setStock(1)
+    // What is short is said before a total that is another one by now.
+    await expect(
+      pay(shop.services, { userId, orderId, method: 'pm_card_visa', expectedTotal: 659 }),
+    ).rejects.toMatchObject({ code: 'insufficient_stock' })
+    await setStock(9)
     await expect(
       pay(shop.services, { userId, orderId, method: 'pm_card_visa', expectedTotal: 659 }),
     ).rejects.toMatchObject({ code: 'total_changed', details: { total: 713 } })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { applyProcessorEvent } from '../../../../cloud/commerce/payments/webhook.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
 import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
@@ -49,6 +50,24 @@ async function reportNothing(shop: Shop, orderId: number): Promise<void> {
   const lines = droppedLines(await shop.items(orderId), { units: 0 })
   await shop.report({ kind: 'order.failed', order_id: orderId, reason: 'stock', bins: [1], lines })
 }
+
+test('a payment takes 44 statements, with the begin and the commit of its three transactions', async () => {
+  expect(await paidFor(2)).toBe(44)
+})
+
+test('an event that says what the answer to a payment has said already takes 4 statements', async () => {
+  const { shop, orderId, payment, count } = await cartOf(2)
+  await payment()
+  const [paid] = await shop.payments(orderId)
+  const succeeded = (id: string) =>
+    applyProcessorEvent(shop.context, {
+      id,
+      type: 'payment_intent.succeeded',
+      data: { object: { id: paid!.processor_ref! } },
+    })
+  expect(await count(() => succeeded('evt_1'))).toBe(4)
+  expect((await shop.payments(orderId))[0]).toEqual(paid)
+})
 
 test('a payment takes as many statements for thirty lines as for one', async () => {
   expect(await paidFor(30)).toBe(await paidFor(1))

@@ -8,12 +8,9 @@ import {
   type CryptoKey,
   type JWTPayload,
 } from 'jose'
-import { expect, test, vi } from 'vitest'
-import { identityVerifier } from '../../../../cloud/platform/credentials/identity-token.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { expect, test } from 'vitest'
 import { errorOf, testApp, type TestApp } from '../../support/app.ts'
-import { stillRuntime } from '../../support/clock.ts'
-import { AUDIENCE, ISSUER, testIssuer } from '../../support/tokens.ts'
+import { AUDIENCE, ISSUER } from '../../support/tokens.ts'
 
 const path = '/users/user/bootstrap'
 const call = ({ call }: TestApp, token: string) =>
@@ -102,43 +99,4 @@ test('a token that was tampered with is refused', async () => {
   expect(errorOf(scheme).error.code).toBe('invalid_token')
   const nothing = await app.call('POST', path, { body: {} })
   expect(errorOf(nothing).error.code).toBe('authentication_required')
-})
-
-test('a genuine token is verified once in TOKENS_KEPT_MS; it ends at its own time all the same', async () => {
-  const runtime = stillRuntime()
-  const issuer = await testIssuer(runtime)
-  const keys = vi.fn(issuer.keys)
-  const { tokensKeptMs } = defaultSettings
-  const verify = identityVerifier({
-    issuer: ISSUER,
-    audience: AUDIENCE,
-    keys,
-    clock: runtime.clock,
-    settings: { tokensKeptMs, tokensKept: 2 },
-  })
-  const token = await issuer.token()
-  for (const aheadMs of [0, tokensKeptMs - 1]) {
-    runtime.advance(aheadMs)
-    expect((await verify(token)).identity).toBe('ada')
-  }
-  expect(keys).toHaveBeenCalledTimes(1)
-  runtime.advance(1)
-  await verify(token)
-  expect(keys).toHaveBeenCalledTimes(2)
-  const now = Math.floor(runtime.clock.now() / 1000)
-  const short = await issuer.token({ iat: now, exp: now + 10 })
-  await verify(short)
-  runtime.advance(15_000)
-  await expect(verify(short)).rejects.toMatchObject({ code: 'token_expired' })
-})
-
-test('a token is taken for itself alone: what is kept of one lets no other in', async () => {
-  const app = await testApp()
-  const token = await app.issuer.token()
-  expect((await call(app, token)).status).toBe(201)
-  const [header, payload, signature] = token.split('.')
-  for (const forged of [`${header}.${payload}.${signature!.slice(0, -4)}AAAA`, `${header}.${payload}.`])
-    expect(await refusal(app, forged)).toBe('invalid_token')
-  for (let times = 0; times < 2; times += 1)
-    expect(await refusal(app, `${header}.${payload}.x`)).toBe('invalid_token')
 })

@@ -9,7 +9,6 @@ import {
   mintSigningKey,
   signingKeyOf,
 } from '../../../../cloud/platform/identity/signing-key.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
 import { testApp } from '../../support/app.ts'
 import { stillRuntime } from '../../support/clock.ts'
 
@@ -33,7 +32,7 @@ test('the embedded issuer gives tokens that the service takes', async () => {
   }
   const { json, status } = await call('POST', '/demo/identity/token', { body })
   expect([status, json]).toEqual([200, expect.objectContaining({ token_type: 'Bearer', expires_in: 43_200 })])
-  const verify = identityVerifier({ issuer, audience, keys, clock: runtime.clock, settings: defaultSettings })
+  const verify = identityVerifier({ issuer, audience, keys, clock: runtime.clock })
   expect(await verify((json as { access_token: string }).access_token)).toEqual({
     identity: 'ada',
     claims: {

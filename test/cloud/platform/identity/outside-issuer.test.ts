@@ -12,7 +12,6 @@ import {
 import { expect, test } from 'vitest'
 import { identityVerifier } from '../../../../cloud/platform/credentials/identity-token.ts'
 import { remoteKeys } from '../../../../cloud/platform/identity/remote-keys.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { errorOf, testApp } from '../../support/app.ts'
@@ -32,7 +31,6 @@ async function serviceWith(options: OidcIssuerOptions = {}, beginDown = false) {
     audience: 'larder',
     keys: remoteKeys({ issuer: oidc.issuer, clock, log: silentLog }),
     clock,
-    settings: defaultSettings,
   })
   const { call } = await testApp({ verifyIdentity })
   return {

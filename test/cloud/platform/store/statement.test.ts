@@ -1,9 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
-import { statement } from '../../../../cloud/platform/store/statement.ts'
+import { recordset } from '../../../../cloud/platform/store/recordset.ts'
+import { allOf, statement } from '../../../../cloud/platform/store/statement.ts'
 import { onEachDatabase } from '../../support/database.ts'
 
 const insert = statement((q, owner: { id: number; name: string }) =>
@@ -39,6 +41,57 @@ onEachDatabase('statements that are compiled once', (open) => {
     expect(await named(db.kysely, { name: 'one', from: 4 })).toEqual([])
   })
 
+  test('rows are those of each run', async () => {
+    const renamed = statement(
+      (_, { names }: { names: readonly { id: number; name: string }[] }, { kind }) => sql<{ name: string }>`
+        update owners set name = r.name from ${recordset(kind, { id: 'int', name: 'text' }, names)}
+        where owners.id = r.id returning owners.name`,
+    )
+    const one = { id: 1, name: 'first' }
+    expect(await renamed(db.kysely, { names: [one] })).toEqual([{ name: 'first' }])
+    expect(await renamed(db.kysely, { names: [] })).toEqual([])
+    expect(await renamed(db.kysely, { names: [one, { id: 2, name: 'second' }] })).toHaveLength(2)
+  })
+
+  test('one that names its columns runs on when its table is given another by a newer version', async () => {
+    const all = statement((q) => q.selectFrom('owners').select(allOf('owners')).where('id', '=', 1))
+    const before = await all(db.kysely, {})
+    await sql`alter table owners add column added integer`.execute(db.kysely)
+    expect(await all(db.kysely, {})).toEqual(before)
+  })
+
+  test('of what is asked at once the one is held by the lock of the other', async () => {
+    const lock = statement((q, { id }: { id: number }, { forUpdate }) =>
+      forUpdate(q.selectFrom('owners').select('id').where('id', '=', id)),
+    )
+    const rename = statement((q, { id, name }: { id: number; name: string }) =>
+      q.updateTable('owners').set({ name }).where('id', '=', id),
+    )
+    const nameOf = statement((q, { id }: { id: number }) =>
+      q.selectFrom('owners').select('name').where('id', '=', id),
+    )
+    let isAsked!: () => void
+    const asked = new Promise<void>((resolve) => (isAsked = resolve))
+    const { other } = await db.transact(async (first) => {
+      await lock(first.q, { id: 1 })
+      const other = db.transact(async (tx) => {
+        const read = Promise.all([lock(tx.q, { id: 1 }), nameOf(tx.q, { id: 2 })])
+        isAsked()
+        return (await read)[1]
+      })
+      // SQLite has the other wait for all of this one.
+      if (first.kind === 'postgres') await asked
+      await rename(first.q, { id: 2, name: 'renamed' })
+      return { other }
+    })
+    expect(await other).toEqual([{ name: 'renamed' }])
+  })
+
+  test('after its transaction it does not run on the connection, which is somebody else’s', async () => {
+    const { q } = await db.transact((tx) => Promise.resolve(tx))
+    await expect(named(q, { name: 'one', from: 1 })).rejects.toThrow('already')
+  })
+
   test('it runs in the transaction that it is given, and is undone with it', async () => {
     const failed = db.transact(async (tx) => {
       await insert(tx.q, { id: 4, name: 'four' })
@@ -48,6 +101,15 @@ onEachDatabase('statements that are compiled once', (open) => {
     await expect(failed).rejects.toThrow('undone')
     expect(await named(db.kysely, { name: 'four', from: 4 })).toEqual([])
   })
+})
+
+test('the values of a statement are not taken by a rest or a spread, which would hold none', async () => {
+  const db = openDatabase({ url: 'sqlite::memory:' })
+  onTestFinished(() => db.close())
+  const byRest = statement((q, { name, ...rest }: { name: string; from: number }) =>
+    q.selectFrom('owners').select('id').where('name', '=', name).where('id', '>=', rest.from),
+  )
+  await expect(byRest(db.kysely, { name: 'one', from: 1 })).rejects.toThrow('taken by name')
 })
 
 test('in a file, what is read outside a transaction is what is committed, at once and without waiting for it', async () => {
