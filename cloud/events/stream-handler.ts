@@ -5,8 +5,9 @@ import type { EventFeed } from './feed.ts'
 
 /** The live stream of events. */
 export const streamHandlers = ({ db }: CloudContext, feed: EventFeed): Handlers<'owner.events.stream'> => ({
-  async 'owner.events.stream'({ credential, query: { hub_id: hubId, types }, ...request }) {
-    const filter = { reader: credential, hubId, types }
+  async 'owner.events.stream'(request) {
+    const { credential, query } = request
+    const filter = { reader: credential, hubId: query.hub_id, types: query.types }
     const last = request.header('Last-Event-ID')
     if (last === undefined || last === '') return feed.open(filter, undefined, ': ok\n\n')
     const position = await positionOf(db.kysely, credential, last)

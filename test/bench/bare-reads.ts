@@ -4,6 +4,7 @@ import { Hono } from 'hono'
 import type { AddressInfo, Server } from 'node:net'
 import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
+import { orderStatusName, type OrderStatus } from '../../protocol/model/order-status.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { MEDIA_SECRET } from './served-cloud.ts'
 
@@ -118,7 +119,66 @@ function orderPage(lines: readonly Line[]) {
   return { data, next_cursor: all.length > 20 ? data.at(-1)!.id : null, has_more: all.length > 20 }
 }
 
+interface OwnLine {
+  [column: string]: number | string | null
+}
+const ownOrder = database.prepare<[number, number, number], OwnLine>(`
+  select o.*, i.id as item_id, i.product_id, i.qty, i.upc, i.name, i.image_url, i.unit_price_original, i.unit_price, i.net,
+    i.qty_dropped, i.refunded_quantity, i.bins as item_bins
+  from orders as o join order_items as i on i.order_id = o.id
+  where o.id = ? and o.user_id = ? and o.hub_id = ? order by i.id`)
+
+const iso = (at: number | string | null | undefined): string | null =>
+  at == null ? null : new Date(Number(at)).toISOString()
+
+/** An order that has been collected: it waits in no queue. */
+function orderOf(lines: readonly OwnLine[]) {
+  const pictureOf = pictures()
+  const [o] = lines
+  return {
+    order_id: o!['id'],
+    user_id: o!['user_id'],
+    hub_id: o!['hub_id'],
+    processing_status: o!['processing_status'],
+    processing_status_name: orderStatusName(o!['processing_status'] as OrderStatus),
+    payment_status: o!['payment_status'],
+    items: lines.map((i) => ({
+      order_item_id: i['item_id'],
+      product_id: i['product_id'],
+      productUPC: i['upc'],
+      name: i['name'],
+      qty: i['qty'],
+      unit_price_original: i['unit_price_original'],
+      price: i['unit_price'],
+      line_total: i['net'],
+      dropped: Number(i['qty_dropped']) >= Number(i['qty']),
+      qty_dropped: i['qty_dropped'],
+      refunded_quantity: i['refunded_quantity'],
+      bin_number: (JSON.parse(String(i['item_bins'])) as number[])[0] ?? null,
+      image_url: pictureOf(String(i['image_url'])),
+    })),
+    total_price_original: o!['total_price_original'],
+    total_price_discounted: o!['total_price_discounted'],
+    tax_total: o!['tax_total'],
+    total: o!['total'],
+    discount_total: Number(o!['total_price_original']) - Number(o!['total_price_discounted']),
+    currency: o!['currency'],
+    deals: o!['deals'] == null ? [] : (JSON.parse(String(o!['deals'])) as unknown[]),
+    bins: JSON.parse(String(o!['bins'])) as number[],
+    queue_position: null,
+    expires_at: null,
+    ready_at: iso(o!['ready_at']),
+    version: o!['version'],
+    created_at: iso(o!['created_at']),
+    updated_at: iso(o!['updated_at']),
+  }
+}
+
 const app = new Hono()
+app.get('/order', (c) => {
+  const { id, user_id: user, hub_id: hub } = c.req.query()
+  return c.json(orderOf(ownOrder.all(Number(id), Number(user), Number(hub))) as object)
+})
 app.get('/inventory', (c) => c.json(inventory.all(Number(c.req.query('hub_id'))) as object[]))
 app.get('/orders', (c) =>
   c.json(orderPage(orders.all(Number(c.req.query('hub_id')), Number(c.req.query('cursor') ?? 2 ** 53)))),

@@ -23,6 +23,8 @@ export interface PairedOptions {
   /** Unmeasured ones, to either, first of all: V8 goes on compiling for thousands of calls. */
   warmUp: number
   connections: number
+  /** Into how many parts a round is cut, of which all contestants have one after the other; 1 where absent. */
+  slices?: number
 }
 
 /** What was measured of one contestant, a value for each round. */
@@ -35,11 +37,16 @@ export interface Measured {
   bytes: number[]
 }
 
-/** Asks all contestants in turns, block by block, each round in another order: what else the machine does meets all alike. */
+/**
+ * Asks all contestants in turns, block by block, each round in another order: what else the machine does meets all alike, the
+ * more so the more parts a round is cut into.
+ */
 export async function inTurns(
   contestants: readonly Contestant[],
   options: PairedOptions,
 ): Promise<Measured[]> {
+  const { slices = 1 } = options
+  const each = Math.ceil(options.requests / slices)
   const client = launch('http-load')
   const measured = contestants.map((): Measured => ({ perSecond: [], p50: [], processor: [], bytes: [] }))
   try {
@@ -51,16 +58,26 @@ export async function inTurns(
       progress.show(
         `${contestants.map(({ name }) => name).join(', ')}: round ${round + 1} of ${options.rounds}`,
       )
-      for (let turn = 0; turn < contestants.length; turn += 1) {
-        const index = (round + turn) % contestants.length
-        const one = contestants[index]!
-        const before = processorMs(one.pid)
-        const { elapsedMs, times, bytes } = await ask(client, one, options.requests, options)
-        measured[index]!.perSecond.push((options.requests / elapsedMs) * 1000)
+      const spent = contestants.map(() => ({ elapsedMs: 0, times: [] as number[], bytes: 0, processor: 0 }))
+      for (let slice = 0; slice < slices; slice += 1)
+        for (let turn = 0; turn < contestants.length; turn += 1) {
+          const index = (round + slice + turn) % contestants.length
+          const one = contestants[index]!
+          const sum = spent[index]!
+          const before = processorMs(one.pid)
+          const { elapsedMs, times, bytes } = await ask(client, one, each, options)
+          await one.rest?.()
+          sum.processor += processorMs(one.pid) - before
+          sum.elapsedMs += elapsedMs
+          sum.bytes += bytes
+          sum.times.push(...times)
+        }
+      for (const [index, { elapsedMs, times, bytes, processor }] of spent.entries()) {
+        const count = each * slices
+        measured[index]!.perSecond.push((count / elapsedMs) * 1000)
         measured[index]!.p50.push(quantile(times, 0.5))
-        measured[index]!.bytes.push(bytes / options.requests)
-        await one.rest?.()
-        measured[index]!.processor.push((processorMs(one.pid) - before) / options.requests)
+        measured[index]!.bytes.push(bytes / count)
+        measured[index]!.processor.push(processor / count)
       }
     }
   } finally {

@@ -42,7 +42,8 @@ export interface Authenticated {
 
 type ScopedAuth = Extract<Auth, { scope: Scope }>
 
-export type ResolveCredential = (auth: Auth, presented: Presented) => Promise<Authenticated>
+/** Waits for nothing where nothing is presented, or looked at. */
+export type ResolveCredential = (auth: Auth, presented: Presented) => Authenticated | Promise<Authenticated>
 
 /** The use of a revoked key is put on record once in so long: the log of who did what is kept for ever. */
 const REVOKED_USE_MS = 3_600_000
@@ -60,7 +61,7 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
   /** When the use of a revoked key was recorded last, by its prefix. */
   const recorded = new Map<string, number>()
 
-  return async (auth, presented) => {
+  return (auth, presented) => {
     switch (auth.kind) {
       case 'api':
         return presented.apiKey === undefined
@@ -70,11 +71,9 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
         return byDiag(auth, presented)
       case 'user':
       case 'identity':
-        return { credential: await bearer(auth, presented), missing: null }
+        return byToken(auth, presented)
       case 'optional-identity':
-        return presented.authorization === undefined
-          ? anonymous(presented)
-          : { credential: await bearer(auth, presented), missing: null }
+        return presented.authorization === undefined ? anonymous(presented) : byToken(auth, presented)
       case 'none':
         return anonymous(presented)
     }
@@ -89,6 +88,10 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
     if (misplaced) throw misplaced
     const { identity, claims } = await verifyIdentity(token)
     return { kind: 'identity', actor: `identity:${identity}`, identity, claims }
+  }
+
+  async function byToken(auth: Auth, presented: Presented): Promise<Authenticated> {
+    return { credential: await bearer(auth, presented), missing: null }
   }
 
   async function verified(apiKey: string, address: string): Promise<ApiKey> {

@@ -5,7 +5,7 @@ import { ApiError } from '../api-error.ts'
 import { JsonText } from '../store/json.ts'
 import { isOutage } from '../store/outage.ts'
 import type { Reply } from './handler.ts'
-import { rateHeaders, type Allowance } from './rate-limit.ts'
+import { addRateHeaders, type Allowance } from './rate-limit.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
@@ -47,14 +47,10 @@ export class Call {
     const headers: Record<string, string> = { ...this.place.headers }
     headers['X-Request-Id'] = this.requestId
     const allowance = this.allowance ?? this.place.untouched()
-    if (allowance) fill(headers, rateHeaders(allowance))
-    fill(headers, own)
+    if (allowance) addRateHeaders(headers, allowance)
+    for (const name in own) headers[name] = own[name]!
     return headers
   }
-}
-
-function fill(headers: Record<string, string>, more: Headers): void {
-  for (const name in more) headers[name] = more[name]!
 }
 
 /** An answer before it is sent. One with a text as its body can be stored and replayed. */

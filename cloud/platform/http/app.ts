@@ -19,7 +19,7 @@ import type { Handlers } from './handler.ts'
 import { healthz, readyz, type Health } from './health.ts'
 import { pathExplainer } from './explain-path.ts'
 import { PathRouter } from './path-router.ts'
-import { allowanceNow, rateHeaders } from './rate-limit.ts'
+import { addRateHeaders, allowanceNow } from './rate-limit.ts'
 import { bodyReader } from './read-body.ts'
 import { crossOrigin, securityHeaders } from './web.ts'
 
@@ -126,18 +126,15 @@ class Frame {
     const { context, isSecure } = this.#options
     const { clock, random } = context.runtime
     const untouched = () => (limit === undefined ? undefined : allowanceNow(clock, limit, 0))
-    const allowance = untouched()
-    const place: Place = {
-      route,
-      headers: {
-        'X-Request-Id': '',
-        ...securityHeaders,
-        ...(isSecure && { 'Strict-Transport-Security': `max-age=${HSTS_SECONDS}` }),
-        ...headers,
-        ...(allowance && rateHeaders(allowance)),
-      },
-      untouched,
+    const named: Record<string, string> = {
+      'X-Request-Id': '',
+      ...securityHeaders,
+      ...(isSecure && { 'Strict-Transport-Security': `max-age=${HSTS_SECONDS}` }),
+      ...headers,
     }
+    const allowance = untouched()
+    if (allowance) addRateHeaders(named, allowance)
+    const place: Place = { route, headers: { ...named }, untouched }
     return async (c) => {
       const address = this.#options.addressOf(c)
       const call = new Call(c, place, { requestId: `req_${randomHex(random, 12)}`, address })

@@ -45,6 +45,8 @@ interface Endpoint extends EndpointParts {
   handler: AnyHandler
   /** The allowances that a call takes from, the one first that its answer tells of. */
   limits: readonly Limit[]
+  /** Whether a hub or a user stands behind a request. */
+  looksUp: boolean
 }
 
 interface Limit {
@@ -68,7 +70,8 @@ export const limitOfRoute = (route: Route): number | undefined => limitsOf(route
 
 /** Serves one route. */
 export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: EndpointParts) {
-  const self: Endpoint = { id, route, handler, limits: limitsOf(route), ...parts }
+  const looksUp = route.hub !== undefined || route.auth.kind === 'user'
+  const self: Endpoint = { id, route, handler, limits: limitsOf(route), looksUp, ...parts }
   return (call: Call): Promise<Response> => serve(self, call)
 }
 
@@ -78,7 +81,9 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
  */
 async function serve(self: Endpoint, call: Call): Promise<Response> {
   const { route } = self
-  const authenticated = await self.resolveCredential(route.auth, new Credentials(call))
+  // What is there already is not waited for: each waiting takes longer than most of these steps.
+  const resolved = self.resolveCredential(route.auth, new Credentials(call))
+  const authenticated = resolved instanceof Promise ? await resolved : resolved
   requireScope(self, call, authenticated)
   takeAllowance(self, call, authenticated)
   requireSignature(route, call)
@@ -87,13 +92,15 @@ async function serve(self: Endpoint, call: Call): Promise<Response> {
   const parsed = parse(route, received, body)
   if (parsed instanceof Reply) return send(call, answerOf(route, parsed, self.checkResponses))
   const key = route.idempotent ? idempotencyKeyOf(call.header('Idempotency-Key')) : undefined
-  const caller = await authorize(self, authenticated.credential, parsed)
+  const { credential } = authenticated
+  const caller = self.looksUp ? await authorize(self, credential, parsed) : (credential as Credential)
   const form = route.form && (await receiveForm(self, route.form, call))
   try {
     const keyed = key === undefined ? undefined : keyedRequest(route, call, { body, key, caller, form })
     const input = new Input(route, call, { body, parsed, keyed, caller, form })
     const answer = keyed === undefined ? await run(self, input) : await runOnce(self, input, keyed)
-    return send(call, await compressed(call, validated(route, answer, call)))
+    const shown = compressed(call, validated(route, answer, call))
+    return send(call, shown instanceof Promise ? await shown : shown)
   } finally {
     // Removes the files that the handler's transaction did not keep.
     if (form) await self.media.release(form.files.map((file) => file.key))
@@ -171,6 +178,7 @@ interface ReceivedBody {
   json: { present: boolean; value: unknown }
 }
 
+const NO_QUERY = new URLSearchParams()
 const NO_BODY: ReceivedBody = { text: '', json: { present: false, value: undefined } }
 
 function receive({ route }: Endpoint, { c }: Call): Received {
@@ -205,7 +213,7 @@ function parse(
   { query: text, params }: Received,
   { json: body }: ReceivedBody,
 ): ParsedParts | Reply<unknown> {
-  const query = new URLSearchParams(text)
+  const query = text === '' ? NO_QUERY : new URLSearchParams(text)
   try {
     requireUtf8(text)
     return validate(route, { params, query, body })

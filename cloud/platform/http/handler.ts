@@ -51,7 +51,8 @@ export interface HandlerInput<R extends Route> {
   requestName: string | undefined
   /** The body's bytes as text; empty where the route reads none. */
   rawBody: string
-  url: URL
+  /** A getter and a method of a class, as is the next: no rest of it and no copy has them. */
+  readonly url: URL
   header(name: string): string | undefined
 }
 

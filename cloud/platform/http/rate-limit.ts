@@ -186,15 +186,15 @@ export function allowanceNow(clock: Clock, limit: number, used: number | null): 
   return { limit, used, resetSeconds: Math.ceil((WINDOW_MS - (now - windowAt(now) * WINDOW_MS)) / 1000) }
 }
 
-/** The headers of every answer that name its limit: the IETF draft's and the customary ones. */
-export function rateHeaders({ limit, used, resetSeconds }: Allowance): Record<string, string> {
+/** Adds the headers of every answer that name its limit: the IETF draft's and the customary ones. */
+export function addRateHeaders(
+  headers: Record<string, string>,
+  { limit, used, resetSeconds }: Allowance,
+): void {
   const remaining = Math.max(0, limit - (used ?? limit))
-  const headers: Record<string, string> = {
-    'RateLimit-Policy': `"default";q=${limit};w=${WINDOW_MS / 1000}`,
-    RateLimit: `"default";r=${remaining};t=${resetSeconds}`,
-    'X-RateLimit-Limit': String(limit),
-    'X-RateLimit-Remaining': String(remaining),
-  }
+  headers['RateLimit-Policy'] = `"default";q=${limit};w=${WINDOW_MS / 1000}`
+  headers['RateLimit'] = `"default";r=${remaining};t=${resetSeconds}`
+  headers['X-RateLimit-Limit'] = String(limit)
+  headers['X-RateLimit-Remaining'] = String(remaining)
   if (used === null) headers['Retry-After'] = String(resetSeconds)
-  return headers
 }

@@ -37,10 +37,11 @@ export function validate(route: Route, raw: RawParts): ParsedParts {
     body: body && raw.body.present ? check('body', body, raw.body.value, items) : undefined,
   }
   if (body && !raw.body.present) items.push({ loc: ['body'], ...missing })
-  refuseWhere(route, items, {
-    query: [...raw.query.keys()],
-    body: typeof raw.body.value === 'object' ? Object.keys(raw.body.value ?? {}) : [],
-  })
+  if (items.length > 0)
+    refuse(route, items, {
+      query: [...raw.query.keys()],
+      body: typeof raw.body.value === 'object' ? Object.keys(raw.body.value ?? {}) : [],
+    })
   return parsed
 }
 
@@ -66,7 +67,8 @@ export function validateForm(
       values[name] = decodeJson(value as string, route.interface === 'owner', [name])
   const found: ValidationItem[] = []
   const fields = check('body', form.fields, values, found)
-  refuseWhere(route, [...found, ...items], { query: [], body: [...texts.keys()] })
+  const wrong = [...found, ...items]
+  if (wrong.length > 0) refuse(route, wrong, { query: [], body: [...texts.keys()] })
   return fields!
 }
 
@@ -83,8 +85,7 @@ export function idempotencyKeyOf(header: string | undefined): string | undefined
 }
 
 /** Refuses a request in which something is wrong, with the document's own code where it names one. */
-function refuseWhere(route: Route, items: readonly ValidationItem[], sent: SentNames): void {
-  if (items.length === 0) return
+function refuse(route: Route, items: readonly ValidationItem[], sent: SentNames): never {
   const codeOf = ({ loc, type }: ValidationItem): ErrorCode | undefined => {
     const inList = loc.findIndex((part) => typeof part === 'number')
     const code = route.badValues?.[loc.slice(0, inList < 0 ? undefined : inList).join('.')]

@@ -111,22 +111,22 @@ const inBackground = promisify(gzip)
  * secret (a token, a key, a webhook's secret), whose length would be told beside text of the caller's (BREACH); a stream is
  * sent as it comes.
  */
-export async function compressed(
+export function compressed(
   { c }: Call,
   answer: Answer,
-): Promise<Answer<Answer['body'] | Uint8Array<ArrayBuffer>>> {
+): Answer | Promise<Answer<Answer['body'] | Uint8Array<ArrayBuffer>>> {
   const { body, headers, status } = answer
   if (c.req.method !== 'GET' || status !== 200 || typeof body !== 'string') return answer
   if (body.length < LEAST_BYTES || !COMPRESSIBLE.test(headers['Content-Type'] ?? '')) return answer
   const varies = headers['Vary']?.includes(CODING)
     ? headers['Vary']
     : [headers['Vary'], CODING].filter(Boolean).join(', ')
-  const vary = { Vary: varies }
+  const varied = { ...headers, Vary: varies }
   const coding = accepts(c, { header: CODING, supports: ['gzip'], default: 'identity' })
-  if (coding !== 'gzip') return { ...answer, headers: { ...headers, ...vary } }
-  return {
+  if (coding !== 'gzip') return { ...answer, headers: varied }
+  return inBackground(body).then((bytes) => ({
     status,
-    headers: { ...headers, ...vary, 'Content-Encoding': 'gzip' },
-    body: await inBackground(body),
-  }
+    headers: { ...varied, 'Content-Encoding': 'gzip' },
+    body: bytes,
+  }))
 }

@@ -82,7 +82,12 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
   const issuer = await testIssuer(runtime)
   const verify =
     options.verifyIdentity ??
-    identityVerifier({ issuer: ISSUER, audience: AUDIENCE, keys: issuer.keys, clock: runtime.clock })
+    identityVerifier({
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      keys: issuer.keys,
+      clock: runtime.clock,
+    })
   const absent = Object.fromEntries(
     Object.keys(routes).map((id) => [id, () => Promise.reject(new Error(`${id} is not under test`))]),
   ) as unknown as Handlers<ServiceRouteId>
