@@ -27,7 +27,10 @@ export const hubTables = {
     confirmed_fridges: text.nullable,
     /** Sales tax in hundredths of a percent. */
     tax_basis_points: int.check('>= 0'),
-    /** Grows with every change of what products the hub has and how they are found: their names, categories, whether they are active. */
+    /**
+     * Another one with every change of what products the hub has and how they are found: their names, categories, whether they are
+     * active. By chance: a database that was put back gives no number out a second time.
+     */
     catalogue_version: int.default(0),
     created_at: instant.fixed,
   }).index('hubs_by_owner', ['owner_id']),
