@@ -168,7 +168,7 @@ export const consumerOrderRoutes = defineRoutes(
       body: z.strictObject({
         product_id: Id,
         /** Absolute; 0 removes the item. More than there are, and more than 1,000 of one product, are `insufficient_stock`. */
-        quantity: z.int().min(0),
+        quantity: z.int().min(0).max(1_000_000_000),
         /** Where given, the order's `version` that the caller has seen. */
         version: z.int().min(0).optional(),
       }),
@@ -260,7 +260,7 @@ export const consumerOrderRoutes = defineRoutes(
           .max(100)
           .regex(/^ *\d{1,4} *(, *\d{1,4} *)*$/)
           .optional(),
-        bin_num: z.int().optional(),
+        bin_num: z.int().min(0).max(9999).optional(),
       }),
       response: z.object({
         success: z.boolean(),
