@@ -22,6 +22,8 @@ export interface FleetBench {
   hubs: number
   /** How long the fleet is watched while it does nothing but beat. */
   idleSeconds: number
+  /** Measures a cloud with a tenth of a core, too. */
+  isHeld?: boolean
 }
 
 /** What the hubs' process is told; it answers each with its state. */
@@ -70,9 +72,10 @@ export async function benchFleet(options: FleetBench): Promise<Section> {
     `of a hub that only beats: what a heartbeat takes with all else that its hub sets off (each minute a hello, as nothing comes from the cloud), less what the clouds take without hubs`,
   ]
   await measure(options, await embedded(options), figures)
-  const held = holdTo(A_TENTH)
-  if (held === undefined) notes.push('this user may not hold a process to a part of a core (control groups)')
-  else {
+  const held = options.isHeld ? holdTo(A_TENTH) : undefined
+  if (options.isHeld && !held)
+    notes.push('this user may not hold a process to a part of a core (control groups)')
+  if (held) {
     await measure(options, await embedded(options, held), figures, HELD_PATIENCE_MS)
     held.remove()
   }

@@ -43,6 +43,7 @@ value. It takes about twenty minutes, and tells the truth on a machine that does
   --slow-seconds N    slow-connections: for how long (default 60)
   --hubs N            fleet, shares: how many hubs (default 1000)
   --beat-seconds N    fleet, shares: how long it is watched while hubs only beat (default 60)
+  --tenth-of-a-core   fleet: the same once more with the cloud held to that (Linux control groups, as root)
   --console-hubs N    console: how many hubs on one page (default 20)
   --console-seconds N console: how long it is watched, at rest and busy (default 20)
   --folder PATH       a folder on the disk to measure (default: the system's temporary one)
@@ -86,6 +87,7 @@ const { values } = parseArgs({
     'slow-seconds': { type: 'string', default: '60' },
     hubs: { type: 'string', default: '1000' },
     'beat-seconds': { type: 'string', default: '60' },
+    'tenth-of-a-core': { type: 'boolean', default: false },
     'console-hubs': { type: 'string', default: '20' },
     'console-seconds': { type: 'string', default: '20' },
     folder: { type: 'string', default: tmpdir() },
@@ -140,7 +142,14 @@ const bench: Record<Part, (folder: string) => Promise<Section>> = {
       each: Math.ceil(whole('slow') / 4),
       seconds: whole('slow-seconds'),
     }),
-  fleet: (folder) => benchFleet({ runtime, folder, hubs: whole('hubs'), idleSeconds: whole('beat-seconds') }),
+  fleet: (folder) =>
+    benchFleet({
+      runtime,
+      folder,
+      hubs: whole('hubs'),
+      idleSeconds: whole('beat-seconds'),
+      isHeld: values['tenth-of-a-core'],
+    }),
   shares: (folder) =>
     benchShares({ runtime, folder, hubs: whole('hubs'), idleSeconds: whole('beat-seconds') }),
   outages: (folder) => benchOutages({ runtime, folder }),
