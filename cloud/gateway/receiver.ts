@@ -11,7 +11,7 @@ import { judgeBatch, type ReceiverState, type Verdict } from '../../protocol/str
 import { appendAudits } from '../platform/audit/audit.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
-import type { Queries, Tx } from '../platform/store/database.ts'
+import type { Tx } from '../platform/store/database.ts'
 import { isOutage } from '../platform/store/outage.ts'
 import { statement } from '../platform/store/statement.ts'
 import { recordFinished } from './command-store.ts'
@@ -100,23 +100,19 @@ function acknowledgement(
   return { stream, epoch: epoch!, cursor, tag, resend: verdict.kind === 'gap', fork: verdict.kind === 'fork' }
 }
 
-const cursorOf = (q: Queries, at: { hubId: number; stream: UpStream }) =>
-  q
-    .selectFrom('hub_streams')
-    .select(['epoch', 'cursor', 'tag'])
-    .where('hub_id', '=', at.hubId)
-    .where('stream', '=', at.stream)
-    .where('is_current', '=', 1)
-
-const readCursor = statement(cursorOf)
-const readCursorLocked = statement((q, at: { hubId: number; stream: UpStream }) =>
-  cursorOf(q, at).forNoKeyUpdate(),
+const cursorToLock = statement((q, at: { hubId: number; stream: UpStream }, locks) =>
+  locks.forUpdate(
+    q
+      .selectFrom('hub_streams')
+      .select(['epoch', 'cursor', 'tag'])
+      .where('hub_id', '=', at.hubId)
+      .where('stream', '=', at.stream)
+      .where('is_current', '=', 1),
+  ),
 )
 
-/** On SQLite the transaction itself is the lock. */
 async function lockCursor(tx: Tx, hubId: number, stream: UpStream): Promise<ReceiverState> {
-  const read = tx.kind === 'postgres' ? readCursorLocked : readCursor
-  const [row] = await read(tx.q, { hubId, stream })
+  const [row] = await cursorToLock(tx.q, { hubId, stream })
   return row ?? { epoch: null, cursor: 0, tag: 0 }
 }
 
