@@ -1,4 +1,4 @@
-/** What is kept to be quicker, and can be found again: it never holds more than `most`, and begins anew where it would. */
+/** What is kept to be quicker, and can be found again: it never holds more than `most`; what was set first goes first. */
 export class BoundedMap<V> {
   readonly #most: number
   readonly #known = new Map<string, V>()
@@ -16,8 +16,9 @@ export class BoundedMap<V> {
   }
 
   set(key: string, value: V): void {
-    if (this.#known.size >= this.#most && !this.#known.has(key)) this.#known.clear()
+    this.#known.delete(key)
     this.#known.set(key, value)
+    if (this.#known.size > this.#most) this.#known.delete(this.#known.keys().next().value!)
   }
 
   delete(key: string): void {

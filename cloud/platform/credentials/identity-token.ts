@@ -2,6 +2,7 @@ import { errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
+import { BoundedMap } from '../bounded-map.ts'
 import { defaultSettings } from '../settings/settings.ts'
 import type { IdentityClaims } from './credential.ts'
 
@@ -51,7 +52,7 @@ interface Verified {
  */
 export function identityVerifier(options: IdentityTokenOptions): VerifyIdentity {
   const { issuer, audience, keys, clock, kept = defaultSettings.identityTokens } = options
-  const known = new Map<string, Verified>()
+  const known = new BoundedMap<Verified>(kept)
 
   async function verify(token: string, now: number): Promise<JWTPayload> {
     let asked: Verified['asked'] | undefined
@@ -64,7 +65,6 @@ export function identityVerifier(options: IdentityTokenOptions): VerifyIdentity 
       currentDate: new Date(now),
     })
     known.set(token, { payload, key, asked: asked!, at: now })
-    if (known.size > kept) known.delete(known.keys().next().value!)
     return payload
   }
 
