@@ -111,18 +111,21 @@ const NO_DEVICES: BuiltDevices = { bins: [], fridges: [] }
  */
 function isAsTold(hub: HubRow, health: HubHealth | null): boolean {
   if (health === null || hub.online !== 1) return false
-  const { bins, fridges } = reportHealth(
-    hub,
-    { online: true, connected: true, health, lastHeardAt: null },
-    NO_DEVICES,
-  )
+  const now = { online: true, connected: true, health, lastHeardAt: null }
+  const { bins, fridges } = devicesIn(reportHealth(hub, now, NO_DEVICES))
   const state: ToldState = {
-    acceptingOrders: intakeOf(hub, { health }),
-    bins: toldOf(bins.map((bin) => [bin.bin_number, bin])),
-    fridges: toldOf(fridges.map((fridge) => [fridge.fridge_number, fridge])),
+    acceptingOrders: intakeOf(hub, now),
+    bins: toldOf(bins),
+    fridges: toldOf(fridges),
   }
   return JSON.stringify(state) === hub.state
 }
+
+/** Of an offline hub's devices nothing is known. */
+const devicesIn = ({ online, bins, fridges }: HubHealthReport): Record<'bins' | 'fridges', Devices> => ({
+  bins: online ? bins.map((bin) => [bin.bin_number, bin] as const) : [],
+  fridges: online ? fridges.map((fridge) => [fridge.fridge_number, fridge] as const) : [],
+})
 
 type Difference = ReturnType<typeof compareHub>
 
@@ -149,8 +152,7 @@ function compareHub(hub: HubRow, now: HubState, built: BuiltDevices) {
   const { online } = now
   const wasOnline = hub.online === 1
   const told = hub.state === null ? NOTHING : ToldState.parse(JSON.parse(hub.state))
-  const bins = online ? report.bins.map((bin) => [bin.bin_number, bin] as const) : []
-  const fridges = online ? report.fridges.map((fridge) => [fridge.fridge_number, fridge] as const) : []
+  const { bins, fridges } = devicesIn(report)
   const state: ToldState = {
     acceptingOrders: intakeOf(hub, now) ?? told.acceptingOrders,
     bins: { ...told.bins, ...toldOf(bins) },

@@ -108,9 +108,10 @@ const findUser = (tx: Tx, identity: string): Promise<UserRow | undefined> =>
 async function insertUser(
   tx: Tx,
   now: number,
-  { identity, claims }: Pick<IdentityCredential, 'identity' | 'claims'>,
+  caller: IdentityCredential,
   values: Partial<UserRow>,
 ): Promise<Bootstrapped> {
+  const { identity, claims } = caller
   const inserted = await tx.q
     .insertInto('users')
     .values({
@@ -126,7 +127,7 @@ async function insertUser(
   if (inserted) return { user: inserted, created: true }
   const other = await findUser(tx, identity)
   // It may have been deleted in between.
-  return other ? { user: other, created: false } : insertUser(tx, now, { identity, claims }, values)
+  return other ? { user: other, created: false } : insertUser(tx, now, caller, values)
 }
 
 function requireContact(contact: { email: string | null; phone_number: string | null }): void {

@@ -87,9 +87,8 @@ async function serve(self: Endpoint, call: Call): Promise<Response> {
   requireScope(self, call, authenticated)
   takeAllowance(self, call, authenticated)
   requireSignature(route, call)
-  const received = receive(self, call)
   const body = route.body || route.rawBody ? await receiveBody(self, call) : NO_BODY
-  const parsed = parse(route, received, body)
+  const parsed = parse(route, call, body)
   if (parsed instanceof Reply) return send(call, answerOf(route, parsed, self.checkResponses))
   const key = route.idempotent ? idempotencyKeyOf(call.header('Idempotency-Key')) : undefined
   const { credential } = authenticated
@@ -165,14 +164,7 @@ function takeAllowance(self: Endpoint, call: Call, authenticated: Authenticated)
 const spenderOf = ({ by }: Limit, { address }: Call, { credential }: Authenticated): string =>
   by === 'address' ? actorAt(address) : credential.actor
 
-/** A request's address, before anything in it is checked. */
-interface Received {
-  /** From its question mark on; empty where there is none. */
-  query: string
-  params: Record<string, string>
-}
-
-/** Its body. */
+/** A request's body, before anything in it is checked. */
 interface ReceivedBody {
   text: string
   json: { present: boolean; value: unknown }
@@ -180,10 +172,6 @@ interface ReceivedBody {
 
 const NO_QUERY = new URLSearchParams()
 const NO_BODY: ReceivedBody = { text: '', json: { present: false, value: undefined } }
-
-function receive({ route }: Endpoint, { c }: Call): Received {
-  return { query: queryOf(c.req.url), params: route.params ? c.req.param() : {} }
-}
 
 /** `search` of a whole address, without taking all of it apart. */
 function queryOf(url: string): string {
@@ -208,15 +196,12 @@ function requireSignature({ signedBy }: Route, call: Call): void {
 }
 
 /** Path, query and body as the route's schemas read them; or the answer of a route that reports what is wrong with a 200. */
-function parse(
-  route: Route,
-  { query: text, params }: Received,
-  { json: body }: ReceivedBody,
-): ParsedParts | Reply<unknown> {
+function parse(route: Route, { c }: Call, { json: body }: ReceivedBody): ParsedParts | Reply<unknown> {
+  const text = queryOf(c.req.url)
   const query = text === '' ? NO_QUERY : new URLSearchParams(text)
   try {
     requireUtf8(text)
-    return validate(route, { params, query, body })
+    return validate(route, { params: route.params ? c.req.param() : {}, query, body })
   } catch (error) {
     if (!route.invalidBody || !(error instanceof ApiError)) throw error
     const { message, items = [] } = error
