@@ -7,7 +7,7 @@ export const isNative = (name: string): boolean =>
   /^(better-sqlite3|better-sqlite3-node20|@serialport\/bindings-cpp|onoff|ssh2)$/.test(name)
 
 /**
- * What a hub's start need not read, half of it: what libraries bring along for browsers and older Nodes, and Node has itself;
+ * What a start need not read, of a hub's half of it: what libraries bring along for browsers and older Nodes, and Node has itself;
  * and mqtt.js's ways over websockets and proxies, which no address of a broker takes (`mqtt-transport.ts`).
  */
 const lighter = {
@@ -19,7 +19,7 @@ const lighter = {
 
 /**
  * Puts each program and what it imports into one file at its place below `out`, and what they share or load later beside them:
- * most of a hub's start was finding, reading and linking 400 files. Names stay as they were written, for stacks in logs.
+ * most of a start was finding, reading and linking 400 files. Names stay as they were written, for stacks in logs.
  * Returns the folders, below `root`, of the packages that are in these files.
  */
 export async function bundlePrograms(

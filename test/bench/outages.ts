@@ -4,6 +4,7 @@ import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
 import { freePorts } from '../process/chaos/ports.ts'
 import { startPostgres } from '../process/chaos/postgres.ts'
+import { administrate } from '../support/postgres.ts'
 import { relayTo } from '../support/relay.ts'
 import { writePresence } from './carts.ts'
 import { quantile, type Figure, type Section } from './figures.ts'
@@ -163,21 +164,16 @@ function outagesOf(
   server: Awaited<ReturnType<typeof startPostgres>>,
   relay: { isSilent: boolean },
 ): Outage[] {
-  const administrate = async (statements: readonly string[], work: () => Promise<void>): Promise<void> => {
-    const client = new Client({ connectionString: server.url })
-    client.on('error', () => {})
-    await client.connect()
-    for (const statement of statements) await client.query(statement)
-    await work()
-    await client.end()
-  }
   const others =
     'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()'
   return [
     {
       name: `connections ended ${ENDINGS} times`,
       async befall() {
-        for (let time = 0; time < ENDINGS; time += 1) await administrate([others], () => sleep(clock, 250))
+        for (let time = 0; time < ENDINGS; time += 1) {
+          await administrate(server.url, others)
+          await sleep(clock, 250)
+        }
       },
     },
     {
@@ -190,8 +186,14 @@ function outagesOf(
     },
     {
       name: `orders locked for ${LOCK_MS / 1000} s`,
-      befall: () =>
-        administrate(['begin', 'lock table orders in access exclusive mode'], () => sleep(clock, LOCK_MS)),
+      async befall() {
+        const locker = new Client({ connectionString: server.url })
+        await locker.connect()
+        await locker.query('begin')
+        await locker.query('lock table orders in access exclusive mode')
+        await sleep(clock, LOCK_MS)
+        await locker.end()
+      },
     },
     {
       name: `silent for ${SILENT_MS / 1000} s`,

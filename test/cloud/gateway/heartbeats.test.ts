@@ -1,25 +1,18 @@
 import { describe, expect, test, vi } from 'vitest'
 import { alarm, healthy, type ScriptedHub } from './support/scripted-hub.ts'
-import { World, type ProcessOptions } from './support/world.ts'
+import { countedCloud } from './support/counted.ts'
+import type { ProcessOptions } from './support/world.ts'
 
 /** Hubs that are connected and welcomed, and one process of the cloud. */
 async function connected(count: number, options: ProcessOptions = {}) {
-  const hubIds = Array.from({ length: count }, (_, index) => index + 1)
-  const world = await World.create(hubIds)
-  let commits = 0
-  const cloud = world.startCloud('cloud', {
-    ...options,
-    checkpoint: (point) => void (commits += Number(point === 'db.after-commit')),
-  })
-  const hubs = hubIds.map((hubId) => world.hub(hubId))
-  await world.pass(100)
+  const { world, cloud, hubs, commits } = await countedCloud(count, options)
   for (const hub of hubs) hub.connect()
   await world.pass(5000)
   const heard = async (): Promise<(string | null)[]> => {
     const rows = await world.db.kysely.selectFrom('hub_sessions').select('health').orderBy('hub_id').execute()
     return rows.map(({ health }) => health)
   }
-  return { world, cloud, hubs, heard, commits: () => commits }
+  return { world, cloud, hubs, heard, commits }
 }
 
 const beat = (hubs: readonly ScriptedHub[], accepting_orders = true): void => {

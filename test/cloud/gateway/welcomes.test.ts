@@ -1,17 +1,10 @@
 import { expect, test } from 'vitest'
-import { World, type ProcessOptions } from './support/world.ts'
+import { countedCloud } from './support/counted.ts'
+import type { ProcessOptions } from './support/world.ts'
 
 /** Hubs, and one process of the cloud that counts its transactions and which hubs it was asked for together. */
 async function setUp(count: number, options: ProcessOptions = {}) {
-  const hubIds = Array.from({ length: count }, (_, index) => index + 1)
-  const world = await World.create(hubIds)
-  let commits = 0
-  const cloud = world.startCloud('cloud', {
-    ...options,
-    checkpoint: (point) => void (commits += Number(point === 'db.after-commit')),
-  })
-  const hubs = hubIds.map((hubId) => world.hub(hubId))
-  await world.pass(100)
+  const { world, cloud, hubs, commits } = await countedCloud(count, options)
   /** All say hello while the database is busy with something else. */
   async function connectAtOnce(): Promise<void> {
     let release = (): void => {}
@@ -22,7 +15,7 @@ async function setUp(count: number, options: ProcessOptions = {}) {
     await busy
     await world.pass(1000)
   }
-  return { cloud, hubs, connectAtOnce, commits: () => commits }
+  return { cloud, hubs, connectAtOnce, commits }
 }
 
 /** Hubs that are greeted together, as the database is asked for them. */
