@@ -30,6 +30,8 @@ const PAY_WARM_UP = 300
 const PAYING_HUBS = 80
 const PRODUCTS_THERE = 50
 const CONNECTIONS = 4
+/** Who pay at once. */
+const GUESTS = 16
 const DRAINED_MS = 20_000
 
 interface Shop {
@@ -74,7 +76,7 @@ export async function benchShop(options: ShopBench): Promise<Section> {
       payOf(large, runtime),
       barePayments(large.carts, payPort, barePay.pid!),
     ]
-    const paid = { ...run, requests: payments, warmUp: PAY_WARM_UP }
+    const paid = { ...run, requests: payments, warmUp: PAY_WARM_UP, connections: GUESTS }
     const [fewPay, manyPay, barePays] = await inTurns(paying, paid)
     const postgres = process.env['TEST_POSTGRES_URL']
     const onPostgres = postgres === undefined ? [] : await payOnPostgres(runtime, folder, postgres, paid)

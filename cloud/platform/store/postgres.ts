@@ -9,6 +9,7 @@ import {
 import type { CustomTypesConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import type { Log } from '../../../protocol/model/log.ts'
 import type { PoolSettings } from '../settings/settings.ts'
+import { GatheringSocket } from './gathering-socket.ts'
 
 /** Connections to a server for one use of them, and how that use fares. */
 export interface PostgresConnections {
@@ -84,6 +85,7 @@ async function openPool(url: string, log: Log, settings: PoolSettings): Promise<
     connectionString: url,
     types: plainNumbers,
     pipeline: true,
+    stream: () => new GatheringSocket(),
     ...boundsOf(settings),
   })
   // A connection may break at any time: a restart, a failover, an administrator. Who has it at that moment gets the error by
