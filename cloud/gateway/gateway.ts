@@ -119,7 +119,10 @@ export class Gateway {
       onUnheard: (hubIds) => this.#hailEach(hubIds),
     })
     this.#greeter = new Greeter(context.runtime, this.#settings)
-    this.#welcomes = new Welcomes({ context, domain, leases: this.#leases, refusals: this.#refusals })
+    this.#welcomes = new Welcomes(
+      { context, domain, leases: this.#leases, refusals: this.#refusals },
+      { atOnce: this.#settings.greetTransactions },
+    )
     const { gatherMs } = this.#settings
     this.#heartbeats = new Heartbeats({ context, domain, leases: this.#leases, gatherMs })
   }

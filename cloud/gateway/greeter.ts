@@ -18,12 +18,16 @@ export interface Visitor {
 export interface GreeterSettings {
   /** The most hubs that are greeted at once. */
   greetAtOnce: number
+  /** However slow the database is, so many are greeted at once where that is no more than `greetAtOnce`. */
+  greetAtLeast: number
   /** A greeting is to take no longer than this for the number of those that are greeted with it. */
   greetTogetherMs: number
   /** A hub waits for its turn no longer than this; who would have to is put off. */
   greetWithinMs: number
   /** For the longest, until this. */
   greetAgainMs: number
+  /** A hub that was recalled says hello within this, or it is not there. */
+  recallMs: number
   /** Those that are patient wait for others so long. */
   gatherMs: number
 }
@@ -32,12 +36,8 @@ export interface GreeterSettings {
 const FIRST_GUESS_MS = 5
 /** The part of the latest greeting in the reckoned pace. */
 const LATEST = 0.2
-/** However slow the database is, so many are greeted at once. */
-const LEAST_AT_ONCE = 4
 /** Nobody is put off by less. */
 const LEAST_MS = 1000
-/** A hub that was recalled says hello within this, or it is not there. */
-const RECALL_MS = 2000
 
 /**
  * Hubs that say hello wait here for their turn, so that a thousand that come at once are greeted at the pace of the
@@ -64,13 +64,14 @@ export class Greeter {
   readonly #begun = new Set<{ atMs: number }>()
   #paceMs = FIRST_GUESS_MS
   /** It grows with each greeting that was quick, as those that are greeted together share its cost, and shrinks with slow ones. */
-  #window = LEAST_AT_ONCE
+  #window: number
   #countedMs = 0
 
   constructor({ clock, random }: { clock: Clock; random: Random }, settings: GreeterSettings) {
     this.#clock = clock
     this.#random = random
     this.#settings = settings
+    this.#window = settings.greetAtLeast
   }
 
   /** The time from one greeting to the next while hubs wait; longer while greetings hang. Milliseconds. */
@@ -136,13 +137,14 @@ export class Greeter {
   /** Hails those that were put off, the earliest first, and no more at once than are greeted at once. */
   #recall(): void {
     const now = this.#clock.monotonic()
-    for (const [hubId, atMs] of this.#recalled) if (now - atMs >= RECALL_MS) this.#recalled.delete(hubId)
+    const { recallMs } = this.#settings
+    for (const [hubId, atMs] of this.#recalled) if (now - atMs >= recallMs) this.#recalled.delete(hubId)
     for (const [hubId, { hail }] of this.#awaited) {
       if (this.#begun.size + this.#recalled.size >= this.#atOnce) return
       this.#awaited.delete(hubId)
       this.#recalled.set(hubId, now)
       // Where none of them comes there is no other occasion to hail the next ones.
-      this.#cancelRecall ??= this.#clock.after(RECALL_MS, () => {
+      this.#cancelRecall ??= this.#clock.after(recallMs, () => {
         this.#cancelRecall = undefined
         this.#next()
       })
@@ -159,12 +161,12 @@ export class Greeter {
     const atOnce = Math.max(together, this.#begun.size)
     this.#begun.delete(begun)
     const tookMs = this.#clock.monotonic() - begun.atMs
-    const { greetTogetherMs, greetAtOnce } = this.#settings
+    const { greetTogetherMs, greetAtOnce, greetAtLeast } = this.#settings
     // How long one takes that is alone says little of how many there can be.
-    if (atOnce >= Math.min(LEAST_AT_ONCE, greetAtOnce) || tookMs / atOnce < this.#paceMs)
+    if (atOnce >= Math.min(greetAtLeast, greetAtOnce) || tookMs / atOnce < this.#paceMs)
       this.#paceMs += LATEST * (tookMs / atOnce - this.#paceMs)
     if (tookMs <= greetTogetherMs) this.#window = Math.min(greetAtOnce, this.#window + 1)
-    else if (tookMs > 2 * greetTogetherMs) this.#window = Math.max(LEAST_AT_ONCE, this.#window - 1)
+    else if (tookMs > 2 * greetTogetherMs) this.#window = Math.max(greetAtLeast, this.#window - 1)
     this.#next()
   }
 

@@ -4,9 +4,6 @@ import { answerHellos, type Greeter } from './hello.ts'
 import type { Said } from './leases.ts'
 import { isStoreFailure } from './receiver.ts'
 
-/** So that the database has something to do while this process has, and one that waits for a lock stops not all others. */
-const DESKS = 2
-
 interface Asked extends Said {
   welcome: (welcome: Welcome | undefined) => void
   fail: (error: unknown) => void
@@ -18,19 +15,22 @@ interface Asked extends Said {
  */
 export class Welcomes {
   readonly #greeter: Greeter
+  readonly #atOnce: number
   #asked: Asked[] = []
   /** Transactions under way. */
   #desks = 0
 
-  constructor(greeter: Greeter) {
+  /** `atOnce`: more than one, so that the database has something to do while this process has. */
+  constructor(greeter: Greeter, { atOnce }: { atOnce: number }) {
     this.#greeter = greeter
+    this.#atOnce = atOnce
   }
 
   /** As `answerHellos`. Of one hub another hello comes when this one is answered. */
   answer(hubId: number, hello: Hello): Promise<Welcome | undefined> {
     return new Promise((welcome, fail) => {
       this.#asked.push({ hubId, hello, welcome, fail })
-      if (this.#desks < DESKS) void this.#answerAll()
+      if (this.#desks < this.#atOnce) void this.#answerAll()
     })
   }
 

@@ -326,6 +326,11 @@ export const gatewaySettings = {
       64,
       'How many hubs are greeted at once at most, of those that connect: they share transactions.',
     ),
+    greetAtLeast: wholeNumber(
+      [1, 1000],
+      4,
+      'However slow the database is, so many are greeted at once, as far as that is no more than at most.',
+    ),
     greetTogetherMs: ms(
       500,
       'More of them are greeted at once while a greeting takes no longer than this, and fewer where it takes more than double.',
@@ -335,6 +340,15 @@ export const gatewaySettings = {
       'A hub whose turn to be greeted does not come within this is told when to come again.',
     ),
     greetAgainMs: ms(MINUTE, 'For the longest, after this.'),
+    recallMs: ms(
+      2 * SECOND,
+      'A hub that was told when to come again, and is asked to come at once, is waited for so long.',
+    ),
+    greetTransactions: wholeNumber(
+      [1, 100],
+      2,
+      'How many transactions answer hellos at once: one that waits for a lock stops not all others.',
+    ),
     mailbox: wholeNumber(
       [1, 100_000],
       64,

@@ -19,6 +19,8 @@ export interface SqliteOptions {
   sqlite?: BetterSqlite3.Database | undefined
   /** How many transactions one commit makes durable at most. */
   grouped?: number
+  /** After so many pages of its log a commit writes them to the database. */
+  checkpointPages?: number
   /** Whether this process serves many at once: then a commit waits, for one round of the event loop, for those who are ready. */
   isBusy?: boolean
 }
@@ -26,7 +28,12 @@ export interface SqliteOptions {
 /** SQLite: one connection, one transaction at a time, everything durable when it is committed. */
 export function openSqlite(
   url: string,
-  { sqlite: prepared, grouped = GROUPED_COMMITS, isBusy = false }: SqliteOptions,
+  {
+    sqlite: prepared,
+    grouped = GROUPED_COMMITS,
+    checkpointPages = CHECKPOINT_PAGES,
+    isBusy = false,
+  }: SqliteOptions,
 ): SqliteDialect {
   const database = prepared ?? openFile(url.slice('sqlite:'.length))
   // An instance that died in mid-transaction (a simulation hands its database on) leaves it to be undone.
@@ -34,7 +41,7 @@ export function openSqlite(
   database.pragma('busy_timeout = 5000')
   database.pragma('journal_mode = WAL')
   database.pragma('synchronous = FULL')
-  database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+  database.pragma(`wal_autocheckpoint = ${checkpointPages}`)
   database.pragma('foreign_keys = ON')
   const reader = prepared || database.memory ? undefined : new Sqlite(database.name, { readonly: true })
   return new FileDialect(database, { reader, grouped, soon: isBusy ? setImmediate : undefined })

@@ -6,9 +6,11 @@ import { Scheduler } from '../../simulation/scheduler.ts'
 
 const settings: GreeterSettings = {
   greetAtOnce: 4,
+  greetAtLeast: 4,
   greetTogetherMs: 500,
   greetWithinMs: 2000,
   greetAgainMs: 60_000,
+  recallMs: 2000,
   gatherMs: 1000,
 }
 
@@ -82,8 +84,12 @@ describe('hubs that say hello', () => {
     expect(Math.max(...times)).toBeGreaterThan(10_000)
   })
 
-  test('more are greeted at once while greetings are quick, up to the limit, and fewer again while they are slow', async () => {
-    const { scheduler, clock, enter, greeted, finish } = setUp({ greetAtOnce: 6, greetWithinMs: 60_000 })
+  test('more are greeted at once while greetings are quick, up to the most, and fewer again while they are slow, down to the least', async () => {
+    const { scheduler, clock, enter, greeted, finish } = setUp({
+      greetAtOnce: 6,
+      greetAtLeast: 3,
+      greetWithinMs: 60_000,
+    })
     const underWay = (): number => greeted.length - finished
     let finished = 0
     const finishAll = async (ms: number): Promise<void> => {
@@ -92,15 +98,19 @@ describe('hubs that say hello', () => {
       await scheduler.run(clock.monotonic() + 1)
     }
     for (let hubId = 1; hubId <= 100; hubId += 1) enter(hubId)
-    expect(underWay()).toBe(4)
+    expect(underWay()).toBe(3)
     await finishAll(400)
     expect(underWay()).toBe(6)
     for (let turn = 0; turn < 4; turn += 1) await finishAll(1100)
-    expect(underWay()).toBe(4)
+    expect(underWay()).toBe(3)
   })
 
   test('those that were put off are hailed when nobody waits any more, the earliest first and so many as are greeted at once', async () => {
-    const { scheduler, clock, enter, putOff, hailed, finish } = setUp({ greetAtOnce: 2, greetWithinMs: 1000 })
+    const { scheduler, clock, enter, putOff, hailed, finish } = setUp({
+      greetAtOnce: 2,
+      greetWithinMs: 1000,
+      recallMs: 3000,
+    })
     enter(1)
     enter(2)
     // They hang for so long that nobody else would have a turn.
@@ -120,9 +130,11 @@ describe('hubs that say hello', () => {
     await scheduler.run(clock.monotonic() + 1)
     expect(hailed).toEqual([3, 4, 5])
     // Nobody comes: the next ones are hailed all the same.
-    await scheduler.run(clock.monotonic() + 2000)
+    await scheduler.run(clock.monotonic() + 2900)
+    expect(hailed).toEqual([3, 4, 5])
+    await scheduler.run(clock.monotonic() + 100)
     expect(hailed).toEqual([3, 4, 5, 6])
-    await scheduler.run(clock.monotonic() + 4000)
+    await scheduler.run(clock.monotonic() + 6000)
     expect(hailed).toEqual([3, 4, 5, 6, 7, 8, 9])
   })
 

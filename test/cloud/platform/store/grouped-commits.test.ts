@@ -1,9 +1,10 @@
 import { sql } from 'kysely'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
+import type { SqliteOptions } from '../../../../cloud/platform/store/sqlite.ts'
 import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
 
 let folder: string
@@ -12,10 +13,10 @@ let db: CloudDatabase
 /** Another process, which sees what is committed. */
 let other: InstanceType<typeof Sqlite>
 
-async function open(grouped?: number): Promise<void> {
+async function open(options: SqliteOptions = {}): Promise<void> {
   const file = join(folder, 'larder.sqlite')
   const sqlite = new Sqlite(file, { verbose: (text) => void run.push(String(text)) })
-  db = openDatabase({ url: `sqlite:${file}`, sqlite, ...(grouped !== undefined && { grouped }) })
+  db = openDatabase({ url: `sqlite:${file}`, sqlite, ...options })
   await db.migrate()
   other = new Sqlite(file, { readonly: true })
   run.length = 0
@@ -49,7 +50,7 @@ test('transactions that come at once are committed together, and none has ended 
 })
 
 test('one commit takes in so many and no more', async () => {
-  await open(4)
+  await open({ grouped: 4 })
   await Promise.all(letters.map((name) => add(name)))
   expect([commits(), committed()]).toEqual([3, letters])
   run.length = 0
@@ -162,4 +163,14 @@ test('of a file, whatever has ended is durable, and what has not is not seen', a
   await Promise.all(work)
   expect(new Set(committed())).toEqual(new Set(ends))
   expect(ends).toHaveLength(45)
+})
+
+test('the log is written to the database after so many pages, and begun anew', async () => {
+  const PAGE_BYTES = 4096
+  const logPages = () => statSync(join(folder, 'larder.sqlite-wal')).size / PAGE_BYTES
+  await open({ checkpointPages: 20 })
+  for (let count = 0; count < 40; count += 1) await add(`${'x'.repeat(PAGE_BYTES)}${count}`)
+  const atFirst = logPages()
+  for (let count = 0; count < 200; count += 1) await add(`${'y'.repeat(PAGE_BYTES)}${count}`)
+  expect(logPages()).toBe(atFirst)
 })
