@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config'
 import { leftOut } from './support/long-tests.ts'
+import { LongestFirst } from './support/longest-first.ts'
 import { SecondTryReporter } from './support/second-try.ts'
 
 /** Real programs, sockets and services, or thousands of calls: each file has a process of its own. */
@@ -20,6 +21,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     reporters: ['default', new SecondTryReporter()],
+    sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/temporary-folder.ts'],
     setupFiles: process.env['SMALL_LIMITS'] === '1' ? ['test/support/small-limits.ts'] : [],
     projects: [

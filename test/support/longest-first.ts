@@ -1,0 +1,14 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { long } from './long-tests.ts'
+
+/** What takes minutes begins first: else the last of it goes on alone when all else is done, and one processor waits. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const others = await super.sort(files)
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const at = long.findIndex((path) => moduleId.endsWith(path))
+      return at === -1 ? long.length : at
+    }
+    return others.toSorted((a, b) => rank(a) - rank(b))
+  }
+}
