@@ -281,7 +281,7 @@ export const knownSeeds: Readonly<Record<string, number>> = {
   'retry of an unknown operation': 2,
   'intent journaled after the write': 2,
   'no session fence': 34,
-  'commands that live for ever': 21,
+  'commands that live for ever': 26,
   'no refund of what was not delivered': 2,
   'late money is kept': 13,
   "a bin is the next order's with what is left in it": 2,

@@ -326,11 +326,7 @@ export const gatewaySettings = {
       64,
       'How many hubs are greeted at once at most, of those that connect: they share transactions.',
     ),
-    greetAtLeast: wholeNumber(
-      [1, 1000],
-      4,
-      'However slow the database is, so many are greeted at once, as far as that is no more than at most.',
-    ),
+    greetAtLeast: wholeNumber([1, 1000], 4, 'However slow the database is, so many of them.'),
     greetTogetherMs: ms(
       500,
       'More of them are greeted at once while a greeting takes no longer than this, and fewer where it takes more than double.',

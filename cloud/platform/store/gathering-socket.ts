@@ -12,7 +12,7 @@ export class GatheringSocket extends Socket {
   /** Only now: when it connects, a socket takes back whatever was put in the place of `write`. */
   override connect(...to: unknown[]): this {
     super.connect(...(to as Parameters<Socket['connect']>))
-    this.write = this.#gather
+    this.write = this.#gather.bind(this)
     return this
   }
 
