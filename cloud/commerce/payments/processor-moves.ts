@@ -13,7 +13,7 @@ import { schedule } from '../../platform/work/queue.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { tellOfOrder, tellOfRefund } from '../orders/order-events.ts'
-import { lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import { isAtHub, lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
 import type { ProcessorRefund } from '../processors/processor.ts'
 import { applyRefundOutcome, refreshRefunds, refundable } from '../refunds/refunds.ts'
@@ -88,9 +88,9 @@ export async function followPayment(
   if (!hasMoved) return
   const left = await refundable(tx, order, payment)
   if (left.amount > 0) await refundOwed(tx, context, order)
-  else if (order.processing_status === OrderStatus.QUEUED && payment.is_late === 0) {
-    // All of its money is gone, and its hub has not begun it.
-    await cancelOrder(tx, context, order)
+  else if (isAtHub(order) && payment.is_late === 0) {
+    // All of its money is gone: what its hub has not begun to dispense stays on the shelf.
+    if (order.processing_status === OrderStatus.QUEUED) await cancelOrder(tx, context, order)
     await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
   }
 }

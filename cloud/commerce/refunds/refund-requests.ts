@@ -180,7 +180,7 @@ export type PlannedRefund = Pick<NewRefund, 'itemId' | 'quantity' | 'amount' | '
 /**
  * A refund that somebody asks for (O §4.3), to where the money came from. Before it is made the hub is asked to leave the
  * goods on the shelf, as far as it has not begun, so that nobody gets goods and money: of an order of which nothing is left
- * all of it, else the units. A hub that cannot be asked is told by its stream. Throws `refund_failed`,
+ * all of it, also where some of it lies in its bin already, else the units. A hub that cannot be asked is told by its stream. Throws `refund_failed`,
  * `processor_unavailable` (the refund is recorded then, and will be carried out).
  */
 export async function requestRefund(
@@ -214,34 +214,39 @@ async function recordFirst(
   plan: RefundPlan,
 ): Promise<number> {
   const { context, commands } = services
-  const line = isAtHub(order) && (await context.db.transact((tx) => linePlanned(tx, order, plan)))
+  const lines = isAtHub(order) ? await context.db.transact((tx) => linesPlanned(tx, order, plan)) : []
   const asked =
-    line &&
+    lines.length > 0 &&
     (await commands.send({
       hubId: order.hub_id,
-      body: { name: 'reduce_order', order_id: order.uuid, lines: [line] },
+      body: { name: 'reduce_order', order_id: order.uuid, lines },
       object: `order-${order.id}`,
       actor: request.actor,
     }))
-  const reduced = line && asked && asked.kind === 'executed' ? line : undefined
+  const reduced = asked && asked.kind === 'executed' ? lines : []
   return context.db.transact((tx) => recordRefund(tx, services, request, plan, reduced))
 }
 
-/** What of its line is still wanted after a refund of units; undefined for one of an amount. */
-async function linePlanned(tx: Tx, order: OrderRow, plan: RefundPlan): Promise<WantedLine | undefined> {
+/** What of its lines is still wanted after a refund, of those that it changes. */
+async function linesPlanned(tx: Tx, order: OrderRow, plan: RefundPlan): Promise<WantedLine[]> {
   const left = await refundable(tx, order, await requirePayment(tx, order))
-  const { itemId, quantity } = await plan.share(tx, order, left)
-  const item = (await lockItems(tx, order.id)).find(({ id }) => id === itemId)
-  return item && { line_id: item.id, wanted: item.qty - item.refunded_quantity - quantity }
+  const { itemId, quantity, amount } = await plan.share(tx, order, left)
+  const isWhole = amount === left.amount
+  return (await lockItems(tx, order.id))
+    .filter(({ id }) => isWhole || id === itemId)
+    .map((item) => ({
+      line_id: item.id,
+      wanted: isWhole ? 0 : item.qty - item.refunded_quantity - quantity,
+    }))
 }
 
-/** `reduced`: what of its line the hub was told is still wanted, if it was. */
+/** `reduced`: what of its lines the hub was told is still wanted, if it was. */
 async function recordRefund(
   tx: Tx,
   { context }: CommerceServices,
   request: RefundRequest,
   plan: RefundPlan,
-  reduced: WantedLine | undefined,
+  reduced: readonly WantedLine[],
 ): Promise<number> {
   const order = await lockOrderAgain(tx, request.orderId)
   const known = await findMade(tx, context, order, request, plan)
@@ -252,13 +257,16 @@ async function recordRefund(
   const { actor, requestKey = null } = request
   const refund = { ...planned, payment, reason: 'customer', actor, requestKey, runsAtOnce: true } as const
   const { id, item_id } = await insertRefund(tx, context, order, refund)
-  const item = (await lockItems(tx, order.id)).find((one) => one.id === item_id)
-  if (item && isAtHub(order)) {
-    const line = { line_id: item.id, wanted: item.qty - item.refunded_quantity }
-    // Another refund of the line may have been recorded while the hub was asked.
-    if (reduced?.wanted !== line.wanted)
-      await enqueue(tx, order.hub_id, { kind: 'order.reduce', order_id: order.uuid, lines: [line] })
-  }
+  if (!isAtHub(order)) return id
+  // Of an order all of whose money has gone back no unit counts as sold.
+  const lines = (await lockItems(tx, order.id))
+    .filter((one) => one.id === item_id || planned.amount === left.amount)
+    .map((item) => ({ line_id: item.id, wanted: item.qty - item.refunded_quantity }))
+  // Another refund of the order may have been recorded while the hub was asked.
+  const isTold = lines.every(({ line_id, wanted }) =>
+    reduced.some((told) => told.line_id === line_id && told.wanted === wanted),
+  )
+  if (!isTold) await enqueue(tx, order.hub_id, { kind: 'order.reduce', order_id: order.uuid, lines })
   return id
 }
 

@@ -70,6 +70,19 @@ onEachProcessor('money that moves at the processor', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
+  test('by a refund of all while it is prepared: the hub is told to leave on the shelf what has not dropped', async () => {
+    const shop = await open()
+    const { id, uuid } = await shop.paidOrder({ 1: 1 })
+    await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+    await shop.bank.giveBack(await intentOf(shop, id), 271)
+    await deliver(shop)
+    expect(await shop.order(id)).toMatchObject({
+      processing_status: S.PREPARING,
+      payment_status: 'refunded',
+    })
+    expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.cancel', order_id: uuid })
+  })
+
   test('by a refund of all before the books know that it was paid buys nothing', async () => {
     const shop = await open()
     const userId = await shop.customer()

@@ -201,13 +201,38 @@ onEachProcessor('a full refund before picking', (open) => {
     },
   )
 
-  test('of an order that has begun meanwhile cancels nothing', async () => {
+  test('of an order that has begun meanwhile cancels nothing, and what has not dropped stays on the shelf', async () => {
     const shop = await open()
-    const { id } = await shop.paidOrder({ 1: 2 })
+    const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })
     shop.answer({ kind: 'refused', commandId: 'c', reason: 'too_late', data: null })
     expect(await whole(shop, id)).toBe('refunded')
     expect((await shop.order(id)).processing_status).toBe(S.QUEUED)
-    expect(await shop.outbox()).toHaveLength(1)
+    const lines = (await shop.items(id)).map((item) => ({ line_id: item.id, wanted: 0 }))
+    expect(shop.commands.map(({ body }) => body)).toMatchObject([
+      { name: 'cancel_order' },
+      { name: 'reduce_order', order_id: uuid, lines },
+    ])
+    expect((await shop.outbox()).at(-1)).toEqual({ kind: 'order.reduce', order_id: uuid, lines })
+  })
+
+  test('of one that is being prepared leaves on the shelf what has not dropped; an amount of it leaves nothing there', async () => {
+    const shop = await open()
+    const { id, uuid } = await shop.paidOrder({ 1: 2, 2: 1 })
+    await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+    shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 5 })
+    await whole(shop, id, 100)
+    expect(shop.commands).toEqual([])
+    expect(await whole(shop, id)).toBe('refunded')
+    const items = await shop.items(id)
+    const lines = items.map((item) => ({ line_id: item.id, wanted: 0 }))
+    expect(shop.commands).toMatchObject([{ body: { name: 'reduce_order', order_id: uuid, lines } }])
+    expect((await shop.outbox()).map(({ kind }) => kind)).toEqual(['order.queued'])
+    // A unit that had begun comes all the same; what stayed on the shelf can be sold again, and no money goes back twice.
+    const progress = droppedLines(items, { units: 1 })
+    await shop.report({ kind: 'order.ready', order_id: id, bins: [1], lines: progress })
+    expect((await shop.refunds(id)).map(({ amount }) => amount).reduce((a, b) => a + b)).toBe(
+      (await shop.order(id)).total,
+    )
   })
 
   test('whose cancellation the hub reports before it answers is one refund, in the owner’s name', async () => {
