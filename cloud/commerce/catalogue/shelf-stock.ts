@@ -9,7 +9,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { tellOfProduct, tellOfStock } from './stock-events.ts'
-import { movedSince, shownUnits } from './units.ts'
+import { isInOneRow, movedSince, shownUnits } from './units.ts'
 
 export interface TypedCount {
   hubId: number
@@ -21,7 +21,8 @@ export interface TypedCount {
 
 /**
  * A count that somebody typed: shown at once, and sent to the hub, which sets its stock to the count less what it dropped
- * after it. An earlier count of the product, or of the row, that the hub has not confirmed is out of date with it. Returns
+ * after it. An earlier count of the product, or of the row, that the hub has not confirmed is out of date with it; so is one of
+ * a product that stands in the row alone. Returns
  * where it stands on its way to the hub.
  */
 export async function countStock(
@@ -41,7 +42,14 @@ export async function countStock(
   former =
     location === null
       ? former.where('product_id', '=', productId)
-      : former.where((eb) => eb.and({ ...location }))
+      : former.where((eb) =>
+          eb.or([
+            eb.and({ ...location }),
+            eb('product_id', '=', productId)
+              .and('cabinet', 'is', null)
+              .and(isInOneRow(sql.val(productId))),
+          ]),
+        )
   await former.execute()
   const { newest } = await tx.q
     .selectFrom('stock_ledger')
@@ -200,7 +208,7 @@ export async function setFacings<F extends FacingQuantity>(
   return written
 }
 
-/** Writes what products have on the shelf: the sum of their facings, or likewise a count of the whole product. */
+/** Writes what products have on the shelf: the sum of their facings, or likewise a count of one that stands in several rows. */
 export function sumProducts(tx: Tx, context: CloudContext, productIds: readonly number[]): Promise<void> {
   return tellOfStock(tx, context, productIds, () => writeSums(tx, productIds))
 }
@@ -215,7 +223,8 @@ async function writeSums(tx: Tx, productIds: readonly number[]): Promise<void> {
     update products
     set quantity = coalesce(
       (select c.quantity + ${movedSince} from stock_counts as c
-        where c.product_id = products.id and c.cabinet is null and c.settled_at is null),
+        where c.product_id = products.id and c.cabinet is null and c.settled_at is null
+          and not ${isInOneRow(sql`products.id`)}),
       (select coalesce(sum(${shownUnits}), 0) from facings where facings.product_id = products.id))
     from ${source}
     where products.id = r.id`.execute(tx.q)

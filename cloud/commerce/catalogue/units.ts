@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely'
+import { type Expression, type RawBuilder, sql } from 'kysely'
 import { isWithheld } from './withheld.ts'
 
 /** How many units there are, as expressions of SQL: on a row, and of a product for sale. */
@@ -10,11 +10,20 @@ export const movedSince = sql<number>`coalesce((
     and l.at > c.counted_at and l.kind in ('dropped', 'restocked')
     and (c.cabinet is null or (l.cabinet = c.cabinet and l.shelf = c.shelf and l."row" = c."row"))), 0)`
 
-/** What a row of `facings` holds: as its hub said, or a count that the hub has not confirmed yet and what has moved since. */
+/** A product that stands in one row alone, by the id that an expression gives: what it has the row has. */
+export const isInOneRow = (product: Expression<unknown>): RawBuilder<boolean> =>
+  sql<boolean>`(select count(*) from facings as f where f.product_id = ${product}) = 1`
+
+/**
+ * What a row of `facings` holds: as its hub said, or by the latest count that the hub has not confirmed yet and what has moved
+ * since. How a count of a product is spread over several rows its hub says.
+ */
 export const shownUnits: RawBuilder<number> = sql<number>`coalesce(
   (select c.quantity + ${movedSince} from stock_counts as c
-    where c.hub_id = facings.hub_id and c.cabinet = facings.cabinet and c.shelf = facings.shelf
-      and c."row" = facings."row" and c.product_id = facings.product_id and c.settled_at is null),
+    where c.hub_id = facings.hub_id and c.product_id = facings.product_id and c.settled_at is null
+      and (c.cabinet = facings.cabinet and c.shelf = facings.shelf and c."row" = facings."row"
+        or c.cabinet is null and ${isInOneRow(sql`c.product_id`)})
+    order by c.counted_at desc, c.count_id desc limit 1),
   facings.quantity)`
 
 /** The open operations of a product of which nobody knows whether a unit fell. */

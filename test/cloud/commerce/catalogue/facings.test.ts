@@ -127,6 +127,23 @@ onEachDatabase('the rows of a hub', (open) => {
     expect((await shop.product(1)).quantity).toBe(20)
   })
 
+  test('the later of two counts holds, of a row and of the product that stands there alone, for both', async () => {
+    const { shop, count, list } = await openRows(open)
+    const both = async () => [(await shop.product(2)).quantity, (await list())[1]!.quantity]
+    const countProduct = (quantity: number) => {
+      shop.clock.advance(10)
+      const whole = { hubId: 1, productId: 2, location: null, quantity }
+      return shop.context.db.transact((tx) => countStock(tx, shop.context, whole))
+    }
+    await countProduct(9)
+    expect(await both()).toEqual([9, 9])
+    shop.clock.advance(10)
+    await count(2, 4)
+    expect(await both()).toEqual([4, 4])
+    await countProduct(7)
+    expect(await both()).toEqual([7, 7])
+  })
+
   test.each([
     [{ row: 5, quantity: 1 }, 422, 'invalid_location', ['body', 'row']],
     [{ row: 1, quantity: 11 }, 422, 'invalid_quantity', ['body', 'quantity']],
