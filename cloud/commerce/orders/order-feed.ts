@@ -91,10 +91,10 @@ export class OrderFeed {
       const q = this.#context.db.kysely
       const orders = await q
         .selectFrom('orders')
-        .select(['id', 'version', 'payment_status'])
+        .select(['id', 'version'])
         .where('id', 'in', [...new Set(topics.map(({ orderId }) => orderId))])
         .execute()
-      for (const { id, ...state } of orders) known.set(`order ${id}`, JSON.stringify(state))
+      for (const { id, version } of orders) known.set(`order ${id}`, String(version))
       const queues = await q
         .selectFrom('orders')
         .select(['hub_id', sql<number>`sum(version)`.as('versions'), sql<number>`count(*)`.as('count')])

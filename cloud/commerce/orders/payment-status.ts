@@ -43,7 +43,7 @@ const total = (rows: readonly { amount: number }[]): number =>
 
 /**
  * Derives and stores it, and has the sale counted; called wherever a payment or a refund has changed, under the order's
- * lock.
+ * lock. Its customer sees another order then, also where the status stays: it gets another version.
  */
 export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<PaymentStatus> {
   const { payment_status, isSold } = await bookedStatus(tx, orderId)
@@ -55,7 +55,11 @@ export async function refreshPaymentStatus(tx: Tx, orderId: number): Promise<Pay
 
 const storeStatus = statement(
   (q, { orderId, payment_status }: { orderId: number; payment_status: PaymentStatus }) =>
-    q.updateTable('orders').set({ payment_status }).where('id', '=', orderId).returning('hub_id'),
+    q
+      .updateTable('orders')
+      .set((eb) => ({ payment_status, version: eb('version', '+', 1) }))
+      .where('id', '=', orderId)
+      .returning('hub_id'),
 )
 
 /** What an order's payments and refunds say of it, and whether it was sold: whoever stores the one has the other counted. */

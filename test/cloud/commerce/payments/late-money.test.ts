@@ -82,6 +82,7 @@ onEachProcessor('late money', (open) => {
       expect(await shop.outbox()).toEqual(before.outbox)
       expect(await shop.order(id)).toEqual({
         ...before.order,
+        version: expect.any(Number) as number,
         payment_status: again ? before.order.payment_status : 'refunded',
       })
       const intents = await shop.bank.intents()

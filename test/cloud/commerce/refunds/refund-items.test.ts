@@ -169,6 +169,20 @@ onEachProcessor('a refund of a line', (open) => {
     },
   )
 
+  test('gives the order another version, whether or not its status is another', async () => {
+    const shop = await open()
+    const id = await preparing(shop)
+    const versions = [(await shop.order(id)).version]
+    for (const refund of [() => whole(shop, id, 10), () => line(shop, id, 1), () => line(shop, id, 2)]) {
+      await refund()
+      const { version, payment_status } = await shop.order(id)
+      expect(payment_status).toBe('partially_refunded')
+      versions.push(version)
+    }
+    expect(new Set(versions).size).toBe(4)
+    expect(versions).toEqual(versions.toSorted((a, b) => a - b))
+  })
+
   test('is on the owner’s record, with the line and the units', async () => {
     const shop = await open()
     const id = await preparing(shop)
