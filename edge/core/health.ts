@@ -2,7 +2,7 @@ import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { BinHealth, DeviceStatus, HubHealth } from '../../protocol/mqtt/session.ts'
 import type { z } from 'zod'
 import { fridgeSubject } from '../../protocol/model/subject.ts'
-import { isFaulty, viewBins, type BinView } from './bins/bin.ts'
+import { viewBins, type BinView } from './bins/bin.ts'
 import { isUsable, type Context } from './context.ts'
 import { shutFridges } from './fridges.ts'
 import { binDevice } from './layout.ts'
@@ -16,8 +16,8 @@ export function healthOf(context: Context): HubHealth {
   const isIntakeOpen =
     journal.meta.isLive() && config?.accepting_orders === true && !journal.meta.held().orders
   return {
-    accepting_orders:
-      isIntakeOpen && !outbox.isLedgerFull() && bins.some((bin) => bin.enabled && bin.up && !isFaulty(bin)),
+    // Independent of any bin: whether one is free for an order is judged for that order.
+    accepting_orders: isIntakeOpen && !outbox.isLedgerFull(),
     bins: bins.map((bin) => binHealth(context, bin)),
     fridges: layout.fridges.map(({ number }) => {
       const enabled = !(config?.disabled_fridges ?? []).includes(number)
