@@ -140,6 +140,7 @@ export const ownerInventoryRoutes = defineRoutes(
     },
     'owner.facings.count': {
       at: 'PUT /owners/hubs/facings',
+      rate: 'standard',
       body: z.strictObject({
         hub_id: Id,
         cabinet: z.int().min(1).max(4),
