@@ -132,6 +132,17 @@ test('the values of a statement are not taken by a rest or a spread, which would
   await expect(byRest(db.kysely, { name: 'one', from: 1 })).rejects.toThrow('taken by name')
 })
 
+test('columns are named: a server refuses to run on what it keeps of a statement when there is another one', async () => {
+  const db = openDatabase({ url: 'sqlite::memory:' })
+  onTestFinished(() => db.close())
+  const everything = [
+    statement((q) => q.selectFrom('owners').selectAll()),
+    statement((q) => q.selectFrom('owners').selectAll('owners')),
+    statement((q) => q.insertInto('owners').values({ name: 'One' }).returningAll()),
+  ]
+  for (const each of everything) await expect(each(db.kysely, {})).rejects.toThrow('are named')
+})
+
 test('in a file, what is read outside a transaction is what is committed, at once and without waiting for it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-statement-'))
   const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
