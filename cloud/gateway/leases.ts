@@ -96,10 +96,12 @@ export class LeaseKeeper {
    */
   async renew(tx: Tx, beats: readonly Beat[]): Promise<Map<number, Renewal>> {
     const { now, lease } = this.#lease()
+    // As hellos lock rows (`answerHellos`): a server takes those of a large table in the order in which they are asked for.
+    const sorted = beats.toSorted((a, b) => a.hubId - b.hubId)
     const source = recordset(
       tx.kind,
       { hub_id: 'int', said_in: 'text', said: 'text', said_at: 'real' },
-      beats.map(({ hubId, heartbeat }) => ({
+      sorted.map(({ hubId, heartbeat }) => ({
         hub_id: hubId,
         said_in: heartbeat.session,
         said: JSON.stringify(heartbeat.health),

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { migrate } from '../../cloud/platform/store/migrate.ts'
 import { tables } from '../../cloud/platform/store/schema.ts'
+import { testApp } from './support/app.ts'
 import { onEachDatabase } from './support/database.ts'
 import { openShop } from './support/shop.ts'
 
@@ -32,5 +33,19 @@ onEachDatabase('two versions side by side', (open) => {
       await shop.report({ kind: 'order.completed', order_id: id })
       expect((await shop.order(id)).processing_status).toBe(OrderStatus.COMPLETED)
     }
+  })
+})
+
+onEachDatabase('two versions side by side: credentials', (open) => {
+  test('who is let in, and where, is found out while the next version adds columns to every table', async () => {
+    const db = await open()
+    const { call, key, runtime, context } = await testApp({ db })
+    const mine = await key(['hubs:read'])
+    const status = async () =>
+      (await call('GET', '/api/v1/owners/hubs/get_hub_health/?hub_id=1', { key: mine })).status
+    expect(await status()).toBe(200)
+    await migrate(db.kysely, db.kind, { numbered: [{ name: '0002-next', statements }] })
+    runtime.advance(context.settings.grantsKeptMs)
+    expect(await status()).toBe(200)
   })
 })

@@ -131,6 +131,12 @@ export async function importProducts(
   return { created: ids.size - updated, updated, facings: facings.length, counted: counts.length }
 
   async function writeBatch(tx: Tx, batch: readonly ProductEntry[]) {
+    // First, as a checkout does: it locks its hub, and then products.
+    await tx.q
+      .updateTable('hubs')
+      .set({ catalogue_version: Math.floor(runtime.random.fraction() * 2 ** 48) })
+      .where('id', '=', hubId)
+      .execute()
     const known = await knownProducts(
       tx,
       hubId,
@@ -145,11 +151,6 @@ export async function importProducts(
         isKnown: product !== undefined,
       })
     }
-    await tx.q
-      .updateTable('hubs')
-      .set({ catalogue_version: Math.floor(runtime.random.fraction() * 2 ** 48) })
-      .where('id', '=', hubId)
-      .execute()
     await appendAudits(
       tx.q,
       runtime,

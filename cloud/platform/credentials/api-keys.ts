@@ -6,7 +6,7 @@ import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
-import { statement } from '../store/statement.ts'
+import { allOf, statement } from '../store/statement.ts'
 import { background } from '../work/background.ts'
 import { base62, digestOf, isSameDigest } from './secrets.ts'
 
@@ -124,7 +124,7 @@ export async function revokeApiKey(q: Queries, { clock }: Runtime, prefix: strin
 }
 
 const byPrefix = statement((q, key: { prefix: string }) =>
-  q.selectFrom('api_keys').selectAll().where('prefix', '=', key.prefix),
+  q.selectFrom('api_keys').select(allOf('api_keys')).where('prefix', '=', key.prefix),
 )
 
 /** A key that was genuine until somebody revoked it: who has it still uses it, or has stolen it. */

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely'
 import { ApiError } from '../api-error.ts'
 import type { Queries } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
-import { statement } from '../store/statement.ts'
+import { allOf, statement } from '../store/statement.ts'
 import type { OwnerCredential } from './credential.ts'
 
 type Scope = Pick<OwnerCredential, 'hubs' | 'ownerId'>
@@ -20,7 +20,7 @@ export const heardHubs = (q: Queries) =>
   q
     .selectFrom('hubs')
     .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
-    .selectAll('hubs')
+    .select(allOf('hubs').map((column) => `hubs.${column}` as const))
     .select('hub_sessions.last_heard_at')
 
 /** The hubs that a credential reaches, by id. */

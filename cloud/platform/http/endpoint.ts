@@ -175,10 +175,10 @@ const NO_BODY: ReceivedBody = { text: '', json: { present: false, value: undefin
 
 /** `search` of a whole address, without taking all of it apart. */
 function queryOf(url: string): string {
+  const hash = url.indexOf('#')
+  const end = hash < 0 ? url.length : hash
   const begin = url.indexOf('?')
-  if (begin < 0) return ''
-  const end = url.indexOf('#', begin)
-  return url.slice(begin, end < 0 ? undefined : end)
+  return begin < 0 || begin > end ? '' : url.slice(begin, end)
 }
 
 async function receiveBody({ route, readBody }: Endpoint, call: Call): Promise<ReceivedBody> {

@@ -117,20 +117,30 @@ export function nameStatement(text: string): void {
   if (!names.has(text)) names.set(text, `s${names.size}`)
 }
 
-/** A connection on which an answer has not come is not used again: that answer would be taken for the next one's. */
+/**
+ * A connection on which an answer has not come is not used again: that answer would be taken for the next one's. Of what is
+ * asked at once all fails for the reason of what failed first. What goes on beside that once its transaction is undone asks
+ * nothing more: it would be committed by itself.
+ */
 function careful(client: PoolClient): PostgresPoolClient {
   let silent: Error | undefined
+  /** It is used for one transaction alone: migrations go on with it after theirs. */
+  let isOfOne: boolean | undefined
+  let isUndone = false
+  /** Why the server does nothing more of the transaction. */
+  let cause: Error | undefined
   async function query(text: string, values: readonly unknown[]): Promise<PostgresQueryResult<unknown>> {
     if (silent) throw silent
+    if (isUndone) throw new Error('the transaction is already undone')
+    isOfOne ??= text === 'begin'
+    isUndone = isOfOne && text === 'rollback'
     try {
-      return (await client.query({
-        text,
-        values: [...values],
-        name: names.get(text),
-      })) as PostgresQueryResult<unknown>
+      const result = await client.query({ text, values: [...values], name: names.get(text) })
+      cause = undefined
+      return result as PostgresQueryResult<unknown>
     } catch (error) {
       if (error instanceof Error && error.message === SILENT) silent = error
-      throw error
+      throw (cause ??= error as Error)
     }
   }
   return { query: query as PostgresPoolClient['query'], release: () => client.release(silent) }

@@ -17,8 +17,8 @@ export interface Beside {
 
 /** Somebody's use of the connection, from when it is his to when it is the next one's. */
 class Turn implements DatabaseConnection {
-  /** Whether it has begun a transaction: one that opens a group, or one that has joined it. */
-  part: 'none' | 'opened' | 'joined' = 'none'
+  /** Whether it has begun a transaction: one that opens a group, or one that has joined it; or has undone it. */
+  part: 'none' | 'opened' | 'joined' | 'undone' = 'none'
   isOver = false
   readonly #run: (turn: Turn, query: CompiledQuery) => Promise<QueryResult<unknown>>
 
@@ -120,7 +120,7 @@ export class SqliteConnection implements Driver {
 
   async rollbackTransaction(turn: Turn): Promise<void> {
     const { part } = turn
-    turn.part = 'none'
+    turn.part = 'undone'
     if (part === 'none') return
     // On a full disk SQLite undoes the transaction by itself, with all that have joined it: the cause is what counts.
     if (!this.#database.inTransaction) this.#lose(this.#cause)
@@ -197,7 +197,12 @@ export class SqliteConnection implements Driver {
   async #run(turn: Turn, query: CompiledQuery): Promise<QueryResult<unknown>> {
     const { sql, parameters } = query
     if (turn.isOver) throw new Error('the connection is already the next one’s')
-    if (turn.part !== 'none') return this.#attempt(this.#statements.of(sql), parameters)
+    // What goes on beside what has failed would be committed by itself.
+    if (turn.part === 'undone') throw new Error('the transaction is already undone')
+    if (turn.part !== 'none') {
+      if (!this.#database.inTransaction) throw this.#cause
+      return this.#attempt(this.#statements.of(sql), parameters)
+    }
     if (this.read && query.query.kind === 'SelectQueryNode') return { rows: this.read(sql, parameters) }
     if (!isWrite(query) || !(this.#group || this.#beside.soon)) {
       // It is alone, or may be anything, and is committed by itself.

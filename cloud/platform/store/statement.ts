@@ -31,6 +31,7 @@ export function statement<P extends object, Row>(
     if (known) return known
     const kind = adapter instanceof PostgresAdapter ? 'postgres' : 'sqlite'
     const query = (build(q, standIns, locksOf(kind)) as RawBuilder<Row>).compile(q)
+    if (EVERY_COLUMN.test(query.sql)) throw new Error(`the columns of a statement are named: ${query.sql}`)
     if (kind === 'postgres') nameStatement(query.sql)
     compiled.set(adapter, query)
     return query
@@ -52,6 +53,8 @@ export function statement<P extends object, Row>(
     return rows
   }
 }
+
+const EVERY_COLUMN = /\b(select|returning) \*|"\.\*/i
 
 const standIn: ProxyHandler<object> = {
   get: (_, name) => new Parameter(String(name)),

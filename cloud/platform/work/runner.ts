@@ -232,6 +232,7 @@ export class WorkRunner {
     if (!first || !kind?.early) return released
     // Somebody is to be told of those that do well again: they are looked at.
     const asked = claimed.filter(({ attempts }) => attempts <= this.#context.settings.workAlarmAttempts)
+    if (asked.length === 0) return released
     await isolated(this.#context, `${first.kind}, all at once`, async () => {
       const dueAts = await kind.early!(asked.map(({ subject }) => subject))
       await releaseAll(this.#context, first, dueAts)

@@ -1,5 +1,7 @@
 import { cloudRefusals } from '../../../cloud/platform/refusals.ts'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { sql } from 'kysely'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Queries } from '../../../cloud/platform/store/database.ts'
 import type { Hello } from '../../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { insertSent, recordFinished } from '../../../cloud/gateway/command-store.ts'
@@ -97,6 +99,35 @@ onEachDatabase('the gateway’s store', (open) => {
       expect(await as('b').leases.held()).toEqual([{ hubId: 1, session: hex('6') }])
       expect(await answerHello(as('b'), 1, said('7', 30))).toBeDefined()
       expect(await answerHello(as('b'), 1, { ...said('8', 1), instance: hex('b') })).toBeDefined()
+    })
+
+    test('heartbeats of many hubs lock their rows in the order in which hellos lock them', async () => {
+      // SQLite has one writer.
+      if (context.db.kind === 'sqlite') return
+      const heartbeat = { session: hex('5'), monotonic: 1, health: healthy }
+      const beats = [2, 1].map((hubId) => ({ hubId, heartbeat }))
+      for (const { hubId } of beats) await answerHello(as('a'), hubId, hello())
+      const renew = () =>
+        context.db.for('gateway').transact(async (tx) => {
+          // As the server reads a large table.
+          for (const way of ['hashjoin', 'mergejoin', 'seqscan'])
+            await sql.raw(`set local enable_${way} = off`).execute(tx.q)
+          return as('a').leases.renew(tx, beats)
+        })
+      const lockFree = (q: Queries, hubId: number) =>
+        sql`select hub_id from hub_sessions where hub_id = ${hubId} for no key update skip locked`.execute(q)
+      const { renewed } = await context.db.transact(async (tx) => {
+        await lockFree(tx.q, 1)
+        const waits = renew()
+        await vi.waitFor(async () => {
+          const waiting = await sql`select 1 from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`.execute(context.db.kysely)
+          expect(waiting.rows).toHaveLength(1)
+        }, 10_000)
+        expect((await lockFree(tx.q, 2)).rows).toHaveLength(1)
+        return { renewed: waits }
+      })
+      expect((await renewed).size).toBe(2)
     })
 
     test('leases are handed over from one moment to the next, and only by who has them', async () => {

@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
+import { sql } from 'kysely'
+import { expect, test, vi } from 'vitest'
 import { importProducts, ProductFile } from '../../../../cloud/commerce/catalogue/import-products.ts'
 import { countStock, pendingCounts } from '../../../../cloud/commerce/catalogue/shelf-stock.ts'
+import { lockSellingHub } from '../../../../cloud/commerce/orders/intake.ts'
 import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import type { Tx } from '../../../../cloud/platform/store/database.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -56,6 +58,32 @@ onEachDatabase('products from a file', (open) => {
     expect(await open()).toEqual([{ kind: 'stock_low' }])
     await load(shop, [{ ...cola, is_active: false }])
     expect(await open()).toEqual([])
+  })
+
+  test('a file waits for a checkout at its hub before it holds a product that the checkout reserves', async () => {
+    const shop = await shopWithLayout()
+    const { db } = shop.context
+    const { upc } = await db.kysely
+      .updateTable('products')
+      .set({ upc: '012345678905' })
+      .where('id', '=', 1)
+      .returning('upc')
+      .executeTakeFirstOrThrow()
+    const importing = await db.transact(async (tx) => {
+      await lockSellingHub(tx, 1)
+      const loaded = load(shop, [{ ...cola, upc, facings: [place(4, 1, 1)] }])
+      // SQLite has the other wait for all of this one.
+      if (tx.kind === 'sqlite') return { loaded }
+      await vi.waitFor(async () => {
+        const waiting = await sql`select 1 from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
+        expect(waiting.rows).toHaveLength(1)
+      }, 10_000)
+      const free = await sql`select id from products where id = 1 for no key update skip locked`.execute(tx.q)
+      expect(free.rows).toEqual([{ id: 1 }])
+      return { loaded }
+    })
+    expect(await importing.loaded).toMatchObject({ updated: 1 })
   })
 
   test('a known product is changed by its UPC; a place that it keeps keeps its stock, others are empty', async () => {

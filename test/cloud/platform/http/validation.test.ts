@@ -49,6 +49,13 @@ test('what is absent is missing, and what is too small or too large says by how 
   expect(await detailOf(app, `?hub_id=${'9'.repeat(30)}`)).toMatchObject([{ type: 'less_than_equal' }])
 })
 
+test('what stands behind a # is no query, as it is none of what a key for repeating stands for', async () => {
+  const app = await testApp()
+  const missing = [{ loc: ['query', 'hub_id'], type: 'missing', msg: 'Field required' }]
+  expect(await detailOf(app, '#?hub_id=1')).toEqual(missing)
+  expect(await detailOf(app, '?page=1#&hub_id=1')).toEqual(missing)
+})
+
 test('a path parameter of the wrong type is 422, not 404', async () => {
   const { call, issuer } = await testApp()
   const answer = await call('GET', '/users/x/orders/1.0?hub_id=1', { token: await issuer.token() })

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import type { SqliteOptions } from '../../../../cloud/platform/store/sqlite.ts'
 import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
+import { statement } from '../../../../cloud/platform/store/statement.ts'
 
 let folder: string
 let run: string[]
@@ -102,6 +103,16 @@ test('where the whole transaction is undone, all that have joined it have failed
   for (const end of ends.slice(0, 3))
     expect(end).toMatchObject({ reason: { code: 'SQLITE_CONSTRAINT_PRIMARYKEY' } })
   expect(committed()).toEqual(['c'])
+})
+
+test('of a transaction that is undone as a whole what was asked at once is not written either', async () => {
+  await open()
+  await add('a')
+  const insert = statement((q, { name }: { name: string }) => q.insertInto('owners').values({ name }))
+  const undo = statement(() => sql`insert or rollback into owners (id, name) select id, name from owners`)
+  const undone = db.transact(({ q }) => Promise.all([undo(q, {}), insert(q, { name: 'b' })]))
+  await expect(undone).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT_PRIMARYKEY' })
+  expect(committed()).toEqual(['a'])
 })
 
 test('where the commit fails, all have failed', async () => {

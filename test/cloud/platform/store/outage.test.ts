@@ -6,6 +6,7 @@ import {
   type Queries,
   type Tx,
 } from '../../../../cloud/platform/store/database.ts'
+import { enqueue } from '../../../../cloud/gateway/outbox.ts'
 import { outageInWords } from '../../../../cloud/platform/store/outage.ts'
 import type { PoolSettings } from '../../../../cloud/platform/settings/settings.ts'
 import { isolated } from '../../../../cloud/platform/work/background.ts'
@@ -13,6 +14,7 @@ import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { createPostgresDatabase } from '../../../process/chaos/postgres.ts'
 import { service } from '../../../support/services.ts'
+import { hubRow } from '../../../support/hub-row.ts'
 import { testApp } from '../../support/app.ts'
 import { emptySqlite } from '../../support/database.ts'
 
@@ -73,6 +75,35 @@ service('postgres')(
     })
     expect(outcome).toContain('locked')
     expect(await db.kysely.selectFrom('owners').select('name').execute()).toEqual([{ name: 'B' }])
+  },
+)
+
+service('postgres')(
+  'PostgreSQL: of what a transaction asks at once, it fails for the reason of what failed first',
+  async () => {
+    const db = await onPostgres()
+    await db.migrate()
+    await db.kysely.insertInto('owners').values({ name: 'A' }).execute()
+    await db.kysely
+      .insertInto('hubs')
+      .values(hubRow({ name: 'Hub' }))
+      .execute()
+    const enqueueOne = (tx: Tx) => enqueue(tx, 1, { kind: 'order.cancelled', order_id: 'none' } as never)
+    let outcome: unknown
+    await db.transact(async (tx) => {
+      await enqueueOne(tx)
+      outcome = await db
+        .for('gateway')
+        .transact(async (other) => {
+          const enqueued = enqueueOne(other)
+          enqueued.catch(() => {})
+          // This process is busy until the server has answered all of it.
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * short.lockMs)
+          await enqueued
+        })
+        .catch((error: unknown) => error)
+    })
+    expect(outcome).toMatchObject({ code: '55P03' })
   },
 )
 

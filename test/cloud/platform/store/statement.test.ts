@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
+import { openDatabase, type CloudDatabase, type Queries } from '../../../../cloud/platform/store/database.ts'
 import { recordset } from '../../../../cloud/platform/store/recordset.ts'
 import { allOf, statement } from '../../../../cloud/platform/store/statement.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -87,6 +87,26 @@ onEachDatabase('statements that are compiled once', (open) => {
     expect(await other).toEqual([{ name: 'renamed' }])
   })
 
+  test('what goes on beside what has failed writes nothing once that is undone', async () => {
+    const writes = [
+      (q: Queries, id: number) => insert(q, { id, name: 'beside' }),
+      (q: Queries, id: number) => q.insertInto('owners').values({ id, name: 'beside' }).execute(),
+    ]
+    for (let turns = 0; turns < 60; turns += 1) {
+      let beside: Promise<unknown> | undefined
+      const failed = db.transact(({ q }) => {
+        beside = named(q, { name: 'one', from: 1 }).then(async () => {
+          for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
+          return writes[turns % 2]!(q, 10 + turns)
+        })
+        return Promise.all([Promise.reject(new Error('failed')), beside])
+      })
+      await expect(failed).rejects.toThrow('failed')
+      await Promise.allSettled([beside])
+    }
+    expect(await named(db.kysely, { name: 'beside', from: 10 })).toEqual([])
+  })
+
   test('after its transaction it does not run on the connection, which is somebody else’s', async () => {
     const { q } = await db.transact((tx) => Promise.resolve(tx))
     await expect(named(q, { name: 'one', from: 1 })).rejects.toThrow('already')
@@ -110,6 +130,17 @@ test('the values of a statement are not taken by a rest or a spread, which would
     q.selectFrom('owners').select('id').where('name', '=', name).where('id', '>=', rest.from),
   )
   await expect(byRest(db.kysely, { name: 'one', from: 1 })).rejects.toThrow('taken by name')
+})
+
+test('columns are named: a server refuses to run on what it keeps of a statement when there is another one', async () => {
+  const db = openDatabase({ url: 'sqlite::memory:' })
+  onTestFinished(() => db.close())
+  const everything = [
+    statement((q) => q.selectFrom('owners').selectAll()),
+    statement((q) => q.selectFrom('owners').selectAll('owners')),
+    statement((q) => q.insertInto('owners').values({ name: 'One' }).returningAll()),
+  ]
+  for (const each of everything) await expect(each(db.kysely, {})).rejects.toThrow('are named')
 })
 
 test('in a file, what is read outside a transaction is what is committed, at once and without waiting for it', async () => {

@@ -106,6 +106,22 @@ onEachDatabase('due work', (open) => {
     expect(faults.map(String)).toEqual(['Error: away'])
   })
 
+  test('of which all has failed often is looked at: nothing is asked of none', async () => {
+    const { context, clock } = await stage({ workAlarmAttempts: 1 })
+    const asked: string[][] = []
+    const early = (subjects: readonly string[]) => {
+      asked.push([...subjects])
+      return Promise.resolve(new Map<string, number>())
+    }
+    const kinds: WorkKinds = { kind: { early, look: () => Promise.reject(new Error('broken')) } }
+    const runner = new WorkRunner(context, kinds)
+    await due(context, 'kind', ['a'])
+    await runner.drain()
+    clock.advance(3_600_000)
+    await runner.drain()
+    expect(asked).toEqual([['a']])
+  })
+
   test.each([1, 100])('is done whatever the batch (%i): no batch is a limit', async (workBatch) => {
     const { shop, context } = await stage({ workBatch })
     const { seen, kind } = recorder()
