@@ -26,6 +26,9 @@ export interface MqttOptions {
 
 // mqtt.js would keep a buffer for each of the 65,536 packet ids: a tenth of the hub's memory.
 writeToStream.cacheNumbers = false
+// And it keeps the bytes of each length that a message has ever had, up to 16,384 of them. Cut from Node's pool each would hold a
+// slab of 8 KB (64 KB in newer Nodes): a megabyte after 500 orders, and more for ever.
+Buffer.poolSize = 0
 
 /** The hub's connections to its broker. */
 export function mqttTransport(options: MqttOptions): OpenTransport {

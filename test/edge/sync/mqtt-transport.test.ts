@@ -1,6 +1,7 @@
 import { createServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { Aedes } from 'aedes'
+import { writeToStream } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
 import type { MqttTransport, TransportHandlers, TransportOptions } from '../../../protocol/mqtt/transport.ts'
@@ -206,4 +207,17 @@ describe('the MQTT transport', () => {
     expect(await hub.disconnected).toBe('the broker takes nothing any more')
     expect(await Promise.all(results)).toEqual(Array(20).fill(false))
   })
+})
+
+test('what mqtt.js keeps of the length of each message holds no more memory than itself', () => {
+  const written: Buffer[] = []
+  const stream = { write: (bytes: Buffer) => written.push(bytes) > 0 } as unknown as Socket
+  for (let length = 200; length < 300; length++) {
+    written.length = 0
+    const payload = Buffer.alloc(length)
+    writeToStream({ cmd: 'publish', topic: 'up', payload, qos: 0, dup: false, retain: false }, stream)
+    // After the first byte: the length of what follows.
+    expect(written[1]!.length).toBe(2)
+    expect(written[1]!.buffer.byteLength).toBeLessThanOrEqual(8)
+  }
 })
