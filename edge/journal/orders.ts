@@ -78,9 +78,12 @@ export function createOrders(store: Store) {
   const unfinished = all(
     db.prepare<[], OrderRow>('SELECT * FROM orders WHERE ended_at IS NULL ORDER BY number'),
   )
-  // All that has been asked for since an order was last changed.
+  // All that has been asked for since an order was last changed. Of orders that have ended nothing is kept: they become ever more.
   const kept = {
-    unfinished: store.keep((): readonly OrderRow[] => unfinished()),
+    unfinished: store.keep(() => {
+      const rows: readonly OrderRow[] = unfinished()
+      return { rows, ids: new Set(rows.map(({ id }) => id)) }
+    }),
     rows: store.keepBy(find),
     lines: store.keepBy((id: string): readonly LineRow[] => lines(id)),
     units: store.keepBy((id: string): readonly UnitRow[] => units(id)),
@@ -137,6 +140,7 @@ export function createOrders(store: Store) {
       'UPDATE orders SET phase = ?, ended_at = ?, reason = ? WHERE id = ?',
     ),
   )
+  const isUnfinished = (id: string): boolean => kept.unfinished.get().ids.has(id)
   return {
     /** Adds an order with its lines and one waiting unit for each item. */
     insert(order: NewOrder, lines: readonly LineRow[]): void {
@@ -147,10 +151,10 @@ export function createOrders(store: Store) {
       }
     },
     find: kept.rows.get,
-    lines: kept.lines.get,
-    units: kept.units.get,
+    lines: (id: string): readonly LineRow[] => (isUnfinished(id) ? kept.lines.get(id) : lines(id)),
+    units: (id: string): readonly UnitRow[] => (isUnfinished(id) ? kept.units.get(id) : units(id)),
     /** In the order of their arrival. */
-    unfinished: kept.unfinished.get,
+    unfinished: () => kept.unfinished.get().rows,
     /** Unfinished ones, and those that ended since, in the order of their arrival. */
     since: all(
       db.prepare<[endedSince: number], OrderRow>(
@@ -173,7 +177,11 @@ export function createOrders(store: Store) {
     prepare: (id: string, at: number, bins: readonly number[]) => prepare(at, JSON.stringify(bins), id),
     setReady: (id: string, at: number, bins: readonly number[]) => setReady(at, JSON.stringify(bins), id),
     setCollecting: (id: string, at: number) => setCollecting(at, id),
-    end: (id: string, phase: EndedPhase, at: number, reason: string | null) => end(phase, at, reason, id),
+    end(id: string, phase: EndedPhase, at: number, reason: string | null): void {
+      end(phase, at, reason, id)
+      kept.lines.forget(id)
+      kept.units.forget(id)
+    },
     deleteAll: writeAll(db.prepare<[]>('DELETE FROM orders')),
     /** Deletes ended ones but the newest `kept`. */
     prune: writeAll(

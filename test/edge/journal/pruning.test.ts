@@ -93,3 +93,40 @@ test('old rows of the stock ledger are summed up, and still add up', () => {
   )
   expect(sums).toEqual(before)
 })
+
+test('of orders that have ended nothing is kept in memory, whoever asks for them', () => {
+  const { store } = open()
+  const keys = new Set<unknown>()
+  const noted: Store = {
+    ...store,
+    keepBy<Key, T>(read: (key: Key) => T) {
+      const kept = store.keepBy(read)
+      return {
+        get(key: Key) {
+          keys.add(key)
+          return kept.get(key)
+        },
+        forget(...forgotten: [Key] | []) {
+          if (forgotten.length === 0) keys.clear()
+          else keys.delete(forgotten[0])
+          kept.forget(...forgotten)
+        },
+      }
+    },
+  }
+  const { orders } = createJournal(noted, [1, 2])
+  const unit = { order_id: 'a', line_id: 1, unit: 0 }
+  const row = { phase: 'queued', reserved_bin: null, open_when_ready: 0, start_by: 0, received_at: 0 } as const
+  orders.insert({ ...row, id: 'a', order_number: 1, bins: '[]' }, [
+    { order_id: 'a', line_id: 1, product_id: 1, quantity: 1, known_dropped: 0 },
+  ])
+  const ask = (): unknown => [orders.lines('a').length, orders.units('a')]
+  expect(ask()).toEqual([1, [{ ...unit, state: 'waiting', bin: null }]])
+  expect([...keys]).toEqual(['a'])
+  orders.setUnit(unit, 'dropped', 2)
+  ask()
+  orders.end('a', 'completed', 1, null)
+  expect([...keys]).toEqual([])
+  expect(ask()).toEqual([1, [{ ...unit, state: 'dropped', bin: 2 }]])
+  expect([...keys]).toEqual([])
+})
