@@ -23,6 +23,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../protocol/model/program-settings.ts'
+import { CACHE_KB } from './journal/store.ts'
 import { hubSettings } from './settings.ts'
 
 /** How GPIO lines are reached: sysfs through onoff, a socket, or not at all. */
@@ -44,6 +45,7 @@ export const edgeSettings = {
     "The hub's journal, one SQLite file. Its folder is made where it is missing; relative ports of HARDWARE are below it.",
     'data/hub.sqlite',
   ),
+  storeCacheKb: wholeNumber([64, 100_000], CACHE_KB, "How much of the journal SQLite keeps in memory, in KiB."),
   mqtt: prefixed('MQTT', {
     url: {
       schema: BrokerUrls,

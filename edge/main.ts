@@ -64,7 +64,9 @@ async function run(config: EdgeConfig): Promise<void> {
 
   const gpio = await openGpio(config, runtime, log)
   lockAll(gpio, hardware.gpio.lines, log)
-  const store = inStore(config.store, () => openStore({ path: config.store, checkpoint: noCheckpoint, log }))
+  const store = inStore(config.store, () =>
+    openStore({ path: config.store, cacheKb: config.storeCacheKb, checkpoint: noCheckpoint, log }),
+  )
   const hub = createHub({
     runtime,
     log,

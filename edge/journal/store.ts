@@ -73,9 +73,14 @@ export interface StoreOptions {
   path: string
   /** An open database to use instead (it outlives the store): several lives of one simulated hub. */
   database?: Database.Database
+  /** Pages that SQLite keeps in memory, in KiB. */
+  cacheKb?: number
   checkpoint: Checkpoint
   log: Log
 }
+
+/** The driver's own is 16 MB, a fifth of what the hub may take. The system keeps the file's pages besides, where it has room. */
+export const CACHE_KB = 512
 
 /**
  * A commit writes every page that it has changed, whole, and an event changes a few bytes in each of a dozen: small pages
@@ -87,13 +92,13 @@ const LOG_PAGES = 4096
 
 /** Opens the journal and brings its tables up to date. Throws where the file was written by newer software. */
 export function openStore(options: StoreOptions): Store {
-  const { checkpoint, log } = options
+  const { checkpoint, log, cacheKb = CACHE_KB } = options
   const inFile = options.database === undefined && options.path !== ':memory:'
   const ballastPath = `${options.path}.ballast`
   const db =
     options.database ?? (inFile ? openOnAnyDisk(options.path, ballastPath, log) : new Sqlite(options.path))
   try {
-    prepare(db)
+    prepare(db, cacheKb)
   } catch (error) {
     if (!inFile || !isFull(error)) throw error
     log.error(
@@ -101,22 +106,21 @@ export function openStore(options: StoreOptions): Store {
       'the disk is full: the ballast makes room for the tables',
     )
     rmSync(ballastPath, { force: true })
-    prepare(db)
+    prepare(db, cacheKb)
   }
   const ballast: Ballast | undefined = inFile ? openBallast(ballastPath) : undefined
   return createStore(db, ballast, { checkpoint, log, owned: options.database === undefined })
 }
 
 /** Sets how the database is written, and brings its tables up to date. */
-function prepare(db: Database.Database): void {
+function prepare(db: Database.Database, cacheKb: number): void {
   db.pragma(`page_size = ${PAGE_BYTES}`)
   db.pragma('journal_mode = WAL')
   // An act or a sale must survive a power cut: the log is flushed at every commit.
   db.pragma('synchronous = FULL')
   db.pragma(`wal_autocheckpoint = ${LOG_PAGES}`)
   db.pragma('foreign_keys = ON')
-  // In KiB; the driver's own 16 MB are a fifth of what the hub may take.
-  db.pragma('cache_size = -2000')
+  db.pragma(`cache_size = ${-cacheKb}`)
   migrate(db, migrations)
 }
 
