@@ -45,7 +45,11 @@ export const edgeSettings = {
     "The hub's journal, one SQLite file. Its folder is made where it is missing; relative ports of HARDWARE are below it.",
     'data/hub.sqlite',
   ),
-  storeCacheKb: wholeNumber([64, 100_000], CACHE_KB, "How much of the journal SQLite keeps in memory, in KiB."),
+  storeCacheKb: wholeNumber(
+    [64, 100_000],
+    CACHE_KB,
+    'How much of the journal SQLite keeps in memory, in KiB.',
+  ),
   mqtt: prefixed('MQTT', {
     url: {
       schema: BrokerUrls,

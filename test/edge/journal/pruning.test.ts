@@ -119,7 +119,13 @@ test('of orders that have ended nothing is kept in memory, whoever asks for them
   }
   const { orders } = createJournal(noted, [1, 2])
   const unit = { order_id: 'a', line_id: 1, unit: 0 }
-  const row = { phase: 'queued', reserved_bin: null, open_when_ready: 0, start_by: 0, received_at: 0 } as const
+  const row = {
+    phase: 'queued',
+    reserved_bin: null,
+    open_when_ready: 0,
+    start_by: 0,
+    received_at: 0,
+  } as const
   orders.insert({ ...row, id: 'a', order_number: 1, bins: '[]' }, [
     { order_id: 'a', line_id: 1, product_id: 1, quantity: 1, known_dropped: 0 },
   ])
