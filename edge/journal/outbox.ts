@@ -44,8 +44,8 @@ export interface Outbox {
    */
   forget(stream: OutboxStream, through: number): void
   /**
-   * Begins a new epoch. What the cloud has not acknowledged goes on at its beginning, in its order; a ledger's caller
-   * appends the snapshot next, in the same transaction.
+   * Begins a new epoch. What the cloud has not acknowledged goes on at its beginning, in its order, without snapshots: what
+   * they say is past. A ledger's caller appends the next one in the same transaction, or none where it may not say one.
    */
   newEpoch(stream: OutboxStream): void
   /** The ledger epochs of this store's life, the present one included. */
@@ -168,9 +168,9 @@ export function createOutbox(
     newEpoch(stream) {
       store.transact(() => {
         if (stream === 'telemetry') removeThrough(stream, telemetryTaken)
-        const { base } = position(stream)
+        else tables.ledger.removeKind.run('snapshot' satisfies HubEntry['kind'])
         const epoch = mintEpoch()
-        tables[stream].negate.run(base)
+        tables[stream].renumber.run()
         tables[stream].makePositive.run()
         statements.restart.run(epoch, stream)
         if (stream === 'ledger') statements.learnEpoch.run(epoch)
@@ -243,8 +243,13 @@ function tableOf({ db }: Store, stream: OutboxStream) {
       .raw(),
     tag: db.prepare<[seq: number], number>(`SELECT tag FROM ${table} WHERE seq = ?`).pluck(),
     remove: db.prepare<[through: number]>(`DELETE FROM ${table} WHERE seq <= ?`),
-    // Twice, through the negative numbers: a row must not meet the number of one that has yet to move.
-    negate: db.prepare<[base: number]>(`UPDATE ${table} SET seq = ? - seq`),
+    removeKind: db.prepare<[kind: string]>(`DELETE FROM ${table} WHERE body ->> '$.kind' = ?`),
+    // From 1 on. Twice, through the negative numbers: a row must not meet the number of one that has yet to move.
+    renumber: db.prepare<[]>(
+      `UPDATE ${table} SET seq = -counted.place
+       FROM (SELECT seq AS old, row_number() OVER (ORDER BY seq) AS place FROM ${table}) AS counted
+       WHERE seq = counted.old`,
+    ),
     makePositive: db.prepare<[]>(`UPDATE ${table} SET seq = -seq`),
   }
 }

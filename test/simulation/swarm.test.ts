@@ -7,7 +7,7 @@ import { runSeed } from './run-seed.ts'
 /** Seeds that once showed a defect. */
 const pinned = [
   4, 11, 15, 16, 101, 106, 302, 7007, 60_179, 60_426, 60_709, 61_603, 70_112, 70_868, 73_310, 74_138, 75_550,
-  75_580, 76_084, 80_073, 80_261, 80_645,
+  75_580, 76_084, 80_073, 80_261, 80_645, 96_621,
 ]
 const fresh = Array.from({ length: 8 }, (_, index) => 20_001 + index)
 

@@ -14,8 +14,9 @@ import { type FacingQuantity, lockFacings, setFacings, settleCounts, sumProducts
 
 /**
  * Mirrors a run of a hub's stock entries, oldest first, with a handful of statements however many there are. The shelf
- * ends as the hub's last word on it says, which an entry that comes late (`isLate`) is not. An entry whose cause the ledger holds already adds nothing to it. Throws
- * `ApplyError` where an entry is of no product of the hub; which one is then found by applying them one by one.
+ * ends as the hub's last word on it says, which an entry that comes late (`isLate`) is not, nor one whose cause the ledger
+ * holds already: it changes nothing. Throws `ApplyError` where an entry is of no product of the hub; which one is then found
+ * by applying them one by one.
  */
 export async function applyStockEntries(
   tx: Tx,
@@ -31,16 +32,13 @@ export async function applyStockEntries(
   const isNew = await insertLedger(tx, hubId, rows)
   const shelves = new Map<string, FacingQuantity & { delta: number }>()
   entries.forEach((entry, index) => {
+    if (!isNew(rows[index]!)) return
     // Of a product that its hub's planogram has no place for any more: it was written off before it fell.
     if (entry.kind === 'stock.dropped' && entry.delta === 0) return
-    const key = `${locationKey(entry.location)}:${entry.product_id}`
-    const delta = (shelves.get(key)?.delta ?? 0) + (isNew(rows[index]!) ? entry.delta : 0)
-    shelves.set(key, {
-      ...entry.location,
-      product_id: entry.product_id,
-      quantity: entry.quantity,
-      delta,
-    })
+    const { product_id, location, quantity } = entry
+    const key = `${locationKey(location)}:${product_id}`
+    const delta = (shelves.get(key)?.delta ?? 0) + entry.delta
+    shelves.set(key, { ...location, product_id, quantity, delta })
   })
   if (isLate) await keepQuantities(tx, hubId, shelves)
   await tellOfCounts(

@@ -208,11 +208,9 @@ onEachDatabase('the gateway’s store', (open) => {
       const change = (id: number) =>
         context.db.transact(async (tx) => {
           await enqueue(tx, 1, cancel(id))
-          const letter = { hub_id: 1, stream: 'ledger', error: '', body: uuid(id), at: 0 } as const
-          await tx.q
-            .insertInto('dead_letters')
-            .values({ ...letter, epoch: hex('a'), seq: id })
-            .execute()
+          const letter = { hub_id: 1, stream: 'ledger', epoch: hex('a'), seq: id } as const
+          const values = { ...letter, body: uuid(id), error: '', at: 0 }
+          await tx.q.insertInto('dead_letters').values(values).execute()
         })
       const held: string[] = []
       const domain: typeof inertDomain = {

@@ -153,6 +153,18 @@ describe('a new epoch', () => {
     )
   })
 
+  test('carries no snapshot: it says what was held then', () => {
+    const { outbox } = setUp()
+    const snapshot: HubEntry = { kind: 'snapshot', at: 1, stock: [], states: [], alarms: [] }
+    for (const entry of [alarm('acknowledged'), snapshot, alarm('a'), snapshot, alarm('b'), snapshot])
+      outbox.append('ledger', entry)
+    outbox.forget('ledger', 1)
+    outbox.newEpoch('ledger')
+    outbox.append('ledger', alarm('c'))
+    expect(details(outbox)).toEqual(['a', 'b', 'c'])
+    expect(outbox.position('ledger')).toMatchObject({ base: 0, baseTag: 0, last: 3 })
+  })
+
   test('of a copied store disowns the epochs before it', () => {
     const { outbox, store } = setUp()
     store.transact(() => {

@@ -75,10 +75,11 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
     const plan = fc.record({
       changes: fc.array(change, { minLength: 1, maxLength: 30 }),
       cuts: fc.array(fc.nat({ max: 29 }), { maxLength: 4 }),
-      repeat: fc.boolean(),
+      // An older copy of the hub's store says the beginning once more, under an epoch of its own.
+      again: fc.nat({ max: 30 }),
     })
     await fc.assert(
-      fc.asyncProperty(plan, async ({ changes, cuts, repeat }) => {
+      fc.asyncProperty(plan, async ({ changes, cuts, again }) => {
         await sql`delete from stock_ledger`.execute(db.kysely)
         await sql`update facings set quantity = 5`.execute(db.kysely)
         await sql`update products set quantity = 5`.execute(db.kysely)
@@ -89,7 +90,7 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
           await apply(shop, entries.slice(from, to))
           from = to
         }
-        if (repeat) await apply(shop, entries)
+        await apply(shop, entries.slice(0, again))
         for (const row of [1, 2, 3]) {
           const last = entries.findLast((entry) => entry.location.row === row)
           expect((await shop.product(row)).quantity).toBe(last?.quantity ?? 5)
