@@ -7,7 +7,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { followUnknown } from './apply-operations.ts'
-import { findOrders, unaccounted } from './orders-of-entries.ts'
+import { findOrders, renewVersions, unaccounted } from './orders-of-entries.ts'
 import { consumeReservations, type Delivered } from './reservations.ts'
 import { tellOfProduct } from './stock-events.ts'
 import { type FacingQuantity, lockFacings, setFacings, settleCounts, sumProducts } from './shelf-stock.ts'
@@ -61,13 +61,13 @@ export async function applyStockEntries(
     tx,
     drops.map(({ orderId }) => orderId),
   )
-  await consumeReservations(
+  const served = await consumeReservations(
     tx,
     drops.filter(({ orderId }) => open.has(orderId)),
   )
-  if (isLate) return
-  const accounted = drops.filter(({ orderId }) => !open.has(orderId))
-  await consumeReservations(tx, await beyondAccount(tx, hubId, accounted))
+  const accounted = isLate ? [] : drops.filter(({ orderId }) => !open.has(orderId))
+  served.push(...(await consumeReservations(tx, await beyondAccount(tx, hubId, accounted))))
+  await renewVersions(tx, hubId, [...new Set(served)])
 }
 
 /**

@@ -1,11 +1,15 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { OperationEntry, StockEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import { sql } from 'kysely'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { jsonOf } from '../../platform/store/json.ts'
+import { statement } from '../../platform/store/statement.ts'
 
 /**
  * The hub's orders of which entries speak, by the id that the hub knows. Units that fell for an order that the cloud does
- * not know (it was restored to a time before the order) left the shelf all the same, and are no other order's.
+ * not know (it was restored to a time before the order) left the shelf all the same, and are no other order's. They are
+ * locked, before anything of theirs is.
  */
 export async function findOrders(
   tx: Tx,
@@ -17,11 +21,15 @@ export async function findOrders(
     entries.flatMap((entry) => ('order_id' in entry && entry.order_id !== null ? [entry.order_id] : [])),
   )
   if (uuids.size === 0) return new Map()
-  const known = await tx.q
-    .selectFrom('orders')
-    .select(['id', 'uuid'])
-    .where('hub_id', '=', hubId)
-    .where('uuid', 'in', [...uuids])
+  const known = await tx
+    .forUpdate(
+      tx.q
+        .selectFrom('orders')
+        .select(['id', 'uuid'])
+        .where('hub_id', '=', hubId)
+        .where('uuid', 'in', [...uuids])
+        .orderBy('id'),
+    )
     .execute()
   const found = new Map(known.map(({ uuid, id }) => [uuid, id]))
   const unknown = [...uuids].filter((uuid) => !found.has(uuid))
@@ -41,3 +49,20 @@ export async function unaccounted(tx: Tx, orderIds: readonly number[]): Promise<
     .execute()
   return new Set(rows.map(({ id }) => id))
 }
+
+/**
+ * Orders have become other ones for their customers, and stay where they stand: each gets another version, and whoever
+ * follows it is told. Under their locks.
+ */
+export async function renewVersions(tx: Tx, hubId: number, orderIds: readonly number[]): Promise<void> {
+  if (orderIds.length === 0) return
+  await nextVersions(tx.q, { orderIds: JSON.stringify(orderIds) })
+  for (const orderId of orderIds) tx.tell({ kind: 'order', orderId, hubId })
+}
+
+const nextVersions = statement((q, { orderIds }: { orderIds: string }) =>
+  q
+    .updateTable('orders')
+    .set((eb) => ({ version: eb('version', '+', 1) }))
+    .where('id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`)),
+)

@@ -120,14 +120,17 @@ export interface Delivered {
   delivered: number
 }
 
-/** Each unit that dropped for an order is no longer reserved for it: the reservation ends with the unit on the shelf. */
-export async function consumeReservations(tx: Tx, drops: readonly Delivered[]): Promise<void> {
+/**
+ * Each unit that dropped for an order is no longer reserved for it: the reservation ends with the unit on the shelf. Returns the
+ * orders that have got some.
+ */
+export async function consumeReservations(tx: Tx, drops: readonly Delivered[]): Promise<number[]> {
   const lines = new Map<number, Delivered>()
   for (const drop of drops) {
     const delivered = (lines.get(drop.itemId)?.delivered ?? 0) + drop.delivered
     if (delivered > 0) lines.set(drop.itemId, { ...drop, delivered })
   }
-  if (lines.size === 0) return
+  if (lines.size === 0) return []
   const items = await tx
     .forUpdate(
       tx.q
@@ -154,6 +157,7 @@ export async function consumeReservations(tx: Tx, drops: readonly Delivered[]): 
     tx,
     taken.map(({ item, freed }) => ({ productId: item.product_id, quantity: freed })),
   )
+  return [...lines.values()].map(({ orderId }) => orderId)
 }
 
 const noLine = (orderId: number, itemId: number): ApplyError =>

@@ -4,6 +4,7 @@ import { OrderStatus, type OrderCause, type TransitionResult } from '../../../pr
 import type { CloudContext } from '../../platform/context.ts'
 import { earnPoints } from '../loyalty/points.ts'
 import { cancelOrder, endUndelivered, refundUndelivered } from '../refunds/undelivered.ts'
+import { renewVersions } from '../catalogue/orders-of-entries.ts'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
@@ -30,8 +31,8 @@ export async function applyOrderEntry(
     case 'order.preparing':
       await advance(tx, context, order, 'hub_preparing', { bins: entry.bins, hub_began_at: entry.at })
       return
-    case 'order.ready':
-      await recordLines(tx, order, entry.lines)
+    case 'order.ready': {
+      const isNews = await recordLines(tx, order, entry.lines)
       if (await advance(tx, context, order, 'hub_ready', { bins: entry.bins, ready_at: at })) {
         await settleReady(tx, context, order)
         await measurePace(
@@ -45,8 +46,9 @@ export async function applyOrderEntry(
           },
           at,
         )
-      }
+      } else if (isNews) await renewVersions(tx, hubId, [order.id])
       return
+    }
     case 'order.collecting':
       await advance(tx, context, order, 'hub_collecting')
       return
@@ -58,13 +60,14 @@ export async function applyOrderEntry(
       return
     case 'order.timed_out':
     case 'order.failed': {
-      await recordLines(tx, order, entry.lines)
+      const isNews = await recordLines(tx, order, entry.lines)
       const [cause, failure_reason] =
         entry.kind === 'order.failed'
           ? (['hub_failed', entry.reason] as const)
           : (['preparation_timeout', 'preparation_timeout'] as const)
       const step = await endUndelivered(tx, context, order, cause, { failure_reason, ...binsOf(entry) })
       warnOfIllegal(context, order, cause, step)
+      if (isNews && step.kind !== 'moved') await renewVersions(tx, hubId, [order.id])
       return
     }
     case 'order.unclaimed':
@@ -131,9 +134,9 @@ function warnOfIllegal(
 
 /**
  * Records what a hub says has dropped. From READY on, when money has gone back by it, the count never sinks: a hub whose
- * journal was restored may have forgotten what it saw fall.
+ * journal was restored may have forgotten what it saw fall. True where it was not known.
  */
-async function recordLines(tx: Tx, order: OrderRow, lines: readonly LineProgress[]): Promise<void> {
+async function recordLines(tx: Tx, order: OrderRow, lines: readonly LineProgress[]): Promise<boolean> {
   const least = order.processing_status >= OrderStatus.READY ? sql`order_items.qty_dropped` : sql.lit(0)
   const columns = { id: 'int', dropped: 'int', doubtful: 'int', bins: 'text' } as const
   const rows = lines.map(({ line_id: id, bins, ...counts }) => ({
@@ -141,10 +144,12 @@ async function recordLines(tx: Tx, order: OrderRow, lines: readonly LineProgress
     id,
     bins: JSON.stringify(bins),
   }))
-  await sql`
+  const { numAffectedRows } = await sql`
     update order_items set qty_dropped = r.dropped, qty_doubtful = r.doubtful, bins = r.bins
     from ${recordset(tx.kind, columns, rows)}
-    where order_items.id = r.id and order_items.order_id = ${order.id} and r.dropped >= ${least}`.execute(
+    where order_items.id = r.id and order_items.order_id = ${order.id} and r.dropped >= ${least}
+      and (qty_dropped <> r.dropped or qty_doubtful <> r.doubtful or order_items.bins <> r.bins)`.execute(
     tx.q,
   )
+  return numAffectedRows !== 0n
 }
