@@ -159,9 +159,18 @@ async function inquire(services: MoneyServices, deposit: WalletTransactionRow): 
   })
 }
 
-/** One that was begun in the future was begun by a clock that was ahead: nobody knows how long ago. */
-const givenUpAt = ({ runtime, settings }: CloudContext, { created_at }: WalletTransactionRow): number =>
-  created_at > runtime.clock.now() ? 0 : created_at + settings.paymentAbandonMs
+/**
+ * One that was refused to its customer is given up from then on. One that was begun in the future was begun by a clock that was
+ * ahead: nobody knows how long ago.
+ */
+const givenUpAt = ({ runtime, settings }: CloudContext, deposit: WalletTransactionRow): number =>
+  isCompletable(deposit) && deposit.created_at <= runtime.clock.now()
+    ? deposit.created_at + settings.paymentAbandonMs
+    : 0
+
+/** Of one that was refused at once nobody was given the secret that it takes to complete it with another card. */
+const isCompletable = ({ status, client_secret }: WalletTransactionRow): boolean =>
+  status !== 'failed' || client_secret !== null
 
 async function ask(
   { context, processor }: MoneyServices,
@@ -198,12 +207,13 @@ export async function applyDepositOutcome(
   const deposit = await tx
     .forUpdate(tx.q.selectFrom('wallet_transactions').selectAll().where('id', '=', depositId))
     .executeTakeFirstOrThrow()
+  const isLost = outcome.status === 'failed' || outcome.status === 'canceled'
   const set = (changes: Pick<Updateable<Tables['wallet_transactions']>, 'status' | 'decline_code'>) =>
     tx.q
       .updateTable('wallet_transactions')
       .set({
         processor_ref: deposit.processor_ref ?? outcome.ref,
-        client_secret: deposit.client_secret ?? sealedSecret(context, outcome.clientSecret),
+        client_secret: deposit.client_secret ?? (isLost ? null : sealedSecret(context, outcome.clientSecret)),
         updated_at: context.runtime.clock.now(),
         ...changes,
       })
@@ -231,7 +241,7 @@ export async function applyDepositOutcome(
   }
 }
 
-/** Cents of a user's deposits that may still succeed: of those that failed, too, while they are asked after. */
+/** Cents of a user's deposits that may still succeed: of those that failed, too, while somebody can complete them. */
 export async function openDeposits(q: Queries, userId: number): Promise<number> {
   const { cents } = await q
     .selectFrom('wallet_transactions as t')
@@ -241,7 +251,9 @@ export async function openDeposits(q: Queries, userId: number): Promise<number> 
     .where((eb) =>
       eb.or([
         eb('t.status', '=', 'pending'),
-        eb('t.status', '=', 'failed').and(
+        eb.and([
+          eb('t.status', '=', 'failed'),
+          eb('t.client_secret', 'is not', null),
           eb.exists(
             eb
               .selectFrom('due_work as w')
@@ -249,7 +261,7 @@ export async function openDeposits(q: Queries, userId: number): Promise<number> 
               .where('w.kind', '=', 'deposit')
               .where('w.subject', '=', eb.cast<string>('t.id', 'text')),
           ),
-        ),
+        ]),
       ]),
     )
     .executeTakeFirstOrThrow()

@@ -16,6 +16,8 @@ const listed = (shop: Shop, userId: number) =>
   walletTransactions(shop.context.db.kysely, userId, { limit: 50, offset: 0 })
 const balance = (shop: Shop, userId: number) => walletBalance(shop.context.db.kysely, shop.context, userId)
 const intents = (shop: Shop) => shop.bank.intents()
+const lookedAfter = (shop: Shop) =>
+  shop.context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'deposit').execute()
 
 const wrapped = (change: (sandbox: CardProcessor) => Partial<CardProcessor>): ShopOptions => ({
   wrapProcessor: (sandbox) => ({ ...sandbox, ...change(sandbox) }),
@@ -87,6 +89,11 @@ onEachProcessor('a deposit', (open) => {
     await deliver(shop)
     expect(await listed(shop, userId)).toMatchObject([{ status: 'failed', balance_after_cents: null }])
     expect(await balance(shop, userId)).toMatchObject({ balance_cents: 0, pending_cents: 0 })
+    // Nobody was given what it takes to complete it; at the sandbox it is over with the refusal.
+    shop.clock.advance(MINUTE)
+    await shop.work.drain()
+    expect(['canceled', 'failed']).toContain((await intents(shop))[0]!.status)
+    expect(await lookedAfter(shop)).toEqual([])
   })
 
   test.for([
@@ -158,8 +165,7 @@ onEachProcessor('a deposit', (open) => {
     await shop.work.drain()
     expect(await intents(shop)).toMatchObject([{ status: 'canceled' }])
     expect(await listed(shop, userId)).toMatchObject([{ status: 'failed' }])
-    const due = shop.context.db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'deposit')
-    expect(await due.execute()).toEqual([])
+    expect(await lookedAfter(shop)).toEqual([])
   })
 
   test('that takes its bank long is asked after again and again', async () => {

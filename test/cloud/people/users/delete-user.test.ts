@@ -190,6 +190,13 @@ onEachDatabase('deleting a user', (open) => {
     expect((await remove()).status).toBe(204)
   })
 
+  test('is not held up by a deposit that was declined at once: nobody was given what it takes to complete it', async () => {
+    const { customer, remove } = await ada(open)
+    const body = { amount_cents: 2500, payment_method_id: 'pm_card_chargeDeclined' }
+    expect((await customer('ada', 'POST', '/users/wallet/deposit', body)).status).toBe(402)
+    expect((await remove()).status).toBe(204)
+  })
+
   test('ends deposits, too: one that was asked for a moment before takes no money', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
