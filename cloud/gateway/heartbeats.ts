@@ -4,6 +4,7 @@ import type { CloudContext } from '../platform/context.ts'
 import { background, isolated } from '../platform/work/background.ts'
 import type { HubDomain } from './domain.ts'
 import type { LeaseKeeper, Renewal } from './leases.ts'
+import { isForNobody } from './receiver.ts'
 
 export interface HeartbeatsPorts {
   context: CloudContext
@@ -86,7 +87,7 @@ export class Heartbeats {
       })
       for (const [hubId, { onRenewed }] of heard) onRenewed(renewals.get(hubId)!)
     } catch (error) {
-      if (heard.length === 1) throw error
+      if (heard.length === 1 || isForNobody(error)) throw error
       // What cannot be written of one hub holds up no other.
       for (const one of heard) await isolated(context, `hub ${one[0]}: heartbeat`, () => this.#renew([one]))
     }

@@ -158,37 +158,43 @@ export class LeaseKeeper {
    * Of these hubs only: the others are the others'.
    */
   async takeFromAbsent(present: readonly string[], isOurs: (hubId: number) => boolean): Promise<void> {
-    const { context } = this.#ports
-    const q = context.db.kysely
-    const { now, lease } = this.#lease()
-    const { process_id, lease_until } = lease
-    const lost = await q
+    const { context, processId } = this.#ports
+    const lost = await context.db.kysely
       .selectFrom('hub_sessions')
       .select(['hub_id', 'process_id'])
-      .where('lease_until', '>', now)
+      .where('lease_until', '>', context.runtime.clock.now())
       .where('process_id', 'not in', present)
       .execute()
-    for (const absent of new Set(lost.map((row) => row.process_id)))
-      for (const hubIds of inParts(lost.filter((row) => row.process_id === absent && isOurs(row.hub_id))))
-        await q
-          .updateTable('hub_sessions')
-          .set({ process_id, lease_until })
-          .where('process_id', '=', absent)
-          .where('hub_id', 'in', hubIds)
-          .execute()
+    for (const absent of new Set(lost.map((row) => row.process_id))) {
+      const theirs = lost.filter((row) => row.process_id === absent && isOurs(row.hub_id))
+      await this.#move(
+        theirs.map(({ hub_id }) => hub_id),
+        { from: absent, to: processId },
+      )
+    }
   }
 
   /** Hands this process's leases of these hubs to another one, from one moment to the next: never are they nobody's. */
-  async handOver(hubIds: readonly number[], to: string): Promise<void> {
-    const { context, processId } = this.#ports
+  handOver(hubIds: readonly number[], to: string): Promise<void> {
+    return this.#move(hubIds, { from: this.#ports.processId, to })
+  }
+
+  /** Locks the rows first, as hellos lock them (`answerHellos`): an update takes them as they lie in the table. */
+  async #move(hubIds: readonly number[], { from, to }: { from: string; to: string }): Promise<void> {
     const { lease_until } = this.#lease().lease
-    for (const part of inParts(hubIds.map((hub_id) => ({ hub_id }))))
-      await context.db.kysely
-        .updateTable('hub_sessions')
-        .set({ process_id: to, lease_until })
-        .where('process_id', '=', processId)
-        .where('hub_id', 'in', part)
-        .execute()
+    const sorted = hubIds.toSorted((a, b) => a - b)
+    for (let at = 0; at < sorted.length; at += HUBS_AT_ONCE)
+      await this.#ports.context.db.transact(async (tx) => {
+        const part = sorted.slice(at, at + HUBS_AT_ONCE)
+        const ofFrom = tx.q.selectFrom('hub_sessions').select('hub_id').where('process_id', '=', from)
+        await tx.forUpdate(ofFrom.where('hub_id', 'in', part).orderBy('hub_id')).execute()
+        await tx.q
+          .updateTable('hub_sessions')
+          .set({ process_id: to, lease_until })
+          .where('process_id', '=', from)
+          .where('hub_id', 'in', part)
+          .execute()
+      })
   }
 
   #lease() {
@@ -209,13 +215,6 @@ const leasesOf = statement((q, at: { processId: string; now: number }) =>
     .where('process_id', '=', at.processId)
     .where('lease_until', '>', at.now),
 )
-
-function inParts(rows: readonly { hub_id: number }[]): number[][] {
-  const parts: number[][] = []
-  for (let at = 0; at < rows.length; at += HUBS_AT_ONCE)
-    parts.push(rows.slice(at, at + HUBS_AT_ONCE).map(({ hub_id }) => hub_id))
-  return parts
-}
 
 /** The will of a session has come. */
 export async function markDisconnected(q: Queries, hubId: number, session: string): Promise<void> {

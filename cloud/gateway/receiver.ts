@@ -12,7 +12,7 @@ import { appendAudits } from '../platform/audit/audit.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
-import { isOutage } from '../platform/store/outage.ts'
+import { isLockedOut, isOutage } from '../platform/store/outage.ts'
 import { statement } from '../platform/store/statement.ts'
 import { recordFinished } from './command-store.ts'
 import { ApplyError, type HubDomain } from './domain.ts'
@@ -323,6 +323,9 @@ function isEntryFault(error: unknown): boolean {
 export function isStoreFailure(error: unknown): boolean {
   return isOutage(error) || (codeOf(error) !== '' && !isEntryFault(error))
 }
+
+/** Whether the store has failed for all that was asked together, so that it need not be asked for each: somebody may have locked the rows of one. */
+export const isForNobody = (error: unknown): boolean => isStoreFailure(error) && !isLockedOut(error)
 
 function codeOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined

@@ -1,8 +1,7 @@
 import type { Hello, Welcome } from '../../protocol/mqtt/session.ts'
-import { isLockedOut } from '../platform/store/outage.ts'
 import { answerHellos, type Greeter } from './hello.ts'
 import type { Said } from './leases.ts'
-import { isStoreFailure } from './receiver.ts'
+import { isForNobody } from './receiver.ts'
 
 interface Asked extends Said {
   welcome: (welcome: Welcome | undefined) => void
@@ -49,9 +48,7 @@ export class Welcomes {
       const welcomes = await answerHellos(this.#greeter, asked)
       for (const { hubId, welcome } of asked) welcome(welcomes.get(hubId))
     } catch (error) {
-      // What the database gives to nobody need not be asked for each of them; somebody may have locked the rows of one.
-      const isForNobody = isStoreFailure(error) && !isLockedOut(error)
-      if (asked.length === 1 || isForNobody) for (const { fail } of asked) fail(error)
+      if (asked.length === 1 || isForNobody(error)) for (const { fail } of asked) fail(error)
       // What cannot be answered of one hub holds up no other.
       else for (const one of asked) await this.#together([one])
     }

@@ -26,7 +26,10 @@ export function stockEvent(before: number, after: number, lowStock: number): Sto
   return after <= lowStock && before > lowStock ? 'inventory.low_stock' : undefined
 }
 
-/** Appends what `change` of products' quantities is to their owners. */
+/**
+ * Appends what `change` of products' quantities is to their owners. The products are locked before it, in the order in which
+ * checkouts lock them: a statement that waited for one of them would sum up what stood on the shelves before it waited.
+ */
 export async function tellOfStock(
   tx: Tx,
   context: CloudContext,
@@ -40,11 +43,11 @@ export async function tellOfStock(
       .select(['id', 'hub_id', 'name', 'quantity', 'is_active'])
       .where('id', 'in', productIds)
       .orderBy('id')
-      .execute()
-  const before = new Map((await read()).map(({ id, quantity }) => [id, quantity]))
+  const locked = await tx.forUpdate(read()).execute()
+  const before = new Map(locked.map(({ id, quantity }) => [id, quantity]))
   await change()
   const { lowStock } = context.settings
-  for (const { id, hub_id: hubId, name, quantity, is_active } of await read()) {
+  for (const { id, hub_id: hubId, name, quantity, is_active } of await read().execute()) {
     const was = before.get(id) ?? 0
     const type = stockEvent(was, quantity, lowStock)
     if (type !== undefined && is_active === 1) tellOfProduct(tx, context, { hubId, productId: id }, type)

@@ -152,6 +152,8 @@ const claimRows = statement(
       .where('subject', 'in', jsonOf(q).textsIn(sql`${subjects}`)),
 )
 
+// What changes many rows at once does so in a transaction, for that is tried again where others lock them in another order.
+
 /** A sign of life of what was claimed together, of looks that take long and of those that wait for them; those that have ended are free. */
 export async function renew(
   { db, runtime }: CloudContext,
@@ -161,16 +163,18 @@ export async function renew(
   if (!first) return
   const { kind, claim } = first
   const until = runtime.clock.now() + leaseMs
-  await db.kysely
-    .updateTable('due_work')
-    .set({ due_at: until, leased_until: until })
-    .where((eb) => eb.and({ kind, claim }))
-    .where(
-      'subject',
-      'in',
-      [first, ...others].map(({ subject }) => subject),
-    )
-    .execute()
+  await db.transact((tx) =>
+    tx.q
+      .updateTable('due_work')
+      .set({ due_at: until, leased_until: until })
+      .where((eb) => eb.and({ kind, claim }))
+      .where(
+        'subject',
+        'in',
+        [first, ...others].map(({ subject }) => subject),
+      )
+      .execute(),
+  )
 }
 
 /** When to look again: null after a look that did not fail says that nothing more is to be done. */
@@ -229,23 +233,25 @@ export async function releaseAll(
     { of: 'text', next: 'int' },
     [...dueAts].map(([of, next]) => ({ of, next })),
   )
-  const { rows } = await sql<{ subject: string }>`
-    update due_work
-    set due_at = next, leased_until = null, claim = null, attempts = 0, last_error = null
-    from ${source}
-    where kind = ${kind} and subject = of and claim = ${claim}
-    returning subject
-  `.execute(db.kysely)
-  const released = new Set(rows.map(({ subject }) => subject))
-  const others = [...dueAts.keys()].filter((subject) => !released.has(subject))
-  if (others.length === 0) return
-  await db.kysely
-    .updateTable('due_work')
-    .set({ leased_until: null })
-    .where('kind', '=', kind)
-    .where('subject', 'in', others)
-    .where('claim', 'is', null)
-    .execute()
+  await db.transact(async ({ q }) => {
+    const { rows } = await sql<{ subject: string }>`
+      update due_work
+      set due_at = next, leased_until = null, claim = null, attempts = 0, last_error = null
+      from ${source}
+      where kind = ${kind} and subject = of and claim = ${claim}
+      returning subject
+    `.execute(q)
+    const released = new Set(rows.map(({ subject }) => subject))
+    const others = [...dueAts.keys()].filter((subject) => !released.has(subject))
+    if (others.length === 0) return
+    await q
+      .updateTable('due_work')
+      .set({ leased_until: null })
+      .where('kind', '=', kind)
+      .where('subject', 'in', others)
+      .where('claim', 'is', null)
+      .execute()
+  })
 }
 
 /** Leaves claimed work that was not begun to whoever comes next: it is due at once, and no look has been made at it. */
@@ -255,26 +261,21 @@ export async function giveBack(
 ): Promise<void> {
   if (!first) return
   const { kind, claim } = first
-  const ofThese = () =>
-    db.kysely
-      .updateTable('due_work')
-      .where('kind', '=', kind)
-      .where(
-        'subject',
-        'in',
-        [first, ...others].map(({ subject }) => subject),
-      )
-  await ofThese()
-    .set((eb) => ({
-      due_at: runtime.clock.now(),
-      leased_until: null,
-      claim: null,
-      attempts: eb('attempts', '-', 1),
-    }))
-    .where('claim', '=', claim)
-    .execute()
-  // What was made due meanwhile is due as it was made.
-  await ofThese().set({ leased_until: null }).where('claim', 'is', null).execute()
+  const subjects = [first, ...others].map(({ subject }) => subject)
+  await db.transact(async ({ q }) => {
+    const ofThese = () => q.updateTable('due_work').where('kind', '=', kind).where('subject', 'in', subjects)
+    await ofThese()
+      .set((eb) => ({
+        due_at: runtime.clock.now(),
+        leased_until: null,
+        claim: null,
+        attempts: eb('attempts', '-', 1),
+      }))
+      .where('claim', '=', claim)
+      .execute()
+    // What was made due meanwhile is due as it was made.
+    await ofThese().set({ leased_until: null }).where('claim', 'is', null).execute()
+  })
 }
 
 /** Kinds of which something is due. */

@@ -58,6 +58,22 @@ describe('heartbeats', () => {
     expect(cloud.faults.map(String)).toContain('Error: hub 2')
   })
 
+  test('that a database that is away takes of nobody are offered once, not for each hub', async () => {
+    const asked: number[][] = []
+    const { world, hubs } = await connected(40, {
+      domain: {
+        hubsHeard(_tx, _context, hubs) {
+          if (hubs.some(({ health }) => health === null)) return Promise.resolve()
+          asked.push(hubs.map(({ hubId }) => hubId))
+          return Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' }))
+        },
+      },
+    })
+    beat(hubs)
+    await world.pass(3000)
+    expect(asked.flat().toSorted((a, b) => a - b)).toEqual(hubs.map((_, index) => index + 1))
+  })
+
   test('of a session whose will has come do not make its hub connected again', async () => {
     const { world, hubs } = await connected(1)
     beat(hubs)

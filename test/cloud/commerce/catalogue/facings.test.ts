@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { sql } from 'kysely'
+import { expect, test, vi } from 'vitest'
 import { facingHandlers } from '../../../../cloud/commerce/catalogue/facings.ts'
 import { availableOf } from '../../../../cloud/commerce/catalogue/reservations.ts'
 import { countStock } from '../../../../cloud/commerce/catalogue/shelf-stock.ts'
@@ -142,6 +143,40 @@ onEachDatabase('the rows of a hub', (open) => {
     expect(await both()).toEqual([4, 4])
     await countProduct(7)
     expect(await both()).toEqual([7, 7])
+  })
+
+  test('a count is shown that is typed while a report of the hub is being written, of what fell before it', async () => {
+    const { shop, list } = await openRows(open)
+    const { db } = shop.context
+    const q = db.kysely
+    const both = async () => [(await shop.product(2)).quantity, (await list())[1]!.quantity]
+    const fell = {
+      kind: 'stock.dropped',
+      product_id: 2,
+      location: { cabinet: 1, shelf: 1, row: 2 },
+      delta: -1,
+      quantity: 1,
+      operation_id: '00000000-0000-7000-8000-000000000001',
+      order_id: null,
+      line_id: null,
+      delivered: 0,
+      bin: null,
+    } as const
+    const { reporting } = await db.transact(async (tx) => {
+      await tx.forUpdate(tx.q.selectFrom('products').select('id').where('id', '=', 2)).execute()
+      await countStock(tx, shop.context, { hubId: 1, productId: 2, location: null, quantity: 9 })
+      const reported = shop.report(fell)
+      // SQLite has the report wait for all of this one.
+      if (tx.kind === 'postgres')
+        await vi.waitFor(async () => {
+          const waiting = await sql`select 1 from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`.execute(q)
+          expect(waiting.rows).toHaveLength(1)
+        }, 10_000)
+      return { reporting: reported }
+    })
+    await reporting
+    expect(await both()).toEqual([9, 9])
   })
 
   test.each([

@@ -1,0 +1,61 @@
+import { sql } from 'kysely'
+import { beforeEach, expect, test, vi } from 'vitest'
+import { LeaseKeeper } from '../../../cloud/gateway/leases.ts'
+import { defaultGatewaySettings } from '../../../cloud/platform/settings/settings.ts'
+import type { CloudDatabase, Queries } from '../../../cloud/platform/store/database.ts'
+import { stillRuntime, type StillRuntime } from '../support/clock.ts'
+import { testContext } from '../support/context.ts'
+import { onEachDatabase } from '../support/database.ts'
+import { seedHub } from './support/seed-hub.ts'
+
+const HUBS = [1, 2, 3]
+
+onEachDatabase('leases of several hubs', (open) => {
+  let db: CloudDatabase
+  let runtime: StillRuntime
+
+  beforeEach(async () => {
+    runtime = stillRuntime()
+    db = await open()
+    for (const hubId of HUBS) await seedHub(db, hubId)
+    // As they lie in a table whose rows have been written again and again: in another order than that of their ids.
+    for (const hub_id of HUBS.toReversed())
+      await db.kysely
+        .insertInto('hub_sessions')
+        .values({
+          hub_id,
+          session: '5'.repeat(32),
+          software: 'test',
+          process_id: 'a',
+          lease_until: runtime.clock.now() + 1000,
+          is_connected: 1,
+          last_heard_at: runtime.clock.now(),
+        })
+        .execute()
+  })
+
+  const as = (processId: string) =>
+    new LeaseKeeper({ context: testContext(db, runtime), settings: defaultGatewaySettings, processId })
+
+  test.for([
+    ['are handed over', () => as('a').handOver(HUBS.toReversed(), 'b')],
+    ['of a process that has gone are taken', () => as('b').takeFromAbsent(['b'], () => true)],
+  ] as const)('%s in the order in which hellos and heartbeats lock them', async ([, move]) => {
+    const lock = (q: Queries, hubId: number) =>
+      sql`select hub_id from hub_sessions where hub_id = ${hubId} for no key update`.execute(q)
+    const { moving } = await db.transact(async (tx) => {
+      if (tx.kind === 'sqlite') return { moving: move() }
+      await lock(tx.q, 1)
+      const moved = move()
+      await vi.waitFor(async () => {
+        const waiting = await sql`select 1 from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
+        expect(waiting.rows).toHaveLength(1)
+      }, 10_000)
+      for (const hubId of [2, 3]) await lock(tx.q, hubId)
+      return { moving: moved }
+    })
+    await moving
+    expect((await as('b').held()).map(({ hubId }) => hubId)).toEqual(expect.arrayContaining(HUBS))
+  })
+})

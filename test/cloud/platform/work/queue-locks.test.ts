@@ -1,0 +1,56 @@
+import { sql } from 'kysely'
+import { expect, test, vi } from 'vitest'
+import type { CloudContext } from '../../../../cloud/platform/context.ts'
+import {
+  claim,
+  giveBack,
+  releaseAll,
+  renew,
+  schedule,
+  type Claimed,
+} from '../../../../cloud/platform/work/queue.ts'
+import { stillRuntime } from '../../support/clock.ts'
+import { testContext } from '../../support/context.ts'
+import { onEachDatabase } from '../../support/database.ts'
+
+const LEASE_MS = 60_000
+
+onEachDatabase('due work that is claimed together', (open) => {
+  test.for([
+    [
+      'is released',
+      (context: CloudContext, claimed: readonly Claimed[]) =>
+        releaseAll(context, claimed[0]!, new Map(claimed.map(({ subject }) => [subject, 5]))),
+    ],
+    ['is renewed', (context: CloudContext, claimed: readonly Claimed[]) => renew(context, claimed, LEASE_MS)],
+    ['is given back', giveBack],
+  ] as const)('%s though somebody makes the same work due in another order', async ([, end]) => {
+    const runtime = stillRuntime()
+    const context = testContext(await open(), runtime)
+    const { db } = context
+    const now = runtime.clock.now()
+    const subjects = ['a', 'b', 'c']
+    await db.transact((tx) => schedule(tx, 'kind', subjects, now))
+    const claimed = await claim(context, 'kind', { batch: 3, leaseMs: LEASE_MS })
+    const { ending } = await db.transact(async (tx) => {
+      await schedule(tx, 'kind', 'c', now + 7)
+      const ended = end(context, claimed)
+      if (tx.kind === 'postgres') {
+        await vi.waitFor(async () => {
+          const waiting = await sql`select 1 from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
+          expect(waiting.rows).toHaveLength(1)
+        }, 10_000)
+      }
+      await schedule(tx, 'kind', 'a', now + 7)
+      return { ending: ended }
+    })
+    await ending
+    const rows = await db.kysely
+      .selectFrom('due_work')
+      .select(['subject', 'due_at'])
+      .orderBy('subject')
+      .execute()
+    expect(rows.map(({ due_at }) => due_at === now + 7)).toEqual([true, false, true])
+  })
+})
