@@ -125,9 +125,9 @@ function judgeLedger(
 ): { said: Welcome['ledger']; start?: Start } {
   if (current?.epoch === theirs.epoch)
     return { said: { ...current, restart: !fits(current, theirs), left: false } }
-  const isKnown = epochs.includes(theirs.epoch)
-  if (isKnown || theirs.base > 0)
-    return { said: { ...(current ?? NEVER), restart: true, left: isKnown && current !== undefined } }
+  // Whatever was followed since, and by whom: what this store holds may be older than what is known here.
+  if (epochs.includes(theirs.epoch) || theirs.base > 0)
+    return { said: { ...(current ?? NEVER), restart: true, left: epochs.length > 0 } }
   const start = { stream: 'ledger', at: theirs, isAnother: current !== undefined } as const
   return { said: { ...baseOf(theirs), restart: false, left: false }, start }
 }

@@ -134,7 +134,7 @@ function partsOf(options: CoreOptions) {
     journal,
     cloud,
     devices: createDevices(layout, runtime.clock, options.settings.steadyMs),
-    ledger: createLedger(journal, outbox, cloud.now),
+    ledger: createLedger(journal, outbox, { now: cloud.now, againMs: options.settings.reportAgainMs }),
     storeId: storeIdOf(store, journal, runtime.random),
     strangers: new Map(),
     ownBoots: new Map(),

@@ -4,6 +4,7 @@ import type { HubEntry, SnapshotEntry } from '../../protocol/mqtt/hub-entries.ts
 import type { Journal } from '../journal/journal.ts'
 import type { OperationEnd, OperationRow, Settler } from '../journal/operations.ts'
 import type { Outbox } from '../journal/outbox.ts'
+import type { DropRow } from '../journal/stock.ts'
 import { placeOf } from './layout.ts'
 
 /** An entry without its time. */
@@ -13,13 +14,18 @@ type Untimed<E extends HubEntry = HubEntry> = E extends HubEntry ? Omit<E, 'at'>
 export interface Ledger {
   report(entry: Untimed): void
   /**
-   * Begins the epoch's account: the snapshot, then what had to wait for it. `isNew`: the store is, and knows no operations.
+   * Begins the epoch's account: what fell lately once more, as the snapshot's stock is without it; the snapshot; then what had to
+   * wait for it. `isNew`: the store is, and knows no operations.
    */
   reportSnapshot(isNew?: 'new'): void
 }
 
-/** `now`: cloud time, milliseconds. */
-export function createLedger(journal: Journal, outbox: Outbox, now: () => number): Ledger {
+/** `now`: cloud time, milliseconds. `againMs`: what fell in this time is told once more to a cloud that may have lost it. */
+export function createLedger(
+  journal: Journal,
+  outbox: Outbox,
+  { now, againMs }: { now: () => number; againMs: number },
+): Ledger {
   const append = (entry: HubEntry): void => outbox.append('ledger', entry)
   return {
     report(entry) {
@@ -29,12 +35,25 @@ export function createLedger(journal: Journal, outbox: Outbox, now: () => number
       else journal.held.hold(timed)
     },
     reportSnapshot(isNew) {
+      for (const drop of journal.stock.droppedSince(now() - againMs)) append(toldAgain(journal, drop))
       const unknown = isNew ? {} : { unknown_operations: journal.operations.unknown().map(({ id }) => id) }
       append({ ...snapshotOf(journal, now()), ...unknown })
       if (journal.meta.owesSnapshot()) journal.meta.setOwesSnapshot(false)
       for (const entry of journal.held.take()) append(entry)
     },
   }
+}
+
+/**
+ * A drop under its cause, with the stock of now. It is of no order here: the first time it was told whose it is, and to a cloud
+ * that has lost that, where the order stands says it.
+ */
+function toldAgain({ stock }: Journal, { cause_id, product_id, delta, at, ...location }: DropRow): HubEntry {
+  const facing = stock.facing(location)
+  const left =
+    facing?.product_id === product_id ? { delta, quantity: facing.quantity } : { delta: 0, quantity: 0 }
+  const nobodys = { order_id: null, line_id: null, delivered: 0, bin: null }
+  return { kind: 'stock.dropped', at, product_id, location, ...left, operation_id: cause_id, ...nobodys }
 }
 
 function snapshotOf({ stock, told, alarms }: Journal, at: number): SnapshotEntry {

@@ -94,7 +94,7 @@ export const coreSettings = {
   housekeepingMs: 60_000,
   /** On a full disk what could not be written is tried again after this long. */
   fullRetryMs: 5000,
-  /** To a cloud that may have been restored, orders that ended in this time are reported once more. */
+  /** To a cloud that may have been restored, orders that ended and units that fell in this time are reported once more. */
   reportAgainMs: duration(
     48 * 3_600_000,
     'To a cloud that was restored, orders that ended within this time are reported again.',

@@ -22,6 +22,14 @@ export interface StockChange {
   at: number
 }
 
+/** Units that fell from a facing. */
+export interface DropRow extends Location {
+  product_id: number
+  delta: number
+  cause_id: string
+  at: number
+}
+
 interface LedgerSum extends Location {
   number: number
   product_id: number
@@ -73,6 +81,12 @@ export function createStock(store: Store) {
   const isCounted = value(
     db.prepare<[countId: string], number>(
       `SELECT 1 FROM stock_ledger WHERE kind = 'counted' AND cause_id = ? LIMIT 1`,
+    ),
+  )
+  const droppedSince = all(
+    db.prepare<[since: number], DropRow>(
+      `SELECT cabinet, shelf, row, product_id, delta, cause_id, at FROM stock_ledger
+     WHERE kind = 'dropped' AND at >= ? ORDER BY number`,
     ),
   )
   const deleteLedger = run(db.prepare<[]>('DELETE FROM stock_ledger'))
@@ -132,6 +146,8 @@ export function createStock(store: Store) {
       (location === null ? movedSince(productId, at) : movedAt({ ...place(location), productId, at })) ?? 0,
     /** Whether the count is in the books. */
     isCounted: (countId: string): boolean => isCounted(countId) !== undefined,
+    /** What fell since then, the oldest first. */
+    droppedSince,
     /** Forgets stock, facings and ledger: the store is not the one that they belong to. */
     deleteAll(): void {
       deleteLedger()

@@ -54,7 +54,7 @@ export const Welcome = z.object({
   answers: z.number(),
   /**
    * The cloud's cursor of the hub's ledger; `restart` asks the hub for a new epoch with a snapshot, `left` says that the
-   * cloud has followed the hub's present one, and another since (SPEC §4).
+   * cloud has followed the hub, and does not follow its present one: it may know better (SPEC §4).
    */
   ledger: ReceiverPosition.extend({ restart: z.boolean(), left: z.boolean() }),
   telemetry: ReceiverPosition,

@@ -9,8 +9,11 @@ import { LAST_ACTIVE, parseBins } from '../orders/order-rows.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 
-/** More than all the controllers of a hub remember between them. */
-const KNOWN_OPERATIONS = 1000
+/**
+ * Of each cabinet: more than the 256 that a controller remembers, as what was booked late stands among them. One may sell in a
+ * day what another sells in months, and its controller remembers the months.
+ */
+const KNOWN_OPERATIONS = 400
 
 const Numbers = z.array(z.int())
 
@@ -69,27 +72,37 @@ export const readConfirmed = (hub: { confirmed_fridges: string | null }): HubCon
  * booked: the hub may have lost the entry that says so. The newest last, as their ids sort.
  */
 async function knownOperations(tx: Tx, hubId: number): Promise<string[]> {
-  const dropped = await tx.q
+  const drops = tx.q
     .selectFrom('stock_ledger')
-    .select('cause_id as id')
+    .select((eb) => [
+      'cause_id as id',
+      eb.fn
+        .agg<number>('row_number')
+        .over((over) => over.partitionBy('cabinet').orderBy('stock_ledger.id', 'desc'))
+        .as('age'),
+    ])
     .where('hub_id', '=', hubId)
     .where('kind', '=', 'dropped')
-    .orderBy('stock_ledger.id', 'desc')
-    .limit(KNOWN_OPERATIONS)
-    .execute()
-  const settled = await tx.q
+  const settlings = tx.q
     .selectFrom('unknown_operations')
-    .select('operation_id as id')
+    .select((eb) => [
+      'operation_id as id',
+      eb.fn
+        .agg<number>('row_number')
+        .over((over) => over.partitionBy('device').orderBy('operation_id', 'desc'))
+        .as('age'),
+    ])
     .where('hub_id', '=', hubId)
     .where('settled_at', 'is not', null)
     .where((eb) =>
       eb.or([eb('happened', 'is', null), eb('happened', '=', 0), eb('settled_by', '=', 'count')]),
     )
-    .orderBy('operation_id', 'desc')
-    .limit(KNOWN_OPERATIONS)
+  const newest = await tx.q
+    .selectFrom(drops.unionAll(settlings).as('known'))
+    .select('id')
+    .where('age', '<=', KNOWN_OPERATIONS)
     .execute()
-  const ids = new Set([...dropped, ...settled].map((row) => row.id))
-  return [...ids].toSorted().slice(-KNOWN_OPERATIONS)
+  return [...new Set(newest.map(({ id }) => id))].toSorted()
 }
 
 /** The orders that a hub has to do with, with what is known to have dropped. */
