@@ -32,7 +32,7 @@ export async function applyStockEntries(
   const isNew = await insertLedger(tx, hubId, rows)
   const shelves = new Map<string, FacingQuantity & { delta: number }>()
   entries.forEach((entry, index) => {
-    if (!isNew(rows[index]!)) return
+    if (!isNew[index]) return
     // Of a product that its hub's planogram has no place for any more: it was written off before it fell.
     if (entry.kind === 'stock.dropped' && entry.delta === 0) return
     const { product_id, location, quantity } = entry
@@ -45,7 +45,7 @@ export async function applyStockEntries(
     tx,
     context,
     hubId,
-    entries.filter((_, index) => isNew(rows[index]!)),
+    entries.filter((_, index) => isNew[index]),
   )
   const counted = await settleCounts(tx, hubId, entries, runtime.clock.now())
   const before = await setFacings(tx, context, hubId, [...shelves.values()])
@@ -53,7 +53,7 @@ export async function applyStockEntries(
   await insertCorrections(tx, hubId, runtime, Math.round(entries.at(-1)!.at), before)
   const drops = entries.flatMap((entry, index) => {
     const row = rows[index]!
-    if (entry.kind !== 'stock.dropped' || !isNew(row) || row.order_id === null || row.item_id === null)
+    if (entry.kind !== 'stock.dropped' || !isNew[index] || row.order_id === null || row.item_id === null)
       return []
     return [{ orderId: row.order_id, itemId: row.item_id, delivered: entry.delivered }]
   })
@@ -250,12 +250,8 @@ type Cause = Pick<LedgerRow, 'cause_id' | 'cabinet' | 'shelf' | 'row'> & { kind:
 const causeKey = ({ kind, cause_id, cabinet, shelf, row }: Cause): string =>
   `${kind} ${cause_id} ${cabinet}-${shelf}-${row}`
 
-/** Appends what the ledger does not hold yet. Returns which rows those were. */
-async function insertLedger(
-  tx: Tx,
-  hubId: number,
-  rows: readonly LedgerRow[],
-): Promise<(row: Cause) => boolean> {
+/** Appends what the ledger does not hold yet. Returns of each row whether it was such a one: of two with one cause, the first. */
+async function insertLedger(tx: Tx, hubId: number, rows: readonly LedgerRow[]): Promise<boolean[]> {
   const source = recordset(
     tx.kind,
     {
@@ -283,7 +279,7 @@ async function insertLedger(
     select cast(${hubId} as bigint), product_id, cabinet, shelf, "row", kind, delta, cause_id, order_id, item_id, delivered, at
     from ${source} where true
     on conflict do nothing`.execute(tx.q)
-  if (numAffectedRows === BigInt(rows.length)) return () => true
+  if (numAffectedRows === BigInt(rows.length)) return rows.map(() => true)
   // Rarely: something was reported before. Which rows are new is not asked for above, as that would halve the pace.
   const inserted = await tx.q
     .selectFrom('stock_ledger')
@@ -292,5 +288,5 @@ async function insertLedger(
     .where('id', '>', newest ?? 0)
     .execute()
   const keys = new Set(inserted.map(causeKey))
-  return (row) => keys.has(causeKey(row))
+  return rows.map((row) => keys.delete(causeKey(row)))
 }

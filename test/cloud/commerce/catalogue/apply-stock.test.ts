@@ -103,6 +103,19 @@ onEachDatabase('the mirror of a hub’s stock', (open) => {
     )
   })
 
+  test('what one batch tells twice, as a hub does at the beginning of an epoch, happened once', async () => {
+    const shop = await openShop(await open(), { products: [{ price: 100, quantity: 5 }] })
+    const fell = ledgerOf([{ row: 1, kind: 'dropped', size: 0 }], 5)
+    const counted = ledgerOf([{ row: 1, kind: 'counted', size: 3 }], 4)
+    await apply(shop, [...fell, ...fell, ...counted, ...counted, ...fell])
+    expect((await shop.product(1)).quantity).toBe(3)
+    const { rows } = await sql<{ delta: number }>`select delta from stock_ledger order by id`.execute(
+      shop.context.db.kysely,
+    )
+    expect(rows).toEqual([{ delta: -1 }, { delta: -1 }])
+    expect(await addsUp(shop, 5)).toBe(true)
+  })
+
   test('thousands of entries are one batch', async () => {
     const shop = await openShop(await open(), { products: [{ price: 100, quantity: 5 }] })
     const entries = ledgerOf(
