@@ -8,8 +8,8 @@ onEachDatabase('the silence of a hub', (open) => {
   test('that ends while it is being looked at is no alarm', async () => {
     const { context, clock } = await openShop(await open())
     const { db, settings } = context
-    const { look } = hubWork(context)['hub.silent']!
-    const lookNow = () => look({ subject: '1', attempts: 1 })
+    const work = hubWork(context)['hub.silent']!
+    const lookNow = () => work.look({ subject: '1', attempts: 1 })
     await db.transact((tx) => tellOfHub(tx, context, 1))
     clock.advance(settings.onlineWithinMs + 1)
     expect(await lookNow()).toMatchObject({ next: expect.any(Number) as number })
