@@ -1,6 +1,7 @@
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { applyPaymentOutcome, type PaymentOutcome } from './payment-outcome.ts'
+import { lockOrder } from '../orders/order-rows.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import {
   identityOf,
@@ -43,23 +44,32 @@ const requestOf = ({ settings }: CloudContext, payment: PaymentRow): IntentReque
 
 /**
  * The same for the customer who asks for it. Where no answer comes the customer is told that the payment has not happened,
- * and that is made true: it is abandoned later, and what was charged goes back, unless the customer asks for it again.
+ * and that is made true: it is abandoned later, and what was charged goes back, unless the customer asks for it again. Where
+ * the processor's event was quicker than its answer, the customer is told what that has said.
  */
 export async function submitForCustomer(services: MoneyServices, payment: PaymentRow): Promise<void> {
   try {
     await submitPayment(services, payment)
   } catch (error) {
-    await services.context.db.transact((tx) =>
-      tx.q
+    const isTold = await services.context.db.transact(async (tx) => {
+      // An event may be under way: whoever applies it reads under this lock whether the payment was refused.
+      await lockOrder(tx, payment.order_id)
+      await tx.q
         .updateTable('payments')
         .set({ is_refused: 1 })
         .where('id', '=', payment.id)
         .where('status', '=', 'pending')
         // Of one that the processor is known to have the customer was told that it is under way.
         .where('processor_ref', 'is', null)
-        .execute(),
-    )
-    throw error
+        .execute()
+      const found = await tx.q
+        .selectFrom('payments')
+        .select('status')
+        .where('id', '=', payment.id)
+        .executeTakeFirst()
+      return found !== undefined && found.status !== 'pending'
+    })
+    if (!isTold) throw error
   }
 }
 

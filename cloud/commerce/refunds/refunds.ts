@@ -292,6 +292,7 @@ export async function executeRefund(services: MoneyServices, refundId: number): 
   if (refund.status !== 'pending') return refund
   checkpoint('refund.before-processor')
   const outcome = await askProcessor(services, refund)
+  if (outcome === 'told meanwhile') return readRefund(context, refundId)
   checkpoint('refund.after-processor')
   await db.transact(async (tx) => {
     const order = await lockOrderAgain(tx, refund.order_id)
@@ -305,11 +306,14 @@ export async function executeRefund(services: MoneyServices, refundId: number): 
   return readRefund(context, refundId)
 }
 
-/** One that the processor is at work on is asked after; any other is asked for. */
+/**
+ * One that the processor is at work on is asked after; any other is asked for. Where its event was quicker than an answer that
+ * is lost, the books have its word.
+ */
 async function askProcessor(
   { context, processor }: MoneyServices,
   refund: RefundRow,
-): Promise<ProcessorRefund> {
+): Promise<ProcessorRefund | 'told meanwhile'> {
   try {
     const payment = await context.db.kysely
       .selectFrom('payments')
@@ -329,19 +333,21 @@ async function askProcessor(
           })
     return await orInDoubt(context, call)
   } catch (error) {
-    if (error instanceof ProcessorUnavailable) await markInDoubt(context, refund)
+    if (error instanceof ProcessorUnavailable && !(await markInDoubt(context, refund)))
+      return 'told meanwhile'
     throw error
   }
 }
 
-/** Nobody knows whether it was done: asked for once more, by whomever, it goes on under the same key. */
-async function markInDoubt({ db }: CloudContext, { id }: RefundRow): Promise<void> {
-  await db.kysely
+/** Nobody knows whether it was done: asked for once more, by whomever, it goes on under the same key. False where it is known. */
+async function markInDoubt({ db }: CloudContext, { id }: RefundRow): Promise<boolean> {
+  const { numUpdatedRows } = await db.kysely
     .updateTable('refunds')
     .set({ is_in_doubt: 1 })
     .where('id', '=', id)
     .where('status', '=', 'pending')
-    .execute()
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
 }
 
 function readRefund({ db }: CloudContext, refundId: number): Promise<RefundRow> {

@@ -49,8 +49,9 @@ export async function endUndelivered(
 ): Promise<TransitionResult> {
   const step = await moveOrder(tx, context, order, cause, changes)
   if (step.kind !== 'moved') return step
-  if (await isEmptyHanded(tx, order.id)) await releaseRedemptions(tx, order.id)
+  // First, as it locks the lines: a unit may be reported at this moment.
   await releaseReservations(tx, order.id)
+  if (await isEmptyHanded(tx, order.id)) await releaseRedemptions(tx, order.id)
   await refundUndelivered(tx, context, order, cause === 'hub_failed' ? 'failed' : 'timed_out')
   return step
 }

@@ -58,11 +58,15 @@ export async function tellOfHubs(tx: Tx, context: CloudContext, heard: readonly 
       .values(untold.map(({ hub }) => ({ hub_id: hub.id, online: 0, state: JSON.stringify(NOTHING) })))
       .onConflict((conflict) => conflict.doNothing())
       .execute()
-  // Others that tell of a hub wait here, and then see what was told.
-  const ofThese = tx.q.selectFrom('hub_told').select('hub_id').where('hub_id', 'in', hubIds)
-  await tx.forUpdate(ofThese.orderBy('hub_id')).execute()
+  await lockTold(tx, hubIds)
   const again = await hubRows(tx.q).where('hubs.id', 'in', hubIds).execute()
   await note(tx, context, await differences(tx.q, context, again))
+}
+
+/** Others that tell of a hub wait here, and then see what was told. */
+async function lockTold(tx: Tx, hubIds: readonly number[]): Promise<void> {
+  const ofThese = tx.q.selectFrom('hub_told').select('hub_id').where('hub_id', 'in', hubIds)
+  await tx.forUpdate(ofThese.orderBy('hub_id')).execute()
 }
 
 /** Appends what is new of hubs to their owners' events, and what they were told by now. */
@@ -226,6 +230,8 @@ export function hubWork(context: CloudContext): WorkKinds {
           const hubId = Number(subject)
           const hub = await tx.q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
           if (!hub) return done
+          // Who hears the hub at this moment holds this row: what is read after it is how the hub stands then.
+          await lockTold(tx, [hubId])
           await tellOfHub(tx, context, hubId)
           const { online, lastHeardAt } = await readHubState(tx.q, context, hubId)
           if (online) return { next: lastHeardAt! + settings.onlineWithinMs + 1 }

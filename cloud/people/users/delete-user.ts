@@ -58,8 +58,9 @@ async function activeOrders(q: Queries, userId: number): Promise<{ id: number }[
 }
 
 async function requireEmptyWallet(q: Queries, userId: number): Promise<void> {
-  const balance_cents = await readBalance(q, userId)
+  // In this order: what is credited in between is seen twice, and never not at all.
   const pending_cents = await openDeposits(q, userId)
+  const balance_cents = await readBalance(q, userId)
   if (balance_cents + pending_cents > 0)
     throw new ApiError('wallet_not_empty', undefined, { balance_cents, pending_cents })
 }

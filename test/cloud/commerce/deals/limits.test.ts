@@ -1,7 +1,11 @@
-import { expect, test } from 'vitest'
+import { sql } from 'kysely'
+import { expect, test, vi } from 'vitest'
+import { applyStockEntries } from '../../../../cloud/commerce/catalogue/apply-stock.ts'
 import { applyReward } from '../../../../cloud/commerce/deals/preview-cart.ts'
 import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
+import { lockOrderAgain } from '../../../../cloud/commerce/orders/order-rows.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { endUndelivered } from '../../../../cloud/commerce/refunds/undelivered.ts'
 import { onEachDatabase } from '../../support/database.ts'
 import { tellBins } from '../../support/bins.ts'
 import { healthy, openShop, type Shop } from '../../support/shop.ts'
@@ -148,5 +152,49 @@ onEachDatabase('limits of deals under concurrency', (open) => {
     await Promise.all(carts.map((orderId) => pay(shop.services, { userId, orderId, method: 'pm_card_visa' })))
     const totals = await Promise.all(carts.map(async (id) => (await shop.order(id)).total_price_discounted))
     expect(totals.toSorted((a, b) => a! - b!)).toEqual([200, 250])
+  })
+
+  test('an order of which a unit is reported while it ends does not give its use back', async () => {
+    const shop = await openShop(await open(), plenty)
+    const { context, clock } = shop
+    const { db } = context
+    await addDeal(shop, { rewards: off(50), constraints: [{ type: 'MAXUSES', value: '1' }] })
+    const { id, uuid } = await shop.paidOrder({ 1: 2 })
+    await shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+    const [item] = await shop.items(id)
+    const fell = {
+      kind: 'stock.dropped',
+      at: clock.now(),
+      product_id: 1,
+      location: { cabinet: 1, shelf: 1, row: 1 },
+      delta: -1,
+      quantity: 999,
+      operation_id: '00000000-0000-7000-8000-000000000001',
+      order_id: uuid,
+      line_id: item!.id,
+      delivered: 1,
+      bin: 1,
+    } as const
+    const end = () =>
+      db.transact(async (tx) =>
+        endUndelivered(tx, context, await lockOrderAgain(tx, id), 'preparation_timeout', {
+          failure_reason: 'hub_silent',
+        }),
+      )
+    const { ending } = await db.transact(async (tx) => {
+      await applyStockEntries(tx, context, 1, [fell])
+      const ended = end()
+      // SQLite has the end wait for all of this one.
+      if (tx.kind === 'postgres')
+        await vi.waitFor(async () => {
+          const waiting = await sql`select 1 from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
+          expect(waiting.rows).toHaveLength(1)
+        }, 10_000)
+      return { ending: ended }
+    })
+    await ending
+    expect((await shop.items(id))[0]).toMatchObject({ qty_dropped: 1, reserved: 0 })
+    expect((await redemptionsOf(shop)).map(({ status }) => status)).toEqual(['completed'])
   })
 })

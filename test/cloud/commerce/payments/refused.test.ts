@@ -47,6 +47,47 @@ onEachProcessor('a call that was refused with 503', (open) => {
     },
   )
 
+  test.for([
+    ['pm_card_visa', S.QUEUED, 'succeeded'],
+    ['pm_card_authenticationRequired', S.PENDING_PAYMENT, 'requires_action'],
+  ] as const)(
+    'a payment of which the processor tells before its answer is lost is not refused: %s',
+    async ([method, processing_status, status]) => {
+      const shop = await open({
+        wrapProcessor: (sandbox) => ({
+          ...sandbox,
+          async createIntent(request) {
+            await sandbox.createIntent(request)
+            await deliver(shop)
+            throw new ProcessorUnavailable('the answer is lost')
+          },
+        }),
+      })
+      const userId = await shop.customer()
+      const { id } = await shop.cart(userId, { 1: 1 })
+      expect(await pay(shop.services, { userId, orderId: id, method })).toMatchObject({ status })
+      expect(await shop.order(id)).toMatchObject({ processing_status })
+    },
+  )
+
+  test('a payment that is declined before the answer is lost is told as that', async () => {
+    const shop = await open({
+      wrapProcessor: (sandbox) => ({
+        ...sandbox,
+        async createIntent(request) {
+          await sandbox.createIntent(request)
+          await deliver(shop)
+          throw new ProcessorUnavailable('the answer is lost')
+        },
+      }),
+    })
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    const paying = pay(shop.services, { userId, orderId: id, method: 'pm_card_chargeDeclined' })
+    await expect(paying).rejects.toMatchObject({ code: 'card_declined' })
+    expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW })
+  })
+
   test('a confirmation that the processor does not answer is asked for again', async () => {
     let isDown = false
     const shop = await open({

@@ -237,6 +237,26 @@ onEachProcessor('a refund, when the processor', (open) => {
     expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded' }])
   })
 
+  test.for([
+    ['done', 'succeeded', undefined],
+    ['refused', 'failed', { code: 'refund_failed' }],
+  ] as const)(
+    'says by webhook that it is %s, and does not answer, is told as that, and not in doubt',
+    async ([, status, error]) => {
+      const { shop, trouble, begun } = await troubled(open, undefined)
+      trouble.behaviour = (real) => async (request) => {
+        const { ref } = await real(request)
+        const object = { id: ref, status, metadata: request.metadata }
+        await tell(shop, { id: 'evt_1', type: 'refund.updated', object })
+        throw new ProcessorUnavailable('time out')
+      }
+      const id = await begun()
+      if (error) await expect(refund(shop, id, 500)).rejects.toMatchObject(error)
+      else expect(await refund(shop, id, 500)).toBe('partially_refunded')
+      expect(await shop.refunds(id)).toMatchObject([{ status, is_in_doubt: 0 }])
+    },
+  )
+
   test('fails it after having succeeded, the money is not given back any more, and can be', async () => {
     const { shop, begun } = await troubled(open, undefined)
     const id = await begun()

@@ -4,7 +4,8 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deleteUser } from '../../../../cloud/people/users/delete-user.ts'
 import { profileHandlers } from '../../../../cloud/people/users/profile.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
-import { deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { applyDepositOutcome, deposit } from '../../../../cloud/commerce/wallet/deposit.ts'
+import { insertTransaction } from '../../../../cloud/commerce/wallet/wallet-ledger.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { errorOf } from '../../support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
@@ -172,6 +173,37 @@ onEachDatabase('deleting a user', (open) => {
     expect((await customer('ada', 'DELETE', `${user}?forfeit=true`)).status).toBe(204)
     await customer('ada', 'POST', `${user}/bootstrap`)
     expect((await customer('ada', 'GET', '/users/wallet/balance')).json).toMatchObject({ balance_cents: 0 })
+  })
+
+  test('wants the same said of a deposit that is credited at this moment', async () => {
+    const { remove, shop, q } = await ada(open)
+    const { context } = shop
+    const { db } = context
+    // SQLite shows a transaction one state.
+    if (db.kind === 'sqlite') return
+    const waits = (count: number) =>
+      vi.waitFor(async () => {
+        const waiting = await sql`select 1 from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(q)
+        expect(waiting.rows).toHaveLength(count)
+      }, 10_000)
+    const credited = { status: 'succeeded', clientSecret: null, declineCode: null, by: 'webhook' } as const
+    const { removing, crediting } = await db.transact(async (tx) => {
+      await tx.forUpdate(tx.q.selectFrom('users').select('id').where('id', '=', 1)).execute()
+      const removed = remove()
+      await waits(1)
+      const begun = { user_id: 1, type: 'deposit', amount: 2500, status: 'pending' } as const
+      const { id } = await insertTransaction(tx, context, { ...begun, processor: 'sandbox' })
+      const booked = db.transact(async (other) => {
+        await sql`lock table wallet_transactions in access exclusive mode`.execute(other.q)
+        await waits(1)
+        await applyDepositOutcome(other, context, id, { ...credited, ref: 'pi_1' })
+      })
+      await waits(2)
+      return { removing: removed, crediting: booked }
+    })
+    await crediting
+    expect(errorOf(await removing).error).toMatchObject({ code: 'wallet_not_empty' })
   })
 
   test('wants the same said of a deposit that failed while its customer could complete it with another card', async () => {

@@ -1,0 +1,35 @@
+import { sql } from 'kysely'
+import { expect, test, vi } from 'vitest'
+import { hubWork, tellOfHub } from '../../../../cloud/operations/hubs/hub-events.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { openShop } from '../../support/shop.ts'
+
+onEachDatabase('the silence of a hub', (open) => {
+  test('that ends while it is being looked at is no alarm', async () => {
+    const { context, clock } = await openShop(await open())
+    const { db, settings } = context
+    const work = hubWork(context)['hub.silent']!
+    const lookNow = () => work.look({ subject: '1', attempts: 1 })
+    await db.transact((tx) => tellOfHub(tx, context, 1))
+    clock.advance(settings.onlineWithinMs + 1)
+    expect(await lookNow()).toMatchObject({ next: expect.any(Number) as number })
+    clock.advance(settings.hubSilentAlarmMs)
+    const { looking } = await db.transact(async (tx) => {
+      await tx.q.updateTable('hub_sessions').set({ last_heard_at: clock.now() }).execute()
+      await tellOfHub(tx, context, 1)
+      let isOver = false
+      const looked = lookNow().finally(() => (isOver = true))
+      // SQLite has the look wait for all of this one.
+      if (tx.kind === 'postgres')
+        await vi.waitFor(async () => {
+          const waiting = await sql`select 1 from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
+          expect(isOver || waiting.rows.length === 1).toBe(true)
+        }, 10_000)
+      return { looking: looked }
+    })
+    await looking
+    const alarms = await db.kysely.selectFrom('alarms').select(['kind', 'cleared_at']).execute()
+    expect(alarms).toEqual([])
+  })
+})
