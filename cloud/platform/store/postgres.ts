@@ -119,7 +119,7 @@ export function nameStatement(text: string): void {
 
 /**
  * A connection on which an answer has not come is not used again: that answer would be taken for the next one's. Of what is
- * asked at once all fails for the reason of what failed first. What goes on beside that once its transaction is undone asks
+ * asked at once all fails for the reason of what failed first, and so does the commit of it. What goes on beside that once its transaction is undone asks
  * nothing more: it would be committed by itself.
  */
 function careful(client: PoolClient): PostgresPoolClient {
@@ -136,6 +136,8 @@ function careful(client: PoolClient): PostgresPoolClient {
     isUndone = isOfOne && text === 'rollback'
     try {
       const result = await client.query({ text, values: [...values], name: names.get(text) })
+      // So the server answers a commit of what has failed, without an error.
+      if (text === 'commit' && result.command === 'ROLLBACK') throw new Error('the transaction has failed')
       cause = undefined
       return result as PostgresQueryResult<unknown>
     } catch (error) {

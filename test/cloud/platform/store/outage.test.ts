@@ -129,6 +129,20 @@ test.each([
   else expect(words).toEqual({ sentence: expect.stringContaining(sentence) as string, reason: message })
 })
 
+service('postgres')(
+  'PostgreSQL: a transaction of which a statement has failed is not told to be done, whoever kept that to himself',
+  async () => {
+    const db = await onPostgres()
+    await sql`create table kept (n int)`.execute(db.kysely)
+    const written = db.transact(async ({ q }) => {
+      await sql`insert into kept values (1)`.execute(q)
+      await sql`select 1 / 0`.execute(q).catch(() => {})
+    })
+    await expect(written).rejects.toMatchObject({ code: '22012' })
+    expect((await sql`select n from kept`.execute(db.kysely)).rows).toEqual([])
+  },
+)
+
 test('a disk that is full is told in one sentence by whoever needed it, and what only reads is served', async () => {
   const sqlite = await emptySqlite()
   const db = openDatabase({ url: 'sqlite::memory:', sqlite })
