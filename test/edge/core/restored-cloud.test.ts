@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
 import { locationKey } from '../../../protocol/model/location.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { HubBench } from './hub-bench.ts'
@@ -87,6 +88,31 @@ test('of units that a restored cloud has lost, and takes off the shelf by the hu
     bench.run(5000)
     expect(bench.stockErrors(), `${heard} of ${told.length} were heard`).toEqual([])
   }
+})
+
+test('of an order that a restored cloud holds for unfinished, a store that was new since knows what controllers remember', () => {
+  const bench = HubBench.ready()
+  const begun = bench.snapshot() as Snapshot
+  const order = bench.order(1, { 4: 2 })
+  bench.apply({ kind: 'order.queued', order })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
+  bench.run(5000)
+  bench.takeAll()
+  expect(bench.runUntil(() => bench.phase(1) === 'completed')).toBe(true)
+  const told = bench.ledger()
+  bench.restartOn()
+  bench.run(5000)
+  bench.apply(booksOf(begun, told))
+  bench.run(5000)
+  // A backup from before it was begun is put back.
+  const lines = [{ line_id: 10, wanted: 2, dropped: 0, bins: [] }]
+  bench.apply({ ...begun, orders: [{ order, status: OrderStatus.QUEUED, lines }] })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
+  expect(bench.entries('order.ready')).toMatchObject([{ lines: [{ dropped: 2, doubtful: 0 }], bins: [1] }])
+  expect(bench.core.unknownOperations()).toEqual([])
+  expect(bench.dispenses()).toHaveLength(2)
+  expect(bench.stockErrors()).toEqual([])
 })
 
 test('orders that ended and units that fell long ago are not reported again', () => {
