@@ -55,11 +55,18 @@ export function createLedger(
 type DropEntry = Extract<HubEntry, { kind: 'stock.dropped' }>
 
 /**
- * Drops under their causes, the oldest first; each with the stock of now as it would be without those behind it, so that nothing is
+ * Drops under their causes, the oldest first, those among them of which this store has heard from controllers alone; each with the stock of now as it would be without those behind it, so that nothing is
  * counted twice or left out by the next store of a hub that is lost in the midst of telling. They are of no order here: the first
  * time they were told whose they are, and to a cloud that has lost that, where the order stands says it.
  */
-function toldAgain({ stock }: Journal, since: number): DropEntry[] {
+function toldAgain({ stock, operations }: Journal, since: number): DropEntry[] {
+  const known = operations.knownSince(since).flatMap((operation): DropRow[] => {
+    const { id: cause_id, product_id, drops, ended_at: at } = operation
+    const place = placeOf(operation)
+    return place && product_id !== null && at !== null
+      ? [{ ...place, product_id, delta: -drops, cause_id, at }]
+      : []
+  })
   const behind = new Map<string, number>()
   const tell = ({ cause_id, product_id, delta, at, ...location }: DropRow): DropEntry => {
     const facing = stock.facing(location)
@@ -72,7 +79,7 @@ function toldAgain({ stock }: Journal, since: number): DropEntry[] {
     const nobodys = { order_id: null, line_id: null, delivered: 0, bin: null }
     return { kind: 'stock.dropped', at, product_id, location, ...left, operation_id: cause_id, ...nobodys }
   }
-  return stock.droppedSince(since).toReversed().map(tell).toReversed()
+  return [...known, ...stock.droppedSince(since)].toReversed().map(tell).toReversed()
 }
 
 function snapshotOf({ stock, told, alarms }: Journal, at: number): SnapshotEntry {

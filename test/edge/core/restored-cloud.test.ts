@@ -90,6 +90,29 @@ test('of units that a restored cloud has lost, and takes off the shelf by the hu
   }
 })
 
+test('what the cloud had counted when a store was new, that store tells it once more when it was restored since', () => {
+  const bench = HubBench.ready()
+  const begun = bench.snapshot() as Snapshot
+  bench.queue(1, { 4: 2 })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+  const told = bench.ledger()
+  bench.restartOn()
+  bench.run(5000)
+  bench.apply(booksOf(begun, told))
+  bench.run(5000)
+  acknowledgeAll(bench)
+  // A backup from before the order is put back; then the next card dies too.
+  bench.core.restartLedger('the cloud was restored')
+  const account = bench.ledger()
+  for (let heard = 0; heard <= account.length; heard += 1) {
+    bench.restartOn()
+    bench.run(5000)
+    bench.apply(booksOf(begun, account.slice(0, heard)))
+    bench.run(5000)
+    expect(bench.stockErrors(), `${heard} of ${account.length} were heard`).toEqual([])
+  }
+})
+
 test('of an order that a restored cloud holds for unfinished, a store that was new since knows what controllers remember', () => {
   const bench = HubBench.ready()
   const begun = bench.snapshot() as Snapshot
