@@ -205,10 +205,11 @@ function restartLedger(context: Context, reason: string, cloud?: 'ahead'): boole
   const { meta } = journal
   const isHearsay = (cloud === 'ahead' || meta.owesSnapshot()) && isWithoutCabinets(context)
   return handle(() => {
-    outbox.newEpoch('ledger')
+    const isAccount = meta.isLive() && !isHearsay
+    outbox.newEpoch('ledger', isAccount ? ledger.dropsAgain() : [])
     if (!meta.isLive()) return
-    if (isHearsay) meta.setOwesSnapshot(true)
-    else ledger.reportSnapshot()
+    if (isAccount) ledger.reportSnapshot()
+    else meta.setOwesSnapshot(true)
     reportAgain(context)
   })
 }

@@ -12,7 +12,7 @@ import { applyOutcome, applyRefusal } from './operations/outcomes.ts'
 import { acceptOrder, isOwn, reduceOrder, withdrawOrder } from './orders/orders.ts'
 import { endRecovery, importListed, meetController } from './recovery/controllers.ts'
 import { hearStranger } from './recovery/strangers.ts'
-import { applySnapshot } from './recovery/orders.ts'
+import { acceptRecovering, applySnapshot } from './recovery/orders.ts'
 import { applyCount, applyPlanogram } from './stock.ts'
 
 /** What controllers report, each an event for the core's actor. */
@@ -144,5 +144,5 @@ export function applyCloudEntry(context: Context, body: unknown, leaveOut: Leave
 /** An order queued for an earlier store of this hub may have been dispensed by it already: nothing more is. */
 function acceptQueued(context: Context, order: QueuedOrder): void {
   if (isOwn(context, order)) acceptOrder(context, order, 'queued')
-  else acceptOrder(context, order, 'recovering', { bins: [], dropped: new Map() })
+  else acceptRecovering(context, order, { bins: [], dropped: new Map() })
 }

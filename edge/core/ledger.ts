@@ -1,4 +1,5 @@
 import type { HubAlarmCode } from '../../protocol/model/alarms.ts'
+import { locationKey } from '../../protocol/model/location.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { HubEntry, SnapshotEntry } from '../../protocol/mqtt/hub-entries.ts'
 import type { Journal } from '../journal/journal.ts'
@@ -14,10 +15,12 @@ type Untimed<E extends HubEntry = HubEntry> = E extends HubEntry ? Omit<E, 'at'>
 export interface Ledger {
   report(entry: Untimed): void
   /**
-   * Begins the epoch's account: what fell lately once more, as the snapshot's stock is without it; the snapshot; then what had to
-   * wait for it. `isNew`: the store is, and knows no operations.
+   * The snapshot, behind what has to come before it, and then what had to wait for it. `isNew`: the store is, and knows no
+   * operations.
    */
   reportSnapshot(isNew?: 'new'): void
+  /** What fell lately and was acknowledged, as it is told to a cloud that may have lost it: the oldest first. */
+  dropsAgain(): HubEntry[]
 }
 
 /** `now`: cloud time, milliseconds. `againMs`: what fell in this time is told once more to a cloud that may have lost it. */
@@ -27,7 +30,12 @@ export function createLedger(
   { now, againMs }: { now: () => number; againMs: number },
 ): Ledger {
   const append = (entry: HubEntry): void => outbox.append('ledger', entry)
+  const dropsAgain = (): HubEntry[] => {
+    const waiting = outbox.waitingDrops()
+    return toldAgain(journal, now() - againMs).filter((drop) => !waiting.has(drop.operation_id))
+  }
   return {
+    dropsAgain,
     report(entry) {
       const timed: HubEntry = { ...entry, at: now() }
       // A hub without stock of its own says nothing before its snapshot (MQTT SPEC §4).
@@ -35,7 +43,7 @@ export function createLedger(
       else journal.held.hold(timed)
     },
     reportSnapshot(isNew) {
-      for (const drop of journal.stock.droppedSince(now() - againMs)) append(toldAgain(journal, drop))
+      for (const drop of dropsAgain()) append(drop)
       const unknown = isNew ? {} : { unknown_operations: journal.operations.unknown().map(({ id }) => id) }
       append({ ...snapshotOf(journal, now()), ...unknown })
       if (journal.meta.owesSnapshot()) journal.meta.setOwesSnapshot(false)
@@ -44,16 +52,34 @@ export function createLedger(
   }
 }
 
+type DropEntry = Extract<HubEntry, { kind: 'stock.dropped' }>
+
 /**
- * A drop under its cause, with the stock of now. It is of no order here: the first time it was told whose it is, and to a cloud
- * that has lost that, where the order stands says it.
+ * Drops under their causes, the oldest first, those among them of which this store has heard from controllers alone; each with the stock of now as it would be without those behind it, so that nothing is
+ * counted twice or left out by the next store of a hub that is lost in the midst of telling. They are of no order here: the first
+ * time they were told whose they are, and to a cloud that has lost that, where the order stands says it.
  */
-function toldAgain({ stock }: Journal, { cause_id, product_id, delta, at, ...location }: DropRow): HubEntry {
-  const facing = stock.facing(location)
-  const left =
-    facing?.product_id === product_id ? { delta, quantity: facing.quantity } : { delta: 0, quantity: 0 }
-  const nobodys = { order_id: null, line_id: null, delivered: 0, bin: null }
-  return { kind: 'stock.dropped', at, product_id, location, ...left, operation_id: cause_id, ...nobodys }
+function toldAgain({ stock, operations }: Journal, since: number): DropEntry[] {
+  const known = operations.knownSince(since).flatMap((operation): DropRow[] => {
+    const { id: cause_id, product_id, drops, ended_at: at } = operation
+    const place = placeOf(operation)
+    return place && product_id !== null && at !== null
+      ? [{ ...place, product_id, delta: -drops, cause_id, at }]
+      : []
+  })
+  const behind = new Map<string, number>()
+  const tell = ({ cause_id, product_id, delta, at, ...location }: DropRow): DropEntry => {
+    const facing = stock.facing(location)
+    const key = locationKey(location)
+    const left =
+      facing?.product_id === product_id
+        ? { delta, quantity: facing.quantity + (behind.get(key) ?? 0) }
+        : { delta: 0, quantity: 0 }
+    behind.set(key, (behind.get(key) ?? 0) - left.delta)
+    const nobodys = { order_id: null, line_id: null, delivered: 0, bin: null }
+    return { kind: 'stock.dropped', at, product_id, location, ...left, operation_id: cause_id, ...nobodys }
+  }
+  return [...known, ...stock.droppedSince(since)].toReversed().map(tell).toReversed()
 }
 
 function snapshotOf({ stock, told, alarms }: Journal, at: number): SnapshotEntry {

@@ -163,10 +163,21 @@ export function createOperations(store: Store) {
     markRecheck: (id: string, isDue: boolean) => write(() => recheck(isDue ? 1 : 0, id)),
     ofUnit: ({ order_id, line_id, unit }: UnitKey): OperationRow[] =>
       ofOrder.get(order_id).filter((row) => row.line_id === line_id && row.unit === unit),
+    /** Dispenses of a controller's memory that fell before this store was begun, and that the cloud counted then. */
+    knownSince: all(
+      db.prepare<[since: number], OperationRow>(
+        `SELECT operations.* FROM operations JOIN known_operations USING (id)
+         WHERE action = 'dispense' AND state = 'done' AND ended_at >= ? ORDER BY number`,
+      ),
+    ),
+    /** Of a controller's memory, with this note, and of no order yet. */
+    ofNote: all(
+      db.prepare<[ref: string], OperationRow>(where('ref = ? AND imported = 0 AND order_id IS NULL')),
+    ),
     ofCommand: all(db.prepare<[commandId: string], OperationRow>(where('command_id = ?'))),
     /** Taken over from controllers' memories, and not accounted for yet. */
     imported: all(db.prepare<[], OperationRow>(where('imported = 1'))),
-    /** Accounts for an imported operation: what it was for is known, as far as it can be. */
+    /** Accounts for an operation of a controller's memory: what it was for is known, as far as it can be. */
     account: (operation: OperationRow) => write(() => account(operation)),
     deleteAll(): void {
       deleteAll()

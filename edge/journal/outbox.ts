@@ -44,10 +44,13 @@ export interface Outbox {
    */
   forget(stream: OutboxStream, through: number): void
   /**
-   * Begins a new epoch. What the cloud has not acknowledged goes on at its beginning, in its order, without snapshots: what
-   * they say is past. A ledger's caller appends the next one in the same transaction, or none where it may not say one.
+   * Begins a new epoch. What the cloud has not acknowledged goes on at its beginning, behind `first`, in its order, without
+   * snapshots: what they say is past. A ledger's caller appends the next one in the same transaction, or none where it may not
+   * say one.
    */
-  newEpoch(stream: OutboxStream): void
+  newEpoch(stream: OutboxStream, first?: readonly HubEntry[]): void
+  /** The operations whose drops the cloud has not acknowledged. */
+  waitingDrops(): ReadonlySet<string>
   /** The ledger epochs of this store's life, the present one included. */
   knownEpochs(): string[]
   /**
@@ -165,13 +168,15 @@ export function createOutbox(
       if (stream === 'ledger') ifRoom(() => removeThrough(stream, through))
       else telemetryTaken = Math.max(telemetryTaken, through)
     },
-    newEpoch(stream) {
+    newEpoch(stream, first = []) {
       store.transact(() => {
         if (stream === 'telemetry') removeThrough(stream, telemetryTaken)
         else tables.ledger.removeKind.run('snapshot' satisfies HubEntry['kind'])
         const epoch = mintEpoch()
-        tables[stream].renumber.run()
+        tables[stream].renumber.run(first.length)
         tables[stream].makePositive.run()
+        for (const [index, body] of first.entries())
+          tables[stream].insert.run(index + 1, mintTag(), JSON.stringify(body))
         statements.restart.run(epoch, stream)
         if (stream === 'ledger') statements.learnEpoch.run(epoch)
         positions.forget()
@@ -179,6 +184,7 @@ export function createOutbox(
         announce(stream)
       })
     },
+    waitingDrops: () => new Set(statements.waitingDrops.all('stock.dropped')),
     knownEpochs: () => statements.epochs.all(),
     disown() {
       store.transact(() => {
@@ -222,6 +228,11 @@ function statementsOf({ db }: Store) {
     restart: db.prepare<[string, OutboxStream]>(
       'UPDATE stream_positions SET epoch = ?, base = 0, base_tag = 0 WHERE stream = ?',
     ),
+    waitingDrops: db
+      .prepare<[kind: HubEntry['kind']], string>(
+        "SELECT body ->> '$.operation_id' FROM outbox_ledger WHERE body ->> '$.kind' = ?",
+      )
+      .pluck(),
     learnEpoch: db.prepare<[string]>('INSERT INTO ledger_epochs (epoch) VALUES (?)'),
     epochs: db.prepare<[], string>('SELECT epoch FROM ledger_epochs ORDER BY id').pluck(),
     forgetEpochs: db.prepare<[]>('DELETE FROM ledger_epochs'),
@@ -244,9 +255,9 @@ function tableOf({ db }: Store, stream: OutboxStream) {
     tag: db.prepare<[seq: number], number>(`SELECT tag FROM ${table} WHERE seq = ?`).pluck(),
     remove: db.prepare<[through: number]>(`DELETE FROM ${table} WHERE seq <= ?`),
     removeKind: db.prepare<[kind: string]>(`DELETE FROM ${table} WHERE body ->> '$.kind' = ?`),
-    // From 1 on. Twice, through the negative numbers: a row must not meet the number of one that has yet to move.
-    renumber: db.prepare<[]>(
-      `UPDATE ${table} SET seq = -counted.place
+    // Behind so many. Twice, through the negative numbers: a row must not meet the number of one that has yet to move.
+    renumber: db.prepare<[first: number]>(
+      `UPDATE ${table} SET seq = -(? + counted.place)
        FROM (SELECT seq AS old, row_number() OVER (ORDER BY seq) AS place FROM ${table}) AS counted
        WHERE seq = counted.old`,
     ),

@@ -130,6 +130,7 @@ function createMemoryOutbox(runtime: Runtime): { outbox: Outbox; append: (...bod
       streams[stream] = { ...fresh(), entries: streams[stream].entries }
       tell(stream)
     },
+    waitingDrops: () => new Set(),
     knownEpochs: () => [streams.ledger.epoch],
     disown() {},
     isLedgerFull: () => false,

@@ -43,7 +43,10 @@ export async function applyOperationEntry(
         })
         .onConflict((conflict) => conflict.doNothing())
         .executeTakeFirst()
-      if (inserted.numInsertedOrUpdatedRows !== 1n || order_id === null || item_id === null) return
+      const isNews = inserted.numInsertedOrUpdatedRows === 1n
+      // A new store has found it in a controller's memory.
+      if (!isNews && !isLate) await noteForgotten(tx, hubId, { of: [entry.operation_id], isForgotten: 0 })
+      if (!isNews || order_id === null || item_id === null) return
       if (!isLate || (await unaccounted(tx, [order_id])).has(order_id)) await doubtUnit(tx, order_id, item_id)
       return
     }
@@ -81,9 +84,27 @@ export async function settleOperation(
     .execute()
 }
 
+/** A hub has a new store, to which the open operations of the one before say nothing. */
+export const forgetUnknown = (tx: Tx, hubId: number): Promise<void> =>
+  noteForgotten(tx, hubId, { isForgotten: 1 })
+
+/** Notes whether the hub's store knows of operations: of these, or of all that are open. */
+async function noteForgotten(
+  tx: Tx,
+  hubId: number,
+  { of, isForgotten }: { of?: readonly string[]; isForgotten: 0 | 1 },
+): Promise<void> {
+  await tx.q
+    .updateTable('unknown_operations')
+    .set({ is_forgotten: isForgotten })
+    .where('hub_id', '=', hubId)
+    .where((eb) => (of ? eb('operation_id', 'in', of) : eb('settled_at', 'is', null)))
+    .execute()
+}
+
 /**
- * A hub has said which of its operations nobody knows the outcome of. Any other was settled, and the cloud has lost the
- * report; one of these is unknown, whatever was said of it here.
+ * A hub has said which of its operations nobody knows the outcome of. Any other that its store knows was settled, and the
+ * cloud has lost the report; one of these is unknown, whatever was said of it here.
  */
 export async function followUnknown(
   tx: Tx,
@@ -93,7 +114,7 @@ export async function followUnknown(
 ): Promise<void> {
   const known = await tx.q
     .selectFrom('unknown_operations')
-    .select(['operation_id', 'settled_at'])
+    .select(['operation_id', 'settled_at', 'is_forgotten'])
     .where('hub_id', '=', hubId)
     .where((eb) =>
       eb.or([
@@ -103,7 +124,8 @@ export async function followUnknown(
     )
     .execute()
   const named = new Set(unknown)
-  const settled = known.filter((row) => !named.has(row.operation_id))
+  // What an earlier store left open a sensor, a count or a person settles, and not that this one has never heard of it (I1).
+  const settled = known.filter((row) => !named.has(row.operation_id) && row.is_forgotten === 0)
   const reopened = known.filter((row) => named.has(row.operation_id) && row.settled_at !== null)
   const set = async (
     rows: readonly { operation_id: string }[],
@@ -123,4 +145,5 @@ export async function followUnknown(
   }
   await set(settled, { settled_at: Math.round(at), settled_by: 'hub' })
   await set(reopened, { settled_at: null, settled_by: null })
+  if (unknown.length > 0) await noteForgotten(tx, hubId, { of: unknown, isForgotten: 0 })
 }

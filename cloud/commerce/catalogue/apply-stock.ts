@@ -6,7 +6,7 @@ import type { ApplyOptions } from '../../gateway/domain.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { followUnknown } from './apply-operations.ts'
+import { followUnknown, forgetUnknown } from './apply-operations.ts'
 import { findOrders, renewVersions, unaccounted } from './orders-of-entries.ts'
 import { consumeReservations, type Delivered } from './reservations.ts'
 import { tellOfProduct } from './stock-events.ts'
@@ -140,8 +140,8 @@ async function tellOfCounts(
 
 /**
  * Takes up what the hub holds true. A facing that it does not name stays as it was; one of a product that is not known here
- * (it was added after the backup from which the cloud was restored) is left out. An operation that it does not name among
- * the unknown ones was settled, and the cloud has lost the report; one that it names is unknown, whatever was said of it here.
+ * (it was added after the backup from which the cloud was restored) is left out. An operation of its store that it does not
+ * name among the unknown ones was settled, and the cloud has lost the report; one that it names is unknown, whatever was said of it here.
  */
 export async function applySnapshot(
   tx: Tx,
@@ -155,6 +155,7 @@ export async function applySnapshot(
   const stock = entry.stock.filter(({ product_id }) => known.has(product_id))
   if (stock.length < entry.stock.length) log.warn({ hubId }, 'a hub has products that are not known here')
   if (entry.unknown_operations) await followUnknown(tx, hubId, entry.unknown_operations, entry.at)
+  else await forgetUnknown(tx, hubId)
   const shelves = stock.map(({ product_id, location, quantity }) => ({
     ...location,
     product_id,

@@ -1,6 +1,6 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { CloudEntry, QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { LeaveOut } from '../../journal/inbox.ts'
 import type { OperationRow } from '../../journal/operations.ts'
 import type { UnitRow } from '../../journal/orders.ts'
@@ -113,7 +113,7 @@ function takeUpOrder(context: Context, { order, status, lines }: Snapshot['order
   }
   const bins = [...new Set(lines.flatMap((line) => line.bins))].toSorted((a, b) => a - b)
   const dropped = new Map(lines.map((line) => [line.line_id, line.dropped]))
-  acceptOrder(context, order, 'recovering', { bins, dropped })
+  acceptRecovering(context, order, { bins, dropped })
   if (status < OrderStatus.READY) return
   // What is in its bins was reported: only the customer has yet to come.
   completeUnits(context, order.order_id, 'short')
@@ -122,6 +122,33 @@ function takeUpOrder(context: Context, { order, status, lines }: Snapshot['order
   if (status < OrderStatus.COLLECTING) return
   journal.orders.setCollecting(order.order_id, cloud.now())
   for (const bin of bins) journal.bins.setOpened(bin)
+}
+
+/**
+ * Takes an order that an earlier store of this hub may have worked on. What controllers remembered of it may be in the books
+ * already: the cloud held it for done when this store was new, and was restored to a time before since.
+ */
+export function acceptRecovering(
+  context: Context,
+  order: QueuedOrder,
+  known: { bins: number[]; dropped: ReadonlyMap<number, number> },
+): void {
+  const { journal } = context
+  if (journal.orders.find(order.order_id)) return
+  acceptOrder(context, order, 'recovering', known)
+  for (const unit of journal.orders.units(order.order_id))
+    for (const operation of journal.operations.ofNote(refOf(unit))) {
+      const { order_id, line_id, unit: number } = unit
+      journal.operations.account({ ...operation, order_id, line_id, unit: number })
+      claimUnit(context, unit, operation)
+    }
+}
+
+/** What became of a recovering order's unit, by the operation that was for it. */
+function claimUnit({ journal: { orders } }: Context, unit: UnitRow, { state, bin }: OperationRow): void {
+  if (state === 'done') orders.setUnit(unit, 'dropped', bin)
+  if (state === 'unknown') orders.setUnit(unit, 'doubtful', bin)
+  if (state === 'open') orders.setUnit(unit, 'running', bin)
 }
 
 /** Brings what controllers remember, and the cloud's stock does not include yet, into the books. */
@@ -146,20 +173,17 @@ function account(context: Context, imported: OperationRow): void {
   journal.operations.account(operation)
   if (!isKnown) tellOutcome(context, operation)
   if (operation.action !== 'dispense') return
+  if (unit) claimUnit(context, unit, operation)
   switch (operation.state) {
     case 'done':
-      if (unit) journal.orders.setUnit(unit, 'dropped', operation.bin)
       if (isKnown) return
       if (unit) journal.orders.addKnownDropped(unit.order_id, unit.line_id)
       bookDrop(context, { ...operation, drops: 0 }, operation.drops, unit ? 1 : 0)
       return
     case 'unknown':
-      if (unit) journal.orders.setUnit(unit, 'doubtful', operation.bin)
       reportUnknown(context, operation)
       return
     case 'open':
-      if (unit) journal.orders.setUnit(unit, 'running', operation.bin)
-      return
     case 'nothing':
     case 'failed':
     case 'settled':

@@ -1,7 +1,26 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
+import { locationKey } from '../../../protocol/model/location.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
+import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { HubBench } from './hub-bench.ts'
+
+type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
+
+/** What the cloud's books say of a shelf when these entries have come to them. */
+function booksOf(begun: Snapshot, heard: readonly HubEntry[]): Snapshot {
+  const shelves = new Map(begun.stock.map((shelf) => [locationKey(shelf.location), shelf]))
+  const known = new Set<string>()
+  for (const entry of heard) {
+    if (entry.kind === 'snapshot')
+      for (const shelf of entry.stock) shelves.set(locationKey(shelf.location), shelf)
+    if (entry.kind !== 'stock.dropped' || known.has(entry.operation_id)) continue
+    known.add(entry.operation_id)
+    shelves.set(locationKey(entry.location), entry)
+  }
+  return { ...begun, stock: [...shelves.values()], known_operations: [...known] }
+}
 
 /** The cloud has acknowledged all that was reported, and the hub has deleted it. */
 function acknowledgeAll(bench: HubBench): void {
@@ -35,7 +54,7 @@ test('a cloud that has lost what was reported and acknowledged hears again what 
   acknowledgeAll(bench)
   bench.core.restartLedger('the cloud was restored')
   expect(bench.ledger()).toMatchObject([
-    { kind: 'stock.dropped', product_id: 4, delta: -1, quantity: 4, order_id: null },
+    { kind: 'stock.dropped', product_id: 4, delta: -1, quantity: 5, order_id: null },
     { kind: 'stock.dropped', product_id: 4, delta: -1, quantity: 4, order_id: null },
     { kind: 'stock.dropped', product_id: 5, delta: -1, quantity: expect.any(Number) as number },
     { kind: 'snapshot', unknown_operations: [] },
@@ -48,22 +67,74 @@ test('a cloud that has lost what was reported and acknowledged hears again what 
 
 test('of units that a restored cloud has lost, and takes off the shelf by the hub’s account, the next store of the hub takes none off again', () => {
   const bench = HubBench.ready()
-  const begun = bench.snapshot() as Extract<CloudEntry, { kind: 'snapshot' }>
+  const begun = bench.snapshot() as Snapshot
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.phase(1) === 'ready')
   bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
   bench.run(5000)
   bench.takeAll()
   expect(bench.runUntil(() => bench.phase(1) === 'completed')).toBe(true)
-  acknowledgeAll(bench)
-  // A backup from before the order is put back; then the hub's card dies.
+  const { last } = bench.outbox.position('ledger')
+  bench.queue(2, { 4: 1 })
+  bench.runUntil(() => bench.phase(2) === 'ready')
+  bench.outbox.forget('ledger', last)
+  // A backup from before the orders is put back; then the hub's card dies, and as much of its account was heard.
   bench.core.restartLedger('the cloud was restored')
-  const [account] = bench.entries('snapshot')
-  const known_operations = bench.entries('stock.dropped').map(({ operation_id }) => operation_id)
+  const told = bench.ledger()
+  for (let heard = 0; heard <= told.length; heard += 1) {
+    bench.restartOn()
+    bench.run(5000)
+    bench.apply(booksOf(begun, told.slice(0, heard)))
+    bench.run(5000)
+    expect(bench.stockErrors(), `${heard} of ${told.length} were heard`).toEqual([])
+  }
+})
+
+test('what the cloud had counted when a store was new, that store tells it once more when it was restored since', () => {
+  const bench = HubBench.ready()
+  const begun = bench.snapshot() as Snapshot
+  bench.queue(1, { 4: 2 })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+  const told = bench.ledger()
   bench.restartOn()
   bench.run(5000)
-  bench.apply({ ...begun, stock: account!.stock, known_operations })
+  bench.apply(booksOf(begun, told))
   bench.run(5000)
+  acknowledgeAll(bench)
+  // A backup from before the order is put back; then the next card dies too.
+  bench.core.restartLedger('the cloud was restored')
+  const account = bench.ledger()
+  for (let heard = 0; heard <= account.length; heard += 1) {
+    bench.restartOn()
+    bench.run(5000)
+    bench.apply(booksOf(begun, account.slice(0, heard)))
+    bench.run(5000)
+    expect(bench.stockErrors(), `${heard} of ${account.length} were heard`).toEqual([])
+  }
+})
+
+test('of an order that a restored cloud holds for unfinished, a store that was new since knows what controllers remember', () => {
+  const bench = HubBench.ready()
+  const begun = bench.snapshot() as Snapshot
+  const order = bench.order(1, { 4: 2 })
+  bench.apply({ kind: 'order.queued', order })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
+  bench.run(5000)
+  bench.takeAll()
+  expect(bench.runUntil(() => bench.phase(1) === 'completed')).toBe(true)
+  const told = bench.ledger()
+  bench.restartOn()
+  bench.run(5000)
+  bench.apply(booksOf(begun, told))
+  bench.run(5000)
+  // A backup from before it was begun is put back.
+  const lines = [{ line_id: 10, wanted: 2, dropped: 0, bins: [] }]
+  bench.apply({ ...begun, orders: [{ order, status: OrderStatus.QUEUED, lines }] })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
+  expect(bench.entries('order.ready')).toMatchObject([{ lines: [{ dropped: 2, doubtful: 0 }], bins: [1] }])
+  expect(bench.core.unknownOperations()).toEqual([])
+  expect(bench.dispenses()).toHaveLength(2)
   expect(bench.stockErrors()).toEqual([])
 })
 

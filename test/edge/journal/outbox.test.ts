@@ -132,23 +132,29 @@ describe('the ledger', () => {
 })
 
 describe('a new epoch', () => {
-  test('carries what is not acknowledged, in order, numbered from 1, and the snapshot follows', () => {
+  test('carries what is not acknowledged, in order, behind what is to come first; the snapshot follows', () => {
     fc.assert(
-      fc.property(fc.nat({ max: 20 }), fc.nat({ max: 20 }), (count, acknowledged) => {
-        const { outbox } = setUp()
-        const all = Array.from({ length: count }, (_, index) => `${index}`)
-        for (const detail of all) outbox.append('ledger', alarm(detail))
-        const forgotten = Math.min(acknowledged, count)
-        outbox.forget('ledger', forgotten)
-        const { epoch } = outbox.position('ledger')
-        outbox.newEpoch('ledger')
-        outbox.append('ledger', alarm('snapshot'))
-        const kept = [...all.slice(forgotten), 'snapshot']
-        expect(outbox.position('ledger')).toMatchObject({ base: 0, baseTag: 0, last: kept.length })
-        expect(outbox.read('ledger', 1, 1)).toMatchObject({ previousTag: 0, oldest: 1 })
-        expect(details(outbox)).toEqual(kept)
-        expect(outbox.knownEpochs()).toEqual([epoch, outbox.position('ledger').epoch])
-      }),
+      fc.property(
+        fc.nat({ max: 20 }),
+        fc.nat({ max: 20 }),
+        fc.nat({ max: 3 }),
+        (count, acknowledged, ahead) => {
+          const { outbox } = setUp()
+          const first = Array.from({ length: ahead }, (_, index) => `first ${index}`)
+          const all = Array.from({ length: count }, (_, index) => `${index}`)
+          for (const detail of all) outbox.append('ledger', alarm(detail))
+          const forgotten = Math.min(acknowledged, count)
+          outbox.forget('ledger', forgotten)
+          const { epoch } = outbox.position('ledger')
+          outbox.newEpoch('ledger', first.map(alarm))
+          outbox.append('ledger', alarm('snapshot'))
+          const kept = [...first, ...all.slice(forgotten), 'snapshot']
+          expect(outbox.position('ledger')).toMatchObject({ base: 0, baseTag: 0, last: kept.length })
+          expect(outbox.read('ledger', 1, 1)).toMatchObject({ previousTag: 0, oldest: 1 })
+          expect(details(outbox)).toEqual(kept)
+          expect(outbox.knownEpochs()).toEqual([epoch, outbox.position('ledger').epoch])
+        },
+      ),
       { numRuns: 50 },
     )
   })

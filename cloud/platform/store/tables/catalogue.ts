@@ -115,6 +115,8 @@ export const catalogueTables = {
     settled_by: oneOf(['sensor', 'count', 'person', 'hub']).nullable,
     /** Null as long as it is unknown, and where it was settled `hub`. */
     happened: flag.nullable,
+    /** The hub has a new store since, which does not know of it: that it does not name it settles nothing. */
+    is_forgotten: flag.default(0),
   })
     .primaryKey('hub_id', 'operation_id')
     .index('unknown_operations_by_start', ['started_at', 'operation_id'])

@@ -280,10 +280,25 @@ onEachDatabase('operations of unknown outcome', (open) => {
       expect(await states()).toEqual([['unknown', null]])
     })
 
-    test('of a new store says nothing of any', async () => {
-      await report(1)
+    test('of a new store says nothing of any, nor do its later ones of those that it has never known', async () => {
+      for (const number of [1, 2, 3]) await report(number)
       await snapshot()
-      expect(await states()).toEqual([['unknown', null]])
+      expect(await states()).toEqual([1, 2, 3].map(() => ['unknown', null]))
+      // It finds two in the memories of its controllers, says so of one, and names the other.
+      await report(2)
+      await snapshot([uuid(2), uuid(3)])
+      await snapshot([])
+      expect(await states()).toEqual([
+        ['unknown', null],
+        ['settled', 'hub'],
+        ['settled', 'hub'],
+      ])
+      await report(4)
+      await snapshot([])
+      expect((await states()).slice(2)).toEqual([
+        ['settled', 'hub'],
+        ['settled', 'hub'],
+      ])
     })
   })
 })
