@@ -72,8 +72,8 @@ export class OutboxSender {
     const position = await readPosition(context.db.kysely, hubId)
     if (!position || !this.#state) return
     if (position.epoch !== this.#state.epoch) return this.connect(position, position.base)
-    // The database has lost its last commits: the hub may have had what is gone, and numbers are given out again.
-    if (position.last < this.#state.last) {
+    // The database has lost its last commits: the hub may have had what is gone, and numbers are given out again, or have been.
+    if (position.last < this.#state.last || position.base < this.#state.base) {
       this.disconnect()
       return this.#ports.onFork()
     }

@@ -128,22 +128,28 @@ describe('the outbox stream', () => {
     expect(hub.applied).toEqual([cancel(3)])
   })
 
-  test('a database that has lost its last commits begins a new epoch with the next entry', async () => {
-    const { world, cloud, hub } = await connected()
-    await put(cloud, 1)
-    await world.pass(50)
-    const q = world.db.kysely
-    const position = () => q.selectFrom('hub_outboxes').selectAll().executeTakeFirstOrThrow()
-    const { base, base_tag, last, epoch } = await position()
-    await put(cloud, 2, 3)
-    await world.pass(50)
-    hub.applied = []
-    await q.updateTable('hub_outboxes').set({ base, base_tag, last }).execute()
-    await put(cloud, 4)
-    await world.pass(SETTLED)
-    expect(hub.applied.map((entry) => (entry as { kind: string }).kind)).toEqual(['snapshot'])
-    expect((await position()).epoch).not.toBe(epoch)
-  })
+  test.for([
+    ['more than is written next', [2, 3]],
+    ['as much as is written next, under the same numbers', [2]],
+  ] as const)(
+    'a database that has lost its last commits (%s) begins a new epoch with the next entry',
+    async ([, lost]) => {
+      const { world, cloud, hub } = await connected()
+      await put(cloud, 1)
+      await world.pass(50)
+      const q = world.db.kysely
+      const position = () => q.selectFrom('hub_outboxes').selectAll().executeTakeFirstOrThrow()
+      const { base, base_tag, last, epoch } = await position()
+      await put(cloud, ...lost)
+      await world.pass(50)
+      hub.applied = []
+      await q.updateTable('hub_outboxes').set({ base, base_tag, last }).execute()
+      await put(cloud, 4)
+      await world.pass(SETTLED)
+      expect(hub.applied.map((entry) => (entry as { kind: string }).kind)).toEqual(['snapshot'])
+      expect((await position()).epoch).not.toBe(epoch)
+    },
+  )
 
   test('what is rolled back is never sent, and leaves no gap', async () => {
     const { world, cloud, hub } = await connected()
