@@ -55,9 +55,10 @@ export function createLedger(
 type DropEntry = Extract<HubEntry, { kind: 'stock.dropped' }>
 
 /**
- * Drops under their causes, the oldest first, those among them of which this store has heard from controllers alone; each with the stock of now as it would be without those behind it, so that nothing is
- * counted twice or left out by the next store of a hub that is lost in the midst of telling. They are of no order here: the first
- * time they were told whose they are, and to a cloud that has lost that, where the order stands says it.
+ * Drops under their causes, the oldest first, those among them of which this store has heard from controllers alone; each with
+ * the stock of now as it would be without those behind it, so that nothing is counted twice or left out by the next store of a
+ * hub that is lost in the midst of telling. They are of no order here: the first time they were told whose they are, and to a
+ * cloud that has lost that, where the order stands says it.
  */
 function toldAgain({ stock, operations }: Journal, since: number): DropEntry[] {
   const known = operations.knownSince(since).flatMap((operation): DropRow[] => {

@@ -1,6 +1,6 @@
+import { sql } from 'kysely'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { OperationEntry, StockEntry } from '../../../protocol/mqtt/hub-entries.ts'
-import { sql } from 'kysely'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { jsonOf } from '../../platform/store/json.ts'

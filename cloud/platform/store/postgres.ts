@@ -119,8 +119,8 @@ export function nameStatement(text: string): void {
 
 /**
  * A connection on which an answer has not come is not used again: that answer would be taken for the next one's. Of what is
- * asked at once all fails for the reason of what failed first, and so does the commit of it. What goes on beside that once its transaction is undone asks
- * nothing more: it would be committed by itself.
+ * asked at once all fails for the reason of what failed first, and so does the commit of it. What goes on beside that once its
+ * transaction is undone asks nothing more: it would be committed by itself.
  */
 function careful(client: PoolClient): PostgresPoolClient {
   let silent: Error | undefined

@@ -27,6 +27,26 @@ function acknowledgeAll(bench: HubBench): void {
   bench.outbox.forget('ledger', bench.outbox.position('ledger').last)
 }
 
+/** The hub's card dies, and another one begins with what the cloud has heard of the account: nothing, some, or all. */
+function expectSoundHoweverMuchIsHeard(bench: HubBench, begun: Snapshot): void {
+  const account = bench.ledger()
+  for (let heard = 0; heard <= account.length; heard += 1) {
+    bench.restartOn()
+    bench.run(5000)
+    bench.apply(booksOf(begun, account.slice(0, heard)))
+    bench.run(5000)
+    expect(bench.stockErrors(), `${heard} of ${account.length} were heard`).toEqual([])
+  }
+}
+
+/** The customer of order 1 fetches it from bin 1. */
+function fetchOrder(bench: HubBench): void {
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
+  bench.run(5000)
+  bench.takeAll()
+  expect(bench.runUntil(() => bench.phase(1) === 'completed')).toBe(true)
+}
+
 test('an order whose number a restored cloud gives out a second time is another order', () => {
   const bench = HubBench.ready()
   bench.queue(2, { 4: 1 })
@@ -43,10 +63,7 @@ test('a cloud that has lost what was reported and acknowledged hears again what 
   const bench = HubBench.ready()
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.phase(1) === 'ready')
-  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
-  bench.run(5000)
-  bench.takeAll()
-  expect(bench.runUntil(() => bench.phase(1) === 'completed')).toBe(true)
+  fetchOrder(bench)
   bench.queue(2, { 5: 1 })
   bench.runUntil(() => bench.phase(2) === 'ready')
   bench.queue(3, { 4: 1 }, { start_by: bench.core.cloudNow() - 1 })
@@ -70,24 +87,14 @@ test('of units that a restored cloud has lost, and takes off the shelf by the hu
   const begun = bench.snapshot() as Snapshot
   bench.queue(1, { 4: 2 })
   bench.runUntil(() => bench.phase(1) === 'ready')
-  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
-  bench.run(5000)
-  bench.takeAll()
-  expect(bench.runUntil(() => bench.phase(1) === 'completed')).toBe(true)
+  fetchOrder(bench)
   const { last } = bench.outbox.position('ledger')
   bench.queue(2, { 4: 1 })
   bench.runUntil(() => bench.phase(2) === 'ready')
   bench.outbox.forget('ledger', last)
   // A backup from before the orders is put back; then the hub's card dies, and as much of its account was heard.
   bench.core.restartLedger('the cloud was restored')
-  const told = bench.ledger()
-  for (let heard = 0; heard <= told.length; heard += 1) {
-    bench.restartOn()
-    bench.run(5000)
-    bench.apply(booksOf(begun, told.slice(0, heard)))
-    bench.run(5000)
-    expect(bench.stockErrors(), `${heard} of ${told.length} were heard`).toEqual([])
-  }
+  expectSoundHoweverMuchIsHeard(bench, begun)
 })
 
 test('what the cloud had counted when a store was new, that store tells it once more when it was restored since', () => {
@@ -103,14 +110,7 @@ test('what the cloud had counted when a store was new, that store tells it once 
   acknowledgeAll(bench)
   // A backup from before the order is put back; then the next card dies too.
   bench.core.restartLedger('the cloud was restored')
-  const account = bench.ledger()
-  for (let heard = 0; heard <= account.length; heard += 1) {
-    bench.restartOn()
-    bench.run(5000)
-    bench.apply(booksOf(begun, account.slice(0, heard)))
-    bench.run(5000)
-    expect(bench.stockErrors(), `${heard} of ${account.length} were heard`).toEqual([])
-  }
+  expectSoundHoweverMuchIsHeard(bench, begun)
 })
 
 test('of an order that a restored cloud holds for unfinished, a store that was new since knows what controllers remember', () => {
@@ -119,10 +119,7 @@ test('of an order that a restored cloud holds for unfinished, a store that was n
   const order = bench.order(1, { 4: 2 })
   bench.apply({ kind: 'order.queued', order })
   bench.runUntil(() => bench.phase(1) === 'ready')
-  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
-  bench.run(5000)
-  bench.takeAll()
-  expect(bench.runUntil(() => bench.phase(1) === 'completed')).toBe(true)
+  fetchOrder(bench)
   const told = bench.ledger()
   bench.restartOn()
   bench.run(5000)
