@@ -1,8 +1,8 @@
-import { sql, type Selectable } from 'kysely'
+import type { Selectable } from 'kysely'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
-import { jsonOf } from '../platform/store/json.ts'
+import { numbersIn, textsIn } from '../platform/store/in-list.ts'
 import type { Tables } from '../platform/store/schema.ts'
 import { allOf, statement } from '../platform/store/statement.ts'
 import { schedule } from '../platform/work/queue.ts'
@@ -28,10 +28,7 @@ export async function planDeliveries(
   const tested = events.flatMap(({ endpoint_id }) => endpoint_id ?? [])
   // One that its owner removes at this moment must not keep everybody else from these events.
   const owners = new Set(events.map(({ owner_id }) => owner_id))
-  const endpoints = await endpointsFor(tx.q, {
-    tested: JSON.stringify(tested),
-    owners: JSON.stringify([...owners]),
-  })
+  const endpoints = await endpointsFor(tx.q, { tested, owners: [...owners] })
   const now = runtime.clock.now()
   for (const endpoint of endpoints) {
     const isWanted = wantedBy(endpoint)
@@ -55,17 +52,17 @@ export async function planDeliveries(
   }
 }
 
-const endpointsFor = statement((q, { tested, owners }: { tested: string; owners: string }, locks) => {
-  const json = jsonOf(q)
-  return locks.forKeyShare(
-    q
-      .selectFrom('webhook_endpoints')
-      .select(allOf('webhook_endpoints'))
-      .where((eb) => eb.or([eb('state', '=', 'enabled'), eb('id', 'in', json.textsIn(sql`${tested}`))]))
-      .where('owner_id', 'in', json.numbersIn(sql`${owners}`))
-      .orderBy('id'),
-  )
-})
+const endpointsFor = statement(
+  (q, { tested, owners }: { tested: readonly string[]; owners: readonly number[] }, locks) =>
+    locks.forKeyShare(
+      q
+        .selectFrom('webhook_endpoints')
+        .select(allOf('webhook_endpoints'))
+        .where((eb) => eb.or([eb('state', '=', 'enabled'), eb('id', 'in', textsIn(q, tested))]))
+        .where('owner_id', 'in', numbersIn(q, owners))
+        .orderBy('id'),
+    ),
+)
 
 export const listOf = <T>(json: string): T[] => JSON.parse(json) as T[]
 

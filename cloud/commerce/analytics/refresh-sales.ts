@@ -2,7 +2,7 @@ import { sql, type Selectable } from 'kysely'
 import { monthOf } from '../../platform/calendar/days.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { jsonOf } from '../../platform/store/json.ts'
+import { numbersIn } from '../../platform/store/in-list.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { statement } from '../../platform/store/statement.ts'
 import {
@@ -58,7 +58,7 @@ function isSame(held: Sale | undefined, now: Sale | undefined): boolean {
  * is read after this, as another one may have cleared them meanwhile (`rebuild.ts`).
  */
 async function lockAndRead(tx: Tx, orderIds: readonly number[]): Promise<SalesOfOrders> {
-  const of = { orderIds: JSON.stringify(orderIds) }
+  const of = { orderIds }
   // One after the other: the second is read under the lock of the first.
   const read = () => Promise.all([lockCalendars(tx.q, of), readSaleBooks(tx.q, orderIds)])
   const [orders, books] = await read()
@@ -79,13 +79,13 @@ async function lockAndRead(tx: Tx, orderIds: readonly number[]): Promise<SalesOf
   return salesOf(...(await read()))
 }
 
-const lockCalendars = statement((q, { orderIds }: { orderIds: string }, locks) =>
+const lockCalendars = statement((q, { orderIds }: { orderIds: readonly number[] }, locks) =>
   locks.forUpdate(
     q
       .selectFrom('orders')
       .innerJoin('sales_calendars as c', 'c.hub_id', 'orders.hub_id')
       .select(['orders.id', 'orders.hub_id', 'orders.user_id', 'orders.queued_at', 'c.timezone'])
-      .where('orders.id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`)),
+      .where('orders.id', 'in', numbersIn(q, orderIds)),
     'c',
   ),
 )

@@ -1,8 +1,8 @@
-import { sql, type Selectable } from 'kysely'
+import type { Selectable } from 'kysely'
 import type { Day } from '../../platform/calendar/days.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { jsonOf } from '../../platform/store/json.ts'
+import { numbersIn } from '../../platform/store/in-list.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
 import { unitShare } from '../catalogue/pricing.ts'
@@ -113,7 +113,7 @@ export interface SaleBooks {
 
 /** One simple query after another: joined, they would be at the mercy of a planner that has no statistics yet. */
 export async function readSaleBooks(q: Queries, orderIds: readonly number[]): Promise<SaleBooks> {
-  const of = { orderIds: JSON.stringify(orderIds) }
+  const of = { orderIds }
   const [payments, lines, held] = await Promise.all([
     completedPayments(q, of),
     linesOfOrders(q, of),
@@ -177,9 +177,8 @@ export const sumOf = (lines: readonly SaleLine[]): { units: number; revenue: num
     { units: 0, revenue: 0, cost: 0 },
   )
 
-/** Ids as JSON. */
 interface OfOrders {
-  orderIds: string
+  orderIds: readonly number[]
 }
 
 /**
@@ -193,7 +192,7 @@ const completedPayments = statement((q, { orderIds }: OfOrders) =>
       join.onRef('r.payment_id', '=', 'p.id').on('r.status', '<>', 'failed'),
     )
     .select(['p.order_id', 'p.id', 'p.amount', 'r.item_id', 'r.amount as back', 'r.tax as back_tax'])
-    .where('p.order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
+    .where('p.order_id', 'in', numbersIn(q, orderIds))
     .where('p.status', '=', 'completed')
     .where('p.is_late', '=', 0)
     .orderBy('p.id'),
@@ -204,17 +203,14 @@ const linesOfOrders = statement((q, { orderIds }: OfOrders) =>
   q
     .selectFrom('order_items')
     .select(['order_id', 'id', 'product_id', 'qty', 'refunded_quantity', 'purchase_price', 'net'])
-    .where('order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
+    .where('order_id', 'in', numbersIn(q, orderIds))
     .orderBy('id'),
 )
 
 type LineOfOrder = Awaited<ReturnType<typeof linesOfOrders>>[number]
 
 const heldSales = statement((q, { orderIds }: OfOrders) =>
-  q
-    .selectFrom('sales')
-    .select(allOf('sales'))
-    .where('order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`)),
+  q.selectFrom('sales').select(allOf('sales')).where('order_id', 'in', numbersIn(q, orderIds)),
 )
 
 /** What went back or is to go back of a payment. */

@@ -1,9 +1,8 @@
-import { sql } from 'kysely'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { OperationEntry, StockEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { jsonOf } from '../../platform/store/json.ts'
+import { numbersIn } from '../../platform/store/in-list.ts'
 import { statement } from '../../platform/store/statement.ts'
 
 /**
@@ -56,13 +55,13 @@ export async function unaccounted(tx: Tx, orderIds: readonly number[]): Promise<
  */
 export async function renewVersions(tx: Tx, hubId: number, orderIds: readonly number[]): Promise<void> {
   if (orderIds.length === 0) return
-  await nextVersions(tx.q, { orderIds: JSON.stringify(orderIds) })
+  await nextVersions(tx.q, { orderIds })
   for (const orderId of orderIds) tx.tell({ kind: 'order', orderId, hubId })
 }
 
-const nextVersions = statement((q, { orderIds }: { orderIds: string }) =>
+const nextVersions = statement((q, { orderIds }: { orderIds: readonly number[] }) =>
   q
     .updateTable('orders')
     .set((eb) => ({ version: eb('version', '+', 1) }))
-    .where('id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`)),
+    .where('id', 'in', numbersIn(q, orderIds)),
 )

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { jsonOf } from '../../platform/store/json.ts'
+import { numbersIn } from '../../platform/store/in-list.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { availableUnits } from './units.ts'
@@ -72,17 +72,11 @@ export async function unreserve(tx: Tx, lines: readonly ProductQuantity[]): Prom
  */
 async function lockProducts(tx: Tx, lines: readonly ProductQuantity[]): Promise<void> {
   if (tx.kind === 'sqlite') return
-  await productsToLock(tx.q, { ids: JSON.stringify(lines.map(({ productId }) => productId)) })
+  await productsToLock(tx.q, { ids: lines.map(({ productId }) => productId) })
 }
 
-const productsToLock = statement((q, { ids }: { ids: string }, locks) =>
-  locks.forUpdate(
-    q
-      .selectFrom('products')
-      .select('id')
-      .where('id', 'in', jsonOf(q).numbersIn(sql`${ids}`))
-      .orderBy('id'),
-  ),
+const productsToLock = statement((q, { ids }: { ids: readonly number[] }, locks) =>
+  locks.forUpdate(q.selectFrom('products').select('id').where('id', 'in', numbersIn(q, ids)).orderBy('id')),
 )
 
 /** How many units of each product, which is in it once. */

@@ -1,7 +1,7 @@
-import { sql, type Selectable } from 'kysely'
+import type { Selectable } from 'kysely'
 import { readTerms } from '../../../protocol/model/deal-terms.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { jsonOf } from '../../platform/store/json.ts'
+import { textsIn } from '../../platform/store/in-list.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
 import type { CartLine, Deal, Reward, Trigger } from './engine/deal.ts'
@@ -48,7 +48,7 @@ export async function runningDeals(
       ? await running(q, at).execute()
       : 'ids' in among
         ? await running(q, at).where('id', 'in', among.ids).execute()
-        : await runningFor(q, { ...at, needs: JSON.stringify(needsMetBy(among.lines)) })
+        : await runningFor(q, { ...at, needs: needsMetBy(among.lines) })
   return withParts(q, rows)
 }
 
@@ -65,8 +65,8 @@ const running = (q: Queries, { hubId, day }: { hubId: number; day: string }) =>
     .orderBy('id')
 
 /** Those that ask for nothing that is not there: checkout asks this of each cart. */
-const runningFor = statement((q, at: { hubId: number; day: string; needs: string }) =>
-  running(q, at).where('need', 'in', jsonOf(q).textsIn(sql`${at.needs}`)),
+const runningFor = statement((q, at: { hubId: number; day: string; needs: readonly string[] }) =>
+  running(q, at).where('need', 'in', textsIn(q, at.needs)),
 )
 
 export async function findDeal(q: Queries, dealId: number): Promise<StoredDeal | undefined> {

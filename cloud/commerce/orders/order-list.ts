@@ -6,6 +6,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { offsetOf } from '../../platform/store/paging.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { numbersIn } from '../../platform/store/in-list.ts'
 import { jsonOf, JsonText } from '../../platform/store/json.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { searchText } from '../catalogue/products.ts'
@@ -114,9 +115,9 @@ function page(q: Queries, { hubId, below, limit }: { hubId: number; below: numbe
     .select(['id', json.text(order).as('body'), items.as('items')])
 }
 const anyPage = statement(page)
-/** Of certain orders: `ids` is a list as JSON. */
-const pageOf = statement((q, wanted: Parameters<typeof page>[1] & { ids: string }) =>
-  page(q, wanted).where('id', 'in', jsonOf(q).numbersIn(sql`${wanted.ids}`)),
+/** Of certain orders. */
+const pageOf = statement((q, wanted: Parameters<typeof page>[1] & { ids: readonly number[] }) =>
+  page(q, wanted).where('id', 'in', numbersIn(q, wanted.ids)),
 )
 
 /**
@@ -160,5 +161,5 @@ async function found(q: Queries, wanted: NameSearch) {
   const { search, ...bounds } = wanted
   const ids = await ordersNamed(q, wanted)
   if (/^\d{1,9}$/.test(search)) ids.push(Number(search))
-  return ids.length === 0 ? [] : pageOf(q, { ...bounds, ids: JSON.stringify(ids) })
+  return ids.length === 0 ? [] : pageOf(q, { ...bounds, ids })
 }

@@ -1,9 +1,8 @@
-import { sql } from 'kysely'
 import { Order, type OrderItem } from '../../../protocol/contract/consumer-orders.ts'
 import { orderStatusName, OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { jsonOf } from '../../platform/store/json.ts'
+import { numbersIn } from '../../platform/store/in-list.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
 import { parseBins, readOwnOrder, type ItemRow, type OrderKey, type OrderRow } from './order-rows.ts'
 import { cartLines, priceCart } from './price-cart.ts'
@@ -122,16 +121,16 @@ type StandingItem = ItemRow & Pick<OrderRow, 'payment_status'>
 
 /** The lines of orders, oldest first, each with what its order's money has come to. */
 async function itemsOf(q: Queries, orderIds: readonly number[]): Promise<StandingItem[]> {
-  return orderIds.length === 0 ? [] : itemsOfOrders(q, { orderIds: JSON.stringify(orderIds) })
+  return orderIds.length === 0 ? [] : itemsOfOrders(q, { orderIds })
 }
 
-const itemsOfOrders = statement((q, { orderIds }: { orderIds: string }) =>
+const itemsOfOrders = statement((q, { orderIds }: { orderIds: readonly number[] }) =>
   q
     .selectFrom('order_items')
     .innerJoin('orders', 'orders.id', 'order_items.order_id')
     .select(allOf('order_items').map((column) => `order_items.${column}` as const))
     .select('orders.payment_status')
-    .where('order_items.order_id', 'in', jsonOf(q).numbersIn(sql`${orderIds}`))
+    .where('order_items.order_id', 'in', numbersIn(q, orderIds))
     .orderBy('order_items.id'),
 )
 

@@ -105,7 +105,7 @@ const queueOfHub = statement((q, { hubId }: { hubId: number }) =>
   ordersWithUnits(q)
     .where('o.hub_id', '=', hubId)
     .where('o.processing_status', '<=', LAST_ACTIVE)
-    .where('o.processing_status', 'in', [OrderStatus.QUEUED, OrderStatus.PREPARING])
+    .where('o.processing_status', 'in', [sql.lit(OrderStatus.QUEUED), sql.lit(OrderStatus.PREPARING)])
     .groupBy(['o.queued_at', 'o.preparing_at'])
     .select(['o.queued_at', 'o.preparing_at']),
 )

@@ -16,10 +16,6 @@ export interface JsonSql {
   timestamp(at: Sql): RawBuilder<string>
   /** What a subquery wrote, within other JSON. SQLite 3.54 takes it for a text, unless it is said that it is JSON. */
   nested(query: Sql): RawBuilder<string>
-  /** A subquery of the whole numbers in a list that is given as JSON. */
-  numbersIn(list: Sql): RawBuilder<number>
-  /** The same of texts. */
-  textsIn(list: Sql): RawBuilder<string>
   /** JSON as text, to be sent as it is. */
   text(json: Sql): RawBuilder<string>
 }
@@ -33,8 +29,6 @@ const sqlite: JsonSql = {
   boolean: (condition) => sql`json(iif(${condition}, 'true', 'false'))`,
   timestamp: (at) => sql`strftime('%Y-%m-%dT%H:%M:%fZ', ${at} / 1000.0, 'unixepoch')`,
   nested: (query) => sql`json((${query}))`,
-  numbersIn: (list) => sql`(select value from json_each(${list}))`,
-  textsIn: (list) => sql`(select value from json_each(${list}))`,
   text: (json) => sql`${json}`,
 }
 
@@ -45,8 +39,6 @@ const postgres: JsonSql = {
   timestamp: (at) =>
     sql`to_char(to_timestamp(${at} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
   nested: (query) => sql`(${query})`,
-  numbersIn: (list) => sql`(select value::bigint from json_array_elements_text((${list})::json))`,
-  textsIn: (list) => sql`(select value from json_array_elements_text((${list})::json))`,
   text: (json) => sql`(${json})::text`,
 }
 

@@ -1,5 +1,5 @@
 import { sql, type RawBuilder } from 'kysely'
-import { made } from './parameter.ts'
+import { made, placesOf } from './parameter.ts'
 import type { DatabaseKind } from './table.ts'
 
 const columnTypes = { int: 'bigint', real: 'double precision', text: 'text' } as const
@@ -25,5 +25,11 @@ export function recordset<C extends Record<string, keyof typeof columnTypes>>(
     (name) =>
       sql`${made(rows, (given) => given.map((row) => row[name]))}::${sql.raw(columnTypes[columns[name]!])}[]`,
   )
-  return sql`unnest(${sql.join(arrays)}) as r(${sql.join(names.map((name) => sql.ref(name)))})`
+  const columnNames = sql.join(names.map((name) => sql.ref(name)))
+  const source = sql`unnest(${sql.join(arrays)}) as r(${columnNames})`
+  const places = placesOf(rows)
+  // The limit tells the server how many rows to expect.
+  return places === undefined
+    ? source
+    : sql`(select ${columnNames} from ${source} limit ${sql.lit(places)}) as r`
 }

@@ -8,7 +8,7 @@ import {
 } from 'kysely'
 import type { Queries } from './database.ts'
 import { locksOf, type Locks } from './locks.ts'
-import { Parameter } from './parameter.ts'
+import { Parameter, placesFor } from './parameter.ts'
 import { nameStatement } from './postgres.ts'
 import { tables, type Tables } from './schema.ts'
 import { SqliteFileAdapter } from './sqlite.ts'
@@ -17,30 +17,33 @@ import { connectionOf } from './transactions.ts'
 /**
  * A query that is built and compiled once for each kind of database, and then only run: for what every request or every
  * message needs, as building takes longer than running. `build` gets stand-ins for the values, which can stand wherever a
- * single value can, and as the rows of a `recordset`; it must not look at them. Columns are named (`allOf`): PostgreSQL keeps
- * the statement, and refuses it when its rows look different from before.
+ * single value can, and as the rows of a `recordset` or the values `in` a list; it must not look at them. Columns are named
+ * (`allOf`): PostgreSQL keeps the statement, and refuses it when its rows look different from before.
  */
 export function statement<P extends object, Row>(
   build: (q: Queries, parameters: P, locks: Locks) => Compilable<Row> | RawBuilder<Row>,
 ): (q: Queries, parameters: P) => Promise<Row[]> {
-  const standIns = new Proxy({}, standIn) as P
-  const compiled = new WeakMap<DialectAdapter, CompiledQuery<Row>>()
+  /** By how many places there are for its lists. */
+  const compiled = new WeakMap<DialectAdapter, Map<number | undefined, CompiledQuery<Row>>>()
 
-  function compile(q: Queries, adapter: DialectAdapter): CompiledQuery<Row> {
-    const known = compiled.get(adapter)
+  function compile(q: Queries, adapter: DialectAdapter, places: number | undefined): CompiledQuery<Row> {
+    let texts = compiled.get(adapter)
+    if (!texts) compiled.set(adapter, (texts = new Map()))
+    const known = texts.get(places)
     if (known) return known
     const kind = adapter instanceof PostgresAdapter ? 'postgres' : 'sqlite'
+    const standIns = new Proxy({}, standIn(places)) as P
     const query = (build(q, standIns, locksOf(kind)) as RawBuilder<Row>).compile(q)
     if (EVERY_COLUMN.test(query.sql)) throw new Error(`the columns of a statement are named: ${query.sql}`)
     if (kind === 'postgres') nameStatement(query.sql)
-    compiled.set(adapter, query)
+    texts.set(places, query)
     return query
   }
 
   return async (q, parameters) => {
     const executor = q.getExecutor()
     const { adapter } = executor
-    const query = compile(q, adapter)
+    const query = compile(q, adapter, placesForAll(parameters))
     const values = query.parameters.map((value) =>
       value instanceof Parameter ? value.of(parameters) : value,
     )
@@ -56,11 +59,19 @@ export function statement<P extends object, Row>(
 
 const EVERY_COLUMN = /\b(select|returning) \*|"\.\*/i
 
-const standIn: ProxyHandler<object> = {
-  get: (_, name) => new Parameter(String(name)),
+const standIn = (places: number | undefined): ProxyHandler<object> => ({
+  get: (_, name) => new Parameter(String(name), places),
   ownKeys() {
     throw new Error('the values of a statement are taken by name: a rest or a spread would hold none')
   },
+})
+
+/** The places for the longest of the lists that a run is given. */
+function placesForAll(parameters: object): number | undefined {
+  let longest = 0
+  for (const value of Object.values(parameters))
+    if (Array.isArray(value) && value.length > longest) longest = value.length
+  return placesFor(longest)
 }
 
 /** Every column of a table. */

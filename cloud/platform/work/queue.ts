@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries, Tx } from '../store/database.ts'
-import { jsonOf } from '../store/json.ts'
+import { textsIn } from '../store/in-list.ts'
 import { recordset } from '../store/recordset.ts'
 import { statement } from '../store/statement.ts'
 
@@ -124,7 +124,7 @@ export function claim(
   return db.transact(async (tx) => {
     const rows = await dueRows(tx.q, { kind, now, batch })
     if (rows.length === 0) return []
-    const subjects = JSON.stringify(rows.map(({ subject }) => subject))
+    const subjects = rows.map(({ subject }) => subject)
     await claimRows(tx.q, { kind, subjects, until: now + leaseMs, token })
     return rows.map((row) => ({ ...row, attempts: row.attempts + 1, claim: token }))
   })
@@ -144,12 +144,20 @@ const dueRows = statement((q, { kind, now, batch }: { kind: string; now: number;
 })
 
 const claimRows = statement(
-  (q, { kind, subjects, until, token }: { kind: string; subjects: string; until: number; token: string }) =>
+  (
+    q,
+    {
+      kind,
+      subjects,
+      until,
+      token,
+    }: { kind: string; subjects: readonly string[]; until: number; token: string },
+  ) =>
     q
       .updateTable('due_work')
       .set((eb) => ({ due_at: until, leased_until: until, claim: token, attempts: eb('attempts', '+', 1) }))
       .where('kind', '=', kind)
-      .where('subject', 'in', jsonOf(q).textsIn(sql`${subjects}`)),
+      .where('subject', 'in', textsIn(q, subjects)),
 )
 
 // What changes many rows at once does so in a transaction, for that is tried again where others lock them in another order.

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { openDatabase, type CloudDatabase, type Queries } from '../../../../cloud/platform/store/database.ts'
+import { numbersIn, textsIn } from '../../../../cloud/platform/store/in-list.ts'
 import { recordset } from '../../../../cloud/platform/store/recordset.ts'
 import { allOf, statement } from '../../../../cloud/platform/store/statement.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -19,6 +20,15 @@ const named = statement((q, { name, from }: { name: string; from: number }) =>
     .where((eb) => eb.or([eb('name', '=', name), eb('name', '=', 'always')]))
     .orderBy('id'),
 )
+const renameAll = statement(
+  (_, { names }: { names: readonly { id: number; name: string }[] }, { kind }) => sql<{ name: string }>`
+    update owners set name = r.name from ${recordset(kind, { id: 'int', name: 'text' }, names)}
+    where owners.id = r.id returning owners.name`,
+)
+interface Lists {
+  ids: readonly number[]
+  names: readonly string[]
+}
 
 onEachDatabase('statements that are compiled once', (open) => {
   let db: CloudDatabase
@@ -42,15 +52,49 @@ onEachDatabase('statements that are compiled once', (open) => {
   })
 
   test('rows are those of each run', async () => {
-    const renamed = statement(
-      (_, { names }: { names: readonly { id: number; name: string }[] }, { kind }) => sql<{ name: string }>`
-        update owners set name = r.name from ${recordset(kind, { id: 'int', name: 'text' }, names)}
-        where owners.id = r.id returning owners.name`,
-    )
     const one = { id: 1, name: 'first' }
-    expect(await renamed(db.kysely, { names: [one] })).toEqual([{ name: 'first' }])
-    expect(await renamed(db.kysely, { names: [] })).toEqual([])
-    expect(await renamed(db.kysely, { names: [one, { id: 2, name: 'second' }] })).toHaveLength(2)
+    expect(await renameAll(db.kysely, { names: [one] })).toEqual([{ name: 'first' }])
+    expect(await renameAll(db.kysely, { names: [] })).toEqual([])
+    expect(await renameAll(db.kysely, { names: [one, { id: 2, name: 'second' }] })).toHaveLength(2)
+  })
+
+  test('lists of any length are found whole', async () => {
+    const among = statement((q, { ids, names }: Lists) =>
+      q
+        .selectFrom('owners')
+        .select('id')
+        .where((eb) => eb.or([eb('id', 'in', numbersIn(q, ids)), eb('name', 'in', textsIn(q, names))]))
+        .orderBy('id'),
+    )
+    const range = (from: number, to: number): number[] =>
+      Array.from({ length: to - from + 1 }, (_, index) => from + index)
+    const nameOf = (id: number): string => `n '${id}'`
+    for (const id of range(4, 40)) await insert(db.kysely, { id, name: nameOf(id) })
+    for (const length of [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17]) {
+      const [ids, others] = [range(4, 3 + length), range(30 - length, 29)]
+      const found = await among(db.kysely, { ids, names: others.map(nameOf) })
+      const wanted = [...new Set([...ids, ...others])].toSorted((a, b) => a - b)
+      expect(found.map(({ id }) => id)).toEqual(wanted)
+      expect(await among(db.kysely, { ids, names: [] })).toHaveLength(length)
+      const renamed = await renameAll(db.kysely, { names: ids.map((id) => ({ id, name: nameOf(id) })) })
+      expect(renamed).toHaveLength(length)
+    }
+  })
+
+  test('a server keeps a few texts of a statement however long its lists are, and plans those of short ones once', async () => {
+    if (db.kind === 'sqlite') return
+    await db.transact(async ({ q }) => {
+      for (let length = 0; length <= 40; length += 1)
+        await renameAll(q, { names: Array.from({ length }, (_, id) => ({ id: id + 100, name: 'n' })) })
+      for (let run = 0; run < 20; run += 1) await renameAll(q, { names: [{ id: 1, name: `run ${run}` }] })
+      const { rows } = await sql<{ planned: number; isShort: boolean }>`
+        select custom_plans as planned, statement like '%limit %' as "isShort" from pg_prepared_statements
+        where statement like '%update owners set name = r.name%'`.execute(q)
+      expect(rows.length).toBeLessThan(7)
+      // Until then it has found out that planning for the very values makes no difference.
+      for (const { planned, isShort } of rows) if (isShort) expect(planned).toBeLessThan(7)
+      expect(rows.some(({ isShort }) => isShort)).toBe(true)
+    })
   })
 
   test('one that names its columns runs on when its table is given another by a newer version', async () => {
