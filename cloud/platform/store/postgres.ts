@@ -117,36 +117,66 @@ export function nameStatement(text: string): void {
   if (!names.has(text)) names.set(text, `s${names.size}`)
 }
 
+/** What goes out together with the beginning of a transaction: outside of one it would change nothing. */
+const ONLY_READS = /^\s*select\b/i
+
 /**
  * A connection on which an answer has not come is not used again: that answer would be taken for the next one's. Of what is
  * asked at once all fails for the reason of what failed first, and so does the commit of it. What goes on beside that once its
  * transaction is undone asks nothing more: it would be committed by itself.
+ *
+ * The beginning of a transaction goes out with what is read first in it; what writes waits until it has begun, and whatever
+ * is asked behind that, too.
  */
 function careful(client: PoolClient): PostgresPoolClient {
-  let silent: Error | undefined
+  /** Why it is not used again. */
+  let broken: Error | undefined
   /** It is used for one transaction alone: migrations go on with it after theirs. */
   let isOfOne: boolean | undefined
   let isUndone = false
   /** Why the server does nothing more of the transaction. */
   let cause: Error | undefined
+  /** Until the server has begun the transaction. */
+  let beginning: Promise<void> | undefined
+  let isHeld = false
+
+  async function begin(): Promise<void> {
+    try {
+      await client.query('begin')
+    } catch (error) {
+      broken = error as Error
+    } finally {
+      beginning = undefined
+    }
+  }
+
   async function query(text: string, values: readonly unknown[]): Promise<PostgresQueryResult<unknown>> {
-    if (silent) throw silent
+    if (broken) throw broken
     if (isUndone) throw new Error('the transaction is already undone')
     isOfOne ??= text === 'begin'
+    if (isOfOne && text === 'begin') {
+      beginning = begin()
+      return NOTHING
+    }
     isUndone = isOfOne && text === 'rollback'
+    if (beginning && (isHeld ||= !ONLY_READS.test(text))) await beginning
+    if (broken) throw broken
     try {
       const result = await client.query({ text, values: [...values], name: names.get(text) })
+      if (broken) throw broken
       // So the server answers a commit of what has failed, without an error.
       if (text === 'commit' && result.command === 'ROLLBACK') throw new Error('the transaction has failed')
       cause = undefined
       return result as PostgresQueryResult<unknown>
     } catch (error) {
-      if (error instanceof Error && error.message === SILENT) silent = error
+      if (error instanceof Error && error.message === SILENT) broken = error
       throw (cause ??= error as Error)
     }
   }
-  return { query: query as PostgresPoolClient['query'], release: () => client.release(silent) }
+  return { query: query as PostgresPoolClient['query'], release: () => client.release(broken) }
 }
+
+const NOTHING: PostgresQueryResult<never> = { command: 'SELECT', rowCount: 0, rows: [] }
 
 /** A connection that has ended has undone its transaction already; why it ended is what the caller must hear. */
 class PatientDriver extends PostgresDriver {
