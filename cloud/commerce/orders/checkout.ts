@@ -2,7 +2,7 @@ import { sql, type Updateable } from 'kysely'
 import type { QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
-import type { OrderCause } from '../../../protocol/model/order-status.ts'
+import { transition, type OrderCause } from '../../../protocol/model/order-status.ts'
 import { availableOfEach, reserve } from '../catalogue/reservations.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { completeRedemptions, putBackRedemptions, redeem } from '../deals/redemptions.ts'
@@ -15,10 +15,10 @@ import { recordset, type Cell } from '../../platform/store/recordset.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { isBinFree } from './bin-room.ts'
-import { intakeOf, lockSellingHub, type Intake } from './intake.ts'
+import { intakeOf, type Intake, type SellingHub } from './intake.ts'
 import { moveOrder, releaseReservations } from './move-order.ts'
 import { unfrozenLine, unfrozenOrder, type OrderRow } from './order-rows.ts'
-import { cartLines, priceToFreeze, type CartLine, type PricedCart } from './price-cart.ts'
+import { priceToFreeze, type CartLine, type PricedCart } from './price-cart.ts'
 import { addSoldNames, soldName, soldNameId, type SoldName } from './sold-names.ts'
 
 interface Obstacle {
@@ -74,40 +74,38 @@ export interface FreezeOptions {
   least?: number
 }
 
-/** A cart with its prices and deals, its stock reserved, and what its row is to say of it with the move to PENDING_PAYMENT. */
+/** A cart that is being paid, its order and its hub locked: no two checkouts at one hub find the same bin free. */
+export interface CartToFreeze {
+  order: OrderRow
+  hub: SellingHub
+  lines: readonly CartLine[]
+}
+
+/** A cart with its prices and deals, and what its row is to say of it with the move to PENDING_PAYMENT. */
 export interface Frozen {
-  total: number
+  cart: CartToFreeze
+  priced: PricedCart
   changes: Updateable<Tables['orders']>
 }
 
-/** Freezes a cart; the caller moves it. */
-export async function freezeOrder(
+/** What a cart is frozen at, where nothing stands in the way; the caller has it frozen (`freezeCart`), and moves it. */
+export async function priceForPayment(
   tx: Tx,
   context: CloudContext,
-  order: OrderRow,
+  cart: CartToFreeze,
   { claim, expectedTotal, least = 0 }: FreezeOptions,
 ): Promise<Frozen> {
-  // Checkouts at one hub come one after the other, so that no two find the same bin free.
-  const [lines, hub] = await Promise.all([cartLines(tx.q, order.id), lockSellingHub(tx, order.hub_id)])
+  const { hub, lines } = cart
   const intake = await intakeOf(tx.q, context, hub)
   const [atHub] = obstaclesAtHub(lines, intake, claim)
   if (atHub) throw refusalOf(atHub)
-  const priced = await priceToFreeze(tx, context, { order, hub, lines })
+  const priced = await priceToFreeze(tx, context, cart)
   const obstacle: Obstacle | undefined =
     expectedTotal !== undefined && expectedTotal !== priced.total
       ? { code: 'total_changed', details: { total: priced.total } }
       : amountObstacle(priced.total, least)
-  // What is short comes first; of what is not in the way otherwise `reserve` finds it out.
+  // What is short comes first; of what is not in the way otherwise `freezeCart` finds it out.
   if (obstacle) throw refusalOf((await shortage(tx.q, lines)) ?? obstacle)
-  const [shortages] = await Promise.all([
-    reserve(
-      tx,
-      lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
-    ),
-    freezeLines(tx, order.hub_id, lines, priced),
-  ])
-  if (shortages.length > 0) throw new ApiError('insufficient_stock', undefined, { items: shortages })
-  await redeem(tx, context, order, priced.plan.applications)
   const bin = claim ? intake.bins.claimable[0]! : null
   const changes = {
     // A database that has lost its last commits may sell this cart a second time, with other lines.
@@ -122,7 +120,22 @@ export async function freezeOrder(
     open_when_ready: claim ? 1 : 0,
     bins: JSON.stringify(bin === null ? [] : [bin]),
   } as const
-  return { total: priced.total, changes }
+  return { cart, priced, changes }
+}
+
+/** Freezes a cart's lines as they were priced, and takes its stock and its deals. */
+export async function freezeCart(tx: Tx, context: CloudContext, frozen: Frozen): Promise<void> {
+  const { cart, priced } = frozen
+  const { order, hub, lines } = cart
+  const [shortages] = await Promise.all([
+    reserve(
+      tx,
+      lines.map(({ product_id, qty }) => ({ productId: product_id, quantity: qty })),
+    ),
+    freezeLines(tx, hub.id, lines, priced),
+  ])
+  if (shortages.length > 0) throw new ApiError('insufficient_stock', undefined, { items: shortages })
+  await redeem(tx, context, order, priced.plan.applications)
 }
 
 const refusalOf = ({ code, details }: Obstacle): ApiError => new ApiError(code, undefined, details)
@@ -189,16 +202,22 @@ export async function unfreezeOrder(
   await tx.q.updateTable('order_items').set(unfrozenLine).where('order_id', '=', order.id).execute()
 }
 
-/** The order is paid: it goes to the hub, in the transaction that records the payment (I3). */
+/**
+ * The order is paid: it goes to the hub, in the transaction that records the payment (I3). The payment's status may still be
+ * under way, asked before this in the same transaction.
+ */
 export async function queueOrder(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
-  payment_status: PaymentStatus,
+  paymentStatus: PaymentStatus | Promise<PaymentStatus>,
 ): Promise<void> {
   const { runtime, settings } = context
   const now = runtime.clock.now()
-  const items = await linesToQueue(tx.q, { orderId: order.id, hubId: order.hub_id })
+  const [payment_status, items] = await Promise.all([
+    paymentStatus,
+    linesToQueue(tx.q, { orderId: order.id, hubId: order.hub_id }),
+  ])
   const queued: QueuedOrder = {
     order_id: order.uuid,
     number: order.id,
@@ -209,14 +228,11 @@ export async function queueOrder(
     start_by: now + settings.startWithinMs,
     hub_epoch: items[0]?.hub_epoch ?? null,
   }
-  const step = await moveOrder(tx, context, order, 'payment_completed', {
-    payment_status,
-    queued_order: JSON.stringify(queued),
-    queued_at: now,
-  })
-  if (step.kind !== 'moved') return
-  if (order.deals !== '[]') await completeRedemptions(tx, context, order)
-  await enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })
+  if (transition(order.processing_status, 'payment_completed').kind !== 'moved') return
+  const changes = { payment_status, queued_order: JSON.stringify(queued), queued_at: now }
+  const moved = moveOrder(tx, context, order, 'payment_completed', changes)
+  if (order.deals !== '[]') await Promise.all([moved, completeRedemptions(tx, context, order)])
+  await Promise.all([moved, enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })])
 }
 
 const linesToQueue = statement((q, { orderId, hubId }: { orderId: number; hubId: number }) =>

@@ -16,13 +16,15 @@ export interface Intake {
 }
 
 /** What of a hub's row decides whether it sells, and at what price. */
-const sellingHub = (q: Queries, hubId: number) =>
+const sellingHubs = (q: Queries) =>
   q
     .selectFrom('hubs')
     .select(['id', 'hub_status', 'accepting_orders', 'disabled_bins', 'timezone', 'tax_basis_points'])
-    .where('id', '=', hubId)
-const hubById = statement((q, { hubId }: { hubId: number }) => sellingHub(q, hubId))
-const hubToLock = statement((q, { hubId }: { hubId: number }, locks) => locks.forUpdate(sellingHub(q, hubId)))
+const hubById = statement((q, { hubId }: { hubId: number }) => sellingHubs(q).where('id', '=', hubId))
+const hubToLock = statement((q, { orderId }: { orderId: number }, locks) => {
+  const hubId = q.selectFrom('orders').select('hub_id').where('id', '=', orderId)
+  return locks.forUpdate(sellingHubs(q).where('id', '=', hubId))
+})
 
 export type SellingHub = Awaited<ReturnType<typeof hubById>>[number]
 
@@ -31,10 +33,10 @@ export async function readSellingHub(q: Queries, hubId: number): Promise<Selling
   return hub
 }
 
-/** The same, locked: checkouts at a hub come one after the other. */
-export async function lockSellingHub(tx: Tx, hubId: number): Promise<SellingHub> {
-  const [hub] = await hubToLock(tx.q, { hubId })
-  return hub!
+/** The hub of an order, locked: checkouts at a hub come one after the other. Undefined where there is no such order. */
+export async function lockHubOfOrder(tx: Tx, orderId: number): Promise<SellingHub | undefined> {
+  const [hub] = await hubToLock(tx.q, { orderId })
+  return hub
 }
 
 /** What a hub can do for a new order. Throws `hub_not_found`. */

@@ -9,7 +9,8 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
-import { freezeOrder, queueOrder } from '../orders/checkout.ts'
+import { freezeCart, priceForPayment, queueOrder } from '../orders/checkout.ts'
+import { lockHubOfOrder } from '../orders/intake.ts'
 import { lockOwnOrder, requireCart, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Flag } from '../../platform/store/table.ts'
@@ -18,6 +19,7 @@ import { readBalance, debitPayment } from '../wallet/wallet-ledger.ts'
 import { ensureCustomer, customerOfMethod, saveAfterPayment, type Customer } from '../methods/method-rows.ts'
 import { EXTERNAL, WALLET, openSecret, orUnavailable, refusal } from '../processors/processor.ts'
 import { moveOrder } from '../orders/move-order.ts'
+import { cartLines } from '../orders/price-cart.ts'
 import { derivePaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/save-method.ts'
 import { schedule } from '../../platform/work/queue.ts'
@@ -91,7 +93,12 @@ interface Begun {
 
 async function begin(tx: Tx, { context, processor }: MoneyServices, request: Paying): Promise<Begun> {
   const { from, method, type = 'card', saver, userId } = request
-  const order = await lockOwnOrder(tx, request)
+  // One after the other: all are read under the order's lock.
+  const [order, hub, lines] = await Promise.all([
+    lockOwnOrder(tx, request),
+    lockHubOfOrder(tx, request.orderId),
+    cartLines(tx.q, request.orderId),
+  ])
   if (order.processing_status === OrderStatus.PENDING_PAYMENT) {
     const payment = await livePayment(tx, order.id)
     const isSame = payment.method === method && payment.type === type
@@ -101,20 +108,25 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     return { kind: 'go-on', payment }
   }
   requireCart(order)
-  const { total, changes } = await freezeOrder(tx, context, order, {
+  const cart = { order, hub: hub!, lines }
+  const frozen = await priceForPayment(tx, context, cart, {
     claim: from === EXTERNAL,
     expectedTotal: request.expectedTotal,
     ...(from === 'processor' && { least: processor.leastAmount(context.settings.currency) }),
   })
+  const { total } = frozen.priced
   const owner = { userId, processor: processor.name }
-  const payment = await insertPayment(tx, context, order, {
-    method,
-    type,
-    saver: saver?.ref ?? null,
-    savedAt: processor.name,
-    amount: total,
-    ...beginning(total, from, processor.name),
-  })
+  const [payment] = await Promise.all([
+    insertPayment(tx, context, order, {
+      method,
+      type,
+      saver: saver?.ref ?? null,
+      savedAt: processor.name,
+      amount: total,
+      ...beginning(total, from, processor.name),
+    }),
+    freezeCart(tx, context, frozen),
+  ])
   if (payment.processor === WALLET && !(await debitPayment(tx, context, payment)))
     throw new ApiError('insufficient_funds', undefined, {
       balance_cents: await readBalance(tx.q, order.user_id),
@@ -123,7 +135,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
   // It is the only one that is under way or paid (`payments_one_live`), and nothing of it has gone back.
   const payment_status = derivePaymentStatus([payment], [])
   await Promise.all([
-    moveOrder(tx, context, order, 'checkout', { ...changes, payment_status }),
+    moveOrder(tx, context, order, 'checkout', { ...frozen.changes, payment_status }),
     payment.status === 'completed'
       ? undefined
       : schedule(tx, 'payment', payment.id, payment.created_at + context.settings.paymentRecheckMs),

@@ -71,12 +71,16 @@ async function apply(
     case 'succeeded':
       if (payment.status === 'completed') return 'to nothing'
       if (holdsOrder && payment.is_refused === 0) {
-        const [, , { payment_status }] = await Promise.all([
+        await Promise.all([
           unschedule(tx, 'payment', payment.id),
           set({ status: 'completed', confirmed_by_key: outcome.confirmedByKey ?? null }),
-          bookedStatus(tx, order.id),
+          queueOrder(
+            tx,
+            context,
+            order,
+            bookedStatus(tx, order.id).then(({ payment_status }) => payment_status),
+          ),
         ])
-        await queueOrder(tx, context, order, payment_status)
         countSale(tx, order.id)
         if (payment.saves_method === 1)
           await saveAfterPayment(tx, context, {

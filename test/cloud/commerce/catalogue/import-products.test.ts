@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import { expect, test, vi } from 'vitest'
 import { importProducts, ProductFile } from '../../../../cloud/commerce/catalogue/import-products.ts'
 import { countStock, pendingCounts } from '../../../../cloud/commerce/catalogue/shelf-stock.ts'
-import { lockSellingHub } from '../../../../cloud/commerce/orders/intake.ts'
 import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import type { Tx } from '../../../../cloud/platform/store/database.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -70,7 +69,7 @@ onEachDatabase('products from a file', (open) => {
       .returning('upc')
       .executeTakeFirstOrThrow()
     const importing = await db.transact(async (tx) => {
-      await lockSellingHub(tx, 1)
+      await tx.forUpdate(tx.q.selectFrom('hubs').select('id').where('id', '=', 1)).execute()
       const loaded = load(shop, [{ ...cola, upc, facings: [place(4, 1, 1)] }])
       // SQLite has the other wait for all of this one.
       if (tx.kind === 'sqlite') return { loaded }
