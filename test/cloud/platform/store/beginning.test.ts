@@ -12,7 +12,7 @@ interface Line {
   /** What has been sent, by what arrived together. */
   sent: string[]
   /** From now on the server does not understand that a transaction begins. */
-  garble(): void
+  garble: () => void
 }
 
 const nameOf = statement((q, { id }: { id: number }) =>
