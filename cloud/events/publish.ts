@@ -41,13 +41,22 @@ async function publishBatch(context: CloudContext): Promise<boolean> {
   const { db, settings } = context
   if (!(await hasUnpublished(db.kysely))) return false
   return db.transact(async (tx) => {
-    const last = await lockHead(tx)
-    const rows = await firstUnpublished(tx.q, { limit: settings.eventBatch })
+    // One after the other: until the end of the transaction nobody else gives positions to what is read under the lock.
+    const [[head], rows] = await Promise.all([
+      headToLock(tx.q, {}),
+      firstUnpublished(tx.q, { limit: settings.eventBatch }),
+    ])
+    if (!head) {
+      await beginHead(tx)
+      return true
+    }
     if (rows.length === 0) return false
-    const published = rows.map((row, index) => ({ ...row, position: last + index + 1 }))
-    await place(tx.q, { places: published.map(({ seq, position }) => ({ seq, position })) })
-    await moveHead(tx.q, { last: last + rows.length })
-    await planDeliveries(tx, context, published)
+    const published = rows.map((row, index) => ({ ...row, position: head.last + index + 1 }))
+    await Promise.all([
+      place(tx.q, { places: published.map(({ seq, position }) => ({ seq, position })) }),
+      moveHead(tx.q, { last: head.last + rows.length }),
+      planDeliveries(tx, context, published),
+    ])
     await planMails(tx, context, published)
     return rows.length === settings.eventBatch
   })
@@ -69,16 +78,13 @@ const place = statement(
 )
 const moveHead = statement((q, { last }: { last: number }) => q.updateTable('event_head').set({ last }))
 
-/** The last position given; until the end of the transaction nobody else gives any. */
-async function lockHead(tx: Tx): Promise<number> {
-  const [head] = await headToLock(tx.q, {})
-  if (head) return head.last
+/** Before anything was ever published; of several processes one has written it. */
+async function beginHead(tx: Tx): Promise<void> {
   await tx.q
     .insertInto('event_head')
     .values({ id: 1, last: 0 })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  return lockHead(tx)
 }
 
 const headToLock = statement((q, _, locks) =>
