@@ -98,7 +98,7 @@ export async function benchShop(options: ShopBench): Promise<Section> {
       ],
       notes: [
         'HTTP over loopback from a process of its own; Larder: identity or address, limit, validation, deals, availability',
-        'paying is three durable commits on either side; the processor’s later event to the webhook comes between the blocks, and is within Larder’s processor time',
+        'paying is three durable commits on either side; Larder’s processor sends its event half a second later, over HTTP, signed, and mostly within the same block: its rate and its processor time hold both',
         ...(postgres === undefined ? ['without TEST_POSTGRES_URL nothing was paid on PostgreSQL'] : []),
       ],
     }
