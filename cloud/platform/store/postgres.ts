@@ -169,7 +169,8 @@ function careful(client: PoolClient): PostgresPoolClient {
       cause = undefined
       return result as PostgresQueryResult<unknown>
     } catch (error) {
-      if (error instanceof Error && error.message === SILENT) broken = error
+      // What could not be undone would be somebody else's transaction.
+      if (text === 'rollback' || (error as Error).message === SILENT) broken = error as Error
       throw (cause ??= error as Error)
     }
   }

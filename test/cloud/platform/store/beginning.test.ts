@@ -11,8 +11,8 @@ interface Line {
   db: CloudDatabase
   /** What has been sent, by what arrived together. */
   sent: string[]
-  /** From now on the server does not understand that a transaction begins. */
-  garble: () => void
+  /** From now on the server does not understand this: it fails, as what is cancelled does. */
+  garble: (statement: 'begin' | 'rollback') => void
 }
 
 const nameOf = statement((q, { id }: { id: number }) =>
@@ -34,14 +34,20 @@ async function open(): Promise<Line> {
   const url = new URL(database.url)
   const target = { port: Number(url.port || 5432), host: url.hostname }
   const sent: string[] = []
-  let isGarbled = false
+  let garbled: string | undefined
   const server = createServer((client) => {
     const peer = connect(target)
     const tap = new Transform({
       transform(chunk: Buffer, _, done) {
         const text = chunk.toString('latin1')
         sent.push(text)
-        done(null, Buffer.from(isGarbled ? text.replace('begin\0', 'begun\0') : text, 'latin1'))
+        done(
+          null,
+          Buffer.from(
+            garbled ? text.replace(`${garbled}\0`, '?'.repeat(garbled.length) + '\0') : text,
+            'latin1',
+          ),
+        )
       },
     })
     client.pipe(tap).pipe(peer).pipe(client)
@@ -60,7 +66,7 @@ async function open(): Promise<Line> {
   await db.kysely.insertInto('owners').values({ id: 1, name: 'One' }).execute()
   await db.transact(({ q }) => q.selectFrom('owners').select('name').execute())
   sent.length = 0
-  return { db, sent, garble: () => (isGarbled = true) }
+  return { db, sent, garble: (statement) => (garbled = statement) }
 }
 
 const postgres = service('postgres')
@@ -88,7 +94,7 @@ postgres(
   'PostgreSQL: a transaction that the server has not begun reads nothing and writes nothing',
   async () => {
     const { db, sent, garble } = await open()
-    garble()
+    garble('begin')
     const told: string[] = []
     const failed = db.transact(async ({ q }) => {
       for (const { status } of await Promise.allSettled(readWriteRead(q))) told.push(status)
@@ -104,3 +110,16 @@ postgres(
     expect(await nameOf(db.kysely, { id: 1 })).toEqual([{ name: 'One' }])
   },
 )
+
+postgres('PostgreSQL: a connection whose transaction could not be undone is not used again', async () => {
+  const { db, garble } = await open()
+  // Its single statements and its transactions share connections.
+  const background = db.for('background')
+  garble('rollback')
+  const leaving = background.transact(async ({ q }) => {
+    await rename(q, { name: 'Two' })
+    throw new Error('left')
+  })
+  await expect(leaving).rejects.toThrow('left')
+  expect(await nameOf(background.kysely, { id: 1 })).toEqual([{ name: 'One' }])
+})
