@@ -15,10 +15,10 @@ import { recordset, type Cell } from '../../platform/store/recordset.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { isBinFree } from './bin-room.ts'
-import { intakeOf, type Intake, type SellingHub } from './intake.ts'
+import { intakeOf, type Intake } from './intake.ts'
 import { moveOrder, releaseReservations } from './move-order.ts'
 import { unfrozenLine, unfrozenOrder, type OrderRow } from './order-rows.ts'
-import { priceToFreeze, type CartLine, type PricedCart } from './price-cart.ts'
+import { priceToFreeze, type CartLine, type PricedCart, type SoldCart } from './price-cart.ts'
 import { addSoldNames, soldName, soldNameId, type SoldName } from './sold-names.ts'
 
 interface Obstacle {
@@ -74,16 +74,9 @@ export interface FreezeOptions {
   least?: number
 }
 
-/** A cart that is being paid, its order and its hub locked: no two checkouts at one hub find the same bin free. */
-export interface CartToFreeze {
-  order: OrderRow
-  hub: SellingHub
-  lines: readonly CartLine[]
-}
-
 /** A cart with its prices and deals, and what its row is to say of it with the move to PENDING_PAYMENT. */
 export interface Frozen {
-  cart: CartToFreeze
+  cart: SoldCart
   priced: PricedCart
   changes: Updateable<Tables['orders']>
 }
@@ -92,7 +85,7 @@ export interface Frozen {
 export async function priceForPayment(
   tx: Tx,
   context: CloudContext,
-  cart: CartToFreeze,
+  cart: SoldCart,
   { claim, expectedTotal, least = 0 }: FreezeOptions,
 ): Promise<Frozen> {
   const { hub, lines } = cart
@@ -231,6 +224,7 @@ export async function queueOrder(
   if (transition(order.processing_status, 'payment_completed').kind !== 'moved') return
   const changes = { payment_status, queued_order: JSON.stringify(queued), queued_at: now }
   const moved = moveOrder(tx, context, order, 'payment_completed', changes)
+  // Deals before the outbox, as paying from the wallet locks them.
   if (order.deals !== '[]') await Promise.all([moved, completeRedemptions(tx, context, order)])
   await Promise.all([moved, enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })])
 }

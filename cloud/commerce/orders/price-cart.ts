@@ -57,7 +57,8 @@ export async function priceToFreeze(tx: Tx, context: CloudContext, cart: SoldCar
   return withPlan(cart.lines, cart.hub.tax_basis_points, plan)
 }
 
-interface SoldCart {
+/** A cart that is being paid, its order and its hub locked: no two checkouts at one hub find the same bin free. */
+export interface SoldCart {
   order: OrderRow
   hub: SellingHub
   lines: readonly CartLine[]

@@ -2,7 +2,8 @@ import { sql, type RawBuilder } from 'kysely'
 import { made, placesOf } from './parameter.ts'
 import type { DatabaseKind } from './table.ts'
 
-const columnTypes = { int: 'bigint', real: 'double precision', text: 'text' } as const
+/** PostgreSQL's types of what lists and rows hold. */
+export const columnTypes = { int: 'bigint', real: 'double precision', text: 'text' } as const
 export type Cell = string | number | null
 
 /**

@@ -144,20 +144,17 @@ const dueRows = statement((q, { kind, now, batch }: { kind: string; now: number;
 })
 
 const claimRows = statement(
-  (
-    q,
-    {
-      kind,
-      subjects,
-      until,
-      token,
-    }: { kind: string; subjects: readonly string[]; until: number; token: string },
-  ) =>
+  (q, due: { kind: string; subjects: readonly string[]; until: number; token: string }) =>
     q
       .updateTable('due_work')
-      .set((eb) => ({ due_at: until, leased_until: until, claim: token, attempts: eb('attempts', '+', 1) }))
-      .where('kind', '=', kind)
-      .where('subject', 'in', textsIn(q, subjects)),
+      .set((eb) => ({
+        due_at: due.until,
+        leased_until: due.until,
+        claim: due.token,
+        attempts: eb('attempts', '+', 1),
+      }))
+      .where('kind', '=', due.kind)
+      .where('subject', 'in', textsIn(q, due.subjects)),
 )
 
 // What changes many rows at once does so in a transaction, for that is tried again where others lock them in another order.
