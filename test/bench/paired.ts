@@ -25,6 +25,8 @@ export interface PairedOptions {
   connections: number
   /** Into how many parts a round is cut, of which all contestants have one after the other; 1 where absent. */
   slices?: number
+  /** Whether the one who asks never sleeps, as a processor of its own lets it (`http-load.ts`). */
+  isAwake?: boolean
 }
 
 /** What was measured of one contestant, a value for each round. */
@@ -90,9 +92,9 @@ async function ask(
   client: ChildProcess,
   { port, requests }: Contestant,
   count: number,
-  { connections }: PairedOptions,
+  { connections, isAwake = false }: PairedOptions,
 ): Promise<Loaded> {
-  const load: Load = { port, requests: requests(count), connections }
+  const load: Load = { port, requests: requests(count), connections, isAwake }
   const loaded = answer(client)
   client.send(load)
   return (await loaded) as Loaded

@@ -71,6 +71,7 @@ export async function benchShop(options: ShopBench): Promise<Section> {
     ]
     await sameAnswers(large.cloud.port, readPort)
     const [fewSearch, manySearch, bareSearches] = await inTurns(search, run)
+    await Promise.all([small.cloud.phase('paying'), large.cloud.phase('paying')])
     const paying = [
       payOf(small, runtime),
       payOf(large, runtime),
