@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import type { RateClasses } from '../protocol/contract/route.ts'
 import type { DemoRouteId } from '../protocol/contract/routes.ts'
 import { routes } from '../protocol/contract/routes.ts'
 import { demoRoutes } from '../protocol/contract/root-routes.ts'
@@ -113,6 +114,8 @@ export interface CloudOptions {
   addressOf: (c: Context) => string
   /** Whether it is measured for Prometheus. */
   hasMetrics?: boolean
+  /** See `AppOptions`. */
+  rates?: RateClasses | undefined
   /** See `EndpointParts`. */
   checkResponses?: boolean
 }
@@ -187,6 +190,7 @@ export function createCloud(options: CloudOptions): Cloud {
     context,
     resolveCredential: credentialResolver(context, options.verifyIdentity),
     limiter: shared ?? memoryRateLimiter(context.runtime.clock),
+    rates: options.rates,
     media,
     refusals,
     checkResponses: options.checkResponses ?? false,

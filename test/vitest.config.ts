@@ -3,12 +3,16 @@ import { leftOut } from './support/long-tests.ts'
 import { LongestFirst } from './support/longest-first.ts'
 import { SecondTryReporter } from './support/second-try.ts'
 
-/** Real programs, sockets and services, or thousands of calls: each file has a process of its own. */
+/** Real programs, sockets and services, or a module in place of another: each file has a process of its own. */
 const system = [
+  'test/edge/core/bad-items.test.ts',
   'test/*.test.ts',
-  'test/{browser,contract,process,simulation}/**/*.test.ts',
-  'test/edge/**/*.test.ts',
+  'test/{browser,process,simulation}/**/*.test.ts',
+  'test/edge/!(core)/**/*.test.ts',
+  'test/edge/*.test.ts',
 ]
+/** A whole cloud, or a whole hub, within the test's process. */
+const wholes = ['test/contract/**/*.test.ts', 'test/edge/core/**/*.test.ts']
 
 export default defineConfig({
   test: {
@@ -34,6 +38,7 @@ export default defineConfig({
           isolate: false,
         },
       },
+      { extends: true, test: { name: 'wholes', include: wholes, exclude: system, isolate: false, retry: 1 } },
       // In real time a busy machine can upset a proof: it is tried once more, and named at the end.
       { extends: true, test: { name: 'system', include: system, exclude: [...leftOut], retry: 1 } },
     ],

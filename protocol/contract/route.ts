@@ -109,6 +109,7 @@ export const rateClasses = {
   unlimited: { requests: Infinity, by: 'address' },
 } as const satisfies Record<string, { requests: number; by: 'credential' | 'address' }>
 export type RateClass = keyof typeof rateClasses
+export type RateClasses = Readonly<Record<RateClass, { requests: number; by: 'credential' | 'address' }>>
 
 /** The allowances that a call of a route takes from. The first one, the smallest, is the one that its answers tell of. */
 export const ratesOf = ({

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
+import type { RateClasses } from '../../protocol/contract/route.ts'
 import type { DemoRouteId } from '../../protocol/contract/routes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
@@ -85,11 +86,13 @@ export async function openService(
     corsOrigins = [],
     docs = noDocs,
     isDemo = false,
+    rates,
   }: {
     corsOrigins?: readonly string[]
     docs?: PageAssets
     /** With the embedded issuer, and the owner's key for whoever tries it out. */
     isDemo?: boolean
+    rates?: RateClasses | undefined
   } = {},
 ): Promise<Service> {
   await stopLatest()
@@ -135,6 +138,7 @@ export async function openService(
     docs,
     ...(isDemo && { demoHandlers: demoHandlers(issuer, runtime, key) }),
     corsOrigins,
+    rates,
     mediaStore: folderStore(mediaFolder()),
     mediaSecret: MEDIA_SECRET,
     remote: modelHub().remote,

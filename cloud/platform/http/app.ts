@@ -1,5 +1,5 @@
 import { Hono, type Context } from 'hono'
-import { mountsOf, rateClasses, type Route } from '../../../protocol/contract/route.ts'
+import { mountsOf, rateClasses, type RateClasses, type Route } from '../../../protocol/contract/route.ts'
 import {
   routes,
   type DemoRouteId,
@@ -32,7 +32,9 @@ export interface Served {
   seconds: number
 }
 
-export interface AppOptions extends Omit<EndpointParts, 'readBody' | 'readHub'> {
+export interface AppOptions extends Omit<EndpointParts, 'readBody' | 'readHub' | 'rates'> {
+  /** Requests a minute; those of the contract where absent. */
+  rates?: RateClasses | undefined
   /** Told of credentials that are refused; its own where absent. */
   refusals?: CloudRefusals
   /** The demo's routes are served if they have handlers. */
@@ -60,8 +62,10 @@ export function createApp(options: AppOptions): App {
   const { runtime } = options.context
   const app: App = new Hono({ strict: false, router: new PathRouter() })
   const frame = new Frame(options)
+  const { rates = rateClasses } = options
   const parts = {
     ...options,
+    rates,
     readBody: bodyReader(runtime.clock, options.context.settings),
     readHub: keptGrants(options.context, (id: number) => readOwner(options.context.db.kysely, id)),
   }
@@ -74,20 +78,20 @@ export function createApp(options: AppOptions): App {
   for (const [path, served] of pathsOf(options.handlers)) {
     for (const { id, route, handler } of served) {
       const [pattern] = mountsOf(route)
-      const place = { route: pattern!, headers: headersOfRoute(route), limit: limitOfRoute(route) }
+      const place = { route: pattern!, headers: headersOfRoute(route), limit: limitOfRoute(route, rates) }
       app.on(route.method, path, frame.around(place, endpoint(id, route, handler, parts)))
     }
     const allowed = served.map(({ route }) => route.method).join(', ')
     app.all(
       path,
-      frame.around(unserved({ Allow: allowed }), () => {
+      frame.around(unserved(rates, { Allow: allowed }), () => {
         throw new ApiError('method_not_allowed', `This endpoint has ${allowed} alone.`)
       }),
     )
   }
   const explain = pathExplainer(servedBy(options.handlers).map(({ route }) => route))
   app.notFound(
-    frame.around(unserved({}), ({ c }) => {
+    frame.around(unserved(rates, {}), ({ c }) => {
       const meant = explain(c.req.path)
       throw new ApiError('route_not_found', meant && `No such endpoint. Did you mean ${meant}?`)
     }),
@@ -104,10 +108,10 @@ interface Mounted {
 }
 
 /** No route serves the request, so that it has no limit of its own: shows that of open pages, and takes nothing from it. */
-const unserved = (headers: Headers): Mounted => ({
+const unserved = (rates: RateClasses, headers: Headers): Mounted => ({
   route: 'none',
   headers,
-  limit: rateClasses.open.requests,
+  limit: rates.open.requests,
 })
 
 /** What goes around every answer: its id, its headers, its line in the log, and what is said where something goes wrong. */

@@ -1,6 +1,6 @@
 import type { Form } from '../../../protocol/contract/form.ts'
 import { deprecationOf } from '../../../protocol/contract/headers.ts'
-import { rateClasses, ratesOf, type Route } from '../../../protocol/contract/route.ts'
+import { ratesOf, type RateClasses, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
@@ -31,6 +31,7 @@ export interface EndpointParts {
   /** Whose a hub is. */
   readHub: (id: number) => Promise<OwnedHub | undefined>
   limiter: RateLimiter
+  rates: RateClasses
   media: Media
   /** Refuses answers that are not as the contract says; for tests, which are there to find them. */
   checkResponses: boolean
@@ -49,14 +50,11 @@ interface Endpoint extends EndpointParts {
   looksUp: boolean
 }
 
-interface Limit {
-  by: 'address' | 'credential'
-  requests: number
-}
+type Limit = RateClasses[keyof RateClasses]
 
-const limitsOf = (route: Route): Endpoint['limits'] =>
+const limitsOf = (route: Route, rates: RateClasses): Endpoint['limits'] =>
   ratesOf(route)
-    .map((rate) => rateClasses[rate])
+    .map((rate) => rates[rate])
     .filter(({ requests }) => requests !== Infinity)
 
 /** Of every answer of a route, whatever comes of its request. */
@@ -66,12 +64,13 @@ export const headersOfRoute = (route: Route): Headers => ({
 })
 
 /** The limit that answers of a route tell of. */
-export const limitOfRoute = (route: Route): number | undefined => limitsOf(route)[0]?.requests
+export const limitOfRoute = (route: Route, rates: RateClasses): number | undefined =>
+  limitsOf(route, rates)[0]?.requests
 
 /** Serves one route. */
 export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: EndpointParts) {
   const looksUp = route.hub !== undefined || route.auth.kind === 'user'
-  const self: Endpoint = { id, route, handler, limits: limitsOf(route), looksUp, ...parts }
+  const self: Endpoint = { id, route, handler, limits: limitsOf(route, parts.rates), looksUp, ...parts }
   return (call: Call): Promise<Response> => serve(self, call)
 }
 

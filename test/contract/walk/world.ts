@@ -1,4 +1,4 @@
-import { mountsOf, type Route } from '../../../protocol/contract/route.ts'
+import { mountsOf, type RateClasses, type Route } from '../../../protocol/contract/route.ts'
 import { scopes, type Scope } from '../../../protocol/model/scopes.ts'
 import { issueApiKey, type HubSelection } from '../../../cloud/platform/credentials/api-keys.ts'
 import type { CallAnswer } from '../../cloud/support/app.ts'
@@ -16,8 +16,8 @@ export interface World extends Service {
   user(name: string): Promise<number>
 }
 
-export async function openWorld(open: OpenDatabase): Promise<World> {
-  const service = await openService(open)
+export async function openWorld(open: OpenDatabase, rates?: RateClasses): Promise<World> {
+  const service = await openService(open, { rates })
   const { context } = service.shop
   const q = context.db.kysely
   const first = await q.selectFrom('hubs').selectAll().where('id', '=', 1).executeTakeFirstOrThrow()
