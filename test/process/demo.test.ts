@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { testCards } from '../../protocol/model/test-cards.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { DemoFile } from '../../simulator/demo/demo.ts'
@@ -17,8 +17,12 @@ let folder: string
 let environment: Record<string, string>
 const started: ChildProcess[] = []
 
-beforeEach(async () => {
+// One folder for all, as its users have: filling it takes longer than all else that a start does.
+beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'larder-demo-'))
+})
+
+beforeEach(async () => {
   environment = { DATA_DIR: join(folder, 'data'), SIMULATOR_SPEED: '20' }
   for (const name of ports) environment[name] = String(await freePort())
 })
@@ -28,8 +32,9 @@ afterEach(async () => {
     child.kill('SIGTERM')
     await ended(child)
   }
-  rmSync(folder, { recursive: true })
 })
+
+afterAll(() => rmSync(folder, { recursive: true }))
 
 /** The demo, as `npm start` runs it. */
 function start(...args: string[]) {
@@ -196,12 +201,13 @@ test('a port in use is named with its setting, and nothing is started', async ()
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   environment['MQTT_PORT'] = String((server.address() as AddressInfo).port)
+  environment['DATA_DIR'] = join(folder, 'never')
   const { child, text } = start()
   await ended(child)
   server.close()
   expect(child.exitCode).toBe(1)
   expect(text()).toContain(`port ${environment['MQTT_PORT']} is in use; set MQTT_PORT`)
-  expect(existsSync(join(folder, 'data'))).toBe(false)
+  expect(existsSync(environment['DATA_DIR'])).toBe(false)
 })
 
 test('help says everything and starts nothing', async () => {
