@@ -20,10 +20,12 @@ export const mishaps = faultTypes.filter((type) => !faultKinds[type].isWiring)
 /** After these a controller does not know what it did. */
 const FORGETS: readonly FaultType[] = ['memory_loss', 'used_board']
 
-export function hardwareFault({ chance, coverage, mayLose }: Stage, { room }: Site): void {
+export function hardwareFault(stage: Stage, { room }: Site): void {
+  const { chance, coverage, mayLose } = stage
   const type = chance.pick(mishaps)
   const forgets = FORGETS.includes(type)
   if (forgets && mayLose !== 'controller memory') return
+  if (type === 'memory_loss' && mayBeTakenForNew(stage)) return
   const kind = faultKinds[type]
   coverage.hit(`fault hardware ${type}`)
   room.hub.faults.raise({
@@ -159,5 +161,12 @@ const hasMetItsBoards = ({ hub }: Site): boolean =>
 
 const areLinesCrossed = ({ sites }: Stage): boolean =>
   sites.some(({ room }) => LINES.some((path) => room.isCrossed(path)))
+
+/**
+ * Whether a line leads to another's board whose hub has not met its own yet. A board there that forgets whose it is would be new
+ * to that hub, which is set up with it (`crossLines`).
+ */
+const mayBeTakenForNew = ({ sites }: Stage): boolean =>
+  sites.some(({ hub, room }) => LINES.some((path) => room.isCrossed(path) && !hub.knowsBoard(path)))
 
 const siteBeside = ({ sites }: Stage, hubId: number): Site => sites.find((site) => site.hubId !== hubId)!
