@@ -93,7 +93,13 @@ export type Auth =
   | { kind: 'diag'; scope: Scope }
   | { kind: 'none' }
 
-/** Requests a minute and whose (O §8). */
+/** Requests a minute and whose. */
+export interface Rate {
+  requests: number
+  by: 'credential' | 'address'
+}
+
+/** The rates by class (O §8). */
 export const rateClasses = {
   standard: { requests: 360, by: 'credential' },
   low: { requests: 90, by: 'credential' },
@@ -107,9 +113,9 @@ export const rateClasses = {
    * headers: these tell a caller how much of an allowance is left, and there is none that could run out.
    */
   unlimited: { requests: Infinity, by: 'address' },
-} as const satisfies Record<string, { requests: number; by: 'credential' | 'address' }>
+} as const satisfies Record<string, Rate>
 export type RateClass = keyof typeof rateClasses
-export type RateClasses = Readonly<Record<RateClass, { requests: number; by: 'credential' | 'address' }>>
+export type RateClasses = Readonly<Record<RateClass, Rate>>
 
 /** The allowances that a call of a route takes from. The first one, the smallest, is the one that its answers tell of. */
 export const ratesOf = ({

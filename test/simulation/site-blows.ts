@@ -159,14 +159,18 @@ const LINES = ['bins', 'vending'] as const
 const hasMetItsBoards = ({ hub }: Site): boolean =>
   ['bins', 'vending', 'cold'].every((controller) => hub.knowsBoard(controller))
 
-const areLinesCrossed = ({ sites }: Stage): boolean =>
-  sites.some(({ room }) => LINES.some((path) => room.isCrossed(path)))
+const crossedLines = ({ sites }: Stage): { hub: HubNode; path: string }[] =>
+  sites.flatMap(({ hub, room }) =>
+    LINES.filter((path) => room.isCrossed(path)).map((path) => ({ hub, path })),
+  )
+
+const areLinesCrossed = (stage: Stage): boolean => crossedLines(stage).length > 0
 
 /**
  * Whether a line leads to another's board whose hub has not met its own yet. A board there that forgets whose it is would be new
  * to that hub, which is set up with it (`crossLines`).
  */
-const mayBeTakenForNew = ({ sites }: Stage): boolean =>
-  sites.some(({ hub, room }) => LINES.some((path) => room.isCrossed(path) && !hub.knowsBoard(path)))
+const mayBeTakenForNew = (stage: Stage): boolean =>
+  crossedLines(stage).some(({ hub, path }) => !hub.knowsBoard(path))
 
 const siteBeside = ({ sites }: Stage, hubId: number): Site => sites.find((site) => site.hubId !== hubId)!

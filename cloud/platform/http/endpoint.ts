@@ -1,6 +1,6 @@
 import type { Form } from '../../../protocol/contract/form.ts'
 import { deprecationOf } from '../../../protocol/contract/headers.ts'
-import { ratesOf, type RateClasses, type Route } from '../../../protocol/contract/route.ts'
+import { ratesOf, type Rate, type RateClasses, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
@@ -45,12 +45,10 @@ interface Endpoint extends EndpointParts {
   route: Route
   handler: AnyHandler
   /** The allowances that a call takes from, the one first that its answer tells of. */
-  limits: readonly Limit[]
+  limits: readonly Rate[]
   /** Whether a hub or a user stands behind a request. */
   looksUp: boolean
 }
-
-type Limit = RateClasses[keyof RateClasses]
 
 const limitsOf = (route: Route, rates: RateClasses): Endpoint['limits'] =>
   ratesOf(route)
@@ -160,7 +158,7 @@ function takeAllowance(self: Endpoint, call: Call, authenticated: Authenticated)
 }
 
 /** Whose allowance a request takes from. */
-const spenderOf = ({ by }: Limit, { address }: Call, { credential }: Authenticated): string =>
+const spenderOf = ({ by }: Rate, { address }: Call, { credential }: Authenticated): string =>
   by === 'address' ? actorAt(address) : credential.actor
 
 /** A request's body, before anything in it is checked. */
