@@ -5,7 +5,7 @@ import type { Command, CommandBody, CommandResult } from '../../protocol/mqtt/co
 import type { HubHealth } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { KEEP_MS } from '../platform/http/idempotency.ts'
-import type { GatewaySettings } from '../platform/settings/settings.ts'
+import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'

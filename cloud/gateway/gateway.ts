@@ -12,7 +12,7 @@ import {
 import type { ChangingTransport, MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { cloudRefusals, type CloudRefusals } from '../platform/refusals.ts'
-import { defaultGatewaySettings, type GatewaySettings } from '../platform/settings/settings.ts'
+import { defaultGatewaySettings, type GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import { CommandSender, type Commands } from './commands.ts'
 import type { HubDomain } from './domain.ts'

@@ -13,7 +13,7 @@ import {
 import type { DownChannel, UpChannel } from '../../protocol/mqtt/topics.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
-import type { GatewaySettings } from '../platform/settings/settings.ts'
+import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import { isRetryable } from '../platform/store/database.ts'
 import { isolated } from '../platform/work/background.ts'
 import { heardHolder, judgeClaim, noClaimants, type Claimants } from './claimants.ts'

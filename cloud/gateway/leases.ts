@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Heartbeat, Hello } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
-import type { GatewaySettings } from '../platform/settings/settings.ts'
+import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { recordset } from '../platform/store/recordset.ts'
 import { statement } from '../platform/store/statement.ts'

@@ -8,7 +8,7 @@ import {
   type SenderState,
 } from '../../protocol/stream/sender.ts'
 import type { CloudContext } from '../platform/context.ts'
-import type { GatewaySettings } from '../platform/settings/settings.ts'
+import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import { forgetEntries, isOurHistory, readEntries, readPosition } from './outbox.ts'
 
 export interface OutboxSenderPorts {

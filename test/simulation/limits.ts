@@ -1,9 +1,8 @@
 import {
   defaultGatewaySettings,
-  defaultSettings,
-  type CloudSettings,
   type GatewaySettings,
-} from '../../cloud/platform/settings/settings.ts'
+} from '../../cloud/platform/settings/gateway-settings.ts'
+import { defaultSettings, type CloudSettings } from '../../cloud/platform/settings/rule-settings.ts'
 import { defaultHubSettings, type HubSettings } from '../../edge/settings.ts'
 import type { Chance } from './chance.ts'
 

@@ -1,4 +1,4 @@
-import { defaultSettings } from '../../cloud/platform/settings/settings.ts'
+import { defaultSettings } from '../../cloud/platform/settings/rule-settings.ts'
 
 /**
  * With SMALL_LIMITS=1 every batch of due work is one row, and one runs at a time: no limit may be the limit of what gets

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { BoundedMap } from '../bounded-map.ts'
-import { defaultSettings } from '../settings/settings.ts'
+import { defaultSettings } from '../settings/rule-settings.ts'
 import type { IdentityClaims } from './credential.ts'
 
 export interface VerifiedIdentity {

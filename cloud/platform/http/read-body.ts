@@ -1,6 +1,6 @@
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
-import type { CloudSettings } from '../settings/settings.ts'
+import type { CloudSettings } from '../settings/rule-settings.ts'
 
 /** The largest JSON body. */
 const LIMIT_BYTES = 1024 * 1024

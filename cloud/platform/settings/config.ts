@@ -9,7 +9,9 @@ import {
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
 import { serviceSettings, type storeSettings } from './service-settings.ts'
-import { databaseSettings, gatewaySettings, httpSettings, ruleSettings } from './settings.ts'
+import { databaseSettings, httpSettings } from './settings.ts'
+import { gatewaySettings } from './gateway-settings.ts'
+import { ruleSettings } from './rule-settings.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Every setting of the cloud service. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { LeaseKeeper } from '../../../cloud/gateway/leases.ts'
-import { defaultGatewaySettings } from '../../../cloud/platform/settings/settings.ts'
+import { defaultGatewaySettings } from '../../../cloud/platform/settings/gateway-settings.ts'
 import type { CloudDatabase, Queries } from '../../../cloud/platform/store/database.ts'
 import { stillRuntime, type StillRuntime } from '../support/clock.ts'
 import { testContext } from '../support/context.ts'

@@ -17,7 +17,7 @@ import {
 } from '../../../cloud/gateway/outbox.ts'
 import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
 import { ApplyError } from '../../../cloud/gateway/domain.ts'
-import { defaultGatewaySettings } from '../../../cloud/platform/settings/settings.ts'
+import { defaultGatewaySettings } from '../../../cloud/platform/settings/gateway-settings.ts'
 import { stillRuntime, type StillRuntime } from '../support/clock.ts'
 import { onEachDatabase } from '../support/database.ts'
 import { healthy } from './support/scripted-hub.ts'

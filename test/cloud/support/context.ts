@@ -1,5 +1,5 @@
 import type { CloudContext } from '../../../cloud/platform/context.ts'
-import { defaultSettings } from '../../../cloud/platform/settings/settings.ts'
+import { defaultSettings } from '../../../cloud/platform/settings/rule-settings.ts'
 import type { CloudDatabase } from '../../../cloud/platform/store/database.ts'
 import { createSealer } from '../../../cloud/platform/store/sealer.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { prefixOf, revokeApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
 import { keptGrants } from '../../../../cloud/platform/credentials/kept-grants.ts'
 import { grantRole, revokeRole } from '../../../../cloud/platform/credentials/roles.ts'
-import { defaultSettings, ruleSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { defaultSettings, ruleSettings } from '../../../../cloud/platform/settings/rule-settings.ts'
 import { testApp } from '../../support/app.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 

@@ -4,7 +4,7 @@ import {
   purgeRateLimits,
   SharedRateLimiter,
 } from '../../../../cloud/platform/http/rate-limit.ts'
-import { defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { defaultSettings } from '../../../../cloud/platform/settings/rule-settings.ts'
 import { errorOf, testApp } from '../../support/app.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { stillRuntime } from '../../support/clock.ts'

@@ -5,7 +5,8 @@ import {
   readCloudConfig,
   stripeUrlOf,
 } from '../../../../cloud/platform/settings/config.ts'
-import { defaultGatewaySettings, defaultSettings } from '../../../../cloud/platform/settings/settings.ts'
+import { defaultGatewaySettings } from '../../../../cloud/platform/settings/gateway-settings.ts'
+import { defaultSettings } from '../../../../cloud/platform/settings/rule-settings.ts'
 import { settingsIn } from '../../../../protocol/model/program-settings.ts'
 
 // With small limits the defaults are not those that are declared.
