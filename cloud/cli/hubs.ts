@@ -33,7 +33,8 @@ const usage = `Usage:
 create registers a hub, and its owner where that is a new one, and prints its MQTT user and password: the password is stored
 nowhere and never shown again (renew-password makes another). --hardware takes the hub's hardware description (JSON), from which
 its shelves and fridges are known; set-layout reads it anew. The file names the hub by its number, "hubId"; that of a new hub is
-known once create has printed it, which says so where the file has another one.
+known once create has printed it, which says so where the file has another one. --tax is the sales tax in percent, with at most
+three decimals (8.875; default 0).
 
 Where the hubs' management services are (SSH), and by which host key each is known. --host-key takes the public key, or its
 fingerprint (SHA256:…), as \`npm run management -- --host-key\` prints them on the hub: a hub that shows another key is

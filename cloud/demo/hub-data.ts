@@ -28,7 +28,7 @@ interface DemoHub {
   longitude: number
   latitude: number
   timezone: string
-  taxBasisPoints: number
+  taxMillipercent: number
   /** How many products of the assortment it sells. */
   products: number
   /** How many of them have a second facing. */
@@ -47,7 +47,7 @@ export const demoHubs: readonly DemoHub[] = [
     longitude: -89.6501,
     latitude: 39.7817,
     timezone: 'America/Chicago',
-    taxBasisPoints: 825,
+    taxMillipercent: 8250,
     products: demoProducts.length,
     doubled: 8,
   },
@@ -62,7 +62,7 @@ export const demoHubs: readonly DemoHub[] = [
     longitude: -89.6337,
     latitude: 39.7635,
     timezone: 'America/Chicago',
-    taxBasisPoints: 825,
+    taxMillipercent: 8250,
     products: 20,
     doubled: 0,
   },
@@ -77,7 +77,7 @@ export const demoHubs: readonly DemoHub[] = [
     longitude: -70.2553,
     latitude: 43.6591,
     timezone: 'America/New_York',
-    taxBasisPoints: 550,
+    taxMillipercent: 5500,
     products: 40,
     doubled: 4,
   },
@@ -139,7 +139,7 @@ async function insertHubRow(tx: Tx, { hub, mqttPassword }: SeededHub, now: numbe
       timezone: hub.timezone,
       ...openHub,
       mqtt_password_digest: digestOf(mqttPassword),
-      tax_basis_points: hub.taxBasisPoints,
+      tax_millipercent: hub.taxMillipercent,
       created_at: now,
     },
   ])

@@ -95,7 +95,7 @@ function addOrder(
       markdownPercent: product.markdown,
       discount: discounts[index]!,
     })),
-    seeded.hub.taxBasisPoints,
+    seeded.hub.taxMillipercent,
   )
   const bin = chance.between(1, 4)
   const paidAt = at + chance.between(1, 6) * MINUTE

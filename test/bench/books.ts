@@ -76,7 +76,7 @@ export async function writeHub(
 ): Promise<void> {
   await db.kysely
     .insertInto('hubs')
-    .values(hubRow({ id, longitude: 0, latitude: 0, tax_basis_points: 800 }))
+    .values(hubRow({ id, longitude: 0, latitude: 0, tax_millipercent: 8000 }))
     .execute()
   await writeProducts(
     db,

@@ -62,7 +62,7 @@ async function insertHub(q: Queries, hubId: number): Promise<void> {
         id: hubId,
         owner_id: hubId,
         name: hubUser(hubId),
-        tax_basis_points: 725,
+        tax_millipercent: 7250,
         created_at: EPOCH,
       }),
     )

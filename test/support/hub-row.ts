@@ -19,7 +19,7 @@ export const hubRow = <T extends Partial<HubRow>>(row: T) => ({
   timezone: 'America/Chicago',
   mqtt_password_digest: '',
   ...openHub,
-  tax_basis_points: 0,
+  tax_millipercent: 0,
   created_at: 0,
   ...row,
 })

@@ -36,11 +36,11 @@ export interface PricedOrder {
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
 
 /** Prices an order: tax on each line's net, rounded half up per line; every total is a sum of lines. */
-export function priceOrder(lines: readonly PriceableLine[], taxBasisPoints: number): PricedOrder {
+export function priceOrder(lines: readonly PriceableLine[], taxMillipercent: number): PricedOrder {
   const priced = lines.map(({ quantity, originalPrice, markdownPercent, discount }) => {
     const unitPrice = discountedPrice(originalPrice, markdownPercent)
     const net = unitPrice * quantity - discount
-    return { unitPriceOriginal: originalPrice, unitPrice, net, tax: taxOn(net, taxBasisPoints) }
+    return { unitPriceOriginal: originalPrice, unitPrice, net, tax: taxOn(net, taxMillipercent) }
   })
   const totalDiscounted = sum(priced.map(({ net }) => net))
   const taxTotal = sum(priced.map(({ tax }) => tax))
@@ -53,9 +53,9 @@ export function priceOrder(lines: readonly PriceableLine[], taxBasisPoints: numb
   }
 }
 
-/** Tax on `net` cents at hundredths of a percent, rounded half up. */
-export function taxOn(net: number, basisPoints: number): number {
-  return Math.floor((net * basisPoints + 5000) / 10_000)
+/** Tax in cents on `net` cents, rounded half up. The rate is in thousandths of a percent. */
+export function taxOn(net: number, millipercent: number): number {
+  return Math.floor((net * millipercent + 50_000) / 100_000)
 }
 
 /**

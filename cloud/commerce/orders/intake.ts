@@ -19,7 +19,7 @@ export interface Intake {
 const sellingHubs = (q: Queries) =>
   q
     .selectFrom('hubs')
-    .select(['id', 'hub_status', 'accepting_orders', 'disabled_bins', 'timezone', 'tax_basis_points'])
+    .select(['id', 'hub_status', 'accepting_orders', 'disabled_bins', 'timezone', 'tax_millipercent'])
 const hubById = statement((q, { hubId }: { hubId: number }) => sellingHubs(q).where('id', '=', hubId))
 const hubToLock = statement((q, { orderId }: { orderId: number }, locks) => {
   const hubId = q.selectFrom('orders').select('hub_id').where('id', '=', orderId)

@@ -48,13 +48,13 @@ export async function priceCart(
 ): Promise<PricedCart> {
   const hub = (await readSellingHub(q, order.hub_id))!
   const at = cartAtHub({ order, hub, lines })
-  return withPlan(lines, hub.tax_basis_points, planOf(await offerDeals(q, context, at)))
+  return withPlan(lines, hub.tax_millipercent, planOf(await offerDeals(q, context, at)))
 }
 
 /** The same, with the limits of its deals held until the end of the transaction. */
 export async function priceToFreeze(tx: Tx, context: CloudContext, cart: SoldCart): Promise<PricedCart> {
   const plan = planOf(await holdOffer(tx, context, cartAtHub(cart)))
-  return withPlan(cart.lines, cart.hub.tax_basis_points, plan)
+  return withPlan(cart.lines, cart.hub.tax_millipercent, plan)
 }
 
 /** A cart that is being paid, its order and its hub locked: no two checkouts at one hub find the same bin free. */
@@ -78,7 +78,7 @@ function cartAtHub({ order, hub, lines }: SoldCart): CartAtHub {
   }
 }
 
-function withPlan(lines: readonly CartLine[], taxBasisPoints: number, plan: Plan): PricedCart {
+function withPlan(lines: readonly CartLine[], taxMillipercent: number, plan: Plan): PricedCart {
   const priced = priceOrder(
     lines.map((line, index) => ({
       quantity: line.qty,
@@ -86,7 +86,7 @@ function withPlan(lines: readonly CartLine[], taxBasisPoints: number, plan: Plan
       markdownPercent: line.markdown_percent,
       discount: plan.discounts[index]!,
     })),
-    taxBasisPoints,
+    taxMillipercent,
   )
   const deals = plan.applications.map(({ deal, saving }) => ({
     deal_id: deal.id,

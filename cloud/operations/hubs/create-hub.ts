@@ -4,6 +4,7 @@ import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { isZone } from '../../platform/calendar/zone.ts'
 import { digestOf } from '../../platform/credentials/secrets.ts'
 import type { Tx } from '../../platform/store/database.ts'
+import { TaxPercent, toMillipercent } from '../../commerce/catalogue/tax-rate.ts'
 
 const text = z.string().trim().min(1).max(200)
 
@@ -26,11 +27,8 @@ export const NewHub = z.strictObject({
   longitude: z.coerce.number().min(-180).max(180),
   latitude: z.coerce.number().min(-90).max(90),
   timezone: z.string().refine(isZone, 'is no time zone (IANA) that this machine knows'),
-  /** Sales tax in percent, at most two decimals. */
-  tax: z
-    .string()
-    .regex(/^\d{1,2}(\.\d{1,2})?$/, 'must be a percentage of at most two decimals')
-    .default('0'),
+  /** Sales tax in percent with at most three decimals: `8.875`. */
+  tax: TaxPercent.default('0'),
 })
 export type NewHub = z.infer<typeof NewHub>
 
@@ -57,7 +55,7 @@ export async function createHub(
       timezone: hub.timezone,
       ...openHub,
       mqtt_password_digest: digestOf(mqttPassword),
-      tax_basis_points: Math.round(Number(hub.tax) * 100),
+      tax_millipercent: toMillipercent(hub.tax),
       created_at: clock.now(),
     })
     .returning('id')

@@ -37,7 +37,7 @@ const EPOCH = 'e'.repeat(32)
 export interface ShopOptions {
   /** Cents. */
   products?: readonly { price: number; markdown?: number; quantity: number }[]
-  taxBasisPoints?: number
+  taxMillipercent?: number
   /** How many the hub has; 4 where absent. */
   bins?: number
   checkpoint?: Checkpoint
@@ -329,7 +329,7 @@ async function seedHub(q: CloudDatabase['kysely'], options: ShopOptions, now: nu
         longitude: 0,
         latitude: 0,
         timezone: 'UTC',
-        tax_basis_points: options.taxBasisPoints ?? 825,
+        tax_millipercent: options.taxMillipercent ?? 8250,
         created_at: now,
       }),
     )

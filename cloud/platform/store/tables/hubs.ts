@@ -25,8 +25,8 @@ export const hubTables = {
     disabled_fridges: text,
     /** When people last confirmed each fridge, as the hub's configuration has it: JSON; null where nobody has. */
     confirmed_fridges: text.nullable,
-    /** Sales tax in hundredths of a percent. */
-    tax_basis_points: int.check('>= 0'),
+    /** Sales tax in thousandths of a percent: 8.875 % is 8875. */
+    tax_millipercent: int.check('>= 0'),
     /**
      * Another one with every change of what products the hub has and how they are found: their names, categories, whether they are
      * active. By chance: a database that was put back gives no number out a second time.

@@ -6,6 +6,7 @@ import {
   taxOn,
   unitShare,
 } from '../../../../cloud/commerce/catalogue/pricing.ts'
+import { TaxPercent, toMillipercent } from '../../../../cloud/commerce/catalogue/tax-rate.ts'
 
 const line = fc
   .record({
@@ -21,7 +22,8 @@ const line = fc
       (discountedPrice(rest.originalPrice, rest.markdownPercent) * rest.quantity * deal) / 1000,
     ),
   }))
-const taxRate = fc.integer({ min: 0, max: 3000 })
+/** Thousandths of a percent. */
+const taxRate = fc.integer({ min: 0, max: 30_000 })
 
 test('a markdown is rounded half up', () => {
   expect(discountedPrice(250, 0)).toBe(250)
@@ -32,9 +34,23 @@ test('a markdown is rounded half up', () => {
 })
 
 test('tax is rounded half up on each line', () => {
-  expect(taxOn(200, 825)).toBe(17)
-  expect(taxOn(100, 850)).toBe(9)
-  expect(taxOn(100, 849)).toBe(8)
+  expect(taxOn(200, 8250)).toBe(17)
+  expect(taxOn(100, 8500)).toBe(9)
+  expect(taxOn(100, 8499)).toBe(8)
+})
+
+test('a tax rate of three decimals is applied exactly', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 99_999 }), fc.integer({ min: 0, max: 1_000_000 }), (rate, net) => {
+      const percent = (rate / 1000).toFixed(3)
+      expect(toMillipercent(TaxPercent.parse(percent))).toBe(rate)
+      const exact = (BigInt(net) * BigInt(rate) + 50_000n) / 100_000n
+      expect(taxOn(net, toMillipercent(percent))).toBe(Number(exact))
+    }),
+  )
+  expect(taxOn(400, toMillipercent('8.875'))).toBe(36)
+  for (const wrong of ['8.8755', '100', '-1', '8,875', '.5', '1e1', ''])
+    expect(TaxPercent.safeParse(wrong).success).toBe(false)
 })
 
 test('prices are integer cents, totals are sums of lines, and nothing is negative', () => {
@@ -49,7 +65,7 @@ test('prices are integer cents, totals are sums of lines, and nothing is negativ
       for (const [index, priced] of order.lines.entries()) {
         expect(Number.isSafeInteger(priced.net) && priced.net >= 0 && priced.tax >= 0).toBe(true)
         expect(priced.net).toBe(priced.unitPrice * lines[index]!.quantity - lines[index]!.discount)
-        expect(Math.abs(priced.tax - (priced.net * rate) / 10_000)).toBeLessThanOrEqual(0.5)
+        expect(Math.abs(priced.tax - (priced.net * rate) / 100_000)).toBeLessThanOrEqual(0.5)
       }
     }),
   )

@@ -185,7 +185,7 @@ onEachDatabase('orders with deals', (open) => {
   })
 
   test.for([0, 100])('an order that cost %i cents and brought nothing was no first order', async (cents) => {
-    const shop = await openShop(await open(), { taxBasisPoints: 0 })
+    const shop = await openShop(await open(), { taxMillipercent: 0 })
     await addDeal(shop, {
       triggers: [{ type: 'FIRST_ORDER' }],
       rewards: [{ type: 'FIXED_PRICE', discount_pct_or_price: cents }],
@@ -204,7 +204,7 @@ onEachDatabase('orders with deals', (open) => {
   })
 
   test.for(['cart', 'expired'])('late money of an order that is %s makes it no first order', async (what) => {
-    const shop = await openShop(await open(), { taxBasisPoints: 0 })
+    const shop = await openShop(await open(), { taxMillipercent: 0 })
     const dealId = await addDeal(shop, {
       triggers: [{ type: 'FIRST_ORDER' }],
       rewards: [{ type: 'FIXED_PRICE', discount_pct_or_price: 100 }],

@@ -10,7 +10,7 @@ import { openService } from '../../../contract/service.ts'
 
 /** A user with orders of several statuses: 1 expired, 2 completed, 3 failed, 4 queued, and another user's cart 5. */
 async function history(open: OpenDatabase) {
-  const shop = await openShop(await open(), { products: [{ price: 100, quantity: 50 }], taxBasisPoints: 0 })
+  const shop = await openShop(await open(), { products: [{ price: 100, quantity: 50 }], taxMillipercent: 0 })
   const userId = await shop.customer()
   const q = shop.context.db.kysely
   const order = async (quantity: number, status: number, paid = true): Promise<number> => {

@@ -25,7 +25,7 @@ onEachProcessor('a refund of a line', (open) => {
     expect(await line(shop, id, 2)).toEqual({ paymentStatus: 'partially_refunded', amount: 193, taxLeft: 71 })
     // Another price and another rate of tax since are no matter.
     await shop.context.db.kysely.updateTable('products').set({ original_price: 999 }).execute()
-    await shop.context.db.kysely.updateTable('hubs').set({ tax_basis_points: 2000 }).execute()
+    await shop.context.db.kysely.updateTable('hubs').set({ tax_millipercent: 20_000 }).execute()
     expect(await line(shop, id, 2, 2)).toEqual({
       paymentStatus: 'partially_refunded',
       amount: 388,

@@ -83,7 +83,7 @@ onEachDatabase('paying from the wallet', (open) => {
   test('and refunds and deposits at once never bring a balance below zero, nor out of step with its entries', async () => {
     const shop = await openShop(await open(), {
       products: [{ price: 100, quantity: 100 }],
-      taxBasisPoints: 0,
+      taxMillipercent: 0,
     })
     const userId = await shop.customer()
     await fillWallet(shop, userId, 150)

@@ -79,7 +79,7 @@ test('before the first start of the cloud: an owner, a hub, a key and products, 
     const rows = await q.selectFrom('hubs').selectAll().orderBy('id').execute()
     expect(rows[0]).toMatchObject({
       name: 'Station',
-      tax_basis_points: 825,
+      tax_millipercent: 8250,
       hub_status: 'active',
       mqtt_password_digest: digestOf(String(hub['mqtt_password'])),
     })
@@ -116,6 +116,14 @@ test('a new password ends the old one; a layout comes later, and not without roo
   await inDatabase(async ({ kysely: q }) => expect(Object.keys(await readLayout(q, 1))).toHaveLength(4))
 })
 
+test('a hub is created with a tax rate of three decimals', async () => {
+  json(await create({ 'new-owner': 'One', tax: '8.875' }))
+  await inDatabase(async ({ kysely: q }) => {
+    const hub = await q.selectFrom('hubs').select('tax_millipercent').executeTakeFirstOrThrow()
+    expect(hub.tax_millipercent).toBe(8875)
+  })
+})
+
 test('what is wrong is said in words, and nothing is made', async () => {
   json(await create({ 'new-owner': 'One' }))
   const cases: [() => Promise<Outcome>, RegExp][] = [
@@ -126,6 +134,7 @@ test('what is wrong is said in words, and nothing is made', async () => {
     [() => create({ owner: 'One', timezone: 'Mars/Olympus' }), /timezone: is no time zone/],
     [() => create({ owner: 'One', latitude: '91' }), /latitude/],
     [() => create({ owner: 'One', tax: '8,25' }), /tax: must be a percentage/],
+    [() => create({ owner: 'One', tax: '8.8755' }), /tax: must be a percentage .* three decimals/],
     [() => create({ owner: 'One', city: '' }), /--city is needed/],
     [() => create({ owner: 'One', hardware: join(folder, 'none.json') }), /none\.json/],
     [() => hubs('renew-password', '9'), /no such hub: 9/],
