@@ -9,6 +9,7 @@ import { Hono } from 'hono'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
 import type { Log } from '../protocol/model/log.ts'
+import { quietly } from '../protocol/model/repeated-lines.ts'
 import { stopper } from '../protocol/model/stopping.ts'
 import type { Clock } from '../protocol/model/runtime.ts'
 import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
@@ -136,8 +137,11 @@ async function main(): Promise<void> {
   const logFolder = config.LOG_DIR ?? join(config.DATA_DIR, 'logs')
   // Processes that share a folder differ in their ports.
   const file = `cloud-${config.PORT}`
-  const log = inFolder('LOG_DIR', logFolder, () =>
-    openLog({ part: 'cloud', file, level: config.LOG_LEVEL, folder: logFolder }),
+  const log = quietly(
+    inFolder('LOG_DIR', logFolder, () =>
+      openLog({ part: 'cloud', file, level: config.LOG_LEVEL, folder: logFolder }),
+    ),
+    clock,
   )
   const say = (sentence: string): void => log.warn({}, sentence)
   inFolder('DATA_DIR', config.DATA_DIR, () => files.mkdirSync(config.DATA_DIR, { recursive: true }))
@@ -283,6 +287,7 @@ async function main(): Promise<void> {
       await broker?.close()
       await db.close()
       await metrics?.close(0)
+      log.flush()
     },
     exit: (code) => process.exit(code),
   })

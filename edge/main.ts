@@ -10,6 +10,7 @@ import { hostCheck } from '../protocol/model/allowed-hosts.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
+import { quietly } from '../protocol/model/repeated-lines.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
 import { stopper } from '../protocol/model/stopping.ts'
 import { VERSION } from '../protocol/model/version.ts'
@@ -51,7 +52,10 @@ async function run(config: EdgeConfig): Promise<void> {
   const runtime = systemRuntime()
   const software = `larder-edge ${VERSION}`
   const recent = createRecent({ clock: runtime.clock, hardware, kept: local.recentKept })
-  const log = recent.log(pino({ level: config.logLevel, base: { part: 'edge', hub: hubId } }))
+  const log = quietly(
+    recent.log(pino({ level: config.logLevel, base: { part: 'edge', hub: hubId } })),
+    runtime.clock,
+  )
 
   // First of all: one process has the journal and the hardware, and another touches nothing of either.
   inStore(config.store, () => files.mkdirSync(dirname(config.store), { recursive: true }))
@@ -158,6 +162,7 @@ async function run(config: EdgeConfig): Promise<void> {
       gpio.close()
       store.close()
       lock.release()
+      log.flush()
       return Promise.resolve()
     },
     exit: (code) => process.exit(code),

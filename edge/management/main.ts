@@ -3,6 +3,7 @@ import '../../protocol/private-files.ts'
 import '../light-zod.ts'
 import { readFileSync } from 'node:fs'
 import { pino } from 'pino'
+import { quietly } from '../../protocol/model/repeated-lines.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
@@ -38,7 +39,7 @@ async function serve(config: ManagementConfig): Promise<void> {
   const runtime = systemRuntime()
   const { clock } = runtime
   const hubId = config.hardware.hubId
-  const log = pino({ level: config.LOG_LEVEL, base: { part: 'management', hub: hubId } })
+  const log = quietly(pino({ level: config.LOG_LEVEL, base: { part: 'management', hub: hubId } }), clock)
   const hostKey = keptHostKey(config.HOST_KEY, (sentence) => log.warn({}, sentence))
   const management = createManagement({
     hubId,
