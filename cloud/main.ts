@@ -130,19 +130,20 @@ const brokerAddress = ({ HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...confi
   }),
 })
 
+/** The log on standard output and in files. Processes that share a folder differ in their ports. */
+function programLog({ LOG_DIR, DATA_DIR, PORT, LOG_LEVEL: level }: CloudConfig, clock: Clock) {
+  const folder = LOG_DIR ?? join(DATA_DIR, 'logs')
+  const log = inFolder('LOG_DIR', folder, () =>
+    openLog({ part: 'cloud', file: `cloud-${PORT}`, level, folder }),
+  )
+  return { log: quietly(log, clock), logFolder: folder }
+}
+
 async function main(): Promise<void> {
   const config = configure()
   const runtime = systemRuntime()
   const { clock, random } = runtime
-  const logFolder = config.LOG_DIR ?? join(config.DATA_DIR, 'logs')
-  // Processes that share a folder differ in their ports.
-  const file = `cloud-${config.PORT}`
-  const log = quietly(
-    inFolder('LOG_DIR', logFolder, () =>
-      openLog({ part: 'cloud', file, level: config.LOG_LEVEL, folder: logFolder }),
-    ),
-    clock,
-  )
+  const { log, logFolder } = programLog(config, clock)
   const say = (sentence: string): void => log.warn({}, sentence)
   inFolder('DATA_DIR', config.DATA_DIR, () => files.mkdirSync(config.DATA_DIR, { recursive: true }))
   const db = await openStore(config, log)
