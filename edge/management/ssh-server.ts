@@ -2,10 +2,11 @@ import { createServer, type Socket } from 'node:net'
 import ssh2 from 'ssh2'
 import { sshAlgorithms } from '../../protocol/management/ssh.ts'
 import type { Log } from '../../protocol/model/log.ts'
+import { networkOf } from '../../protocol/model/network.ts'
 import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
 import type { AuthorizedKey } from './authorized-keys.ts'
 import { childLog, serveConnection, type Execute, type ManagementLimits } from './connection.ts'
-import { dropChance, networkOf } from './strangers.ts'
+import { dropChance } from './strangers.ts'
 
 export interface SshServerOptions {
   /** In OpenSSH's format. */

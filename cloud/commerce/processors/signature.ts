@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { signatureParts, signatureTime } from '../../platform/http/signature-time.ts'
 
 /** `t=<unix seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">`. `nowMs` since the Unix epoch. */
 export function signPayload(body: string, secret: string, nowMs: number): string {
@@ -12,11 +13,10 @@ export function isSigned(
   header: string | undefined,
   { secret, nowMs, toleranceMs }: { secret: string; nowMs: number; toleranceMs: number },
 ): boolean {
-  const parts = (header ?? '').split(',').map((part) => part.trim().split('='))
-  const seconds = Number(parts.find(([name]) => name === 't')?.[1])
-  if (!Number.isSafeInteger(seconds) || Math.abs(nowMs - seconds * 1000) > toleranceMs) return false
+  const seconds = signatureTime(header, { nowMs, toleranceMs })
+  if (seconds === undefined) return false
   const expected = digest(body, secret, seconds)
-  return parts.some(([name, value]) => {
+  return signatureParts(header).some(([name, value]) => {
     const given = Buffer.from(value ?? '', 'hex')
     return name === 'v1' && given.length === expected.length && timingSafeEqual(given, expected)
   })

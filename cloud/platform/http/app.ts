@@ -9,6 +9,7 @@ import {
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { ApiError } from '../api-error.ts'
 import { prefixOf } from '../credentials/api-keys.ts'
+import { openBudgets, type Budgets } from '../limits/budgets.ts'
 import { cloudRefusals, type CloudRefusals } from '../refusals.ts'
 import { outageInWords } from '../store/outage.ts'
 import { Call, errorAnswer, send, type Headers, type Place } from './answer.ts'
@@ -32,7 +33,9 @@ export interface Served {
   seconds: number
 }
 
-export interface AppOptions extends Omit<EndpointParts, 'readBody' | 'readHub' | 'rates'> {
+export interface AppOptions extends Omit<EndpointParts, 'readBody' | 'readHub' | 'rates' | 'budgets'> {
+  /** The budgets of the process; its own where absent. */
+  budgets?: Budgets
   /** Requests a minute; those of the contract where absent. */
   rates?: RateClasses | undefined
   /** Told of credentials that are refused; its own where absent. */
@@ -59,14 +62,16 @@ type Serve = (call: Call) => Response | Promise<Response>
 
 /** The whole HTTP interface, from the table of routes. Tests call `request` on it; `main.ts` listens with it. */
 export function createApp(options: AppOptions): App {
-  const { runtime } = options.context
+  const { runtime, settings } = options.context
+  const { budgets = openBudgets(settings) } = options
   const app: App = new Hono({ strict: false, router: new PathRouter() })
   const frame = new Frame(options)
   const { rates = rateClasses } = options
   const parts = {
     ...options,
     rates,
-    readBody: bodyReader(runtime.clock, options.context.settings),
+    budgets,
+    readBody: bodyReader(runtime.clock, settings, budgets.heldBodies),
     readHub: keptGrants(options.context, (id: number) => readOwner(options.context.db.kysely, id)),
   }
   const lookedAt = (path: string, serve: Serve): void => {

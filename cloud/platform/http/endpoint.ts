@@ -13,6 +13,7 @@ import {
   type Presented,
   type ResolveCredential,
 } from '../credentials/resolve.ts'
+import { holderOf, networkOf, type Budgets } from '../limits/budgets.ts'
 import type { Media } from '../media/media.ts'
 import { statement } from '../store/statement.ts'
 import { answerOf, errorAnswer, send, type Answer, type Call, type Headers } from './answer.ts'
@@ -21,6 +22,7 @@ import { fingerprintOf, idempotently, nameOf, type KeyedRequest } from './idempo
 import { allowanceNow, type RateLimiter } from './rate-limit.ts'
 import { parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
+import { signatureTime } from './signature-time.ts'
 import { compressed, validated } from './web.ts'
 import { idempotencyKeyOf, requireUtf8, validate, validateForm, type ParsedParts } from './validate.ts'
 
@@ -33,6 +35,7 @@ export interface EndpointParts {
   limiter: RateLimiter
   rates: RateClasses
   media: Media
+  budgets: Budgets
   /** Refuses answers that are not as the contract says; for tests, which are there to find them. */
   checkResponses: boolean
 }
@@ -83,8 +86,8 @@ async function serve(self: Endpoint, call: Call): Promise<Response> {
   const authenticated = resolved instanceof Promise ? await resolved : resolved
   requireScope(self, call, authenticated)
   takeAllowance(self, call, authenticated)
-  requireSignature(route, call)
-  const body = route.body || route.rawBody ? await receiveBody(self, call) : NO_BODY
+  requireSignature(self, call)
+  const body = route.body || route.rawBody ? await receiveBody(self, call, authenticated) : NO_BODY
   const parsed = parse(route, call, body)
   if (parsed instanceof Reply) return send(call, answerOf(route, parsed, self.checkResponses))
   const key = route.idempotent ? idempotencyKeyOf(call.header('Idempotency-Key')) : undefined
@@ -159,7 +162,7 @@ function takeAllowance(self: Endpoint, call: Call, authenticated: Authenticated)
 
 /** Whose allowance a request takes from. */
 const spenderOf = ({ by }: Rate, { address }: Call, { credential }: Authenticated): string =>
-  by === 'address' ? actorAt(address) : credential.actor
+  by === 'address' || credential.kind === 'none' ? actorAt(networkOf(address)) : credential.actor
 
 /** A request's body, before anything in it is checked. */
 interface ReceivedBody {
@@ -178,18 +181,37 @@ function queryOf(url: string): string {
   return begin < 0 || begin > end ? '' : url.slice(begin, end)
 }
 
-async function receiveBody({ route, readBody }: Endpoint, call: Call): Promise<ReceivedBody> {
+/** The largest body of a call that a signature alone admits. */
+const SIGNED_BYTES = 64 * 1024
+
+async function receiveBody(
+  { route, readBody }: Endpoint,
+  call: Call,
+  { credential }: Authenticated,
+): Promise<ReceivedBody> {
   const isOwner = route.interface === 'owner'
-  const text = await readBody(call.c.req.raw, isOwner || route.rawBody === true)
+  const text = await readBody(call.c.req.raw, {
+    isOwner: isOwner || route.rawBody === true,
+    holder: holderOf(networkOf(call.address), credential),
+    ...(route.signedBy && { limitBytes: SIGNED_BYTES }),
+  })
   if (!route.body) return { ...NO_BODY, text }
   const json = parseJson(text, call.header('Content-Type'), isOwner)
   return { text, json: route.bodyOptional && !json.present ? { present: true, value: {} } : json }
 }
 
-/** Nobody need read what nobody has signed. */
-function requireSignature({ signedBy }: Route, call: Call): void {
-  if (signedBy?.every((name) => call.header(name) === undefined))
-    throw new ApiError('invalid_signature', `The header ${signedBy[0]} is missing.`)
+/** Refuses a signed call before its body is read, as far as the header shows: without a signature, or with an old one. */
+function requireSignature({ route: { signedBy }, context }: Endpoint, call: Call): void {
+  if (!signedBy) return
+  const header = signedBy.map((name) => call.header(name)).find((value) => value !== undefined)
+  if (header === undefined) throw new ApiError('invalid_signature', `The header ${signedBy[0]} is missing.`)
+  const { runtime, settings } = context
+  const terms = { nowMs: runtime.clock.now(), toleranceMs: settings.webhookToleranceMs }
+  if (signatureTime(header, terms) === undefined)
+    throw new ApiError(
+      'invalid_signature',
+      'The signature has no time `t=`, or its time is too far from now.',
+    )
 }
 
 /** Path, query and body as the route's schemas read them; or the answer of a route that reports what is wrong with a 200. */

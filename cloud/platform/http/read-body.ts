@@ -1,48 +1,54 @@
+import type { Budget, Holder } from '../../../protocol/model/budget.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
+import { Eviction, fullError } from '../limits/full.ts'
 import type { CloudSettings } from '../settings/rule-settings.ts'
 
 /** The largest JSON body. */
 const LIMIT_BYTES = 1024 * 1024
 
-export type BodyLimits = Pick<CloudSettings, 'bodyIdleMs' | 'bodyTimeoutMs' | 'heldBodyBytes'>
+export type BodyLimits = Pick<CloudSettings, 'bodyIdleMs' | 'bodyTimeoutMs'>
+
+export interface BodyOptions {
+  /** On owner paths malformed JSON has its own code. */
+  isOwner: boolean
+  /** Whose share of the budget the body takes. */
+  holder: Holder
+  /** The most bytes of this body; 1 MiB by default. */
+  limitBytes?: number
+}
 
 /**
- * Reads a request's body as text. Throws `payload_too_large`, `request_timeout`, `service_unavailable`, and for bytes that are
- * not UTF-8 what malformed JSON is answered with.
+ * Reads a request's body as text. Throws `payload_too_large`, `request_timeout`, `rate_limit_exceeded` if the caller's share of
+ * the budget is used up, `service_unavailable` if the whole budget is, and for bytes that are not UTF-8 the error of malformed
+ * JSON.
  */
-export type ReadBody = (request: Request, isOwner: boolean) => Promise<string>
+export type ReadBody = (request: Request, options: BodyOptions) => Promise<string>
 
 /**
- * Reads bodies, and never more of one than the limit, whatever its header claims. Each must come steadily and in time, and
- * there is a bound on what all together hold that have not come in whole: strangers who send slowly bind no memory.
+ * Reads bodies. Each must arrive steadily and in time. A body takes the bytes that have arrived, never those that its header
+ * announces, from `budget`, in which each caller has a share: callers who send slowly hold no memory of others.
  */
-export function bodyReader(clock: Clock, limits: BodyLimits): ReadBody {
-  /** Bytes of bodies that are being read. */
-  let heldBytes = 0
-
-  return async (request, isOwner) => {
-    const announced = Number(request.headers.get('content-length') ?? 0)
-    if (announced > LIMIT_BYTES) throw new ApiError('payload_too_large')
-    if (heldBytes + announced > limits.heldBodyBytes) throw new ApiError('service_unavailable')
+export function bodyReader(clock: Clock, limits: BodyLimits, budget: Budget): ReadBody {
+  return async (request, { isOwner, holder, limitBytes = LIMIT_BYTES }) => {
+    if (Number(request.headers.get('content-length') ?? 0) > limitBytes)
+      throw new ApiError('payload_too_large')
     if (!request.body) return ''
-    /** What this body counts for: what it says that it will be, or what it is where that is more. */
-    let ownBytes = announced
-    heldBytes += ownBytes
     const reader = request.body.getReader()
     const deadline = clock.monotonic() + limits.bodyTimeoutMs
     const chunks: Uint8Array[] = []
     let length = 0
+    const eviction = new Eviction()
+    const { hold } = budget.take(holder, { amount: 0, evict: () => eviction.evict() })
     try {
       for (;;) {
         const waitMs = Math.min(limits.bodyIdleMs, deadline - clock.monotonic())
-        const { done, value } = await inTime(clock, waitMs, reader.read())
+        const { done, value } = await eviction.orElse(inTime(clock, waitMs, reader.read()))
         if (done) return textOf(Buffer.concat(chunks), isOwner)
         length += value.byteLength
-        heldBytes += Math.max(0, length - ownBytes)
-        ownBytes = Math.max(ownBytes, length)
-        if (length > LIMIT_BYTES) throw new ApiError('payload_too_large')
-        if (heldBytes > limits.heldBodyBytes) throw new ApiError('service_unavailable')
+        if (length > limitBytes) throw new ApiError('payload_too_large')
+        const full = hold!.grow(value.byteLength)
+        if (full !== null) throw fullError(full)
         chunks.push(value)
       }
     } catch (error) {
@@ -50,7 +56,7 @@ export function bodyReader(clock: Clock, limits: BodyLimits): ReadBody {
       // A sender who has gone hears no answer.
       throw error instanceof ApiError ? error : new ApiError('request_timeout')
     } finally {
-      heldBytes -= ownBytes
+      hold!.release()
     }
   }
 }

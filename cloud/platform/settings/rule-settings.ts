@@ -10,6 +10,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
+import { limitSettings } from './limit-settings.ts'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
@@ -20,6 +21,7 @@ const CENTS = [1, 100_000_000] as const
 
 /** The values that the contract marks *config*: what an operator can set of the service's rules. */
 export const ruleSettings = {
+  ...limitSettings,
   grantsKeptMs: ms(
     SECOND,
     'An API key, a role and the owner of a hub are believed for so long: one that is revoked ends after this at the latest, in all processes.',
@@ -146,11 +148,6 @@ export const ruleSettings = {
   ...prefixed('HTTP', {
     bodyIdleMs: ms(10 * SECOND, 'A body of JSON of which nothing more comes is given up after this.'),
     bodyTimeoutMs: ms(MINUTE, 'How long a body of JSON may take to arrive.'),
-    heldBodyBytes: wholeNumber(
-      [1024 * 1024, 1024 * 1024 * 1024],
-      8 * 1024 * 1024,
-      'The most bytes of JSON bodies that have begun to arrive and are not whole. Beyond them requests with bodies are answered 503.',
-    ),
   }),
   rateSettleMs: ms(
     100,

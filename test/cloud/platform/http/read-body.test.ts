@@ -1,15 +1,20 @@
 import { expect, test } from 'vitest'
 import { bodyReader } from '../../../../cloud/platform/http/read-body.ts'
+import { Budget } from '../../../../protocol/model/budget.ts'
 import { virtualClock, type VirtualClock } from '../../../support/virtual-clock.ts'
 
 const KIB = 1024
-const limits = { bodyIdleMs: 10_000, bodyTimeoutMs: 60_000, heldBodyBytes: 100 * KIB }
+const limits = { bodyIdleMs: 10_000, bodyTimeoutMs: 60_000 }
+const from = (network: string) => ({ isOwner: false, holder: { network } })
+const budgetOf = (total: number, network = total) =>
+  new Budget({ total, shares: { network }, atShare: 'replace' })
 
 /** A body that comes as its sender pleases. */
-function slowBody() {
+function slowBody(announced?: number) {
   let sender!: ReadableStreamDefaultController<Uint8Array>
   const body = new ReadableStream<Uint8Array>({ start: (controller) => void (sender = controller) })
-  const request = new Request('http://larder.test', { method: 'POST', body, duplex: 'half' })
+  const headers = announced === undefined ? {} : { 'Content-Length': String(announced) }
+  const request = new Request('http://larder.test', { method: 'POST', headers, body, duplex: 'half' })
   return {
     request,
     send: (bytes: number) => sender.enqueue(new Uint8Array(bytes)),
@@ -36,9 +41,11 @@ function outcomeOf(reading: Promise<string>) {
 
 test('a body that falls silent is given up, and so is one that drips', async () => {
   const clock = virtualClock()
-  const read = bodyReader(clock, limits)
+  const read = bodyReader(clock, limits, budgetOf(100 * KIB))
   const [silent, dripping, steady] = [slowBody(), slowBody(), slowBody()]
-  const outcomes = [silent, dripping, steady].map(({ request }) => outcomeOf(read(request, false)))
+  const outcomes = [silent, dripping, steady].map(({ request }) =>
+    outcomeOf(read(request, from('192.0.2.1'))),
+  )
   const now = () => outcomes.map((outcome) => outcome.now)
   silent.send(900)
   steady.send(10)
@@ -58,11 +65,11 @@ test('a body that falls silent is given up, and so is one that drips', async () 
 
 test('bodies that are not whole hold a bounded number of bytes together, which are free when they end', async () => {
   const clock = virtualClock()
-  const read = bodyReader(clock, limits)
-  const first = Array.from({ length: 5 }, slowBody)
+  const read = bodyReader(clock, limits, budgetOf(100 * KIB))
+  const first = Array.from({ length: 5 }, () => slowBody())
   const outcomes = first.map(({ request, send }) => {
     send(30 * KIB)
-    return outcomeOf(read(request, false))
+    return outcomeOf(read(request, from('192.0.2.1')))
   })
   await pass(clock, 1)
   const refused = outcomes.filter(({ now }) => now === 'service_unavailable')
@@ -70,9 +77,62 @@ test('bodies that are not whole hold a bounded number of bytes together, which a
   await pass(clock, 10_000)
   expect(outcomes.map(({ now }) => now)).not.toContain('reading')
   const later = slowBody()
-  const outcome = outcomeOf(read(later.request, false))
+  const outcome = outcomeOf(read(later.request, from('192.0.2.1')))
   later.send(90 * KIB)
   later.end()
   await pass(clock, 1)
   expect(outcome.now).toBe(`${90 * KIB} bytes`)
+})
+
+test('a thousand bodies that announce a megabyte and send a byte hold nothing from a caller of the same network', async () => {
+  const clock = virtualClock()
+  const budget = budgetOf(100 * KIB)
+  const read = bodyReader(clock, limits, budget)
+  const slow = Array.from({ length: 1000 }, () => slowBody(1024 * KIB))
+  const outcomes = slow.map(({ request, send }) => {
+    send(1)
+    return outcomeOf(read(request, from('192.0.2.1')))
+  })
+  await pass(clock, 1)
+  expect(budget.used).toBe(1000)
+  const honest = slowBody(50 * KIB)
+  const outcome = outcomeOf(read(honest.request, from('192.0.2.1')))
+  honest.send(50 * KIB)
+  honest.end()
+  await pass(clock, 1)
+  expect(outcome.now).toBe(`${50 * KIB} bytes`)
+  expect(outcomes.every(({ now }) => now === 'reading')).toBe(true)
+})
+
+test('networks that fill the whole budget lose their largest bodies to a caller of another network', async () => {
+  const clock = virtualClock()
+  const read = bodyReader(clock, limits, budgetOf(100 * KIB, 50 * KIB))
+  const outcomes = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].flatMap((network) =>
+    [24, 25].map((size) => {
+      const { request, send } = slowBody()
+      send(size * KIB)
+      return outcomeOf(read(request, from(network)))
+    }),
+  )
+  await pass(clock, 1)
+  expect(outcomes.map(({ now }) => now)).toContain('service_unavailable')
+  const honest = slowBody()
+  const outcome = outcomeOf(read(honest.request, from('198.51.100.1')))
+  honest.send(20 * KIB)
+  await pass(clock, 1)
+  honest.send(20 * KIB)
+  honest.end()
+  await pass(clock, 1)
+  expect(outcome.now).toBe(`${40 * KIB} bytes`)
+})
+
+test('a body that is longer than its route allows is refused, announced or not', async () => {
+  const clock = virtualClock()
+  const read = bodyReader(clock, limits, budgetOf(1024 * KIB))
+  const options = { ...from('192.0.2.1'), limitBytes: 10 * KIB }
+  const [announced, sent] = [slowBody(10 * KIB + 1), slowBody()]
+  sent.send(10 * KIB + 1)
+  const outcomes = [announced, sent].map(({ request }) => outcomeOf(read(request, options)))
+  await pass(clock, 1)
+  expect(outcomes.map(({ now }) => now)).toEqual(['payload_too_large', 'payload_too_large'])
 })

@@ -1,0 +1,16 @@
+/** The parts of a signature header, `t=<unix seconds>,v1=<hex>`. */
+export const signatureParts = (header: string | undefined): [name: string, value: string | undefined][] =>
+  (header ?? '').split(',').map((part) => {
+    const [name = '', value] = part.trim().split('=')
+    return [name, value]
+  })
+
+/** The time that a signature header names, in seconds since the Unix epoch; undefined if it is too far from now, or absent. */
+export function signatureTime(
+  header: string | undefined,
+  { nowMs, toleranceMs }: { nowMs: number; toleranceMs: number },
+): number | undefined {
+  const text = signatureParts(header).find(([name]) => name === 't')?.[1] ?? ''
+  const seconds = /^\d{1,15}$/.test(text) ? Number(text) : NaN
+  return Math.abs(nowMs - seconds * 1000) <= toleranceMs ? seconds : undefined
+}

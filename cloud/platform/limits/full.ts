@@ -1,0 +1,38 @@
+import type { Full } from '../../../protocol/model/budget.ts'
+import { ApiError } from '../api-error.ts'
+
+const words: Readonly<Record<Exclude<Full, 'total'>, string>> = {
+  network: 'Your network',
+  user: 'Your user',
+  key: 'Your API key',
+  tenant: 'Your owner account',
+}
+
+/** The answer to a caller for whom a budget has nothing left: 429 at the caller's own share, 503 at the total. */
+export const fullError = (full: Full): ApiError =>
+  full === 'total'
+    ? new ApiError('service_unavailable')
+    : new ApiError(
+        'rate_limit_exceeded',
+        `${words[full]} has too many requests of this kind open. Try again soon.`,
+      )
+
+/** Ends a wait if the budget takes a hold away from its caller (`HoldOptions.evict`). */
+export class Eviction {
+  #reject: (error: ApiError) => void = () => {}
+  readonly #evicted = new Promise<never>((_resolve, reject) => (this.#reject = reject))
+
+  constructor() {
+    // Nobody may be waiting at the moment of the eviction.
+    this.#evicted.catch(() => {})
+  }
+
+  evict(): void {
+    this.#reject(fullError('total'))
+  }
+
+  /** Rejects with `service_unavailable` once the hold is evicted. */
+  orElse<T>(work: Promise<T>): Promise<T> {
+    return Promise.race([work, this.#evicted])
+  }
+}

@@ -1,0 +1,41 @@
+import { wholeNumber, type SettingsTable } from '../../../protocol/model/program-settings.ts'
+
+const MIB = 1024 * 1024
+const COUNT = [1, 1_000_000] as const
+const BYTES = [1024, 1024 * MIB] as const
+
+const count = (standard: number, describe: string) => wholeNumber(COUNT, standard, describe)
+const bytes = (standard: number, describe: string) => wholeNumber(BYTES, standard, describe)
+
+/** Totals and shares of the budgets that callers hold (`platform/limits/budgets.ts`), each of one process. */
+export const limitSettings = {
+  httpHeldBodyBytes: wholeNumber(
+    [MIB, 1024 * MIB],
+    8 * MIB,
+    'Bytes of JSON bodies that have arrived and are not complete, of all callers together.',
+  ),
+  httpHeldBodyBytesPerNetwork: bytes(2 * MIB, 'The same, of one network (IPv4 /32, IPv6 /64).'),
+  httpHeldBodyBytesPerCredential: bytes(2 * MIB, 'The same, of one user or API key.'),
+  httpHeldBodyBytesPerOwner: bytes(4 * MIB, 'The same, of one owner.'),
+  uploads: count(100, 'Forms with files that arrive at the same time, of all callers together.'),
+  uploadsPerNetwork: count(20, 'The same, of one network.'),
+  uploadsPerUser: count(4, 'The same, of one user.'),
+  uploadsPerKey: count(10, 'The same, of one API key.'),
+  uploadsPerOwner: count(20, 'The same, of one owner.'),
+  streams: count(2000, 'Open event streams and log streams, of all callers together.'),
+  streamsPerNetwork: count(500, 'The same, of one network.'),
+  streamsPerUser: count(6, 'The same, of one user.'),
+  streamsPerKey: count(20, 'The same, of one API key.'),
+  streamsPerOwner: count(200, 'The same, of one owner.'),
+  storedAnswerBytesPerUser: bytes(
+    2 * MIB,
+    'Bytes of answers that requests with an Idempotency-Key store within 24 hours, of one user.',
+  ),
+  storedAnswerBytesPerKey: bytes(64 * MIB, 'The same, of one API key.'),
+  storedAnswerBytesPerNetwork: bytes(128 * MIB, 'The same, of one network.'),
+  brokerUnsigned: count(
+    1000,
+    'Connections to the embedded broker that have not signed in, of all networks together.',
+  ),
+  brokerUnsignedPerNetwork: count(20, 'The same, of one network.'),
+} satisfies SettingsTable
