@@ -1,4 +1,16 @@
 import { DEFAULT_MIGRATION_TABLE, Migrator, sql, type Kysely, type Migration } from 'kysely'
+import { VERSION } from '../../../protocol/model/version.ts'
+import {
+  createSchemaTable,
+  digestOf,
+  factsQuery,
+  judgeSchema,
+  SCHEMA_TABLE,
+  tableDigests,
+  type ExpectedSchema,
+  type SchemaFact,
+  type StoredSchema,
+} from './schema-check.ts'
 import { schemaStatements, tables, type Tables } from './schema.ts'
 import { indexStatement, type DatabaseKind, type Table } from './table.ts'
 
@@ -48,44 +60,82 @@ export async function migrate(
     numbered = numberedMigrations,
   }: Partial<Versions> = {},
 ): Promise<void> {
+  const versions = { declared, first, numbered }
   const late = numbered.flatMap(({ concurrently = [] }) => indexesOf(declared, concurrently))
   const migrator = new Migrator({
     db: kysely,
-    provider: { getMigrations: () => Promise.resolve(migrationsFor(kind, { declared, first, numbered })) },
+    provider: { getMigrations: () => Promise.resolve(migrationsFor(kind, versions)) },
   })
   // The usual case takes no lock: command lines come and go beside the service.
   const known = await migrator.getMigrations()
-  if (known.some(({ executedAt }) => executedAt !== undefined)) await refuseNewer(kysely, known)
+  if (known.some(({ executedAt }) => executedAt !== undefined)) await compareSchema(kysely, kind, versions)
   if (known.some(({ executedAt }) => executedAt === undefined)) {
     const { error } = await migrator.migrateToLatest()
     if (error !== undefined)
       throw error instanceof Error ? error : new Error('migration failed', { cause: error })
+    // Another process, of another build, may have made the schema meanwhile.
+    await compareSchema(kysely, kind, versions)
   }
   if (kind === 'postgres' && late.length > 0) await makeIndexes(kysely, late)
 }
 
-/** Newer software has changed the schema: what this one would write into it could be wrong. */
-export class NewerSchema extends Error {
-  override readonly name = 'NewerSchema'
+/** What the declared schema of this build is, for a database of this kind. */
+export const expectedSchema = (
+  kind: DatabaseKind,
+  { first, numbered }: Pick<Versions, 'first' | 'numbered'> = {
+    first: schemaStatements(kind),
+    numbered: numberedMigrations,
+  },
+): ExpectedSchema => ({
+  migrations: [FIRST, ...numbered.map(({ name }) => name)],
+  declared: digestOf(first),
+})
+
+/** Reads the names of the executed migrations, and what the last one stored. */
+export const migrationsQuery = `select name from ${DEFAULT_MIGRATION_TABLE} order by name`
+export const storedQuery = `select declared, tables, software from ${SCHEMA_TABLE}`
+
+/** Indexes that are made after the transaction of their migration. */
+export const lateIndexes = (numbered: readonly NumberedMigration[] = numberedMigrations): string[] =>
+  numbered.flatMap(({ concurrently = [] }) => concurrently)
+
+async function compareSchema(kysely: Kysely<Tables>, kind: DatabaseKind, versions: Versions): Promise<void> {
+  const rows = async <R>(query: string): Promise<R[]> => (await sql.raw<R>(query).execute(kysely)).rows
+  const [has] = await rows<{ stored: string | number | null }>(
+    kind === 'sqlite'
+      ? `select count(*) as stored from sqlite_master where name = '${SCHEMA_TABLE}'`
+      : `select count(*)::int as stored from pg_class where oid = to_regclass('${SCHEMA_TABLE}')`,
+  )
+  judgeSchema(
+    {
+      migrations: (await rows<{ name: string }>(migrationsQuery)).map(({ name }) => name),
+      stored: Number(has?.stored) > 0 ? (await rows<StoredSchema>(storedQuery))[0] : undefined,
+      facts: await rows<SchemaFact>(factsQuery(kind, lateIndexes(versions.numbered))),
+    },
+    expectedSchema(kind, versions),
+  )
 }
 
-async function refuseNewer(kysely: Kysely<Tables>, known: readonly { name: string }[]): Promise<void> {
-  const { rows } = await sql<{ name: string }>`
-    select name from ${sql.table(DEFAULT_MIGRATION_TABLE)} order by name desc limit 1`.execute(kysely)
-  const [newest, last] = [rows[0]!.name, known.at(-1)!.name]
-  if (newest > last)
-    throw new NewerSchema(
-      `its schema is ${newest}, this software knows ${last}: newer software has written it`,
-    )
-}
-
-function migrationsFor(
+/** Stores what the declared schema is, and how the tables are now, in the transaction of a migration. */
+async function storeSchema(
+  db: Kysely<unknown>,
   kind: DatabaseKind,
   { declared, first, numbered }: Versions,
-): Record<string, Migration> {
+): Promise<void> {
+  await sql.raw(createSchemaTable).execute(db)
+  const { rows } = await sql.raw<SchemaFact>(factsQuery(kind, lateIndexes(numbered))).execute(db)
+  const digests = JSON.stringify(tableDigests(rows, Object.keys(declared)))
+  await sql`delete from ${sql.table(SCHEMA_TABLE)}`.execute(db)
+  await sql`insert into ${sql.table(SCHEMA_TABLE)} (id, declared, tables, software)
+    values (1, ${digestOf(first)}, ${digests}, ${VERSION})`.execute(db)
+}
+
+function migrationsFor(kind: DatabaseKind, versions: Versions): Record<string, Migration> {
+  const { declared, first, numbered } = versions
   let isNew = false
   const run = async (db: Kysely<unknown>, statements: readonly string[]): Promise<void> => {
     for (const statement of statements) await sql.raw(statement).execute(db)
+    await storeSchema(db, kind, versions)
   }
   // SQLite has one writer at a time anyway.
   const indexes = (names: readonly string[]): string[] =>

@@ -1,4 +1,4 @@
-import { NewerSchema } from './migrate.ts'
+import { SchemaRefused } from './schema-check.ts'
 
 /** PostgreSQL's classes of states in which it is not the statement's fault: the connection, resources, the operator, I/O. */
 const POSTGRES_CLASSES = ['08', '53', '57', '58']
@@ -63,7 +63,7 @@ export function outageInWords(error: unknown): { sentence: string; reason: strin
 
 /** What an operator is told where the database cannot be opened at the start; undefined for faults of our own. */
 export function storeProblem(error: unknown, databaseUrl: string): string | undefined {
-  const isTold = error instanceof NewerSchema || isOutage(error)
+  const isTold = error instanceof SchemaRefused || isOutage(error)
   if (!isTold || !(error instanceof Error)) return undefined
   const where = placeOf(databaseUrl)
   return outageOf(error) === 'damaged'

@@ -1,7 +1,9 @@
 import type BetterSqlite3 from 'better-sqlite3'
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { SqliteAdapter, SqliteDialect, type Driver } from 'kysely'
+import { expectedSchema, lateIndexes, migrationsQuery, storedQuery } from './migrate.ts'
+import { factsQuery, judgeSchema, SCHEMA_TABLE, type SchemaFact, type StoredSchema } from './schema-check.ts'
 import { SqliteConnection, type Beside, type Read } from './sqlite-connection.ts'
 import { SqliteCompiler } from './sqlite-compiler.ts'
 import { Sqlite } from './sqlite-driver.ts'
@@ -49,8 +51,34 @@ export function openSqlite(
 
 /** Whoever comes first makes the folder: the service, or a command line before its first start. */
 function openFile(path: string): BetterSqlite3.Database {
-  if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true })
+  if (path !== ':memory:') {
+    mkdirSync(dirname(path), { recursive: true })
+    if (existsSync(path)) refuseOtherSchema(path)
+  }
   return new Sqlite(path)
+}
+
+/**
+ * Throws `SchemaRefused` if another build made the file. `migrate` compares too, on a connection that may write: when it
+ * closes, it moves the log into the file. A file that this build refuses must stay as it is.
+ */
+function refuseOtherSchema(path: string): void {
+  const database = new Sqlite(path, { readonly: true })
+  try {
+    const has = (table: string): boolean =>
+      database.prepare('select 1 from sqlite_master where name = ?').get(table) !== undefined
+    if (!has('kysely_migration')) return
+    judgeSchema(
+      {
+        migrations: database.prepare<[], string>(migrationsQuery).pluck().all(),
+        stored: has(SCHEMA_TABLE) ? database.prepare<[], StoredSchema>(storedQuery).get() : undefined,
+        facts: database.prepare<[], SchemaFact>(factsQuery('sqlite', lateIndexes())).all(),
+      },
+      expectedSchema('sqlite'),
+    )
+  } finally {
+    database.close()
+  }
 }
 
 /** Where a database is a file, what only reads need not wait for the one connection that writes, nor for a queue to it. */

@@ -83,7 +83,7 @@ async function empty({ kysely }: CloudDatabase): Promise<void> {
   await sql`
     do $$ declare t record; begin
       for t in select c.oid::regclass as name from pg_class c where c.relnamespace = 'public'::regnamespace
-        and c.relkind = 'r' and c.relname not like 'kysely_%' order by c.oid desc
+        and c.relkind = 'r' and c.relname not like 'kysely_%' and c.relname <> 'larder_schema' order by c.oid desc
       loop execute format('delete from %s', t.name); end loop;
       for t in select c.oid::regclass as name from pg_class c where c.relnamespace = 'public'::regnamespace
         and c.relkind = 'S'

@@ -14,7 +14,7 @@ export async function schemaOf({ kysely, kind }: CloudDatabase): Promise<string[
 
 const sqliteSchema = sql<{ name: string; text: string }>`
   select tbl_name as name, sql as text from sqlite_master
-  where sql is not null and tbl_name not like 'kysely_%' and tbl_name not like 'sqlite_%'`
+  where sql is not null and tbl_name not like 'kysely_%' and tbl_name <> 'larder_schema' and tbl_name not like 'sqlite_%'`
 
 /** The columns and constraints of a table, and what stands around them; an index as it is. */
 function parts(statement: string): string[] {
@@ -35,7 +35,7 @@ function parts(statement: string): string[] {
 const postgresSchema = sql<{ name: string; text: string }>`
   with ours as (
     select oid, relname as name, relpersistence from pg_class
-    where relnamespace = 'public'::regnamespace and relkind = 'r' and relname not like 'kysely_%'
+    where relnamespace = 'public'::regnamespace and relkind = 'r' and relname not like 'kysely_%' and relname <> 'larder_schema'
   )
   select name::text, 'persistence ' || relpersistence::text as text from ours
   union all

@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { expect, onTestFinished, test } from 'vitest'
+import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
+import { migrate, SCHEMA_VERSION } from '../../../../cloud/platform/store/migrate.ts'
+import { storeProblem } from '../../../../cloud/platform/store/outage.ts'
+import { digestOf } from '../../../../cloud/platform/store/schema-check.ts'
+import { schemaStatements, tables } from '../../../../cloud/platform/store/schema.ts'
+import { defineTable, id, text } from '../../../../cloud/platform/store/table.ts'
+import { onEachDatabase } from '../../support/database.ts'
+import { schemaOf } from '../../support/schema-of.ts'
+
+/**
+ * The digest of the statements that make the schema, for each kind of database. No version has been released: after a
+ * change of a table, copy the digests that this test prints. From the first release on, a change needs a numbered migration
+ * and a new line here; a released line never changes.
+ */
+const pinned: Record<string, Record<CloudDatabase['kind'], string>> = {
+  '0001-first': { sqlite: 'b99b9c735e488e59', postgres: '6f5532480765c014' },
+}
+
+test('the declared schema has the digest that is pinned for its version', () => {
+  expect({
+    sqlite: digestOf(schemaStatements('sqlite')),
+    postgres: digestOf(schemaStatements('postgres')),
+  }).toEqual(pinned[SCHEMA_VERSION])
+})
+
+onEachDatabase('the comparison of schemas', (open) => {
+  async function openWithoutTables(): Promise<CloudDatabase> {
+    const db = await open()
+    if (db.kind === 'sqlite') {
+      const empty = openDatabase({ url: 'sqlite::memory:' })
+      onTestFinished(() => empty.close())
+      return empty
+    }
+    await sql`drop schema public cascade`.execute(db.kysely)
+    await sql`create schema public`.execute(db.kysely)
+    return db
+  }
+  const run = (db: CloudDatabase, statement: string) => sql.raw(statement).execute(db.kysely)
+
+  /** The sentence that the operator reads, and whether the database is as it was. */
+  async function refusalOf(
+    db: CloudDatabase,
+  ): Promise<{ sentence: string | undefined; isUnchanged: boolean }> {
+    const before = await schemaOf(db)
+    const sentence = await db.migrate().then(
+      () => undefined,
+      (error: unknown) => storeProblem(error, 'sqlite:/data/larder.sqlite'),
+    )
+    return { sentence, isUnchanged: JSON.stringify(before) === JSON.stringify(await schemaOf(db)) }
+  }
+
+  test('a database that this build made is accepted at each start', async () => {
+    const db = await openWithoutTables()
+    for (let start = 0; start < 3; start += 1) await db.migrate()
+  })
+
+  test.each([
+    ['a column that was added', 'alter table owners add column nickname text', 'owners'],
+    ['a column that was removed', 'alter table hub_sessions drop column health_at', 'hub_sessions'],
+    ['a column that was renamed', 'alter table products rename column upc to barcode', 'products'],
+    ['an index that was removed', 'drop index alarms_by_age', 'alarms'],
+    ['an index that was added', 'create unique index one_name on owners (name)', 'owners'],
+    ['a table that was removed', 'drop table installation', 'installation'],
+  ])('%s by hand ends the start with a sentence that names the table', async (_, statement, table) => {
+    const db = await openWithoutTables()
+    await db.migrate()
+    await run(db, statement)
+    const { sentence, isUnchanged } = await refusalOf(db)
+    expect(sentence).toMatch(
+      /^DATABASE_URL: \/data\/larder\.sqlite cannot be used: somebody has changed its table/,
+    )
+    expect(sentence).toContain(table)
+    expect(isUnchanged).toBe(true)
+  })
+
+  test('a table that does not belong to Larder does not end the start', async () => {
+    const db = await openWithoutTables()
+    await db.migrate()
+    await run(db, 'create table notes_of_the_operator (note text)')
+    await db.migrate()
+  })
+
+  test('a database of an older build with the same version number is refused', async () => {
+    const db = await openWithoutTables()
+    const { alarm_mails: _, ...older } = tables
+    const declared = { ...older, owners: defineTable({ id, name: text, nickname: text.nullable }) }
+    await migrate(db.kysely, db.kind, { declared, first: schemaStatements(db.kind, declared) })
+    const { sentence, isUnchanged } = await refusalOf(db)
+    expect(sentence).toMatch(/^DATABASE_URL: .* build \S+ made its tables .* this build needs schema/)
+    expect(isUnchanged).toBe(true)
+  })
+
+  test('a database of a build that stored no digest is refused', async () => {
+    const db = await openWithoutTables()
+    await db.migrate()
+    await run(db, 'drop table larder_schema')
+    const { sentence, isUnchanged } = await refusalOf(db)
+    expect(sentence).toMatch(/^DATABASE_URL: .* an older build made its tables/)
+    expect(isUnchanged).toBe(true)
+  })
+
+  test('an upgrade of a database that somebody changed by hand is refused before its first step', async () => {
+    const db = await openWithoutTables()
+    await db.migrate()
+    await run(db, 'alter table products rename column upc to barcode')
+    const before = await schemaOf(db)
+    const nicknames = {
+      name: '0002-nicknames',
+      statements: () => ['alter table owners add column nickname text'],
+    }
+    await expect(migrate(db.kysely, db.kind, { numbered: [nicknames] })).rejects.toThrow('products')
+    expect(await schemaOf(db)).toEqual(before)
+  })
+})
+
+test('a SQLite file that is refused keeps each byte, also the log that a killed build left beside it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-schema-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const url = `sqlite:${join(folder, 'larder.sqlite')}`
+  const db = openDatabase({ url })
+  await db.migrate()
+  await sql.raw('alter table owners add column nickname text').execute(db.kysely)
+  const digests = () =>
+    readdirSync(folder)
+      .filter((name) => !name.endsWith('-shm'))
+      .map((name) => [
+        name,
+        createHash('sha256')
+          .update(readFileSync(join(folder, name)))
+          .digest('hex'),
+      ])
+  // The build that made it still has it open, so the change is in the log alone.
+  const before = digests()
+  expect(before).toHaveLength(2)
+  expect(() => openDatabase({ url })).toThrow('owners')
+  expect(digests()).toEqual(before)
+  await db.close()
+})
