@@ -176,6 +176,7 @@ export function createCloud(options: CloudOptions): Cloud {
   const health = new Health(context.runtime.clock, {
     database: () => context.db.ping(),
     broker: () => gateway.isConnected(),
+    subscriptions: () => gateway.hearsItsHubs(),
   })
   const { broker, refused, commit, logFolder } = facts
   const metrics = options.hasMetrics

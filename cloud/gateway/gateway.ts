@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { backoffMs, every, type Cancel } from '../../protocol/model/runtime.ts'
+import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
 import { Ask, Gone, Handed, Here, HubClock, Nudge } from '../../protocol/mqtt/between-clouds.ts'
 import {
   cloudChannels,
@@ -65,6 +66,7 @@ export class Gateway {
   #connection: Connection = { kind: 'closed' }
   #isRunning = false
   #hasConnected = false
+  readonly #outage: RepeatedLine
   /** Connections that have failed in a row. */
   #attempt = 0
   #cancels: Cancel[] = []
@@ -81,6 +83,7 @@ export class Gateway {
     this.#refusals = options.refusals ?? cloudRefusals(context)
     this.#settings = { ...defaultGatewaySettings, ...options.settings }
     this.#clocks = new HubClocks(context.runtime.clock)
+    this.#outage = new RepeatedLine({ log: context.log, clock: context.runtime.clock })
     this.#commands = new CommandSender({
       context,
       settings: this.#settings,
@@ -114,6 +117,7 @@ export class Gateway {
       publish: tell,
       clockOf: (hubId) => this.#clockOf(hubId),
       isAwaited: (hubId) => this.#commands.isAwaited(hubId),
+      onSubscribed: () => this.#onSubscribed(),
       onHeld: (hubs) => hubs.forEach(({ hubId, session }) => this.#linkOf(hubId).take(session)),
       onHandedOver: (hubIds) => hubIds.forEach((hubId) => this.#linkOf(hubId).release()),
       onUnheard: (hubIds) => this.#hailEach(hubIds),
@@ -134,6 +138,11 @@ export class Gateway {
   /** Whether the broker is connected. */
   isConnected(): boolean {
     return this.#connection.kind === 'open'
+  }
+
+  /** Whether this process hears every hub that it serves: the broker has granted all its subscriptions. */
+  hearsItsHubs(): boolean {
+    return this.isConnected() && this.#shares.isComplete
   }
 
   start(): void {
@@ -193,21 +202,27 @@ export class Gateway {
 
   #onConnect(): void {
     this.#context.log.info({}, 'connected to the broker')
-    this.#attempt = 0
     this.#hasConnected = true
+    if (!this.#peers) this.#onSubscribed()
     background(this.#context, 'broker found', () => this.#resumeLinks())
     this.#peers?.connected()
     this.#shares.look()
   }
 
+  /** The connection is of use from here on: a broker that accepts connections and refuses the share is not tried faster. */
+  #onSubscribed(): void {
+    this.#attempt = 0
+    this.#outage.succeeded({}, 'the broker is in use again')
+  }
+
   #onDisconnect(reason: string): void {
-    const { log, runtime } = this.#context
+    const { runtime } = this.#context
     const wasOpen = this.isConnected()
     this.#connection = { kind: 'closed' }
     const delayMs = backoffMs(this.#attempt++, this.#settings.backoff, runtime.random)
     // A broker that was never reached is a matter of settings (address, password, MQTT_CA), and stays so.
-    if (this.#hasConnected) log.warn({ reason, delayMs }, 'no connection to the broker')
-    else log.error({ reason, delayMs }, 'the broker cannot be reached: no hub is served')
+    if (this.#hasConnected) this.#outage.failed(reason, { delayMs }, 'no connection to the broker')
+    else this.#outage.failed(reason, { delayMs }, 'the broker cannot be reached: no hub is served', 'error')
     // One that stops has nothing more to say there.
     if (this.#isRunning) this.#cancelReconnect = runtime.clock.after(delayMs, () => this.#connect())
     if (!wasOpen) return
@@ -230,6 +245,7 @@ export class Gateway {
     const address = parseUpTopic(topic)
     if (!address) return
     const { hubId } = address
+    if (!this.#shares.takes(hubId, address.channel)) return
     const { data: body } = upSchemas[address.channel].safeParse(message)
     // SPEC §1: logged, in one line a minute, and ignored.
     if (!body) {

@@ -1,6 +1,14 @@
 import type { Handed, HubClock } from '../../protocol/mqtt/between-clouds.ts'
-import { hubFilter, upFilter, upTopic, type CloudChannel } from '../../protocol/mqtt/topics.ts'
+import {
+  cloudTopic,
+  hubFilter,
+  upFilter,
+  upTopic,
+  type CloudChannel,
+  type UpChannel,
+} from '../../protocol/mqtt/topics.ts'
 import type { ChangingTransport } from '../../protocol/mqtt/transport.ts'
+import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { GatewaySettings } from '../platform/settings/gateway-settings.ts'
 import type { Queries } from '../platform/store/database.ts'
@@ -24,6 +32,8 @@ export interface SharesPorts {
   clockOf: (hubId: number) => HubClock | undefined
   /** Whether somebody waits for the result of a command to the hub. */
   isAwaited: (hubId: number) => boolean
+  /** The broker has granted the whole share: this connection is of use. */
+  onSubscribed: () => void
   /** This process has the leases of these hubs, of which it may know nothing yet. */
   onHeld: (hubs: readonly HeldHub[]) => void
   /** It has them no more. */
@@ -53,6 +63,14 @@ export class Shares {
   /** Those of them that were not heard at the last look that came to its end. */
   readonly #fresh = new Set<number>()
   readonly #listening = new Map<number, Listening>()
+  /** The connection on which `#heard` holds. */
+  #line: ChangingTransport | undefined
+  #lineSinceMs = 0
+  /** The broker refused filters of single hubs: this connection subscribes to all hubs, and ignores others' hubs. */
+  #isBroad = false
+  /** Whether the broker has granted the whole share on this connection. */
+  #isComplete = false
+  readonly #refusal: RepeatedLine
   #isLooking = false
   #isOutdated = false
   #hasStopped = false
@@ -61,12 +79,23 @@ export class Shares {
 
   constructor(ports: SharesPorts) {
     this.#ports = ports
+    const { log, runtime } = ports.context
+    this.#refusal = new RepeatedLine({ log, clock: runtime.clock })
   }
 
-  /** What a new connection subscribes to, so that hubs are served on while a look is under way. */
+  /** Filters that a new connection needs, beside those between processes. */
   get filters(): string[] {
-    if (!this.#ports.peers) return [upFilter]
-    return [...[...this.#heard].map(hubFilter), ...[...this.#listening.keys()].map(resultsOf)]
+    return this.#ports.peers ? [] : [upFilter]
+  }
+
+  /** Whether every hub of the share is heard on the current connection. */
+  get isComplete(): boolean {
+    return !this.#ports.peers || (this.#isComplete && this.#ports.transport() === this.#line)
+  }
+
+  /** Whether a message of the hub is for this process: a broad subscription brings those of all hubs. */
+  takes(hubId: number, channel: UpChannel): boolean {
+    return !this.#isBroad || this.#heard.has(hubId) || (channel === 'result' && this.#listening.has(hubId))
   }
 
   hears(hubId: number): boolean {
@@ -101,11 +130,17 @@ export class Shares {
     if (this.hears(hubId)) return true
     const untilMs = context.runtime.clock.monotonic() + settings.listenMs
     const known = this.#listening.get(hubId)
-    const granted = known?.granted ?? transport()?.subscribe([resultsOf(hubId)]) ?? Promise.resolve(false)
+    const granted = known?.granted ?? this.#grantsResults(transport(), hubId)
     this.#listening.set(hubId, { untilMs, granted })
     const isGranted = await granted
     if (!isGranted) this.#listening.delete(hubId)
     return isGranted
+  }
+
+  async #grantsResults(line: ChangingTransport | undefined, hubId: number): Promise<boolean> {
+    if (line && this.#isBroad) return true
+    const grant = await line?.subscribe([resultsOf(hubId)])
+    return grant !== undefined && grant.refused.length === 0
   }
 
   stop(): void {
@@ -117,27 +152,102 @@ export class Shares {
     // Its hubs connect anew with it.
     if (!peers) return leases.takeFromAbsent([processId], () => true)
     const line = transport()
-    if (!line || !peers.knowsOthers) return
+    if (!line) return
+    if (line !== this.#line && !(await this.#resume(line))) return
+    if (!peers.knowsOthers) return this.#onDeaf()
     const contenders = peers.serving.map(contender)
     const ours = await this.#ours(contenders)
     if (this.#hasRecovered(peers)) return
     const news = [...ours].filter((hubId) => !this.#heard.has(hubId))
-    if (!(await line.subscribe(news.map(hubFilter)))) return
-    for (const hubId of news) {
-      this.#heard.add(hubId)
-      this.#fresh.add(hubId)
-    }
+    if (!(await this.#hear(line, news))) return
+    for (const hubId of news) if (this.#heard.has(hubId)) this.#fresh.add(hubId)
+    this.#judge(ours)
+    const isServed = (hubId: number): boolean => ours.has(hubId) && this.#heard.has(hubId)
     peers.serve()
-    await leases.takeFromAbsent(peers.serving, (hubId) => ours.has(hubId))
+    await leases.takeFromAbsent(peers.serving, isServed)
     const held = await leases.held()
     const others = held.map(({ hubId }) => hubId).filter((hubId) => !ours.has(hubId))
     await this.#handOver(others, contenders)
     this.#stopHearing(line, ours)
-    const stays = held.filter(({ hubId }) => ours.has(hubId))
+    const stays = held.filter(({ hubId }) => isServed(hubId))
     onHeld(stays)
     onUnheard(stays.map(({ hubId }) => hubId).filter((hubId) => this.#fresh.has(hubId)))
     this.#fresh.clear()
     context.log.debug({ hubs: ours.size, processes: contenders.length }, 'share of the hubs')
+  }
+
+  /** On a new connection: subscribes to what was heard on the last one, so that its hubs are served meanwhile. */
+  async #resume(line: ChangingTransport): Promise<boolean> {
+    this.#line = line
+    this.#lineSinceMs = this.#ports.context.runtime.clock.monotonic()
+    this.#isBroad = false
+    this.#isComplete = false
+    if (!(await this.#hear(line, [...this.#heard]))) return false
+    const listening = [...this.#listening.keys()]
+    if (this.#isBroad || listening.length === 0) return true
+    const grant = await line.subscribe(listening.map(resultsOf))
+    for (const hubId of listening)
+      if (grant?.refused.includes(resultsOf(hubId))) this.#listening.delete(hubId)
+    return grant !== undefined
+  }
+
+  /**
+   * Subscribes to these hubs: each by its filter, and to all hubs by one filter if the broker refuses some of them. What the
+   * broker grants is heard, whatever it refuses. False if the connection has ended.
+   */
+  async #hear(line: ChangingTransport, hubIds: readonly number[]): Promise<boolean> {
+    if (hubIds.length === 0) return true
+    if (!this.#isBroad) {
+      const grant = await line.subscribe(hubIds.map(hubFilter))
+      if (!grant) return false
+      const refused = new Set(grant.refused)
+      for (const hubId of hubIds)
+        if (refused.has(hubFilter(hubId))) this.#heard.delete(hubId)
+        else this.#heard.add(hubId)
+      if (refused.size === 0) return true
+      const broad = await line.subscribe([upFilter])
+      if (!broad) return false
+      if (broad.refused.length > 0) return true
+      this.#isBroad = true
+      const { log } = this.#ports.context
+      const about = { granted: grant.granted.length, wanted: hubIds.length, refused: grant.refused[0] }
+      log.warn(about, `the broker refuses filters of single hubs: this process subscribes to ${upFilter}`)
+      line.unsubscribe([...[...this.#heard].map(hubFilter), ...[...this.#listening.keys()].map(resultsOf)])
+    }
+    for (const hubId of hubIds) this.#heard.add(hubId)
+    return true
+  }
+
+  /** Whether the whole share is heard now. If not, each look tries the rest again. */
+  #judge(ours: ReadonlySet<number>): void {
+    const unheard = [...ours].filter((hubId) => !this.#heard.has(hubId))
+    this.#isComplete = unheard.length === 0
+    const granted = ours.size - unheard.length
+    const about = { granted, wanted: ours.size }
+    if (this.#isComplete) {
+      this.#refusal.succeeded(about, 'the broker grants the subscriptions to all hubs of this process')
+      return this.#ports.onSubscribed()
+    }
+    const refused = hubFilter(unheard[0]!)
+    this.#refusal.failed(
+      `granted ${granted} of ${ours.size}; refused ${refused}, and ${upFilter} too`,
+      { ...about, refused },
+      'the broker refuses subscriptions: this process does not hear all of its hubs',
+      'error',
+    )
+  }
+
+  /** Some brokers grant every filter and deliver nothing without the right to read (Mosquitto's `acl_file`). */
+  #onDeaf(): void {
+    const { context, settings } = this.#ports
+    if (context.runtime.clock.monotonic() - this.#lineSinceMs < 2 * settings.pollMs) return
+    const topic = cloudTopic('here')
+    this.#refusal.failed(
+      `nothing that is published at ${topic} comes back`,
+      {},
+      "the broker does not bring this process's own messages, so it serves no hub: check its rights and the broker's",
+      'error',
+    )
   }
 
   /** Whoever has no database serves nobody: where that lasts, the others may have one. */
@@ -194,7 +304,7 @@ export class Shares {
       .filter(([hubId, { untilMs }]) => this.#heard.has(hubId) || (untilMs < now && !isAwaited(hubId)))
       .map(([hubId]) => hubId)
     for (const hubId of over) this.#listening.delete(hubId)
-    line.unsubscribe([...left.map(hubFilter), ...over.map(resultsOf)])
+    if (!this.#isBroad) line.unsubscribe([...left.map(hubFilter), ...over.map(resultsOf)])
   }
 }
 

@@ -14,10 +14,16 @@ export interface MqttTransport {
   close(): void
 }
 
-/** A connection whose owner hears now this and now that: a cloud process, as hubs become its own and others'. */
+/** The broker's answer to a subscription, filter by filter. */
+export interface Grant {
+  granted: readonly string[]
+  refused: readonly string[]
+}
+
+/** A connection that changes its subscriptions: a cloud process, as hubs move to it and away. */
 export interface ChangingTransport extends MqttTransport {
-  /** Resolves to true when every filter is granted; to false where the connection ended before. Never rejects. */
-  subscribe(filters: readonly string[]): Promise<boolean>
+  /** The broker's answer; undefined if the connection ended before it came. Never rejects. */
+  subscribe(filters: readonly string[]): Promise<Grant | undefined>
   /** What is on its way by these filters may still come. */
   unsubscribe(filters: readonly string[]): void
 }
@@ -30,6 +36,7 @@ export interface TransportHandlers {
 }
 
 export interface TransportOptions {
+  /** The owner needs all of these: the connection ends if the broker refuses one. */
   subscribe: readonly string[]
   will?: { topic: string; payload: string; retain: boolean }
 }
@@ -49,7 +56,8 @@ export interface ClientLike {
   subscribe(
     filters: string[],
     options: { qos: 1 },
-    done: (error: Error | null, granted?: { qos: number }[]) => void,
+    /** `packet.granted`: a code for each filter, in their order; also if some are refused. */
+    done: (error: Error | null, asked?: unknown, packet?: { granted?: unknown }) => void,
   ): unknown
   unsubscribe(filters: string[], done: (error?: Error) => void): unknown
   publish(
@@ -94,8 +102,8 @@ export interface ClientTransportOptions {
 const OVERHEAD = 100
 /** How long a clean end waits for what is still on its way. */
 const CLOSE_MS = 2000
-/** What a broker grants in place of a subscription that it refuses. */
-const REFUSED = 128
+/** The bit that marks a refused filter in a broker's answer (MQTT 3.1.1 §3.9.3). */
+const REFUSED = 0x80
 /** Filters in one packet: brokers bound its size (SPEC §8), and serve nobody else while they go through it. */
 const FILTERS_AT_ONCE = 1000
 
@@ -130,26 +138,34 @@ export function clientTransport(
       handlers.onDisconnect(why)
     }
 
-    async function subscribe(filters: readonly string[]): Promise<boolean> {
-      for (let at = 0; at < filters.length; at += FILTERS_AT_ONCE)
-        await subscribeTo(filters.slice(at, at + FILTERS_AT_ONCE))
-      return !ended
+    async function subscribe(filters: readonly string[]): Promise<Grant | undefined> {
+      const grant = { granted: [] as string[], refused: [] as string[] }
+      for (let at = 0; at < filters.length; at += FILTERS_AT_ONCE) {
+        const some = filters.slice(at, at + FILTERS_AT_ONCE)
+        const codes = await subscribeTo(some)
+        if (ended || !codes) return undefined
+        for (const [index, filter] of some.entries())
+          grant[(codes[index]! & REFUSED) === 0 ? 'granted' : 'refused'].push(filter)
+      }
+      return ended ? undefined : grant
     }
 
-    function subscribeTo(filters: string[]): Promise<void> {
-      if (ended) return Promise.resolve()
+    /** The broker's code for each filter; undefined if the connection has ended. */
+    function subscribeTo(filters: string[]): Promise<readonly number[] | undefined> {
+      if (ended) return Promise.resolve(undefined)
       return new Promise((resolve) => {
-        const cancel = clock.after(grantTimeoutMs, () => fail('the broker does not grant a subscription'))
-        const done = (): void => {
+        const cancel = clock.after(grantTimeoutMs, () => fail('the broker does not answer a subscription'))
+        const done = (codes?: readonly number[]): void => {
           cancel()
-          pending.delete(done)
-          resolve()
+          pending.delete(abandon)
+          resolve(codes)
         }
-        pending.add(done)
-        client.subscribe(filters, { qos: 1 }, (error, granted) => {
-          if (error ?? granted?.some(({ qos }) => qos === REFUSED))
-            fail(error?.message ?? 'a subscription was refused')
-          done()
+        const abandon = (): void => done()
+        pending.add(abandon)
+        client.subscribe(filters, { qos: 1 }, (error, _asked, packet) => {
+          const codes = codesOf(packet, filters.length)
+          if (!codes) fail(error?.message ?? 'the broker did not answer each filter of a subscription')
+          done(codes)
         })
       })
     }
@@ -160,8 +176,13 @@ export function clientTransport(
     })
     client.on('close', () => fail(reason))
     client.on('connect', () => {
-      void subscribe(options.subscribe).then((isGranted) => {
-        if (!isGranted) return
+      void subscribe(options.subscribe).then((grant) => {
+        if (!grant) return
+        const { granted, refused } = grant
+        if (refused.length > 0)
+          return fail(
+            `the broker refuses the subscription to ${refused[0]} (granted ${granted.length} of ${options.subscribe.length})`,
+          )
         ready = true
         handlers.onConnect()
       })
@@ -209,6 +230,11 @@ export function clientTransport(
       },
     }
   }
+}
+
+function codesOf(packet: { granted?: unknown } | undefined, count: number): readonly number[] | undefined {
+  const codes = packet?.granted
+  return Array.isArray(codes) && codes.length === count ? (codes as number[]) : undefined
 }
 
 function clientOptions(settings: ClientTransportOptions, { will }: TransportOptions): ClientOptions {

@@ -1,5 +1,6 @@
 import type {
   ChangingTransport,
+  Grant,
   OpenTransport,
   TransportHandlers,
   TransportOptions,
@@ -54,6 +55,8 @@ export class Network {
   weather: Weather = fairWeather
   /** Whether messages of a connection arrive in their order, as TCP brings them; but for those that the weather delays. */
   ordered = false
+  /** Whether the broker grants one more filter to a client that has `held` already. */
+  grants: (filter: string, held: readonly string[], clientId: string) => boolean = () => true
   /** Lives whose line to the broker is down. */
   severed = new Set<string>()
   brokerUp = true
@@ -82,6 +85,11 @@ export class Network {
           return
         }
         this.#end((one) => one.clientId === clientId, 'taken over')
+        const refused = options.subscribe.find(
+          (filter, at) => !this.grants(filter, options.subscribe.slice(0, at), clientId),
+        )
+        if (refused !== undefined)
+          return handlers.onDisconnect(`the broker refuses the subscription to ${refused}`)
         connection.open = true
         this.#connections.add(connection)
         for (const [topic, payload] of this.#retained)
@@ -94,7 +102,7 @@ export class Network {
 
   #transport(connection: Connection): ChangingTransport {
     return {
-      subscribe: (filters) => this.#subscribe(connection, filters.map(levelsOf)),
+      subscribe: (filters) => this.#subscribe(connection, filters),
       unsubscribe: (filters) => {
         connection.filters = connection.filters.filter((levels) => !filters.includes(levels.join('/')))
       },
@@ -110,15 +118,21 @@ export class Network {
     }
   }
 
-  #subscribe(connection: Connection, filters: Levels[]): Promise<boolean> {
+  #subscribe(connection: Connection, filters: readonly string[]): Promise<Grant | undefined> {
     return new Promise((resolve) => {
       this.#scheduler.plan(connection.life, this.#chance.between(1, 3), () => {
-        const added = { ...connection, filters }
-        connection.filters.push(...filters)
+        const grant = { granted: [] as string[], refused: [] as string[] }
+        for (const filter of filters) {
+          const held = connection.filters.map((levels) => levels.join('/'))
+          const isGranted = held.includes(filter) || this.grants(filter, held, connection.clientId)
+          grant[isGranted ? 'granted' : 'refused'].push(filter)
+          if (isGranted && !held.includes(filter)) connection.filters.push(levelsOf(filter))
+        }
+        const added = { ...connection, filters: grant.granted.map(levelsOf) }
         if (connection.open)
           for (const [topic, payload] of this.#retained)
             if (isHeard(added, levelsOf(topic))) this.#deliver(connection, topic, payload)
-        resolve(connection.open)
+        resolve(connection.open ? grant : undefined)
       })
     })
   }

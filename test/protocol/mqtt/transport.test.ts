@@ -9,7 +9,7 @@ test('a message leaves in the turn of the event loop in which it is published, b
     stream: { uncork: () => did.push('leaves') },
     on: (event: string, listener: (error: Error) => void) =>
       listeners.set(event, () => listener(new Error())),
-    subscribe: (_filters, _options, done) => done(null, []),
+    subscribe: (filters, _options, done) => done(null, [], { granted: filters.map(() => 1) }),
     unsubscribe: (_filters, done) => done(),
     publish: () => did.push('written'),
     handleMessage() {},

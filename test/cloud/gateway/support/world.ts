@@ -1,6 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import type { Checkpoint } from '../../../../protocol/model/checkpoint.ts'
 import type { CloudEntry } from '../../../../protocol/mqtt/cloud-entries.ts'
+import type { Log } from '../../../../protocol/model/log.ts'
 import { parseUpTopic } from '../../../../protocol/mqtt/topics.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import type { HubDomain } from '../../../../cloud/gateway/domain.ts'
@@ -32,6 +33,7 @@ export interface ProcessOptions {
   domain?: Partial<HubDomain>
   settings?: Partial<GatewaySettings>
   checkpoint?: Checkpoint
+  log?: Log
   /** Milliseconds by which its wall clock is wrong. */
   wallOffset?: () => number
 }
@@ -93,6 +95,7 @@ export class World {
     }
     const context = testContext(db, runtime, {
       checkpoint,
+      ...(options.log && { log: options.log }),
       onFault: (error) => {
         if (error instanceof Crash) this.scheduler.report(error, life)
         else faults.push(error)
