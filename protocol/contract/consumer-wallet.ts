@@ -54,6 +54,8 @@ export const consumerWalletRoutes = defineRoutes(
       at: 'GET /users/wallet/balance',
       response: WalletBalance,
       summary: 'The balance of the prepaid wallet',
+      description:
+        'If a bank takes a deposit back after it was spent, the rest is a debt. `balance_cents` is 0 then, and later credits pay the debt first. The transactions show both as adjustments.',
       examples: { response: { balance_cents: 2500, pending_cents: 1000, currency: 'USD' } },
     },
     'consumer.wallet.deposit': {

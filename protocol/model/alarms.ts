@@ -162,14 +162,15 @@ const kinds = {
   },
   refund_failed: {
     severity: 'warning',
-    what: 'has a refund that the processor has refused',
+    what: 'has a refund that failed',
     remedy: 'Give the money back in another way, or ask for the refund again.',
     ends: 'at_once',
   },
   payment_disputed: {
     severity: 'critical',
     what: 'is disputed by its cardholder, whose bank has taken the money back',
-    remedy: 'Answer the dispute at the processor in time, with the record of the order.',
+    remedy:
+      'Answer the dispute at the processor in time, with the record of the order. If its status is unknown here, read it there.',
     ends: 'when_acknowledged',
   },
   dead_letter: {

@@ -23,7 +23,7 @@ const sumBy = <T>(rows: readonly T[], key: (row: T) => number, amount: (row: T) 
 }
 
 function balancesAreSums(
-  { wallets, walletEntries, loyaltyAccounts, loyaltyEntries }: CloudEvidence,
+  { wallets, walletEntries, walletTransactions, loyaltyAccounts, loyaltyEntries }: CloudEvidence,
   say: Say,
 ) {
   const cents = sumBy(
@@ -31,7 +31,15 @@ function balancesAreSums(
     (row) => row.user_id,
     (row) => row.amount,
   )
-  for (const { user_id, balance } of wallets) {
+  const owed = sumBy(
+    walletTransactions,
+    (row) => row.user_id,
+    (row) => row.owed,
+  )
+  for (const { user_id, balance, debt } of wallets) {
+    if (debt !== (owed.get(user_id) ?? 0))
+      say(`the wallet of user ${user_id} owes ${debt}, its transactions sum to ${owed.get(user_id)}`)
+    if (debt > 0 && balance > 0) say(`the wallet of user ${user_id} holds ${balance} and owes ${debt}`)
     if (balance !== (cents.get(user_id) ?? 0))
       say(`the wallet of user ${user_id} holds ${balance}, its entries sum to ${cents.get(user_id)}`)
     if (balance < 0) say(`the wallet of user ${user_id} holds ${balance}`)
@@ -78,7 +86,10 @@ function ordersAreInTheLedger({ payments, refunds, walletTransactions }: CloudEv
       say(
         `payment ${payment.id} of ${payment.amount} left the wallet as ${debits.map((row) => row.amount).join()}`,
       )
-    for (const refund of refunds.filter((row) => row.payment_id === payment.id && row.amount > 0)) {
+    const due = refunds.filter(
+      ({ payment_id, amount, status }) => payment_id === payment.id && amount > 0 && status !== 'failed',
+    )
+    for (const refund of due) {
       const credits = walletTransactions.filter(({ refund_id }) => refund_id === refund.id)
       if (credits.length !== 1 || credits[0]!.amount !== refund.amount)
         say(`refund ${refund.id} of ${refund.amount} reached the wallet ${credits.length} times`)

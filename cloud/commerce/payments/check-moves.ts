@@ -88,6 +88,6 @@ const follow = (context: CloudContext, kind: Kind, move: Move): Promise<void> =>
   context.db.transact(async (tx) => {
     const { ref, identity, status, failureReason, intent, amount } = move
     const own = kind === 'refund' ? await findByRef(tx, 'refunds', ref, identity) : undefined
-    if (own) await applyRefundWord(tx, context, own, move)
+    if (own && status !== 'unknown') await applyRefundWord(tx, context, own, { ...move, status })
     else await applyMove(tx, context, { ref, kind, intent, amount, status, reason: failureReason })
   })

@@ -15,17 +15,12 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { tellOfOrder, tellOfRefund } from '../orders/order-events.ts'
 import { isAtHub, lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
-import type { ProcessorRefund } from '../processors/processor.ts'
+import type { MoveStatus, ProcessorRefund } from '../processors/processor.ts'
 import { applyRefundOutcome, refreshRefunds, refundable } from '../refunds/refunds.ts'
 import { amountShare } from '../refunds/shares.ts'
 import { cancelOrder, refundOwed } from '../refunds/undelivered.ts'
 import { applyDepositOutcome } from '../wallet/deposit.ts'
-import {
-  insertTransaction,
-  moveBalance,
-  readBalance,
-  type WalletTransactionRow,
-} from '../wallet/wallet-ledger.ts'
+import { restoreDeposit, takeDeposit, type WalletTransactionRow } from '../wallet/wallet-ledger.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
 
 /** Money of a payment or deposit that moved at the processor, and not because the service asked for it. */
@@ -38,13 +33,18 @@ export interface ProcessorMove {
   /** Cents. */
   amount: number
   /** `succeeded`: the money has left; of a dispute for as long as it is open, and when it is lost. `failed`: it is back. */
-  status: ProcessorRefund['status']
+  status: MoveStatus
   reason: string | null
 }
 
+/** A move in a status that can be booked. */
+type KnownMove = ProcessorMove & { status: ProcessorRefund['status'] }
+const isKnownMove = (move: ProcessorMove): move is KnownMove => move.status !== 'unknown'
+
 /**
- * Follows it in the books: of an order it is a refund that nobody here asked for, of a deposit the wallet gives back what it
- * still holds. As often as it is told, and in any order of telling. False where the money is not ours.
+ * Books money that moved at the processor: for an order as a refund that nobody here asked for, for a deposit as an
+ * adjustment of its wallet. Events may come late, repeated and in any order; the result is the same. Returns false if the
+ * money is not ours.
  */
 export async function applyMove(tx: Tx, context: CloudContext, move: ProcessorMove): Promise<boolean> {
   const payment = await tx.q
@@ -70,6 +70,34 @@ const taken = ({ intent }: ProcessorMove) =>
   ({ status: 'succeeded', ref: intent, clientSecret: null, declineCode: null }) as const
 
 /**
+ * Whether a move has come further than the books know. A move goes one way: under way, gone, back. An event that arrives
+ * after a later one changes nothing. Call it under the lock of the order or wallet.
+ */
+async function comesFurther(tx: Tx, context: CloudContext, { ref, status }: KnownMove): Promise<boolean> {
+  const step = { stage: stages[status], updated_at: context.runtime.clock.now() }
+  const written = await tx.q
+    .insertInto('processor_moves')
+    .values({ ref, ...step })
+    .onConflict((conflict) =>
+      conflict.column('ref').doUpdateSet(step).where('processor_moves.stage', '<', step.stage),
+    )
+    .returning('ref')
+    .execute()
+  return written.length > 0
+}
+
+const stages = { pending: 0, succeeded: 1, failed: 2 } as const satisfies Record<KnownMove['status'], number>
+
+async function isBack(tx: Tx, ref: string): Promise<boolean> {
+  const move = await tx.q
+    .selectFrom('processor_moves')
+    .select('stage')
+    .where('ref', '=', ref)
+    .executeTakeFirst()
+  return move?.stage === stages.failed
+}
+
+/**
  * Moves of one payment; what the order is owed is judged behind all of them. Where none is news, it is owed what it was: what
  * the processor refused is sent again at its own pace (`retryAt`).
  */
@@ -80,11 +108,13 @@ export async function followPayment(
   moves: readonly ProcessorMove[],
 ): Promise<void> {
   const isAwaited = payment.status === 'pending' || payment.status === 'requires_action'
-  if (isAwaited && payment.is_refused === 0 && moves[0])
-    await applyPaymentOutcome(tx, context, payment, taken(moves[0]))
+  const known = moves.filter(isKnownMove)
+  if (isAwaited && payment.is_refused === 0 && known[0])
+    await applyPaymentOutcome(tx, context, payment, taken(known[0]))
   const order = (await lockOrder(tx, payment.order_id))!
+  for (const move of moves) if (!isKnownMove(move)) await tellOfUnknown(tx, context, order, move)
   let hasMoved = false
-  for (const move of moves) if (await followMove(tx, context, order, payment, move)) hasMoved = true
+  for (const move of known) if (await followMove(tx, context, order, payment, move)) hasMoved = true
   if (!hasMoved) return
   const left = await refundable(tx, order, payment)
   if (left.amount > 0) await refundOwed(tx, context, order)
@@ -95,14 +125,17 @@ export async function followPayment(
   }
 }
 
-/** False of money that was back before the books knew that it had gone. */
+/** Returns false for a move that changes nothing: it is known, or it was back before the books knew that it had gone. */
 async function followMove(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
   payment: PaymentRow,
-  move: ProcessorMove,
+  move: KnownMove,
 ): Promise<boolean> {
+  if (!(await comesFurther(tx, context, move))) return false
+  if (move.kind === 'dispute' && move.status === 'failed')
+    await clearAlarm(tx, context, disputeOf({ hubId: order.hub_id }, `order ${order.id}`, move.ref))
   const known = await tx.q
     .selectFrom('refunds')
     .select('id')
@@ -113,14 +146,29 @@ async function followMove(
     await record(tx, context, order, payment, move)
     return true
   }
-  if (move.kind === 'dispute' && move.status === 'failed')
-    await clearAlarm(tx, context, disputeOf({ hubId: order.hub_id }, `order ${order.id}`, move.ref))
   await applyRefundOutcome(tx, context, order, known.id, {
     ref: move.ref,
     status: move.status,
     failureReason: move.status === 'failed' ? move.reason : null,
   })
   return true
+}
+
+/** The processor used a word that nobody here knows: a person has to look. */
+async function tellOfUnknown(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  { ref, kind, amount, reason }: ProcessorMove,
+): Promise<void> {
+  context.log.error({ orderId: order.id, kind, ref, amount, reason }, 'unknown status at the processor')
+  if (await isBack(tx, ref)) return
+  const dispute = disputeOf({ hubId: order.hub_id }, `order ${order.id}`, ref)
+  await raiseAlarm(tx, context, {
+    ...dispute,
+    detail: reason ?? '',
+    details: { processor_ref: ref, amount, reason },
+  })
 }
 
 /** It is over when the bank has given the money back, or when somebody has taken note of it. */
@@ -139,7 +187,7 @@ async function record(
   context: CloudContext,
   order: OrderRow,
   payment: PaymentRow,
-  { ref, kind, amount: moved, status, reason }: ProcessorMove,
+  { ref, kind, amount: moved, status, reason }: KnownMove,
 ): Promise<void> {
   const now = context.runtime.clock.now()
   const amount = Math.min(moved, payment.amount)
@@ -183,69 +231,55 @@ async function record(
   await refreshRefunds(tx, context, order)
 }
 
+/** The wallet gives the money up; what it does not hold is a debt. Money that comes back is credited. */
 async function followDeposit(
   tx: Tx,
   context: CloudContext,
   { id, user_id: userId }: Pick<WalletTransactionRow, 'id' | 'user_id'>,
   move: ProcessorMove,
 ): Promise<void> {
-  const { ref, kind, amount, status } = move
-  if (status === 'pending') return
+  const { ref, kind, amount, reason } = move
+  if (!isKnownMove(move)) {
+    context.log.error({ userId, kind, ref, amount, reason }, 'unknown status at the processor')
+    if (!(await isBack(tx, ref)))
+      await tellOfDeposit(tx, context, id, { ref, detail: reason ?? '', details: { amount, reason } })
+    return
+  }
+  // The deposit's lock comes first: moves of one deposit wait for one another.
   await applyDepositOutcome(tx, context, id, { ...taken(move), by: 'inquiry' })
-  const given = await tx.q
-    .selectFrom('wallet_transactions')
-    .select('amount')
-    .where('move_ref', '=', ref)
-    .executeTakeFirst()
-  // Taken once, and given back once.
-  const isBack = status === 'failed'
-  if (isBack === (given === undefined)) return
-  const move_ref = isBack ? `${ref} returned` : ref
-  const booked = await tx.q
-    .selectFrom('wallet_transactions')
-    .select('id')
-    .where('move_ref', '=', move_ref)
-    .executeTakeFirst()
-  if (booked) return
-  await tx.forUpdate(tx.q.selectFrom('wallets').select('balance').where('user_id', '=', userId)).execute()
-  const change = 0 - (given?.amount ?? Math.min(amount, await readBalance(tx.q, userId)))
-  const missing = isBack ? 0 : amount + change
+  if (move.status === 'pending' || !(await comesFurther(tx, context, move))) return
+  if (move.status === 'failed') {
+    await restoreDeposit(tx, context, userId, ref)
+    if (kind === 'dispute')
+      for (const place of await everyOwner(tx))
+        await clearAlarm(tx, context, disputeOf(place, `deposit ${id}`, ref))
+    return
+  }
+  const missing = await takeDeposit(tx, context, userId, { ref, amount })
   if (missing > 0)
     context.log.error(
       { userId, kind, ref, amount, missing },
-      'a deposit went back at the processor, and its wallet holds less than that',
+      'a deposit went back at the processor; its wallet owes what was spent',
     )
-  if (kind === 'dispute') await tellOfDeposit(tx, context, { id, isBack, ref, amount, missing })
-  // Of an empty wallet, too: it is followed once, and later deposits are not this one's.
-  const transaction = await insertTransaction(tx, context, {
-    user_id: userId,
-    type: 'adjustment',
-    amount: change,
-    move_ref,
-  })
-  await moveBalance(tx, context, transaction)
+  if (kind === 'dispute') {
+    const detail = missing > 0 ? `${missing} of its ${amount} cents are spent` : ''
+    await tellOfDeposit(tx, context, id, { ref, detail, details: { amount, missing } })
+  }
 }
 
 /** A wallet pays at the hubs of all owners. */
 async function tellOfDeposit(
   tx: Tx,
   context: CloudContext,
-  {
-    id,
-    isBack,
-    ref,
-    amount,
-    missing,
-  }: { id: number; isBack: boolean; ref: string; amount: number; missing: number },
+  id: number,
+  { ref, detail, details }: { ref: string; detail: string; details: Record<string, unknown> },
 ): Promise<void> {
-  for (const place of await everyOwner(tx)) {
-    const dispute = disputeOf(place, `deposit ${id}`, ref)
-    if (isBack) await clearAlarm(tx, context, dispute)
-    else {
-      const detail = missing > 0 ? `${missing} of its ${amount} cents are spent` : ''
-      await raiseAlarm(tx, context, { ...dispute, detail, details: { processor_ref: ref, amount, missing } })
-    }
-  }
+  for (const place of await everyOwner(tx))
+    await raiseAlarm(tx, context, {
+      ...disputeOf(place, `deposit ${id}`, ref),
+      detail,
+      details: { processor_ref: ref, ...details },
+    })
 }
 
 /** The processor's word on a refund that the books know. */
@@ -270,7 +304,7 @@ export async function findByRef<T extends keyof Books>(
   tx: Tx,
   table: T,
   ref: string,
-  identity: string | undefined,
+  identity: string | null | undefined,
 ): Promise<Found<T> | undefined> {
   // Two questions: for both at once no index serves, and the books are long.
   const [known] = await byRef[table](tx.q, { ref })

@@ -9,6 +9,9 @@ import { DISPUTE_EVENT, type CardProcessor, type ProcessorRefund } from '../proc
 import { applyMove, applyRefundWord, findByRef, type ProcessorMove } from './processor-moves.ts'
 import { isSigned } from '../processors/signature.ts'
 
+/** An optional field. A value of another type counts as absent. */
+const optional = <T extends z.ZodType>(type: T) => type.nullish().catch(undefined)
+
 /** An event of the processor. Of types that are not named here nothing but the id is kept. */
 export const ProcessorEvent = z.object({
   id: z.string().min(1).max(255),
@@ -16,23 +19,23 @@ export const ProcessorEvent = z.object({
   data: z.object({
     object: z.object({
       id: z.string().min(1).max(255),
-      decline_code: z.string().nullish(),
-      client_secret: z.string().nullish(),
+      decline_code: optional(z.string()),
+      client_secret: optional(z.string()),
       /** Of an intent: the id of the method. */
-      payment_method: z.string().nullish(),
-      /** Of a refund or dispute; of a dispute `failed` says that the money is back. */
-      status: z.string().nullish(),
-      amount: z.int().nullish(),
-      /** Whose money it is: an intent. */
-      payment_intent: z.string().nullish(),
-      failure_reason: z.string().nullish(),
-      metadata: z
-        .object({
-          payment_id: z.string().optional(),
-          deposit_id: z.string().optional(),
-          refund_id: z.string().optional(),
-        })
-        .optional(),
+      payment_method: optional(z.string()),
+      /** Of a refund, or of a dispute (`MoveStatus`, or `inquiry`). */
+      status: optional(z.string()),
+      amount: optional(z.int()),
+      /** The payment intent of a refund or dispute. */
+      payment_intent: optional(z.string()),
+      failure_reason: optional(z.string()),
+      metadata: optional(
+        z.object({
+          payment_id: optional(z.string()),
+          deposit_id: optional(z.string()),
+          refund_id: optional(z.string()),
+        }),
+      ),
     }),
   }),
 })
@@ -48,7 +51,13 @@ type IntentEvent = keyof typeof intentOutcomes
 const isIntentEvent = (type: string): type is IntentEvent => Object.hasOwn(intentOutcomes, type)
 
 const refundEvents: readonly string[] = ['refund.updated', 'refund.failed']
-const refundStatuses: readonly string[] = ['pending', 'succeeded', 'failed']
+const moneyStatuses: ReadonlyMap<string, ProcessorRefund['status']> = new Map([
+  ['pending', 'pending'],
+  ['succeeded', 'succeeded'],
+  ['failed', 'failed'],
+])
+/** Status of a dispute that has moved no money. */
+const INQUIRY = 'inquiry'
 
 /** The header in which the signature comes, and its name at Stripe. */
 export const SIGNATURE_HEADER = 'Payment-Signature'
@@ -124,26 +133,26 @@ async function applyIntentEvent(
     method: object.payment_method ?? null,
   }
   const { deposit_id: depositId, payment_id: paymentId } = object.metadata ?? {}
-  if (depositId !== undefined) {
+  const payment = depositId == null ? await findByRef(tx, 'payments', object.id, paymentId) : undefined
+  if (!payment) {
     const deposit = await findByRef(tx, 'wallet_transactions', object.id, depositId)
     if (deposit) await applyDepositOutcome(tx, context, deposit.id, { ...outcome, by: 'webhook' })
     return deposit !== undefined
   }
-  const payment = await findByRef(tx, 'payments', object.id, paymentId)
   // Mostly the answer to `pay` has said so already, and what is completed stays that.
-  const isNews = payment?.status !== 'completed' || outcome.status !== 'succeeded'
-  if (payment && isNews) await applyPaymentOutcome(tx, context, payment, outcome)
-  return payment !== undefined
+  const isNews = payment.status !== 'completed' || outcome.status !== 'succeeded'
+  if (isNews) await applyPaymentOutcome(tx, context, payment, outcome)
+  return true
 }
 
 /** What has become of a refund that the processor was at work on; or that it failed after all. */
 async function applyRefundEvent(tx: Tx, context: CloudContext, object: EventObject): Promise<boolean> {
   const found = await findByRef(tx, 'refunds', object.id, object.metadata?.refund_id)
   if (!found) return applyMoveEvent(tx, context, 'refund', object)
-  if (!refundStatuses.includes(object.status ?? '')) return true
   await applyRefundWord(tx, context, found, {
     ref: object.id,
-    status: object.status as ProcessorRefund['status'],
+    // An unknown status is no end: the refund is asked for again.
+    status: moneyStatuses.get(object.status ?? '') ?? 'pending',
     failureReason: object.failure_reason ?? null,
   })
   return true
@@ -156,13 +165,15 @@ async function applyMoveEvent(
   kind: ProcessorMove['kind'],
   { id, status, amount, payment_intent: intent, failure_reason }: EventObject,
 ): Promise<boolean> {
-  if (!intent || !amount || amount <= 0 || !refundStatuses.includes(status ?? '')) return false
+  if (status === INQUIRY) return true
+  if (!intent || !amount || amount <= 0) return false
+  const known = moneyStatuses.get(status ?? '')
   return applyMove(tx, context, {
     ref: id,
     kind,
     intent,
     amount,
-    status: status as ProcessorRefund['status'],
-    reason: failure_reason ?? null,
+    status: known ?? 'unknown',
+    reason: failure_reason ?? (known ? null : `the processor's status is "${status ?? ''}"`),
   })
 }

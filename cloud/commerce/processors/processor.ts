@@ -117,6 +117,12 @@ export interface ProcessorRefund {
   failureReason: string | null
 }
 
+/**
+ * What became of money that left without being asked for. `unknown`: the processor used a word that this version does not
+ * know. Nothing is booked then, and a person is told.
+ */
+export type MoveStatus = ProcessorRefund['status'] | 'unknown'
+
 /** One that the processor has made. */
 export interface MadeRefund extends ProcessorRefund {
   ref: string
@@ -135,14 +141,20 @@ export interface MovesRequest {
   limit: number
 }
 
+export interface MadeMove extends Omit<MadeRefund, 'status'> {
+  intent: string
+  /** Of a dispute: `succeeded` while the bank has the money, `failed` once it is back. */
+  status: MoveStatus
+}
+
 export interface MovesPage {
-  /** Of intents alone. Of a dispute the status is that of a refund, `failed` once the money is back. */
-  moves: (MadeRefund & { intent: string })[]
+  /** Only of payment intents. */
+  moves: MadeMove[]
   /** Names the next page; null where this was the last. */
   next: string | null
 }
 
-/** The type of an event of a dispute, in our words: its status is that of a refund, `failed` once the money is back. */
+/** The type of an event of a dispute, in our words. Its status is a `MoveStatus`, or `inquiry` while no money has moved. */
 export const DISPUTE_EVENT = 'dispute.updated'
 
 export interface CustomerRequest {

@@ -9,7 +9,7 @@ import { lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { creditRefund } from '../wallet/wallet-ledger.ts'
+import { creditRefund, isWalletOpen } from '../wallet/wallet-ledger.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
 import {
   identityOf,
@@ -74,7 +74,8 @@ export interface NewRefund extends Share {
 
 /**
  * Records refunds of a payment, under its order's lock. Those of a card payment wait for the processor (`executeRefund`);
- * those of money that an integrator took, or that came from the wallet, are done with this.
+ * those of money that an integrator took, or that came from the wallet, are done with this. A refund to the wallet of a
+ * deleted user fails (`wallet_closed`).
  */
 export async function insertRefunds(
   tx: Tx,
@@ -87,6 +88,11 @@ export async function insertRefunds(
   const now = context.runtime.clock.now()
   const isDone = ({ amount }: Share): boolean =>
     payment.processor === EXTERNAL || payment.processor === WALLET || amount === 0
+  const failure =
+    payment.processor === WALLET && !(await isWalletOpen(tx, payment.user_id)) ? 'wallet_closed' : null
+  const failureOf = ({ amount }: Share): string | null => (amount === 0 ? null : failure)
+  const statusOf = (share: Share): RefundRow['status'] =>
+    !isDone(share) ? 'pending' : failureOf(share) === null ? 'succeeded' : 'failed'
   const rows = await tx.q
     .insertInto('refunds')
     .values(
@@ -98,7 +104,8 @@ export async function insertRefunds(
         order_id: payment.order_id,
         payment_id: payment.id,
         item_id: itemId,
-        status: isDone({ amount, tax }) ? ('succeeded' as const) : ('pending' as const),
+        status: statusOf({ amount, tax }),
+        failure_reason: failureOf({ amount, tax }),
         actor: asked.actor ?? SERVICE,
         refusals: asked.refusals ?? 0,
         request_key: asked.requestKey ?? null,
@@ -109,8 +116,9 @@ export async function insertRefunds(
     .returningAll()
     .execute()
   for (const row of rows.filter(isDone)) {
-    if (payment.processor === WALLET && row.amount > 0) await creditRefund(tx, context, payment.user_id, row)
     await auditRefund(tx, context, order, row)
+    if (row.status === 'failed') continue
+    if (payment.processor === WALLET && row.amount > 0) await creditRefund(tx, context, payment.user_id, row)
     await tellOfRefund(tx, context, order, row)
   }
   await refreshRefunds(tx, context, order)

@@ -5,7 +5,7 @@ import type { WalletBalance, WalletTransaction } from '../../../protocol/contrac
 import type { CloudContext } from '../../platform/context.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { readBalance } from './wallet-ledger.ts'
+import { readBalance, type WalletTransactionRow } from './wallet-ledger.ts'
 
 /** C §4.6. */
 export function walletHandlers(
@@ -75,7 +75,9 @@ export async function walletTransactions(
   }))
 }
 
-function describe({ type, order_id }: { type: string; order_id: number | null }): string {
+type Described = Pick<WalletTransactionRow, 'type' | 'order_id' | 'amount' | 'owed'>
+
+function describe({ type, order_id, amount, owed }: Described): string {
   switch (type) {
     case 'deposit':
       return 'Deposit'
@@ -83,7 +85,9 @@ function describe({ type, order_id }: { type: string; order_id: number | null })
       return `Payment of order ${order_id}`
     case 'refund':
       return `Refund of order ${order_id}`
-    default:
-      return 'Adjustment'
+    case 'adjustment':
+      if (owed < 0) return 'Payment of what a returned deposit left owing'
+      if (owed > 0) return `Deposit taken back by its bank; ${owed} cents of it were spent and are owed`
+      return amount > 0 ? 'Deposit restored by its bank' : 'Deposit taken back by its bank'
   }
 }

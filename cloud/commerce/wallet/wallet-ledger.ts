@@ -7,33 +7,110 @@ import type { Tables } from '../../platform/store/schema.ts'
 export type WalletTransactionRow = Selectable<Tables['wallet_transactions']>
 
 /**
- * The one place where a wallet's balance moves: by one conditional UPDATE, with the entry that says so (I6). Returns the
- * balance after it, or undefined where the wallet does not hold enough.
+ * The one place where a wallet's balance moves: by one conditional UPDATE, with the entry that says so (I6). A credit pays
+ * the wallet's debt first. Returns the balance after it, or undefined if the wallet does not hold enough.
  */
 export async function moveBalance(
   tx: Tx,
-  { runtime }: CloudContext,
-  { id, user_id, amount }: Pick<WalletTransactionRow, 'id' | 'user_id' | 'amount'>,
+  context: CloudContext,
+  { id, user_id, amount, owed }: Pick<WalletTransactionRow, 'id' | 'user_id' | 'amount' | 'owed'>,
 ): Promise<number | undefined> {
-  const now = runtime.clock.now()
+  const now = context.runtime.clock.now()
   await tx.q
     .insertInto('wallets')
-    .values({ user_id, balance: 0, updated_at: now })
+    .values({ user_id, balance: 0, debt: 0, updated_at: now })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
   const wallet = await tx.q
     .updateTable('wallets')
-    .set((eb) => ({ balance: eb('balance', '+', amount), updated_at: now }))
+    .set((eb) => ({
+      balance: eb('balance', '+', amount),
+      debt: eb('debt', '+', owed),
+      updated_at: now,
+    }))
     .where('user_id', '=', user_id)
     .where((eb) => eb(eb('balance', '+', amount), '>=', 0))
-    .returning('balance')
+    .returning(['balance', 'debt'])
     .executeTakeFirst()
   if (!wallet) return undefined
   await tx.q
     .insertInto('wallet_entries')
     .values({ transaction_id: id, user_id, amount, balance_after: wallet.balance, created_at: now })
     .execute()
-  return wallet.balance
+  return amount > 0 && wallet.debt > 0 ? payDebt(tx, context, user_id, wallet) : wallet.balance
+}
+
+/** What was credited just now pays the debt, as far as it goes. The wallet's row is locked. */
+async function payDebt(
+  tx: Tx,
+  context: CloudContext,
+  userId: number,
+  { balance, debt }: { balance: number; debt: number },
+): Promise<number | undefined> {
+  const paid = Math.min(balance, debt)
+  return moveBalance(
+    tx,
+    context,
+    await insertTransaction(tx, context, {
+      user_id: userId,
+      type: 'adjustment',
+      amount: -paid,
+      owed: -paid,
+    }),
+  )
+}
+
+/** The processor's refund or dispute of a deposit, in cents. */
+interface DepositMove {
+  ref: string
+  amount: number
+}
+
+/**
+ * A deposit went back at the processor: the wallet loses what it holds of it and owes the rest. Returns the cents that are
+ * owed.
+ */
+export async function takeDeposit(
+  tx: Tx,
+  context: CloudContext,
+  userId: number,
+  { ref, amount }: DepositMove,
+): Promise<number> {
+  const wallet = await tx
+    .forUpdate(tx.q.selectFrom('wallets').select('balance').where('user_id', '=', userId))
+    .executeTakeFirst()
+  const held = Math.min(amount, wallet?.balance ?? 0)
+  const transaction = await insertTransaction(tx, context, {
+    user_id: userId,
+    type: 'adjustment',
+    amount: 0 - held,
+    owed: amount - held,
+    move_ref: ref,
+  })
+  await moveBalance(tx, context, transaction)
+  return amount - held
+}
+
+/** The money of a deposit is back. One that was never taken from the wallet changes nothing. */
+export async function restoreDeposit(
+  tx: Tx,
+  context: CloudContext,
+  userId: number,
+  ref: string,
+): Promise<void> {
+  const taken = await tx.q
+    .selectFrom('wallet_transactions')
+    .select(['amount', 'owed'])
+    .where('move_ref', '=', ref)
+    .executeTakeFirst()
+  if (!taken) return
+  const transaction = await insertTransaction(tx, context, {
+    user_id: userId,
+    type: 'adjustment',
+    amount: taken.owed - taken.amount,
+    move_ref: `${ref} returned`,
+  })
+  await moveBalance(tx, context, transaction)
 }
 
 /** Takes a payment out of its customer's wallet; false where that does not hold enough, and the caller rolls back. */
@@ -48,7 +125,15 @@ export async function debitPayment(tx: Tx, context: CloudContext, payment: Payme
   return (await moveBalance(tx, context, transaction)) !== undefined
 }
 
-/** Puts a refund of a wallet payment back where it came from. */
+/** Whether a wallet still takes credits: nobody can use the wallet of a deleted user. Locks the user. */
+export async function isWalletOpen(tx: Tx, userId: number): Promise<boolean> {
+  const user = await tx
+    .forUpdate(tx.q.selectFrom('users').select('deleted_at').where('id', '=', userId))
+    .executeTakeFirst()
+  return user !== undefined && user.deleted_at === null
+}
+
+/** Puts a refund of a wallet payment back where it came from, into a wallet that is open. */
 export async function creditRefund(
   tx: Tx,
   context: CloudContext,
@@ -79,6 +164,7 @@ export function insertTransaction(
     .insertInto('wallet_transactions')
     .values({
       status: 'completed',
+      owed: 0,
       ...transaction,
       created_at: now,
       updated_at: now,

@@ -30,7 +30,12 @@ export async function walletsAddUp(q: Queries): Promise<void> {
     sums.set(user_id, (sums.get(user_id) ?? 0) + amount)
     expect(balance_after).toBe(sums.get(user_id))
   }
-  for (const { user_id, balance } of wallets) expect(balance).toBe(sums.get(user_id) ?? 0)
+  for (const { user_id, balance, debt } of wallets) {
+    expect(balance).toBe(sums.get(user_id) ?? 0)
+    const owed = transactions.filter((one) => one.user_id === user_id).map((one) => one.owed)
+    expect(debt).toBe(owed.reduce((sum, cents) => sum + cents, 0))
+    expect(debt > 0 && balance > 0).toBe(false)
+  }
   const moved = new Set(entries.map(({ transaction_id }) => transaction_id))
   expect(moved.size).toBe(entries.length)
   for (const { id, status } of transactions) expect(moved.has(id)).toBe(status === 'completed')

@@ -139,5 +139,5 @@ export const isMissing = (error: unknown): boolean => error instanceof StripeInv
 
 /** The issuer's word; Stripe's where the issuer gave none. */
 export const declineCodeOf = (
-  error: { decline_code?: string | undefined; code?: string | undefined } | null | undefined,
+  error: { decline_code?: string | null | undefined; code?: string | null | undefined } | null | undefined,
 ): string | null => error?.decline_code || error?.code || null

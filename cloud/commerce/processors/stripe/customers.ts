@@ -1,4 +1,5 @@
 import type { Stripe } from 'stripe'
+import { SetupIntentSecret } from '../../../../protocol/contract/consumer-payments.ts'
 import {
   MethodRefused,
   type AttachRequest,
@@ -53,7 +54,9 @@ export async function createSetupIntent(
       { idempotencyKey: keyOf(idempotencyKey) },
     ),
   )
-  return { ref: id, clientSecret: client_secret!, status: status as SetupIntent['status'] }
+  // An unknown status leaves the next step to the processor's own form.
+  const own = SetupIntentSecret.shape.status.catch('requires_payment_method').parse(status)
+  return { ref: id, clientSecret: client_secret!, status: own }
 }
 
 /** A card, plain or in a wallet: other methods cannot be kept. */

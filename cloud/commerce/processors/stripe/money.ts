@@ -4,9 +4,11 @@ import {
   ProcessorUnavailable,
   type Intent,
   type IntentRequest,
+  type MadeMove,
   type MadeRefund,
   type MovesPage,
   type MovesRequest,
+  type MoveStatus,
   type ProcessorRefund,
   type RefundRequest,
 } from '../processor.ts'
@@ -189,12 +191,21 @@ export function toIntent(intent: Stripe.PaymentIntent): Intent {
   }
 }
 
+/** A status that this version does not know is not an end: the intent is asked for again. */
 function statusOf({ status, last_payment_error }: Stripe.PaymentIntent): Intent['status'] {
   if (status === 'requires_payment_method') return last_payment_error ? 'failed' : 'requires_action'
-  return ended.find((own) => own === status) ?? 'requires_action'
+  return intentStatuses.get(status) ?? 'processing'
 }
 
-const ended = ['succeeded', 'canceled', 'processing'] as const
+const intentStatuses: ReadonlyMap<string, Intent['status']> = new Map([
+  ['succeeded', 'succeeded'],
+  ['canceled', 'canceled'],
+  ['processing', 'processing'],
+  ['requires_action', 'requires_action'],
+  ['requires_confirmation', 'requires_action'],
+  // Larder never asks for a later capture: what is only authorised is cancelled in time.
+  ['requires_capture', 'requires_action'],
+])
 
 /** More refunds than that no payment has: each gives back a cent at least, and a line at most once. */
 const MOST = 1000
@@ -269,7 +280,7 @@ export async function listMoves(
     kind === 'refund' ? sdk.refunds.list(params) : sdk.disputes.list(params),
   )
   return {
-    moves: data.flatMap((object) => {
+    moves: data.flatMap((object): MadeMove[] => {
       const intent = idOf(object.payment_intent)
       const made = object.object === 'refund' ? toMadeRefund(installation, object) : toMadeDispute(object)
       return intent === null || made === undefined ? [] : [{ ...made, intent }]
@@ -285,18 +296,34 @@ const toMadeRefund = (installation: string, refund: Stripe.Refund): MadeRefund =
   identity: refund.metadata?.['larder'] === installation ? refund.metadata['refund_id'] : undefined,
 })
 
-function toMadeDispute({ id, amount, status, reason }: Stripe.Dispute): MadeRefund | undefined {
-  const own = disputeStatuses[status]
-  return own && { ref: id, amount, status: own, failureReason: reason, identity: undefined }
+function toMadeDispute({ id, amount, status, reason }: Stripe.Dispute): Omit<MadeMove, 'intent'> | undefined {
+  const own = disputeStatus(status)
+  if (own === 'inquiry') return undefined
+  const failureReason = own === 'unknown' ? unknownWord(status) : reason
+  return { ref: id, amount, status: own, failureReason, identity: undefined }
 }
 
-/** Whether the bank has the money of a dispute; of a mere inquiry nothing has moved. */
-export const disputeStatuses: Readonly<Record<string, 'succeeded' | 'failed'>> = {
-  needs_response: 'succeeded',
-  under_review: 'succeeded',
-  lost: 'succeeded',
-  won: 'failed',
+/**
+ * Whether the bank has the money of a dispute. An inquiry (`warning_*`) moves no money. An appeal follows a lost dispute, and
+ * a prevented dispute is one that the bank has refunded by itself: the money is gone until the dispute is won.
+ */
+export function disputeStatus(status: string | null | undefined): MoveStatus | 'inquiry' {
+  if (status?.startsWith('warning_')) return 'inquiry'
+  if (status?.startsWith('appeal_')) return 'succeeded'
+  return disputeStatuses.get(status ?? '') ?? 'unknown'
 }
+
+const disputeStatuses: ReadonlyMap<string, MoveStatus> = new Map([
+  ['needs_response', 'succeeded'],
+  ['under_review', 'succeeded'],
+  ['lost', 'succeeded'],
+  ['prevented', 'succeeded'],
+  ['won', 'failed'],
+])
+
+/** What people read of a status that this version does not know. */
+export const unknownWord = (status: string | null | undefined): string =>
+  `the processor's status is "${(status ?? '').slice(0, 64)}"`
 
 export const idOf = (reference: string | { id: string } | null | undefined): string | null =>
   (typeof reference === 'string' ? reference : reference?.id) ?? null

@@ -9,12 +9,13 @@ import {
   createIntent,
   readIntent,
   createRefund,
-  disputeStatuses,
+  disputeStatus,
   listMoves,
   listRefunds,
   idOf,
   readRefund,
   refundStatus,
+  unknownWord,
 } from './money.ts'
 import { z } from 'zod'
 
@@ -50,23 +51,27 @@ export function createStripe(options: StripeOptions): CardProcessor {
 
 const Head = z.object({ id: z.string(), type: z.string() })
 
+/** An optional field of a foreign event. A value of another type counts as absent. */
+const optional = <T extends z.ZodType>(type: T) => type.nullish().catch(undefined)
+const Reference = optional(z.union([z.string(), z.object({ id: z.string() })]))
+
 /** What is read of the events that matter. */
 const MoneyEvent = Head.extend({
   data: z.object({
     object: z.object({
       id: z.string(),
-      status: z.string().nullish(),
-      client_secret: z.string().nullish(),
-      payment_method: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
-      last_payment_error: z
-        .object({ decline_code: z.string().optional(), code: z.string().optional() })
-        .nullish(),
-      amount: z.int().nullish(),
-      payment_intent: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
+      status: optional(z.string()),
+      client_secret: optional(z.string()),
+      payment_method: Reference,
+      last_payment_error: optional(
+        z.object({ decline_code: optional(z.string()), code: optional(z.string()) }),
+      ),
+      amount: optional(z.int()),
+      payment_intent: Reference,
       /** Of a dispute. */
-      reason: z.string().nullish(),
-      failure_reason: z.string().nullish(),
-      metadata: z.record(z.string(), z.string()).nullish(),
+      reason: optional(z.string()),
+      failure_reason: optional(z.string()),
+      metadata: optional(z.record(z.string(), z.unknown())),
     }),
   }),
 })
@@ -90,20 +95,22 @@ export function readEvent(installation: string, body: unknown): unknown {
   const event = MoneyEvent.safeParse(body)
   if (!event.success) return body
   const { object } = event.data.data
-  if (isDispute)
+  if (isDispute) {
+    const status = disputeStatus(object.status)
     return {
       id,
       type: DISPUTE_EVENT,
       data: {
         object: {
           id: object.id,
-          status: disputeStatuses[object.status ?? ''],
+          status,
           amount: object.amount,
           payment_intent: idOf(object.payment_intent),
-          failure_reason: object.reason,
+          failure_reason: status === 'unknown' ? unknownWord(object.status) : object.reason,
         },
       },
     }
+  }
   return {
     id,
     // Whether a refund failed its status says.
@@ -127,12 +134,12 @@ export function readEvent(installation: string, body: unknown): unknown {
 const names = ['payment_id', 'deposit_id', 'refund_id'] as const
 
 /** Of an object that is not this installation's the metadata does not count: its payment 1 is another one. */
-function metadataOf(installation: string, metadata: Record<string, string>): Record<string, string> {
+function metadataOf(installation: string, metadata: Record<string, unknown>): Record<string, string> {
   if (metadata['larder'] !== installation) return {}
   return Object.fromEntries(
     names.flatMap((name) => {
       const value = metadata[name]
-      return value === undefined ? [] : [[name, value]]
+      return typeof value === 'string' ? [[name, value]] : []
     }),
   )
 }

@@ -92,6 +92,14 @@ export const paymentTables = {
     /** Where it goes on: the last of the page before. */
     after: text.nullable,
   }).primaryKey('processor', 'kind'),
+  /** How far each refund and dispute that the service did not ask for has come: its events arrive in any order. */
+  processor_moves: defineTable({
+    /** The processor's id. */
+    ref: text.primaryKey.fixed,
+    /** 0: under way. 1: the money is gone. 2: it is back, or never left. It only grows. */
+    stage: int.check('between 0 and 2'),
+    updated_at: instant,
+  }),
   /** Events of the card processor, each applied in the transaction that inserts it here (I3). */
   processor_events: defineTable({
     id: text.primaryKey.fixed,

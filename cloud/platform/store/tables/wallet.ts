@@ -10,6 +10,11 @@ export const walletTables = {
   wallets: defineTable({
     user_id: int.primaryKey.references('users').fixed,
     balance: int.check('>= 0'),
+    /**
+     * Cents that the wallet owes: its bank took a deposit back that was spent. Later credits pay it first, so that a wallet
+     * with a debt is empty. The sum of `wallet_transactions.owed`.
+     */
+    debt: int.check('>= 0').default(0),
     updated_at: instant,
   }),
   /** What a customer sees of the wallet: of a deposit from the beginning, of anything else when it has happened. */
@@ -33,8 +38,10 @@ export const walletTables = {
     /** Sealed. */
     client_secret: text.nullable,
     decline_code: text.nullable,
-    /** Of an adjustment: the refund or dispute at the processor that it follows. */
+    /** Of an adjustment: the refund or dispute at the processor that it follows; null of the payment of a debt. */
     move_ref: text.unique.nullable.fixed,
+    /** Change of the wallet's debt, in cents: above 0 what a deposit taken back left owing, below 0 what a credit has paid. */
+    owed: int.fixed,
     /** Of a deposit: names the request that asked for it, so that the same request makes one intent. */
     request_key: text.nullable.fixed,
     created_at: instant.fixed,
