@@ -18,7 +18,7 @@ interface Move {
 let events = 0
 
 /** An event with which the processor reports a move. */
-async function report(shop: Shop, { kind, ref, amount }: Move, word: Word | string, intent: string) {
+async function report(shop: Shop, { kind, ref, amount }: Move, word: string, intent: string) {
   const isStripe = shop.bank.name === 'stripe'
   const words: Record<string, [string, string]> =
     kind === 'refund'
