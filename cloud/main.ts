@@ -11,7 +11,7 @@ import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
 import type { Log } from '../protocol/model/log.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import { stopper } from '../protocol/model/stopping.ts'
-import type { Clock } from '../protocol/model/runtime.ts'
+import type { Clock, Runtime } from '../protocol/model/runtime.ts'
 import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
@@ -175,21 +175,7 @@ async function main(): Promise<void> {
     })
 
   const baseUrl = config.PUBLIC_URL ?? `http://127.0.0.1:${config.PORT}`
-  const audience = config.IDENTITY_AUDIENCE
-  const issuer =
-    config.IDENTITY_ISSUER === undefined
-      ? createEmbeddedIssuer({
-          issuer: baseUrl,
-          audience,
-          key: await keptSigningKey(config.DATA_DIR, say).catch((error: unknown) => fail(wordsOf(error))),
-          runtime,
-          apiKey: config.DOCS_API_KEY,
-        })
-      : {
-          issuer: config.IDENTITY_ISSUER,
-          keys: remoteKeys({ issuer: config.IDENTITY_ISSUER, clock, log }),
-          handlers: undefined,
-        }
+  const issuer = await openIssuer(config, baseUrl, runtime, log)
   const webhookSecret = config.PAYMENTS_WEBHOOK_SECRET ?? randomHex(random, 32)
   const processor = await openProcessor(config, context)
 
@@ -203,13 +189,7 @@ async function main(): Promise<void> {
     gatewaySettings: config.gateway,
     processor,
     webhookSecret,
-    verifyIdentity: identityVerifier({
-      issuer: issuer.issuer,
-      audience,
-      keys: issuer.keys,
-      clock,
-      kept: config.rules.identityTokens,
-    }),
+    verifyIdentity: issuer.verify,
     ...(issuer.handlers && { demoHandlers: issuer.handlers }),
     baseUrl,
     docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),
@@ -293,6 +273,44 @@ async function main(): Promise<void> {
     exit: (code) => process.exit(code),
   })
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
+}
+
+/** The configured identity issuer, or the embedded one with its routes. */
+async function openIssuer(config: CloudConfig, baseUrl: string, runtime: Runtime, log: Log) {
+  const { clock } = runtime
+  const say = (sentence: string): void => log.warn({}, sentence)
+  const audience = config.IDENTITY_AUDIENCE
+  const issuer =
+    config.IDENTITY_ISSUER === undefined
+      ? createEmbeddedIssuer({
+          issuer: baseUrl,
+          audience: audience.split(',')[0]!.trim(),
+          key: await keptSigningKey(config.DATA_DIR, say).catch((error: unknown) => fail(wordsOf(error))),
+          runtime,
+          apiKey: config.DOCS_API_KEY,
+        })
+      : {
+          issuer: config.IDENTITY_ISSUER,
+          keys: remoteKeys({
+            issuer: config.IDENTITY_ISSUER,
+            jwksUrl: config.IDENTITY_JWKS_URL,
+            refetchMs: config.rules.identityRefetchMs,
+            clock,
+            log,
+          }),
+          handlers: undefined,
+        }
+  const verify = identityVerifier({
+    issuer: issuer.issuer,
+    audience,
+    keys: issuer.keys,
+    clock,
+    kept: config.rules.identityTokens,
+    toleranceS: config.rules.identityClockToleranceS,
+    use: config.IDENTITY_TOKEN_USE,
+    trustsRoles: config.IDENTITY_ROLES,
+  })
+  return { verify, handlers: issuer.handlers }
 }
 
 /** The listener of those who watch over the service, apart from its callers'. */

@@ -10,6 +10,8 @@ export class ApiError extends Error {
   readonly details: ErrorDetails | undefined
   /** Present for requests that failed validation. */
   readonly items: readonly ValidationItem[] | undefined
+  /** For the log alone: why a credential is refused. `why` is one of a few sentences, `found` the value from the caller. */
+  why: { why: string; found?: string } | undefined = undefined
 
   constructor(code: ErrorCode, message?: string, details?: ErrorDetails, items?: readonly ValidationItem[]) {
     super(message ?? sentenceOf(items ?? []) ?? errorCodes[code].message)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Email, Id, PersonName, PhoneNumber, Timestamp } from './fields.ts'
+import { Email, Id, PersonName, PhoneInQuery, PhoneNumber, Timestamp } from './fields.ts'
 import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
@@ -34,13 +34,7 @@ export type UserWithHub = z.infer<typeof UserWithHub>
 
 export const UserExists = z.object({ exists: z.boolean() }).meta({ id: 'UserExists' })
 
-/** `?phone_number=+1…`: an unencoded plus sign comes as a blank. */
-const PhoneQuery = z.object({
-  phone_number: z
-    .string()
-    .overwrite((text) => text.replace(/^ /, '+'))
-    .regex(/^\+[1-9]\d{6,14}$/),
-})
+const PhoneQuery = z.object({ phone_number: PhoneInQuery })
 
 const contacts = {
   phone_number: PhoneNumber.optional(),

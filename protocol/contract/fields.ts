@@ -43,8 +43,26 @@ export type PaymentStatus = z.infer<typeof PaymentStatus>
 /** A bin's number, within the documented range (O §8). */
 export const BinNumber = z.int().min(1).max(4)
 
-/** E.164. */
-export const PhoneNumber = z.string().regex(/^\+[1-9]\d{6,14}$/)
+/** Characters that people put between the digits of a telephone number. */
+const SEPARATORS = /[\s.()/\u00ad\u2010-\u2015\u2060\u2212-]/gu
+
+/** `(0)` after the country code is dialled inside the country only. */
+function withoutSeparators(text: string): string {
+  return text.replace(/^(\+\d{1,3}[ .-]?)\(0\)/, '$1').replaceAll(SEPARATORS, '')
+}
+const E164 = /^\+[1-9]\d{6,14}$/
+
+/**
+ * E.164. Separators between the digits are dropped (`+1 (415) 555-0100`). A number without `+` and country code is refused: its
+ * country is unknown.
+ */
+export const PhoneNumber = z.string().overwrite(withoutSeparators).regex(E164)
+
+/** The same in a query, where an unencoded plus sign arrives as a blank. */
+export const PhoneInQuery = z
+  .string()
+  .overwrite((text) => withoutSeparators(text.replace(/^ /, '+')))
+  .regex(E164)
 /**
  * Taken in any case, kept in small letters. Each character can match in one way only: text of any length, which is looked
  * at before anybody says that it is too long, takes no longer than reading it.

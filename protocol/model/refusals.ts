@@ -20,8 +20,8 @@ interface Told {
 }
 
 /**
- * Counts what is refused to strangers, and writes one line a minute and caller: the first refusal at once, what follows with
- * its count. So a trace is left of whoever tries, and nobody can push the past out of the log.
+ * Counts refusals, and writes one line a minute for each caller and reason (`why`): the first refusal at once, later ones with
+ * their count. The log so names every reason, and no caller can push the past out of the log.
  */
 export class Refusals<Kind extends string> {
   readonly #log: Log
@@ -43,7 +43,8 @@ export class Refusals<Kind extends string> {
   note(kind: Kind, caller: string, fields: RefusalFields = {}): void {
     this.#totals[kind] += 1
     if (this.#told.size === 0) this.#clock.after(MINUTE_MS, () => this.#endMinute())
-    const own = `${kind} ${caller}`
+    const reason = fields['why'] ?? ''
+    const own = `${kind} ${caller} ${reason}`
     const isOne = this.#told.has(own) || this.#told.size < CALLERS
     const told = this.#told.get(isOne ? own : kind)
     const about = { refused: kind, caller: isOne ? caller : 'others', ...fields }

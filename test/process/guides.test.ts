@@ -96,7 +96,7 @@ const expected: Record<string, Partial<Record<'sh' | 'js' | 'python', readonly R
 
 test('there are samples in curl in each guide that has something to call', () => {
   const without = readdirSync(guides).filter((name) => expected[name] === undefined)
-  expect(without).toEqual(['09-webhooks.md', '13-changes.md'])
+  expect(without).toEqual(['09-webhooks.md', '12-identity-providers.md', '13-changes.md'])
   for (const [name, languages] of Object.entries(expected))
     for (const language of ['sh', 'js', 'python'] as const)
       expect([name, language, samplesOf(name, language) !== '']).toEqual([

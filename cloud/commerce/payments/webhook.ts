@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ApiError } from '../../platform/api-error.ts'
+import { optional } from '../../platform/tolerant.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { applyDepositOutcome } from '../wallet/deposit.ts'
@@ -8,9 +9,6 @@ import { applyPaymentOutcome } from './payment-outcome.ts'
 import { DISPUTE_EVENT, type CardProcessor, type ProcessorRefund } from '../processors/processor.ts'
 import { applyMove, applyRefundWord, findByRef, type ProcessorMove } from './processor-moves.ts'
 import { isSigned } from '../processors/signature.ts'
-
-/** An optional field. A value of another type counts as absent. */
-const optional = <T extends z.ZodType>(type: T) => type.nullish().catch(undefined)
 
 /** An event of the processor. Of types that are not named here nothing but the id is kept. */
 export const ProcessorEvent = z.object({

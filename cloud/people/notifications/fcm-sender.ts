@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { importPKCS8, SignJWT } from 'jose'
 import { z } from 'zod'
 import type { Clock } from '../../../protocol/model/runtime.ts'
+import { optional } from '../../platform/tolerant.ts'
 import { resultOf, type Sender } from './sender.ts'
 
 const SCOPE = 'https://www.googleapis.com/auth/firebase.messaging'
@@ -14,7 +15,7 @@ const RENEW_SECONDS = 300
 const ServiceAccount = z.object({
   project_id: z.string().min(1),
   client_email: z.string().min(1),
-  private_key_id: z.string().optional(),
+  private_key_id: optional(z.string()),
   private_key: z.string().min(1),
 })
 export type ServiceAccount = z.infer<typeof ServiceAccount>
@@ -62,7 +63,9 @@ export function fcmSender({ account, url, ttlSeconds, clock }: FcmOptions): Send
 }
 
 const Failure = z.object({
-  error: z.object({ details: z.array(z.object({ errorCode: z.string().optional() })).default([]) }),
+  error: z.object({
+    details: z.array(z.object({ errorCode: optional(z.string()) }).catch({})).catch([]),
+  }),
 })
 
 /** Whether a token is good no more. A 404 of a project, or of an address, that is not there says nothing of the device. */
@@ -85,7 +88,7 @@ function selfSignedTokens(account: ServiceAccount, clock: Clock): () => Promise<
       .setProtectedHeader({
         alg: 'RS256',
         typ: 'JWT',
-        ...(account.private_key_id !== undefined && { kid: account.private_key_id }),
+        ...(typeof account.private_key_id === 'string' && { kid: account.private_key_id }),
       })
       .setIssuer(account.client_email)
       .setSubject(account.client_email)

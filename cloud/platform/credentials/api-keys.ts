@@ -134,6 +134,7 @@ export class RevokedKey extends ApiError {
   constructor(prefix: string) {
     super('invalid_api_key', 'The API key was revoked.')
     this.prefix = prefix
+    this.why = { why: 'the key was revoked' }
   }
 }
 

@@ -17,14 +17,15 @@ export interface OwnerCredential extends Caller {
 
 /** What an identity token says of its subject. */
 export interface IdentityClaims {
-  /** Null unless the issuer has verified it. */
+  /** E.164; null unless the issuer has verified it. */
   phoneNumber: string | null
   /** In lower case. */
   email: string | null
   /** Whether the issuer has verified `email`. */
   emailVerified: boolean
   anonymous: boolean
-  role: string | null
+  /** Empty if roles of tokens do not count (`IDENTITY_ROLES`). */
+  roles: readonly string[]
 }
 
 export interface IdentityCredential extends Caller {

@@ -43,11 +43,20 @@ export const keyAsToken = (token: string): ApiError | undefined =>
 
 /** What stands in `X-API-Key` is no key of ours. */
 export function notKey(apiKey: string): ApiError {
-  const hint = /^(Bearer +)?eyJ[\w-]*\./i.test(apiKey)
-    ? `This is an identity token, no API key: send ${asToken}.`
-    : prefixOf(apiKey) === undefined &&
-      'The API key is not valid: it is `lk_`, 8 characters, `_` and 43 characters.'
-  return new ApiError('invalid_api_key', hint || undefined)
+  if (/^(Bearer +)?eyJ[\w-]*\./i.test(apiKey))
+    return refusedKey('it is an identity token', `This is an identity token, no API key: send ${asToken}.`)
+  if (prefixOf(apiKey) === undefined)
+    return refusedKey(
+      'it is malformed',
+      'The API key is not valid: it is `lk_`, 8 characters, `_` and 43 characters.',
+    )
+  return refusedKey('there is no such key', undefined)
+}
+
+function refusedKey(why: string, message: string | undefined): ApiError {
+  const error = new ApiError('invalid_api_key', message)
+  error.why = { why }
+  return error
 }
 
 export const keyIn = (text: string): boolean => text.split(/\s+/).some((word) => prefixOf(word) !== undefined)

@@ -1,10 +1,17 @@
-import { errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from 'jose'
-import { z } from 'zod'
+import {
+  compactVerify,
+  errors,
+  type CompactJWSHeaderParameters,
+  type CompactVerifyGetKey,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+} from 'jose'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { BoundedMap } from '../bounded-map.ts'
 import { defaultSettings } from '../settings/rule-settings.ts'
 import type { IdentityClaims } from './credential.ts'
+import { claimsOf, refusalOf, type Refusal, type TokenRules } from './identity-claims.ts'
 
 export interface VerifiedIdentity {
   identity: string
@@ -14,93 +21,122 @@ export interface VerifiedIdentity {
 /** Verifies an identity token; throws `invalid_token`, `token_expired`, `identity_unavailable`. */
 export type VerifyIdentity = (token: string) => Promise<VerifiedIdentity>
 
-export interface IdentityTokenOptions {
-  issuer: string
+export interface IdentityTokenOptions
+  extends Pick<TokenRules, 'issuer'>, Partial<Omit<TokenRules, 'issuer'>> {
+  /** An audience, or several separated by commas. */
   audience: string
-  /** The issuer's keys. Throws `identity_unavailable` while they cannot be fetched: the token is not at fault. */
+  /** The issuer's keys. Throws `identity_unavailable` while they cannot be fetched or may be stale. */
   keys: JWTVerifyGetKey
   clock: Clock
-  /** How many tokens are kept whose signatures have been verified. */
+  /** How many tokens are cached whose signatures have been verified. */
   kept?: number
 }
 
-/** By how much the issuer's clock may differ from ours. */
-const TOLERANCE_SECONDS = 5
-
-const Claims = z.object({
-  sub: z.string().min(1).max(255),
-  iat: z.number(),
-  phone_number: z.string().optional(),
-  phone_number_verified: z.boolean().default(true),
-  email: z.string().toLowerCase().optional(),
-  email_verified: z.boolean().default(false),
-  anonymous: z.boolean().default(false),
-  role: z.string().optional(),
-})
-
-/** A token whose signature has been verified, and how its key is asked for. */
+/** A token whose signature has been verified. */
 interface Verified {
+  header: CompactJWSHeaderParameters
   payload: JWTPayload
   key: unknown
+}
+
+/** A verified token, and how its key is asked for. */
+interface Cached extends Verified {
   asked: Parameters<JWTVerifyGetKey>
-  at: number
+}
+
+/** Refuses a token, and keeps the reason for the log. */
+class RefusedToken extends ApiError {
+  constructor({ code, why, found }: Refusal) {
+    super(code)
+    this.why = found === undefined ? { why } : { why, found }
+  }
 }
 
 /**
- * Tokens of one issuer: RS256 or ES256 and nothing else; `iss, aud, exp, iat, sub` checked. What takes long is the signature:
- * where the issuer still has the very key that verified it, and the token has not expired, it is not verified again.
+ * Verifies tokens of one issuer, signed with RS256 or ES256. Verifying a signature is the slow part: it is skipped for a cached
+ * token while the issuer still has the key that verified it. The claims are judged at every call.
  */
 export function identityVerifier(options: IdentityTokenOptions): VerifyIdentity {
-  const { issuer, audience, keys, clock, kept = defaultSettings.identityTokens } = options
-  const known = new BoundedMap<Verified>(kept)
+  const { keys, clock, kept = defaultSettings.identityTokens } = options
+  const rules: TokenRules = {
+    issuer: options.issuer,
+    audiences: options.audience.split(',').map((audience) => audience.trim()),
+    toleranceS: options.toleranceS ?? defaultSettings.identityClockToleranceS,
+    use: options.use ?? 'any',
+    trustsRoles: options.trustsRoles ?? true,
+  }
+  const known = new BoundedMap<Cached>(kept)
 
-  async function verify(token: string, now: number): Promise<JWTPayload> {
-    let asked: Verified['asked'] | undefined
-    const { payload, key } = await jwtVerify(token, (...asks) => keys(...(asked = asks)), {
-      issuer,
-      audience,
-      algorithms: ['RS256', 'ES256'],
-      requiredClaims: ['iss', 'aud', 'exp', 'iat', 'sub'],
-      clockTolerance: TOLERANCE_SECONDS,
-      currentDate: new Date(now),
-    })
-    known.set(token, { payload, key, asked: asked!, at: now })
-    return payload
+  async function verify(token: string): Promise<Verified> {
+    let asked: Cached['asked'] | undefined
+    const getKey: CompactVerifyGetKey = async (...asks) => {
+      const key = await keys(...asks)
+      asked = asks
+      return key
+    }
+    const { payload, protectedHeader, key } = await verifySignature(token, getKey)
+    // RFC 7797 §7: a JWT's payload is always encoded.
+    if (protectedHeader.crit?.includes('b64')) throw new errors.JWTInvalid('the payload is not encoded')
+    const verified = { header: protectedHeader, payload: parsePayload(payload), key }
+    if (asked) known.set(token, { ...verified, asked })
+    return verified
   }
 
-  /** Where the clock was put back, or the token may have expired, all of it is checked again. */
-  async function payloadOf(token: string, now: number): Promise<JWTPayload> {
+  async function verifiedOf(token: string): Promise<Verified> {
     const before = known.get(token)
-    if (!before) return verify(token, now)
+    if (!before) return verify(token)
     known.delete(token)
-    const isCurrent = before.at <= now && now < before.payload.exp! * 1000
-    if (!isCurrent || (await keys(...before.asked)) !== before.key) return verify(token, now)
-    // The ones used last are kept.
+    if ((await keys(...before.asked)) !== before.key) return verify(token)
+    // The tokens used last are kept.
     known.set(token, before)
-    return before.payload
+    return before
   }
 
   return async (token) => {
-    const now = clock.now()
     try {
-      const payload = await payloadOf(token, now)
-      const claims = Claims.safeParse(payload)
-      if (!claims.success || claims.data.iat > now / 1000 + TOLERANCE_SECONDS)
-        throw new ApiError('invalid_token')
-      return {
-        identity: claims.data.sub,
-        claims: {
-          phoneNumber: claims.data.phone_number_verified ? (claims.data.phone_number ?? null) : null,
-          email: claims.data.email ?? null,
-          emailVerified: claims.data.email_verified,
-          anonymous: claims.data.anonymous,
-          role: claims.data.role ?? null,
-        },
-      }
+      const { header, payload } = await verifiedOf(token)
+      const refusal = refusalOf(header, payload, clock.now(), rules)
+      if (refusal) throw new RefusedToken(refusal)
+      return { identity: payload.sub!, claims: claimsOf(payload, rules) }
     } catch (error) {
-      if (error instanceof errors.JWTExpired) throw new ApiError('token_expired')
-      if (error instanceof errors.JOSEError) throw new ApiError('invalid_token')
-      throw error
+      if (!(error instanceof errors.JOSEError)) throw error
+      throw new RefusedToken({ code: 'invalid_token', why: reasonOf(error) })
     }
   }
+}
+
+const ALGORITHMS = { algorithms: ['RS256', 'ES256'] }
+
+/** A token that names no key may be signed with any of the issuer's: each of them is tried. */
+async function verifySignature(token: string, getKey: CompactVerifyGetKey) {
+  try {
+    return await compactVerify(token, getKey, ALGORITHMS)
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+    for await (const key of error)
+      try {
+        return { ...(await compactVerify(token, key, ALGORITHMS)), key }
+      } catch (failure) {
+        if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure
+      }
+    throw new errors.JWSSignatureVerificationFailed(undefined, { cause: error })
+  }
+}
+
+function parsePayload(bytes: Uint8Array): JWTPayload {
+  try {
+    const payload: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    if (typeof payload === 'object' && payload !== null && !Array.isArray(payload))
+      return payload as JWTPayload
+  } catch {
+    // Reported below.
+  }
+  throw new errors.JWTInvalid('the payload is no JSON object')
+}
+
+function reasonOf(error: errors.JOSEError): string {
+  if (error instanceof errors.JOSEAlgNotAllowed) return 'its algorithm is not RS256 or ES256'
+  if (error instanceof errors.JWKSNoMatchingKey) return 'the issuer has no such key'
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'its signature is wrong'
+  return 'it is malformed'
 }

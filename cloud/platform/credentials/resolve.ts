@@ -140,7 +140,7 @@ export function credentialResolver(context: CloudContext, verifyIdentity: Verify
       return { credential: { kind: 'diag', actor: credential.actor }, missing }
     }
     const { actor, claims } = await bearer(auth, presented)
-    const missing = claims.role === 'admin' ? null : { scope, message: notAdmin(scope) }
+    const missing = claims.roles.includes('admin') ? null : { scope, message: notAdmin(scope) }
     return { credential: { kind: 'diag', actor }, missing }
   }
 }

@@ -185,12 +185,17 @@ class Frame {
     else log.error({ requestId, path, err: error }, 'request failed')
   }
 
-  #noteRefusal(call: Call, { status, code }: ApiError): void {
+  #noteRefusal(call: Call, { status, code, why }: ApiError): void {
     // To come without any credential is no attempt.
     if ((status !== 401 && status !== 403) || code === 'authentication_required') return
     const kind = status === 401 ? 'http_credential' : 'http_right'
     const key = prefixOf(call.header('X-API-Key') ?? '')
-    this.#refusals.note(kind, call.address, { code, path: call.c.req.path, ...(key && { key }) })
+    this.#refusals.note(kind, call.address, {
+      code,
+      ...why,
+      path: call.c.req.path,
+      ...(key && { key }),
+    })
   }
 }
 

@@ -1,46 +1,63 @@
-import { createRemoteJWKSet, errors, type JWTVerifyGetKey } from 'jose'
+import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
 import type { Log } from '../../../protocol/model/log.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
+import { BoundedMap } from '../bounded-map.ts'
+import { defaultSettings } from '../settings/rule-settings.ts'
 
+/** OpenID Connect Discovery §3. All other fields are ignored, whatever their type. */
 const Discovery = z.object({ issuer: z.string(), jwks_uri: z.url() })
 const FETCH_TIMEOUT_MS = 5000
-/** The least time between two fetches because of tokens that name an unknown key. */
-const COOLDOWN_MS = 30_000
+/** The keys are fetched at most this often in a row because of tokens that name unknown keys. */
+const BURST = 3
+/** A key id that the issuer did not have causes no further fetch for this time. */
+const ABSENT_MS = 30_000
+/** How many such ids are remembered. */
+const ABSENT_IDS = 1000
 /** The least time before another try after the issuer could not be reached. */
 const RETRY_MS = 5000
-/** Keys this old are fetched again, so that a withdrawn key does not stay valid for ever. */
+/** Maximum age of the keys: a withdrawn key stays valid no longer. */
 const MAX_AGE_MS = 600_000
 
 export interface RemoteKeysOptions {
   issuer: string
+  /** Address of the keys, for issuers without discovery. */
+  jwksUrl?: string | undefined
+  /** Minimum time between two fetches because of unknown keys, after the first three. */
+  refetchMs?: number
   clock: Clock
   log: Log
 }
 
 /**
- * The keys of an OIDC issuer, found by discovery at the first token and kept. An unknown key id makes it fetch them again, so
- * that a rotation needs no restart. While the issuer is out of reach the known keys stay valid; for a token that needs another
- * key it throws `identity_unavailable`.
+ * The keys of an OIDC issuer, fetched at the first token and cached. An unknown key id makes the function fetch them again, so
+ * that a rotation needs no restart. Invented key ids share these fetches. While no further fetch is allowed, a token whose key
+ * was not looked up yet gets `identity_unavailable`: the key may be new. Only a fetch without the key refuses the token. While
+ * the issuer is out of reach the known keys stay valid.
  */
-export function remoteKeys({ issuer, clock, log }: RemoteKeysOptions): JWTVerifyGetKey {
+export function remoteKeys(options: RemoteKeysOptions): JWTVerifyGetKey {
+  const { issuer, refetchMs = defaultSettings.identityRefetchMs, clock, log } = options
   let known: { keys: JWTVerifyGetKey; at: number } | undefined
-  let tried: { at: number; ok: boolean } | undefined
+  let failedAt = -Infinity
   let loading: Promise<JWTVerifyGetKey> | undefined
+  /** Fetches that unknown keys may still cause. */
+  let fetches = { left: BURST, at: clock.monotonic() }
+  /** Key ids that the issuer did not have, and when. */
+  const absent = new BoundedMap<number>(ABSENT_IDS)
 
   /** Fetches the keys. Coalesces concurrent calls into one fetch. */
   function load(): Promise<JWTVerifyGetKey> {
-    loading ??= fetchKeys(issuer)
+    loading ??= fetchKeys(options)
       .then(
         (keys) => {
           known = { keys, at: clock.monotonic() }
-          tried = { at: clock.monotonic(), ok: true }
+          failedAt = -Infinity
           return keys
         },
         (error: unknown) => {
-          tried = { at: clock.monotonic(), ok: false }
-          log.warn({ err: error, issuer }, "the issuer's keys cannot be had")
+          failedAt = clock.monotonic()
+          log.warn({ err: error, issuer }, "the issuer's keys cannot be fetched")
           throw new ApiError('identity_unavailable')
         },
       )
@@ -48,43 +65,76 @@ export function remoteKeys({ issuer, clock, log }: RemoteKeysOptions): JWTVerify
     return loading
   }
 
-  function isTooSoon(): boolean {
-    return tried !== undefined && clock.monotonic() - tried.at < (tried.ok ? COOLDOWN_MS : RETRY_MS)
+  const hasJustFailed = (): boolean => clock.monotonic() - failedAt < RETRY_MS
+
+  /** Takes a fetch from the allowance of unknown keys. */
+  function takeFetch(): boolean {
+    const now = clock.monotonic()
+    const left = Math.min(BURST, fetches.left + (now - fetches.at) / refetchMs)
+    fetches = { left: left < 1 ? left : left - 1, at: now }
+    return left >= 1
   }
 
-  return async (header, token) => {
+  /** Looks an unknown key up at the issuer. */
+  async function lookUp(
+    ...asked: Parameters<JWTVerifyGetKey>
+  ): Promise<Awaited<ReturnType<JWTVerifyGetKey>>> {
+    const [{ alg, kid }] = asked
+    const id = `${alg} ${kid}`.slice(0, 300)
+    const lookedUpAt = absent.get(id) ?? -Infinity
+    if (clock.monotonic() - lookedUpAt < ABSENT_MS) throw new errors.JWKSNoMatchingKey()
+    if (hasJustFailed() || (!loading && !takeFetch())) throw new ApiError('identity_unavailable')
+    const keys = await load()
+    try {
+      return await keys(...asked)
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey) absent.set(id, clock.monotonic())
+      throw error
+    }
+  }
+
+  return async (...asked) => {
     if (!known) {
-      if (isTooSoon()) throw new ApiError('identity_unavailable')
-      return (await load())(header, token)
+      if (hasJustFailed()) throw new ApiError('identity_unavailable')
+      return (await load())(...asked)
     }
     const { keys, at } = known
-    // Nobody waits for this fetch; if it fails, the old keys stay valid.
-    if (clock.monotonic() - at >= MAX_AGE_MS && !isTooSoon()) load().catch(() => {})
+    // No request waits for this fetch; if it fails, the old keys stay valid.
+    if (clock.monotonic() - at >= MAX_AGE_MS && !hasJustFailed()) load().catch(() => {})
     try {
-      return await keys(header, token)
+      return await keys(...asked)
     } catch (error) {
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
-      if (!isTooSoon() || loading) return (await load())(header, token)
-      // While the issuer is away nobody can tell whether the key is a new one.
-      if (tried?.ok === false) throw new ApiError('identity_unavailable')
-      throw error
+      return lookUp(...asked)
     }
   }
 }
 
-async function fetchKeys(issuer: string): Promise<JWTVerifyGetKey> {
+async function fetchKeys({ issuer, jwksUrl }: RemoteKeysOptions): Promise<JWTVerifyGetKey> {
+  return keySet(await fetchJson(jwksUrl ?? (await discoverKeys(issuer))))
+}
+
+const KeySet = z.object({ keys: z.array(z.record(z.string(), z.unknown())) })
+
+/** A set of keys (RFC 7517 §5). Null members count as absent. Throws if the document is no set of keys. */
+export function keySet(document: unknown): JWTVerifyGetKey {
+  const { keys } = KeySet.parse(document)
+  const withoutNull = keys.map((key) =>
+    Object.fromEntries(Object.entries(key).filter(([, value]) => value !== null)),
+  )
+  return createLocalJWKSet({ keys: withoutNull })
+}
+
+async function discoverKeys(issuer: string): Promise<string> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+  const found = Discovery.parse(await fetchJson(url))
+  // OpenID Connect Discovery §4.3: the keys of another issuer prove nothing.
+  if (found.issuer !== issuer) throw new Error(`${url} names the issuer ${found.issuer} instead`)
+  return found.jwks_uri
+}
+
+async function fetchJson(url: string): Promise<unknown> {
   const answer = await fetch(url, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
   if (!answer.ok) throw new Error(`${url} answered ${answer.status}`)
-  const found = Discovery.parse(await answer.json())
-  // OpenID Connect Discovery §4.3: otherwise we would trust somebody else's keys as the issuer's.
-  if (found.issuer !== issuer) throw new Error(`${url} names the issuer ${found.issuer} instead`)
-  // Only `load` fetches keys again: left to itself, the set would forget them while the issuer is away.
-  const keys = createRemoteJWKSet(new URL(found.jwks_uri), {
-    timeoutDuration: FETCH_TIMEOUT_MS,
-    cacheMaxAge: Infinity,
-    cooldownDuration: Infinity,
-  })
-  await keys.reload()
-  return keys
+  return answer.json()
 }

@@ -90,7 +90,15 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
 
 /** What is for trying, and what goes in clear, where others than this machine reach it. */
 function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
-  const { HOST, MQTT_HOST = HOST, MQTT_URL, PUBLIC_URL, IDENTITY_ISSUER, FCM_URL } = settings
+  const {
+    HOST,
+    MQTT_HOST = HOST,
+    MQTT_URL,
+    PUBLIC_URL,
+    IDENTITY_ISSUER,
+    IDENTITY_JWKS_URL,
+    FCM_URL,
+  } = settings
   const isReached = !isLoopback(HOST)
   const reached = `HOST: others reach ${HOST}`
   const inClear = (name: string, url: string | undefined) =>
@@ -120,6 +128,7 @@ function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
           goesInClear(PUBLIC_URL) &&
           'PUBLIC_URL: callers come in clear: use https:',
         inClear('IDENTITY_ISSUER', IDENTITY_ISSUER),
+        inClear('IDENTITY_JWKS_URL', IDENTITY_JWKS_URL),
         inClear('PAYMENTS_URL', stripeUrlOf(settings)),
         inClear('FCM_URL', FCM_URL),
       ],

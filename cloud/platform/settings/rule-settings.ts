@@ -32,6 +32,16 @@ export const ruleSettings = {
     2000,
     'How many identity tokens are kept whose signatures need not be verified again while their issuer has the key.',
   ),
+  identityClockToleranceS: wholeNumber(
+    [0, 600],
+    60,
+    "Maximum difference between the clock of the identity issuer and this one's: tokens are accepted so much before nbf and after exp. Seconds.",
+  ),
+  identityRefetchMs: ms(
+    5 * SECOND,
+    "Minimum time between two fetches of the issuer's keys because tokens name unknown keys; three fetches may follow each other at once.",
+    MINUTE,
+  ),
   currency: {
     schema: z.string().regex(/^[A-Z]{3}$/, 'must be three capital letters'),
     standard: 'USD',

@@ -119,7 +119,28 @@ export const serviceSettings = {
     ),
     secret: true,
   },
-  IDENTITY_AUDIENCE: { schema: z.string(), standard: 'larder', describe: '`aud` of identity tokens.' },
+  IDENTITY_AUDIENCE: {
+    schema: z.string().regex(/^[^,\s]+(\s*,\s*[^,\s]+)*$/, 'must be audiences, separated by commas'),
+    standard: 'larder',
+    describe:
+      '`aud` of identity tokens, or several values separated by commas: a token must name one of them.',
+  },
+  IDENTITY_JWKS_URL: {
+    schema: url(/^https?:\/\/./, 'an http(s) address').optional(),
+    describe:
+      'Address of the keys of IDENTITY_ISSUER. Default: the jwks_uri of <IDENTITY_ISSUER>/.well-known/openid-configuration.',
+  },
+  IDENTITY_TOKEN_USE: oneOf(
+    ['any', 'access'],
+    'any',
+    'Accepted tokens: any (access and ID tokens), or access, which refuses tokens that are marked as ID tokens (token_use or typ).',
+  ),
+  IDENTITY_ROLES: {
+    schema: z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true'),
+    standard: 'true',
+    describe:
+      'Whether the claim `role` of identity tokens counts: `admin` opens /diag. Set false if users can set the claim at the issuer.',
+  },
   MEDIA_URL: {
     secret: true,
     schema: url(

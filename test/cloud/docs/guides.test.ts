@@ -22,7 +22,7 @@ const description = openApiDocument('http://larder.test', routes) as unknown as 
 
 test('there is a guide for each thing that whoever calls has to know, each with a title', () => {
   expect(names.map((name) => name.replace(/^\d\d-|\.md$/g, '')).join(' ')).toBe(
-    'first-sale credentials idempotency paging errors limits orders own-payments webhooks events testing going-live changes',
+    'first-sale credentials idempotency paging errors limits orders own-payments webhooks events testing going-live identity-providers changes',
   )
   for (const name of names) expect(guide(name)).toMatch(/^# [A-Z]/)
 })

@@ -18,6 +18,7 @@ import {
   unknownWord,
 } from './money.ts'
 import { z } from 'zod'
+import { optional } from '../../../platform/tolerant.ts'
 
 /**
  * Stripe, through its own SDK. Intents are confirmed as they are made, with the customer present; redirects to banks'
@@ -51,8 +52,6 @@ export function createStripe(options: StripeOptions): CardProcessor {
 
 const Head = z.object({ id: z.string(), type: z.string() })
 
-/** An optional field of a foreign event. A value of another type counts as absent. */
-const optional = <T extends z.ZodType>(type: T) => type.nullish().catch(undefined)
 const Reference = optional(z.union([z.string(), z.object({ id: z.string() })]))
 
 /** What is read of the events that matter. */

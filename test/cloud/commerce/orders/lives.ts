@@ -64,7 +64,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
         email: null,
         emailVerified: false,
         anonymous: identity !== 'user-1',
-        role: null,
+        roles: [],
       },
     })
   const found: Outcome['violations'] = []

@@ -19,7 +19,7 @@ const customerWithMethod = async (shop: Shop): Promise<number> => {
 const list = (shop: Shop, userId: number) =>
   listMethods(shop.context.db.kysely, userId, shop.services.processor.name)
 
-const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
+const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, roles: [] }
 const erase = (shop: Shop, userId: number) =>
   deleteUser(
     shop.services,

@@ -223,6 +223,17 @@ test('FCM: one token serves until five minutes before its hour is over', async (
   expect(JSON.parse(body!)).toMatchObject({ iss: email, sub: email, iat: start + 3302, exp: start + 6902 })
 })
 
+test('FCM: an unregistered device is recognised among details of other types', async () => {
+  for (const other of [null, 'x', 7, {}, { errorCode: null }, { errorCode: 7 }]) {
+    const { url } = await pushService(404, { error: { details: [other, { errorCode: 'UNREGISTERED' }] } })
+    const sender = fcmSender({ account, url, ttlSeconds: 600, clock })
+    expect(await sender.send({ platform: 'ios', token: 'x' }, message, about)).toBe('gone')
+  }
+  const { url } = await pushService(404, { error: { details: null } })
+  const sender = fcmSender({ account, url, ttlSeconds: 600, clock })
+  expect(await sender.send({ platform: 'ios', token: 'x' }, message, about)).toBe('refused')
+})
+
 /** FCM's answer for a token that is good no more. */
 const unregistered = {
   error: {

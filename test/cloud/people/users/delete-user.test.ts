@@ -232,7 +232,7 @@ onEachDatabase('deleting a user', (open) => {
   test('ends deposits, too: one that was asked for a moment before takes no money', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
-    const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
+    const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, roles: [] }
     const caller = { kind: 'user', id: 'x', actor: 'x', identity: 'x', claims, userId } as const
     await deleteUser(shop.services, testMedia(shop.context), caller, { forfeit: false })
     const late = deposit(shop.services, { userId, amountCents: 2500, method: 'pm_card_visa' })
@@ -245,7 +245,7 @@ onEachDatabase('deleting a user', (open) => {
     const { context } = shop
     const media = testMedia(context)
     const userId = await shop.customer()
-    const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
+    const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, roles: [] }
     const caller = { kind: 'user', id: 'x', actor: 'x', identity: 'x', claims, userId } as const
     await deleteUser(shop.services, media, caller, { forfeit: false })
     const q = context.db.kysely
@@ -279,7 +279,7 @@ onEachDatabase('deleting a user', (open) => {
       orderId,
       method: 'pm_card_authenticationRequired',
     })
-    const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, role: null }
+    const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, roles: [] }
     const caller = { kind: 'user', id: 'x', actor: 'x', identity: 'x', claims, userId } as const
     const remove = () => deleteUser(shop.services, testMedia(shop.context), caller, { forfeit: false })
     isUp = false

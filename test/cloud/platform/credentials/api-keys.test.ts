@@ -84,7 +84,7 @@ test('the use of a revoked key is in the audit log, once an hour and key; of a w
   expect(await found()).toHaveLength(2)
 })
 
-test('refused credentials and rights leave one line a caller, however many they are', async () => {
+test('the log has one line for each caller and reason, however many credentials are refused', async () => {
   const lines: object[] = []
   const { call, key } = await testApp({ log: { ...silentLog, warn: (fields) => void lines.push(fields) } })
   const poor = await key(['hubs:write'])
@@ -95,7 +95,23 @@ test('refused credentials and rights leave one line a caller, however many they 
   await call('GET', hubs, { key: poor })
   const caller = '192.0.2.1'
   expect(lines).toEqual([
-    { refused: 'http_credential', caller, code: 'invalid_api_key', path: hubs, key: '00000000', count: 1 },
+    {
+      refused: 'http_credential',
+      caller,
+      code: 'invalid_api_key',
+      why: 'there is no such key',
+      path: hubs,
+      key: '00000000',
+      count: 1,
+    },
+    {
+      refused: 'http_credential',
+      caller,
+      code: 'invalid_token',
+      why: 'it is malformed',
+      path: hubs,
+      count: 1,
+    },
     { refused: 'http_right', caller, code: 'scope_missing', path: hubs, key: prefixOf(poor), count: 1 },
   ])
 })

@@ -75,16 +75,22 @@ test('issuer, audience, subject and times are checked', async () => {
     'no sub': { sub: undefined as never },
     'empty sub': { sub: '' },
     'no exp': { exp: undefined as never },
-    'no iat': { iat: undefined as never },
-    'iat to come': { iat: iat + HOUR_SECONDS },
-    'nbf to come': { nbf: iat + HOUR_SECONDS },
-    'anonymous of another type': { anonymous: 'no' },
+    'a long sub': { sub: 'x'.repeat(256) },
+    'NUL in sub': { sub: 'a\0b' },
+    'sub of another type': { sub: 7 as never },
+    'text as exp': { exp: String(iat + HOUR_SECONDS) as never },
+    'null as aud': { aud: null as never },
+    'aud of other services': { aud: ['account', 'somebody-else'] },
+    'nbf to come': { nbf: iat + 61 },
+    'text as nbf': { nbf: 'soon' as never },
   }
   for (const [name, change] of Object.entries(wrong))
     expect([name, await refusal(app, await app.issuer.token(change))]).toEqual([name, 'invalid_token'])
   const token = await app.issuer.token()
   expect((await call(app, token)).status).toBe(201)
-  app.runtime.advance((HOUR_SECONDS + 10) * 1000)
+  app.runtime.advance((HOUR_SECONDS + 59) * 1000)
+  expect((await call(app, token)).status).toBe(201)
+  app.runtime.advance(1000)
   expect(await refusal(app, token)).toBe('token_expired')
 })
 

@@ -40,7 +40,7 @@ test('the embedded issuer gives tokens that the service takes', async () => {
       email: 'ada@example.org',
       emailVerified: true,
       anonymous: false,
-      role: 'admin',
+      roles: ['admin'],
     },
   })
   expect((await call('POST', '/demo/identity/token', { body: {} })).status).toBe(422)

@@ -121,35 +121,75 @@ test('a token of an unknown key, or of another key under a known id, is refused'
   )
 })
 
-test('unknown key ids, however many, make the issuer be asked no more than once in half a minute', async () => {
+/** Presents tokens with key ids that the issuer never had, one after the other. */
+async function invent(meet: (token: string) => Promise<unknown>, token: string, count: number) {
+  const { privateKey } = await generateKeyPair('ES256')
+  const answers: unknown[] = []
+  for (let index = 0; index < count; index += 1)
+    answers.push(await meet(await resigned(token, privateKey, { alg: 'ES256', kid: crypto.randomUUID() })))
+  return answers
+}
+
+test('the issuer is asked at most three times in a row for invented key ids, then every 5 s', async () => {
   const { oidc, meet, advance } = await serviceWith()
   const token = await oidc.token()
   await meet(token)
+  const before = oidc.asked.length
+  expect(await invent(meet, token, 6)).toEqual([
+    ...Array<string>(3).fill('invalid_token'),
+    ...Array<string>(3).fill('identity_unavailable'),
+  ])
+  expect((oidc.asked.length - before) / 2).toBe(3)
+  advance(5000)
+  expect(await invent(meet, token, 2)).toEqual(['invalid_token', 'identity_unavailable'])
+  expect((oidc.asked.length - before) / 2).toBe(4)
+})
+
+test('concurrent tokens with invented key ids share one fetch, and a repeated id causes none', async () => {
+  const { oidc, meet } = await serviceWith()
+  const token = await oidc.token()
+  await meet(token)
+  const before = oidc.asked.length
   const { privateKey } = await generateKeyPair('ES256')
-  const flood = () =>
-    Promise.all(
-      Array.from({ length: 10 }, async (_, index) =>
-        meet(await resigned(token, privateKey, { alg: 'ES256', kid: `unknown-${index}` })),
-      ),
-    )
-  await flood()
-  const asked = oidc.asked.length
-  advance(31_000)
-  expect(new Set(await flood())).toEqual(new Set(['invalid_token']))
-  expect(oidc.asked.length - asked).toBe(2)
+  const forged = await resigned(token, privateKey, { alg: 'ES256', kid: 'invented' })
+  const all = await Promise.all(Array.from({ length: 10 }, () => meet(forged)))
+  expect([...new Set(all), await meet(forged)]).toEqual(['invalid_token', 'invalid_token'])
+  expect((oidc.asked.length - before) / 2).toBe(1)
+})
+
+test('a token of a new key is accepted at once, or after a 503, however many key ids others invent', async () => {
+  const { oidc, meet, advance, call } = await serviceWith()
+  const old = await oidc.token()
+  await meet(old)
+  await oidc.rotate()
+  expect(await meet(await oidc.token())).toBe(201)
+  await invent(meet, old, 10)
+  await oidc.rotate()
+  const fresh = await oidc.token()
+  const answer = await call('POST', '/users/user/bootstrap', { token: fresh })
+  expect([answer.status, answer.headers.get('Retry-After')]).toEqual([503, '5'])
+  advance(5000)
+  expect(await meet(fresh)).toBe(201)
+})
+
+test('keys are found at IDENTITY_JWKS_URL for an issuer without discovery', async () => {
+  const oidc = await oidcIssuer()
+  const { clock } = systemRuntime()
+  const keys = remoteKeys({ issuer: 'no-address', jwksUrl: `${oidc.issuer}/jwks`, clock, log: silentLog })
+  const verify = identityVerifier({ issuer: oidc.issuer, audience: 'larder', keys, clock })
+  expect(await verify(await oidc.token())).toMatchObject({ identity: 'shop-app' })
+  expect(oidc.asked).toEqual(['/jwks'])
 })
 
 test('a token that has expired, or that is not valid yet, is refused', async () => {
   const { oidc, meet, advance } = await serviceWith({ lifetimeSeconds: 60 })
   const token = await oidc.token()
   expect(await meet(token)).toBe(201)
-  advance(70_000)
+  advance(125_000)
   expect(await meet(token)).toBe('token_expired')
-  advance(-140_000)
-  expect(await meet(token)).toBe('invalid_token')
   const own = await importJWK(oidc.keys[0]!, 'ES256')
-  advance(70_000)
-  const later = new SignJWT({ ...decodeJwt(token), nbf: decodeJwt(token).iat! + 30 })
+  advance(-125_000)
+  const later = new SignJWT({ ...decodeJwt(token), nbf: decodeJwt(token).iat! + 90 })
   expect(
     await meet(await later.setProtectedHeader(decodeProtectedHeader(token) as { alg: string }).sign(own)),
   ).toBe('invalid_token')
