@@ -26,6 +26,7 @@ const awaited: readonly Awaited[] = [
   { table: 'hub_sessions', column: 'lease_until' },
   { table: 'hub_sessions', column: 'last_heard_at' },
   { table: 'payments', column: 'updated_at', where: sql.raw(`status in ${listOf(PAYMENT_UNDER_WAY)}`) },
+  { table: 'payments', column: 'hold_until', where: sql.raw(`status in ${listOf(PAYMENT_UNDER_WAY)}`) },
   { table: 'wallet_transactions', column: 'updated_at', where: sql`status = 'pending'` },
   ...(['touched_at', 'preparing_at', 'ready_at'] as const).map((column) => ({
     table: 'orders' as const,

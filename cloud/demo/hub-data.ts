@@ -5,6 +5,7 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { upcCheckDigit } from '../../protocol/model/upc.ts'
 import { type Built, builtOf, writeLayout } from '../commerce/catalogue/layout.ts'
 import { searchText } from '../commerce/catalogue/products.ts'
+import type { ExternalPayments } from '../platform/store/tables/hubs.ts'
 import { openHub } from '../operations/hubs/create-hub.ts'
 import { digestOf } from '../platform/credentials/secrets.ts'
 import type { Tx } from '../platform/store/database.ts'
@@ -33,6 +34,8 @@ interface DemoHub {
   products: number
   /** How many of them have a second facing. */
   doubled: number
+  /** Who may claim orders for external payment; nobody if absent. */
+  externalPayments?: ExternalPayments
 }
 
 export const demoHubs: readonly DemoHub[] = [
@@ -50,6 +53,7 @@ export const demoHubs: readonly DemoHub[] = [
     taxMillipercent: 8250,
     products: demoProducts.length,
     doubled: 8,
+    externalPayments: 'everyone',
   },
   {
     id: 2,
@@ -138,6 +142,7 @@ async function insertHubRow(tx: Tx, { hub, mqttPassword }: SeededHub, now: numbe
       latitude: hub.latitude,
       timezone: hub.timezone,
       ...openHub,
+      external_payments: hub.externalPayments ?? 'off',
       mqtt_password_digest: digestOf(mqttPassword),
       tax_millipercent: hub.taxMillipercent,
       created_at: now,

@@ -118,7 +118,12 @@ const paid = {
 } as const
 
 /** Why a card does not pay it. */
-const cardErrors = [...payingErrors, 'payment_method_not_found', 'amount_too_small'] as const
+const cardErrors = [
+  ...payingErrors,
+  'payment_method_not_found',
+  'amount_too_small',
+  'invalid_quantity',
+] as const
 
 /** The same for both mobile wallets. */
 const walletPay = (platform: 'A' | 'B') =>
@@ -200,10 +205,10 @@ export const consumerPaymentRoutes = defineRoutes(
         expected_total: Cents.min(0).optional(),
       }),
       response: PaymentResult,
-      errors: cardErrors,
+      errors: [...cardErrors, 'external_payments_disabled'],
       summary: 'Pay an order by card; the amount is the server’s',
       description:
-        'Card processors have a least amount (50 cents of USD or EUR): a total below it is `amount_too_small`, unless it is nothing, or an integrator takes it (`external`). The wallet pays any (`wallet/debit`).',
+        'Unpaid orders hold stock and bins for at most 15 minutes (`PAYMENT_HOLD_MS`), for every method and state. Then the payment is cancelled, the order is NEW again, and money that still arrives is refunded. A user has at most one unpaid order over all hubs: a further call is 409 `order_state_conflict` with `details.order_id`. An order of more than 100 units is 422 `invalid_quantity`; the wallet pays at once and takes any number. `external` claims the order for an integrator, if the hub allows it (else 403 `external_payments_disabled`): the claim lasts 5 minutes, a customer has one claim, and claims never take the last free bin of a hub (409 `no_bin_available`). Card processors have a least amount (50 cents of USD or EUR): a total below it is `amount_too_small`, unless it is nothing, or an integrator takes it (`external`). The wallet pays any (`wallet/debit`).',
       examples: { body: { order_id: 1, payment_method_id: 'pm_card_visa' }, response: paid },
     },
     'consumer.payments.platform_a_pay': { ...walletPay('A'), at: 'POST /users/payments/platform-a-pay' },

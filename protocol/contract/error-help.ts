@@ -59,6 +59,11 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
     cause: 'The path names a user who is not the token’s, or a file’s address is unsigned or expired.',
     cure: 'Take `user_id` from `bootstrap`; ask for the object again to get a fresh address.',
   },
+  external_payments_disabled: {
+    cause:
+      'The hub’s setting `external_payments` is `off`, or it is `customers` and the caller is an anonymous user.',
+    cure: 'Pay by card or from the wallet. The operator enables external payments with `larder hubs set ID --external-payments customers`.',
+  },
   hub_not_found: { cause: 'There is no such hub.', cure: 'List them: `GET /owners/hubs`.' },
   product_not_found: {
     cause: 'The hub has no such product.',

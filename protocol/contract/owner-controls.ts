@@ -178,11 +178,22 @@ const shared = {
 
 /** O §4.6. */
 export const ownerControlRoutes = defineRoutes(shared, {
-  'owner.controls.open_bin': control('open_bin', bin, z.union([confirmed, doorMoved]), ofBin, {
-    summary: "Open a bin's door; for a bin reserved for an integrator's order, confirm its payment",
-    description: `${neverQueued} On a bin that \`pay\` with \`external\` has reserved, the call records the payment, queues the order and answers with \`status_code\` 202; the bin opens by itself when the order is ready.`,
-    example: doorExample('open'),
-  }),
+  'owner.controls.open_bin': control(
+    'open_bin',
+    bin.extend({
+      /** The order that the caller believes the bin is reserved for; any other is `order_state_conflict`. */
+      order_id: Id.optional(),
+      /** `false` opens the door and confirms no payment. */
+      confirm: z.boolean().default(true),
+    }),
+    z.union([confirmed, doorMoved]),
+    [...ofBin, 'order_state_conflict'],
+    {
+      summary: "Open a bin's door; for a bin reserved for an integrator's order, confirm its payment",
+      description: `${neverQueued} If \`pay\` with \`external\` has reserved the bin (\`reserved_for_order\`) and an API key calls, the call confirms the payment: it records the payment with the key, queues the order and answers with \`status_code\` 202. The bin opens by itself when the order is ready. With a Bearer token, with \`confirm=false\` or on any other bin the call only opens the door. If \`order_id\` is given and the bin is not reserved for that order, the answer is 409 \`order_state_conflict\` and nothing happens.`,
+      example: doorExample('open'),
+    },
+  ),
   'owner.controls.close_bin': binMotion('close_bin', doorMoved, "Close a bin's door", doorExample('closed')),
   'owner.controls.raise_bin': binMotion('raise_bin', liftMoved, "Raise a bin's lift", liftExample('up')),
   'owner.controls.lower_bin': binMotion('lower_bin', liftMoved, "Lower a bin's lift", liftExample('down')),
@@ -226,6 +237,8 @@ export const ownerControlRoutes = defineRoutes(shared, {
         lift: Lift,
         fault_code: z.string().nullable(),
         order_id: Id.nullable(),
+        /** The order for which an integrator's claim reserves the bin, until its goods are in the bin; else null. */
+        reserved_for_order: Id.nullable(),
         /** Null where the hub has never said anything of it. */
         reported_at: Timestamp.nullable(),
       }),
@@ -241,6 +254,7 @@ export const ownerControlRoutes = defineRoutes(shared, {
       lift: 'down',
       fault_code: null,
       order_id: null,
+      reserved_for_order: null,
       reported_at: '2026-03-01T12:00:00.000Z',
     }),
   },

@@ -28,7 +28,19 @@ export const HubHealthReport = z
     online: z.boolean(),
     last_heartbeat: Timestamp.nullable(),
     bins: z.array(
-      z.object({ bin_number: z.int(), enabled: z.boolean(), status: DeviceStatus }).meta({ id: 'BinHealth' }),
+      z
+        .object({
+          bin_number: z.int(),
+          enabled: z.boolean(),
+          status: DeviceStatus,
+          /** Whether something is in the bin, or an order goes there; null if the hub does not know. */
+          occupied: z.boolean().nullable(),
+          /** The order whose goods are in the bin or go there, or were left in it; null if there is none. */
+          order_id: Id.nullable(),
+          /** The order for which an integrator's claim reserves the bin, until its goods are in the bin; else null. */
+          reserved_for_order: Id.nullable(),
+        })
+        .meta({ id: 'BinHealth' }),
     ),
     fridges: z.array(
       z

@@ -41,6 +41,7 @@ export const parameterWords: Readonly<Record<string, string>> = {
   email: 'An e-mail address, in any case.',
   expires: 'Until when the address can be used: seconds since the Unix epoch.',
   file: 'The name of a log file, as the list has it.',
+  confirm: 'Whether the call confirms the payment of the order that the bin is reserved for.',
   forfeit: 'Whether money in the wallet is given up.',
   fridge: 'The number of the fridge.',
   from: 'The beginning of the time asked for.',

@@ -22,6 +22,10 @@ export const errorCodes = {
   unauthorized: { status: 403, message: 'The credential has no access to this hub.' },
   hub_access_denied: { status: 403, message: 'The credential has no access to this hub.' },
   forbidden: { status: 403, message: "The user named in the path is not the token's." },
+  external_payments_disabled: {
+    status: 403,
+    message: 'The hub does not take external payments from this customer.',
+  },
   // 404
   hub_not_found: { status: 404, message: 'No such hub.' },
   product_not_found: { status: 404, message: 'No such product.' },

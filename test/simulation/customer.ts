@@ -1,6 +1,7 @@
 import { createOrder, setItem } from '../../cloud/commerce/orders/cart.ts'
 import { deleteOrder } from '../../cloud/commerce/fulfilment/delete-order.ts'
-import { confirmExternal, confirmPayment } from '../../cloud/commerce/payments/confirm.ts'
+import { confirmPayment } from '../../cloud/commerce/payments/confirm.ts'
+import { confirmClaim } from '../cloud/support/confirm-claim.ts'
 import { pay } from '../../cloud/commerce/payments/pay.ts'
 import { refundItem, refundOrder } from '../../cloud/commerce/refunds/refund-requests.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
@@ -108,7 +109,7 @@ async function payFor(world: CustomerWorld, { userId, orderId, hubId }: Key): Pr
   await world.sleep(chance.between(500, 20_000))
   if (method === 'external') {
     const { bin_number: bin } = next_action as { bin_number: number }
-    await insist(world, ({ context }) => confirmExternal(context, { hubId, bin, key: 'integrator' }))
+    await insist(world, ({ context }) => confirmClaim(context, { hubId, bin, key: 'integrator' }))
   } else {
     await insist(world, (cloud) => confirmPayment(cloud, { userId, orderId, paymentId: payment_id }))
   }

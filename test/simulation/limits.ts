@@ -19,6 +19,8 @@ const simulatedRules: CloudSettings = {
   silentHubMs: 30 * MINUTE,
   paymentRecheckMs: 5000,
   paymentAbandonMs: 2 * MINUTE,
+  paymentHoldMs: 2 * MINUTE,
+  externalClaimMs: MINUTE,
   refundRetryMs: 2 * MINUTE,
   refundRetries: 2,
 }

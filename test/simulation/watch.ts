@@ -113,7 +113,7 @@ export class Watch {
     const { rules } = this.#parts.limits
     switch (phaseOf(status)) {
       case 'paying':
-        return rules.idleOrderMs + rules.paymentAbandonMs + SETTLING_MS
+        return rules.idleOrderMs + rules.paymentHoldMs + SETTLING_MS
       case 'preparing':
         return rules.startWithinMs + rules.prepareTimeoutMs + SETTLING_MS
       case 'waiting':

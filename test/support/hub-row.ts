@@ -19,6 +19,7 @@ export const hubRow = <T extends Partial<HubRow>>(row: T) => ({
   timezone: 'America/Chicago',
   mqtt_password_digest: '',
   ...openHub,
+  external_payments: 'everyone' as const,
   tax_millipercent: 0,
   created_at: 0,
   ...row,

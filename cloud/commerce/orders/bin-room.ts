@@ -119,9 +119,12 @@ export const furtherBins = (
   { units, reserved_bin }: Pick<OrderAtHub, 'units' | 'reserved_bin'>,
 ): number => binsFor(capacities, units) - (reserved_bin === null ? 0 : 1)
 
-/** Whether a cart of so many units finds bins. One that an integrator claims a bin for needs an empty one now. */
+/**
+ * Whether a cart of so many units finds bins. An integrator's claim needs a bin that is empty now, and leaves another bin
+ * free: claims cost nothing, so they never keep the other customers of a hub from ordering.
+ */
 export const isBinFree = (room: BinRoom, units: number, isClaim: boolean): boolean =>
-  binsFor(room.capacities, units) <= room.free && (!isClaim || room.claimable.length > 0)
+  binsFor(room.capacities, units) + (isClaim ? 1 : 0) <= room.free && (!isClaim || room.claimable.length > 0)
 
 /** The room at a hub, from what it last said of its bins and from its orders. */
 export async function readBinRoom(q: Queries, hubId: number, disabled: readonly number[]): Promise<BinRoom> {

@@ -34,18 +34,23 @@ export async function checkoutObstacles(
   q: Queries,
   lines: readonly CartLine[],
   intake: Intake,
-  { claim }: Pick<FreezeOptions, 'claim'>,
+  options: Pick<FreezeOptions, 'claim' | 'mostUnits'>,
 ): Promise<Obstacle[]> {
   const short = await shortage(q, lines)
-  return [...obstaclesAtHub(lines, intake, claim), ...(short ? [short] : [])]
+  return [...obstaclesAtHub(lines, intake, options), ...(short ? [short] : [])]
 }
 
-function obstaclesAtHub(lines: readonly CartLine[], intake: Intake, claim: boolean): Obstacle[] {
+function obstaclesAtHub(
+  lines: readonly CartLine[],
+  intake: Intake,
+  { claim, mostUnits = Infinity }: Pick<FreezeOptions, 'claim' | 'mostUnits'>,
+): Obstacle[] {
   const obstacles: Obstacle[] = []
+  const units = lines.reduce((sum, { qty }) => sum + qty, 0)
   if (lines.length === 0) obstacles.push({ code: 'cart_empty' })
+  if (units > mostUnits) obstacles.push({ code: 'invalid_quantity', details: { units, most: mostUnits } })
   if (intake.refusal !== null)
     obstacles.push({ code: 'hub_not_accepting_orders', details: { reason: intake.refusal } })
-  const units = lines.reduce((sum, { qty }) => sum + qty, 0)
   if (!isBinFree(intake.bins, units, claim)) obstacles.push({ code: 'no_bin_available' })
   return obstacles
 }
@@ -67,8 +72,10 @@ export const amountObstacle = (total: number, least: number): Obstacle | undefin
   total > 0 && total < least ? { code: 'amount_too_small', details: { total, least } } : undefined
 
 export interface FreezeOptions {
-  /** The order is claimed for an integrator's payment: a bin is kept for it. */
+  /** The order is claimed for an integrator's payment: a bin is reserved for it. */
   claim: boolean
+  /** The most units that the order may hold; without a limit if absent. */
+  mostUnits?: number
   expectedTotal?: number | undefined
   /** The least total that can be paid so, other than nothing. */
   least?: number
@@ -86,11 +93,11 @@ export async function priceForPayment(
   tx: Tx,
   context: CloudContext,
   cart: SoldCart,
-  { claim, expectedTotal, least = 0 }: FreezeOptions,
+  { claim, mostUnits, expectedTotal, least = 0 }: FreezeOptions,
 ): Promise<Frozen> {
   const { hub, lines } = cart
   const intake = await intakeOf(tx.q, context, hub)
-  const [atHub] = obstaclesAtHub(lines, intake, claim)
+  const [atHub] = obstaclesAtHub(lines, intake, { claim, ...(mostUnits !== undefined && { mostUnits }) })
   if (atHub) throw refusalOf(atHub)
   const priced = await priceToFreeze(tx, context, cart)
   const obstacle: Obstacle | undefined =

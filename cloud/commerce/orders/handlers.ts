@@ -14,6 +14,7 @@ import { viewOrder } from './order-view.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { queueEstimate } from './queue-position.ts'
 import { transferOrder } from './transfer-order.ts'
+import { blockingOrder, readUnpaid } from './unpaid.ts'
 
 /** C §4.2: what a customer does with orders. `leastByCard`: the least total that a card can pay. */
 export function orderHandlers(
@@ -73,8 +74,12 @@ export function orderHandlers(
       const total = order.total ?? (await priceCart(q, context, order, lines)).total
       const reasons = [...obstacleOf(order)]
       if (order.processing_status === OrderStatus.NEW) {
-        const obstacles = await checkoutObstacles(q, lines, intake, { claim: false })
+        const { unpaidOrdersPerUser, unpaidUnitsPerOrder: mostUnits } = context.settings
+        const obstacles = await checkoutObstacles(q, lines, intake, { claim: false, mostUnits })
         const tooSmall = amountObstacle(total, leastByCard())
+        const unpaid = await readUnpaid(q, order.user_id)
+        if (blockingOrder(unpaidOrdersPerUser, unpaid, order.id, false) !== undefined)
+          reasons.push('order_state_conflict')
         reasons.push(...[...obstacles, ...(tooSmall ? [tooSmall] : [])].map(({ code }) => code))
       }
       return { available: reasons.length === 0, reasons, total }

@@ -15,11 +15,19 @@ export interface Intake {
   bins: BinRoom
 }
 
-/** What of a hub's row decides whether it sells, and at what price. */
+/** The columns of a hub that decide whether it sells, to whom and at what price. */
 const sellingHubs = (q: Queries) =>
   q
     .selectFrom('hubs')
-    .select(['id', 'hub_status', 'accepting_orders', 'disabled_bins', 'timezone', 'tax_millipercent'])
+    .select([
+      'id',
+      'hub_status',
+      'accepting_orders',
+      'disabled_bins',
+      'timezone',
+      'tax_millipercent',
+      'external_payments',
+    ])
 const hubById = statement((q, { hubId }: { hubId: number }) => sellingHubs(q).where('id', '=', hubId))
 const hubToLock = statement((q, { orderId }: { orderId: number }, locks) => {
   const hubId = q.selectFrom('orders').select('hub_id').where('id', '=', orderId)

@@ -1,13 +1,15 @@
 import type { PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { readOwnOrder, LAST_ACTIVE, lockOrder } from '../orders/order-rows.ts'
+import { RESERVING } from '../orders/bin-orders.ts'
+import { readOwnOrder, lockOrder } from '../orders/order-rows.ts'
 import { paymentResult } from './pay.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/save-method.ts'
 import { askAgain, confirmPaymentIntent, submitForCustomer } from './settle-payment.ts'
 import { orUnavailable, EXTERNAL } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { sql } from 'kysely'
+import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
@@ -54,49 +56,57 @@ async function findPayment(
 export interface ExternalConfirmation {
   hubId: number
   bin: number
-  /** The public prefix of the API key that vouches for the money, or whatever else names its holder. */
+  /** The order for which the bin is reserved. */
+  orderId: number
+  /** The public prefix of the API key whose holder took the money. */
   key: string
+  /** Who confirms, for the audit log. */
+  audit: { actor: string; detail: Readonly<Record<string, unknown>> }
 }
 
 /**
- * The integrator's word that the order for which this bin is kept is paid: the order goes to the hub. Its id,
- * also when the word is repeated before the bin is filled; null where no order waits for such a word at this bin.
+ * An integrator confirms that it took the money for the order that reserves a bin: the order goes to the hub, and the
+ * audit log names the key, in one transaction. Returns the order's id, also if the confirmation is repeated before the bin
+ * is filled; null if the claim has ended.
  */
 export async function confirmExternal(
   context: CloudContext,
   confirmation: ExternalConfirmation,
 ): Promise<number | null> {
-  const { db } = context
-  const [waiting] = await claims(db.kysely, confirmation)
-  if (!waiting) return null
-  return db.transact(async (tx) => {
-    // Looked up again under the lock: the claim may have ended while it was waited for.
-    await lockOrder(tx, waiting.order_id)
-    const [claim] = await claims(tx.q, confirmation)
-    if (claim?.order_id !== waiting.order_id) return null
-    await applyPaymentOutcome(tx, context, claim, {
-      status: 'succeeded',
-      confirmedByKey: confirmation.key,
+  const { hubId, bin, orderId, key, audit } = confirmation
+  return context.db.transact(async (tx) => {
+    await lockOrder(tx, orderId)
+    const [claim] = await claims(tx.q, { hubId, bin, orderId })
+    if (!claim) return null
+    await applyPaymentOutcome(tx, context, claim, { status: 'succeeded', confirmedByKey: key })
+    await appendAudit(tx.q, context.runtime, {
+      actor: audit.actor,
+      action: 'controls.open_bin',
+      hubId,
+      object: `bin-${bin}`,
+      result: 'confirmed',
+      detail: { ...audit.detail, order_id: orderId, confirmed_by_key: key },
     })
-    return claim.order_id
+    return orderId
   })
 }
 
-/** The order that a bin is kept for until an integrator has been paid. Asked whenever a bin is to open. */
-const claims = statement((q, { hubId, bin }: Pick<ExternalConfirmation, 'hubId' | 'bin'>) =>
-  q
-    .selectFrom('orders')
-    .innerJoin('payments', 'payments.order_id', 'orders.id')
-    .select(['payments.id', 'payments.order_id'])
-    .where('orders.hub_id', '=', hubId)
-    .where('orders.reserved_bin', '=', bin)
-    .where('orders.processing_status', '<=', LAST_ACTIVE)
-    .where('orders.processing_status', 'in', [
-      OrderStatus.PENDING_PAYMENT,
-      OrderStatus.QUEUED,
-      OrderStatus.PREPARING,
-    ])
-    .where('payments.processor', '=', EXTERNAL)
-    .where('payments.status', 'in', ['requires_action', 'completed'])
-    .limit(1),
+/** The external payment of an order that reserves a bin. */
+const claims = statement(
+  (q, { hubId, bin, orderId }: Pick<ExternalConfirmation, 'hubId' | 'bin' | 'orderId'>) =>
+    q
+      .selectFrom('orders')
+      .innerJoin('payments', 'payments.order_id', 'orders.id')
+      .select(['payments.id', 'payments.order_id'])
+      .where('orders.id', '=', orderId)
+      .where('orders.hub_id', '=', hubId)
+      .where('orders.reserved_bin', '=', bin)
+      .where(
+        'orders.processing_status',
+        'in',
+        RESERVING.map((status) => sql.lit(status)),
+      )
+      .where('payments.processor', '=', EXTERNAL)
+      .where('payments.status', 'in', ['requires_action', 'completed'])
+      .limit(1),
 )

@@ -23,7 +23,8 @@ import { cartLines } from '../orders/price-cart.ts'
 import { derivePaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { savePaidMethods } from '../methods/save-method.ts'
 import { schedule } from '../../platform/work/queue.ts'
-import { askAgain, endPayment, submitForCustomer } from './settle-payment.ts'
+import { askAgain, dueAtOf, endPayment, submitForCustomer } from './settle-payment.ts'
+import { holdUntil, lockPayer, requireClaimable, requireFewUnpaid } from '../orders/unpaid.ts'
 import type { MoneyServices } from '../services.ts'
 import type { z } from 'zod'
 
@@ -93,24 +94,32 @@ interface Begun {
 
 async function begin(tx: Tx, { context, processor }: MoneyServices, request: Paying): Promise<Begun> {
   const { from, method, type = 'card', saver, userId } = request
-  // One after the other: all are read under the order's lock.
-  const [order, hub, lines] = await Promise.all([
+  const isClaim = from === EXTERNAL
+  // One after the other: all are read under the order's lock. The wallet pays at once and holds nothing unpaid.
+  const [order, hub, payer, lines] = await Promise.all([
     lockOwnOrder(tx, request),
     lockHubOfOrder(tx, request.orderId),
+    from === WALLET ? undefined : lockPayer(tx, userId),
     cartLines(tx.q, request.orderId),
   ])
   if (order.processing_status === OrderStatus.PENDING_PAYMENT) {
     const payment = await livePayment(tx, order.id)
     const isSame = payment.method === method && payment.type === type
     const isUnderWay = payment.status === 'pending' && payment.is_refused === 0
-    if (!isSame && !isUnderWay) return { kind: 'other-method', payment }
+    if (!isSame && !isUnderWay) {
+      if (isClaim) requireClaimable(hub!, payer!)
+      return { kind: 'other-method', payment }
+    }
     await askAgain(tx, payment)
     return { kind: 'go-on', payment }
   }
   requireCart(order)
+  if (isClaim) requireClaimable(hub!, payer!)
+  if (payer) requireFewUnpaid(context, payer, order.id, isClaim)
   const cart = { order, hub: hub!, lines }
   const frozen = await priceForPayment(tx, context, cart, {
-    claim: from === EXTERNAL,
+    claim: isClaim,
+    ...(payer && { mostUnits: context.settings.unpaidUnitsPerOrder }),
     expectedTotal: request.expectedTotal,
     ...(from === 'processor' && { least: processor.leastAmount(context.settings.currency) }),
   })
@@ -123,7 +132,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
       saver: saver?.ref ?? null,
       savedAt: processor.name,
       amount: total,
-      ...beginning(total, from, processor.name),
+      ...startOf(context, total, from, processor.name),
     }),
     freezeCart(tx, context, frozen),
   ])
@@ -138,7 +147,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
     moveOrder(tx, context, order, 'checkout', { ...frozen.changes, payment_status }),
     payment.status === 'completed'
       ? undefined
-      : schedule(tx, 'payment', payment.id, payment.created_at + context.settings.paymentRecheckMs),
+      : schedule(tx, 'payment', payment.id, dueAtOf(context, payment) ?? payment.updated_at),
   ])
   if (payment.status === 'completed') {
     await queueOrder(tx, context, order, payment_status)
@@ -150,20 +159,21 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
   return { kind: 'go-on', payment }
 }
 
-/** Who has the money, and how far that is when the order is frozen. */
-function beginning(
+/** Which party has the money, the payment's first status, and how long the order may wait for it. */
+function startOf(
+  context: CloudContext,
   total: number,
   from: Paying['from'],
   card: MoneyServices['processor']['name'],
-): Pick<PaymentRow, 'processor' | 'status'> {
-  if (total === 0) return { processor: 'none', status: 'completed' }
+): Pick<NewPayment, 'processor' | 'status' | 'holdUntil'> {
+  if (total === 0) return { processor: 'none', status: 'completed', holdUntil: null }
   switch (from) {
     case EXTERNAL:
-      return { processor: EXTERNAL, status: 'requires_action' }
+      return { processor: EXTERNAL, status: 'requires_action', holdUntil: holdUntil(context, EXTERNAL) }
     case WALLET:
-      return { processor: WALLET, status: 'completed' }
+      return { processor: WALLET, status: 'completed', holdUntil: null }
     case 'processor':
-      return { processor: card, status: 'pending' }
+      return { processor: card, status: 'pending', holdUntil: holdUntil(context, card) }
   }
 }
 
@@ -181,6 +191,7 @@ export function livePayment(tx: Tx, orderId: number): Promise<PaymentRow> {
 interface NewPayment extends Pick<PaymentRow, 'processor' | 'method' | 'type' | 'amount' | 'status'> {
   /** Of a method that is saved at this processor its customer there is named. */
   savedAt: string
+  holdUntil: number | null
   /** The customer with whom it is saved once it has paid, where it is to be and is not yet. */
   saver: string | null
 }
@@ -200,6 +211,7 @@ const insertOne = statement(
         saves_method: sql<Flag>`case when ${saver} is not null and (${saved}) is null then 1 else 0 end`,
         amount: one.amount,
         status: one.status,
+        hold_until: one.holdUntil,
         order_id: one.order_id,
         user_id: userId,
         is_late: 0,

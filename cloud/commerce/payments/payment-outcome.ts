@@ -100,11 +100,9 @@ async function apply(
       return isOpen ? 'to a change' : 'to nothing'
     case 'requires_action':
       if (isOpen) await set(payment.status === 'pending' ? { status: 'requires_action' } : {})
-      if (payment.status === 'pending' && payment.is_refused === 0) {
-        const { paymentAbandonMs, idleOrderMs } = context.settings
-        const dueAt = Math.min(known.updated_at + paymentAbandonMs, order.touched_at + idleOrderMs)
-        await schedule(tx, 'payment', payment.id, dueAt)
-      }
+      // Its customer has until the hold ends; then the payment is cancelled.
+      if (payment.status === 'pending' && payment.is_refused === 0 && payment.hold_until !== null)
+        await schedule(tx, 'payment', payment.id, payment.hold_until)
       return isOpen ? 'to a change' : 'to nothing'
     case 'failed':
     case 'canceled':

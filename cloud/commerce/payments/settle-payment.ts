@@ -146,29 +146,38 @@ export const paymentWork = (services: MoneyServices): WorkKinds => ({
 })
 
 /**
- * Asks after a payment whose outcome was never learned, and gives up one that its customer does not finish. One whose
- * processor has not said anything for as long as a customer may take no longer holds its order.
+ * Asks the processor about a payment whose outcome is unknown, and cancels one that its customer does not finish. When the
+ * payment's hold ends, the order is a cart again, whatever the processor answers or does not answer: only a success that the
+ * processor reports now still pays the order. Money that arrives later is refunded.
  */
 async function lookAtPayment(services: MoneyServices, id: number): Promise<Outcome> {
-  const { db, runtime, settings } = services.context
+  const { context } = services
+  const { db, runtime, settings } = context
   const find = () => db.kysely.selectFrom('payments').selectAll().where('id', '=', id).executeTakeFirst()
   const payment = await find()
   if (payment?.status === 'failed') return endFailed(services, payment)
-  const dueAt = payment && (await dueAtOf(services, payment))
+  const dueAt = payment && dueAtOf(context, payment)
   if (!payment || dueAt === undefined) return done
-  if (dueAt > runtime.clock.now()) return { next: dueAt }
-  const isAwaited = payment.status === 'pending' && payment.is_refused === 0
+  const now = runtime.clock.now()
+  if (dueAt > now) return { next: dueAt }
+  const isHoldOver = holdEndOf(context, payment) <= now
+  const isAwaited = payment.status === 'pending' && payment.is_refused === 0 && !isHoldOver
   try {
     await (isAwaited ? submitPayment(services, payment) : abandonPayment(services, payment))
   } catch (error) {
-    const isOverdue = payment.updated_at + settings.paymentAbandonMs <= runtime.clock.now()
-    if (!(error instanceof ProcessorUnavailable) || !isOverdue || payment.stuck_at !== null) throw error
-    await giveUp(services.context, payment)
+    if (!(error instanceof ProcessorUnavailable) || payment.stuck_at !== null) throw error
+    // A back-off does not prolong the hold.
+    if (!isHoldOver) return { next: holdEndOf(context, payment), failure: error }
   }
-  const looked = await find()
-  const next = looked && (await dueAtOf(services, looked))
-  // One that its bank is at work on may be past its time: it is asked after now and then.
-  return next === undefined ? done : { next: Math.max(next, runtime.clock.now() + settings.paymentRecheckMs) }
+  let looked = await find()
+  if (isHoldOver && looked && isLive(looked)) {
+    await giveUp(context, looked)
+    looked = await find()
+  }
+  const next = looked && dueAtOf(context, looked)
+  if (next === undefined) return done
+  const holdEnd = isHoldOver ? Infinity : holdEndOf(context, payment)
+  return { next: Math.min(Math.max(next, now + settings.paymentRecheckMs), holdEnd) }
 }
 
 /** Ends a payment that failed at its processor. Its customer may be completing it at this moment. */
@@ -181,20 +190,18 @@ async function endFailed(services: MoneyServices, payment: PaymentRow): Promise<
   return isUnderWay ? { next: context.runtime.clock.now() + context.settings.paymentRecheckMs } : done
 }
 
-/** When an unfinished payment is to be looked at; undefined where it has ended. */
-async function dueAtOf({ context }: MoneyServices, payment: PaymentRow): Promise<number | undefined> {
-  const { db, settings } = context
-  const isLive = payment.status === 'pending' || payment.status === 'requires_action'
-  if (!isLive && payment.stuck_at === null) return undefined
-  if (payment.status !== 'requires_action' || payment.is_refused === 1)
-    return payment.updated_at + settings.paymentRecheckMs
-  const order = await db.kysely
-    .selectFrom('orders')
-    .select('touched_at')
-    .where('id', '=', payment.order_id)
-    .executeTakeFirstOrThrow()
-  // The order expires then, and an integrator's claim lasts as long.
-  const expiresAt = order.touched_at + settings.idleOrderMs
-  if (payment.processor === EXTERNAL) return expiresAt
-  return Math.min(payment.updated_at + settings.paymentAbandonMs, expiresAt)
+const isLive = ({ status }: PaymentRow): boolean => status === 'pending' || status === 'requires_action'
+
+/** When a payment stops holding its order's stock and bins. */
+const holdEndOf = ({ settings }: CloudContext, payment: PaymentRow): number =>
+  payment.hold_until ?? payment.created_at + settings.paymentHoldMs
+
+/** When due work looks at an unfinished payment next; undefined if it has ended. */
+export function dueAtOf(context: CloudContext, payment: PaymentRow): number | undefined {
+  const recheckAt = payment.updated_at + context.settings.paymentRecheckMs
+  if (payment.stuck_at !== null) return recheckAt
+  if (!isLive(payment)) return undefined
+  const holdEnd = holdEndOf(context, payment)
+  const isCustomers = payment.status === 'requires_action' && payment.is_refused === 0
+  return isCustomers ? holdEnd : Math.min(recheckAt, holdEnd)
 }

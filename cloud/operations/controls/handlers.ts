@@ -4,10 +4,10 @@ import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CommandBody } from '../../../protocol/mqtt/command.ts'
 import { BinHealth, DoorHealth } from '../../../protocol/mqtt/session.ts'
+import { readBinOrders } from '../../commerce/orders/bin-orders.ts'
 import { confirmExternal } from '../../commerce/payments/confirm.ts'
 import type { CommandRequest } from '../../gateway/commands.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import { requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Queries } from '../../platform/store/database.ts'
@@ -23,6 +23,8 @@ import {
   requireFridge,
   sendAudited,
 } from './control.ts'
+
+type OpenRequest = BinRequest & { query: { order_id?: number | undefined; confirm: boolean } }
 
 /** O §4.6. */
 export function controlHandlers(
@@ -52,20 +54,32 @@ export function controlHandlers(
     return ok(200, { ...rest, lift: BinHealth.shape.lift.catch('unknown').parse(data['lift']) })
   }
 
-  /** An integrator's word that the order for which the bin is kept is paid; null where none waits for it. */
-  async function confirm({ query, credential }: BinRequest) {
-    const key = credential.keyPrefix ?? credential.actor
-    const orderId = await confirmExternal(context, { hubId: query.hub, bin: query.bin, key })
-    if (orderId === null) return null
+  /**
+   * The API key's holder has taken the money for the order that the bin is reserved for. Null if no order waits for that,
+   * or the caller may only open the door.
+   */
+  async function confirm({ query, credential }: OpenRequest) {
+    const { hub: hubId, bin, order_id: expected } = query
+    const { keyPrefix, actor } = credential
+    const reservedFor = await reservedOrder(db.kysely, hubId, bin)
+    if (expected !== undefined && expected !== reservedFor)
+      throw new ApiError('order_state_conflict', `Bin ${bin} is not reserved for order ${expected}.`, {
+        reserved_for_order: reservedFor,
+      })
+    // Only a key stands for an integrator who takes money; a person with a token opens doors.
+    if (keyPrefix === null || !query.confirm || reservedFor === null) return null
     const command_id = uuidv7(runtime)
-    await appendAudit(db.kysely, runtime, {
-      actor: credential.actor,
-      action: 'controls.open_bin',
-      hubId: query.hub,
-      object: `bin-${query.bin}`,
-      result: 'confirmed',
-      detail: { command_id, order_id: orderId },
+    const orderId = await confirmExternal(context, {
+      hubId,
+      bin,
+      orderId: reservedFor,
+      key: keyPrefix,
+      audit: { actor, detail: { command_id } },
     })
+    if (orderId === null) {
+      if (expected !== undefined) throw new ApiError('order_state_conflict')
+      return null
+    }
     return ok(202, { command_id, order_id: orderId, processing_status: OrderStatus.QUEUED })
   }
 
@@ -102,8 +116,11 @@ export function controlHandlers(
       const { query, credential } = request
       const body = { name: 'get_bin_status', bin: query.bin } as const
       const outcome = await sendAudited(services, { hubId: query.hub, body, actor: credential.actor })
-      const show = async (bin: BinState, reportedAt: number | null) =>
-        ok(200, binStatus(bin, await orderNumber(db.kysely, query.hub, bin.order_id), reportedAt))
+      const show = async (bin: BinState, reportedAt: number | null) => {
+        const orderId = await orderNumber(db.kysely, query.hub, bin.order_id)
+        const reservedFor = await reservedOrder(db.kysely, query.hub, query.bin)
+        return ok(200, binStatus(bin, orderId, reservedFor, reportedAt))
+      }
       if (outcome.kind === 'executed') return show(live(outcome.data), runtime.clock.now())
       if (outcome.kind !== 'offline') throw hardwareError(outcome, 'bin_not_found')
       const known = state.health ? binOf(state.health, query.bin) : undefined
@@ -127,6 +144,10 @@ async function execute(
   return { command_id: commandId, duration_ms: Math.round(durationMs), data }
 }
 
+/** The order for which an integrator's claim reserves a bin. */
+const reservedOrder = async (q: Queries, hubId: number, bin: number): Promise<number | null> =>
+  (await readBinOrders(q, [hubId])).get(hubId)?.get(bin)?.reserved_for_order ?? null
+
 /** What the hub answered; it is its fault if that is no status. */
 function live(data: Record<string, unknown>): BinHealth {
   const bin = BinHealth.safeParse(data)
@@ -148,7 +169,12 @@ async function orderNumber(q: Queries, hubId: number, uuid: string | null): Prom
 
 type BinState = Omit<BinHealth, 'capacity' | 'occupied'>
 
-function binStatus(bin: BinState, order_id: number | null, reportedAt: number | null) {
+function binStatus(
+  bin: BinState,
+  order_id: number | null,
+  reserved_for_order: number | null,
+  reportedAt: number | null,
+) {
   const { bin_number, enabled, status, door, lift, fault_code } = bin
   return {
     bin_number,
@@ -158,6 +184,7 @@ function binStatus(bin: BinState, order_id: number | null, reportedAt: number | 
     lift,
     fault_code,
     order_id,
+    reserved_for_order,
     reported_at: timestampOrNull(reportedAt),
   }
 }

@@ -14,6 +14,7 @@ export const openHub = {
   accepting_orders: 1,
   disabled_bins: '[]',
   disabled_fridges: '[]',
+  external_payments: 'off',
 } as const
 
 /** What an operator says of a hub that is not there yet. */

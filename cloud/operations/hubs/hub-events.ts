@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { wholeMs } from '../../../protocol/model/runtime.ts'
 import type { HubHealthReport } from '../../../protocol/contract/owner-hubs.ts'
 import { DeviceStatus, type HubHealth } from '../../../protocol/mqtt/session.ts'
+import { readBinOrders, type OrdersByBin } from '../../commerce/orders/bin-orders.ts'
 import { appendEvent } from '../../events/append-event.ts'
 import type { HeardHub } from '../../gateway/domain.ts'
 import { type HubState, hubStates, shownHubStatus } from '../../gateway/hub-state.ts'
@@ -108,6 +109,7 @@ const hubRows = (q: Queries) =>
 type HubRow = Awaited<ReturnType<ReturnType<typeof hubRows>['execute']>>[number]
 
 const NO_DEVICES: BuiltDevices = { bins: [], fridges: [] }
+const NO_ORDERS: OrdersByBin = new Map()
 
 /**
  * Whether a hub that has just said how it stands was told of as just that, as at nearly every heartbeat: found out by what was
@@ -116,7 +118,7 @@ const NO_DEVICES: BuiltDevices = { bins: [], fridges: [] }
 function isAsTold(hub: HubRow, health: HubHealth | null): boolean {
   if (health === null || hub.online !== 1) return false
   const now = { online: true, connected: true, health, lastHeardAt: null }
-  const { bins, fridges } = devicesIn(reportHealth(hub, now, NO_DEVICES))
+  const { bins, fridges } = devicesIn(reportHealth(hub, now, NO_DEVICES, NO_ORDERS))
   const state: ToldState = {
     acceptingOrders: intakeOf(hub, now),
     bins: toldOf(bins),
@@ -145,14 +147,17 @@ async function differences(
   const silent = hubIds.filter((hubId) => states.get(hubId)!.health === null)
   // A hub that has reported has named its devices: nothing more is asked for.
   const built = silent.length > 0 ? await readBuilt(q, silent) : new Map<number, BuiltDevices>()
+  const orders = await readBinOrders(q, hubIds)
   return hubs
-    .map((hub) => compareHub(hub, states.get(hub.id)!, built.get(hub.id) ?? NO_DEVICES))
+    .map((hub) =>
+      compareHub(hub, states.get(hub.id)!, built.get(hub.id) ?? NO_DEVICES, orders.get(hub.id) ?? NO_ORDERS),
+    )
     .filter(({ differs }) => differs)
 }
 
 /** What was told of a hub beside what holds now. What is known for the first time is remembered, and no change. */
-function compareHub(hub: HubRow, now: HubState, built: BuiltDevices) {
-  const report = reportHealth(hub, now, built)
+function compareHub(hub: HubRow, now: HubState, built: BuiltDevices, orders: OrdersByBin) {
+  const report = reportHealth(hub, now, built, orders)
   const { online } = now
   const wasOnline = hub.online === 1
   const told = hub.state === null ? NOTHING : ToldState.parse(JSON.parse(hub.state))

@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import type { HubHealthReport } from '../../../protocol/contract/owner-hubs.ts'
+import { noBinOrders, type BinOrders, type OrdersByBin } from '../../commerce/orders/bin-orders.ts'
 import { hubState, type HubState } from '../../gateway/hub-state.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -84,6 +85,7 @@ export function reportHealth(
   hub: HubRow,
   state: Pick<HubState, 'online' | 'connected' | 'health' | 'lastHeardAt'>,
   built: BuiltDevices,
+  orders: OrdersByBin,
 ): HubHealthReport {
   const { online, health } = state
   const { bins, fridges } = devicesOf(state, built)
@@ -100,6 +102,7 @@ export function reportHealth(
       bin_number,
       enabled: (enabled || !online) && !disabled.bins.includes(bin_number),
       status: online ? status : 'offline',
+      ...shownOrders(orders.get(bin_number)),
     })),
     fridges: fridges.map(({ fridge_number, enabled, temperature, status }) => ({
       fridge_number,
@@ -111,5 +114,11 @@ export function reportHealth(
     network_status: online ? (state.connected ? 'connected' : 'degraded') : 'disconnected',
   }
 }
+
+const shownOrders = ({ occupied, order_id, reserved_for_order }: BinOrders = noBinOrders): BinOrders => ({
+  occupied,
+  order_id,
+  reserved_for_order,
+})
 
 const doorStatus = { locked: 'closed', unlocked: 'closed', open: 'open', unknown: 'unknown' } as const

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { type HubInfo, HubSummary } from '../../../protocol/contract/owner-hubs.ts'
 import { shownHubStatus } from '../../gateway/hub-state.ts'
+import { readBinOrders } from '../../commerce/orders/bin-orders.ts'
 import { readLayout } from '../../commerce/catalogue/layout.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { type HeardHub, reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
@@ -29,7 +30,9 @@ export const hubHandlers = (
     const q = context.db.kysely
     const hub = await requireHub(q, credential, query.hub_id)
     const built = await readBuilt(q, [hub.id])
-    return reportHealth(hub, await readHubState(q, context, hub.id), built.get(hub.id)!)
+    const orders = await readBinOrders(q, [hub.id])
+    const state = await readHubState(q, context, hub.id)
+    return reportHealth(hub, state, built.get(hub.id)!, orders.get(hub.id)!)
   },
 })
 

@@ -62,9 +62,27 @@ export const ruleSettings = {
     'After its start the cloud ends no order for the silence of its hub for so long: hubs have yet to report.',
   ),
   paymentRecheckMs: ms(30 * SECOND, 'A payment in doubt is asked about after this.'),
+  paymentHoldMs: ms(
+    15 * MINUTE,
+    'Longest time in milliseconds for which an unpaid order holds stock and bins, for every payment method and payment state. Then the payment is cancelled and the order is a cart again; money that arrives later is refunded.',
+  ),
+  externalClaimMs: ms(
+    5 * MINUTE,
+    "Time in milliseconds within which an integrator must confirm a customer's external payment claim. PAYMENT_HOLD_MS bounds it, too.",
+  ),
+  unpaidOrdersPerUser: wholeNumber(
+    [1, 100],
+    1,
+    'Number of unpaid orders that a user may have at once, over all hubs. A further payment is refused.',
+  ),
+  unpaidUnitsPerOrder: wholeNumber(
+    [1, 100_000],
+    100,
+    'Number of units that an order may reserve before it is paid. The wallet pays at once and has no such limit.',
+  ),
   paymentAbandonMs: ms(
     15 * MINUTE,
-    'A payment or deposit that its customer does not finish is given up after this.',
+    'Time in milliseconds after which an unfinished wallet deposit is cancelled.',
   ),
   processorCheckMs: ms(
     HOUR,

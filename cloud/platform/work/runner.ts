@@ -22,6 +22,8 @@ export interface Outcome {
   next: number | null
   /** Ids of what this look has changed. */
   affected?: readonly number[]
+  /** The look failed with this error. It is repeated after a back-off, and no later than `next`. */
+  failure?: unknown
 }
 
 /** What is done with work of one kind. It stands beside what it works on; `cloud.ts` puts all kinds together. */
@@ -250,6 +252,8 @@ export class WorkRunner {
         this.#context.checkpoint('work.claimed')
         const outcome = await this.#kindOf(kind)!.look(work)
         affected = outcome.affected ?? []
+        if (outcome.failure !== undefined)
+          return await this.#putOff(work, outcome.failure, outcome.next ?? Infinity)
         this.#context.checkpoint('work.handled')
         // A look that asks for another one at once would keep its kind from ending.
         const dueAt = outcome.next === null ? null : Math.max(outcome.next, this.#now() + 1)
@@ -262,14 +266,14 @@ export class WorkRunner {
     return affected
   }
 
-  async #putOff(work: Claimed, error: unknown): Promise<void> {
+  async #putOff(work: Claimed, error: unknown, noLaterThan = Infinity): Promise<void> {
     const { runtime, log } = this.#context
     const { kind, subject, attempts } = work
     const { attempts: most = Number.POSITIVE_INFINITY, backoff = BACKOFF } = this.#kindOf(kind)!
     const isExhausted = attempts >= most
     const pauseMs = backoffMs(attempts - 1, backoff, runtime.random)
     await release(this.#context, work, {
-      dueAt: isExhausted ? null : this.#now() + Math.max(1, pauseMs),
+      dueAt: isExhausted ? null : Math.max(this.#now() + 1, Math.min(this.#now() + pauseMs, noLaterThan)),
       error: messageOf(error),
     })
     if (isExhausted || attempts >= this.#context.settings.workAlarmAttempts)

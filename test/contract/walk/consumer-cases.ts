@@ -142,6 +142,15 @@ export const consumerPaymentCases = {
         await world.shop.context.db.kysely.updateTable('products').set({ original_price: 20 }).execute()
         return call
       },
+      async invalid_quantity(world) {
+        const call = await toPay(world)
+        await world.shop.context.db.kysely.updateTable('order_items').set({ qty: 101 }).execute()
+        return call
+      },
+      async external_payments_disabled(world) {
+        await world.shop.context.db.kysely.updateTable('hubs').set({ external_payments: 'off' }).execute()
+        return toPay(world, 'external')
+      },
       payment_method_not_found: (world) => toPay(world, 'pm_card_unknown'),
       card_declined: (world) => toPay(world, 'pm_card_chargeDeclined'),
     },

@@ -142,7 +142,13 @@ export const hubCases = {
       },
     },
   ),
-  'owner.controls.open_bin': actuation({ bin: 1 }),
+  'owner.controls.open_bin': {
+    ...actuation({ bin: 1 }),
+    errors: {
+      ...actuation({ bin: 1 }).errors,
+      order_state_conflict: control({ bin: 1, order_id: 999 }, true),
+    },
+  },
   'owner.controls.close_bin': actuation({ bin: 1 }),
   'owner.controls.raise_bin': actuation({ bin: 1 }),
   'owner.controls.lower_bin': actuation({ bin: 1 }),

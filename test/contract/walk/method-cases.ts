@@ -25,7 +25,8 @@ async function toDelete(world: World): Promise<Call> {
 
 /** A mobile wallet pays as a card does, and is refused what a card is refused. */
 function byWallet(): RouteCases {
-  const { success, errors, elsewhere } = consumerPaymentCases['consumer.payments.pay']
+  const { success, errors: ofPay, elsewhere } = consumerPaymentCases['consumer.payments.pay']
+  const { external_payments_disabled: _, ...errors } = ofPay
   const withToken =
     (prepare: (world: World) => Promise<Call>, token?: string) =>
     async (world: World): Promise<Call> => {

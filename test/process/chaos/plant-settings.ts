@@ -10,7 +10,7 @@ export const quickCloud: Readonly<Record<string, string>> = {
   PREPARE_TIMEOUT_MS: '60000',
   UNCLAIMED_TIMEOUT_MS: '30000',
   PAYMENT_RECHECK_MS: '2000',
-  PAYMENT_ABANDON_MS: '8000',
+  PAYMENT_HOLD_MS: '8000',
   WORK_POLL_MS: '1000',
   WORK_LEASE_MS: '3000',
   LEASE_MS: '6000',

@@ -2,6 +2,10 @@ import { HubStatus } from '../../../../protocol/contract/owner-hubs.ts'
 import { binUses, fridgeStates } from '../../../../protocol/mqtt/hub-entries.ts'
 import { defineTable, flag, id, instant, int, oneOf, real, text } from '../table.ts'
 
+/** Values of a hub's setting `external_payments`. `customers` excludes anonymous users. */
+export const externalPayments = ['off', 'customers', 'everyone'] as const
+export type ExternalPayments = (typeof externalPayments)[number]
+
 /** Hubs, whose they are, and how they are built. */
 export const hubTables = {
   owners: defineTable({ id, name: text }),
@@ -25,6 +29,8 @@ export const hubTables = {
     disabled_fridges: text,
     /** When people last confirmed each fridge, as the hub's configuration has it: JSON; null where nobody has. */
     confirmed_fridges: text.nullable,
+    /** Who may claim an order for an integrator's payment: nobody, users with an account, or guests too. */
+    external_payments: oneOf(externalPayments).default('off'),
     /** Sales tax in thousandths of a percent: 8.875 % is 8875. */
     tax_millipercent: int.check('>= 0'),
     /**

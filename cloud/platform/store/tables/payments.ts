@@ -32,6 +32,8 @@ export const paymentTables = {
     is_refused: flag.default(0),
     /** When it was given up without the processor's word on it, which is still asked for: money may have moved. */
     stuck_at: instant.nullable,
+    /** Until then an unpaid order holds stock and bins for this payment; null for a payment that completed at once. */
+    hold_until: instant.nullable,
     /** The order could not take the money any more: it goes back. */
     is_late: flag,
     created_at: instant.fixed,

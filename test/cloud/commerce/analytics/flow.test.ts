@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { confirmExternal } from '../../../../cloud/commerce/payments/confirm.ts'
+import { confirmClaim } from '../../support/confirm-claim.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { sandboxWork } from '../../../../cloud/commerce/processors/sandbox/sandbox.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
@@ -56,7 +56,7 @@ onEachDatabase('a sale is counted', (open) => {
     const shop = await openShop(await open())
     const { reserved_bin } = await shop.paidOrder({ 2: 1 }, 'external')
     expect(await counted(shop)).toEqual(NOTHING)
-    await confirmExternal(shop.context, { hubId: 1, bin: reserved_bin!, key: 'abcdefgh' })
+    await confirmClaim(shop.context, { hubId: 1, bin: reserved_bin!, key: 'abcdefgh' })
     expect(await counted(shop)).toMatchObject({ orders: 1, units: 1, revenue: 179, cost: 100 })
   })
 

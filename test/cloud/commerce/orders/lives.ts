@@ -5,7 +5,8 @@ import { ApiError } from '../../../../cloud/platform/api-error.ts'
 import { createOrder, reorder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
 import { transferOrder } from '../../../../cloud/commerce/orders/transfer-order.ts'
-import { confirmExternal, confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
+import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
+import { confirmClaim } from '../../support/confirm-claim.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
@@ -147,7 +148,7 @@ export async function live(db: CloudDatabase, groups: readonly Step[][]): Promis
           await deposit(services, { userId: step.user, amountCents: 2500, method: step.method })
         return
       case 'integrator':
-        return void (await confirmExternal(context, { hubId: 1, bin: step.bin, key: 'lk_test' }))
+        return void (await confirmClaim(context, { hubId: 1, bin: step.bin, key: 'lk_test' }))
       case 'confirm':
       case 'delete':
       case 'reorder':

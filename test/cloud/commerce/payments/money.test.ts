@@ -1,7 +1,7 @@
 import { identityOf } from '../../../../cloud/commerce/processors/processor.ts'
 import { describe, expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { confirmExternal, confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
+import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
@@ -264,61 +264,6 @@ onEachProcessor('money', (open) => {
     await shop.work.drain()
     // What money was tried for stays on record.
     expect((await shop.order(id)).processing_status).toBe(S.EXPIRED)
-  })
-
-  describe('an integrator’s payment', () => {
-    test('claims a bin, is confirmed at that bin by open_bin alone, once', async () => {
-      const shop = await open()
-      const userId = await shop.customer()
-      const { id } = await shop.cart(userId, { 1: 1 })
-      const claim = await pay(shop.services, { userId, orderId: id, method: 'external' })
-      expect(claim).toMatchObject({
-        status: 'requires_action',
-        next_action: { type: 'integrator_confirmation', hub_id: 1, bin_number: 1 },
-      })
-      expect(await confirmExternal(shop.context, { hubId: 1, bin: 2, key: 'k' })).toBeNull()
-      await expect(
-        confirmPayment(shop.services, { userId, orderId: id, paymentId: claim.payment_id }),
-      ).rejects.toMatchObject({ code: 'order_state_conflict' })
-      expect(await confirmExternal(shop.context, { hubId: 1, bin: 1, key: 'k' })).toBe(id)
-      expect(await confirmExternal(shop.context, { hubId: 1, bin: 1, key: 'k' })).toBe(id)
-      expect(await shop.outbox()).toMatchObject([{ order: { number: id, bin: 1, open_when_ready: true } }])
-      expect(await shop.payments(id)).toMatchObject([{ status: 'completed', confirmed_by_key: 'k' }])
-    })
-
-    test('two claims never get the same bin; a fifth finds none', async () => {
-      const shop = await open({ products: [{ price: 100, quantity: 10 }] })
-      const carts = await Promise.all(
-        [1, 2, 3, 4, 5].map(async () => {
-          const userId = await shop.customer()
-          return { userId, orderId: (await shop.cart(userId, { 1: 1 })).id }
-        }),
-      )
-      const claims = await Promise.allSettled(
-        carts.map((cart) => pay(shop.services, { ...cart, method: 'external' })),
-      )
-      const bins = claims.flatMap((claim) =>
-        claim.status === 'fulfilled' && claim.value.next_action?.type === 'integrator_confirmation'
-          ? [claim.value.next_action.bin_number]
-          : [],
-      )
-      expect(bins.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
-      expect(claims.filter(({ status }) => status === 'rejected')).toMatchObject([
-        { reason: { code: 'no_bin_available' } },
-      ])
-    })
-
-    test('is given back in the ledger alone', async () => {
-      const shop = await open()
-      const userId = await shop.customer()
-      const { id } = await shop.cart(userId, { 1: 1 })
-      await pay(shop.services, { userId, orderId: id, method: 'external' })
-      await confirmExternal(shop.context, { hubId: 1, bin: 1, key: 'k' })
-      expect(await refundOrder(shop.services, { orderId: id, mayTouch: anywhere, actor: 'a' })).toBe(
-        'refunded',
-      )
-      expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded', processor_ref: null }])
-    })
   })
 
   describe('a refund', () => {

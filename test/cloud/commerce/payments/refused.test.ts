@@ -220,7 +220,7 @@ onEachProcessor('a call to the processor that fails in a way that nobody foresaw
     const deleting = deleteOrder(shop.services, { userId, orderId: id }, 'user')
     await expect(deleting).rejects.toMatchObject({ code: 'processor_unavailable' })
     expect((await shop.order(id)).processing_status).toBe(S.PENDING_PAYMENT)
-    shop.clock.advance(shop.context.settings.paymentAbandonMs)
+    shop.clock.advance(shop.context.settings.paymentHoldMs)
     await shop.work.drain()
     expect((await shop.order(id)).processing_status).toBe(S.NEW)
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })

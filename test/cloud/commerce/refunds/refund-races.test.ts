@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
-import { confirmExternal } from '../../../../cloud/commerce/payments/confirm.ts'
+import { confirmClaim } from '../../support/confirm-claim.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -38,7 +38,7 @@ const means: Record<string, (shop: Shop) => Promise<number>> = {
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 2, 2: 3 })
     await pay(shop.services, { userId, orderId, method: 'external' })
-    await confirmExternal(shop.context, { hubId: 1, bin: 1, key: 'k' })
+    await confirmClaim(shop.context, { hubId: 1, bin: 1, key: 'k' })
     return orderId
   },
 }

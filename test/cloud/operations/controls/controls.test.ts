@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { CommandOutcome, Commands } from '../../../../cloud/gateway/commands.ts'
 import { controlHandlers } from '../../../../cloud/operations/controls/handlers.ts'
+import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { testApp, type CallAnswer, type TestApp } from '../../support/app.ts'
 import { emptySqlite } from '../../support/database.ts'
-import { openShop, type Shop } from '../../support/shop.ts'
+import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
 import { uuid } from '../../../support/uuid.ts'
 
 const COMMAND = '01900000-0000-7000-8000-000000000001'
@@ -75,7 +76,13 @@ describe('O §4.6: bins', () => {
         success: true,
         status_code: 200,
         // An order that is not known here has no number.
-        response_data: { ...bin, fault_code: 'jam', order_id: null, reported_at: '2025-03-01T12:00:00.000Z' },
+        response_data: {
+          ...bin,
+          fault_code: 'jam',
+          order_id: null,
+          reserved_for_order: null,
+          reported_at: '2025-03-01T12:00:00.000Z',
+        },
       },
     })
   })
@@ -229,6 +236,77 @@ describe('open_bin as the integrator’s confirmation', () => {
     expect((await post('open_bin', 'hub=1&bin=2')).json).toMatchObject({ result: { status_code: 200 } })
     expect((await shop.order(orderId)).processing_status).toBe(10)
     expect(shop.commands).toHaveLength(1)
+  })
+
+  test.each(['owner', 'technician'] as const)(
+    'a person with the role %s opens the reserved bin and confirms no payment',
+    async (role) => {
+      const orderId = await claim()
+      shop.answer(executed({ door: 'open' }))
+      await grantRole(app.context.db.kysely, app.runtime, { identity: 'sam', role, hubs: [1] })
+      const token = await app.issuer.token({ sub: 'sam' })
+      const opened = await app.call('POST', '/api/v1/owners/controls/open_bin?hub=1&bin=1', { token })
+      expect(opened.json).toMatchObject({ result: { status_code: 200, response_data: { door: 'open' } } })
+      expect((await shop.order(orderId)).processing_status).toBe(10)
+      expect(await shop.outbox()).toEqual([])
+    },
+  )
+
+  test('with confirm=false a key opens the reserved bin and confirms no payment', async () => {
+    const orderId = await claim()
+    shop.answer(executed({ door: 'open' }))
+    expect((await post('open_bin', 'hub=1&bin=1&confirm=false')).json).toMatchObject({
+      result: { status_code: 200 },
+    })
+    expect((await shop.order(orderId)).processing_status).toBe(10)
+  })
+
+  test.each(['bin=1', 'bin=2', 'bin=1&confirm=false'])(
+    'an order_id that %s is not reserved for is 409: nothing is confirmed and no door opens',
+    async (query) => {
+      const orderId = await claim()
+      const wrong = query.includes('bin=1') ? orderId + 1 : orderId
+      expect(await post('open_bin', `hub=1&${query}&order_id=${wrong}`)).toMatchObject({
+        status: 409,
+        json: { error: { code: 'order_state_conflict' } },
+      })
+      expect(shop.commands).toEqual([])
+      expect((await shop.order(orderId)).processing_status).toBe(10)
+    },
+  )
+
+  test('an order_id that the bin is reserved for is confirmed, and the audit log names the key', async () => {
+    const orderId = await claim()
+    expect((await post('open_bin', `hub=1&bin=1&order_id=${orderId}`)).json).toMatchObject({
+      result: { status_code: 202, response_data: { order_id: orderId } },
+    })
+    const prefix = key.split('_')[1]
+    const [record] = await audit()
+    expect(record).toMatchObject({ actor: `key:${prefix}`, action: 'controls.open_bin', result: 'confirmed' })
+    expect(JSON.parse(record!.detail)).toMatchObject({ order_id: orderId, confirmed_by_key: prefix })
+  })
+
+  test('get_bin_status and get_hub_health show for which order a bin is reserved, until its goods are in it', async () => {
+    const shown = async () => {
+      const { json } = await status('hub=1&bin=1')
+      const health = await app.call('GET', '/api/v1/owners/hubs/get_hub_health?hub_id=1', { key: reader })
+      const { bins } = health.json as { bins: { bin_number: number; reserved_for_order: number | null }[] }
+      return [
+        (json as { result: { response_data: { reserved_for_order: number | null } } }).result.response_data
+          .reserved_for_order,
+        ...bins.map(({ reserved_for_order }) => reserved_for_order),
+      ]
+    }
+    const reader = await app.key(['hubs:read'])
+    expect(await shown()).toEqual([null, null, null, null, null])
+    const orderId = await claim()
+    expect(await shown()).toEqual([orderId, orderId, null, null, null])
+    await post('open_bin', 'hub=1&bin=1')
+    expect(await shown()).toEqual([orderId, orderId, null, null, null])
+    await shop.report({ kind: 'order.preparing', order_id: orderId, bins: [1] })
+    const lines = droppedLines(await shop.items(orderId))
+    await shop.report({ kind: 'order.ready', order_id: orderId, bins: [1], lines })
+    expect(await shown()).toEqual([null, null, null, null, null])
   })
 
   test('closing, raising or lowering the bin confirms nothing', async () => {

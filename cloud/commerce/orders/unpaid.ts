@@ -1,0 +1,97 @@
+import { sql } from 'kysely'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { statement } from '../../platform/store/statement.ts'
+import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
+import type { SellingHub } from './intake.ts'
+import { LAST_ACTIVE } from './order-rows.ts'
+import { EXTERNAL } from '../processors/processor.ts'
+
+/**
+ * What customers may hold without having paid. Stock and bins of unpaid orders are bounded in number, units and time,
+ * because holding them costs the customer nothing.
+ */
+
+/** A customer who is about to pay, locked: payments of one customer follow one another, at whatever hubs. */
+export interface Payer {
+  isAnonymous: boolean
+  /** The customer's orders in PENDING_PAYMENT, at all hubs. */
+  unpaid: readonly { id: number; processor: string }[]
+}
+
+/** Locks a customer and reads what the customer holds unpaid. */
+export async function lockPayer(tx: Tx, userId: number): Promise<Payer> {
+  // One after the other: the orders are read under the user's lock.
+  const [[user], unpaid] = await Promise.all([userToLock(tx.q, { userId }), unpaidOrders(tx.q, { userId })])
+  return { isAnonymous: user?.is_anonymous === 1, unpaid }
+}
+
+export const readUnpaid = (q: Queries, userId: number): Promise<Payer['unpaid']> =>
+  unpaidOrders(q, { userId })
+
+const userToLock = statement((q, { userId }: { userId: number }, locks) =>
+  locks.forUpdate(q.selectFrom('users').select('is_anonymous').where('id', '=', userId)),
+)
+
+const unpaidOrders = statement((q, { userId }: { userId: number }) =>
+  q
+    .selectFrom('orders as o')
+    .innerJoin('payments as p', 'p.order_id', 'o.id')
+    .select(['o.id', 'p.processor'])
+    .where('o.user_id', '=', userId)
+    .where('o.processing_status', '<=', LAST_ACTIVE)
+    .where('o.processing_status', '=', sql.lit(OrderStatus.PENDING_PAYMENT))
+    .where('p.is_late', '=', sql.lit(0))
+    .where(
+      'p.status',
+      'in',
+      PAYMENT_UNDER_WAY.map((status) => sql.lit(status)),
+    )
+    .orderBy('o.id'),
+)
+
+/** Throws `external_payments_disabled` if a hub does not let this customer claim an order for an integrator. */
+export function requireClaimable({ external_payments }: SellingHub, { isAnonymous }: Payer): void {
+  const isAllowed = external_payments === 'everyone' || (external_payments === 'customers' && !isAnonymous)
+  if (!isAllowed) throw new ApiError('external_payments_disabled')
+}
+
+/**
+ * Throws `order_state_conflict` if the customer has as many other unpaid orders as a customer may have, or a second
+ * external claim. `details.order_id` is the order that stands in the way.
+ */
+export function requireFewUnpaid(
+  { settings }: CloudContext,
+  { unpaid }: Pick<Payer, 'unpaid'>,
+  orderId: number,
+  isClaim: boolean,
+): void {
+  const blocking = blockingOrder(settings.unpaidOrdersPerUser, unpaid, orderId, isClaim)
+  if (blocking !== undefined)
+    throw new ApiError(
+      'order_state_conflict',
+      `Order ${blocking} of this customer is unpaid: pay it or delete it first.`,
+      { order_id: blocking },
+    )
+}
+
+/** The unpaid order that keeps a customer from paying another one. */
+export function blockingOrder(
+  mostUnpaid: number,
+  unpaid: Payer['unpaid'],
+  orderId: number,
+  isClaim: boolean,
+): number | undefined {
+  const others = unpaid.filter(({ id }) => id !== orderId)
+  const claim = isClaim ? others.find(({ processor }) => processor === EXTERNAL) : undefined
+  return claim?.id ?? (others.length >= mostUnpaid ? others[0]!.id : undefined)
+}
+
+/** Until when a payment that begins now may hold its order's stock and bins. */
+export function holdUntil({ runtime, settings }: CloudContext, processor: string): number {
+  const { paymentHoldMs, externalClaimMs } = settings
+  const holdMs = processor === EXTERNAL ? Math.min(externalClaimMs, paymentHoldMs) : paymentHoldMs
+  return runtime.clock.now() + holdMs
+}
