@@ -3,6 +3,7 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { managementKeyOf } from '../platform/settings/config.ts'
 import {
   conform,
+  contextOf,
   findOwner,
   hubOf,
   readJsonFile,
@@ -11,6 +12,7 @@ import {
   type CommandLine,
   type Options,
 } from './command-line.ts'
+import { changeHub, changeOptions, HubChanges, showHub } from './hub-record.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.ts'
 import { builtOf, writeLayout, type Built } from '../commerce/catalogue/layout.ts'
@@ -24,6 +26,10 @@ const usage = `Usage:
   npm run hubs -- list
   npm run hubs -- create --owner NAME | --new-owner NAME --name NAME --street TEXT [--street-2 TEXT] --city TEXT
       --state TEXT --postal-code TEXT --latitude DEGREES --longitude DEGREES --timezone ZONE [--tax PERCENT] [--hardware FILE]
+  npm run hubs -- show HUB
+  npm run hubs -- set HUB [--external-payments off|customers|everyone] [--maintenance on|off] [--tax PERCENT]
+      [--street TEXT] [--street-2 TEXT] [--city TEXT] [--state TEXT] [--postal-code TEXT] [--latitude DEGREES]
+      [--longitude DEGREES] [--timezone ZONE] [--hardware FILE]
   npm run hubs -- set-layout HUB --hardware FILE
   npm run hubs -- renew-password HUB
   npm run hubs -- set-management HUB --host HOST [--port ${DEFAULT_PORT}] --host-key KEY
@@ -35,6 +41,10 @@ nowhere and never shown again (renew-password makes another). --hardware takes t
 its shelves and fridges are known; set-layout reads it anew. The file names the hub by its number, "hubId"; that of a new hub is
 known once create has printed it, which says so where the file has another one. --tax is the sales tax in percent, with at most
 three decimals (8.875; default 0).
+
+show prints a hub with its settings. set changes the settings that are given and prints the hub as show does; if a value is
+invalid, nothing changes. --external-payments says who may claim an order that an integrator is paid for (guide "Your own
+payments"): nobody (off, the default), users with an account (customers), or anonymous users too (everyone).
 
 Where the hubs' management services are (SSH), and by which host key each is known. --host-key takes the public key, or its
 fingerprint (SHA256:…), as \`npm run management -- --host-key\` prints them on the hub: a hub that shows another key is
@@ -84,6 +94,33 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
               }),
           }
         })
+      },
+    },
+    show: {
+      options: ['hub'],
+      positionals: ['hub'],
+      run: ({ db, settings, options }) => showHub(contextOf({ db, settings }, runtime), hubIdOf(options)),
+    },
+    set: {
+      options: ['hub', 'hardware', ...Object.values(changeOptions)],
+      positionals: ['hub'],
+      async run({ db, settings, options }) {
+        const hubId = hubIdOf(options)
+        const context = contextOf({ db, settings }, runtime)
+        const changes = readChanges(options)
+        const hardware = asValue(() => hardwareIn(options))
+        if (Object.keys(changes).length === 0 && !hardware)
+          throw new UsageError('set needs an option that changes something; --help lists them')
+        if (hardware && hardware.hubId !== hubId)
+          throw new Error(`${options['hardware']} describes hub ${hardware.hubId}, not hub ${hubId}`)
+        await showHub(context, hubId)
+        await db.transact(async (tx) => {
+          if (hardware) await requireRoom(tx, hubId, builtOf(hardware))
+          await changeHub(tx, context, hubId, { changes, hardware })
+          const detail = { ...changes, ...(hardware && { hardware: options['hardware'] }) }
+          await record(tx.q, runtime, 'hubs.set', hubId, detail)
+        })
+        return showHub(context, hubId)
       },
     },
     'set-layout': {
@@ -155,6 +192,35 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     },
   },
 })
+
+/** A hub's id as typed. Whether there is such a hub, the command finds out. */
+function hubIdOf(options: Options): number {
+  const text = required(options, 'hub')
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new UsageError(`not a hub's id: ${text}`)
+}
+
+/** Throws a sentence that names the options with an invalid value. */
+function readChanges(options: Options): HubChanges {
+  const given = Object.entries(changeOptions).flatMap(([field, option]) =>
+    options[option] === undefined ? [] : [[field, options[option]]],
+  )
+  const { data, error } = HubChanges.safeParse(Object.fromEntries(given))
+  if (data) return data
+  const problems = error.issues.map(
+    ({ path, message }) => `--${changeOptions[path[0] as keyof HubChanges]}: ${message}`,
+  )
+  throw new Error(problems.join('; '))
+}
+
+/** A wrong value is no wrong usage: the command exits with 1. */
+function asValue<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw error instanceof UsageError ? new Error(error.message, { cause: error }) : error
+  }
+}
 
 const say = (sentence: string): void => void process.stderr.write(`${sentence}\n`)
 

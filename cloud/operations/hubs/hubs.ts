@@ -37,7 +37,7 @@ export const hubHandlers = (
 })
 
 /** O §2, hub info. */
-const describeHub = (row: HeardHub): z.infer<typeof HubInfo> => ({
+export const describeHub = (row: HeardHub): z.infer<typeof HubInfo> => ({
   success: true,
   ...summarizeHub(row),
   postal_code: row.postal_code,

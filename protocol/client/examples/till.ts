@@ -44,6 +44,10 @@ export async function sellAtTill(
     await customer.call('DELETE /users/{user_id}/orders/{order_id}', { params })
     return { refused: 'not paid' }
   }
-  unwrap(await owner.call('POST /owners/controls/open_bin', { query: { hub: hubId, bin: next.bin_number } }))
+  // `order_id`: if the claim has ended meanwhile, nothing opens and the till keeps no money.
+  const confirmed = await owner.call('POST /owners/controls/open_bin', {
+    query: { hub: hubId, bin: next.bin_number, order_id: cart.order_id },
+  })
+  if (!confirmed.ok) return { refused: confirmed.error.code }
   return { orderId: cart.order_id, bin: next.bin_number }
 }

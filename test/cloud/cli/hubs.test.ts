@@ -88,6 +88,62 @@ test('--help says what there is', async () => {
   expect(existsSync(keyFile)).toBe(true)
 })
 
+test('hubs show prints a hub with its settings, hubs set changes those that are given', async () => {
+  expect(json(await hubs('show', '1'))).toMatchObject({
+    hub_id: 1,
+    name: 'Hub 1',
+    hub_status: 'inactive',
+    online: false,
+    last_heartbeat: null,
+    version: null,
+    open_alarms: 0,
+  })
+  for (const external of ['customers', 'everyone', 'off'])
+    expect(json(await hubs('set', '1', '--external-payments', external))).toMatchObject({
+      hub_id: 1,
+      external_payments: external,
+    })
+  const moved = ['--street', '2 Side Street', '--street-2', 'Floor 3', '--tax', '8.875']
+  expect(json(await hubs('set', '1', ...moved, '--timezone', 'America/Denver'))).toMatchObject({
+    street_address_1: '2 Side Street',
+    street_address_2: 'Floor 3',
+    tax: 8.875,
+    timezone: 'America/Denver',
+    external_payments: 'off',
+  })
+  expect(json(await hubs('set', '1', '--street-2', ''))).toMatchObject({ street_address_2: null })
+  const { detail } = await db.kysely
+    .selectFrom('audit_log')
+    .select('detail')
+    .where('action', '=', 'hubs.set')
+    .where('object', '=', 'hub-1')
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirstOrThrow()
+  expect(JSON.parse(detail)).toEqual({ externalPayments: 'customers' })
+})
+
+test.each([
+  {
+    args: ['set', '1', '--external-payments', 'some'],
+    exit: 1,
+    says: /--external-payments: must be one of off/,
+  },
+  { args: ['set', '1', '--tax', '8,5', '--city', 'Elsewhere'], exit: 1, says: /--tax: must be a percentage/ },
+  { args: ['set', '1', '--timezone', 'Nowhere'], exit: 1, says: /--timezone/ },
+  { args: ['set', '1', '--hardware', '/nowhere.json'], exit: 1, says: /nowhere/ },
+  { args: ['set', '99', '--city', 'Elsewhere'], exit: 1, says: /no such hub: 99/ },
+  { args: ['show', '99'], exit: 1, says: /no such hub: 99/ },
+  { args: ['set', '1'], exit: 2, says: /needs an option/ },
+  { args: ['set', '1', '--colour', 'red'], exit: 2, says: /colour/ },
+])('$args exits with $exit, and nothing changes', async ({ args, exit, says }) => {
+  const before = await hubs('show', '1')
+  const { exitCode, stderr } = await hubs(...args)
+  expect(exitCode).toBe(exit)
+  expect(stderr).toMatch(says)
+  expect(await hubs('show', '1')).toEqual(before)
+})
+
 test('a description of another hub is refused, and a new hub is told its number', async () => {
   const file = join(folder, 'hardware.json')
   const demo = JSON.parse(

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import type { HardwareDescription } from '../../protocol/model/hardware.ts'
+import { builtOf, writeLayout } from '../commerce/catalogue/layout.ts'
+import { TaxPercent, toMillipercent } from '../commerce/catalogue/tax-rate.ts'
+import { hubState, shownHubStatus } from '../gateway/hub-state.ts'
+import { setDesired } from '../operations/controls/configuration.ts'
+import { NewHub } from '../operations/hubs/create-hub.ts'
+import { describeHub } from '../operations/hubs/hubs.ts'
+import { timestampOrNull } from '../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../platform/context.ts'
+import { heardHubs } from '../platform/credentials/hub-access.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
+import { externalPayments } from '../platform/store/tables/hubs.ts'
+
+/** A hub's record as operators read and change it: `hubs show`, `hubs set`. */
+
+/** A hub with its settings: the fields of `get_hub_info`, and what an operator needs beside them. */
+export async function showHub(context: CloudContext, hubId: number) {
+  const q = context.db.kysely
+  const hub = await heardHubs(q).where('hubs.id', '=', hubId).executeTakeFirst()
+  if (!hub) throw new Error(`no such hub: ${hubId}`)
+  const owner = await q
+    .selectFrom('owners')
+    .select('name')
+    .where('id', '=', hub.owner_id)
+    .executeTakeFirstOrThrow()
+  const { settings, runtime } = context
+  const { online, lastHeardAt, software } = await hubState(
+    q,
+    hubId,
+    runtime.clock.now(),
+    settings.onlineWithinMs,
+  )
+  return {
+    hub_id: hubId,
+    owner: owner.name,
+    ...describeHub(hub),
+    hub_status: shownHubStatus(hub),
+    online,
+    last_heartbeat: timestampOrNull(lastHeardAt),
+    version: software,
+    open_alarms: await countAlarms(q, hubId),
+    tax: hub.tax_millipercent / 1000,
+    external_payments: hub.external_payments,
+  }
+}
+
+async function countAlarms(q: Queries, hubId: number): Promise<number> {
+  const { count } = await q
+    .selectFrom('alarms')
+    .select((eb) => eb.fn.countAll<number | string>().as('count'))
+    .where('hub_id', '=', hubId)
+    .where('cleared_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** The changes that `hubs set` makes; an absent field keeps its value. */
+export const HubChanges = NewHub.pick({
+  street: true,
+  city: true,
+  state: true,
+  postalCode: true,
+  latitude: true,
+  longitude: true,
+  timezone: true,
+})
+  .extend({
+    street2: z.string().trim().max(200),
+    tax: TaxPercent,
+    externalPayments: z.enum(externalPayments, `must be one of ${externalPayments.join(', ')}`),
+    maintenance: z.enum(['on', 'off'], 'must be on or off'),
+  })
+  .partial()
+export type HubChanges = z.infer<typeof HubChanges>
+
+/** The option of each field. */
+export const changeOptions: Record<keyof HubChanges, string> = {
+  street: 'street',
+  street2: 'street-2',
+  city: 'city',
+  state: 'state',
+  postalCode: 'postal-code',
+  latitude: 'latitude',
+  longitude: 'longitude',
+  timezone: 'timezone',
+  tax: 'tax',
+  externalPayments: 'external-payments',
+  maintenance: 'maintenance',
+}
+
+/** Changes a hub's record and sends the hub what concerns it, in the caller's transaction. */
+export async function changeHub(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  { changes, hardware }: { changes: HubChanges; hardware: HardwareDescription | undefined },
+): Promise<void> {
+  const { street, street2, postalCode, tax, externalPayments: external, maintenance, ...same } = changes
+  const columns = {
+    ...same,
+    ...(street !== undefined && { street_address_1: street }),
+    ...(street2 !== undefined && { street_address_2: street2 === '' ? null : street2 }),
+    ...(postalCode !== undefined && { postal_code: postalCode }),
+    ...(tax !== undefined && { tax_millipercent: toMillipercent(tax) }),
+    ...(external !== undefined && { external_payments: external }),
+    ...(maintenance !== undefined && {
+      hub_status: maintenance === 'on' ? ('maintenance' as const) : ('active' as const),
+    }),
+  }
+  if (Object.keys(columns).length > 0)
+    await tx.q.updateTable('hubs').set(columns).where('id', '=', hubId).execute()
+  if (hardware) await writeLayout(tx, hubId, builtOf(hardware))
+  // The hub stops or resumes its intake; integrators read its status.
+  if (maintenance !== undefined) await setDesired(tx, context, { hubId, change: (before) => before })
+}
