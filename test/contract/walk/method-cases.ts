@@ -25,8 +25,8 @@ async function toDelete(world: World): Promise<Call> {
 
 /** A mobile wallet pays as a card does, and is refused what a card is refused. */
 function byWallet(): RouteCases {
-  const { success, errors: ofPay, elsewhere } = consumerPaymentCases['consumer.payments.pay']
-  const { external_payments_disabled: _, ...errors } = ofPay
+  const { success, errors, elsewhere } = consumerPaymentCases['consumer.payments.pay']
+  const shared = Object.entries(errors).filter(([code]) => code !== 'external_payments_disabled')
   const withToken =
     (prepare: (world: World) => Promise<Call>, token?: string) =>
     async (world: World): Promise<Call> => {
@@ -37,7 +37,7 @@ function byWallet(): RouteCases {
   return {
     success: withToken(success, 'tok_visa'),
     errors: {
-      ...Object.fromEntries(Object.entries(errors).map(([code, prepare]) => [code, withToken(prepare)])),
+      ...Object.fromEntries(shared.map(([code, prepare]) => [code, withToken(prepare)])),
       payment_method_not_found: withToken(success, 'tok_unknown'),
       card_declined: withToken(success, 'tok_chargeDeclined'),
     },

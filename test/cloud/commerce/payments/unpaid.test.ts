@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
 import { checkoutObstacles } from '../../../../cloud/commerce/orders/checkout.ts'
 import { hubIntake } from '../../../../cloud/commerce/orders/intake.ts'
 import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
@@ -42,19 +43,19 @@ const claim = (shop: Shop, cart: { userId: number; orderId: number }) =>
 async function secondHub(shop: Shop): Promise<number> {
   const q = shop.context.db.kysely
   const { id } = await q.insertInto('hubs').values(hubRow({})).returning('id').executeTakeFirstOrThrow()
-  const copy = async (table: 'hub_sessions' | 'hub_bins' | 'hub_streams' | 'hub_outboxes') => {
+  const copy = async (table: 'hub_sessions' | 'hub_bins' | 'hub_outboxes') => {
     const rows = await q.selectFrom(table).selectAll().where('hub_id', '=', 1).execute()
     for (const row of rows)
       await q
         .insertInto(table)
-        .values({ ...row, hub_id: id } as never)
+        .values({ ...row, hub_id: id })
         .execute()
   }
   for (const table of ['hub_sessions', 'hub_bins', 'hub_outboxes'] as const) await copy(table)
   const product = await q.selectFrom('products').selectAll().where('id', '=', 1).executeTakeFirstOrThrow()
   await q
     .insertInto('products')
-    .values({ ...product, id: 100, hub_id: id } as never)
+    .values({ ...product, id: 100, hub_id: id })
     .execute()
   await q
     .insertInto('facings')
@@ -279,7 +280,6 @@ onEachProcessor('what is not paid', (open) => {
   })
 
   const cartAt = async (shop: Shop, userId: number, hubId: number): Promise<number> => {
-    const { createOrder, setItem } = await import('../../../../cloud/commerce/orders/cart.ts')
     const { id } = await createOrder(shop.context, { userId, hubId })
     await setItem(shop.context, { userId, orderId: id }, { productId: 100, quantity: 1 })
     return id
