@@ -23,6 +23,7 @@ import { allowanceNow, type RateLimiter } from './rate-limit.ts'
 import { parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
 import { signatureTime } from './signature-time.ts'
+import { watchedStream } from './watched-stream.ts'
 import { compressed, validated } from './web.ts'
 import { idempotencyKeyOf, requireUtf8, validate, validateForm, type ParsedParts } from './validate.ts'
 
@@ -97,7 +98,8 @@ async function serve(self: Endpoint, call: Call): Promise<Response> {
   try {
     const keyed = key === undefined ? undefined : keyedRequest(route, call, { body, key, caller, form })
     const input = new Input(route, call, { body, parsed, keyed, caller, form })
-    const answer = keyed === undefined ? await run(self, input) : await runOnce(self, input, keyed)
+    const made = keyed === undefined ? await run(self, input) : await runOnce(self, input, keyed)
+    const answer = watched(self, call, { parsed, caller }, made)
     const shown = compressed(call, validated(route, answer, call))
     return send(call, shown instanceof Promise ? await shown : shown)
   } finally {
@@ -257,6 +259,33 @@ function receiveForm({ context, media }: Endpoint, form: Form, { c }: Call): Pro
   const { runtime, settings } = context
   const limits = { clock: runtime.clock, imagePixels: settings.imagePixels }
   return readForm(media, limits, formRequestOf(form, c))
+}
+
+/** A live stream ends when its reader's credential, rights or user end. */
+function watched(
+  self: Endpoint,
+  call: Call,
+  { parsed, caller }: Pick<Checked, 'parsed' | 'caller'>,
+  answer: Answer,
+): Answer {
+  const { route, context } = self
+  if (route.produces !== 'text/event-stream' || !(answer.body instanceof ReadableStream)) return answer
+  const opened = JSON.stringify(caller)
+  const isAllowed = async (): Promise<boolean> => {
+    try {
+      const { credential, missing } = await self.resolveCredential(route.auth, new Credentials(call))
+      if (missing !== null) return false
+      const now = self.looksUp ? await authorize(self, credential, parsed) : credential
+      // With other hubs the reader opens another stream.
+      return JSON.stringify(now) === opened
+    } catch (error) {
+      // While the database or the issuer is unavailable nobody knows better.
+      return !(error instanceof ApiError) || error.status >= 500
+    }
+  }
+  const { clock } = context.runtime
+  const everyMs = context.settings.streamCheckMs
+  return { ...answer, body: watchedStream(answer.body, { clock, everyMs, isAllowed }) }
 }
 
 interface Checked {

@@ -229,6 +229,11 @@ export const ruleSettings = {
     15 * MINUTE,
     'A live stream is ended after this, so that its credential is looked at again: readers come back by themselves.',
   ),
+  streamCheckMs: ms(
+    2 * SECOND,
+    'How often the credential of a live stream is checked: a stream ends at most this and GRANTS_KEPT_MS after its credential was revoked or expired.',
+    4 * SECOND,
+  ),
   streamStallMs: ms(MINUTE, 'A reader of a live stream that takes nothing for so long is cut off.'),
   eventsKeptMs: days('EVENTS_KEPT_DAYS', 30, 'Events are deleted after this.'),
   lowStock: wholeNumber(
