@@ -237,11 +237,14 @@ async function main(): Promise<void> {
     hasMetrics: config.METRICS_PORT !== undefined,
   })
   const address = { host: config.HOST, port: config.PORT }
-  const server = await listen(cloud.app, { ...address, clock, bounds: config.http }).catch(
-    onPort('PORT', config.PORT, config.HOST),
-  )
+  const server = await listen(cloud.app, {
+    ...address,
+    runtime,
+    bounds: config.http,
+    trustedProxies: config.TRUSTED_PROXIES,
+  }).catch(onPort('PORT', config.PORT, config.HOST))
   webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`
-  const metrics = await listenForMetrics(cloud, config, clock)
+  const metrics = await listenForMetrics(cloud, config, runtime)
   cloud.start()
   // The service runs by now: a database that is away for a moment does not end it.
   await isolated(context, 'a look for hubs', () => warnWithoutHubs(db.kysely, log, config.databaseUrl))
@@ -317,7 +320,7 @@ async function openIssuer(config: CloudConfig, baseUrl: string, runtime: Runtime
 async function listenForMetrics(
   { health, metrics }: Cloud,
   { METRICS_PORT: port, METRICS_HOST: host, http: bounds }: CloudConfig,
-  clock: Clock,
+  runtime: Runtime,
 ): Promise<HttpServer | undefined> {
   if (port === undefined || !metrics) return undefined
   const app = new Hono()
@@ -327,7 +330,7 @@ async function listenForMetrics(
   })
   app.get('/healthz', () => healthz())
   app.get('/readyz', () => readyz(health))
-  return listen(app, { host, port, clock, bounds }).catch(onPort('METRICS_PORT', port, host))
+  return listen(app, { host, port, runtime, bounds }).catch(onPort('METRICS_PORT', port, host))
 }
 
 async function openProcessor(

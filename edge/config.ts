@@ -67,7 +67,11 @@ export const edgeSettings = {
       ),
       key: optionalText('A PEM file with the key of LOCAL_CERT.'),
     }),
-    bounds: serverBounds('LOCAL', { maxConnections: 100, requestTimeoutMs: 20_000 }),
+    bounds: serverBounds('LOCAL', {
+      maxConnections: 100,
+      connectionsPerNetwork: 40,
+      requestTimeoutMs: 20_000,
+    }),
     port: port(8081, "The port of the local API and of the technician's page; 0 takes any."),
     allowedHosts: optionalText(
       "Names, separated by commas, by which the local API may be called besides addresses, localhost and this machine's own name.",

@@ -62,9 +62,7 @@ async function run(config: EdgeConfig): Promise<void> {
   const since = new Date(runtime.clock.now()).toISOString()
   const lock = lockStore(config.store, { pid: process.pid, since })
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
-  const listener = await listen({ ...local, clock: runtime.clock }, (request, response) =>
-    answer(request, response),
-  )
+  const listener = await listen({ ...local, runtime }, (request, response) => answer(request, response))
 
   const gpio = await openGpio(config, runtime, log)
   lockAll(gpio, hardware.gpio.lines, log)
@@ -176,7 +174,7 @@ async function run(config: EdgeConfig): Promise<void> {
 /** The listener of those who watch over the hub. What it needs is loaded where it is wanted alone: a hub is small. */
 async function listenForMetrics(
   { hardware, local, metrics }: EdgeConfig,
-  { clock }: Runtime,
+  runtime: Runtime,
   front: RequestListener,
   parts: { hub: Hub; store: Store },
 ): Promise<Listener | undefined> {
@@ -184,7 +182,7 @@ async function listenForMetrics(
   if (port === undefined) return undefined
   const { createHubMetrics } = await import('./metrics.ts')
   const read = createHubMetrics({ hubId: hardware.hubId, ...parts })
-  const address = { host, port, setting: 'METRICS_PORT', bounds: local.bounds, clock }
+  const address = { host, port, setting: 'METRICS_PORT', bounds: local.bounds, runtime }
   return listen(address, metricsListener(front, read))
 }
 

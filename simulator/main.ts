@@ -6,7 +6,7 @@ import type { Server } from 'node:http'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { pino } from 'pino'
-import { boundServer, CHECK_CONNECTIONS_MS } from '../protocol/model/bound-server.ts'
+import { boundServer, serverOptions } from '../protocol/model/bound-server.ts'
 import { formatGpioAddress, parseGpioAddress } from '../protocol/gpio/socket.ts'
 import { hostCheck } from '../protocol/model/allowed-hosts.ts'
 import { helpText, readSettings } from '../protocol/model/program-settings.ts'
@@ -172,9 +172,8 @@ async function run(settings: SimulatorSettings): Promise<void> {
     clock: runtime.clock,
     liveMs: settings.SIMULATOR_LIVE_MS,
   })
-  const serverOptions = { connectionsCheckingInterval: CHECK_CONNECTIONS_MS }
   const server = serve({ fetch, hostname, port, serverOptions }) as Server
-  boundServer(server, settings.bounds, runtime.clock)
+  boundServer(server, settings.bounds, runtime)
   await orSetting(
     'SIMULATOR_PORT',
     () =>

@@ -38,7 +38,11 @@ export const simulatorSettings = {
     'Names, separated by commas, by which it may be called besides addresses and localhost.',
   ),
   SIMULATOR_PORT: port(8082, 'Its port; 0 takes any that is free.'),
-  bounds: serverBounds('SIMULATOR', { maxConnections: 200, requestTimeoutMs: 20_000 }),
+  bounds: serverBounds('SIMULATOR', {
+    maxConnections: 200,
+    connectionsPerNetwork: 150,
+    requestTimeoutMs: 20_000,
+  }),
   ALLOW_INSECURE: allowInsecure(
     ['open-console'],
     'open-console: let others than this machine reach the HTTP interface, which asks nobody who they are. Without it SIMULATOR_HOST must be a loopback address.',

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { boundServer, CHECK_CONNECTIONS_MS, type ServerBounds } from '../../protocol/model/bound-server.ts'
-import type { Clock } from '../../protocol/model/runtime.ts'
+import { boundServer, serverOptions, type ServerBounds } from '../../protocol/model/bound-server.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
 import { failingProbes, type Probes } from '../supervision.ts'
 import type { SyncState } from '../sync/sync.ts'
 
@@ -66,19 +66,20 @@ export interface ListenOptions {
   cert?: string | undefined
   key?: string | undefined
   bounds: ServerBounds
-  clock: Clock
+  runtime: Runtime
 }
 
 /** Listens, and resolves when it does. Rejects with a sentence that names the setting where it cannot. */
 export function listen(
-  { host, port, setting = 'PORT', cert, key, bounds, clock }: ListenOptions,
+  { host, port, setting = 'PORT', cert, key, bounds, runtime }: ListenOptions,
   answer: RequestListener,
 ): Promise<Listener> {
   return new Promise((resolve, reject) => {
-    const options = { connectionsCheckingInterval: CHECK_CONNECTIONS_MS }
     const tls = cert !== undefined && { cert, key }
-    const server = tls ? createTlsServer({ ...options, ...tls }, answer) : createServer(options, answer)
-    boundServer(server, bounds, clock)
+    const server = tls
+      ? createTlsServer({ ...serverOptions, ...tls }, answer)
+      : createServer(serverOptions, answer)
+    boundServer(server, bounds, runtime)
     const fail = (error: NodeJS.ErrnoException): void =>
       reject(new Error(reasonOf(error, { host, port, setting })))
     server.once('error', fail)
@@ -110,8 +111,8 @@ export const metricsListener =
     if (method === 'GET' && url === '/metrics')
       return void read().then(
         ({ type, text }) => response.writeHead(200, { 'content-type': type }).end(text),
-        () => response.writeHead(500).end(),
+        () => answer(response, 500, { error: { code: 'internal_error', message: 'The metrics failed.' } }),
       )
     if (/^\/(health|healthz|readyz)$/.test(url)) return front(request, response)
-    response.writeHead(404).end()
+    answer(response, 404, { error: { code: 'not_found', message: 'This listener serves /metrics only.' } })
   }

@@ -6,6 +6,23 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
     cause: 'The cursor is of another list, or what it names is no longer kept.',
     cure: 'Begin without a cursor. For events: what is missing is older than they are kept; read the resources themselves.',
   },
+  bad_request: {
+    cause:
+      'The request is not well-formed HTTP: a bad header, no `Host` or two, or a target that is not a path.',
+    cure: 'Use an HTTP library, and send one `Host` header.',
+  },
+  expectation_failed: {
+    cause: 'The request has an `Expect` header other than `100-continue`.',
+    cure: 'Leave the header out.',
+  },
+  headers_too_large: {
+    cause: 'The headers, with the address and the token, have more than 32 KiB.',
+    cure: 'Shorten the address, or have the issuer put fewer roles into the token.',
+  },
+  webhook_limit_reached: {
+    cause: 'The owner has `WEBHOOKS_PER_OWNER` webhooks (16 by default).',
+    cure: 'Delete a webhook that is no longer used, or subscribe one webhook to several types of events.',
+  },
   invalid_json: {
     cause: 'The body is not JSON, or not UTF-8.',
     cure: 'Send what a JSON encoder makes, with `Content-Type: application/json`.',

@@ -1,49 +1,80 @@
-import type { Clock } from './runtime.ts'
+import { Budget, type Hold } from './budget.ts'
+import {
+  answerClientError,
+  headProblem,
+  refuse,
+  type ResponseLike,
+  type SocketLike,
+} from './http-refusals.ts'
+import { forwardedAddress, networkOf } from './network.ts'
 import { duration, prefixed, wholeNumber, type SettingsOf } from './program-settings.ts'
+import type { Runtime } from './runtime.ts'
 
 /** What is used of an HTTP server (`node:http`, `node:https`); named here so that the protocol itself opens nothing. */
 export interface ServerLike {
   headersTimeout: number
   requestTimeout: number
   keepAliveTimeout: number
+  timeout: number
   on(event: 'connection', listener: (socket: SocketLike) => void): unknown
-  on(event: 'request', listener: (request: RequestLike, response: ResponseLike) => void): unknown
+  on(event: 'request', listener: RequestListener): unknown
+  on(event: 'checkExpectation', listener: RequestListener): unknown
+  on(event: 'connect', listener: (request: RequestLike, socket: unknown) => void): unknown
+  on(event: 'clientError', listener: (error: Error, socket: unknown) => void): unknown
   on(event: 'error', listener: () => void): unknown
-}
-interface SocketLike {
-  readonly remoteAddress?: string | undefined
-  readonly remotePort?: number | undefined
-  on(event: 'close', listener: () => void): unknown
-  destroy(): unknown
+  listeners(event: 'request'): unknown[]
+  removeAllListeners(event: 'request'): unknown
 }
 interface RequestLike {
   socket: SocketLike
   /** Whether it has come in whole. */
   complete: boolean
+  url?: string | undefined
+  httpVersion: string
+  headers: Record<string, string | string[] | undefined>
+  rawHeaders: string[]
 }
-interface ResponseLike {
-  on(event: 'finish', listener: () => void): unknown
-}
+type RequestListener = (request: RequestLike, response: ResponseLike) => void
 
 /** The settings of a program's HTTP server, by the beginning of their names. */
 export const serverBounds = (
   prefix: string,
-  standard: { maxConnections: number; requestTimeoutMs: number },
+  standard: { maxConnections: number; connectionsPerNetwork: number; requestTimeoutMs: number },
 ) =>
   prefixed(prefix, {
     maxConnections: wholeNumber(
       [1, 1_000_000],
       standard.maxConnections,
-      'The most HTTP connections at once. Beyond them the one is closed that has waited longest without a request.',
+      'HTTP connections at the same time. Beyond them a connection of the network that has most ends: an idle one, else the one that has been at work longest.',
+    ),
+    connectionsPerNetwork: wholeNumber(
+      [1, 1_000_000],
+      standard.connectionsPerNetwork,
+      'The same, of one network (IPv4 /32, IPv6 /64). Beyond them an earlier connection of this network ends.',
     ),
     headersTimeoutMs: duration(10_000, "How long a request's headers may take to arrive."),
     requestTimeoutMs: duration(standard.requestTimeoutMs, 'How long a whole request may take to arrive.'),
+    idleTimeoutMs: duration(
+      120_000,
+      'Time without a byte in either direction after which a connection ends, also while an answer is being sent.',
+    ),
   })
 
 export type ServerBounds = SettingsOf<ReturnType<typeof serverBounds>>
 
-/** How often a server made by `createServer` looks for what is late: its option `connectionsCheckingInterval`. */
-export const CHECK_CONNECTIONS_MS = 2000
+/** The largest block of headers: a token with many roles has 17 kB. */
+export const MAX_HEADER_BYTES = 32 * 1024
+
+/**
+ * The options with which every HTTP server is made. Node looks for late requests this often. `boundServer` checks `Host`
+ * itself: Node refuses without a body.
+ */
+export const serverOptions = {
+  connectionsCheckingInterval: 2000,
+  maxHeaderSize: MAX_HEADER_BYTES,
+  requireHostHeader: false,
+} as const
+
 /**
  * Connections that may wait to be taken, of a fleet or of readers who all come back at once: Node lets 511, and who finds no
  * room tries again after 1, 3, 7, 15, 31 … s. The system's own limit (`net.core.somaxconn`) holds beside it.
@@ -54,52 +85,93 @@ const KEEP_ALIVE_MS = 5000
 /** How long the rest of a request may still come that is answered already: its sender may only then read the answer. */
 const LINGER_MS = 1000
 
+/** A connection, and its part of the budget. */
+interface Connection {
+  socket: SocketLike
+  network: string
+  hold: Hold
+}
+
 /**
- * Keeps strangers from binding what the server has: headers and requests must come in time, and there is a bound on
- * connections. Beyond it the one goes that has waited longest with no request under way; where all are at work, the new one.
- * A connection whose request is answered before it has come in whole ends soon after the answer. One that the system has no means
- * to accept is nobody's: those that come later are served.
+ * Bounds what callers without a credential can occupy in a server made with `serverOptions`: headers and requests must arrive
+ * in time, and each network has a share of the connections (`Budget`). Connections at work make room too, because a slow
+ * request is at work for as long as its sender likes. Malformed requests get the JSON error of all others. A connection whose
+ * request is answered before it has come in whole ends soon after the answer.
+ *
+ * Call it after the server has its request listener. With `trustedProxies`, a request counts for the network that the proxy
+ * names in `X-Forwarded-For`.
  */
-export function boundServer(server: ServerLike, bounds: ServerBounds, clock: Clock): void {
+export function boundServer(
+  server: ServerLike,
+  bounds: ServerBounds,
+  { clock, random }: Runtime,
+  { trustedProxies = 0 }: { trustedProxies?: number } = {},
+): Budget {
   server.headersTimeout = bounds.headersTimeoutMs
   server.requestTimeout = bounds.requestTimeoutMs
   server.keepAliveTimeout = KEEP_ALIVE_MS
+  server.timeout = bounds.idleTimeoutMs
+  // A connection that the system has no means to accept must not end the server.
   server.on('error', () => {})
-  /** In the order in which they began to wait. */
-  const waiting = new Map<unknown, SocketLike>()
-  const busy = new Map<unknown, SocketLike>()
+  const budget = new Budget({
+    total: bounds.maxConnections,
+    shares: { network: bounds.connectionsPerNetwork },
+    atShare: 'replace',
+  })
+  const connections = new Map<unknown, Connection>()
 
   server.on('connection', (socket) => {
-    if (waiting.size + busy.size >= bounds.maxConnections) {
-      const [longest] = waiting
-      if (longest === undefined) return void socket.destroy()
-      waiting.delete(longest[0])
-      longest[1].destroy()
-    }
+    const network = networkOf(socket.remoteAddress ?? 'unknown')
+    const { hold } = budget.take({ network }, { evict: () => void socket.destroy() })
+    if (!hold) return void socket.destroy()
+    hold.setIdle(true)
     const peer = peerOf(socket)
-    waiting.set(peer, socket)
+    connections.set(peer, { socket, network, hold })
     socket.on('close', () => {
-      for (const all of [waiting, busy]) if (all.get(peer) === socket) all.delete(peer)
+      hold.release()
+      if (connections.get(peer)?.socket === socket) connections.delete(peer)
     })
   })
+
+  const serve = server.listeners('request') as RequestListener[]
+  server.removeAllListeners('request')
   server.on('request', (request, response) => {
-    const { socket } = request
-    const peer = peerOf(socket)
-    move(peer, waiting, busy)
+    const connection = connections.get(peerOf(request.socket))
+    begin(connection, request)
     response.on('finish', () => {
-      move(peer, busy, waiting)
-      if (!request.complete) clock.after(LINGER_MS, () => request.complete || socket.destroy())
+      end(connection)
+      if (!request.complete) clock.after(LINGER_MS, () => request.complete || request.socket.destroy())
     })
+    const problem = headProblem(request)
+    if (problem) return refuse(response, { code: 'bad_request', message: problem }, random)
+    // HTTP/1.0 has no Host (RFC 9112 §3.2); what serves the request builds addresses with one.
+    request.headers['host'] ||= 'localhost'
+    for (const listener of serve) listener(request, response)
   })
+  server.on('checkExpectation', (_request, response) =>
+    refuse(response, { code: 'expectation_failed' }, random),
+  )
+  server.on('connect', (_request, socket) =>
+    answerClientError(socket, new Error('CONNECT'), { clock, random }),
+  )
+  server.on('clientError', (error, socket) => answerClientError(socket, error, { clock, random }))
+
+  function begin(connection: Connection | undefined, { headers }: RequestLike): void {
+    connection?.hold.setIdle(false)
+    if (!connection || trustedProxies === 0) return
+    const forwarded = forwardedAddress(headers['x-forwarded-for'], trustedProxies)
+    if (forwarded !== undefined) connection.hold.moveTo({ network: networkOf(forwarded) })
+  }
+
+  function end(connection: Connection | undefined): void {
+    if (!connection) return
+    if (trustedProxies > 0) connection.hold.moveTo({ network: connection.network })
+    connection.hold.setIdle(true)
+  }
+
+  return budget
 }
 
-/** By what a connection and the requests on it are told to be one: over TLS a request's socket is another object. */
+/** Identifies a connection by its peer: over TLS, the socket of a request is another object than that of the connection. */
 const peerOf = (socket: SocketLike): unknown =>
   socket.remotePort === undefined ? socket : `${socket.remoteAddress} ${socket.remotePort}`
-
-function move(peer: unknown, from: Map<unknown, SocketLike>, to: Map<unknown, SocketLike>): void {
-  const socket = from.get(peer)
-  if (socket === undefined) return
-  from.delete(peer)
-  to.set(peer, socket)
-}

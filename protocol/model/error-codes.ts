@@ -7,6 +7,7 @@ export const errorCodes = {
   invalid_cursor: { status: 400, message: 'The cursor is not an order of this hub.' },
   invalid_json: { status: 400, message: 'The body is not valid JSON.' },
   invalid_signature: { status: 400, message: 'The signature does not match the body, or is too old.' },
+  bad_request: { status: 400, message: 'The request is not well-formed HTTP.' },
   // 401
   authentication_required: { status: 401, message: 'A credential is required.' },
   invalid_api_key: { status: 401, message: 'The API key is not valid.' },
@@ -60,13 +61,16 @@ export const errorCodes = {
   wallet_not_empty: { status: 409, message: 'The wallet holds money, or a deposit is under way.' },
   operation_settled: { status: 409, message: 'The operation was settled otherwise.' },
   duplicate_upc: { status: 409, message: 'Another product of this hub has this UPC.' },
+  webhook_limit_reached: { status: 409, message: 'The owner has as many webhooks as are allowed.' },
   idempotency_key_in_use: { status: 409, message: 'A request with this idempotency key is under way.' },
   // 408, 413, 415
-  request_timeout: { status: 408, message: 'The body did not come in time.' },
+  request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   payload_too_large: { status: 413, message: 'The body is too large.' },
   unsupported_media_type: { status: 415, message: 'The body must be application/json.' },
   // 416
   range_not_satisfiable: { status: 416, message: 'The file has no such bytes.' },
+  // 417
+  expectation_failed: { status: 417, message: 'The only expectation that is met is 100-continue.' },
   // 422
   cart_empty: { status: 422, message: 'The order has no items.' },
   amount_too_small: { status: 422, message: 'The total is less than a card can pay.' },
@@ -87,6 +91,8 @@ export const errorCodes = {
   idempotency_key_reused: { status: 422, message: 'This idempotency key was used with another request.' },
   // 429
   rate_limit_exceeded: { status: 429, message: 'Too many requests.' },
+  // 431
+  headers_too_large: { status: 431, message: 'The headers of the request have more than 32 KiB.' },
   // 5xx
   internal_error: { status: 500, message: 'Something went wrong on our side.' },
   hardware_error: { status: 502, message: 'The hardware did not do it.' },

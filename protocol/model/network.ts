@@ -41,3 +41,16 @@ function groupsOf(address: string): number[] | undefined {
 
 const lastGroups = ([a = 0, b = 0, c = 0, d = 0]: number[]): string =>
   `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
+
+/**
+ * The address in `X-Forwarded-For` that the outermost of `trustedProxies` proxies wrote. Each proxy appends one entry, so that
+ * entries further left are the caller's own. Undefined if there are too few.
+ */
+export function forwardedAddress(
+  header: string | readonly string[] | undefined,
+  trustedProxies: number,
+): string | undefined {
+  if (trustedProxies === 0 || header === undefined) return undefined
+  const entries = String(header).split(',')
+  return entries.at(-trustedProxies)?.trim() || undefined
+}

@@ -39,7 +39,7 @@ describe('the documentation', () => {
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
     shop = await openService(() => Promise.resolve(db), { docs, isDemo: true })
     shop.cloud.start()
-    const address = { host: '127.0.0.1', port: 0, clock: systemRuntime().clock, bounds: defaultHttpSettings }
+    const address = { host: '127.0.0.1', port: 0, runtime: systemRuntime(), bounds: defaultHttpSettings }
     const server: HttpServer = await listen(shop.cloud.app, address)
     base = `http://127.0.0.1:${server.port}/docs`
     return async () => {

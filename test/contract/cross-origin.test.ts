@@ -31,9 +31,9 @@ service('chromium')(
     const { cloud, tokenOf } = await openService(() => Promise.resolve(db), {
       corsOrigins: [allowed.origin],
     })
-    const { clock } = systemRuntime()
+    const runtime = systemRuntime()
     const bounds = defaultHttpSettings
-    const server = await listen(cloud.app, { host: '127.0.0.1', port: 0, clock, bounds })
+    const server = await listen(cloud.app, { host: '127.0.0.1', port: 0, runtime, bounds })
     const given = { base: `http://127.0.0.1:${server.port}`, token: await tokenOf('ada') }
     try {
       await inChromium(async (browser) => {

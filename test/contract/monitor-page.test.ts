@@ -27,7 +27,7 @@ service('chromium')(
     const server = await listen(cloud.app, {
       host: '127.0.0.1',
       port: 0,
-      clock: systemRuntime().clock,
+      runtime: systemRuntime(),
       bounds: defaultHttpSettings,
     })
     // The service's clock is a virtual one: somebody must move it.

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { problemsOf, valueOf } from '../support/exposition.ts'
 import { startEdge, type EdgeProgram } from '../support/edge-program.ts'
 import { commandOf } from '../support/programs.ts'
+import { statusInHttp10 } from '../support/raw-http.ts'
 
 const children = new Set<ChildProcess>()
 let folder: string
@@ -35,6 +36,8 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     const apart = /"metrics":"([^"]+)"/.exec(output())![1]!
     expect((await fetch(`${apart}/readyz`)).status).toBe(200)
     expect((await fetch(`${apart}/`)).status).toBe(404)
+    expect(await statusInHttp10(Number(new URL(apart).port), '/metrics')).toBe(200)
+    expect(await statusInHttp10(Number(new URL(at).port), '/readyz')).toBe(200)
     const text = await (await fetch(`${apart}/metrics`)).text()
     expect(problemsOf(text)).toEqual([])
     expect(valueOf(text, 'larder_hub_link_up', { hub: '1', controller: 'bins' })).toBe(0)

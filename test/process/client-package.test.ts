@@ -119,8 +119,8 @@ service('chromium')(
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
     const { cloud, tokenOf } = await openService(() => Promise.resolve(db), { corsOrigins: [origin] })
     cloud.start()
-    const { clock } = systemRuntime()
-    const address = { host: '127.0.0.1', port: 0, clock, bounds: defaultHttpSettings }
+    const runtime = systemRuntime()
+    const address = { host: '127.0.0.1', port: 0, runtime, bounds: defaultHttpSettings }
     const server = await listen(cloud.app, address)
     const given = { baseUrl: `http://127.0.0.1:${server.port}`, token: await tokenOf('ada') }
     try {

@@ -9,9 +9,21 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { DemoFile } from '../../simulator/demo/demo.ts'
 import { waitUntilReady } from '../../simulator/demo/readiness.ts'
 import { commandOf } from '../support/programs.ts'
+import { statusInHttp10 } from '../support/raw-http.ts'
 
 const root = join(import.meta.dirname, '../..')
 const ports = ['PORT', 'EDGE_PORT', 'SIMULATOR_PORT', 'MANAGEMENT_PORT', 'MQTT_PORT'] as const
+
+/** Pages and health checks of each listener, as a minimal client asks for them. */
+const http10Paths = [
+  ['PORT', '/readyz'],
+  ['PORT', '/docs'],
+  ['PORT', '/api/v1/'],
+  ['EDGE_PORT', '/health'],
+  ['EDGE_PORT', '/'],
+  ['SIMULATOR_PORT', '/'],
+  ['SIMULATOR_PORT', '/api/hubs/1/state'],
+] as const
 
 let folder: string
 let environment: Record<string, string>
@@ -130,6 +142,8 @@ test('a second demo in one folder says where the first one runs, and leaves it a
 test('by the three printed lines an order goes from cart to COMPLETED, and nothing else moves', async () => {
   const { ready, text, child } = start('--gpio', 'socket')
   await ready()
+  for (const [name, path] of http10Paths)
+    expect([path, await statusInHttp10(Number(environment[name]), path)]).toEqual([path, 200])
   const before = await acts()
   const said = await runPrinted(text())
   expect(said).toMatch(

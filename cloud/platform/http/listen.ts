@@ -5,10 +5,11 @@ import type { Context, Hono } from 'hono'
 import {
   BACKLOG,
   boundServer,
-  CHECK_CONNECTIONS_MS,
+  serverOptions,
   type ServerBounds,
 } from '../../../protocol/model/bound-server.ts'
-import type { Clock } from '../../../protocol/model/runtime.ts'
+import { forwardedAddress } from '../../../protocol/model/network.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
 
 export interface HttpServer {
   port: number
@@ -16,14 +17,22 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>
 }
 
+export interface ListenOptions {
+  host: string
+  port: number
+  runtime: Runtime
+  bounds: ServerBounds
+  /** Proxies whose entry in `X-Forwarded-For` is believed (`TRUSTED_PROXIES`). */
+  trustedProxies?: number
+}
+
 /** Rejects where the port is in use. */
 export async function listen(
   app: Pick<Hono, 'fetch'>,
-  { host, port, clock, bounds }: { host: string; port: number; clock: Clock; bounds: ServerBounds },
+  { host, port, runtime, bounds, trustedProxies = 0 }: ListenOptions,
 ): Promise<HttpServer> {
-  const serverOptions = { connectionsCheckingInterval: CHECK_CONNECTIONS_MS }
   const server = createAdaptorServer({ fetch: app.fetch, serverOptions }) as Server
-  boundServer(server, bounds, clock)
+  boundServer(server, bounds, runtime, { trustedProxies })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen({ port, host, backlog: BACKLOG }, resolve)
@@ -33,7 +42,7 @@ export async function listen(
     async close(graceMs) {
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeIdleConnections()
-      const cancel = clock.after(graceMs, () => server.closeAllConnections())
+      const cancel = runtime.clock.after(graceMs, () => server.closeAllConnections())
       await closed
       cancel()
     },
@@ -48,6 +57,5 @@ export const addressReader =
   (trustedProxies: number) =>
   (c: Context): string => {
     const socket = (c.env as Partial<HttpBindings>).incoming?.socket.remoteAddress ?? 'unknown'
-    const forwarded = (c.req.header('X-Forwarded-For') ?? '').split(',').map((entry) => entry.trim())
-    return (trustedProxies > 0 && forwarded.at(-trustedProxies)) || socket
+    return forwardedAddress(c.req.header('X-Forwarded-For'), trustedProxies) ?? socket
   }

@@ -16,7 +16,11 @@ const HOUR = 60 * MINUTE
 const ms = (standardMs: number, describe: string, maxMs = 30 * DAY) => duration(standardMs, describe, maxMs)
 
 /** What strangers may bind of the HTTP server. A whole request: the largest upload at 1 Mbit/s. */
-export const httpSettings = serverBounds('HTTP', { maxConnections: 5000, requestTimeoutMs: 30 * MINUTE })
+export const httpSettings = serverBounds('HTTP', {
+  maxConnections: 5000,
+  connectionsPerNetwork: 1000,
+  requestTimeoutMs: 30 * MINUTE,
+})
 export const defaultHttpSettings = defaultsOf(httpSettings)
 
 /** How many connections to PostgreSQL a use of them has, and how long it waits for what. Of SQLite there is one connection. */

@@ -14,8 +14,10 @@ import { makeCertificate } from '../../support/certificate.ts'
 import { service } from '../../support/services.ts'
 import { fakeRuntime } from '../support/fake-runtime.ts'
 
-const bounds = defaultsOf(serverBounds('LOCAL', { maxConnections: 10, requestTimeoutMs: 20_000 }))
-const { clock } = systemRuntime()
+const bounds = defaultsOf(
+  serverBounds('LOCAL', { maxConnections: 10, connectionsPerNetwork: 10, requestTimeoutMs: 20_000 }),
+)
+const runtime = systemRuntime()
 const listeners: Listener[] = []
 afterEach(() => listeners.splice(0).forEach((listener) => listener.close()))
 
@@ -33,7 +35,7 @@ async function front(probe: () => boolean, port = 0, failingLoads = 0) {
       return Promise.resolve((_request, response) => void response.end('"the rest"'))
     },
   })
-  const listener = await listen({ host: '127.0.0.1', port, bounds, clock }, answer)
+  const listener = await listen({ host: '127.0.0.1', port, bounds, runtime }, answer)
   listeners.push(listener)
   const get = async (path: string) => {
     const response = await fetch(listener.url + path)
@@ -115,7 +117,7 @@ service('openssl')('with a certificate the local API speaks https alone', async 
   try {
     const answer = (_request: unknown, response: { end(text: string): unknown }) =>
       void response.end('over TLS')
-    const listener = await listen({ host: '127.0.0.1', port: 0, bounds, clock, cert, key }, answer)
+    const listener = await listen({ host: '127.0.0.1', port: 0, bounds, runtime, cert, key }, answer)
     listeners.push(listener)
     expect(listener.url).toMatch(/^https:/)
     const text = await new Promise<string>((resolve, reject) => {
@@ -142,7 +144,7 @@ service('openssl')('over TLS too strangers end nobody whose request is under way
     finish = () => void response.end('done')
   }
   const few = { ...bounds, maxConnections: 3 }
-  const listener = await listen({ host: '127.0.0.1', port: 0, bounds: few, clock, cert, key }, answer)
+  const listener = await listen({ host: '127.0.0.1', port: 0, bounds: few, runtime, cert, key }, answer)
   listeners.push(listener)
   const strangers: Socket[] = []
   try {

@@ -1,12 +1,13 @@
 import { connect, Server, type Socket } from 'node:net'
 import { Hono } from 'hono'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { ErrorBody } from '../../../../protocol/contract/errors.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { addressReader, listen } from '../../../../cloud/platform/http/listen.ts'
 import { defaultHttpSettings } from '../../../../cloud/platform/settings/settings.ts'
 import type { ServerBounds } from '../../../../protocol/model/bound-server.ts'
 
-const { clock } = systemRuntime()
+const runtime = systemRuntime()
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -16,7 +17,8 @@ async function serve(trustedProxies: number, bounds: Partial<ServerBounds> = {})
   const server = await listen(app, {
     host: '127.0.0.1',
     port: 0,
-    clock,
+    runtime,
+    trustedProxies,
     bounds: { ...defaultHttpSettings, ...bounds },
   })
   onTestFinished(() => server.close(0))
@@ -56,13 +58,17 @@ test('behind trusted proxies it is what they wrote, and nothing before that', as
 test('a port in use is an error that can be told', async () => {
   const { app, port } = await serve(0)
   await expect(
-    listen(app, { host: '127.0.0.1', port, clock, bounds: defaultHttpSettings }),
+    listen(app, { host: '127.0.0.1', port, runtime, bounds: defaultHttpSettings }),
   ).rejects.toMatchObject({ code: 'EADDRINUSE' })
 })
 
 /** A connection that says so much and no more; resolves with all that came when it ends. */
-function stranger(port: number, text: string): { socket: Socket; ended: Promise<string> } {
-  const socket = connect(port, '127.0.0.1', () => void socket.write(text))
+function stranger(
+  port: number,
+  text: string,
+  localAddress = '127.0.0.1',
+): { socket: Socket; ended: Promise<string> } {
+  const socket = connect({ port, host: '127.0.0.1', localAddress }, () => void socket.write(text))
   onTestFinished(() => void socket.destroy())
   let heard = ''
   socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -73,13 +79,21 @@ function stranger(port: number, text: string): { socket: Socket; ended: Promise<
   return { socket, ended }
 }
 
-test('who never sends the end of the headers is cut off', { timeout: 20_000 }, async () => {
-  const { port } = await serve(0, { headersTimeoutMs: 200 })
-  const silent = stranger(port, '')
-  const slow = stranger(port, 'GET / HTTP/1.1\r\nHost: larder\r\nX-Slow: ')
-  expect(await silent.ended).toMatch(/^(HTTP\/1.1 408|$)/)
-  expect(await slow.ended).toMatch(/^HTTP\/1.1 408/)
-})
+test(
+  'a connection whose headers do not arrive in time ends, with the JSON error',
+  { timeout: 20_000 },
+  async () => {
+    const { port } = await serve(0, { headersTimeoutMs: 200 })
+    const silent = stranger(port, '')
+    const slow = stranger(port, 'GET / HTTP/1.1\r\nHost: larder\r\nX-Slow: ')
+    expect(await silent.ended).toMatch(/^(HTTP\/1.1 408|$)/)
+    const answer = await slow.ended
+    expect(answer).toMatch(/^HTTP\/1.1 408/)
+    expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')))).toMatchObject({
+      error: { code: 'request_timeout' },
+    })
+  },
+)
 
 test('an answer ends the connection of a request whose body never comes, whatever its method', async () => {
   const { port } = await serve(0)
@@ -99,3 +113,141 @@ test('beyond the bound on connections the one goes that has waited longest, and 
   expect(await address()).toBe('127.0.0.1')
   expect(await idle[0]!.ended).toBe('')
 })
+
+test.each([
+  ['HTTP/1.0 without Host', 'GET / HTTP/1.0\r\n\r\n', 200, undefined],
+  ['HTTP/1.0 with Host', 'GET / HTTP/1.0\r\nHost: larder\r\n\r\n', 200, undefined],
+  ['HTTP/1.0 with an empty Host', 'GET / HTTP/1.0\r\nHost:\r\n\r\n', 200, undefined],
+  [
+    'an IPv6 Host with a port',
+    'GET / HTTP/1.1\r\nHost: [::1]:8080\r\nConnection: close\r\n\r\n',
+    200,
+    undefined,
+  ],
+  [
+    'an absolute target',
+    'GET http://larder/ HTTP/1.1\r\nHost: larder\r\nConnection: close\r\n\r\n',
+    200,
+    undefined,
+  ],
+  [
+    'headers of 31 kB',
+    `GET / HTTP/1.1\r\nHost: l\r\nConnection: close\r\nX: ${'a'.repeat(31_000)}\r\n\r\n`,
+    200,
+    undefined,
+  ],
+  [
+    'headers of 33 KiB',
+    `GET / HTTP/1.1\r\nHost: l\r\nX: ${'a'.repeat(33 * 1024)}\r\n\r\n`,
+    431,
+    'headers_too_large',
+  ],
+  ['an address of 40 kB', `GET /${'a'.repeat(40_000)} HTTP/1.1\r\nHost: l\r\n\r\n`, 431, 'headers_too_large'],
+  ['HTTP/1.1 without Host', 'GET / HTTP/1.1\r\n\r\n', 400, 'bad_request'],
+  ['two Host lines', 'GET / HTTP/1.1\r\nHost: larder\r\nhost: larder\r\n\r\n', 400, 'bad_request'],
+  ['two Host lines of HTTP/1.0', 'GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n', 400, 'bad_request'],
+  ['a Host that is no host', 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n', 400, 'bad_request'],
+  ['a Host with a path', 'GET / HTTP/1.1\r\nHost: a/b\r\n\r\n', 400, 'bad_request'],
+  ['a Host with a user', 'GET / HTTP/1.1\r\nHost: u@a\r\n\r\n', 400, 'bad_request'],
+  ['a target without a slash', 'OPTIONS * HTTP/1.1\r\nHost: larder\r\n\r\n', 400, 'bad_request'],
+  ['a target with a backslash', 'GET /\\ HTTP/1.1\r\nHost: larder\r\n\r\n', 400, 'bad_request'],
+  ['an unknown method', 'BREW / HTTP/1.1\r\nHost: larder\r\n\r\n', 400, 'bad_request'],
+  ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: larder\r\n\r\n', 400, 'bad_request'],
+  ['a bad header', 'GET / HTTP/1.1\r\nHost: larder\r\nbad header\r\n\r\n', 400, 'bad_request'],
+  [
+    'two lengths',
+    'POST / HTTP/1.1\r\nHost: l\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+    400,
+    'bad_request',
+  ],
+  [
+    'another expectation',
+    'GET / HTTP/1.1\r\nHost: larder\r\nExpect: banana\r\n\r\n',
+    417,
+    'expectation_failed',
+  ],
+])('the server answers a request with %s', { timeout: 10_000 }, async (_name, text, status, code) => {
+  const { port } = await serve(0)
+  const answer = await stranger(port, text).ended
+  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status}`))
+  if (code === undefined) return
+  expect(answer).toMatch(/\r\nConnection: close\r\n/i)
+  const body = ErrorBody.parse(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n'))))
+  expect(body.error.code).toBe(code)
+  expect(body.detail).toBe(body.error.message)
+  expect(answer).toContain(`X-Request-Id: ${body.request_id}\r\n`)
+})
+
+/** Connections that hold a request whose body never ends. Resolves when the server works on all of them. */
+async function atWork({ app, port }: Awaited<ReturnType<typeof serve>>, count: number) {
+  let begun = 0
+  app.post('/slow', async (c) => {
+    begun += 1
+    return c.text(await c.req.text())
+  })
+  const head = 'POST /slow HTTP/1.1\r\nHost: larder\r\nContent-Length: 500\r\n\r\na'
+  const all = []
+  for (let n = 1; n <= count; n += 1) {
+    all.push(stranger(port, head))
+    await vi.waitFor(() => expect(begun).toBe(n))
+  }
+  return all
+}
+
+test('a network at its share loses its oldest connections, also those at work, to a new one', async () => {
+  const server = await serve(0, { maxConnections: 100, connectionsPerNetwork: 4 })
+  const slow = await atWork(server, 4)
+  for (let call = 0; call < 3; call += 1) expect(await server.address()).toBe('127.0.0.1')
+  expect(await slow[0]!.ended).toBe('')
+})
+
+test('a network that takes all connections cannot keep out another network', async () => {
+  const server = await serve(0, { maxConnections: 4, connectionsPerNetwork: 4 })
+  const slow = await atWork(server, 4)
+  const other = stranger(
+    server.port,
+    'GET / HTTP/1.1\r\nHost: larder\r\nConnection: close\r\n\r\n',
+    '127.0.0.2',
+  )
+  expect(await other.ended).toMatch(/^HTTP\/1.1 200[^]*127\.0\.0\.2$/)
+  expect(await slow[0]!.ended).toBe('')
+})
+
+test('behind a proxy a request at work counts for the network that the proxy names', async () => {
+  const { app, port } = await serve(1, { maxConnections: 100, connectionsPerNetwork: 2 })
+  app.post('/slow', async (c) => c.text(await c.req.text()))
+  const slowFrom = (address: string) =>
+    stranger(
+      port,
+      `POST /slow HTTP/1.1\r\nHost: larder\r\nX-Forwarded-For: ${address}\r\nContent-Length: 9\r\n\r\na`,
+    )
+  const first = slowFrom('192.0.2.1')
+  await vi.waitFor(() => expect(first.socket.bytesWritten).toBeGreaterThan(0))
+  const others = ['192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.1'].map(slowFrom)
+  await vi.waitFor(() => expect(others.every(({ socket }) => socket.bytesWritten > 0)).toBe(true))
+  const second = slowFrom('192.0.2.1')
+  expect(await first.ended).toBe('')
+  expect([...others, second].map(({ socket }) => socket.destroyed)).toEqual([
+    false,
+    false,
+    false,
+    false,
+    false,
+  ])
+})
+
+test(
+  'an answer of which its reader takes nothing ends after the idle time',
+  { timeout: 10_000 },
+  async () => {
+    const { app, port } = await serve(0, { idleTimeoutMs: 300 })
+    app.get('/endless', (c) =>
+      c.body(new ReadableStream({ pull: (sender) => sender.enqueue(new Uint8Array(65_536)) })),
+    )
+    const { socket, ended } = stranger(port, 'GET /endless HTTP/1.1\r\nHost: larder\r\n\r\n')
+    socket.pause()
+    setTimeout(() => socket.resume(), 900)
+    await ended
+    expect(socket.bytesRead).toBeLessThan(16 * 1024 * 1024)
+  },
+)
