@@ -90,6 +90,8 @@ interface Connection {
   socket: SocketLike
   network: string
   hold: Hold
+  /** The answer to the request at work. */
+  response?: ResponseLike | undefined
 }
 
 /**
@@ -137,7 +139,7 @@ export function boundServer(
   server.removeAllListeners('request')
   server.on('request', (request, response) => {
     const connection = connections.get(peerOf(request.socket))
-    begin(connection, request)
+    begin(connection, request, response)
     response.on('finish', () => {
       end(connection)
       if (!request.complete) clock.after(LINGER_MS, () => request.complete || request.socket.destroy())
@@ -151,20 +153,26 @@ export function boundServer(
   server.on('checkExpectation', (_request, response) =>
     refuse(response, { code: 'expectation_failed' }, random),
   )
-  server.on('connect', (_request, socket) =>
-    answerClientError(socket, new Error('CONNECT'), { clock, random }),
-  )
-  server.on('clientError', (error, socket) => answerClientError(socket, error, { clock, random }))
+  server.on('connect', (_request, socket) => failed(socket, new Error('a proxy is not served')))
+  server.on('clientError', (error, socket) => failed(socket, error))
 
-  function begin(connection: Connection | undefined, { headers }: RequestLike): void {
-    connection?.hold.setIdle(false)
-    if (!connection || trustedProxies === 0) return
+  function failed(socket: unknown, error: Error): void {
+    const isAnswering = connections.get(peerOf(socket as SocketLike))?.response?.headersSent === true
+    answerClientError(socket, { error, isAnswering }, { clock, random })
+  }
+
+  function begin(connection: Connection | undefined, { headers }: RequestLike, response: ResponseLike): void {
+    if (!connection) return
+    connection.response = response
+    connection.hold.setIdle(false)
+    if (trustedProxies === 0) return
     const forwarded = forwardedAddress(headers['x-forwarded-for'], trustedProxies)
     if (forwarded !== undefined) connection.hold.moveTo({ network: networkOf(forwarded) })
   }
 
   function end(connection: Connection | undefined): void {
     if (!connection) return
+    connection.response = undefined
     if (trustedProxies > 0) connection.hold.moveTo({ network: connection.network })
     connection.hold.setIdle(true)
   }

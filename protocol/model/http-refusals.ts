@@ -10,14 +10,13 @@ export interface SocketLike {
   destroy(): unknown
 }
 export interface ResponseLike {
+  readonly headersSent: boolean
   on(event: 'finish', listener: () => void): unknown
   writeHead(status: number, headers: Record<string, string>): unknown
   end(body: string): unknown
 }
 interface RawSocket {
   writable: boolean
-  /** The answer that is being sent, if there is one. */
-  _httpMessage?: { headersSent: boolean } | null
   on(event: 'error', listener: () => void): unknown
   end(text: string): unknown
   destroy(): unknown
@@ -103,16 +102,22 @@ const codes: Readonly<Record<string, ErrorCode>> = {
 
 const answered = new WeakSet<object>()
 
-/** Answers what Node could not read as a request, or did not get in time, and ends the connection. */
-export function answerClientError(stream: unknown, error: Error, { clock, random }: Runtime): void {
+/**
+ * Answers what Node could not read as a request, or did not get in time, and ends the connection. `isAnswering`: an answer is
+ * being sent, into which no other can be written.
+ */
+export function answerClientError(
+  stream: unknown,
+  { error, isAnswering }: { error: Error; isAnswering: boolean },
+  { clock, random }: Runtime,
+): void {
   const socket = stream as RawSocket
   const { code = '' } = error as { code?: string }
   // Node reports the rest of the same request as further errors.
   if (answered.has(socket)) return
   answered.add(socket)
   socket.on('error', () => {})
-  if (code === 'ECONNRESET' || !socket.writable || socket._httpMessage?.headersSent === true)
-    return void socket.destroy()
+  if (code === 'ECONNRESET' || !socket.writable || isAnswering) return void socket.destroy()
   const { status, headers, body } = errorOf({ code: codes[code] ?? 'bad_request' }, random)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status} ${reasons[status]}\r\n${lines.join('')}\r\n${body}`)
