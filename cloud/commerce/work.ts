@@ -1,6 +1,7 @@
 import type { WorkKinds } from '../platform/work/runner.ts'
 import { salesWork } from './analytics/rebuild.ts'
 import { bestsellerWork } from './catalogue/bestsellers.ts'
+import { searchNameWork } from './catalogue/search-names.ts'
 import { redemptionWork } from './deals/redemptions.ts'
 import { overdueWork } from './fulfilment/overdue.ts'
 import { removalWork } from './methods/remove-method.ts'
@@ -27,4 +28,5 @@ export const commerceWork = (services: MoneyServices): WorkKinds => ({
   ...redemptionWork(services.context),
   ...bestsellerWork(services.context),
   ...salesWork(services.context),
+  ...searchNameWork(services.context),
 })

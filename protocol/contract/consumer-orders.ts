@@ -211,7 +211,7 @@ export const consumerOrderRoutes = defineRoutes(
     },
     'consumer.orders.transfer': {
       at: 'POST /users/user/transfer-anon-order',
-      body: z.object({
+      body: z.strictObject({
         anonymous_user_id: Id,
         order_id: Id,
         /** An identity token of the guest. */
@@ -258,7 +258,7 @@ export const consumerOrderRoutes = defineRoutes(
         bin_nums: z
           .string()
           .max(100)
-          .regex(/^ *\d{1,4} *(, *\d{1,4} *)*$/)
+          .regex(/^ *\d{1,4} *(, *\d{1,4} *)*$/, 'must be numbers of bins, separated by commas')
           .optional(),
         bin_num: z.int().min(0).max(9999).optional(),
       }),

@@ -130,7 +130,7 @@ const walletPay = (platform: 'A' | 'B') =>
   ({
     idempotent: true,
     rate: 'payment',
-    body: z.object({
+    body: z.strictObject({
       order_id: Id,
       /** What the wallet gave the processor's library in the app: its token (`tok_…`) or payment method (`pm_…`). */
       wallet_token: z.string().min(1).max(5000),
@@ -168,7 +168,7 @@ export const consumerPaymentRoutes = defineRoutes(
     'consumer.payments.save_method': {
       at: 'POST /users/payments/save-payment-method',
       idempotent: true,
-      body: z.object({ payment_method_id: MethodId, set_default: z.boolean().optional() }),
+      body: z.strictObject({ payment_method_id: MethodId, set_default: z.boolean().optional() }),
       response: PaymentMethod,
       errors: ['payment_method_not_found', 'card_declined', 'processor_unavailable'],
       summary: 'Save a payment method',
@@ -195,7 +195,7 @@ export const consumerPaymentRoutes = defineRoutes(
       at: 'POST /users/payments/pay',
       idempotent: true,
       rate: 'payment',
-      body: z.object({
+      body: z.strictObject({
         order_id: Id,
         /** A saved one, or any of the processor's; `external` claims the order for an integrator's payment. */
         payment_method_id: MethodId,
@@ -216,7 +216,7 @@ export const consumerPaymentRoutes = defineRoutes(
     'consumer.payments.confirm': {
       at: 'POST /users/payments/confirm-payment',
       idempotent: true,
-      body: z.object({
+      body: z.strictObject({
         order_id: Id,
         /** `payment_id` of the payment's result. */
         payment_intent_id: z.string().min(1).max(255),

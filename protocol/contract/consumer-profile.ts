@@ -71,16 +71,36 @@ export type PushConfig = z.infer<typeof PushConfig>
 const LANGUAGE_TAG =
   /^[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|\d{3}))?(-([A-Za-z\d]{5,8}|\d[A-Za-z\d]{3}))?(-u(-[A-Za-z\d][A-Za-z](-[A-Za-z\d]{3,8})*)+)?$/
 
-/** A language tag of BCP 47. */
+/** The longest tag that is stored. */
+const LONGEST_TAG = 35
+
+/**
+ * Reads a locale as telephones write it: `en_US`, `sr_Latn_RS`, `en_US@calendar=gregorian`, `zh_TW_#Hant`. Returns the text of a
+ * language tag of BCP 47; whether it is one, the schema checks.
+ */
+const plainTag = (text: string): string =>
+  text
+    .replace(/[@.#].*$/s, '')
+    .replaceAll(/[_-]+/g, '-')
+    .replace(/-$/, '')
+
+/** A language tag of BCP 47; `_` is read as `-`. */
 export const Locale = z
   .string()
-  .max(35)
+  .overwrite(plainTag)
+  .max(LONGEST_TAG)
   .refine((tag) => LANGUAGE_TAG.test(tag), {
-    message: 'a language tag such as en-US is required',
+    message: 'must be a language tag, such as en-US',
     abort: true,
   })
   .overwrite((tag) => Intl.getCanonicalLocales(tag)[0]!)
-  .meta({ pattern: LANGUAGE_TAG.source })
+  .meta({ pattern: '^[A-Za-z]{2,3}([_-].*)?$' })
+
+/** A device's locale. Text that is no language tag is read as none: it must not cost the device its registration. */
+const DeviceLocale = z
+  .string()
+  .overwrite((text) => Locale.safeParse(text).data ?? '')
+  .describe('The language of the device, such as en-US or en_US. Any other text is stored as null.')
 
 const switchFor = (channel: keyof typeof switchWords) =>
   z.boolean().nullable().optional().describe(switchWords[channel])
@@ -125,6 +145,7 @@ export const consumerProfileRoutes = defineRoutes(
     'consumer.profile.patch': { ...patch, at: 'PATCH /users/user/me/profile' },
     'consumer.profile.set_image': {
       at: 'PATCH /users/user/profile/image',
+      rate: 'picture',
       form: { fields: z.object({}), files: { file: picture }, folder: 'profiles' },
       response: ProfileImage,
       summary: 'Set the profile image',
@@ -154,7 +175,7 @@ export const consumerProfileRoutes = defineRoutes(
     },
     'consumer.profile.default_hub': {
       at: 'POST /users/user/default-hub',
-      body: z.object({ hub_id: Id.nullable() }),
+      body: z.strictObject({ hub_id: Id.nullable() }),
       response: HubChoice,
       errors: ['hub_not_found'],
       summary: 'Set the default hub; null clears it',
@@ -162,12 +183,12 @@ export const consumerProfileRoutes = defineRoutes(
     },
     'consumer.profile.register_push': {
       at: 'POST /users/user/push-configs',
-      body: z.object({
+      body: z.strictObject({
         device_id: DeviceId,
         push_token: z.string().min(1).max(4096),
         platform: PushPlatform,
         app_version: z.string().min(1).max(64).nullish(),
-        locale: Locale.nullish(),
+        locale: DeviceLocale.nullish(),
       }),
       response: PushConfig,
       summary: 'Register a device for push messages, or register it anew',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Email, Id, PersonName, PhoneInQuery, PhoneNumber, Timestamp } from './fields.ts'
+import { Email, EmailInQuery, Id, PersonName, PhoneInQuery, PhoneNumber, Timestamp } from './fields.ts'
 import { HubSummary } from './owner-hubs.ts'
 import { defineRoutes } from './route.ts'
 
@@ -60,6 +60,7 @@ export const consumerUserRoutes = defineRoutes(
       at: 'POST /users/user',
       body: z.object(contacts),
       bodyOptional: true,
+      ignoresUnknown: true,
       status: 201,
       alsoStatus: 200,
       response: User,
@@ -90,6 +91,7 @@ export const consumerUserRoutes = defineRoutes(
         device_uuid: z.string().min(1).max(255).optional(),
       }),
       bodyOptional: true,
+      ignoresUnknown: true,
       status: 201,
       response: User,
       errors: ['hub_not_found'],
@@ -99,6 +101,7 @@ export const consumerUserRoutes = defineRoutes(
     },
     'consumer.users.bootstrap_guest': {
       at: 'POST /users/user/bootstrap/guest',
+      ignoresUnknown: true,
       status: 201,
       response: User,
       errors: ['forbidden'],
@@ -125,7 +128,7 @@ export const consumerUserRoutes = defineRoutes(
       at: 'GET /users/user/exists/email',
       auth: { kind: 'none' },
       rate: 'lookup',
-      query: z.object({ email: Email }),
+      query: z.object({ email: EmailInQuery }),
       response: UserExists,
       summary: 'Whether a user has an e-mail address',
       description: onlyVerified,

@@ -61,7 +61,7 @@ export const consumerWalletRoutes = defineRoutes(
     'consumer.wallet.deposit': {
       at: 'POST /users/wallet/deposit',
       rate: 'payment',
-      body: z.object({
+      body: z.strictObject({
         /** 100 to 50000, where the operator has not set other bounds. */
         amount_cents: z.int().min(1).max(100_000_000),
         /** Where absent, the customer chooses one in the processor's own form, with the `client_secret`. */
@@ -111,7 +111,7 @@ export const consumerWalletRoutes = defineRoutes(
     'consumer.wallet.debit': {
       at: 'POST /users/wallet/debit',
       rate: 'payment',
-      body: z.object({
+      body: z.strictObject({
         order_id: Id,
         /** Cents that the customer was shown; another total is answered with `total_changed`. */
         expected_total: Cents.min(0).optional(),
@@ -135,7 +135,7 @@ export const consumerWalletRoutes = defineRoutes(
     'consumer.loyalty.calculate_earnings': {
       at: 'POST /users/loyalty/calculate-earnings',
       tag: 'Loyalty',
-      body: z.object({
+      body: z.strictObject({
         /** The subtotal after deal discounts and before tax. */
         order_total_cents: Cents.min(0).max(100_000_000),
       }),

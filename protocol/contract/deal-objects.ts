@@ -115,19 +115,20 @@ export const NewConstraint = ConstraintFields.superRefine((constraint, context) 
 export type NewConstraint = z.output<typeof NewConstraint>
 
 /** Each type of constraint once. */
-const NewConstraints = z
-  .array(NewConstraint)
-  .max(constraintTypes.length)
-  .superRefine((constraints, context) => {
-    for (const [index, { type }] of constraints.entries())
-      if (constraints.findIndex((other) => other.type === type) < index)
-        context.addIssue({
-          code: 'custom',
-          message: `there is a ${type} already`,
-          input: type,
-          path: [index, 'type'],
-        })
-  })
+const constraintsOf = (constraint: typeof NewConstraint) =>
+  z
+    .array(constraint)
+    .max(constraintTypes.length)
+    .superRefine((constraints, context) => {
+      for (const [index, { type }] of constraints.entries())
+        if (constraints.findIndex((other) => other.type === type) < index)
+          context.addIssue({
+            code: 'custom',
+            message: `there is a ${type} already`,
+            input: type,
+            path: [index, 'type'],
+          })
+    })
 
 const dealFields = {
   name: z.string().trim().min(1).max(200),
@@ -156,21 +157,21 @@ function checkDates({ start, end }: Dates, context: Context): void {
  * `display_text`, `priority` (default 0), `is_deal_active` (default true).
  */
 export const NewDeal = z
-  .object({
+  .strictObject({
     ...dealFields,
-    triggers: z.array(NewTrigger).min(1).max(10),
-    rewards: z.array(NewReward).min(1).max(10),
-    constraints: NewConstraints.default([]),
+    triggers: z.array(NewTrigger.strict()).min(1).max(10),
+    rewards: z.array(NewReward.strict()).min(1).max(10),
+    constraints: constraintsOf(NewConstraint.strict()).default([]),
   })
   .superRefine(checkDates)
 export type NewDeal = z.output<typeof NewDeal>
 
-/** The `dealData` of create-from-owner (O §4.7): one trigger and one reward. */
+/** The `dealData` of create-from-owner (O §4.7): one trigger and one reward. Unknown fields are ignored. */
 export const OwnerDealData = z.object({
   deal: z.object(dealFields).superRefine(checkDates),
   trigger: NewTrigger,
   reward: NewReward,
-  constraints: NewConstraints.default([]),
+  constraints: constraintsOf(NewConstraint).default([]),
 })
 
 export const DealUpdate = z
@@ -182,7 +183,7 @@ export const DealUpdate = z
   })
   .superRefine(checkDates)
 
-/** A line of a cart whose prices are the caller's. */
+/** A line of a cart whose prices are the caller's. Unknown fields are ignored: callers send lines of their own carts. */
 export const CartItem = z.object({
   product_id: Id,
   category_id: Id.nullable().default(null),

@@ -130,7 +130,7 @@ export const dealRoutes = defineRoutes(
     'owner.deals.check_eligibility': {
       at: 'POST /deals/check-eligibility',
       auth: write,
-      body: z.object({
+      body: z.strictObject({
         ...cartFields,
         cart_total: z
           .int()
@@ -167,7 +167,7 @@ export const dealRoutes = defineRoutes(
     'owner.deals.apply_reward': {
       at: 'POST /deals/apply-reward',
       auth: write,
-      body: z.object({ ...cartFields, deal_ids: z.array(Id).min(1).max(50) }),
+      body: z.strictObject({ ...cartFields, deal_ids: z.array(Id).min(1).max(50) }),
       response: RewardResult,
       errors: ['hub_access_denied', 'hub_not_found'],
       idempotent: true,

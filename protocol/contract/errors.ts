@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { errorCodeNames, errorCodes, type ErrorCode } from '../model/error-codes.ts'
 import { isJsonField } from './form.ts'
-import { rateClasses, type Route } from './route.ts'
+import { rateClasses, refusesFields, type Route } from './route.ts'
 
 /** One entry of a 422's `detail`. */
 export const ValidationItem = z.object({
@@ -52,10 +52,10 @@ export function errorsOf(route: Route): ErrorCode[] {
   const codes = new Set<ErrorCode>([
     ...byAuth(route),
     ...(route.hub ? (['hub_access_denied', 'hub_not_found'] as const) : []),
-    ...(route.params || route.query || route.body || route.form ? (['validation_error'] as const) : []),
-    ...(route.body || route.form ? (['unsupported_media_type'] as const) : []),
-    ...(route.body || route.form || route.rawBody ? (['payload_too_large'] as const) : []),
-    ...(route.body || route.rawBody ? (['request_timeout'] as const) : []),
+    ...(isValidated(route) ? (['validation_error'] as const) : []),
+    ...(readsJson(route) || route.form ? (['unsupported_media_type'] as const) : []),
+    ...(readsJson(route) || route.form || route.rawBody ? (['payload_too_large'] as const) : []),
+    ...(readsJson(route) || route.rawBody ? (['request_timeout'] as const) : []),
     ...(hasJson(route) && route.interface === 'owner' ? (['invalid_json'] as const) : []),
     ...(route.idempotent ? (['idempotency_key_in_use', 'idempotency_key_reused'] as const) : []),
     ...Object.values(route.badValues ?? {}),
@@ -67,9 +67,17 @@ export function errorsOf(route: Route): ErrorCode[] {
   return [...codes].sort((a, b) => errorCodes[a].status - errorCodes[b].status)
 }
 
-function hasJson({ body, form }: Route): boolean {
-  return body !== undefined || Object.values(form?.fields.shape ?? {}).some(isJsonField)
-}
+/** Whether a request can have a wrong value: owner paths refuse names that they do not know, whatever they take. */
+const isValidated = (route: Route): boolean =>
+  route.interface === 'owner' ||
+  [route.params, route.query, route.form].some((part) => part !== undefined) ||
+  readsJson(route)
+
+/** Whether the body of a request is read as JSON, be it to refuse its fields. */
+const readsJson = (route: Route): boolean => route.body !== undefined || refusesFields(route)
+
+const hasJson = (route: Route): boolean =>
+  readsJson(route) || Object.values(route.form?.fields.shape ?? {}).some(isJsonField)
 
 function byAuth(route: Route): readonly ErrorCode[] {
   return route.auth.kind === 'none' ? [] : [...byKind(route), 'identity_unavailable']

@@ -51,27 +51,34 @@ function withoutSeparators(text: string): string {
   return text.replace(/^(\+\d{1,3}[ .-]?)\(0\)/, '$1').replaceAll(SEPARATORS, '')
 }
 const E164 = /^\+[1-9]\d{6,14}$/
+const phoneRule = 'must be a phone number in E.164, such as +15550100000'
 
 /**
  * E.164. Separators between the digits are dropped (`+1 (415) 555-0100`). A number without `+` and country code is refused: its
  * country is unknown.
  */
-export const PhoneNumber = z.string().overwrite(withoutSeparators).regex(E164)
+export const PhoneNumber = z.string().overwrite(withoutSeparators).regex(E164, phoneRule)
 
 /** The same in a query, where an unencoded plus sign arrives as a blank. */
 export const PhoneInQuery = z
   .string()
   .overwrite((text) => withoutSeparators(text.replace(/^ /, '+')))
-  .regex(E164)
+  .regex(E164, phoneRule)
+
 /**
  * Taken in any case, kept in small letters. Each character can match in one way only: text of any length, which is looked
  * at before anybody says that it is too long, takes no longer than reading it.
  */
-export const Email = z
+const EMAIL = /^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/
+const emailRule = 'must be an e-mail address, such as ada@example.org'
+export const Email = z.string().max(254).toLowerCase().regex(EMAIL, emailRule)
+
+/** An e-mail address in a query, in which an unencoded plus sign is a space. */
+export const EmailInQuery = z
   .string()
   .max(254)
   .toLowerCase()
-  .regex(/^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/)
+  .regex(EMAIL, `${emailRule}; a plus sign in a query is written %2B`)
 
 /** A first or a last name. */
 export const PersonName = z.string().trim().min(1).max(100)

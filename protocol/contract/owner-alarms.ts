@@ -35,7 +35,9 @@ export const ownerAlarmRoutes = defineRoutes(
     'owner.alarms.list': {
       at: 'GET /owners/alarms',
       query: z.object({
-        hub_id: Id.optional(),
+        hub_id: Id.optional().describe(
+          'Only this hub. If it is left out: every hub that the credential reaches.',
+        ),
         state: z.enum(['open', 'cleared', 'all']).default('open'),
         limit: z.int().min(1).max(100).default(20),
         cursor: z.string().max(64).optional(),

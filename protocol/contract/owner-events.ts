@@ -28,7 +28,7 @@ export type Event = z.infer<typeof Event>
 
 /** Which events of those that the credential reaches; all where absent. */
 const filters = {
-  hub_id: Id.optional(),
+  hub_id: Id.optional().describe('Only this hub. If it is left out: every hub that the credential reaches.'),
   /** Repeated. */
   types: z.array(z.enum(eventTypes)).max(50).optional(),
 }

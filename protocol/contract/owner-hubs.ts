@@ -196,6 +196,7 @@ export const ownerHubRoutes = defineRoutes(
         to: Timestamp.optional(),
       }),
       hub: 'hub_id',
+      errors: ['fridge_not_found'],
       response: z.array(TemperatureSpan),
       alsoProduces: 'text/csv',
       summary: "How warm a hub's fridges were, five minutes by five minutes",

@@ -205,7 +205,7 @@ export const ownerInventoryRoutes = defineRoutes(
         upc: z
           .string()
           .max(12)
-          .refine(isUpc, 'a UPC has 12 digits, of which the last checks the others')
+          .refine(isUpc, 'must be a UPC: 12 digits, of which the last checks the others')
           .meta({ pattern: '^\\d{12}$', description: '12 digits, of which the last checks the others.' }),
       }),
       response: z.object({ success: z.literal(true), data: z.object({ id: Id, upc: z.string() }) }),

@@ -87,7 +87,7 @@ export const ownerMaintenanceRoutes = defineRoutes(
         }),
       }),
       errors: ['unauthorized'],
-      badValues: { 'body.formData': 'invalid_json', 'body.formData.hubId': 'hub_id_required' },
+      badValues: { 'body.formData.hubId': 'hub_id_required' },
       summary: 'File a maintenance report, with images and videos',
       description:
         'A multipart form. Files are judged by their content: png, jpeg, webp, gif up to 20 MiB each; mp4, mov, webm up to 100 MiB each; at most ten, and 200 MiB together. Either all of it is kept or nothing.',
@@ -111,9 +111,10 @@ export const ownerMaintenanceRoutes = defineRoutes(
         /** A hub's id; where it is absent or empty, all hubs that the credential reaches. */
         hub_id: z
           .string()
-          .regex(/^\d{0,15}$/)
+          .regex(/^\d{0,15}$/, 'must be the number of a hub, written in digits')
           .nullable()
-          .default(null),
+          .default(null)
+          .describe('Only this hub. If it is left out or empty: every hub that the credential reaches.'),
         page: z.int().min(1).default(1),
         per_page: z.int().min(1).max(100).default(20),
       }),

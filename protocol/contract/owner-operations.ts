@@ -51,7 +51,9 @@ export const ownerOperationRoutes = defineRoutes(
       at: 'GET /owners/operations',
       auth: { kind: 'api', scope: 'controls:read' },
       query: z.object({
-        hub_id: Id.optional(),
+        hub_id: Id.optional().describe(
+          'Only this hub. If it is left out: every hub that the credential reaches.',
+        ),
         /** All where absent. */
         state: z.enum(operationStates).optional(),
         limit: z.int().min(1).max(100).default(20),
@@ -71,7 +73,7 @@ export const ownerOperationRoutes = defineRoutes(
     'owner.operations.settle': {
       at: 'POST /owners/operations/{operation_id}/settle',
       params: z.object({ operation_id: z.string().max(64) }),
-      body: z.object({ happened: z.boolean() }),
+      body: z.strictObject({ happened: z.boolean() }),
       response: Operation,
       errors: ['operation_not_found', 'operation_settled', 'hardware_error'],
       idempotent: true,

@@ -64,7 +64,7 @@ export const ownerOrderRoutes = defineRoutes(
     'owner.orders.refund': {
       at: 'POST /owners/orders/{order_id}/refund',
       params: z.object({ order_id: Id }),
-      body: z.object({
+      body: z.strictObject({
         ...destination,
         /** Cents; all that remains where absent. */
         amount: z.int().min(1).optional(),
@@ -102,7 +102,7 @@ export const ownerOrderRoutes = defineRoutes(
         /** A product id of the order, else a UPC. */
         product_id: Id,
       }),
-      body: z.object({
+      body: z.strictObject({
         ...destination,
         /** Units. */
         quantity: z.int().min(1).default(1),

@@ -81,7 +81,7 @@ export const ownerWebhookRoutes = defineRoutes(
     },
     'owner.webhooks.create': {
       at: 'POST /owners/webhooks',
-      body: z.object(fields),
+      body: z.strictObject(fields),
       response: WebhookEndpoint.extend({ secret: z.string() }).meta({ id: 'NewWebhookEndpoint' }),
       status: 201,
       errors: hubErrors,
@@ -119,7 +119,7 @@ export const ownerWebhookRoutes = defineRoutes(
     'owner.webhooks.rotate_secret': {
       at: 'POST /owners/webhooks/{webhook_id}/rotate-secret',
       params,
-      body: z.object({ overlap_hours: z.int().min(0).max(168).default(24) }),
+      body: z.strictObject({ overlap_hours: z.int().min(0).max(168).default(24) }),
       bodyOptional: true,
       response: z.object({ id: z.string(), secret: z.string(), previous_secret_expires_at: Timestamp }),
       errors: ['webhook_not_found'],

@@ -86,7 +86,7 @@ export const demoRoutes = defineRoutes(
   {
     'demo.identity.token': {
       at: 'POST /demo/identity/token',
-      body: z.object({
+      body: z.strictObject({
         sub: z.string().min(1).max(255),
         phone_number: z.string().optional(),
         email: z.string().optional(),

@@ -19,8 +19,10 @@ export interface Route {
   /** Field schemas are of parsed values: integers as `z.int()`. The HTTP layer reads them out of strings. */
   params?: z.ZodObject
   query?: z.ZodObject
-  /** Of the JSON body. Strict (`z.strictObject`) for PUT and PATCH, lenient for POST. */
+  /** Of the JSON body. Every object in it is strict (`z.strictObject`): a misspelt field must not change what a call does. */
   body?: z.ZodObject
+  /** Fields of the body that the route does not know are ignored. */
+  ignoresUnknown?: true
   /** A request without any body is one with `{}`. */
   bodyOptional?: true
   /** A multipart form in place of a JSON body. It is read last, after access to the hub has been checked. */
@@ -104,6 +106,8 @@ export const rateClasses = {
   standard: { requests: 360, by: 'credential' },
   low: { requests: 90, by: 'credential' },
   payment: { requests: 20, by: 'credential' },
+  /** Pictures of customers: each one is taken apart (`media/worker.ts`). */
+  picture: { requests: 10, by: 'credential' },
   /** Unauthenticated pages; by address. */
   open: { requests: 360, by: 'address' },
   /** Look-ups that could be used to enumerate, with a credential or without; by address. */
@@ -155,6 +159,10 @@ export function defineRoutes<
   })
   return Object.fromEntries(routes) as { [Id in keyof Table]: RouteOf<Shared, Table[Id]> }
 }
+
+/** Whether a route that takes no body refuses one with fields in it: its caller expects that they have an effect. */
+export const refusesFields = ({ method, body, form, rawBody, ignoresUnknown }: Route): boolean =>
+  method !== 'GET' && method !== 'DELETE' && !body && !form && !rawBody && !ignoresUnknown
 
 /** The paths at which a route is served, as documented. */
 export function mountsOf(route: Pick<Route, 'interface' | 'path'>): string[] {

@@ -35,7 +35,12 @@ export type DeviceDescription = z.infer<typeof DeviceDescription>
 
 /** One microcontroller on one serial line. */
 export const ControllerDescription = z.strictObject({
-  id: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/),
+  id: z
+    .string()
+    .regex(
+      /^[a-z][a-z0-9-]{0,30}$/,
+      'must begin with a small letter and have at most 31 small letters, digits and hyphens',
+    ),
   /** A stable path (`/dev/serial/by-id/…`). In a simulated hub the simulator makes it a link to a pseudo-terminal. */
   port: z.string().min(1),
   baudRate: z.int().positive().default(115_200),
@@ -57,7 +62,12 @@ export const MAIN_DOOR = 'main'
  * `fridge_<n>_<side>_lock`, `fridge_<n>_<side>_door`. Locks: 1 = unlocked (energised). Sensors: 1 = open.
  */
 export const GpioLine = z.strictObject({
-  name: z.string().regex(/^(main|fridge_[1-8]_(left|middle|right))_(lock|door)$/),
+  name: z
+    .string()
+    .regex(
+      /^(main|fridge_[1-8]_(left|middle|right))_(lock|door)$/,
+      'must name a lock or a door: main_lock, main_door, fridge_1_left_lock, fridge_1_left_door …',
+    ),
   /** Offset within the chip; the chip's base is discovered by its label. */
   offset: z.int().min(0).max(511),
   direction: z.enum(['in', 'out']),

@@ -1,6 +1,6 @@
 import { hubRow } from '../support/hub-row.ts'
 import { sql } from 'kysely'
-import { searchText } from '../../cloud/commerce/catalogue/products.ts'
+import { searchText } from '../../protocol/model/search-text.ts'
 import { insertMany } from '../../cloud/demo/hub-data.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
 

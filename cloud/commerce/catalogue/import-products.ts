@@ -9,7 +9,7 @@ import { UsageError } from '../../platform/settings/usage-error.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { namedProducts } from './named-products.ts'
-import { searchText } from './products.ts'
+import { searchText } from '../../../protocol/model/search-text.ts'
 import { countStock, sumProducts, lockFacings, settleMovedCounts } from './shelf-stock.ts'
 
 const Cents = z.int().max(100_000_000)

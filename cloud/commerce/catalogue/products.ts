@@ -1,6 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Product } from '../../../protocol/contract/consumer-products.ts'
 import type { Routes } from '../../../protocol/contract/routes.ts'
+import { searchText } from '../../../protocol/model/search-text.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { BoundedMap } from '../../platform/bounded-map.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -255,18 +256,3 @@ function toProduct(row: ProductRow): Product {
     is_bestseller: row.is_bestseller === 1,
   }
 }
-
-/**
- * A name as it is searched and put in order: in one case, without accents and the like, so that "creme" finds "Crème". Made
- * here and not by the databases, whose own ideas of case differ.
- */
-export const searchText = (text: string): string =>
-  text
-    .normalize('NFKD')
-    .replaceAll(/\p{Mn}/gu, '')
-    // Through capitals, so that ß and SS are one; a sigma is a sigma wherever in its word.
-    .toUpperCase()
-    .toLowerCase()
-    .replaceAll('ς', 'σ')
-    .replaceAll(/\s+/gu, ' ')
-    .trim()

@@ -9,7 +9,7 @@ import type { Queries } from '../../platform/store/database.ts'
 import { numbersIn } from '../../platform/store/in-list.ts'
 import { jsonOf, JsonText } from '../../platform/store/json.ts'
 import { statement } from '../../platform/store/statement.ts'
-import { searchText } from '../catalogue/products.ts'
+import { searchText } from '../../../protocol/model/search-text.ts'
 import { viewOrders } from './order-view.ts'
 import { ordersNamed, type NameSearch } from './sold-names.ts'
 

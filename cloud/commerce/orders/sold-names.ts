@@ -4,7 +4,7 @@ import { jsonOf } from '../../platform/store/json.ts'
 import { containsPattern, isLike, prefixPattern } from '../../platform/store/like.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { statement } from '../../platform/store/statement.ts'
-import { searchText } from '../catalogue/products.ts'
+import { searchText } from '../../../protocol/model/search-text.ts'
 
 /**
  * The names that a hub has sold under. Its orders are found by them: there are as many as it has had products and new names

@@ -10,14 +10,8 @@ import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import {
-  type BinRequest,
-  type ControlServices,
-  type FridgeRequest,
-  ok,
-  requireBin,
-  requireFridge,
-} from './control.ts'
+import { type BinRequest, type ControlServices, type FridgeRequest, ok, requireBin } from './control.ts'
+import { requireFridge } from '../hubs/require-fridge.ts'
 
 /** O §4.6: what is desired state. 200 where the hub has it in force, 202 where it will have. */
 export function configurationHandlers({

@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import type { CommandBody } from '../../../protocol/mqtt/command.ts'
 import type { BinHealth, HubHealth } from '../../../protocol/mqtt/session.ts'
-import { readFridges } from '../../commerce/catalogue/layout.ts'
 import type { CommandOutcome, CommandRequest, Commands } from '../../gateway/commands.ts'
 import { hubState, type HubState } from '../../gateway/hub-state.ts'
 import { ApiError } from '../../platform/api-error.ts'
@@ -69,15 +68,6 @@ export async function requireBin(context: CloudContext, query: BinRequest['query
 async function isBuilt({ db }: CloudContext, { hub, bin }: BinRequest['query']): Promise<boolean> {
   const bins = await db.kysely.selectFrom('hub_bins').select('bin').where('hub_id', '=', hub).execute()
   return bins.length === 0 || bins.some((each) => each.bin === bin)
-}
-
-/** Throws `fridge_not_found` where neither the hub's layout nor its own report has such a fridge. */
-export async function requireFridge(context: CloudContext, query: FridgeRequest['query']): Promise<void> {
-  const fridges = await readFridges(context.db.kysely, query.hub)
-  if (fridges.some(({ fridge }) => fridge === query.fridge)) return
-  const { health } = await readState(context, query.hub)
-  if (!health?.fridges.some(({ fridge_number }) => fridge_number === query.fridge))
-    throw new ApiError('fridge_not_found')
 }
 
 export const binOf = (health: HubHealth, number: number): z.infer<typeof BinHealth> | undefined =>

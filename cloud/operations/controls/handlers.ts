@@ -20,9 +20,9 @@ import {
   hardwareError,
   ok,
   requireBin,
-  requireFridge,
   sendAudited,
 } from './control.ts'
+import { requireFridge } from '../hubs/require-fridge.ts'
 
 type OpenRequest = BinRequest & { query: { order_id?: number | undefined; confirm: boolean } }
 

@@ -4,13 +4,15 @@ import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { type Handlers, reply } from '../../platform/http/handler.ts'
+import { requireFridge } from './require-fridge.ts'
 
 /** More than this is asked for piece by piece. */
 const MAX_DAYS = 31
 
 /** How warm a hub's fridges were. */
-export const temperatureHandlers = ({ db, runtime }: CloudContext): Handlers<'owner.hubs.temperatures'> => ({
+export const temperatureHandlers = (context: CloudContext): Handlers<'owner.hubs.temperatures'> => ({
   async 'owner.hubs.temperatures'(request) {
+    const { db, runtime } = context
     const { query } = request
     const now = runtime.clock.now()
     const to = query.to === undefined ? now + 1 : Date.parse(query.to)
@@ -26,6 +28,8 @@ export const temperatureHandlers = ({ db, runtime }: CloudContext): Handlers<'ow
       .where('at', '<', to)
     if (query.fridge !== undefined) rows = rows.where('fridge', '=', query.fridge)
     const found = await rows.orderBy('at').orderBy('fridge').execute()
+    if (found.length === 0 && query.fridge !== undefined)
+      await requireKnown(context, { hub: query.hub_id, fridge: query.fridge })
     const spans = found.map(({ fridge, at, min, max, sum, samples }): TemperatureSpan => {
       const mean = Math.round((sum / samples) * 100) / 100
       return { fridge, at: timestamp(at), min, mean, max, samples }
@@ -33,6 +37,19 @@ export const temperatureHandlers = ({ db, runtime }: CloudContext): Handlers<'ow
     return wantsCsv(request.header('accept')) ? reply(csvOf(spans), {}) : spans
   },
 })
+
+/** Throws `fridge_not_found` for a fridge that the hub neither has nor had. */
+async function requireKnown(context: CloudContext, which: { hub: number; fridge: number }): Promise<void> {
+  const { hub, fridge } = which
+  const recorded = await context.db.kysely
+    .selectFrom('temperatures')
+    .select('at')
+    .where('hub_id', '=', hub)
+    .where('fridge', '=', fridge)
+    .limit(1)
+    .executeTakeFirst()
+  if (!recorded) await requireFridge(context, which)
+}
 
 const badRange = (field: string, why: string, input: unknown): ApiError =>
   ApiError.invalid({ loc: ['query', field], msg: `Value error, ${why}`, type: 'value_error', input })

@@ -41,7 +41,7 @@ async function register(
   registration: PushRegistration,
 ) {
   const now = runtime.clock.now()
-  const { device_id, push_token, platform, app_version = null, locale = null } = registration
+  const { device_id, push_token, platform, app_version = null, locale } = registration
   // One registration of a user after the other.
   await lockUser(tx, userId)
   const token_digest = createHash('sha256').update(`${platform} ${push_token}`).digest('hex')
@@ -55,7 +55,7 @@ async function register(
     push_token: sealer.seal('push token', push_token),
     token_digest,
     app_version,
-    locale,
+    locale: locale || null,
     enabled: 1,
     updated_at: now,
   } as const

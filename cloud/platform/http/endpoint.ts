@@ -1,6 +1,12 @@
 import type { Form } from '../../../protocol/contract/form.ts'
 import { deprecationOf } from '../../../protocol/contract/headers.ts'
-import { ratesOf, type Rate, type RateClasses, type Route } from '../../../protocol/contract/route.ts'
+import {
+  ratesOf,
+  refusesFields,
+  type Rate,
+  type RateClasses,
+  type Route,
+} from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
@@ -20,12 +26,19 @@ import { answerOf, errorAnswer, send, type Answer, type Call, type Headers } fro
 import { Reply, type HandlerInput } from './handler.ts'
 import { fingerprintOf, idempotently, nameOf, type KeyedRequest } from './idempotency.ts'
 import { allowanceNow, type RateLimiter } from './rate-limit.ts'
-import { parseJson, type ReadBody } from './read-body.ts'
+import { hasBody, parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
 import { signatureTime } from './signature-time.ts'
 import { watchedStream } from './watched-stream.ts'
 import { compressed, validated } from './web.ts'
-import { idempotencyKeyOf, requireUtf8, validate, validateForm, type ParsedParts } from './validate.ts'
+import {
+  idempotencyKeyOf,
+  readQuery,
+  requireUtf8,
+  validate,
+  validateForm,
+  type ParsedParts,
+} from './validate.ts'
 
 export interface EndpointParts {
   context: CloudContext
@@ -88,7 +101,7 @@ async function serve(self: Endpoint, call: Call): Promise<Response> {
   requireScope(self, call, authenticated)
   takeAllowance(self, call, authenticated)
   requireSignature(self, call)
-  const body = route.body || route.rawBody ? await receiveBody(self, call, authenticated) : NO_BODY
+  const body = readsBody(route, call) ? await receiveBody(self, call, authenticated) : NO_BODY
   const parsed = parse(route, call, body)
   if (parsed instanceof Reply) return send(call, answerOf(route, parsed, self.checkResponses))
   const key = route.idempotent ? idempotencyKeyOf(call.header('Idempotency-Key')) : undefined
@@ -172,6 +185,13 @@ interface ReceivedBody {
   json: { present: boolean; value: unknown }
 }
 
+/** Whether a body is read: the route takes one, or must refuse the fields of one that it does not take. */
+const readsBody = (route: Route, { c }: Call): boolean =>
+  route.body !== undefined || route.rawBody === true || (refusesFields(route) && hasBody(c))
+
+/** Bodies without any field: some clients send one with every POST. */
+const EMPTY_BODIES = new Set(['', '{}', '[]', 'null', '""'])
+
 const NO_QUERY = new URLSearchParams()
 const NO_BODY: ReceivedBody = { text: '', json: { present: false, value: undefined } }
 
@@ -197,7 +217,8 @@ async function receiveBody(
     holder: holderOf(networkOf(call.address), credential),
     ...(route.signedBy && { limitBytes: SIGNED_BYTES }),
   })
-  if (!route.body) return { ...NO_BODY, text }
+  if (route.rawBody) return { ...NO_BODY, text }
+  if (!route.body && EMPTY_BODIES.has(text.trim())) return NO_BODY
   const json = parseJson(text, call.header('Content-Type'), isOwner)
   return { text, json: route.bodyOptional && !json.present ? { present: true, value: {} } : json }
 }
@@ -219,7 +240,7 @@ function requireSignature({ route: { signedBy }, context }: Endpoint, call: Call
 /** Path, query and body as the route's schemas read them; or the answer of a route that reports what is wrong with a 200. */
 function parse(route: Route, { c }: Call, { json: body }: ReceivedBody): ParsedParts | Reply<unknown> {
   const text = queryOf(c.req.url)
-  const query = text === '' ? NO_QUERY : new URLSearchParams(text)
+  const query = text === '' ? NO_QUERY : readQuery(text)
   try {
     requireUtf8(text)
     return validate(route, { params: route.params ? c.req.param() : {}, query, body })

@@ -126,7 +126,7 @@ function operation(id: string, route: Route, writer: SchemaWriter): Operation {
     operationId: id,
     tags: [route.tag],
     summary: route.summary,
-    description: route.description ?? accessOf(route),
+    description: [route.description ?? accessOf(route), ...specialLimitOf(route)].join(' '),
     ...(route.deprecated && { deprecated: true }),
     security: securityOf(auth),
     ...(parameters.length > 0 && { parameters }),
@@ -173,6 +173,16 @@ function named(name: string, schema: JsonSchema, writer: SchemaWriter): JsonSche
   if (schema['properties'] === undefined && schema['oneOf'] === undefined) return schema
   writer.components[name] = schema
   return { $ref: `#/components/schemas/${name}` }
+}
+
+/** States a limit that differs from the general one, and what it counts. */
+function specialLimitOf(route: Route): string[] {
+  const [rate] = ratesOf(route)
+  const { requests, by } = rateClasses[rate]
+  if (rate === 'standard' || requests === Infinity) return []
+  const counted =
+    by === 'address' ? 'each network (IPv4 address or IPv6 /64), whatever the credential' : 'each credential'
+  return [`Limit: ${requests} requests a minute for ${counted}.`]
 }
 
 /** Who may call it, and how often; for an endpoint whose summary says all else. */

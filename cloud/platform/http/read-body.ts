@@ -1,3 +1,5 @@
+import type { HttpBindings } from '@hono/node-server'
+import type { Context } from 'hono'
 import type { Budget, Holder } from '../../../protocol/model/budget.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
@@ -59,6 +61,13 @@ export function bodyReader(clock: Clock, limits: BodyLimits, budget: Budget): Re
       hold!.release()
     }
   }
+}
+
+/** Whether a request has a body, judged by its headers: to look at the body of a request from a socket would begin to read it. */
+export function hasBody(c: Context): boolean {
+  const { incoming } = (c.env ?? {}) as Partial<HttpBindings>
+  if (incoming === undefined) return c.req.raw.body !== null
+  return Number(c.req.header('Content-Length') ?? 0) > 0 || c.req.header('Transfer-Encoding') !== undefined
 }
 
 function inTime<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T> {

@@ -19,7 +19,9 @@ import { HEAD_BYTES, mediaTypeOf, mediaTypes, type MediaType } from '../media/me
 import { imageSizeOf } from '../media/image-size.ts'
 import { withoutMetadata } from '../media/metadata.ts'
 import type { Media } from '../media/media.ts'
-import { missing, notUtf8, tooMany } from './validate.ts'
+import { hasBody } from './read-body.ts'
+import { LIST_NAME } from './validate.ts'
+import { extra, missing, notUtf8, tooMany } from './validation-items.ts'
 
 /** A form as it came: its text, and its files, which are in the media store by now. */
 export interface ReceivedForm {
@@ -54,9 +56,8 @@ const MAX_NAME_LENGTH = 255
  */
 export function formRequestOf(form: Form, c: Context): FormRequest {
   const contentLength = Number(c.req.header('Content-Length') ?? 0)
-  const hasBody = contentLength > 0 || c.req.header('Transfer-Encoding') !== undefined
   const { incoming } = (c.env ?? {}) as Partial<HttpBindings>
-  const body = incoming ? (hasBody ? incoming : null) : bodyOf(c.req.raw)
+  const body = incoming ? (hasBody(c) ? incoming : null) : bodyOf(c.req.raw)
   return { form, contentType: c.req.header('Content-Type'), contentLength, body }
 }
 
@@ -129,11 +130,16 @@ async function readParts(reading: Reading, body: Readable, contentType = ''): Pr
       else if (value.includes('\uFFFD')) reading.received.items.push({ loc: ['body', name], ...notUtf8 })
       else if (Object.hasOwn(reading.form.fields.shape, name)) reading.received.texts.append(name, value)
     })
-    parser.on('file', (name, content, fileName) => {
+    parser.on('file', (sentName, content, fileName) => {
       // Whoever reads the content gets its error; without a listener it would end the process.
       content.on('error', () => {})
+      const name = plainFieldOf(sentName)
       const field = Object.hasOwn(reading.form.files, name) ? reading.form.files[name] : undefined
-      if (!field) return void content.resume()
+      if (!field) {
+        // A browser sends an unnamed part for a field in which nothing was chosen.
+        if (fileName) reading.received.items.push({ loc: ['body', sentName], ...extra })
+        return void content.resume()
+      }
       files.push(content)
       stored = stored.then(() => storeFile(reading, { name, field, fileName, content }))
       stored.catch(reject)
@@ -167,6 +173,9 @@ async function readParts(reading: Reading, body: Readable, contentType = ''): Pr
   }
 }
 
+/** The field that is meant: clients send the files of a list as `media[]` or `media[0]`. */
+const plainFieldOf = (name: string): string => name.replace(LIST_NAME, '')
+
 function openParser(form: Form, contentType: string) {
   const wrong = () => new ApiError('unsupported_media_type', 'The body must be multipart/form-data.')
   if (!/^multipart\/form-data\s*;/i.test(contentType)) throw wrong()
@@ -177,7 +186,7 @@ function openParser(form: Form, contentType: string) {
       isPartAFile: (name, _type, fileName) =>
         name !== undefined &&
         !Object.hasOwn(form.fields.shape, name) &&
-        (Object.hasOwn(form.files, name) || fileName !== undefined),
+        (Object.hasOwn(form.files, plainFieldOf(name)) || fileName !== undefined),
       limits: { fieldSize: FORM_TEXT_BYTES, parts: MAX_PARTS, headerPairs: 20, headerSize: 8 * KIB },
     })
   } catch {

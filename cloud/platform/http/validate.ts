@@ -6,6 +6,7 @@ import { errorCodes, type ErrorCode } from '../../../protocol/model/error-codes.
 import { ApiError, sentenceOf } from '../api-error.ts'
 import { nearestOf } from '../nearest.ts'
 import { decodeJson } from './read-body.ts'
+import { extra, itemsOf, missing, notUtf8, valueError, type Place } from './validation-items.ts'
 
 /** A request's parts as they came: strings, and the JSON body parsed. */
 export interface RawParts {
@@ -20,7 +21,7 @@ export interface ParsedParts {
   body: Record<string, unknown> | undefined
 }
 
-/** Validates path, query and body. Throws one error that lists what is wrong in any of them. */
+/** Validates path, query and body. Throws one error that lists every problem. */
 export function validate(route: Route, raw: RawParts): ParsedParts {
   const items: ValidationItem[] = []
   const { params, query, body } = route
@@ -36,13 +37,55 @@ export function validate(route: Route, raw: RawParts): ParsedParts {
     query: query && check('query', query, coerce(query, textsOf(raw.query)), items),
     body: body && raw.body.present ? check('body', body, raw.body.value, items) : undefined,
   }
+  if (!body && raw.body.present) items.push(...strayFields(raw.body.value))
   if (body && !raw.body.present) items.push({ loc: ['body'], ...missing })
+  items.push(...strayNames(route, raw.query))
   if (items.length > 0)
     refuse(route, items, {
       query: [...raw.query.keys()],
       body: typeof raw.body.value === 'object' ? Object.keys(raw.body.value ?? {}) : [],
     })
   return parsed
+}
+
+/** Names that an owner path ignores where it does not know them: clients add them to every address. */
+const IGNORED_NAMES = new Set(['hub_id', 'hub'])
+
+/**
+ * Refuses unknown names in the query of an owner path, and parameters with two different values. An ignored filter would return
+ * rows that the caller did not ask for. Other paths ignore both (contract §1, unknown names).
+ */
+function strayNames({ interface: part, query }: Route, sent: URLSearchParams): ValidationItem[] {
+  if (part !== 'owner' || sent.size === 0) return []
+  const types = new Map((query ? fieldsOf(query) : []).map((field) => [field.name, field.types]))
+  return [...new Set(sent.keys())].slice(0, MOST_ITEMS).flatMap((name): ValidationItem[] => {
+    const loc = ['query', name]
+    const known = types.get(name)
+    if (known === undefined) return IGNORED_NAMES.has(name) || name.startsWith('_') ? [] : [{ loc, ...extra }]
+    if (known.has('array') || new Set(sent.getAll(name)).size === 1) return []
+    return [{ loc, ...valueError('must be sent once; it was sent with different values') }]
+  })
+}
+
+/** Refuses each field of the body if the route takes no body: the field would have no effect. */
+function strayFields(value: unknown): ValidationItem[] {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (!isObject) return [{ loc: ['body'], ...valueError('this endpoint takes no body') }]
+  return Object.keys(value)
+    .slice(0, MOST_ITEMS)
+    .map((name) => ({ loc: ['body', name], ...extra }))
+}
+
+/** A list as axios, jQuery and PHP send it: `name[]=a&name[]=b`, `name[0]=a`. */
+export const LIST_NAME = /\[\d*\]$/
+
+/** Reads a query. `name[]=a&name[]=b` is a repeated `name`. */
+export function readQuery(search: string): URLSearchParams {
+  const query = new URLSearchParams(search)
+  if (!/\[|%5B/i.test(search)) return query
+  return new URLSearchParams(
+    [...query].map(([name, value]): [string, string] => [name.replace(LIST_NAME, ''), value]),
+  )
 }
 
 const REPLACEMENT = /%EF%BF%BD/gi
@@ -55,7 +98,7 @@ export function requireUtf8(search: string): void {
   if (isReplaced) throw ApiError.invalid({ loc: ['query'], ...notUtf8 })
 }
 
-/** Validates the text of a form. Throws one error that lists this and what is wrong with the form's files. */
+/** Validates the text of a form. Throws one error that lists its problems and those of the form's files. */
 export function validateForm(
   route: Route,
   form: Form,
@@ -89,7 +132,7 @@ function refuse(route: Route, items: readonly ValidationItem[], sent: SentNames)
   const codeOf = ({ loc, type }: ValidationItem): ErrorCode | undefined => {
     const inList = loc.findIndex((part) => typeof part === 'number')
     const code = route.badValues?.[loc.slice(0, inList < 0 ? undefined : inList).join('.')]
-    // What is not there is not malformed.
+    // A missing value is not malformed.
     return type === 'missing' && code !== undefined && errorCodes[code].status !== 422 ? undefined : code
   }
   const named = items.find((item) => codeOf(item) !== undefined)
@@ -111,29 +154,50 @@ function refuse(route: Route, items: readonly ValidationItem[], sent: SentNames)
   )
 }
 
-/** The names of what was sent, to tell what was meant by one that nobody knows. */
+/** The names that were sent. A message about an unknown name needs them. */
 interface SentNames {
   query: readonly string[]
   body: readonly string[]
 }
 
-/** What whoever left a field out, or sent one too many, probably meant: `hub` for `hub_id`, or another place. */
+/** Explains an unknown name, or a missing one, by the name that the sender probably meant. */
 function meantBy(route: Route, { loc, type }: ValidationItem, sent: SentNames): string | undefined {
-  const [place, name] = loc
-  if ((place !== 'query' && place !== 'body') || typeof name !== 'string' || loc.length > 2) return undefined
-  const known = Object.keys(
-    (place === 'query' ? route.query : (route.body ?? route.form?.fields))?.shape ?? {},
-  )
+  const [place, ...path] = loc
+  const name = path.at(-1)
+  if ((place !== 'query' && place !== 'body') || typeof name !== 'string') return undefined
+  const known = namesAt(schemaOf(route, place), path.slice(0, -1))
+  if (place === 'body' && path.length === 1) known.push(...Object.keys(route.form?.files ?? {}))
+  const elsewhere = place === 'query' ? 'body' : 'query'
+  const isTop = path.length === 1
   if (type === 'extra_forbidden') {
     const meant = nearestOf(name, known)
-    return meant && `Did you mean ${meant}?`
+    if (meant !== undefined) return `Did you mean ${meant}?`
+    if (isTop && namesAt(schemaOf(route, elsewhere), []).includes(name))
+      return `It belongs into the ${elsewhere}.`
+    if (known.length > 0) return `Known here: ${known.join(', ')}.`
+    return isTop ? `The ${place} takes no fields here.` : undefined
   }
-  if (type !== 'missing') return undefined
-  const elsewhere = place === 'query' ? 'body' : 'query'
+  if (type !== 'missing' || !isTop) return undefined
   if (sent[elsewhere].includes(name)) return `It was sent in the ${elsewhere}, and belongs into the ${place}.`
   const strangers = sent[place].filter((each) => !known.includes(each))
   const written = nearestOf(name, strangers)
   return written && `What was sent is called ${written.slice(0, ECHO_NAME)}: did you mean ${name}?`
+}
+
+const schemaOf = (route: Route, place: 'query' | 'body'): z.ZodObject | undefined =>
+  place === 'query' ? route.query : (route.body ?? route.form?.fields)
+
+/** The names of the fields of the object at a path within a schema; none where there is no object. */
+function namesAt(schema: z.core.$ZodType | undefined, path: ValidationItem['loc']): string[] {
+  if (schema === undefined) return []
+  const { def } = schema as z.ZodType
+  if ('innerType' in def) return namesAt(def.innerType as z.core.$ZodType, path)
+  const [step, ...rest] = path
+  if (def.type === 'object') {
+    const { shape } = schema as z.ZodObject
+    return step === undefined ? Object.keys(shape) : namesAt(shape[step], rest)
+  }
+  return def.type === 'array' ? namesAt((def as z.core.$ZodArrayDef).element, rest) : []
 }
 
 /** So much of a stranger's name is repeated. */
@@ -161,7 +225,7 @@ function check(
 /** Half of a pair of UTF-16, which no encoding can carry: it would be stored as another character. */
 const LONE_SURROGATE = /\p{Surrogate}/u
 
-/** Where a value contains text that cannot be stored as it is. PostgreSQL does not store NUL characters. */
+/** Finds text that cannot be stored as it is. PostgreSQL does not store NUL characters. */
 function noTextIn(value: unknown, loc: ValidationItem['loc']): ValidationItem[] {
   if (typeof value === 'string') {
     if (value.includes('\0')) return [{ loc, ...valueError('a NUL character is not text') }]
@@ -232,119 +296,4 @@ function typesOf(field: z.core.$ZodType): ReadonlySet<string> {
   if (def.type !== 'literal') return new Set([def.type])
   const { values } = def as z.core.$ZodLiteralDef<z.core.util.Literal>
   return new Set(values.map((value) => typeof value))
-}
-
-type Place = 'query' | 'path' | 'body' | 'header'
-type Issue = z.core.$ZodIssue
-type Description = Pick<ValidationItem, 'msg' | 'type' | 'ctx'>
-
-/** A zod issue in the words of FastAPI's 422. */
-function itemsOf(place: Place, issue: Issue): ValidationItem[] {
-  const loc = [place, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))]
-  if (issue.code === 'unrecognized_keys')
-    return issue.keys.map((key) => ({
-      loc: [...loc, key],
-      msg: 'Extra inputs are not permitted',
-      type: 'extra_forbidden',
-    }))
-  return [{ loc, ...describe(issue), ...echo(issue.input) }]
-}
-
-function describe(issue: Exclude<Issue, z.core.$ZodIssueUnrecognizedKeys>): Description {
-  switch (issue.code) {
-    case 'invalid_type':
-      return issue.input === undefined ? missing : (wrongType[issue.expected] ?? valueError(issue.message))
-    case 'too_small':
-      return tooSmall(issue)
-    case 'too_big':
-      return tooBig(issue)
-    case 'invalid_format':
-      return {
-        type: 'string_pattern_mismatch',
-        msg: issue.pattern === undefined ? issue.message : `String should match pattern '${issue.pattern}'`,
-        ...(issue.pattern !== undefined && { ctx: { pattern: issue.pattern } }),
-      }
-    case 'invalid_value': {
-      if (issue.input === undefined) return missing
-      const expected = alternatives(
-        issue.values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value))),
-      )
-      return { type: 'literal_error', msg: `Input should be ${expected}`, ctx: { expected } }
-    }
-    case 'not_multiple_of':
-    case 'invalid_union':
-    case 'invalid_key':
-    case 'invalid_element':
-    case 'custom':
-      return valueError(issue.message)
-  }
-}
-
-export const missing: Description = { type: 'missing', msg: 'Field required' }
-const integer: Description = {
-  type: 'int_parsing',
-  msg: 'Input should be a valid integer, unable to parse string as an integer',
-}
-/** By zod's word for what it expected. Every number of these interfaces is an integer. */
-const wrongType: Partial<Record<string, Description>> = {
-  number: integer,
-  int: integer,
-  boolean: { type: 'bool_parsing', msg: 'Input should be a valid boolean, unable to interpret input' },
-  string: { type: 'string_type', msg: 'Input should be a valid string' },
-  array: { type: 'list_type', msg: 'Input should be a valid list' },
-}
-
-/** `a, b or c`. */
-const alternatives = (words: string[]): string =>
-  [...(words.length > 1 ? [words.slice(0, -1).join(', ')] : []), words.at(-1)].join(' or ')
-
-const valueError = (message: string): Description => ({ type: 'value_error', msg: `Value error, ${message}` })
-export const notUtf8 = valueError('text must be UTF-8')
-
-function tooSmall({ origin, minimum, inclusive, message }: z.core.$ZodIssueTooSmall): Description {
-  const limit = Number(minimum)
-  const characters = limit === 1 ? 'character' : 'characters'
-  if (origin === 'string')
-    return bound(
-      'string_too_short',
-      'min_length',
-      limit,
-      `String should have at least ${limit} ${characters}`,
-    )
-  if (origin === 'array') return valueError(message)
-  return inclusive === false
-    ? bound('greater_than', 'gt', limit, `Input should be greater than ${limit}`)
-    : bound('greater_than_equal', 'ge', limit, `Input should be greater than or equal to ${limit}`)
-}
-
-function tooBig({ origin, maximum, inclusive }: z.core.$ZodIssueTooBig): Description {
-  const limit = Number(maximum)
-  if (origin === 'string')
-    return bound('string_too_long', 'max_length', limit, `String should have at most ${limit} characters`)
-  if (origin === 'array') return tooMany(limit)
-  return inclusive === false
-    ? bound('less_than', 'lt', limit, `Input should be less than ${limit}`)
-    : bound('less_than_equal', 'le', limit, `Input should be less than or equal to ${limit}`)
-}
-
-export const tooMany = (limit: number): Description =>
-  bound(
-    'too_long',
-    'max_length',
-    limit,
-    `List should have at most ${limit} item${limit === 1 ? '' : 's'} after validation`,
-  )
-
-const bound = (type: Description['type'], name: string, limit: number, msg: string): Description => ({
-  type,
-  msg,
-  ctx: { [name]: limit },
-})
-
-const ECHO_LIMIT = 200
-
-/** Shows what was sent, where that is short and plain. */
-function echo(input: unknown): { input?: unknown } {
-  if (typeof input === 'number' || typeof input === 'boolean' || input === null) return { input }
-  return typeof input === 'string' && input.length <= ECHO_LIMIT ? { input } : {}
 }

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import { ScanBarcode } from 'lucide'
 import type { JSX } from 'preact'
+import { searchText } from '../../../protocol/model/search-text.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { say } from '../../../protocol/ui/notices.tsx'
@@ -23,10 +24,10 @@ const plain = (code: string): string => code.replace(/^0(?=\d{12}$)/, '')
 
 /** The rows of what somebody typed or a reader read: a barcode, or a part of a name. */
 function rowsOf(sought: string, stock: readonly Facing[]): Facing[] {
-  const text = sought.trim().toLowerCase()
+  const text = searchText(sought)
   if (text === '') return []
   if (/^\d{8,14}$/.test(text)) return stock.filter(({ upc }) => upc === plain(text))
-  return stock.filter(({ name }) => name?.toLowerCase().includes(text))
+  return stock.filter(({ name }) => name != null && searchText(name).includes(text))
 }
 
 function show(row: Facing): void {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Route } from '../../../protocol/contract/route.ts'
+import { refusesFields, type Route } from '../../../protocol/contract/route.ts'
 import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import type { Call } from './call.ts'
 
@@ -42,6 +42,7 @@ export function badCalls(route: Route, call: Call): BadCall[] {
       ),
     ),
     ...extraKey(route, call),
+    ...extraName(route, call),
   ]
 }
 
@@ -106,15 +107,29 @@ function plainBounds(schema: Bounds): Bounds {
   return options?.length === 1 ? plainBounds(options[0]!) : schema
 }
 
-/** Refused in PUT and PATCH, ignored in POST. */
+/** A field that no schema knows. Requests that take a body, or none at all, refuse it. */
 function extraKey(route: Route, call: Call): BadCall[] {
-  if (!route.body || (route.method !== 'PUT' && route.method !== 'PATCH')) return []
+  if (route.ignoresUnknown || (!route.body && !refusesFields(route))) return []
   return [
     {
       name: 'body with an unknown key',
       call: { ...call, body: { ...call.body, walk_unknown: 1 } },
       code: 'validation_error',
       loc: ['body', 'walk_unknown'],
+      type: 'extra_forbidden',
+    },
+  ]
+}
+
+/** A name in the query that no parameter has. Owner paths refuse it. */
+function extraName(route: Route, call: Call): BadCall[] {
+  if (route.interface !== 'owner') return []
+  return [
+    {
+      name: 'query with an unknown name',
+      call: { ...call, query: { ...call.query, walk_unknown: 1 } },
+      code: 'validation_error',
+      loc: ['query', 'walk_unknown'],
       type: 'extra_forbidden',
     },
   ]

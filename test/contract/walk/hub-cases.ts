@@ -98,7 +98,10 @@ export const hubCases = {
   'owner.hubs.layout': { success: atHub1() },
   'owner.hubs.door_status': { success: atHub1() },
   'owner.hubs.fridge_map': { success: atHub1() },
-  'owner.hubs.temperatures': { success: atHub1({ fridge: 1 }) },
+  'owner.hubs.temperatures': {
+    success: atHub1({ fridge: 1 }),
+    errors: { fridge_not_found: atHub1({ fridge: 99 }) },
+  },
   'owner.hubs.request_door_open': {
     async success(world) {
       await world.connectHub()

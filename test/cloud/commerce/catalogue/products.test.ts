@@ -6,8 +6,8 @@ import {
   readProduct,
   FoundTotals,
   searchProducts,
-  searchText,
 } from '../../../../cloud/commerce/catalogue/products.ts'
+import { searchText } from '../../../../protocol/model/search-text.ts'
 import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import { openService } from '../../../contract/service.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'

@@ -20,7 +20,6 @@ test('a deal is created with ids on all its parts, and read, listed, changed and
       { type: 'SALEAMT', value: '500' },
       { type: 'STACKABLE', value: '1' },
     ],
-    of_no_meaning: true,
   })
   const deal = {
     id: 1,

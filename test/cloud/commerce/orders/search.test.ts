@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { searchText } from '../../../../cloud/commerce/catalogue/products.ts'
+import { searchText } from '../../../../protocol/model/search-text.ts'
 import { orderHistory } from '../../../../cloud/commerce/orders/order-list.ts'
 import { soldNames } from '../../../../cloud/commerce/orders/sold-names.ts'
 import { insertMany } from '../../../../cloud/demo/hub-data.ts'

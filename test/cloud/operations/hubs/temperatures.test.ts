@@ -38,6 +38,17 @@ onEachDatabase('the temperatures of a hub', (open) => {
     expect((await read('&fridge=2')).json).toMatchObject([{ fridge: 2 }])
   })
 
+  test('of a fridge that the hub neither has nor had are 404 fridge_not_found', async () => {
+    const { read, record } = await openHistory(open)
+    await record(3, NOON - 25 * 60 * MINUTE, 4)
+    for (const fridge of [1, 99]) {
+      const answer = await read(`&fridge=${fridge}`)
+      expect([answer.status, answer.json]).toMatchObject([404, { error: { code: 'fridge_not_found' } }])
+    }
+    expect(await read('&fridge=3')).toMatchObject({ status: 200, json: [] })
+    expect(await read()).toMatchObject({ status: 200, json: [] })
+  })
+
   test('are the last day’s where nothing else is asked for, and at most 31 days', async () => {
     const { read, record } = await openHistory(open)
     await record(1, NOON - 25 * 60 * MINUTE, 4)

@@ -184,7 +184,9 @@ onEachDatabase('maintenance reports', (open) => {
     ['formData missing', [], 'validation_error', 422],
     ['formData empty', [['formData', '']], 'invalid_json', 400],
     ['formData malformed', [['formData', '{"hubId": 1,']], 'invalid_json', 400],
-    ['formData no object', [['formData', '[1]']], 'invalid_json', 400],
+    ...['[]', '[1]', 'null', '5', '"text"', 'true'].map(
+      (text) => [`formData ${text}`, [['formData', text] as FormPart], 'validation_error', 422] as const,
+    ),
     ['hubId missing', [['formData', JSON.stringify({ ...data, hubId: undefined })]], 'hub_id_required', 422],
     ['hubId null', [formData({ hubId: null })], 'hub_id_required', 422],
     ['hubId missing and all else too', [['formData', '{}']], 'hub_id_required', 422],

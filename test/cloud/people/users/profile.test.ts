@@ -89,13 +89,42 @@ onEachDatabase('a profile', (open) => {
       [{ date_of_birth: '1990-02-30' }, 'body.date_of_birth string_pattern_mismatch'],
       [{ date_of_birth: '2999-01-01' }, 'body.date_of_birth value_error'],
       [{ date_of_birth: '1815-12-10' }, 'body.date_of_birth value_error'],
-      [{ locale: 'en_US' }, 'body.locale value_error'],
+      [{ locale: 'english!' }, 'body.locale value_error'],
       [{ first_name: 'Ada\0' }, 'body.first_name value_error'],
     ] as const) {
       const answer = await patch({ last_name: 'Changed', ...body })
       expect([answer.status, complaints(answer)]).toEqual([422, [complaint]])
     }
     expect(await read()).toEqual(before)
+  })
+
+  test('a locale is read as telephones write it', async () => {
+    const { patch, customer } = await ada(open)
+    for (const [written, stored] of [
+      ['en_US', 'en-US'],
+      ['pt_BR', 'pt-BR'],
+      ['sr_Latn_RS', 'sr-Latn-RS'],
+      ['zh-Hans_CN', 'zh-Hans-CN'],
+      ['en_US@calendar=gregorian', 'en-US'],
+      ['de_CH.UTF-8', 'de-CH'],
+      ['zh_TW_#Hant', 'zh-TW'],
+      ['es_419', 'es-419'],
+    ] as const) {
+      const profile = await patch({ locale: written })
+      expect([written, profile.status, profile.json]).toMatchObject([written, 200, { locale: stored }])
+      const device = { device_id: 'phone', push_token: 'a secret', platform: 'android', locale: written }
+      const registered = await customer('ada', 'POST', '/users/user/push-configs', device)
+      expect([written, registered.status, registered.json]).toMatchObject([written, 200, { locale: stored }])
+    }
+  })
+
+  test('a device is registered also if its locale is no language tag', async () => {
+    const { customer } = await ada(open)
+    for (const locale of ['', 'C', 'english!', 'x'.repeat(500)]) {
+      const device = { device_id: 'phone', push_token: 'a secret', platform: 'ios', locale }
+      const registered = await customer('ada', 'POST', '/users/user/push-configs', device)
+      expect([registered.status, registered.json]).toMatchObject([200, { locale: null }])
+    }
   })
 
   test('changes of different fields at the same time are all kept', async () => {

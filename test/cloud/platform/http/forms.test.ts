@@ -143,20 +143,41 @@ onEachDatabase('a multipart form', (open) => {
     expect((await send(title, other)).fingerprint).not.toBe(first.fingerprint)
   })
 
-  test('what nobody asked for, and a field in which no file was chosen, is left out', async () => {
+  test('text that nobody asked for, and a field in which no file was chosen, is left out', async () => {
     const { send, folder } = bench(await open())
     const received = await send(
       title,
       cover,
       ['clips', fileOf(Buffer.alloc(0), '')],
+      ['nothing', fileOf(Buffer.alloc(0), '')],
       ['toString', 'x'],
-      ['__proto__', fileOf(png, 'p.png')],
-      ['constructor', fileOf(png, 'c.png')],
-      ['other', fileOf(html, 'o.html')],
     )
+    expect(received.items).toEqual([])
     expect(received.files.map(({ fieldname }) => fieldname)).toEqual(['cover'])
     expect([...received.texts.keys()]).toEqual(['title'])
     expect(filesIn(folder)).toHaveLength(1)
+  })
+
+  test('a file under a name that the form does not have is refused, and none of it is stored', async () => {
+    const { send, folder } = bench(await open())
+    for (const name of ['__proto__', 'constructor', 'other', 'Cover', 'clip', 'title2']) {
+      const received = await send(title, cover, [name, fileOf(html, 'o.html')])
+      expect(received.items).toMatchObject([{ loc: ['body', name], type: 'extra_forbidden' }])
+      expect(received.files.map(({ fieldname }) => fieldname)).toEqual(['cover'])
+    }
+    expect(filesIn(folder)).toHaveLength(6)
+  })
+
+  test('a file under the name of a list is a file of the field', async () => {
+    const { send } = bench(await open())
+    const received = await send(
+      title,
+      ['cover[]', fileOf(png, 'c.png')],
+      ['clips[]', fileOf(png, 'a.png')],
+      ['clips[1]', fileOf(mp4, 'b.mp4')],
+    )
+    expect(received.items).toEqual([])
+    expect(received.files.map(({ fieldname }) => fieldname)).toEqual(['cover', 'clips', 'clips'])
   })
 
   test("a file's name is text, without folders", async () => {
