@@ -78,11 +78,7 @@ const LONGEST_TAG = 35
  * Reads a locale as telephones write it: `en_US`, `sr_Latn_RS`, `en_US@calendar=gregorian`, `zh_TW_#Hant`. Returns the text of a
  * language tag of BCP 47; whether it is one, the schema checks.
  */
-const plainTag = (text: string): string =>
-  text
-    .replace(/[@.#].*$/s, '')
-    .replaceAll(/[_-]+/g, '-')
-    .replace(/-$/, '')
+const plainTag = (text: string): string => text.replace(/[_-]*[@.#].*$/s, '').replaceAll(/[_-]+/g, '-')
 
 /** A language tag of BCP 47; `_` is read as `-`. */
 export const Locale = z
@@ -94,7 +90,7 @@ export const Locale = z
     abort: true,
   })
   .overwrite((tag) => Intl.getCanonicalLocales(tag)[0]!)
-  .meta({ pattern: '^[A-Za-z]{2,3}([_-].*)?$' })
+  .meta({ pattern: LANGUAGE_TAG.source.replaceAll('(-', '([-_]') })
 
 /** A device's locale. Text that is no language tag is read as none: it must not cost the device its registration. */
 const DeviceLocale = z

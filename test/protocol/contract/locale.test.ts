@@ -19,7 +19,8 @@ test('what a language tag is described as is what Intl reads', () => {
   for (const tag of [
     '',
     'e',
-    'en_US',
+    '_US',
+    'en US',
     'en-',
     'english',
     'en-u',
