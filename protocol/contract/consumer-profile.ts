@@ -73,12 +73,15 @@ const LANGUAGE_TAG =
 
 /** The longest tag that is stored. */
 const LONGEST_TAG = 35
+/** A longer text is no locale of a telephone. */
+const LONGEST_LOCALE = 200
 
 /**
  * Reads a locale as telephones write it: `en_US`, `sr_Latn_RS`, `en_US@calendar=gregorian`, `zh_TW_#Hant`. Returns the text of a
  * language tag of BCP 47; whether it is one, the schema checks.
  */
-const plainTag = (text: string): string => text.replace(/[_-]*[@.#].*$/s, '').replaceAll(/[_-]+/g, '-')
+const plainTag = (text: string): string =>
+  text.length > LONGEST_LOCALE ? text : text.replace(/[_-]*[@.#].*$/s, '').replaceAll(/[_-]+/g, '-')
 
 /** A language tag of BCP 47; `_` is read as `-`. */
 export const Locale = z

@@ -65,12 +65,11 @@ export const PhoneInQuery = z
   .overwrite((text) => withoutSeparators(text.replace(/^ /, '+')))
   .regex(E164, phoneRule)
 
-/**
- * Taken in any case, kept in small letters. Each character can match in one way only: text of any length, which is looked
- * at before anybody says that it is too long, takes no longer than reading it.
- */
+/** Each character matches in one way only: a text that is too long is judged before its length is checked. */
 const EMAIL = /^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/
 const emailRule = 'must be an e-mail address, such as ada@example.org'
+
+/** Accepted in any case, stored in small letters. */
 export const Email = z.string().max(254).toLowerCase().regex(EMAIL, emailRule)
 
 /** An e-mail address in a query, in which an unencoded plus sign is a space. */
