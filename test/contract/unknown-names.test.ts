@@ -32,7 +32,7 @@ function objectsIn(schema: z.core.$ZodType, path: string[] = []): Place[] {
     return (def as z.core.$ZodUnionDef).options.flatMap((option) => objectsIn(option, path))
   if (def.type !== 'object') return []
   const { shape, catchall } = def as z.core.$ZodObjectDef
-  const isStrict = catchall?._zod.def.type === 'never'
+  const isStrict = (catchall as z.ZodType | undefined)?.def.type === 'never'
   return [
     { path, isStrict },
     ...Object.entries(shape).flatMap(([name, field]) => objectsIn(field, [...path, name])),
@@ -51,7 +51,7 @@ const pathOf = (route: Route, query = ''): string =>
 
 /** What was found wrong; of a route that answers 200 in any case, its sentence. */
 const problems = (answer: CallAnswer): unknown =>
-  answer.status === 200 ? (answer.json as object) : errorOf(answer).detail
+  answer.status === 200 ? answer.json : errorOf(answer).detail
 
 /** A body that has an object at a path, with one unknown field in it. */
 function bodyWith(schema: z.core.$ZodType, path: readonly string[]): unknown {

@@ -15,14 +15,14 @@ onEachDatabase('stored search texts', (open) => {
         .values({ ...product, search_name })
         .execute()
 
-    const { recurring, look } = searchNameWork(context)['catalogue.search-names']!
-    const [subject] = recurring!
+    const kind = searchNameWork(context)['catalogue.search-names']!
+    const [subject] = kind.recurring!
     const work = { kind: 'catalogue.search-names', subject: subject!, attempts: 1, claim: '' }
-    const { next } = await look(work)
+    const { next } = await kind.look(work)
     expect(next).toBeGreaterThan(context.runtime.clock.now())
     expect(await q.selectFrom('products').select('search_name').execute()).toEqual([{ search_name: "lay's" }])
     const names = await q.selectFrom('sold_names').select('search_name').orderBy('search_name').execute()
     expect(names.map(({ search_name }) => search_name)).toEqual(['coca-cola', "lay's", 'water'])
-    expect((await look({ ...work, subject: 'v1' })).next).toBeNull()
+    expect((await kind.look({ ...work, subject: 'v1' })).next).toBeNull()
   })
 })
