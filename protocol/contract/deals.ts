@@ -226,7 +226,7 @@ export const dealRoutes = defineRoutes(
       idempotent: true,
       summary: 'Create a deal',
       description:
-        'Every trigger must be met, each by units of its own; spending is measured before any deal. A reward with neither product nor quantity is on the whole cart: its percentage or amount is of the cart, a fixed price is the cart’s. Any other is on units, and its amount or price is per unit. Of what a deal may choose from it takes the cheapest units. A trigger of units repeats the reward for each whole multiple, and what is given away is not what met the trigger. Of deals that do not stack the best one is applied; those that do are applied together, each unit to one deal: deals on units before deals on the cart, then by `priority`.',
+        'Every trigger must be met, each by units of its own; spending is measured before any deal. A reward with neither product nor quantity is on the whole cart: its percentage or amount is of the cart, a fixed price is the cart’s. Any other is on units, and its amount or price is per unit. Of what a deal may choose from it takes the cheapest units. A trigger of units repeats the reward for each whole multiple, and what is given away is not what met the trigger. Of deals that do not stack the best one is applied; those that do are applied together, each unit to one deal: deals on units before deals on the cart, then by `priority`. A deal that can never apply is 422, and the message says why: a reward that makes free the very units that its trigger asks for (100 % off the trigger’s product), or dates without any of its weekdays.',
       examples: { body: exampleDeal },
     },
     'owner.deals.get': {

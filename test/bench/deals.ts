@@ -123,6 +123,7 @@ async function addDeal(db: CloudDatabase, runtime: Runtime, n: number): Promise<
       triggers: [{ part: trigger, loc: [] }],
       rewards: [{ part, loc: [] }],
       constraints: [],
+      constraintsLoc: [],
       imageKey: null,
       actor: 'bench',
     },

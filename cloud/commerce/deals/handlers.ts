@@ -93,6 +93,7 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
         triggers: triggers.map((part, index) => ({ part, loc: ['body', 'triggers', index] })),
         rewards: rewards.map((part, index) => ({ part, loc: ['body', 'rewards', index] })),
         constraints,
+        constraintsLoc: ['body', 'constraints'],
         imageKey: null,
         actor: credential.actor,
       })
@@ -110,6 +111,7 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
         triggers: [{ part: trigger, loc: ['body', 'dealData', 'trigger'] }],
         rewards: [{ part: reward, loc: ['body', 'dealData', 'reward'] }],
         constraints,
+        constraintsLoc: ['body', 'dealData', 'constraints'],
         imageKey: image?.key ?? null,
         actor: credential.actor,
       })

@@ -13,8 +13,10 @@ import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Media } from '../../platform/media/media.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { type DealRow, findDeal, rewardOf, triggerOf, type StoredDeal } from './deal-rows.ts'
+import { readTerms } from '../../../protocol/model/deal-terms.ts'
+import { type DealRow, findDeal, rewardOf, toEngine, triggerOf, type StoredDeal } from './deal-rows.ts'
 import { needOf } from './engine/need.ts'
+import { neverApplies, type Never } from './engine/never-applies.ts'
 
 /** Deals of one hub that are not deleted: its owner sees all of them at once. */
 const MOST_DEALS = 2000
@@ -26,6 +28,8 @@ interface DealToCreate {
   triggers: readonly Placed<NewTrigger>[]
   rewards: readonly Placed<NewReward>[]
   constraints: readonly NewConstraint[]
+  /** Where the constraints stood in the request. */
+  constraintsLoc: Place
   /** In the media store, to be kept. */
   imageKey: string | null
   actor: string
@@ -35,9 +39,18 @@ interface DealToCreate {
 export async function createDeal(
   { db, runtime }: CloudContext,
   media: Pick<Media, 'keep'>,
-  { fields, rewards, constraints, imageKey, actor, ...given }: DealToCreate,
+  { fields, rewards, constraints, constraintsLoc, imageKey, actor, ...given }: DealToCreate,
 ): Promise<StoredDeal> {
   const triggers = await checkParts(db.kysely, fields.hub_id, given.triggers, rewards)
+  const never = neverApplies({
+    triggers: triggers.map(triggerOf),
+    rewards: rewards.map(({ part }) => rewardOf(part)),
+    terms: readTerms(constraints),
+    start: fields.start,
+    end: fields.end,
+  })
+  if (never)
+    throw refuseNever(never, never.part === 'WEEKDAYS' ? constraintsLoc : rewards[never.part.reward]!.loc)
   return db.transact(async (tx) => {
     await requireRoom(tx, fields.hub_id)
     if (imageKey !== null) await media.keep(tx, [imageKey])
@@ -94,6 +107,13 @@ async function requireRoom(tx: Tx, hubId: number): Promise<void> {
   if (count >= MOST_DEALS) throw invalid('hub_id', `a hub has at most ${MOST_DEALS} deals`, hubId)
 }
 
+const refuseNever = ({ message }: Never, loc: Place): ApiError =>
+  ApiError.invalid({
+    loc: [...loc],
+    msg: `Value error, the deal can never apply: ${message}`,
+    type: 'value_error',
+  })
+
 const invalid = (field: string, msg: string, input: unknown): ApiError =>
   ApiError.invalid({ loc: ['body', field], msg: `Value error, ${msg}`, type: 'value_error', input })
 
@@ -118,6 +138,11 @@ export function updateDeal(
       throw end == null
         ? invalid('start', `the start is after the end, ${last}`, start)
         : invalid('end', `the end is before the start, ${first}`, end)
+    const stored = toEngine((await findDeal(tx.q, dealId))!)
+    const never = neverApplies({ ...stored, start: first, end: last })
+    // Other deals that can never apply may be there from before: they can be switched off and renamed.
+    if (never?.part === 'WEEKDAYS' && (start !== undefined || end !== undefined))
+      throw refuseNever(never, ['body', end === undefined ? 'start' : 'end'])
     await tx.q.updateTable('deals').set(changes).where('id', '=', dealId).execute()
     const { hub_id: hubId } = row
     const detail = { name, is_deal_active: isActive, start, end }

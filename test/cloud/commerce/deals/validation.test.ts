@@ -109,6 +109,61 @@ test.each<[string, object, Loc, string]>([
     'value_error',
   ],
   ['a day that there is not', { start: '2025-02-30' }, ['start'], 'string_pattern_mismatch'],
+  [
+    'a hundred percent off all units of its trigger’s product',
+    {
+      triggers: [{ type: 'QUANTITY', quantity: 1, product_id: 1 }],
+      rewards: [{ type: 'PERCENT_OFF', product_id: 1, discount_pct_or_price: 100 }],
+    },
+    ['rewards', 0],
+    'value_error',
+  ],
+  [
+    'a hundred percent off the units that its trigger asks for',
+    {
+      triggers: [{ type: 'QUANTITY', quantity: 2, product_id: 1 }],
+      rewards: [{ type: 'PERCENT_OFF', quantity: 2, product_id: 1, discount_pct_or_price: 100 }],
+    },
+    ['rewards', 0],
+    'value_error',
+  ],
+  [
+    'a price of nothing for the only unit of its trigger',
+    {
+      triggers: [{ type: 'QUANTITY', quantity: 1, product_id: 1 }],
+      rewards: [{ type: 'FIXED_PRICE', quantity: 1, product_id: 1, discount_pct_or_price: 0 }],
+    },
+    ['rewards', 0],
+    'value_error',
+  ],
+  [
+    'a free item that is all of its trigger’s product',
+    {
+      triggers: [{ type: 'QUANTITY', quantity: 1, product_id: 1 }, { type: 'ALWAYS' }],
+      rewards: [{ type: 'FREE_ITEM', product_id: 1 }],
+    },
+    ['rewards', 0],
+    'value_error',
+  ],
+  [
+    'no weekday within its dates',
+    { start: '2025-06-02', end: '2025-06-04', ...constraint({ type: 'WEEKDAYS', value: '4,7' }) },
+    ['constraints'],
+    'value_error',
+  ],
+  ['no use at all', constraint({ type: 'MAXUSES', value: '0' }), ['constraints', 0, 'value'], 'value_error'],
+  [
+    'no use by any customer',
+    constraint({ type: 'MAXUSES_USER', value: '0' }),
+    ['constraints', 0, 'value'],
+    'value_error',
+  ],
+  [
+    'a window that never opens',
+    constraint({ type: 'TIMEWINDOW', value: '10:00-10:00' }),
+    ['constraints', 0, 'value'],
+    'value_error',
+  ],
   ['an end before the start', { start: '2025-02-02', end: '2025-02-01' }, ['end'], 'value_error'],
 ])('a deal with %s is 422 at its place', async (_name, wish, loc, type) => {
   const { send } = await dealsOverHttp()
@@ -116,4 +171,54 @@ test.each<[string, object, Loc, string]>([
   expect([answer.status, errorOf(answer).error.code]).toEqual([422, 'validation_error'])
   expect(errorOf(answer).detail).toContainEqual(expect.objectContaining({ loc: ['body', ...loc], type }))
   expect((await send('GET', '/hub/1')).json).toEqual([])
+})
+
+test.each<[string, object]>([
+  [
+    'buys one and gets one more',
+    {
+      triggers: [{ type: 'QUANTITY', quantity: 1, product_id: 1 }],
+      rewards: [{ type: 'FREE_ITEM', quantity: 1, product_id: 1 }],
+    },
+  ],
+  [
+    'buys one and gets 99 percent off it',
+    {
+      triggers: [{ type: 'QUANTITY', quantity: 1, product_id: 1 }],
+      rewards: [{ type: 'PERCENT_OFF', product_id: 1, discount_pct_or_price: 99 }],
+    },
+  ],
+  [
+    'buys one and gets another product for nothing',
+    {
+      triggers: [{ type: 'QUANTITY', quantity: 1, product_id: 1 }],
+      rewards: [{ type: 'PERCENT_OFF', product_id: 2, discount_pct_or_price: 100 }],
+    },
+  ],
+  [
+    'buys on one Wednesday',
+    { start: '2025-06-04', end: '2025-06-04', ...constraint({ type: 'WEEKDAYS', value: '3' }) },
+  ],
+  [
+    'buys in the night that began the day before',
+    {
+      start: '2025-06-04',
+      end: '2025-06-04',
+      ...constraint({ type: 'WEEKDAYS', value: '2' }, { type: 'TIMEWINDOW', value: '22:00-02:00' }),
+    },
+  ],
+])('a deal for a customer who %s can be created', async (_name, wish) => {
+  const { send } = await dealsOverHttp()
+  expect((await send('POST', '/', newDeal(wish))).status).toBe(200)
+})
+
+test('an update that leaves a deal no weekday within its dates is 422 and changes nothing', async () => {
+  const { send, create } = await dealsOverHttp()
+  const id = await create({ start: '2025-06-02', ...constraint({ type: 'WEEKDAYS', value: '4' }) })
+  const answer = await send('PUT', `/${id}`, { end: '2025-06-04' })
+  expect(answer.status).toBe(422)
+  expect(errorOf(answer).detail).toMatchObject([
+    { loc: ['body', 'end'], msg: expect.stringContaining('can never apply') as string },
+  ])
+  expect((await send('PUT', `/${id}`, { end: '2025-06-05' })).json).toMatchObject({ end: '2025-06-05' })
 })

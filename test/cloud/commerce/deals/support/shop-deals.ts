@@ -23,6 +23,7 @@ export async function addDeal({ context }: Shop, wish: Wish): Promise<number> {
       triggers: triggers.map((part) => ({ part, loc: [] })),
       rewards: rewards.map((part) => ({ part, loc: [] })),
       constraints,
+      constraintsLoc: [],
       imageKey: null,
       actor: 'test',
     },
