@@ -126,6 +126,7 @@ function addOrder(
     queued_at: paidAt,
     preparing_at: paidAt + 1000,
     ready_at: readyAt,
+    collected_at: readyAt + MINUTE,
     finished_at: readyAt + MINUTE,
   })
   for (const [index, { product, quantity }] of lines.entries()) {

@@ -10,6 +10,7 @@ import type { Media } from '../../platform/media/media.ts'
 import { applyReward, checkEligibility } from './preview-cart.ts'
 import { type DealRow, dealsOfHub, findDeal, runningDeals, type StoredDeal, toEngine } from './deal-rows.ts'
 import { hubTime, isLimited, statusOf } from './engine/judge-deal.ts'
+import { nobody } from './customers.ts'
 import { countUses, redemptionHistory } from './redemptions.ts'
 import { createDeal, deleteDeal, updateDeal } from './write-deals.ts'
 
@@ -23,8 +24,7 @@ export function dealHandlers(context: CloudContext, media: Media): Handlers<keyo
     const { day } = hubTime(await timezoneOf(hubId), now)
     const stored = (await runningDeals(q, hubId, day)).map((one) => ({ ...one, deal: toEngine(one) }))
     const limited = stored.map(({ deal }) => deal).filter(({ terms }) => isLimited(terms))
-    const anybody = { userId: null, deviceUuid: null, takesUp: false }
-    const usesOf = await countUses(q, limited, anybody, now)
+    const usesOf = await countUses(q, limited, nobody, now)
     return stored.filter(({ deal }) => statusOf(deal, day, usesOf(deal).total) === 'active')
   }
 

@@ -12,7 +12,8 @@ import {
   judgeDeal,
   type Obstacle,
 } from './engine/judge-deal.ts'
-import { countUses, type Shopper } from './redemptions.ts'
+import { nobody, recognise, type Customer, type Shopper } from './customers.ts'
+import { countUses } from './redemptions.ts'
 
 /** A cart at a hub, and whose it is. */
 export interface CartAtHub {
@@ -30,6 +31,7 @@ export interface CartAtHub {
 /** What is judged and applied, and by which circumstances. */
 export interface Offer {
   cart: Cart
+  customer: Customer
   circumstances: Circumstances
   judged: { deal: Deal; stored: StoredDeal; obstacle: Obstacle | null }[]
 }
@@ -45,9 +47,12 @@ export async function offerDeals(
   const time = hubTime(at.hub.timezone, now)
   const stored = await runningDeals(q, at.hub.id, time.day, among === 'all' ? undefined : among)
   const deals = stored.map(toEngine)
-  const paidOrders = deals.some(asksForFirstOrder) ? await paidBefore(q, at) : null
   const limited = deals.filter(({ terms }) => isLimited(terms))
-  const usesOf = await countUses(q, limited, at.shopper, now)
+  const isFirst = deals.some(asksForFirstOrder)
+  const customer =
+    isFirst || limited.length > 0 ? await recognise(q, context, at.shopper) : { ...nobody, ...at.shopper }
+  const paidOrders = isFirst ? await ordersBefore(q, at, customer) : null
+  const usesOf = await countUses(q, limited, customer, now)
   const cart = { lines: at.lines, total: at.total ?? totalOf(at.lines) }
   const circumstances: Circumstances = { time, buyer: { paidOrders }, usesOf }
   const judged = deals.map((deal, index) => ({
@@ -55,7 +60,7 @@ export async function offerDeals(
     stored: stored[index]!,
     obstacle: judgeDeal(deal, cart, circumstances),
   }))
-  return { cart, circumstances, judged }
+  return { cart, customer, circumstances, judged }
 }
 
 /**
@@ -73,11 +78,13 @@ export async function holdOffer(
   const limited = wanted.filter(({ terms }) => isLimited(terms)).map(({ id }) => id)
   const isPersonal = at.shopper.userId !== null && wanted.some(asksForFirstOrder)
   if (limited.length === 0 && !isPersonal) return first
-  // A customer's first orders at two hubs come one after the other.
+  // A customer's first orders at two hubs come one after the other, by whichever of the customer's users.
   if (isPersonal)
     await tx
-      .forUpdate(tx.q.selectFrom('users').select('id').where('id', '=', at.shopper.userId!))
-      .executeTakeFirst()
+      .forUpdate(
+        tx.q.selectFrom('users').select('id').where('id', 'in', first.customer.userIds).orderBy('id'),
+      )
+      .execute()
   // Always in the same order, so that two carts cannot wait for one another.
   if (limited.length > 0)
     await tx
@@ -111,35 +118,39 @@ const BROUGHT_NOTHING = [
 ]
 
 /**
- * Orders that a customer has paid or is paying, without those of which all money went back, or that brought nothing: their
- * money may still be on its way, or they cost none. Null where nobody knows. The caller's own count comes first: an integrator
- * may have sold elsewhere.
+ * Orders of a customer, by all users who are the same person. Collected goods count for ever, whatever becomes of the
+ * money or the account. Before that, an order counts while it is being paid, or is paid and has brought something. Null
+ * where nobody knows; a guest is never known. The count of the caller comes first: an integrator may have sold elsewhere.
  */
-async function paidBefore(q: Queries, { shopper, paidOrders, orderId }: CartAtHub): Promise<number | null> {
+async function ordersBefore(
+  q: Queries,
+  { paidOrders, orderId }: CartAtHub,
+  { userId, userIds, isAnonymous }: Customer,
+): Promise<number | null> {
+  if (isAnonymous) return null
   if (paidOrders != null) return paidOrders
-  if (shopper.userId === null) return null
+  if (userId === null) return null
   let orders = q
     .selectFrom('orders')
     .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('user_id', '=', shopper.userId)
-    .where((eb) =>
-      eb.or([
-        eb('payment_status', 'in', ['completed', 'partially_refunded']),
+    .where('user_id', 'in', userIds)
+    .where((eb) => {
+      const hasDropped = eb.exists(
+        eb
+          .selectFrom('order_items as i')
+          .select('i.id')
+          .whereRef('i.order_id', '=', 'orders.id')
+          .where('i.qty_dropped', '>', 0),
+      )
+      return eb.or([
         eb('processing_status', '=', OrderStatus.PENDING_PAYMENT),
-      ]),
-    )
-    .where((eb) =>
-      eb.or([
-        eb('processing_status', 'not in', BROUGHT_NOTHING),
-        eb.exists(
-          eb
-            .selectFrom('order_items as i')
-            .select('i.id')
-            .whereRef('i.order_id', '=', 'orders.id')
-            .where('i.qty_dropped', '>', 0),
-        ),
-      ]),
-    )
+        eb.and([eb('collected_at', 'is not', null), hasDropped]),
+        eb.and([
+          eb('payment_status', 'in', ['completed', 'partially_refunded']),
+          eb.or([eb('processing_status', 'not in', BROUGHT_NOTHING), hasDropped]),
+        ]),
+      ])
+    })
   if (orderId !== undefined) orders = orders.where('id', '<>', orderId)
   return (await orders.executeTakeFirstOrThrow()).count
 }

@@ -9,6 +9,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
+import type { Customer, Shopper } from './customers.ts'
 import type { StoredDeal } from './deal-rows.ts'
 import type { Application } from './engine/apply-deal.ts'
 import { hubTime, statusOf, type Uses } from './engine/judge-deal.ts'
@@ -22,7 +23,14 @@ export async function redeem(
   order: { id: number; user_id: number },
   applications: readonly Applied[],
 ): Promise<void> {
+  if (applications.length === 0) return
   const now = runtime.clock.now()
+  const user = await tx.q
+    .selectFrom('users')
+    .select('device_uuid')
+    .where('id', '=', order.user_id)
+    .executeTakeFirst()
+  const device = user?.device_uuid ?? null
   for (const { deal, saving } of applications) {
     const redemption = { order_id: order.id, cart_id: null, discount_amount: saving, redeemed_at: now }
     const announced = await tx
@@ -45,7 +53,7 @@ export async function redeem(
           ...redemption,
           deal_id: deal.id,
           user_id: order.user_id,
-          device_uuid: null,
+          device_uuid: device,
           status: 'pending',
           expires_at: null,
         })
@@ -170,14 +178,6 @@ export const redemptionWork = ({ db, runtime }: CloudContext): WorkKinds => ({
   },
 })
 
-/** Whoever a cart belongs to, as far as the caller says. */
-export interface Shopper {
-  userId: number | null
-  deviceUuid: string | null
-  /** The cart is an order to be paid: it takes up what was announced for its user. */
-  takesUp: boolean
-}
-
 type Redemptions = ExpressionBuilder<Tables, 'deal_redemptions'>
 
 /** In these words the indexes of redemptions that may bind are used, and in no others. */
@@ -208,11 +208,11 @@ interface LimitedDeal {
   terms: DealTerms
 }
 
-/** How often deals are used, as it binds a shopper; by deal. What no limit asks for is not counted. */
+/** How often deals are used, as it binds a customer; by deal. Uses that no limit asks for are not counted. */
 export async function countUses(
   q: Queries,
   deals: readonly LimitedDeal[],
-  { userId, deviceUuid, takesUp }: Shopper,
+  { userId, userIds, devices, userIdsOfDevices, takesUp }: Customer,
   now: number,
 ): Promise<(deal: { id: number }) => Uses> {
   const idsOf = (isMeant: (terms: DealTerms) => boolean): number[] =>
@@ -232,22 +232,26 @@ export async function countUses(
   const personal = idsOf(
     ({ maxUsesPerUser, maxUsesPerDevice }) => maxUsesPerUser !== null || maxUsesPerDevice !== null,
   )
-  const byUser = await counts(userId === null ? [] : personal, (ids) =>
-    binding(ids).where('user_id', '=', userId),
-  )
-  const byDevice = await counts(deviceUuid === null ? [] : personal, (ids) =>
-    binding(ids).where('device_uuid', '=', deviceUuid),
-  )
+  const byAnyOf = (ids: readonly number[], users: readonly number[]) =>
+    binding(ids).where((eb) =>
+      eb.or([
+        ...(users.length > 0 ? [eb('user_id', 'in', users)] : []),
+        ...(devices.length > 0 ? [eb('device_uuid', 'in', devices)] : []),
+      ]),
+    )
+  const byUser = await counts(userId === null ? [] : personal, (ids) => byAnyOf(ids, userIds))
+  const byDevice = await counts(devices.length === 0 ? [] : personal, (ids) => byAnyOf(ids, userIdsOfDevices))
   const announced = await counts(takesUp ? deals.map(({ id }) => id) : [], (ids) =>
     binding(ids).where((eb) => isAnnouncedFor(eb, userId, now)),
   )
 
   return ({ id }) => {
     const own = Math.min(1, announced(id))
+    const others = (uses: number): number => uses - Math.min(own, uses)
     return {
-      total: total(id) - Math.min(own, total(id)),
-      byUser: userId === null ? null : byUser(id) - Math.min(own, byUser(id)),
-      byDevice: deviceUuid === null ? null : byDevice(id),
+      total: others(total(id)),
+      byUser: userId === null ? null : others(byUser(id)),
+      byDevice: devices.length === 0 ? null : others(byDevice(id)),
     }
   }
 }

@@ -36,6 +36,7 @@ export async function moveOrder(
     version: order.version + 1,
     updated_at: now,
     ...(step.to >= OrderStatus.COMPLETED ? { finished_at: now } : {}),
+    ...(isHandedOut(step.to) && order.collected_at === null ? { collected_at: now } : {}),
   }
   const updated = updateOrder(tx.q, order.id, moved)
   Object.assign(order, moved)
@@ -44,6 +45,9 @@ export async function moveOrder(
   await Promise.all([updated, scheduleDeadlines(tx, context, order)])
   return step
 }
+
+const isHandedOut = (status: OrderStatus): boolean =>
+  status === OrderStatus.COLLECTING || status === OrderStatus.COMPLETED
 
 const updateOrder = rowUpdate('orders')
 

@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely'
 import type { IdentityCredential } from '../../platform/credentials/credential.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import { rememberCustomer } from '../../commerce/deals/customers.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
@@ -44,7 +45,8 @@ export async function bootstrapUser(
   return takingContacts(context, async (tx) => {
     const known = await findUser(tx, caller.identity)
     const isGuestNoMore = known?.is_anonymous === 1 && !claims.anonymous
-    if (known && !isGuestNoMore) return { user: await seenAgain(tx, known, caller, device), created: false }
+    if (known && !isGuestNoMore)
+      return { user: await seenAgain(tx, context, known, caller, device), created: false }
     requireContact(contact)
     if (details.default_hub_id !== undefined) await requireHubExists(tx.q, details.default_hub_id)
     const values = {
@@ -55,13 +57,18 @@ export async function bootstrapUser(
       default_hub_id: details.default_hub_id ?? null,
       ...device,
     }
-    if (!known) return insertUser(tx, clock.now(), caller, values)
+    if (!known) {
+      const made = await insertUser(tx, clock.now(), caller, values)
+      await rememberCustomer(tx, context, made.user)
+      return made
+    }
     const user = await tx.q
       .updateTable('users')
       .set({ ...values, is_anonymous: 0, updated_at: clock.now() })
       .where('id', '=', known.id)
       .returningAll()
       .executeTakeFirstOrThrow()
+    await rememberCustomer(tx, context, user)
     return { user, created: false }
   })
 }
@@ -85,6 +92,7 @@ export async function bootstrapGuest(
  */
 async function seenAgain(
   tx: Tx,
+  context: CloudContext,
   user: UserRow,
   { claims }: IdentityCredential,
   device: { device_uuid?: string },
@@ -96,7 +104,9 @@ async function seenAgain(
     ...(phone_verified && { phone_verified }),
   }
   const isNew = Object.entries(seen).some(([name, value]) => user[name as keyof UserRow] !== value)
-  if (isNew) await tx.q.updateTable('users').set(seen).where('id', '=', user.id).execute()
+  if (!isNew) return user
+  await tx.q.updateTable('users').set(seen).where('id', '=', user.id).execute()
+  await rememberCustomer(tx, context, { ...user, ...seen })
   return { ...user, ...seen }
 }
 

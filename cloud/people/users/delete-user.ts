@@ -1,6 +1,8 @@
 import { isInProgress } from '../../../protocol/model/order-status.ts'
 import type { UserCredential } from '../../platform/credentials/credential.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import { rememberCustomer } from '../../commerce/deals/customers.ts'
 import { discardOrder } from '../../commerce/fulfilment/delete-order.ts'
 import { LAST_ACTIVE } from '../../commerce/orders/order-rows.ts'
 import type { Media } from '../../platform/media/media.ts'
@@ -37,7 +39,7 @@ export async function deleteUser(
     if (left.length > 0) throw inProgress(left.map(({ id }) => id))
     if (!forfeit) await requireEmptyWallet(tx.q, caller.userId)
     await forgetCustomers(tx, context, caller.userId)
-    await erase(tx, caller, context.runtime.clock.now())
+    await erase(tx, context, caller)
   })
   context.checkpoint('user.after-erase')
   await carryOutRemovals(services, caller.userId)
@@ -68,7 +70,16 @@ async function requireEmptyWallet(q: Queries, userId: number): Promise<void> {
 const inProgress = (orderIds: number[]): ApiError =>
   new ApiError('order_in_progress', undefined, { order_ids: orderIds })
 
-async function erase(tx: Tx, { userId, actor }: UserCredential, now: number): Promise<void> {
+async function erase(tx: Tx, context: CloudContext, { userId, actor }: UserCredential): Promise<void> {
+  const now = context.runtime.clock.now()
+  const user = await tx.q.selectFrom('users').selectAll().where('id', '=', userId).executeTakeFirstOrThrow()
+  await rememberCustomer(tx, context, user)
+  await tx.q
+    .updateTable('deal_redemptions')
+    .set({ device_uuid: null })
+    .where('user_id', '=', userId)
+    .where('device_uuid', 'is not', null)
+    .execute()
   await tx.q.deleteFrom('push_configs').where('user_id', '=', userId).execute()
   // Kept answers say who asked; and whoever bootstraps the identity anew must not be answered with them.
   await tx.q.deleteFrom('idempotency_keys').where('credential', '=', actor).execute()

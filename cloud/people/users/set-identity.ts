@@ -1,3 +1,4 @@
+import { rememberCustomer } from '../../commerce/deals/customers.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { IdentityCredential } from '../../platform/credentials/credential.ts'
@@ -12,24 +13,30 @@ import type { UserRow } from './profile.ts'
  * `user_not_found`, `forbidden`.
  */
 export async function setIdentity(
-  { db, runtime }: CloudContext,
+  context: CloudContext,
   verify: VerifyIdentity,
   caller: IdentityCredential,
   { contact, token }: { contact: Contact; token: string },
 ): Promise<void> {
+  const { db, runtime } = context
   const { identity, claims } = await verify(token)
   const own = await ownUser(db.kysely, contact, caller)
   if (claims.anonymous && own.is_anonymous === 0)
     throw new ApiError('forbidden', "A guest's identity cannot become a registered user's.")
   if (own.identity === identity) return
   try {
-    const updated = await db.kysely
-      .updateTable('users')
-      .set({ identity, is_anonymous: claims.anonymous ? 1 : 0, updated_at: runtime.clock.now() })
-      .where('id', '=', own.id)
-      .where('identity', 'is not distinct from', own.identity)
-      .executeTakeFirst()
-    if (updated.numUpdatedRows !== 1n) throw new ApiError('forbidden', 'The user has changed meanwhile.')
+    await db.transact(async (tx) => {
+      await rememberCustomer(tx, context, own)
+      const updated = await tx.q
+        .updateTable('users')
+        .set({ identity, is_anonymous: claims.anonymous ? 1 : 0, updated_at: runtime.clock.now() })
+        .where('id', '=', own.id)
+        .where('identity', 'is not distinct from', own.identity)
+        .returningAll()
+        .executeTakeFirst()
+      if (!updated) throw new ApiError('forbidden', 'The user has changed meanwhile.')
+      await rememberCustomer(tx, context, updated)
+    })
   } catch (error) {
     if (isUniqueViolation(error)) throw new ApiError('forbidden', 'This identity has another user.')
     throw error

@@ -1,11 +1,11 @@
-import { hkdfSync } from 'node:crypto'
+import { createHmac, hkdfSync } from 'node:crypto'
 import { join } from 'node:path'
 import type { Random } from '../../../protocol/model/runtime.ts'
 import { keptRandom, type Say } from '../settings/kept-file.ts'
 import { decrypt, encrypt } from './cipher.ts'
 
 /** What the service has to read again and nobody else may: each purpose has a key of its own. */
-export type Purpose = 'client secret' | 'push token'
+export type Purpose = 'client secret' | 'push token' | 'customer mark'
 
 /**
  * Seals texts that the database keeps for the service alone. Whoever reads the database, or a backup of it, reads none of
@@ -15,6 +15,8 @@ export interface Sealer {
   seal(purpose: Purpose, text: string): string
   /** Throws for what was sealed by another secret, or for another purpose. */
   open(purpose: Purpose, sealed: string): string
+  /** A keyed digest, hexadecimal: the same for the same text, and of no use to anybody without the secret. */
+  digest(purpose: Purpose, text: string): string
 }
 
 export function createSealer(secret: string, random: Random): Sealer {
@@ -25,6 +27,7 @@ export function createSealer(secret: string, random: Random): Sealer {
     return key
   }
   return {
+    digest: (purpose, text) => createHmac('sha256', keyOf(purpose)).update(text).digest('hex'),
     seal: (purpose, text) => encrypt(keyOf(purpose), text, random),
     open(purpose, sealed) {
       try {
@@ -40,7 +43,7 @@ export function createSealer(secret: string, random: Random): Sealer {
 }
 
 /** Of a program that has no business with what is sealed: it need not know the secret. */
-export const noSealer: Sealer = { seal: refuse, open: refuse }
+export const noSealer: Sealer = { seal: refuse, open: refuse, digest: refuse }
 
 function refuse(): never {
   throw new Error('this program neither seals nor opens secrets')

@@ -125,7 +125,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
         .insertInto('users')
         .values({
           identity: null,
-          is_anonymous: 1,
+          is_anonymous: 0,
           created_at: now,
           updated_at: now,
         })

@@ -60,7 +60,8 @@ export const dealTables = {
     /** Of an announcement that is one again: the cart whose payment did not come about. It goes with that cart. */
     cart_id: int.nullable,
     user_id: int.nullable,
-    device_uuid: text.nullable.fixed,
+    /** Null once its user is deleted: `customer_marks` still leads to that user. */
+    device_uuid: text.nullable,
     discount_amount: int.check('> 0'),
     /** pending and completed ones bind the deal's limits. */
     status: oneOf(RedemptionStatus.options),

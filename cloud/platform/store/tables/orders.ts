@@ -40,6 +40,8 @@ export const orderTables = {
     queued_at: instant.nullable,
     preparing_at: instant.nullable,
     ready_at: instant.nullable,
+    /** When its goods were first handed out. Nothing that happens later changes it. */
+    collected_at: instant.nullable,
     finished_at: instant.nullable,
     /** When the hub began, by its own clock: what it says later of the order is measured from here. */
     hub_began_at: int.nullable,

@@ -40,6 +40,17 @@ export const peopleTables = {
     .index('users_by_phone_number', ['phone_number'])
     .uniqueIndex('users_by_verified_email', ['email'], 'email_verified = 1')
     .uniqueIndex('users_by_verified_phone_number', ['phone_number'], 'phone_verified = 1'),
+  /**
+   * By what a customer is recognised: keyed digests of identities, verified contacts and devices that users have had. They
+   * outlive the account, so that limits of deals count the person and not the row.
+   */
+  customer_marks: defineTable({
+    mark: text.fixed,
+    user_id: int.references('users', { onDelete: 'cascade' }).fixed,
+    created_at: instant.fixed,
+  })
+    .primaryKey('mark', 'user_id')
+    .index('customer_marks_by_user', ['user_id']),
   push_configs: defineTable({
     id,
     user_id: int.references('users').fixed,
