@@ -75,6 +75,13 @@ const kinds = {
     ends: 'at_once',
     byHub: true,
   },
+  no_bin_available: {
+    severity: 'critical',
+    what: 'has no free bin and sells nothing',
+    remedy:
+      'Empty and close the bins that are not collected or in which something was left. Clear faults, and enable disabled bins. One free bin ends the alarm.',
+    ends: 'when_quiet',
+  },
   row_blocked: {
     severity: 'warning',
     what: 'is blocked, and nothing of it is sold',

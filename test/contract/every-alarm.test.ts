@@ -132,6 +132,13 @@ const cases: Record<AlarmKindName, Case> = {
     },
     endsWithinMs: 5 * MINUTE,
   },
+  no_bin_available: {
+    subject: null,
+    async begin() {
+      for (const bin of [1, 2, 3, 4]) await plant.control('disable_bin', `bin=${bin}`)
+      return () => plant.control('enable_bin', 'bin=2')
+    },
+  },
   bin_blocked: {
     subject: 'bin 1',
     async begin() {

@@ -1,17 +1,19 @@
 import type { SnapshotEntry, State, StateEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { applySnapshot as applyStockSnapshot } from '../catalogue/apply-stock.ts'
 import { applyShelfState, forgetShelfStates } from '../catalogue/withheld.ts'
+import { checkBins } from '../orders/bin-alarm.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 
 /** A hub has said how something of it stands: what it does not dispense from is not sold from then on. */
 export async function applyStateEntry(
   tx: Tx,
-  _context: CloudContext,
+  context: CloudContext,
   hubId: number,
   { state }: StateEntry,
 ): Promise<void> {
   await applyState(tx, hubId, state)
+  if (state.of === 'bin') checkBins(tx, context, hubId)
 }
 
 /** Takes up all that a hub holds true, its states among it. */
@@ -27,6 +29,7 @@ export async function applySnapshot(
   await tx.q.updateTable('hub_bins').set(unsaid).where('hub_id', '=', hubId).execute()
   await tx.q.deleteFrom('hub_fridge_states').where('hub_id', '=', hubId).execute()
   for (const state of entry.states) await applyState(tx, hubId, state)
+  checkBins(tx, context, hubId)
 }
 
 async function applyState(tx: Tx, hubId: number, state: State): Promise<void> {

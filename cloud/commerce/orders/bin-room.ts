@@ -56,6 +56,49 @@ const comesFree: Record<OrderStatus, boolean> = {
   [OrderStatus.EXPIRED]: false,
 }
 
+/** Why a bin takes no order until a person acts. */
+export type BinObstacle = 'ready' | 'left_behind' | 'open' | 'disabled' | 'fault' | 'offline'
+
+export interface TakenBin {
+  bin: number
+  reason: BinObstacle
+  /** The order whose goods are in the bin. */
+  orderId: number | null
+}
+
+/** The bins of a hub, if none of them is free or comes free by itself: the hub can sell nothing. Null if one does. */
+export function takenBins(
+  bins: readonly BinAtHub[],
+  disabled: readonly number[],
+  orders: readonly OrderAtHub[],
+): TakenBin[] | null {
+  const taken: TakenBin[] = []
+  for (const one of bins) {
+    const holder = holderOf(one, orders)
+    const reason = obstacleOf(one, disabled, holder)
+    if (reason === null) return null
+    taken.push({ bin: one.bin, reason, orderId: holder?.id ?? null })
+  }
+  return taken.length > 0 ? taken : null
+}
+
+function obstacleOf(
+  { bin, state, fault }: BinAtHub,
+  disabled: readonly number[],
+  holder: OrderAtHub | undefined,
+): BinObstacle | null {
+  if (disabled.includes(bin)) return 'disabled'
+  if (state === 'offline') return 'offline'
+  if (fault !== null || state === 'faulty') return 'fault'
+  if (state === 'left_behind') return 'left_behind'
+  if (holder) {
+    if (comesFree[holder.processing_status]) return null
+    return holder.processing_status === OrderStatus.READY ? 'ready' : 'left_behind'
+  }
+  if (state === 'free') return null
+  return state === 'open' ? 'open' : 'left_behind'
+}
+
 /** The rule itself. `orders`: those of the hub that are active, carts aside, and those that its bins hold. */
 export function binRoom(
   bins: readonly BinAtHub[],
@@ -128,12 +171,30 @@ export const isBinFree = (room: BinRoom, units: number, isClaim: boolean): boole
 
 /** The room at a hub, from what it last said of its bins and from its orders. */
 export async function readBinRoom(q: Queries, hubId: number, disabled: readonly number[]): Promise<BinRoom> {
+  const { bins, orders } = await readBinsWithOrders(q, hubId)
+  return binRoom(bins, disabled, orders)
+}
+
+/** `takenBins` of a hub. */
+export async function readTakenBins(
+  q: Queries,
+  hubId: number,
+  disabled: readonly number[],
+): Promise<TakenBin[] | null> {
+  const { bins, orders } = await readBinsWithOrders(q, hubId)
+  return takenBins(bins, disabled, orders)
+}
+
+async function readBinsWithOrders(
+  q: Queries,
+  hubId: number,
+): Promise<{ bins: BinAtHub[]; orders: OrderAtHub[] }> {
   const [bins, active] = await Promise.all([binsOfHub(q, { hubId }), activeAtHub(q, { hubId })])
   const known = new Set(active.map(({ uuid }) => uuid))
   const ended = bins.flatMap(({ order_id }) => (order_id === null || known.has(order_id) ? [] : [order_id]))
   const left = ended.length === 0 ? [] : await ordersAtHub(q).where('o.uuid', 'in', ended).execute()
   const orders = [...active, ...left].map((row) => ({ ...row, bins: parseBins(row.bins) }))
-  return binRoom(bins, disabled, orders)
+  return { bins, orders }
 }
 
 const binsOfHub = statement((q, { hubId }: { hubId: number }) =>

@@ -43,6 +43,8 @@ export type Raised = Incident & {
   details?: Record<string, unknown>
   /** Since when, where that was before now. */
   since?: number
+  /** If the alarm is open already, its message and details become these. */
+  refreshes?: true
 }
 
 /** Due work of an alarm that time changes: its id. */
@@ -57,11 +59,14 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
   const key = keyOf(raised)
   const now = context.runtime.clock.now()
   const last = await latest(tx, key)
-  if (last?.cleared_at === null) return hold(tx, context, last)
-  const owner = await ownerOf(tx, raised)
-  if (owner === undefined) return
   const { kind, subject, detail = '', details = {}, since = now } = raised
   const message = alarmMessage(kind, subject ?? '', detail)
+  if (last?.cleared_at === null) {
+    if (raised.refreshes) await refresh(tx, last, { message, details: JSON.stringify(details) })
+    return hold(tx, context, last)
+  }
+  const owner = await ownerOf(tx, raised)
+  if (owner === undefined) return
   const isBack =
     last !== undefined && mayComeBack(kind) && last.cleared_at > now - context.settings.alarmFlapMs
   const row = isBack
@@ -95,6 +100,12 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
   context.log.warn({ hubId: row.hub_id, kind, subject, details }, 'alarm')
   tell(tx, context, row, 'alarm.raised')
   if (worsens(row)) await schedule(tx, WORK, row.id, row.raised_at + context.settings.hubSilentCriticalMs)
+}
+
+/** An open alarm shows what holds now. That is no news: nobody is notified again. */
+async function refresh(tx: Tx, row: AlarmRow, said: Pick<AlarmRow, 'message' | 'details'>): Promise<void> {
+  if (row.message === said.message && row.details === said.details) return
+  await tx.q.updateTable('alarms').set(said).where('id', '=', row.id).execute()
 }
 
 /** A fact that was told of still holds, or is back before its alarm has ended: people know of it. */

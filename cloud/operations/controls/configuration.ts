@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { holdsWithin } from '../../../protocol/model/runtime.ts'
 import type { HubHealth } from '../../../protocol/mqtt/session.ts'
+import { checkBins } from '../../commerce/orders/bin-alarm.ts'
 import { withholdDisabled } from '../../commerce/catalogue/withheld.ts'
 import { readConfirmed, readHubConfig } from '../../commerce/fulfilment/hub-snapshot.ts'
 import { hubState } from '../../gateway/hub-state.ts'
@@ -165,6 +166,7 @@ export async function setDesired(
   const after = await change(tx, context, request)
   const config = await readHubConfig(tx, context, hubId)
   const place = await enqueue(tx, hubId, { kind: 'config', config })
+  checkBins(tx, context, hubId)
   await tellOfHub(tx, context, hubId)
   return { after, place }
 }

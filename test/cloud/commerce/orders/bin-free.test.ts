@@ -3,6 +3,7 @@ import { OrderStatus as S, type OrderStatus } from '../../../../protocol/model/o
 import {
   binRoom,
   isBinFree,
+  takenBins,
   type BinAtHub,
   type OrderAtHub,
 } from '../../../../cloud/commerce/orders/bin-room.ts'
@@ -143,6 +144,63 @@ async function serve(shop: Shop, orderId: number, binNumber: number, comes: bool
   if (comes) await shop.report({ kind: 'order.completed', order_id: orderId })
 }
 
+describe('the bins of a hub that can sell nothing', () => {
+  const taken = (bins: BinAtHub[], disabled: number[], orders: OrderAtHub[]) =>
+    takenBins(bins, disabled, orders)?.map(({ reason }) => reason) ?? null
+  const held = { order_id: '7', state: 'held' } as const
+
+  test.each<{
+    name: string
+    bins: BinAtHub[]
+    disabled?: number[]
+    orders?: OrderAtHub[]
+    reasons: string[] | null
+  }>([
+    { name: 'no bin is known', bins: [], reasons: null },
+    { name: 'one bin is free', bins: [bin(1), bin(2, { state: 'left_behind' })], reasons: null },
+    {
+      name: 'an order in hand will leave its bin',
+      bins: [bin(1, held)],
+      orders: [order(7, S.PREPARING)],
+      reasons: null,
+    },
+    {
+      name: 'a customer is at the bin',
+      bins: [bin(1, { ...held, state: 'open' })],
+      orders: [order(7, S.COLLECTING)],
+      reasons: null,
+    },
+    { name: 'a claim ends by itself', bins: [bin(1)], orders: [order(7, S.PENDING_PAYMENT)], reasons: null },
+    {
+      name: 'every bin waits for a person',
+      bins: [
+        bin(1, held),
+        bin(2, { state: 'left_behind' }),
+        bin(3),
+        bin(4, { fault: 'jam' }),
+        bin(5, { state: 'offline' }),
+        bin(6, { state: 'open' }),
+      ],
+      disabled: [3],
+      orders: [order(7, S.READY)],
+      reasons: ['ready', 'left_behind', 'disabled', 'fault', 'offline', 'open'],
+    },
+    {
+      name: 'an order ended and left its goods',
+      bins: [bin(1, held)],
+      orders: [order(7, S.FAILED)],
+      reasons: ['left_behind'],
+    },
+    {
+      name: 'a bin holds an order that the cloud does not know',
+      bins: [bin(1, held)],
+      reasons: ['left_behind'],
+    },
+  ])('$name: $reasons', ({ bins, disabled = [], orders = [], reasons: expected }) => {
+    expect(taken(bins, disabled, orders)).toEqual(expected)
+  })
+})
+
 onEachDatabase('a hub whose bins are taken', (open) => {
   test('by orders that nobody collects sells nothing more, and says why before anybody pays', async () => {
     const shop = await openShop(await open(), { products })
@@ -161,6 +219,45 @@ onEachDatabase('a hub whose bins are taken', (open) => {
     await shop.report({ kind: 'order.collecting', order_id: ids[0]! })
     expect(await tryToPay(shop)).toMatchObject({ said: [], refusal: null })
     expect(await tryToPay(shop)).toMatchObject({ said: ['no_bin_available'], refusal: 'no_bin_available' })
+  })
+
+  test('raises no_bin_available with orders and bins, keeps it up to date, and clears it with the first free bin', async () => {
+    const shop = await openShop(await open(), { products })
+    const open4 = () =>
+      shop.context.db.kysely
+        .selectFrom('alarms')
+        .select(['severity', 'message', 'details', 'quiet_since'])
+        .where('kind', '=', 'no_bin_available')
+        .execute()
+    const ids: number[] = []
+    for (const binNumber of [1, 2, 3, 4]) {
+      expect(await open4()).toEqual([])
+      const { id } = await tryToPay(shop)
+      await serve(shop, id, binNumber, false)
+      ids.push(id)
+    }
+    const [alarm] = await open4()
+    expect(alarm).toMatchObject({ severity: 'critical', quiet_since: null })
+    expect(alarm!.message).toBe(
+      `The hub has no free bin and sells nothing (${ids
+        .map((id, index) => `bin ${index + 1}: order ${id} is not collected`)
+        .join('; ')}).`,
+    )
+    expect(JSON.parse(alarm!.details)).toEqual({
+      bins: ids.map((id, index) => ({ bin_number: index + 1, reason: 'ready', order_id: id })),
+      order_ids: ids,
+    })
+    await shop.report({ kind: 'order.unclaimed', order_id: ids[0]! })
+    const { uuid } = await shop.order(ids[0]!)
+    const bin1 = { of: 'bin', bin: 1, capacity: 10, order_id: uuid, fault: null, since: 0 } as const
+    await shop.report({ kind: 'state', state: { ...bin1, state: 'left_behind' } })
+    const [later] = await open4()
+    expect(JSON.parse(later!.details)).toMatchObject({
+      bins: [{ reason: 'left_behind', order_id: ids[0] }, {}, {}, {}],
+    })
+    expect(later!.quiet_since).toBeNull()
+    await shop.report({ kind: 'state', state: { ...bin1, order_id: null, state: 'free' } })
+    expect((await open4())[0]!.quiet_since).not.toBeNull()
   })
 
   test('by what failed orders left behind sells nothing more', async () => {
