@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { builtOf, writeLayout } from '../commerce/catalogue/layout.ts'
 import { TaxPercent, toMillipercent } from '../commerce/catalogue/tax-rate.ts'
+import { notSellingReason } from '../commerce/orders/not-selling.ts'
 import { hubState, shownHubStatus } from '../gateway/hub-state.ts'
 import { setDesired } from '../operations/controls/configuration.ts'
 import { NewHub } from '../operations/hubs/create-hub.ts'
@@ -36,6 +37,7 @@ export async function showHub(context: CloudContext, hubId: number) {
     owner: owner.name,
     ...describeHub(hub),
     hub_status: shownHubStatus(hub),
+    not_selling_reason: await notSellingReason(q, context, hub),
     online,
     last_heartbeat: timestampOrNull(lastHeardAt),
     version: software,

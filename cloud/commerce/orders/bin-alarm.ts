@@ -1,8 +1,9 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
+import { takenBinsText } from '../../../protocol/model/taken-bins.ts'
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { readTakenBins, type BinObstacle, type TakenBin } from './bin-room.ts'
+import { readTakenBins } from './bin-room.ts'
 
 /**
  * Raises the alarm `no_bin_available` while a hub has no bin that is free or comes free by itself, and clears it. Call this
@@ -21,7 +22,7 @@ export function checkBins(tx: Tx, context: CloudContext, hubId: number): void {
     if (!taken) return clearAlarm(tx, context, incident)
     await raiseAlarm(tx, context, {
       ...incident,
-      detail: taken.map(sentenceOf).join('; '),
+      detail: takenBinsText(taken),
       details: {
         bins: taken.map(({ bin, reason, orderId }) => ({ bin_number: bin, reason, order_id: orderId })),
         order_ids: taken.flatMap(({ orderId }) => orderId ?? []),
@@ -34,19 +35,3 @@ export function checkBins(tx: Tx, context: CloudContext, hubId: number): void {
 
 /** The statuses whose beginning changes which bins are taken. */
 export const changesBins = (status: OrderStatus): boolean => status >= OrderStatus.READY
-
-const words: Record<BinObstacle, string> = {
-  ready: 'is not collected',
-  left_behind: 'something was left in it',
-  open: 'is open',
-  disabled: 'is disabled',
-  fault: 'has a fault',
-  offline: 'is offline',
-}
-
-function sentenceOf({ bin, reason, orderId }: TakenBin): string {
-  if (orderId === null) return `bin ${bin}: ${words[reason]}`
-  return reason === 'left_behind'
-    ? `bin ${bin}: goods of order ${orderId} were left in it`
-    : `bin ${bin}: order ${orderId} ${reason === 'ready' ? words.ready : `is in it, and the bin ${words[reason]}`}`
-}

@@ -1,4 +1,5 @@
 import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
+import type { BinObstacle, TakenBin } from '../../../protocol/model/taken-bins.ts'
 import type { State } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
@@ -54,16 +55,6 @@ const comesFree: Record<OrderStatus, boolean> = {
   [OrderStatus.TIMED_OUT]: false,
   [OrderStatus.FAILED]: false,
   [OrderStatus.EXPIRED]: false,
-}
-
-/** Why a bin takes no order until a person acts. */
-export type BinObstacle = 'ready' | 'left_behind' | 'open' | 'disabled' | 'fault' | 'offline'
-
-export interface TakenBin {
-  bin: number
-  reason: BinObstacle
-  /** The order whose goods are in the bin. */
-  orderId: number | null
 }
 
 /** The bins of a hub, if none of them is free or comes free by itself: the hub can sell nothing. Null if one does. */

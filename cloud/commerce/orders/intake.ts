@@ -70,7 +70,8 @@ async function readHub(q: Queries, hubId: number): Promise<SellingHub> {
   return hub
 }
 
-async function readRefusal(
+/** Why a hub takes no orders now; null if it takes them. */
+export async function readRefusal(
   q: Queries,
   { runtime, settings }: CloudContext,
   hub: SellingHub,

@@ -2,6 +2,7 @@ import { CircleAlert, CircleCheck } from 'lucide'
 import type { JSX } from 'preact'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { act, hardware, productName, selected, state } from './store.ts'
+import { sellingObstacle } from './obstacle.ts'
 import { alarmWords } from './words.ts'
 
 /** The device of the picture that an alarm's subject names: `bin 3` is `bin-3`. */
@@ -20,7 +21,8 @@ const since = (at: number): string =>
 /** What is wrong, why, and what to do about it; and what only a person can say. */
 export function Alarms(): JSX.Element {
   const { alarms, unknown_operations: unknown } = state.value!
-  if (alarms.length === 0 && unknown.length === 0)
+  const obstacle = sellingObstacle(state.value!)
+  if (alarms.length === 0 && unknown.length === 0 && obstacle === null)
     return (
       <p class="alert alert-success alert-soft py-2 text-base-content" data-alarms="0">
         <Icon icon={CircleCheck} /> Nothing is wrong.
@@ -29,6 +31,18 @@ export function Alarms(): JSX.Element {
   return (
     <section aria-label="Alarms" data-alarms={alarms.length}>
       <ul class="grid gap-2">
+        {obstacle && (
+          <li
+            class={`card bg-base-100 border-l-4 ${obstacle.code === null ? 'border-warning' : 'border-error'} p-3`}
+            data-obstacle={obstacle.code ?? 'stopped'}
+          >
+            <h2 class="font-semibold flex items-start gap-2">
+              <Icon icon={CircleAlert} class="mt-1" />
+              <span>{obstacle.text}</span>
+            </h2>
+            <p>{obstacle.remedy}</p>
+          </li>
+        )}
         {alarms.map(({ code, subject, detail, raised_at }) => {
           const { title, remedy } = alarmWords(code)
           const device = deviceOf(subject)

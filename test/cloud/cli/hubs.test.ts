@@ -93,6 +93,7 @@ test('hubs show prints a hub with its settings, hubs set changes those that are 
     hub_id: 1,
     name: 'Hub 1',
     hub_status: 'inactive',
+    not_selling_reason: 'hub_offline',
     online: false,
     last_heartbeat: null,
     version: null,

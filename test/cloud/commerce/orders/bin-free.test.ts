@@ -8,7 +8,8 @@ import {
   type OrderAtHub,
 } from '../../../../cloud/commerce/orders/bin-room.ts'
 import { checkoutObstacles } from '../../../../cloud/commerce/orders/checkout.ts'
-import { hubIntake } from '../../../../cloud/commerce/orders/intake.ts'
+import { hubIntake, readSellingHub } from '../../../../cloud/commerce/orders/intake.ts'
+import { notSellingReason } from '../../../../cloud/commerce/orders/not-selling.ts'
 import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { onEachDatabase } from '../../support/database.ts'
@@ -122,6 +123,9 @@ async function reasons({ context }: Shop, orderId: number): Promise<string[]> {
   const obstacles = await checkoutObstacles(q, await cartLines(q, orderId), intake, { claim: false })
   return obstacles.map(({ code }) => code)
 }
+
+const notSelling = async ({ context }: Shop) =>
+  notSellingReason(context.db.kysely, context, (await readSellingHub(context.db.kysely, 1))!)
 
 /** A new customer tries to pay: how that ended, and the order. */
 async function tryToPay(shop: Shop, method = 'pm_card_visa') {
@@ -247,6 +251,7 @@ onEachDatabase('a hub whose bins are taken', (open) => {
       bins: ids.map((id, index) => ({ bin_number: index + 1, reason: 'ready', order_id: id })),
       order_ids: ids,
     })
+    expect(await notSelling(shop)).toBe('no_bin_available')
     await shop.report({ kind: 'order.unclaimed', order_id: ids[0]! })
     const { uuid } = await shop.order(ids[0]!)
     const bin1 = { of: 'bin', bin: 1, capacity: 10, order_id: uuid, fault: null, since: 0 } as const
@@ -258,6 +263,13 @@ onEachDatabase('a hub whose bins are taken', (open) => {
     expect(later!.quiet_since).toBeNull()
     await shop.report({ kind: 'state', state: { ...bin1, order_id: null, state: 'free' } })
     expect((await open4())[0]!.quiet_since).not.toBeNull()
+    expect(await notSelling(shop)).toBeNull()
+    // No alarm of a bin: other reasons are looked for, too.
+    const q = shop.context.db.kysely
+    await q.updateTable('products').set({ quantity: 0, reserved: 0 }).execute()
+    expect(await notSelling(shop)).toBe('out_of_stock')
+    await q.updateTable('hubs').set({ accepting_orders: 0 }).execute()
+    expect(await notSelling(shop)).toBe('orders_stopped')
   })
 
   test('by what failed orders left behind sells nothing more', async () => {
