@@ -6,12 +6,15 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Hono } from 'hono'
+import { callableHost } from '../protocol/model/address.ts'
+import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
 import type { Log } from '../protocol/model/log.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import { stopper } from '../protocol/model/stopping.ts'
 import type { Clock, Runtime } from '../protocol/model/runtime.ts'
+import { certificateTime } from '../protocol/mqtt/certificates.ts'
 import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
@@ -158,6 +161,7 @@ async function main(): Promise<void> {
   }
 
   const refusals = cloudRefusals(context)
+  const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   // With the embedded broker this is the only process: the one before it needs not be waited for (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
   const broker =
@@ -171,6 +175,7 @@ async function main(): Promise<void> {
       urls: config.MQTT_URL!,
       clientId: `larder-cloud-${processId}`,
       runtime,
+      time: () => certificateTime(clock.now(), builtAt),
       ...(config.MQTT_CA !== undefined && { ca: readPem('MQTT_CA', config.MQTT_CA) }),
     })
 
@@ -243,7 +248,7 @@ async function main(): Promise<void> {
     bounds: config.http,
     trustedProxies: config.TRUSTED_PROXIES,
   }).catch(onPort('PORT', config.PORT, config.HOST))
-  webhook = `http://${config.HOST === '0.0.0.0' ? '127.0.0.1' : config.HOST}:${server.port}/webhooks/payments`
+  webhook = `http://${callableHost(config.HOST)}:${server.port}/webhooks/payments`
   const metrics = await listenForMetrics(cloud, config, runtime)
   cloud.start()
   // The service runs by now: a database that is away for a moment does not end it.

@@ -18,6 +18,7 @@ import {
   prefixed,
   readSettings,
   requiredText,
+  hostText,
   text,
   wholeNumber,
   type SettingsOf,
@@ -60,7 +61,7 @@ export const edgeSettings = {
     ca: optionalText("A PEM file of authorities to trust with mqtts://. The system's where it is not set."),
   }),
   local: {
-    host: text('The address at which the local API listens; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
+    host: hostText('The address at which the local API listens; 0.0.0.0 opens it to the LAN.', '127.0.0.1'),
     ...prefixed('LOCAL', {
       cert: optionalText(
         "A PEM file with the local API's certificate and its chain: it then speaks https alone. Read at the start.",

@@ -6,6 +6,7 @@ import type { RequestListener } from 'node:http'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pino } from 'pino'
+import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { hostCheck } from '../protocol/model/allowed-hosts.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
@@ -14,6 +15,7 @@ import { quietly } from '../protocol/model/repeated-lines.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
 import { stopper } from '../protocol/model/stopping.ts'
 import { VERSION } from '../protocol/model/version.ts'
+import { certificateTime } from '../protocol/mqtt/certificates.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
@@ -69,7 +71,8 @@ async function run(config: EdgeConfig): Promise<void> {
   const store = inStore(config.store, () =>
     openStore({ path: config.store, cacheKb: config.storeCacheKb, checkpoint: noCheckpoint, log }),
   )
-  const hub = createHub({
+  const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
+  const hub: Hub = createHub({
     runtime,
     log,
     store,
@@ -81,6 +84,12 @@ async function run(config: EdgeConfig): Promise<void> {
       user: hubUser(hubId),
       password: mqtt.password,
       runtime,
+      // A board without a battery boots with a wrong date: what the journal and this build prove is later than that counts.
+      time: () =>
+        certificateTime(runtime.clock.now(), builtAt, {
+          estimate: hub.core.cloudNow(),
+          certain: hub.core.certainNow(),
+        }),
       ...(mqtt.ca !== undefined && { ca: mqtt.ca }),
     }),
     checkpoint: noCheckpoint,

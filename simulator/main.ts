@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { boundServer, serverOptions } from '../protocol/model/bound-server.ts'
 import { formatGpioAddress, parseGpioAddress } from '../protocol/gpio/socket.ts'
+import { urlHost } from '../protocol/model/address.ts'
 import { hostCheck } from '../protocol/model/allowed-hosts.ts'
 import { helpText, readSettings } from '../protocol/model/program-settings.ts'
 import { progressOn } from '../protocol/model/progress.ts'
@@ -147,7 +148,7 @@ async function run(settings: SimulatorSettings): Promise<void> {
 
   // First of all: whoever has the port has the data folder too, and nothing of it is touched before.
   const { SIMULATOR_HOST: hostname, SIMULATOR_PORT: port, SIMULATOR_ALLOWED_HOSTS: names } = settings
-  const isAllowedHost = hostCheck([hostname, ...(names?.split(',') ?? [])])
+  const isAllowedHost = hostCheck([urlHost(hostname), ...(names?.split(',') ?? [])])
   // What is typed here and what scenarios do goes the way of all callers.
   const simulator = simulatorAt('http://127.0.0.1', (url, init) =>
     fetch(new Request(url, { ...init, headers: { ...init.headers, host: '127.0.0.1' } })),
@@ -230,7 +231,7 @@ async function run(settings: SimulatorSettings): Promise<void> {
   progress.clear()
   const address = server.address()
   const bound = typeof address === 'object' && address ? address.port : port
-  process.stdout.write(`simulator ready: http://${hostname}:${bound}\n`)
+  process.stdout.write(`simulator ready: http://${urlHost(hostname)}:${bound}\n`)
 
   const stop = stopper({
     clock: runtime.clock,

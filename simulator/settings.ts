@@ -10,6 +10,7 @@ import {
   oneOf,
   optionalText,
   port,
+  hostText,
   text,
   type SettingsOf,
   type SettingsTable,
@@ -33,7 +34,7 @@ function readBoards(text: string, ctx: z.RefinementCtx): ReadonlyMap<string, Gpi
 
 /** Every setting of the simulator; `--help` prints this table. */
 export const simulatorSettings = {
-  SIMULATOR_HOST: text('The address that the HTTP interface listens on.', '127.0.0.1'),
+  SIMULATOR_HOST: hostText('The address that the HTTP interface listens on.', '127.0.0.1'),
   SIMULATOR_ALLOWED_HOSTS: optionalText(
     'Names, separated by commas, by which it may be called besides addresses and localhost.',
   ),

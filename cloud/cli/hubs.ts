@@ -1,3 +1,4 @@
+import { bareHost } from '../../protocol/model/address.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { managementKeyOf } from '../platform/settings/config.ts'
@@ -158,7 +159,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
       positionals: ['hub'],
       async run({ q, db, options, settings }) {
         const hubId = await hubOf({ q, options })
-        const host = required(options, 'host')
+        const host = bareHost(required(options, 'host'))
         const port = portOf(options['port'] ?? DEFAULT_PORT)
         const hostKey = parseHostKey(required(options, 'host-key'))
         if (hostKey === undefined)

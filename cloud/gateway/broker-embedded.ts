@@ -3,6 +3,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { Aedes, type AedesPublishPacket, type Client } from 'aedes'
 import { BACKLOG } from '../../protocol/model/bound-server.ts'
 import type { Log } from '../../protocol/model/log.ts'
+import { limitPackets, MAX_PACKET_BYTES, type PacketSizes } from '../../protocol/mqtt/packet-limit.ts'
 import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
@@ -37,7 +38,6 @@ export interface EmbeddedBroker {
   close(): Promise<void>
 }
 
-const MAX_PACKET_BYTES = 1024 * 1024
 /** Of a client that has not signed in: its names, its password and its will. */
 const MAX_CONNECT_BYTES = 4096
 /** A client that takes nothing for so long is cut off: the publisher waits for it. */
@@ -49,13 +49,16 @@ const CONNECT_TIMEOUT_MS = 10_000
  * reach their own topics only.
  */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
-  const { port, host = '127.0.0.1', tls, maxConnections = 10_000 } = options
+  const { port, host = '127.0.0.1', tls, refusals, maxConnections = 10_000 } = options
   /** How long a client's packets may be. */
   const sizes = new WeakMap<Client, PacketSizes>()
   const broker = await createBroker(options, (client) => sizes.get(client)?.allow(MAX_PACKET_BYTES))
   const sockets = new Set<Socket>()
   const handle = (socket: Socket): void => {
-    const limit = limitPackets(socket, MAX_CONNECT_BYTES)
+    const { remoteAddress = 'unknown' } = socket
+    const limit = limitPackets(socket, MAX_CONNECT_BYTES, () => {
+      refusals.note('mqtt_packet', remoteAddress, { why: 'a packet that is too long' })
+    })
     sizes.set(broker.handle(socket), limit)
   }
   const server = tls
@@ -200,68 +203,4 @@ function inProcessTransport(broker: Aedes): OpenTransport {
       },
     }
   }
-}
-
-/**
- * Follows MQTT's fixed headers (3.1.1 §2.2) through a stream of bytes, to notice a packet that is too long when its header
- * comes, before anybody collects its body.
- */
-export class PacketSizes {
-  #maxBytes: number
-  /** Bytes of the present packet's body that are still to come. */
-  #body = 0
-  /** The bytes of the remaining length that were read: -1 before the packet's first byte. */
-  #lengthBytes = -1
-  #length = 0
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes
-  }
-
-  /** What holds from the next packet on. */
-  allow(maxBytes: number): void {
-    this.#maxBytes = maxBytes
-  }
-
-  /** Takes the next bytes. False: a packet is longer than allowed, or its length is malformed. */
-  accept(chunk: Uint8Array): boolean {
-    let at = 0
-    while (at < chunk.length) {
-      if (this.#body > 0) {
-        const step = Math.min(this.#body, chunk.length - at)
-        this.#body -= step
-        at += step
-        continue
-      }
-      const byte = chunk[at++]!
-      if (this.#lengthBytes < 0) {
-        this.#lengthBytes = 0
-        this.#length = 0
-        continue
-      }
-      this.#length += (byte & 0x7f) * 128 ** this.#lengthBytes
-      this.#lengthBytes += 1
-      const isLast = byte < 0x80
-      if (this.#length > this.#maxBytes || (!isLast && this.#lengthBytes === 4)) return false
-      if (!isLast) continue
-      this.#body = this.#length
-      this.#lengthBytes = -1
-    }
-    return true
-  }
-}
-
-/**
- * Ends a connection that sends a packet longer than `maxBytes`. It stands before the stream's buffer, so that the broker,
- * which has no such limit, never sees those bytes.
- */
-function limitPackets(socket: Socket, maxBytes: number): PacketSizes {
-  const sizes = new PacketSizes(maxBytes)
-  const push = socket.push.bind(socket)
-  socket.push = (chunk: Uint8Array | null, encoding) => {
-    if (chunk === null || sizes.accept(chunk)) return push(chunk, encoding)
-    socket.destroy(new Error('MQTT packet is too long'))
-    return false
-  }
-  return sizes
 }

@@ -1,8 +1,16 @@
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import * as net from 'node:net'
+import * as stream from 'node:stream'
+import * as tls from 'node:tls'
 import { MqttClient } from 'mqtt'
+import { addressOf } from '../../protocol/model/address.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import {
+  BROKER_PORTS,
+  openBrokerSocket,
+  type BrokerSocketOptions,
+} from '../../protocol/mqtt/broker-socket.ts'
 import { anyBroker } from '../../protocol/mqtt/brokers.ts'
+import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { clientTransport, type ChangingTransport, type OpenTransport } from '../../protocol/mqtt/transport.ts'
 
 export interface BrokerAddress {
@@ -13,36 +21,31 @@ export interface BrokerAddress {
   runtime: Runtime
   /** PEM of the authorities to trust with `mqtts:`; the system's by default. */
   ca?: string
+  /** By which the broker's certificate is judged; the system's clock by default. */
+  time?: BrokerSocketOptions['time']
+  /** Called with the certificate of each broker that is trusted. */
+  onCertificate?: BrokerSocketOptions['onCertificate']
   connectTimeoutMs?: number
 }
 
 /** The cloud's connections to an external broker. */
 export function externalBroker(options: BrokerAddress): OpenTransport<ChangingTransport> {
-  const { urls, ca, runtime, ...settings } = options
+  const { urls, ca, runtime, time, onCertificate, ...settings } = options
   const { clock } = runtime
+  const socket: BrokerSocketOptions = {
+    modules: { net, tls, stream },
+    ca,
+    time: time ?? (() => certificateTime(clock.now(), 0)),
+    onCertificate,
+  }
   return anyBroker(
     urls.map((url) => {
-      const address = new URL(url)
-      const username = decodeURIComponent(address.username)
-      const password = decodeURIComponent(address.password)
+      const { username, password } = addressOf(url, BROKER_PORTS)
       return clientTransport(
         { ...settings, clock, username, password },
-        (client) => new MqttClient(() => openSocket(address, ca), client),
+        (client) => new MqttClient(() => openBrokerSocket(url, socket), client),
       )
     }),
     runtime.random,
   )
-}
-
-/** With TCP_NODELAY: without it Nagle costs some 40 ms a round trip (SPEC §2). */
-function openSocket({ protocol, hostname: host, port }: URL, ca: string | undefined): Socket {
-  if (protocol === 'mqtt:') return connectTcp({ host, port: Number(port || 1883), noDelay: true })
-  if (protocol !== 'mqtts:') throw new Error(`not an address of a broker: ${protocol}//${host}`)
-  const socket = connectTls({
-    host,
-    port: Number(port || 8883),
-    ...(isIP(host) === 0 && { servername: host }),
-    ...(ca && { ca }),
-  })
-  return socket.setNoDelay(true)
 }

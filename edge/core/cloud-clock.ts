@@ -14,6 +14,8 @@ import type { Meta } from '../journal/meta.ts'
 export interface CloudClock {
   /** Milliseconds since the Unix epoch. */
   now: () => number
+  /** As `now()`, as far as the cloud has confirmed it, in this life or an earlier one; undefined if it never has. */
+  certain: () => number | undefined
   /** Whether the cloud has spoken since this start. */
   isKnown: () => boolean
   /** A past instant of the journal as deadlines count from it: `now()` less this is what has passed for certain. */
@@ -42,6 +44,11 @@ export function createCloudClock(clock: Clock, meta: Meta, latest: number): Clou
     Math.floor(offset === undefined ? bound + clock.monotonic() - started : clock.monotonic() + offset)
   return {
     now,
+    certain() {
+      if (offset !== undefined) return now()
+      // Before the first welcome `least` is this board's own word.
+      return meta.isLive() ? Math.floor(least + clock.monotonic() - started) : undefined
+    },
     isKnown: () => offset !== undefined,
     begun: (at) => (offset === undefined ? Math.max(at, bound) : at),
     due: (at) => (offset === undefined ? at + bound - least : at),

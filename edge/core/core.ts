@@ -87,6 +87,7 @@ export function createCore(options: CoreOptions): HubCore {
     onHealthChange: (listener) => health.onChange(listener),
     setCloudClock: (offsetMs, how) => followCloudClock(context, offsetMs, how),
     cloudNow: context.cloud.now,
+    certainNow: context.cloud.certain,
     restartLedger: (reason, cloud) => restartLedger(context, reason, cloud),
     settle: (operationId, happened) => local.settleByPerson(context, operationId, happened),
     restock: (location, units) => local.restockByPerson(context, location, units),

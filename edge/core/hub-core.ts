@@ -106,6 +106,8 @@ export interface HubCore {
   setCloudClock(offsetMs: number, how: { passing: boolean }): void
   /** Cloud time, milliseconds: known, or the best lower bound (`cloud-clock.ts`). */
   cloudNow(): number
+  /** As far as the cloud has confirmed it; undefined if it never has. */
+  certainNow(): number | undefined
   /**
    * Begins a new epoch of the ledger with a snapshot, which comes later where the cloud is `ahead` and no cabinet has been
    * met: the cloud's history of it is not this store's (a fork). False where

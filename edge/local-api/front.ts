@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
+import { urlHost } from '../../protocol/model/address.ts'
 import { boundServer, serverOptions, type ServerBounds } from '../../protocol/model/bound-server.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { failingProbes, type Probes } from '../supervision.ts'
@@ -22,9 +23,9 @@ export function createFront({ hubId, probes, sync, load }: FrontOptions): Reques
   return (request, response) => {
     if (request.method === 'GET' && request.url === '/health') {
       const failing = failingProbes(probes)
-      const { phase, heardMsAgo } = sync.state()
+      const { phase, heardMsAgo, reason } = sync.state()
       const status = failing.length === 0 ? 'ok' : 'failing'
-      const body = { status, hub_id: hubId, failing, sync: { phase, heard_ms_ago: heardMsAgo } }
+      const body = { status, hub_id: hubId, failing, sync: { phase, heard_ms_ago: heardMsAgo, reason } }
       return answer(response, failing.length === 0 ? 200 : 503, body)
     }
     // As the cloud has them. That the cloud is away keeps nobody from working at the hub.
@@ -87,7 +88,10 @@ export function listen(
       server.off('error', fail)
       const address = server.address()
       const actual = typeof address === 'object' && address ? address.port : port
-      resolve({ url: `${tls ? 'https' : 'http'}://${host}:${actual}`, close: () => void server.close() })
+      resolve({
+        url: `${tls ? 'https' : 'http'}://${urlHost(host)}:${actual}`,
+        close: () => void server.close(),
+      })
     })
   })
 }

@@ -93,7 +93,8 @@ export function createLocalApi(options: LocalApiOptions): Hono {
     liveState(c, options, () => {
       const { sync, ...state } = stateOf(options)
       // When it was last heard is another at every look: a page needs to know how it stands.
-      return { ...state, sync: { phase: sync.phase } }
+      const { phase, reason } = sync
+      return { ...state, sync: { phase, reason } }
     }),
   )
   app.post('/api/restart', async (c) => {

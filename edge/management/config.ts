@@ -7,6 +7,7 @@ import {
   optionalText,
   port,
   requiredText,
+  hostText,
   text,
   type SettingsOf,
   type SettingsTable,
@@ -48,7 +49,10 @@ export const managementSettings = {
     describe:
       "What runs the hub's service: systemd:UNIT, or supervisor:SOCKET#PROGRAM for a supervisor with a local interface (the demo's).",
   },
-  HOST: text('The address at which it listens; 0.0.0.0 opens it to every network of the board.', '127.0.0.1'),
+  HOST: hostText(
+    'The address at which it listens; 0.0.0.0 opens it to every network of the board.',
+    '127.0.0.1',
+  ),
   PORT: port(8083, 'The port at which it listens; 0 takes any.'),
   STOP_TIMEOUT_MS: duration(
     8000,

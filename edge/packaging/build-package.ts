@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import type { Progress } from '../../protocol/model/progress.ts'
 import { debianArchitecture, filesBelow, makeDebianPackage, placeSystemFiles, sizeOf } from './debian.ts'
+import { writeBuildFile } from './build-file.ts'
 import { bundlePrograms, isNative } from './bundle.ts'
 import { copyLicences, copyPackage, nameOf, productionFolders } from './dependencies.ts'
 import { readManifest, type Manifest, type PackageName } from './manifest.ts'
@@ -147,6 +148,7 @@ function placeProgram(root: string, program: string, { manifest, version, line }
     type: 'module',
     madeFor: { line, abi: process.versions.modules },
   }
+  writeBuildFile(root, program)
   writeFileSync(join(program, 'package.json'), `${JSON.stringify(about, null, 2)}\n`)
   writeFileSync(join(program, 'larder.version'), `${name} ${version} for Node ${line}\n`)
   writeFileSync(

@@ -1,8 +1,10 @@
 import '../../protocol/require-node.ts'
+import { writeBuildFile } from './build-file.ts'
 import { buildPages, pages } from './pages.ts'
 
-/** Makes the programs' pages beside the compiled programs; called by `npm run build`, in the repository's folder. */
+/** Makes the programs' pages, and the file that names the commit, beside the compiled programs; called by `npm run build`, in the repository's folder. */
 try {
+  writeBuildFile(process.cwd(), '.build')
   await buildPages(process.cwd(), '.build', [...new Set(pages.map(({ workspace }) => workspace))])
 } catch (error) {
   process.stderr.write(`larder pages: ${error instanceof Error ? error.message : String(error)}\n`)

@@ -1,10 +1,12 @@
-import { connect as connectTcp, isIP } from 'node:net'
-import type { Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import * as net from 'node:net'
+import * as stream from 'node:stream'
+import * as tls from 'node:tls'
 import { MqttClient } from 'mqtt'
 import { writeToStream } from 'mqtt-packet'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { openBrokerSocket, type BrokerSocketOptions } from '../../protocol/mqtt/broker-socket.ts'
 import { anyBroker } from '../../protocol/mqtt/brokers.ts'
+import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { clientTransport, type OpenTransport } from '../../protocol/mqtt/transport.ts'
 
 export interface MqttOptions {
@@ -16,6 +18,10 @@ export interface MqttOptions {
   runtime: Runtime
   /** PEM of the authorities to trust with `mqtts:`; the system's by default. */
   ca?: string
+  /** By which the broker's certificate is judged; the system's clock by default. */
+  time?: BrokerSocketOptions['time']
+  /** Called with the certificate of each broker that is trusted. */
+  onCertificate?: BrokerSocketOptions['onCertificate']
   keepaliveSeconds?: number
   connectTimeoutMs?: number
   /** How long the broker may take to grant a subscription. */
@@ -32,30 +38,21 @@ Buffer.poolSize = 0
 
 /** The hub's connections to its broker. */
 export function mqttTransport(options: MqttOptions): OpenTransport {
-  const { urls, user, runtime, ca, ...settings } = options
+  const { urls, user, runtime, ca, time, onCertificate, ...settings } = options
   const { clock } = runtime
+  const socket: BrokerSocketOptions = {
+    modules: { net, tls, stream },
+    ca,
+    time: time ?? (() => certificateTime(clock.now(), 0)),
+    onCertificate,
+  }
   return anyBroker(
     urls.map((url) =>
       clientTransport(
         { ...settings, clock, clientId: user, username: user },
-        (client) => new MqttClient(() => openSocket(url, ca), client),
+        (client) => new MqttClient(() => openBrokerSocket(url, socket), client),
       ),
     ),
     runtime.random,
   )
-}
-
-function openSocket(url: string, ca: string | undefined): Socket {
-  const { protocol, hostname: host, port } = new URL(url)
-  if (protocol === 'mqtt:') return connectTcp({ host, port: Number(port || 1883), noDelay: true })
-  if (protocol !== 'mqtts:') throw new Error(`not an address of a broker: ${url}`)
-  const socket = connectTls({
-    host,
-    port: Number(port || 8883),
-    // A certificate may name an address too; then there is no name to ask for.
-    ...(isIP(host) === 0 && { servername: host }),
-    ...(ca && { ca }),
-  })
-  // Without it Nagle costs some 40 ms a round trip.
-  return socket.setNoDelay(true)
 }

@@ -51,12 +51,16 @@ export interface SyncOptions {
 export interface SessionOptions extends SyncOptions {
   /** Of this life of the service: 128 random bits. */
   instance: string
+  /** The cloud has answered. */
+  onWelcome(): void
   /** `welcomed`: the cloud had answered on it. */
   onEnd(reason: string, welcomed: boolean): void
 }
 
 /** What a session has from its connection to the broker on. */
 interface Connected {
+  /** On the monotonic clock. */
+  connectedAtMs: number
   hellos: Hellos
   heartbeat: Heartbeat
   senders: Record<OutboxStream, StreamSender>
@@ -116,6 +120,14 @@ export class Session {
   /** When the cloud was last heard, on the monotonic clock; undefined before the first message. */
   get lastHeardMs(): number | undefined {
     return this.#state.phase === 'connecting' ? undefined : this.#state.lastHeardMs
+  }
+
+  /** How long the broker has been connected without an answer of the cloud; undefined in every other phase. */
+  get unansweredMs(): number | undefined {
+    const state = this.#state
+    return state.phase === 'greeting'
+      ? this.#options.runtime.clock.monotonic() - state.connectedAtMs
+      : undefined
   }
 
   /** The outbox has changed. */
@@ -192,8 +204,17 @@ export class Session {
       ledger: this.#sender('ledger', hellos),
       telemetry: this.#sender('telemetry', hellos),
     }
-    this.#state = { phase: 'greeting', hellos, heartbeat, senders, receiver, lastHeardMs: undefined }
-    log.info({ session: this.id }, 'connected to the broker')
+    const connectedAtMs = runtime.clock.monotonic()
+    this.#state = {
+      phase: 'greeting',
+      connectedAtMs,
+      hellos,
+      heartbeat,
+      senders,
+      receiver,
+      lastHeardMs: undefined,
+    }
+    log.debug({ session: this.id }, 'connected to the broker')
     void this.#publishPresence(true)
     hellos.say()
   }
@@ -287,6 +308,7 @@ export class Session {
     if (welcome.protocol !== MQTT_PROTOCOL_VERSION)
       return log.error({ protocol: welcome.protocol }, 'the cloud speaks another protocol')
     this.#state = { ...state, phase: 'welcomed' }
+    this.#options.onWelcome()
     core.setCloudClock(welcome.clock.wall - runtime.clock.monotonic(), { passing: false })
     heartbeat.start()
     // On a full disk it is not taken up, and the hello that nothing has answered comes again.

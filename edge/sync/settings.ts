@@ -21,6 +21,8 @@ export const syncSettings = {
   hailMs: 1000,
   /** The longest that the cloud may tell the hub to wait before its next hello. */
   laterMs: 300_000,
+  /** A broker that is connected for so long without an answer of the cloud is a problem that the page shows. */
+  unansweredMs: 10_000,
   /** Without any message from the cloud for this long the hub says hello again. */
   quietMs: 60_000,
   heartbeatMs: duration(15_000, 'The heartbeat to the cloud, a tenth more or less.'),

@@ -2,10 +2,9 @@ import { randomHex } from '../../protocol/model/ids.ts'
 import { backoffMs, type Cancel } from '../../protocol/model/runtime.ts'
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
+import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
+import { isLoginRefused } from '../../protocol/mqtt/connection-problem.ts'
 import { Session, type SessionPhase, type SyncOptions } from './session.ts'
-
-/** As mqtt.js says that the broker knows no such user, or no such password: brokers do not tell which. */
-const REFUSED = /^Connection refused: (Not authorized|Bad username or password|Identifier rejected)/
 
 export interface SyncState {
   /** `waiting`: for the next attempt. */
@@ -14,10 +13,10 @@ export interface SyncState {
   /** How long ago the cloud was last heard, milliseconds; null where it never was. */
   heardMsAgo: number | null
   ledger: SenderPosition
+  /** Why the cloud does not answer, in words, and since when (wall clock, milliseconds); undefined while it answers. */
+  reason?: string | undefined
+  reasonSince?: number | undefined
 }
-
-/** Connections in a row without a word of the cloud, after which the log is raised. */
-const LOUD_AFTER = 4
 
 export type Sync = ReturnType<typeof createSync>
 
@@ -35,31 +34,57 @@ export function createSync(options: SyncOptions) {
   let lastHeardMs: number | undefined
   /** Connections since the cloud last answered. */
   let attempts = 0
+  const outage = new RepeatedLine({ log, clock })
 
   outbox.onAppended((stream) => session?.refresh(stream))
   core.onHealthChange(() => session?.healthChanged())
 
   function connect(): void {
     cancelRetry = undefined
-    session = new Session({ ...options, instance, onEnd })
+    session = new Session({ ...options, instance, onEnd, onWelcome })
   }
 
   function onEnd(reason: string, welcomed: boolean): void {
     if (welcomed) attempts = 0
     leave()
     const delayMs = backoffMs(attempts++, settings.backoff, runtime.random)
-    if (REFUSED.test(reason))
-      log.warn(
-        { reason, delayMs, user: hubUser(options.hubId) },
-        `the broker lets no ${hubUser(options.hubId)} in with this password: MQTT_PASSWORD is not its own, or hubId of HARDWARE is not this hub's number`,
+    const user = hubUser(options.hubId)
+    if (isLoginRefused(reason))
+      outage.failed(
+        reason,
+        { delayMs, user },
+        `the broker lets no ${user} in with this password: MQTT_PASSWORD is not its own, or hubId of HARDWARE is not this hub's number`,
       )
-    // One that fails again and again is not the weather: another hub with this identity.
     else
-      log[attempts > LOUD_AFTER ? 'warn' : 'info'](
-        { reason, welcomed, delayMs },
+      outage.failed(
+        reason,
+        { welcomed, delayMs },
         'no connection to the cloud',
+        // A connection that worked and ended is ordinary; one that never works is not.
+        welcomed ? 'info' : 'warn',
       )
     cancelRetry = clock.after(delayMs, connect)
+  }
+
+  function onWelcome(): void {
+    outage.succeeded({}, 'the cloud answers again')
+  }
+
+  /** Why the cloud does not answer now, and since when. */
+  function problem(): { reason: string; reasonSince: number } | undefined {
+    const since = (ms: number): number => clock.now() - Math.round(ms)
+    const unansweredMs = session?.unansweredMs ?? 0
+    if (unansweredMs >= settings.unansweredMs)
+      return {
+        reason:
+          'the broker is connected, but the cloud does not answer: it is down, or it does not hear this hub',
+        reasonSince: since(unansweredMs),
+      }
+    const { failing } = outage
+    if (failing) return { reason: failing.reason, reasonSince: failing.since }
+    const quietMs = phase() === 'welcomed' ? clock.monotonic() - (session?.lastHeardMs ?? 0) : 0
+    if (quietMs < 2 * settings.quietMs) return undefined
+    return { reason: 'the cloud is silent though the broker is connected', reasonSince: since(quietMs) }
   }
 
   const phase = (): SyncState['phase'] =>
@@ -94,6 +119,7 @@ export function createSync(options: SyncOptions) {
         session: session?.id ?? null,
         heardMsAgo: heard === undefined ? null : clock.monotonic() - heard,
         ledger: outbox.position('ledger'),
+        ...(running && problem()),
       }
     },
   }

@@ -1,3 +1,4 @@
+import { bareHost } from '../model/address.ts'
 import { createLineSplitter, type LinePort, type LinePortHandlers } from '../serial/line-port.ts'
 import { GPIO_MAX_LINE } from './messages.ts'
 
@@ -12,7 +13,7 @@ export function parseGpioAddress(text: string): GpioAddress | undefined {
   }
   const match = /^tcp:(.+):(\d{1,5})$/.exec(text)
   const port = Number(match?.[2])
-  return match && port <= 65_535 ? { host: match[1]!, port } : undefined
+  return match && port <= 65_535 ? { host: bareHost(match[1]!), port } : undefined
 }
 
 export function formatGpioAddress(address: GpioAddress): string {

@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { bareHost } from './address.ts'
 
 /** Whether only this machine reaches an address to listen at, or an address that is called stays on this machine. */
 export function isLoopback(host: string): boolean {
-  const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1')
+  const name = bareHost(host).toLowerCase()
   return (
     name === 'localhost' ||
     name.endsWith('.localhost') ||

@@ -1,4 +1,4 @@
-import { numberText, text } from './program-settings.ts'
+import { numberText, hostText, text } from './program-settings.ts'
 
 /**
  * Where metrics are read. They tell how business goes, so they are not on the port that callers reach: one of their own is
@@ -10,7 +10,7 @@ export const metricsSettings = {
     describe:
       'Port of GET /metrics (Prometheus), of /healthz and /readyz, for whoever reaches it; 0 takes any free one. Default: no metrics.',
   },
-  METRICS_HOST: text(
+  METRICS_HOST: hostText(
     'Address that METRICS_PORT listens on; nobody is asked there who they are.',
     '127.0.0.1',
   ),

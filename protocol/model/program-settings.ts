@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { bareHost } from './address.ts'
 
 /**
  * How a program is configured: by environment variables, or by a JSON file with the same names (`--config FILE`); the
@@ -74,6 +75,13 @@ export const port = (standard: number, describe: string, min = 0): NumberSetting
 /** Text of at least a character: a path, an address. */
 export const text = (describe: string, standard?: string): Setting<z.ZodString> => ({
   schema: z.string().min(1),
+  describe,
+  ...(standard !== undefined && { standard }),
+})
+
+/** A host or an address, also with the brackets that URLs put around an IPv6 address. */
+export const hostText = (describe: string, standard?: string): Setting<z.ZodType<string>> => ({
+  schema: z.string().min(1).transform(bareHost),
   describe,
   ...(standard !== undefined && { standard }),
 })

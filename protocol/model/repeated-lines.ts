@@ -121,6 +121,7 @@ export class RepeatedLine {
   readonly #clock: Clock
   readonly #againMs: number
   #failing: Failing | undefined
+  #level: keyof Log = 'info'
   #writtenAt = -Infinity
 
   constructor({ log, clock, againMs = 60 * MINUTE_MS }: RepeatedLineOptions) {
@@ -134,10 +135,12 @@ export class RepeatedLine {
     return this.#failing
   }
 
-  /** The loop has failed. `reason` decides whether this is news; `fields` may vary. */
+  /** The loop has failed. `reason` (and a higher level than before) decides whether this is news; `fields` may vary. */
   failed(reason: string, fields: object, message: string, level: 'info' | 'warn' | 'error' = 'warn'): void {
     const clock = this.#clock
-    if (this.#failing?.reason !== reason) {
+    const isLouder = levels.indexOf(level) > levels.indexOf(this.#level)
+    if (this.#failing?.reason !== reason || isLouder) {
+      this.#level = level
       if (this.#failing && this.#failing.count > 1)
         this.#log.info(
           { ...this.#failing, since: iso(this.#failing.since) },
@@ -164,4 +167,5 @@ export class RepeatedLine {
   }
 }
 
+const levels: readonly (keyof Log)[] = ['info', 'warn', 'error']
 const iso = (at: number): string => new Date(at).toISOString()

@@ -1,4 +1,5 @@
 import type { Clock } from '../model/runtime.ts'
+import { connectionProblem } from './connection-problem.ts'
 
 /**
  * One connection to a broker. Like a serial port it is used once: after `onDisconnect` it is dead, and its owner opens a
@@ -154,7 +155,7 @@ export function clientTransport(
     function subscribeTo(filters: string[]): Promise<readonly number[] | undefined> {
       if (ended) return Promise.resolve(undefined)
       return new Promise((resolve) => {
-        const cancel = clock.after(grantTimeoutMs, () => fail('the broker does not answer a subscription'))
+        const cancel = clock.after(grantTimeoutMs, () => fail('the broker does not grant a subscription'))
         const done = (codes?: readonly number[]): void => {
           cancel()
           pending.delete(abandon)
@@ -164,7 +165,8 @@ export function clientTransport(
         pending.add(abandon)
         client.subscribe(filters, { qos: 1 }, (error, _asked, packet) => {
           const codes = codesOf(packet, filters.length)
-          if (!codes) fail(error?.message ?? 'the broker did not answer each filter of a subscription')
+          if (!codes)
+            fail(error ? connectionProblem(error) : 'the broker did not answer each filter of a subscription')
           done(codes)
         })
       })
@@ -172,7 +174,7 @@ export function clientTransport(
 
     // A connection that fails says why first, and that it is closed then.
     client.on('error', (error) => {
-      reason = error.message
+      reason = connectionProblem(error)
     })
     client.on('close', () => fail(reason))
     client.on('connect', () => {
@@ -181,7 +183,7 @@ export function clientTransport(
         const { granted, refused } = grant
         if (refused.length > 0)
           return fail(
-            `the broker refuses the subscription to ${refused[0]} (granted ${granted.length} of ${options.subscribe.length})`,
+            `Subscribe error: the broker refuses ${refused[0]} (granted ${granted.length} of ${options.subscribe.length})`,
           )
         ready = true
         handlers.onConnect()

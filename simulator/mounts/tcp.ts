@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
+import { bareHost } from '../../protocol/model/address.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { linesFrom, type Wire } from './wire.ts'
 
@@ -6,10 +7,10 @@ export interface Mount {
   close(): Promise<void>
 }
 
-/** Splits `tcp:host:port` or `tcp://host:port`; undefined where it is something else. */
+/** Splits `tcp:host:port` or `tcp://host:port`, an IPv6 address in brackets; undefined where it is something else. */
 export function tcpAddress(port: string): { host: string; port: number } | undefined {
-  const match = /^tcp:(?:\/\/)?([^:/]+):(\d{1,5})$/.exec(port)
-  return match ? { host: match[1]!, port: Number(match[2]) } : undefined
+  const match = /^tcp:(?:\/\/)?(\[[^\]]+\]|[^:/]+):(\d{1,5})$/.exec(port)
+  return match ? { host: bareHost(match[1]!), port: Number(match[2]) } : undefined
 }
 
 /** A serial line as a TCP server. The latest connection has the line, as the latest opener of a port does. */

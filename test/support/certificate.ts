@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onPath } from './on-path.ts'
@@ -35,3 +35,69 @@ function make(folder: string, ...signer: string[]): TestCertificate {
 
 const openssl = (words: string, ...paths: string[]): void =>
   void execFileSync(onPath('openssl')!, [...words.split(' '), ...paths], { stdio: 'ignore' })
+
+/** Days from now, in parts; negative: before. */
+export interface Validity {
+  fromDay: number
+  toDay: number
+}
+
+/** An authority whose certificates have the names and dates that a test wants. */
+export interface TestAuthority {
+  /** PEM of its own certificate. */
+  ca: string
+  caPath: string
+  issue(
+    name: string,
+    names: string,
+    validity: Validity,
+    usage?: string,
+  ): { cert: string; key: string; certPath: string }
+  remove(): void
+}
+
+/** An authority, valid for as long as a test says. */
+export function makeAuthority(
+  validity: Validity,
+  extensions = 'basicConstraints=critical,CA:true',
+): TestAuthority {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-authority-'))
+  const at = (name: string): string => join(folder, name)
+  const date = (days: number): string =>
+    `${new Date(Date.now() + days * 86_400_000).toISOString().replaceAll(/[-:T]|\.\d+/g, '')}`.slice(2)
+  writeFileSync(at('index'), '')
+  writeFileSync(at('index.attr'), 'unique_subject = no\n')
+  let serial = 0x1000
+  const sign = (name: string, words: string, { fromDay, toDay }: Validity, extra: string): void => {
+    serial += 1
+    writeFileSync(at('serial'), `${serial.toString(16)}\n`)
+    writeFileSync(
+      at('conf'),
+      `[ca]\ndefault_ca=d\n[d]\ndatabase=${at('index')}\nserial=${at('serial')}\nnew_certs_dir=${folder}\ndefault_md=sha256\npolicy=p\nx509_extensions=e\n[p]\ncommonName=supplied\n[e]\n${extra}\n`,
+    )
+    const paths = ['-config', at('conf'), '-in', at(`${name}.csr`), '-out', at(`${name}.pem`), '-notext']
+    openssl(`ca -batch ${words} -startdate ${date(fromDay)} -enddate ${date(toDay)}`, ...paths)
+  }
+  const request = (name: string, subject: string): void =>
+    openssl(
+      `req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=${subject}`,
+      '-keyout',
+      at(`${name}.key`),
+      '-out',
+      at(`${name}.csr`),
+    )
+  request('ca', 'authority')
+  sign('ca', `-selfsign -keyfile ${at('ca.key')}`, validity, extensions)
+  return {
+    ca: readFileSync(at('ca.pem'), 'utf8'),
+    caPath: at('ca.pem'),
+    issue(name, names, dates, usage = 'serverAuth') {
+      request(name, name)
+      const words = `-keyfile ${at('ca.key')} -cert ${at('ca.pem')}`
+      sign(name, words, dates, `subjectAltName=${names}\nextendedKeyUsage=${usage}`)
+      const [cert, key] = [`${name}.pem`, `${name}.key`].map((file) => readFileSync(at(file), 'utf8'))
+      return { cert: cert!, key: key!, certPath: at(`${name}.pem`) }
+    },
+    remove: () => rmSync(folder, { recursive: true }),
+  }
+}

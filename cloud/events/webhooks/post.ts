@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { Agent, request as requestHttp, type ClientRequest, type IncomingMessage } from 'node:http'
 import { Agent as TlsAgent, request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
+import { bareHost } from '../../../protocol/model/address.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { isPublic } from './public-address.ts'
 
@@ -61,7 +62,7 @@ export function createPoster(options: PosterOptions): Poster {
   let hasStopped = false
 
   async function checked(hostname: string): Promise<Address[]> {
-    const literal = hostname.replace(/^\[|\]$/g, '')
+    const literal = bareHost(hostname)
     const family = isIP(literal)
     const found = family === 0 ? await resolve(literal) : [{ address: literal, family }]
     const stranger = found.find(({ address }) => !isPublic(address))
@@ -152,7 +153,7 @@ export function createPoster(options: PosterOptions): Poster {
       try {
         const parsed = target(url)
         // Of a literal address no lookup is asked for.
-        if (isIP(parsed.hostname.replace(/^\[|\]$/g, '')) !== 0) await checked(parsed.hostname)
+        if (isIP(bareHost(parsed.hostname)) !== 0) await checked(parsed.hostname)
         return await send(parsed, headers, body)
       } catch (error) {
         return { error: error instanceof Error ? error.message : String(error) }

@@ -9,6 +9,7 @@ import {
 } from '../../../protocol/management/command.ts'
 import { newKey } from '../../../protocol/management/new-key.ts'
 import { fingerprintOf, sshAlgorithms } from '../../../protocol/management/ssh.ts'
+import { bareHost } from '../../../protocol/model/address.ts'
 import { type Log, silentLog } from '../../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../../protocol/model/runtime.ts'
 import { keepFirst, readKept, type Say } from '../../platform/settings/kept-file.ts'
@@ -163,7 +164,7 @@ export function sshExec(request: ExecRequest, clock: Clock, log: Log = silentLog
 
     try {
       client.connect({
-        host: address.host,
+        host: bareHost(address.host),
         port: address.port,
         username: MANAGEMENT_USER,
         privateKey: request.privateKey,

@@ -5,6 +5,7 @@ import { metricsSettings } from '../../../protocol/model/metrics-settings.ts'
 import { BrokerUrls } from '../../../protocol/mqtt/brokers.ts'
 import { shutdownTimeout } from '../../../protocol/model/stopping.ts'
 import {
+  hostText,
   oneOf,
   optionalText,
   port,
@@ -32,11 +33,7 @@ export const storeSettings = {
 /** How the service is put together: what it listens on, and with whom it works. */
 export const serviceSettings = {
   ...storeSettings,
-  HOST: {
-    schema: z.string(),
-    standard: '127.0.0.1',
-    describe: 'Address that HTTP listens on.',
-  },
+  HOST: hostText('Address that HTTP listens on.', '127.0.0.1'),
   ALLOW_INSECURE: allowInsecure(
     ['embedded-issuer', 'sandbox', 'plain-http', 'plain-mqtt'],
     'What to allow though others than this machine reach it, separated by commas: embedded-issuer (anybody is anybody), sandbox (nobody pays), plain-http (keys and tokens in clear, unless a proxy that encrypts is the only one to reach HOST), plain-mqtt (passwords of hubs in clear). Without it the service does not start so; production refuses the first two always.',
@@ -74,7 +71,10 @@ export const serviceSettings = {
   MQTT_CA: optionalText(
     "A PEM file of authorities to trust with an mqtts: MQTT_URL. The system's where it is not set.",
   ),
-  MQTT_HOST: optionalText('Address that the embedded broker listens on. Default: HOST.'),
+  MQTT_HOST: {
+    schema: hostText('').schema.optional(),
+    describe: 'Address that the embedded broker listens on. Default: HOST.',
+  },
   MQTT_PORT: port(
     18830,
     'Port of the embedded broker; 0 takes any free one. Without meaning where MQTT_URL is set.',

@@ -97,7 +97,7 @@ export function HubPanel(): JSX.Element {
         </ul>
       </div>
       <p class="text-sm" data-sync>
-        {syncWords(sync.phase).text}.
+        {syncWords(sync).text}
       </p>
       <DeadLetters />
       <RecentView />

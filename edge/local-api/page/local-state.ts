@@ -58,5 +58,5 @@ export interface LocalState {
   links: { controller: string; port: string; up: boolean; firmware: string | null }[]
   foreign_controllers: string[]
   acceptance: AcceptanceState
-  sync: { phase: string }
+  sync: { phase: string; reason?: string | undefined; reasonSince?: number | undefined }
 }

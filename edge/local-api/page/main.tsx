@@ -13,7 +13,7 @@ import { hardware, isConnected, login, picture, selected, signIn, signOut, state
 import { syncWords } from './words.ts'
 
 function Header(): JSX.Element {
-  const sync = state.value && syncWords(state.value.sync.phase)
+  const sync = state.value && syncWords(state.value.sync)
   return (
     <header class="print:hidden flex items-center bg-base-100 border-b border-base-300 gap-2 px-3 min-h-14">
       <h1 class="text-base font-semibold flex items-center gap-2 grow min-w-0">

@@ -110,10 +110,14 @@ export function causeOf(error: unknown): string {
   return cause ? `${error.message} ${cause}` : error.message
 }
 
-/** How the hub stands with the cloud. */
-export function syncWords(phase: string): { text: string; isGood: boolean } {
-  if (phase === 'live' || phase === 'ready' || phase === 'welcomed')
-    return { text: 'Connected to the cloud', isGood: true }
-  if (phase === 'stopped') return { text: 'Not connected to the cloud', isGood: false }
-  return { text: 'No cloud at the moment: everything here works, and is reported later', isGood: false }
+/** How the hub stands with the cloud, and why it does not answer. */
+export function syncWords({ phase, reason }: { phase: string; reason?: string | undefined }): {
+  text: string
+  isGood: boolean
+} {
+  const why = reason === undefined ? '' : ` Reason: ${reason}`
+  if (phase === 'welcomed') return { text: `Connected to the cloud.${why}`, isGood: reason === undefined }
+  if (phase === 'stopped') return { text: 'Not connected to the cloud.', isGood: false }
+  const text = `No cloud at the moment: everything here works, and is reported later.${why}`
+  return { text, isGood: false }
 }

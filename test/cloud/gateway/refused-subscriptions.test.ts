@@ -200,6 +200,6 @@ describe('a real broker that answers some filters with 0x80', () => {
         { onConnect: () => resolve('connected'), onDisconnect: resolve, onMessage() {} },
       )
     })
-    expect(reason).toBe('the broker refuses the subscription to larder/v1/hub-1/down/# (granted 0 of 1)')
+    expect(reason).toBe('Subscribe error: the broker refuses larder/v1/hub-1/down/# (granted 0 of 1)')
   })
 })

@@ -24,8 +24,9 @@ export class Line {
   /** What the hub has sent. */
   sentBytes = 0
   #freeMs = 0
-  /** Whether connections succeed. */
+  /** Whether connections succeed; `reason` if not. */
   up = true
+  reason = 'unreachable'
   connections = 0
   wills: string[] = []
   onUp: (topic: string, payload: string, retain: boolean) => void = () => {}
@@ -40,7 +41,7 @@ export class Line {
       const end: End = { options, handlers, open: false }
       this.#clock.after(1, () => {
         if (!isAlive()) return
-        if (!this.up) return handlers.onDisconnect('unreachable')
+        if (!this.up) return handlers.onDisconnect(this.reason)
         end.open = true
         this.#end = end
         this.connections++

@@ -190,13 +190,13 @@ describe('the MQTT transport', () => {
 
   test('ends when a subscription is refused', async () => {
     broker.authorizeSubscribe = (_client, _subscription, done) => done(null, null)
-    expect(await open().disconnected).toBe('the broker refuses the subscription to down/# (granted 0 of 1)')
+    expect(await open().disconnected).toBe('Subscribe error: the broker refuses down/# (granted 0 of 1)')
   })
 
   test('ends when the broker says nothing of a subscription, though it answers pings', async () => {
     broker.authorizeSubscribe = () => {}
     const hub = open({}, { grantTimeoutMs: 100 })
-    expect(await hub.disconnected).toBe('the broker does not answer a subscription')
+    expect(await hub.disconnected).toBe('the broker does not grant a subscription')
   })
 
   test('gives up a broker that takes nothing, rather than queue without end', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { connectionProblem } from '../../../protocol/mqtt/connection-problem.ts'
 import { uuid } from '../../support/uuid.ts'
 import { setUp } from './set-up.ts'
 
@@ -54,6 +55,41 @@ describe('a session', () => {
     expect(hub.warnings).toEqual([
       "the broker lets no hub-1 in with this password: MQTT_PASSWORD is not its own, or hubId of HARDWARE is not this hub's number",
     ])
+  })
+
+  test.each([
+    ['getaddrinfo ENOTFOUND broker.example', { code: 'ENOTFOUND', hostname: 'broker.example' }, /DNS/],
+    ['connect', { code: 'ECONNREFUSED', address: '::1', port: 8883 }, /::1 port 8883 refuses connections/],
+    ['Connection refused: Bad username or password', {}, /refuses this user name or password/],
+  ])(
+    'that fails by %s is one warning, and a reason in the state until the cloud answers',
+    (message, fields, words) => {
+      const { clock, line, start } = setUp()
+      line.reason = connectionProblem(Object.assign(new Error(message), fields))
+      line.up = false
+      const hub = start()
+      clock.advance(60_000)
+      expect(hub.warnings).toHaveLength(1)
+      expect(hub.sync.state()).toMatchObject({
+        phase: 'waiting',
+        reason: expect.stringMatching(words) as string,
+      })
+      line.up = true
+      clock.advance(60_000)
+      expect(hub.sync.state().phase).toBe('welcomed')
+      expect(hub.sync.state()).not.toHaveProperty('reason')
+      expect(hub.warnings).toHaveLength(1)
+    },
+  )
+
+  test('that the cloud does not answer has a reason after 10 s', () => {
+    const { clock, cloud, start } = setUp()
+    cloud.answersHello = false
+    const hub = start()
+    clock.advance(9_000)
+    expect(hub.sync.state()).not.toHaveProperty('reason')
+    clock.advance(2_000)
+    expect(hub.sync.state().reason).toMatch(/the broker is connected, but the cloud does not answer/)
   })
 
   test('is opened again for ever, with a back-off that a welcome resets', () => {

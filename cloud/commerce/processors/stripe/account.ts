@@ -1,4 +1,5 @@
 import { Stripe } from 'stripe'
+import { addressOf } from '../../../../protocol/model/address.ts'
 import type { Clock, Runtime } from '../../../../protocol/model/runtime.ts'
 import type { Log } from '../../../../protocol/model/log.ts'
 import { randomHex } from '../../../../protocol/model/ids.ts'
@@ -33,12 +34,11 @@ export interface StripeAccount {
 
 export function openAccount(options: StripeOptions): StripeAccount {
   const { apiKey, url = 'https://api.stripe.com', installation, clock, log, timeoutMs, retries = 1 } = options
-  const { protocol, hostname, port } = new URL(url)
-  const isPlain = protocol === 'http:'
+  const { protocol, host, port } = addressOf(url, { 'http:': 80, 'https:': 443 })
   const sdk = new Stripe(apiKey, {
-    protocol: isPlain ? 'http' : 'https',
-    host: hostname,
-    port: port === '' ? (isPlain ? 80 : 443) : Number(port),
+    protocol: protocol === 'http:' ? 'http' : 'https',
+    host,
+    port,
     timeout: timeoutMs,
     maxNetworkRetries: retries,
     telemetry: false,

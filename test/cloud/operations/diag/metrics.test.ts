@@ -19,6 +19,7 @@ const metricsOf = (context: CloudContext) =>
       http_right: 0,
       mqtt_login: 0,
       mqtt_topic: 0,
+      mqtt_packet: 0,
       hub_message: 0,
       hub_identity: 0,
     }),

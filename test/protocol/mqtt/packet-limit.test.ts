@@ -1,7 +1,7 @@
 import { array, assert, integer, nat, property } from 'fast-check'
 import { generate } from 'mqtt-packet'
 import { expect, test } from 'vitest'
-import { PacketSizes } from '../../../cloud/gateway/broker-embedded.ts'
+import { PacketSizes } from '../../../protocol/mqtt/packet-limit.ts'
 
 const publish = (length: number): Buffer =>
   generate({

@@ -1,0 +1,169 @@
+import { X509Certificate } from 'node:crypto'
+import { addressOf, type NetworkAddress } from '../model/address.ts'
+import { certificatesIn, problemOfDates, trustedChain, type CertificateTime } from './certificates.ts'
+import { ConnectionProblem } from './connection-problem.ts'
+import { limitPackets } from './packet-limit.ts'
+
+type Socket = import('node:net').Socket
+type TlsSocket = import('node:tls').TLSSocket
+type Duplex = import('node:stream').Duplex
+type DetailedPeerCertificate = import('node:tls').DetailedPeerCertificate
+
+/** What is used of Node; the protocol itself opens nothing. */
+export interface SocketModules {
+  net: Pick<typeof import('node:net'), 'connect'>
+  tls: Pick<typeof import('node:tls'), 'connect' | 'checkServerIdentity' | 'rootCertificates'>
+  stream: Pick<typeof import('node:stream'), 'Duplex'>
+}
+
+export interface BrokerSocketOptions {
+  modules: SocketModules
+  /** PEM of the authorities to trust with `mqtts:` (MQTT_CA); the system's by default. */
+  ca?: string | undefined
+  /** By which certificates are judged. */
+  time: () => CertificateTime
+  /** Called with the certificate of each broker that is trusted. */
+  onCertificate?: ((certificate: X509Certificate) => void) | undefined
+}
+
+/** Default ports of brokers. */
+export const BROKER_PORTS = { 'mqtt:': 1883, 'mqtts:': 8883 } as const
+
+/**
+ * Opens a connection to a broker, as mqtt.js wants it. TCP_NODELAY is set: without it Nagle's algorithm costs some 40 ms a
+ * round trip. A packet above the limit of SPEC §8 ends it. Over TLS nothing is sent or delivered before the broker's
+ * certificate is accepted.
+ */
+export function openBrokerSocket(url: string, options: BrokerSocketOptions): Socket | Duplex {
+  const address = addressOf(url, BROKER_PORTS)
+  const { host, port, protocol } = address
+  const socket =
+    protocol === 'mqtts:'
+      ? openTls(address, options)
+      : options.modules.net.connect({ host, port, noDelay: true })
+  limitPackets(socket)
+  return socket
+}
+
+function openTls(address: NetworkAddress, options: BrokerSocketOptions): Duplex {
+  const { tls } = options.modules
+  const { host, port, servername } = address
+  const socket = tls.connect({
+    host,
+    port,
+    // A certificate may name an address too; then there is no server name to send.
+    ...(servername !== undefined && { servername }),
+    ...(options.ca && { ca: options.ca }),
+    // Judged below, before anything is sent: OpenSSL knows no clock but the machine's.
+    rejectUnauthorized: false,
+  })
+  socket.setNoDelay(true)
+  const { gate, open } = gateBefore(socket, options.modules)
+  socket.once('secureConnect', () => {
+    const problem = problemOfServer(socket, host, options)
+    if (problem === undefined) open()
+    else gate.destroy(new ConnectionProblem(`the broker's certificate ${problem}`))
+  })
+  return gate
+}
+
+/** A stream before a socket. It holds back what is written until `open`; if it ends before, the socket gets none of it. */
+function gateBefore(socket: TlsSocket, { stream }: SocketModules): { gate: Duplex; open: () => void } {
+  let isOpen = false
+  let whenOpen = (): void => {}
+  const gate = new stream.Duplex({
+    read() {
+      if (isOpen) socket.resume()
+    },
+    write(chunk: Buffer, _encoding, done) {
+      whenOpen = () => void socket.write(chunk, done)
+      if (isOpen) whenOpen()
+    },
+    final(done) {
+      if (isOpen) socket.end(done)
+      else done()
+    },
+    destroy(error, done) {
+      socket.destroy()
+      done(error)
+    },
+  })
+  socket.on('error', (error) => gate.destroy(error))
+  socket.on('close', () => gate.destroy())
+  return {
+    gate,
+    open() {
+      if (gate.destroyed) return
+      isOpen = true
+      // Only now: a listener makes the socket deliver.
+      socket.on('data', (chunk: Buffer) => {
+        if (!gate.push(chunk)) socket.pause()
+      })
+      socket.on('end', () => gate.push(null))
+      whenOpen()
+    },
+  }
+}
+
+/** Why the server is not accepted; undefined if it is. */
+function problemOfServer(socket: TlsSocket, host: string, options: BrokerSocketOptions): string | undefined {
+  const { modules, ca, onCertificate } = options
+  const time = options.time()
+  const peer = socket.getPeerCertificate(true)
+  const presented = chainOf(peer)
+  const [leaf] = presented
+  if (!leaf) return 'is missing'
+  // Node has OpenSSL's code here, or that of its own check of the name.
+  const code = socket.authorized ? undefined : String(socket.authorizationError)
+  let chain: readonly X509Certificate[] = presented
+  if (code === 'CERT_NOT_YET_VALID') {
+    // OpenSSL has only its last verdict, so the chain and the name are verified here.
+    const wrongName = modules.tls.checkServerIdentity(host, peer)
+    if (wrongName) return wordsOfName(wrongName)
+    const authorities = ca === undefined ? modules.tls.rootCertificates.join('\n') : ca
+    const trusted = trustedChain(presented, certificatesIn(authorities))
+    if (typeof trusted === 'string') return trusted
+    chain = trusted
+  } else if (code !== undefined)
+    return wordsOf(code, leaf, ca !== undefined, modules.tls.checkServerIdentity(host, peer))
+  const problem = problemOfDates(chain, time)
+  if (problem === undefined) onCertificate?.(leaf)
+  return problem
+}
+
+function chainOf(peer: DetailedPeerCertificate): X509Certificate[] {
+  const chain: X509Certificate[] = []
+  for (let at: DetailedPeerCertificate | undefined = peer; at?.raw; at = at.issuerCertificate) {
+    const { raw } = at
+    if (chain.some((known) => known.raw.equals(raw))) break
+    chain.push(new X509Certificate(raw))
+  }
+  return chain
+}
+
+const wordsOfName = (error: Error): string => `is for another name (${error.message})`
+
+/** OpenSSL's words for its codes. */
+const UNKNOWN_AUTHORITY: Readonly<Record<string, string>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
+  SELF_SIGNED_CERT_IN_CHAIN: 'self-signed certificate in certificate chain',
+  UNABLE_TO_GET_ISSUER_CERT: 'unable to get issuer certificate',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'unable to get local issuer certificate',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'unable to verify the first certificate',
+}
+
+function wordsOf(code: string, leaf: X509Certificate, hasCa: boolean, wrongName: Error | undefined): string {
+  const unknown = UNKNOWN_AUTHORITY[code]
+  if (unknown !== undefined)
+    return hasCa
+      ? `is of an unknown authority: MQTT_CA does not hold it (${unknown})`
+      : `is of an unknown authority: set MQTT_CA to the file of its authority (${unknown})`
+  switch (code) {
+    case 'CERT_HAS_EXPIRED':
+      return `has expired (it ends on ${leaf.validTo})`
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return wrongName ? wordsOfName(wrongName) : 'is for another name'
+    default:
+      return `is not accepted (${code})`
+  }
+}

@@ -1,0 +1,112 @@
+import { X509Certificate } from 'node:crypto'
+
+/** The time by which certificates are judged, where the clock of the board may be wrong. Milliseconds since the Unix epoch. */
+export interface CertificateTime {
+  /** What the clock of this machine shows: named in reasons, decides nothing. */
+  clock: number
+  /** The latest of clock, journal and build time. A certificate that begins later is not yet valid. */
+  latest: number
+  /** As `latest`, without what no cloud has confirmed. A certificate that ended before it has expired. */
+  certain: number
+}
+
+/** Why a certificate is not accepted, in words; they begin after "the broker's certificate". */
+export type CertificateProblem = string
+
+/**
+ * The time by which a machine judges certificates. `known`: an estimate of the present from a store, and the part of it that is
+ * certain; `builtAt`: no program runs before it was built.
+ */
+export function certificateTime(
+  clock: number,
+  builtAt: number,
+  known: { estimate?: number | undefined; certain?: number | undefined } = {},
+): CertificateTime {
+  const certain = Math.max(clock, builtAt, known.certain ?? 0)
+  return { clock, certain, latest: Math.max(certain, known.estimate ?? 0) }
+}
+
+const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+export const endOf = ({ validTo }: Pick<X509Certificate, 'validTo'>): number => Date.parse(validTo)
+
+/** Whether one of the certificates has expired or is not yet valid. The one that ends first is named. */
+export function problemOfDates(
+  chain: readonly X509Certificate[],
+  { clock, latest, certain }: CertificateTime,
+): CertificateProblem | undefined {
+  for (const certificate of chain) {
+    const [from, to] = [Date.parse(certificate.validFrom), endOf(certificate)]
+    // A date that cannot be read is no proof.
+    if (!(to >= certain)) return `has expired on ${day(to)} (${nameOf(certificate)})`
+    if (!(from <= latest))
+      return `is not yet valid: it begins on ${day(from)}, and this machine believes that it is ${day(latest)} (its clock shows ${day(clock)}): set the clock, or let a time service set it`
+  }
+  return undefined
+}
+
+const nameOf = ({ subject }: X509Certificate): string => subject.replaceAll('\n', ', ')
+
+/** Longer chains are refused. */
+const MAX_CHAIN = 6
+const SERVER_AUTH = '1.3.6.1.5.5.7.3.1'
+/** DER of object identifiers: name constraints (which are not judged here), and signatures with SHA-1 or MD5. */
+const NAME_CONSTRAINTS = Buffer.from('0603551d1e', 'hex')
+const WEAK = ['06092a864886f70d010105', '06092a864886f70d010104', '06072a8648ce3d0401'].map((hex) =>
+  Buffer.from(hex, 'hex'),
+)
+
+/**
+ * The chain from the server's certificate to an authority, or why there is none. Used only if OpenSSL's own verdict is that a
+ * certificate is not yet valid, which hides its other verdicts. Stricter than OpenSSL: what it does not judge, it refuses.
+ * `presented`: the server's certificate first.
+ */
+export function trustedChain(
+  presented: readonly X509Certificate[],
+  authorities: readonly X509Certificate[],
+): readonly X509Certificate[] | CertificateProblem {
+  const [leaf] = presented
+  if (!leaf) return 'is missing'
+  const usages = leaf.keyUsage as readonly string[] | undefined
+  if (usages !== undefined && !usages.includes(SERVER_AUTH)) return 'is not for servers'
+  const chain = [leaf]
+  while (chain.length <= MAX_CHAIN) {
+    const last = chain.at(-1)!
+    const isAuthority = authorities.some(({ fingerprint256 }) => fingerprint256 === last.fingerprint256)
+    if (isAuthority && isSelfIssued(last)) return chain
+    const below = chain.length - 1
+    const issuer = [...authorities, ...presented].find(
+      (one) => one.fingerprint256 !== last.fingerprint256 && mayHaveIssued(one, last, below),
+    )
+    if (!issuer || WEAK.some((algorithm) => last.raw.includes(algorithm))) return 'is of an unknown authority'
+    chain.push(issuer)
+  }
+  return 'has too long a chain'
+}
+
+const isSelfIssued = (certificate: X509Certificate): boolean =>
+  certificate.subject === certificate.issuer && certificate.verify(certificate.publicKey)
+
+/** `below`: certificates of authorities between the issuer and the server's certificate. */
+const mayHaveIssued = (issuer: X509Certificate, certificate: X509Certificate, below: number): boolean =>
+  issuer.ca &&
+  certificate.checkIssued(issuer) &&
+  certificate.verify(issuer.publicKey) &&
+  !issuer.raw.includes(NAME_CONSTRAINTS) &&
+  below <= pathLengthOf(issuer)
+
+/** The number of authorities that may stand below this one (RFC 5280 §4.2.1.9). */
+function pathLengthOf({ raw }: X509Certificate): number {
+  const at = raw.indexOf(Buffer.from('0603551d13', 'hex'))
+  // BasicConstraints: an octet string with a sequence of `cA` and, perhaps, the length.
+  const found = /^0603551d13(?:0101ff)?04..30..0101ff(?:0201(..))?/.exec(
+    raw.subarray(at, at + 24).toString('hex'),
+  )
+  if (!found) return 0
+  return found[1] === undefined ? Infinity : Number.parseInt(found[1], 16)
+}
+
+/** The certificates in a text of PEM. */
+export function certificatesIn(pem: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  return blocks.map((block) => new X509Certificate(block))
+}

@@ -1,0 +1,90 @@
+/** The longest MQTT packet, without its fixed header (SPEC §8). Bytes. */
+export const MAX_PACKET_BYTES = 1024 * 1024
+
+/**
+ * Follows MQTT's fixed headers (3.1.1 §2.2) through a stream of bytes, to notice a packet that is too long when its header
+ * comes, before anybody collects its body.
+ */
+export class PacketSizes {
+  #maxBytes: number
+  /** Bytes of the present packet's body that are still to come. */
+  #body = 0
+  /** The bytes of the remaining length that were read: -1 before the packet's first byte. */
+  #lengthBytes = -1
+  #length = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** What holds from the next packet on. */
+  allow(maxBytes: number): void {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Takes the next bytes. False: a packet is longer than allowed, or its length is malformed. */
+  accept(chunk: Uint8Array): boolean {
+    let at = 0
+    while (at < chunk.length) {
+      if (this.#body > 0) {
+        const step = Math.min(this.#body, chunk.length - at)
+        this.#body -= step
+        at += step
+        continue
+      }
+      const byte = chunk[at++]!
+      if (this.#lengthBytes < 0) {
+        this.#lengthBytes = 0
+        this.#length = 0
+        continue
+      }
+      this.#length += (byte & 0x7f) * 128 ** this.#lengthBytes
+      this.#lengthBytes += 1
+      const isLast = byte < 0x80
+      if (this.#length > this.#maxBytes || (!isLast && this.#lengthBytes === 4)) return false
+      if (!isLast) continue
+      this.#body = this.#length
+      this.#lengthBytes = -1
+    }
+    return true
+  }
+}
+
+/** What is used of a socket of Node. */
+interface Readable {
+  push(chunk: Uint8Array | null, encoding?: BufferEncoding): boolean
+  destroy(error?: Error): unknown
+}
+
+/**
+ * Ends a connection that announces a packet longer than `maxBytes`, when its header comes. It stands before the stream's
+ * buffer: whoever reads the stream never sees those bytes, and no buffer grows. `onExceeded` is called once, before the end.
+ */
+export function limitPackets(
+  socket: Readable,
+  maxBytes = MAX_PACKET_BYTES,
+  onExceeded?: () => void,
+): PacketSizes {
+  const sizes = new PacketSizes(maxBytes)
+  const push = socket.push.bind(socket)
+  let hasExceeded = false
+  socket.push = (chunk, encoding) => {
+    if (hasExceeded) return false
+    if (chunk === null || sizes.accept(chunk)) return push(chunk, encoding)
+    hasExceeded = true
+    onExceeded?.()
+    socket.destroy(new PacketTooLong())
+    return false
+  }
+  return sizes
+}
+
+/** The other end announced a packet above the limit of SPEC §8. */
+export class PacketTooLong extends Error {
+  override readonly name = 'PacketTooLong'
+  /** mqtt.js reports only errors that have a code. */
+  readonly code = 'MQTT_PACKET_TOO_LONG'
+  constructor() {
+    super('the other end announced an MQTT packet above the limit of 1 MiB')
+  }
+}

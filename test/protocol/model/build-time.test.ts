@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { buildTimeOf } from '../../../protocol/model/build-time.ts'
+
+const files = (content: Record<string, string>) => (path: string) => {
+  const text = content[path]
+  if (text === undefined) throw new Error('no such file')
+  return text
+}
+const at = '2026-05-04T03:02:01+02:00'
+
+test('the build time is read from the file above the program, and is 0 without a file or a date', () => {
+  const build = JSON.stringify({ commit: 'abc', committed_at: at })
+  expect(buildTimeOf('/lib/hub/edge', files({ '/lib/hub/edge/../build.json': build }))).toBe(Date.parse(at))
+  expect(buildTimeOf('/lib/hub', files({ '/lib/hub/build.json': build }))).toBe(Date.parse(at))
+  expect(buildTimeOf('/lib/hub', files({}))).toBe(0)
+  for (const text of ['{}', 'null', '{"committed_at":"yesterday"}', 'no JSON'])
+    expect(buildTimeOf('/lib/hub', files({ '/lib/hub/build.json': text }))).toBe(0)
+})

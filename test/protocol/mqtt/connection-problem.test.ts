@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { connectionProblem, isLoginRefused } from '../../../protocol/mqtt/connection-problem.ts'
+
+const error = (message: string, fields: object = {}): Error => Object.assign(new Error(message), fields)
+
+test.each([
+  [
+    error('getaddrinfo ENOTFOUND broker.example', { code: 'ENOTFOUND', hostname: 'broker.example' }),
+    'the name broker.example is unknown: check MQTT_URL and the name server (DNS) (ENOTFOUND)',
+  ],
+  [
+    error('connect', { code: 'ECONNREFUSED', address: '::1', port: 8883 }),
+    '::1 port 8883 refuses connections: no broker listens there (ECONNREFUSED)',
+  ],
+  [
+    error('', {
+      code: 'ECONNREFUSED',
+      errors: [error('connect', { code: 'ECONNREFUSED', address: '127.0.0.1', port: 1 })],
+    }),
+    '127.0.0.1 port 1 refuses connections: no broker listens there (ECONNREFUSED)',
+  ],
+  [error('connack timeout'), 'the broker accepts the connection and does not answer'],
+  [
+    error('wrong version number', { code: 'ERR_SSL_WRONG_VERSION_NUMBER' }),
+    'the port of MQTT_URL does not speak TLS: use mqtt:// or another port (ERR_SSL_WRONG_VERSION_NUMBER)',
+  ],
+  [error('something else'), 'something else'],
+])('%s is reported as: %s', (problem, words) => {
+  expect(connectionProblem(problem)).toBe(words)
+})
+
+test('a refused login is recognised by its words', () => {
+  for (const why of ['Not authorized', 'Bad username or password'])
+    expect(isLoginRefused(connectionProblem(error(`Connection refused: ${why}`)))).toBe(true)
+  expect(isLoginRefused(connectionProblem(error('Connection refused: Server unavailable')))).toBe(false)
+})
