@@ -1,4 +1,4 @@
-import { numberText, hostText, text } from './program-settings.ts'
+import { numberText, hostText } from './program-settings.ts'
 
 /**
  * Where metrics are read. They tell how business goes, so they are not on the port that callers reach: one of their own is

@@ -4,11 +4,11 @@
  */
 
 interface Fields {
-  code?: unknown
+  code?: string
   errors?: unknown
-  hostname?: unknown
-  address?: unknown
-  port?: unknown
+  hostname?: string
+  address?: string
+  port?: number
 }
 
 /** What a broker answers to a wrong user or password (mqtt.js's words); brokers do not say which of them is wrong. */
@@ -21,7 +21,8 @@ export class ConnectionProblem extends Error {
 }
 
 /** Whether the reason is that the broker refuses user and password. */
-export const isLoginRefused = (reason: string): boolean => reason.startsWith(LOGIN_WORDS) || LOGIN.test(reason)
+export const isLoginRefused = (reason: string): boolean =>
+  reason.startsWith(LOGIN_WORDS) || LOGIN.test(reason)
 const LOGIN_WORDS = 'the broker refuses this user name or password'
 
 export function connectionProblem(error: Error): string {
@@ -31,14 +32,14 @@ export function connectionProblem(error: Error): string {
   if (first instanceof Error) return connectionProblem(first)
   if (LOGIN.test(error.message)) return `${LOGIN_WORDS} (${error.message.replace(/^[^:]*: /, '')})`
   if (/^connack timeout$/.test(error.message)) return 'the broker accepts the connection and does not answer'
-  const name = String(fields.hostname ?? fields.address ?? 'the broker')
-  const place = fields.port === undefined ? name : `${name} port ${String(fields.port)}`
-  const words = wordsOf(fields.code, name, place)
-  if (words !== undefined) return `${words} (${String(fields.code)})`
-  return error.message === '' ? String(fields.code ?? error.name) : error.message
+  const name = fields.hostname ?? fields.address ?? 'the broker'
+  const place = fields.port === undefined ? name : `${name} port ${fields.port}`
+  const words = wordsOf(fields.code ?? '', name, place)
+  if (words !== undefined) return `${words} (${fields.code})`
+  return error.message === '' ? (fields.code ?? error.name) : error.message
 }
 
-function wordsOf(code: unknown, name: string, place: string): string | undefined {
+function wordsOf(code: string, name: string, place: string): string | undefined {
   switch (code) {
     case 'ENOTFOUND':
       return `the name ${name} is unknown: check MQTT_URL and the name server (DNS)`

@@ -64,7 +64,10 @@ export function makeAuthority(
   const folder = mkdtempSync(join(tmpdir(), 'larder-authority-'))
   const at = (name: string): string => join(folder, name)
   const date = (days: number): string =>
-    `${new Date(Date.now() + days * 86_400_000).toISOString().replaceAll(/[-:T]|\.\d+/g, '')}`.slice(2)
+    new Date(Date.now() + days * 86_400_000)
+      .toISOString()
+      .replaceAll(/[-:T]|\.\d+/g, '')
+      .slice(2)
   writeFileSync(at('index'), '')
   writeFileSync(at('index.attr'), 'unique_subject = no\n')
   let serial = 0x1000
