@@ -123,6 +123,7 @@ async function openStore({ databaseUrl, database: pools }: CloudConfig, log: Log
 /** Where the embedded broker listens, and with which certificate. */
 const brokerAddress = ({ HOST, MQTT_HOST: host = HOST, MQTT_PORT: port, ...config }: CloudConfig) => ({
   databaseUrl: config.databaseUrl,
+  passwordCheckMs: config.gateway.passwordCheckMs,
   host,
   port,
   ...(config.MQTT_CERT !== undefined && {
@@ -166,9 +167,13 @@ async function main(): Promise<void> {
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
   const broker =
     config.MQTT_URL === undefined
-      ? await startEmbeddedBroker({ db: db.for('gateway'), log, refusals, ...brokerAddress(config) }).catch(
-          onPort('MQTT_PORT', config.MQTT_PORT, config.MQTT_HOST ?? config.HOST),
-        )
+      ? await startEmbeddedBroker({
+          db: db.for('gateway'),
+          log,
+          refusals,
+          clock,
+          ...brokerAddress(config),
+        }).catch(onPort('MQTT_PORT', config.MQTT_PORT, config.MQTT_HOST ?? config.HOST))
       : undefined
   const external = (): OpenTransport<ChangingTransport> =>
     externalBroker({

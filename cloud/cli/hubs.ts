@@ -1,16 +1,18 @@
 import { bareHost } from '../../protocol/model/address.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { managementKeyOf } from '../platform/settings/config.ts'
+import { managementKeyOf, readNamed } from '../platform/settings/config.ts'
 import {
   conform,
   contextOf,
   findOwner,
   hubOf,
+  numberOf,
   readJsonFile,
   recordAct,
   required,
   type CommandLine,
+  type Invocation,
   type Options,
 } from './command-line.ts'
 import { changeHub, changeOptions, HubChanges, showHub } from './hub-record.ts'
@@ -19,6 +21,10 @@ import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.
 import { builtOf, writeLayout, type Built } from '../commerce/catalogue/layout.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { clearAddress, parseHostKey, writeAddress } from '../operations/ssh/addresses.ts'
+import { timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { mosquittoLine } from '../gateway/mosquitto-password.ts'
+import { tryLogin } from '../gateway/try-login.ts'
+import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { keptClientKey } from '../operations/ssh/remote.ts'
 
 const DEFAULT_PORT = '8083'
@@ -32,7 +38,7 @@ const usage = `Usage:
       [--street TEXT] [--street-2 TEXT] [--city TEXT] [--state TEXT] [--postal-code TEXT] [--latitude DEGREES]
       [--longitude DEGREES] [--timezone ZONE] [--hardware FILE]
   npm run hubs -- set-layout HUB --hardware FILE
-  npm run hubs -- renew-password HUB
+  npm run hubs -- renew-password HUB [--overlap HOURS] [--old-password-file FILE [--broker URL]]
   npm run hubs -- set-management HUB --host HOST [--port ${DEFAULT_PORT}] --host-key KEY
   npm run hubs -- clear-management HUB
   npm run hubs -- key
@@ -46,6 +52,12 @@ three decimals (8.875; default 0).
 show prints a hub with its settings. set changes the settings that are given and prints the hub as show does; if a value is
 invalid, nothing changes. --external-payments says who may claim an order that an integrator is paid for (guide "Your own
 payments"): nobody (off, the default), users with an account (customers), or anonymous users too (everyone).
+
+renew-password prints a new MQTT password. The embedded broker ends the session of the former one within 5 seconds; --overlap keeps
+the former password valid for so many hours (up to 168), so that the hub stays online until its configuration has the new one. An
+external broker (MQTT_URL) accepts the former password until its own password file changes: the command prints the line for that
+file. --old-password-file contains the former password: the command tries it at the broker and reports the result. --broker is
+the address at which hubs reach the broker (default MQTT_URL). Such a trial ends the hub's own connection for a moment.
 
 Where the hubs' management services are (SSH), and by which host key each is known. --host-key takes the public key, or its
 fingerprint (SHA256:…), as \`npm run management -- --host-key\` prints them on the hub: a hub that shows another key is
@@ -67,7 +79,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     },
     create: {
       options: [...Object.values(hubOptions).map(({ option }) => option), 'owner', 'new-owner', 'hardware'],
-      async run({ options, db }) {
+      async run({ options, db, settings }) {
         const given = Object.entries(hubOptions).flatMap(([field, { option, isOptional }]) => {
           const value = isOptional ? options[option] : required(options, option)
           return value === undefined ? [] : [[field, value]]
@@ -87,6 +99,9 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
             owner: owner.name,
             mqtt_user: `hub-${hubId}`,
             mqtt_password: mqttPassword,
+            ...(settings.MQTT_URL && {
+              password_file_line: mosquittoLine(`hub-${hubId}`, mqttPassword, runtime.random),
+            }),
             shelves: layout?.shelves.length ?? 0,
             // Its number is known only now.
             ...(hardware &&
@@ -143,16 +158,9 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
       },
     },
     'renew-password': {
-      options: ['hub'],
+      options: ['hub', 'overlap', 'old-password-file', 'broker'],
       positionals: ['hub'],
-      async run({ q, options, db }) {
-        const hubId = await hubOf({ q, options })
-        const mqttPassword = await db.transact(async (tx) => {
-          await record(tx.q, runtime, 'hubs.renew_password', hubId)
-          return renewPassword(tx, runtime, hubId)
-        })
-        return { hub_id: hubId, mqtt_user: `hub-${hubId}`, mqtt_password: mqttPassword }
-      },
+      run: (invocation) => renew(invocation, runtime),
     },
     'set-management': {
       options: ['hub', 'host', 'port', 'host-key'],
@@ -220,6 +228,42 @@ function asValue<T>(read: () => T): T {
     return read()
   } catch (error) {
     throw error instanceof UsageError ? new Error(error.message, { cause: error }) : error
+  }
+}
+
+/** Renews a hub's password, and reports what an external broker still accepts. */
+async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown> {
+  const { q, db, options, settings } = invocation
+  const hubId = await hubOf({ q, options })
+  const overlapHours = numberOf(options, 'overlap', 0, 168) ?? 0
+  const user = hubUser(hubId)
+  const path = options['old-password-file']
+  const old = path === undefined ? undefined : readNamed('--old-password-file', path).trim()
+  const [url = options['broker']] = settings.MQTT_URL ?? []
+  if (old !== undefined && url === undefined)
+    throw new UsageError('--old-password-file needs the address of an external broker: --broker or MQTT_URL')
+  const { password, previousUntil } = await db.transact(async (tx) => {
+    await record(tx.q, runtime, 'hubs.renew_password', hubId, { overlap_hours: overlapHours })
+    return renewPassword(tx, runtime, hubId, overlapHours * 3_600_000)
+  })
+  const renewed = {
+    hub_id: hubId,
+    mqtt_user: user,
+    mqtt_password: password,
+    previous_password_expires_at: timestampOrNull(previousUntil),
+  }
+  if (url === undefined) return renewed
+  const ca = settings.MQTT_CA === undefined ? undefined : readNamed('MQTT_CA', settings.MQTT_CA)
+  const tried =
+    old === undefined
+      ? undefined
+      : await tryLogin({ url: options['broker'] ?? url, ca, user, password: old }, runtime.clock)
+  return {
+    ...renewed,
+    password_file_line: mosquittoLine(user, password, runtime.random),
+    to_do:
+      'Replace the line of this user in the password file of the broker and reload the broker. Until then the former password still works at the broker and the new one does not.',
+    ...(tried && { old_password: tried }),
   }
 }
 

@@ -3,15 +3,23 @@ import { createServer as createTlsServer } from 'node:tls'
 import { Aedes, type AedesPublishPacket, type Client } from 'aedes'
 import { BACKLOG } from '../../protocol/model/bound-server.ts'
 import type { Log } from '../../protocol/model/log.ts'
+import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import { limitPackets, MAX_PACKET_BYTES, type PacketSizes } from '../../protocol/mqtt/packet-limit.ts'
 import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
-import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
-import { background } from '../platform/work/background.ts'
+import { defaultGatewaySettings } from '../platform/settings/gateway-settings.ts'
+import { background, everyInBackground } from '../platform/work/background.ts'
 import type { CloudDatabase } from '../platform/store/database.ts'
 import { warnWithoutHubs } from '../platform/store/no-hubs.ts'
-import { statement } from '../platform/store/statement.ts'
+import {
+  endedLogins,
+  NO_SUCH_HUB,
+  signIn,
+  stillHolds,
+  type HubLogin,
+  type LoginRefusal,
+} from './hub-logins.ts'
 
 export interface EmbeddedBrokerOptions {
   db: CloudDatabase
@@ -26,6 +34,9 @@ export interface EmbeddedBrokerOptions {
   /** PEM of a certificate with its chain, and its key: it takes `mqtts:` alone. */
   tls?: { cert: string; key: string }
   maxConnections?: number
+  clock: Clock
+  /** How often passwords of connected hubs are checked. */
+  passwordCheckMs?: number
 }
 
 export interface EmbeddedBroker {
@@ -46,13 +57,16 @@ const CONNECT_TIMEOUT_MS = 10_000
 
 /**
  * The MQTT broker inside the cloud's process (SPEC §2): hubs sign in with the passwords whose digests are in `hubs`, and
- * reach their own topics only.
+ * reach their own topics only. A renewed password ends the session of the former one: before the hub's next message is passed on,
+ * and otherwise at the next check.
  */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
   const { port, host = '127.0.0.1', tls, refusals, maxConnections = 10_000 } = options
   /** How long a client's packets may be. */
   const sizes = new WeakMap<Client, PacketSizes>()
-  const broker = await createBroker(options, (client) => sizes.get(client)?.allow(MAX_PACKET_BYTES))
+  const { broker, endChecks } = await createBroker(options, (client) =>
+    sizes.get(client)?.allow(MAX_PACKET_BYTES),
+  )
   const sockets = new Set<Socket>()
   const handle = (socket: Socket): void => {
     const { remoteAddress = 'unknown' } = socket
@@ -81,6 +95,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
     openTransport: inProcessTransport(broker),
     clientCount: () => broker.connectedClients,
     async close() {
+      endChecks()
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => server.close(resolve))
       await new Promise<void>((resolve) => broker.close(resolve))
@@ -89,32 +104,52 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
 }
 
 /** aedes with passwords and rights. */
-function createBroker(
-  { db, databaseUrl, log, refusals }: EmbeddedBrokerOptions,
+async function createBroker(
+  options: EmbeddedBrokerOptions,
   onSignedIn: (client: Client) => void,
-): Promise<Aedes> {
-  const hubs = new WeakMap<Client, number>()
+): Promise<{ broker: Aedes; endChecks: Cancel }> {
+  const { db, databaseUrl, log, refusals, clock } = options
+  const q = db.kysely
+  const logins = new Map<Client, HubLogin>()
   let isToldOfNone = false
-  return Aedes.createBroker({
+
+  function refuse(client: Client, why: LoginRefusal, user: string | undefined): void {
+    const { remoteAddress = 'unknown' } = client.conn as Socket
+    refusals.note('mqtt_login', remoteAddress, { why, user, client: client.id })
+  }
+
+  /** Ends a session after its password was renewed. */
+  function end(client: Client): void {
+    if (!logins.delete(client)) return
+    refuse(client, 'the password was renewed', client.id)
+    client.close()
+  }
+
+  /** Whether a hub's session may publish now: a renewed password ends it before the message is passed on. */
+  async function mayAct(client: Client, login: HubLogin): Promise<boolean> {
+    // While the database is unavailable nothing that the hub sends is applied.
+    const holds = await stillHolds(q, clock.now(), login).catch(() => true)
+    if (!holds) end(client)
+    return holds
+  }
+
+  const broker = await Aedes.createBroker({
     // With a limit, messages beyond it wait in a queue behind whoever takes nothing; and what empties the queue calls itself for
     // each message that is delivered at once, so that some thousands of them overflow the stack.
     concurrency: 0,
     drainTimeout: DRAIN_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    authenticate(client, username, password, done) {
-      signIn(db, client.id, username, password).then(
+    authenticate(client, user, password, done) {
+      signIn(q, clock.now(), { clientId: client.id, user, password }).then(
         (signedIn) => {
-          if (typeof signedIn === 'number') {
-            hubs.set(client, signedIn)
+          if (typeof signedIn === 'object') {
+            logins.set(client, signedIn)
             onSignedIn(client)
-          } else {
-            const { remoteAddress = 'unknown' } = client.conn as Socket
-            refusals.note('mqtt_login', remoteAddress, { why: signedIn, user: username, client: client.id })
-          }
-          done(null, typeof signedIn === 'number')
+          } else refuse(client, signedIn, user)
+          done(null, typeof signedIn === 'object')
           if (signedIn === NO_SUCH_HUB && !isToldOfNone)
             background({ log }, 'a look for hubs', async () => {
-              isToldOfNone = await warnWithoutHubs(db.kysely, log, databaseUrl)
+              isToldOfNone = await warnWithoutHubs(q, log, databaseUrl)
             })
         },
         (error: unknown) => {
@@ -124,54 +159,34 @@ function createBroker(
       )
     },
     authorizePublish(client, { topic }, done) {
-      const hubId = client === null ? undefined : hubs.get(client)
-      const isOurs = client === null || (hubId !== undefined && mayPublish(hubId, topic))
-      if (!isOurs) refusals.note('mqtt_topic', `hub-${hubId}`, { why: 'may not publish there', topic })
-      done(isOurs ? null : new Error('not authorized'))
+      if (client === null) return done(null)
+      const login = logins.get(client)
+      if (login === undefined || !mayPublish(login.hubId, topic)) {
+        refusals.note('mqtt_topic', `hub-${login?.hubId}`, { why: 'may not publish there', topic })
+        return done(new Error('not authorized'))
+      }
+      void mayAct(client, login).then((may) => done(may ? null : new Error('not authorized')))
     },
     authorizeSubscribe(client, subscription, done) {
-      const hubId = hubs.get(client)
+      const hubId = logins.get(client)?.hubId
       const { topic } = subscription
       const isOurs = hubId !== undefined && maySubscribe(hubId, topic)
       if (!isOurs) refusals.note('mqtt_topic', `hub-${hubId}`, { why: 'may not subscribe to that', topic })
       done(null, isOurs ? subscription : null)
     },
   })
-}
-
-const NO_SUCH_HUB = 'no such hub in this database'
-/** Why a client is turned away, as the log says it. */
-type Turned = typeof NO_SUCH_HUB | 'wrong password' | 'the client id is not the user'
-
-/** On SQLite it waits for none of the transactions that hubs which are there have set off. */
-const hubPassword = statement((q, hub: { hubId: number }) =>
-  q.selectFrom('hubs').select('mqtt_password_digest').where('id', '=', hub.hubId),
-)
-
-/** The hub that user name and password belong to, or why there is none. */
-async function signIn(
-  db: CloudDatabase,
-  clientId: string,
-  user: string | undefined,
-  password: Buffer | undefined,
-): Promise<number | Turned> {
-  const hubId = hubOfUser(user ?? '')
-  const [hub] = hubId === undefined ? [] : await hubPassword(db.kysely, { hubId })
-  // Compared for unknown users too, so that the time taken does not tell which exist.
-  const matches = isSameDigest(
-    digestOf(password?.toString() ?? ''),
-    hub?.mqtt_password_digest ?? digestOf(''),
+  broker.on('clientDisconnect', (client) => void logins.delete(client))
+  const { passwordCheckMs = defaultGatewaySettings.passwordCheckMs } = options
+  const endChecks = everyInBackground(
+    { log, runtime: { clock } },
+    passwordCheckMs,
+    'passwords of hubs',
+    async () => {
+      const all = [...logins].map(([client, login]) => ({ ...login, client }))
+      for (const { client } of await endedLogins(q, clock.now(), all)) end(client)
+    },
   )
-  if (hubId === undefined || hub === undefined) return NO_SUCH_HUB
-  if (!matches) return 'wrong password'
-  // It could end another hub's connection.
-  return clientId === user ? hubId : 'the client id is not the user'
-}
-
-/** The hub that a user name belongs to. */
-function hubOfUser(user: string): number | undefined {
-  const match = /^hub-([1-9]\d{0,9})$/.exec(user)
-  return match ? Number(match[1]) : undefined
+  return { broker, endChecks }
 }
 
 /** A hub's rights (SPEC §2). Anything else, shared subscriptions included, is refused. */

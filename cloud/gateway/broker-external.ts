@@ -3,7 +3,7 @@ import * as stream from 'node:stream'
 import * as tls from 'node:tls'
 import { MqttClient } from 'mqtt'
 import { addressOf } from '../../protocol/model/address.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { Clock, Runtime } from '../../protocol/model/runtime.ts'
 import {
   BROKER_PORTS,
   openBrokerSocket,
@@ -32,12 +32,7 @@ export interface BrokerAddress {
 export function externalBroker(options: BrokerAddress): OpenTransport<ChangingTransport> {
   const { urls, ca, runtime, time, onCertificate, ...settings } = options
   const { clock } = runtime
-  const socket: BrokerSocketOptions = {
-    modules: { net, tls, stream },
-    ca,
-    time: time ?? (() => certificateTime(clock.now(), 0)),
-    onCertificate,
-  }
+  const socket = { ...socketOptions(ca, clock), ...(time && { time }), onCertificate }
   return anyBroker(
     urls.map((url) => {
       const { username, password } = addressOf(url, BROKER_PORTS)
@@ -49,3 +44,10 @@ export function externalBroker(options: BrokerAddress): OpenTransport<ChangingTr
     runtime.random,
   )
 }
+
+/** How this process opens a connection to a broker. */
+export const socketOptions = (ca: string | undefined, clock: Clock): BrokerSocketOptions => ({
+  modules: { net, tls, stream },
+  ca,
+  time: () => certificateTime(clock.now(), 0),
+})

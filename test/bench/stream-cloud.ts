@@ -17,6 +17,7 @@ import { testContext } from '../cloud/support/context.ts'
  */
 const [databaseUrl = '', password, brokerUrl] = process.argv.slice(2)
 const runtime = systemRuntime()
+const { clock } = runtime
 const log = { ...silentLog, warn: console.warn, error: console.error }
 const db = openDatabase({ url: databaseUrl })
 await db.migrate()
@@ -27,7 +28,9 @@ await db.kysely
   .execute()
 const refusals = cloudRefusals({ log, runtime })
 const broker =
-  brokerUrl === undefined ? await startEmbeddedBroker({ db, databaseUrl, log, refusals, port: 0 }) : undefined
+  brokerUrl === undefined
+    ? await startEmbeddedBroker({ db, databaseUrl, log, refusals, clock, port: 0 })
+    : undefined
 const gateway = new Gateway({
   domain: hubDomain,
   context: testContext(db, runtime, { log }),

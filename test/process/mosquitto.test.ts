@@ -1,6 +1,9 @@
 import { connect as connectTls } from 'node:tls'
 import { MqttClient, type IClientOptions } from 'mqtt'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { mosquittoLine } from '../../cloud/gateway/mosquitto-password.ts'
+import { tryLogin } from '../../cloud/gateway/try-login.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { downFilter, downTopic, upFilter, upTopic } from '../../protocol/mqtt/topics.ts'
 import { makeCertificate, type TestCertificate } from '../support/certificate.ts'
 import { MOSQUITTO_PASSWORD, startMosquitto, type Mosquitto } from '../support/mosquitto.ts'
@@ -52,6 +55,26 @@ describe('Mosquitto as SPEC §2 configures it', () => {
     return heard
   }
   const quiet = () => new Promise((resolve) => setTimeout(resolve, QUIET_MS))
+
+  test('the line that the command line prints for a new password is accepted, and the former password still works', async () => {
+    const runtime = systemRuntime()
+    const line = mosquittoLine('hub-7', 'the new one', runtime.random)
+    const renewed = await startMosquitto(['hub-7'], undefined)
+    const tried = (url: string, password: string) =>
+      tryLogin({ url, ca: undefined, user: 'hub-7', password }, runtime.clock)
+    try {
+      const url = `mqtt://127.0.0.1:${renewed.hubPort}`
+      expect([await tried(url, MOSQUITTO_PASSWORD), await tried(url, 'the new one')]).toEqual([
+        'accepted',
+        'refused',
+      ])
+      renewed.replacePasswords('hub-passwords', `${line}\n`)
+      await expect.poll(() => tried(url, 'the new one')).toBe('accepted')
+      expect(await tried(url, MOSQUITTO_PASSWORD)).toBe('refused')
+    } finally {
+      await renewed.remove()
+    }
+  })
 
   test('hub and cloud talk over TLS, and several processes of the cloud stay beside one another', async () => {
     const [one, two] = [await cloud('larder-cloud-1'), await cloud('larder-cloud-2')]

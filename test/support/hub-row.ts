@@ -18,6 +18,7 @@ export const hubRow = <T extends Partial<HubRow>>(row: T) => ({
   latitude: 39.8,
   timezone: 'America/Chicago',
   mqtt_password_digest: '',
+  former_passwords: null,
   ...openHub,
   external_payments: 'everyone' as const,
   tax_millipercent: 0,

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,6 +16,8 @@ export interface Mosquitto {
   kill(): Promise<void>
   /** Starts it again, empty, on the same ports. */
   start(): Promise<void>
+  /** Writes one of its password files anew, and has it read again. */
+  replacePasswords(name: 'hub-passwords' | 'cloud-passwords', text: string): void
   /** Kills it and deletes its files. */
   remove(): Promise<void>
 }
@@ -55,6 +57,10 @@ export async function startMosquitto(
     cloudUrl: `${scheme}://${CLOUD_USER}:${encodeURIComponent(MOSQUITTO_PASSWORD)}@127.0.0.1:${cloudPort}`,
     kill,
     start,
+    replacePasswords(name, text) {
+      writeFileSync(join(folder, name), text)
+      child?.kill('SIGHUP')
+    },
     async remove() {
       await kill()
       rmSync(folder, { recursive: true })

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { isZone } from '../../platform/calendar/zone.ts'
+import { formerPasswords } from '../../platform/credentials/former-passwords.ts'
 import { digestOf } from '../../platform/credentials/secrets.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { TaxPercent, toMillipercent } from '../../commerce/catalogue/tax-rate.ts'
@@ -64,13 +65,37 @@ export async function createHub(
   return { hubId: id, mqttPassword }
 }
 
-/** A new MQTT password for a hub: the one before opens nothing more. */
-export async function renewPassword(tx: Tx, { random }: Runtime, hubId: number): Promise<string> {
-  const mqttPassword = randomHex(random, 16)
+/**
+ * Gives a hub a new MQTT password. With an overlap the present one stays valid for that time, and earlier ones until their own
+ * times. Without one (0) all of them end at once.
+ */
+export async function renewPassword(
+  tx: Tx,
+  { clock, random }: Runtime,
+  hubId: number,
+  overlapMs: number,
+): Promise<{ password: string; previousUntil: number | null }> {
+  const password = randomHex(random, 16)
+  const now = clock.now()
+  const hub = await tx
+    .forUpdate(
+      tx.q.selectFrom('hubs').select(['mqtt_password_digest', 'former_passwords']).where('id', '=', hubId),
+    )
+    .executeTakeFirstOrThrow()
+  const former =
+    overlapMs > 0
+      ? [
+          ...formerPasswords(hub.former_passwords, now),
+          { digest: hub.mqtt_password_digest, until: now + overlapMs },
+        ]
+      : []
   await tx.q
     .updateTable('hubs')
-    .set({ mqtt_password_digest: digestOf(mqttPassword) })
+    .set({
+      mqtt_password_digest: digestOf(password),
+      former_passwords: former.length > 0 ? JSON.stringify(former) : null,
+    })
     .where('id', '=', hubId)
     .execute()
-  return mqttPassword
+  return { password, previousUntil: former.at(-1)?.until ?? null }
 }

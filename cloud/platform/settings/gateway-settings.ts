@@ -22,6 +22,11 @@ export const gatewaySettings = {
     'Of several processes, one that has not heard a hub for so long leaves it to another. Several heartbeats of a hub. Milliseconds.',
   ),
   ...prefixed('GATEWAY', {
+    passwordCheckMs: ms(
+      2 * SECOND,
+      'How often the embedded broker checks the passwords of connected hubs: a renewed password ends the session of the former one.',
+      4 * SECOND,
+    ),
     beatMs: ms(SECOND, 'How often each of several processes says to the others that it is there.'),
     silentBeats: wholeNumber(
       [2, 1000],

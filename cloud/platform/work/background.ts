@@ -41,7 +41,7 @@ export function reportFault(context: Faults, error: unknown, during: string): vo
 
 /** Runs `work` every `periodMs` in the background; a turn that is still under way when the next is due is not doubled. */
 export function everyInBackground(
-  context: Turns & Pick<CloudContext, 'runtime'>,
+  context: Turns & { runtime: Pick<CloudContext['runtime'], 'clock'> },
   periodMs: number,
   during: string,
   work: () => Promise<unknown>,

@@ -23,6 +23,8 @@ export const hubTables = {
     timezone: text,
     hub_status: oneOf(HubStatus.options),
     mqtt_password_digest: text,
+    /** Former passwords that an overlap keeps valid (`FormerPassword`), as JSON; null without one. */
+    former_passwords: text.nullable,
     /** Desired state, sent to the hub as `config`. */
     accepting_orders: flag,
     disabled_bins: text,

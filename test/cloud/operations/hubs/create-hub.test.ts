@@ -116,6 +116,39 @@ test('a new password ends the old one; a layout comes later, and not without roo
   await inDatabase(async ({ kysely: q }) => expect(Object.keys(await readLayout(q, 1))).toHaveLength(4))
 })
 
+test('a renewal with an overlap reports until when the former password is valid', async () => {
+  json(await create({ 'new-owner': 'One' }))
+  const at = (hours: number) => new Date(runtime.clock.now() + hours * 3_600_000).toISOString()
+  expect(json(await hubs('renew-password', '1', '--overlap', '24'))).toEqual({
+    hub_id: 1,
+    mqtt_user: 'hub-1',
+    mqtt_password: expect.stringMatching(/^[0-9a-f]{32}$/),
+    previous_password_expires_at: at(24),
+  })
+  expect(json(await hubs('renew-password', '1'))).toMatchObject({ previous_password_expires_at: null })
+  for (const hours of ['169', '-1', '1.5', ''])
+    expect((await hubs('renew-password', '1', `--overlap=${hours}`)).exitCode).toBe(2)
+})
+
+test('with an external broker a new password comes with the line of its password file', async () => {
+  json(await create({ 'new-owner': 'One' }))
+  const withBroker = (...args: string[]) =>
+    runCommandLine(hubCommands(runtime), args, {
+      DATA_DIR: join(folder, 'data', 'cloud'),
+      MQTT_URL: 'mqtt://larder-cloud:x@127.0.0.1:1',
+    })
+  const renewed = json(await withBroker('renew-password', '1'))
+  expect(renewed).toMatchObject({
+    password_file_line: expect.stringMatching(/^hub-1:\$7\$101\$[^$]+\$[^$]+$/),
+    to_do: expect.stringContaining('former password still works'),
+  })
+  const file = join(folder, 'old-password')
+  writeFileSync(file, 'a former password\n')
+  const tried = await withBroker('renew-password', '1', '--old-password-file', file)
+  expect(json(tried)).toMatchObject({ old_password: 'unreachable' })
+  expect((await hubs('renew-password', '1', '--old-password-file', file)).exitCode).toBe(2)
+})
+
 test('a hub is created with a tax rate of three decimals', async () => {
   json(await create({ 'new-owner': 'One', tax: '8.875' }))
   await inDatabase(async ({ kysely: q }) => {

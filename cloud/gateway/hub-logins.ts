@@ -1,0 +1,79 @@
+import { formerPasswords } from '../platform/credentials/former-passwords.ts'
+import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
+import type { Queries } from '../platform/store/database.ts'
+import { statement } from '../platform/store/statement.ts'
+
+/** The passwords of a hub, as its row contains them. */
+interface Passwords {
+  mqtt_password_digest: string
+  former_passwords: string | null
+}
+
+export const NO_SUCH_HUB = 'no such hub in this database'
+/** Why a client is refused, for the log. */
+export type LoginRefusal =
+  typeof NO_SUCH_HUB | 'wrong password' | 'the client id is not the user' | 'the password was renewed'
+
+/** The login of a connected hub. It holds the digest of its password, so that a renewal ends it. */
+export interface HubLogin {
+  hubId: number
+  digest: string
+}
+
+/** On SQLite this statement waits for no transaction. */
+const passwordsOf = statement((q, hub: { hubId: number }) =>
+  q.selectFrom('hubs').select(['mqtt_password_digest', 'former_passwords']).where('id', '=', hub.hubId),
+)
+
+/** Whether a password is the current one, or a former one within its overlap. */
+const isValid = (
+  { mqtt_password_digest, former_passwords }: Passwords,
+  digest: string,
+  now: number,
+): boolean =>
+  isSameDigest(digest, mqtt_password_digest) ||
+  formerPasswords(former_passwords, now).some((former) => isSameDigest(digest, former.digest))
+
+/** Checks user name, password and client id of a hub. */
+export async function signIn(
+  q: Queries,
+  now: number,
+  { clientId, user, password }: { clientId: string; user: string | undefined; password: Buffer | undefined },
+): Promise<HubLogin | LoginRefusal> {
+  const hubId = hubOfUser(user ?? '')
+  const [hub] = hubId === undefined ? [] : await passwordsOf(q, { hubId })
+  const digest = digestOf(password?.toString() ?? '')
+  // Unknown users are compared too, so that the time taken does not show which users exist.
+  const matches = isValid(hub ?? { mqtt_password_digest: digestOf(''), former_passwords: null }, digest, now)
+  if (hubId === undefined || hub === undefined) return NO_SUCH_HUB
+  if (!matches) return 'wrong password'
+  // Another client id could end the connection of another hub.
+  return clientId === user ? { hubId, digest } : 'the client id is not the user'
+}
+
+/** Whether a login still holds: its password was not renewed. */
+export async function stillHolds(q: Queries, now: number, { hubId, digest }: HubLogin): Promise<boolean> {
+  const [hub] = await passwordsOf(q, { hubId })
+  return hub !== undefined && isValid(hub, digest, now)
+}
+
+/** The logins that no longer hold, found with one query for all hubs. */
+export async function endedLogins<T extends HubLogin>(
+  q: Queries,
+  now: number,
+  logins: readonly T[],
+): Promise<T[]> {
+  if (logins.length === 0) return []
+  const rows = await q.selectFrom('hubs').select(['id', 'mqtt_password_digest', 'former_passwords']).execute()
+  const byHub = new Map(rows.map((row) => [row.id, row]))
+  return logins.filter(({ hubId, digest }) => {
+    const hub = byHub.get(hubId)
+    return hub === undefined || !isValid(hub, digest, now)
+  })
+}
+
+/** The hub that a user name belongs to. */
+function hubOfUser(user: string): number | undefined {
+  const match = /^hub-([1-9]\d{0,9})$/.exec(user)
+  return match ? Number(match[1]) : undefined
+}
