@@ -31,7 +31,7 @@ export function tryLogin(
     }
     client.on('connect', () => end('accepted'))
     client.on('error', (error) =>
-      end('code' in error && REFUSALS.includes(Number(error.code)) ? 'refused' : 'unreachable'),
+      end('code' in error && REFUSALS.includes(error.code) ? 'refused' : 'unreachable'),
     )
     client.on('close', () => end('unreachable'))
   })
