@@ -12,6 +12,7 @@ import { openDeposits } from '../../commerce/wallet/deposit.ts'
 import { readBalance } from '../../commerce/wallet/wallet-ledger.ts'
 import type { CommerceServices } from '../../commerce/services.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { forgetActor } from './forget-actor.ts'
 import { removeProfileImage } from './profile.ts'
 
 /**
@@ -81,6 +82,7 @@ async function erase(tx: Tx, context: CloudContext, { userId, actor }: UserCrede
     .where('device_uuid', 'is not', null)
     .execute()
   await tx.q.deleteFrom('push_configs').where('user_id', '=', userId).execute()
+  if (user.identity !== null) await forgetActor(tx, user.identity, userId)
   // Kept answers say who asked; and whoever bootstraps the identity anew must not be answered with them.
   await tx.q.deleteFrom('idempotency_keys').where('credential', '=', actor).execute()
   await tx.q

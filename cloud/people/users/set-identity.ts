@@ -4,6 +4,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { IdentityCredential } from '../../platform/credentials/credential.ts'
 import type { VerifyIdentity } from '../../platform/credentials/identity-token.ts'
 import { isUniqueViolation, type Queries } from '../../platform/store/database.ts'
+import { forgetActor } from './forget-actor.ts'
 import { provenBy, verifiedUserWith, type Contact } from './contacts.ts'
 import type { UserRow } from './profile.ts'
 
@@ -36,6 +37,7 @@ export async function setIdentity(
         .executeTakeFirst()
       if (!updated) throw new ApiError('forbidden', 'The user has changed meanwhile.')
       await rememberCustomer(tx, context, updated)
+      if (own.identity !== null) await forgetActor(tx, own.identity, own.id)
     })
   } catch (error) {
     if (isUniqueViolation(error)) throw new ApiError('forbidden', 'This identity has another user.')

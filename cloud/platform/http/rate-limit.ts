@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import type { CloudContext } from '../context.ts'
 import type { CloudDatabase } from '../store/database.ts'
+import { digestOf } from '../credentials/secrets.ts'
 import { background } from '../work/background.ts'
 
 export const WINDOW_MS = 60_000
@@ -21,7 +22,8 @@ export const windowOf = (clock: Clock): number => windowAt(clock.now())
 const windowAt = (now: number): number => Math.floor(now / WINDOW_MS)
 
 interface Count {
-  caller: string
+  /** As the database knows the caller: a digest, as a caller may be a person. */
+  name: string
   route: string
   /** Calls that this process has let through. */
   own: number
@@ -50,7 +52,7 @@ class Counts implements RateLimiter {
     const count = callers.get(caller)
     if ((count === undefined ? 0 : count.own + count.others) >= limit) return null
     if (count === undefined) {
-      callers.set(caller, { caller, route, own: 1, settled: 0, others: 0 })
+      callers.set(caller, { name: nameOf(caller), route, own: 1, settled: 0, others: 0 })
       return 1
     }
     count.own += 1
@@ -87,7 +89,8 @@ class Counts implements RateLimiter {
   }
 }
 
-const keyOf = ({ caller, route }: Pick<Count, 'caller' | 'route'>): string => `${route} ${caller}`
+const nameOf = (caller: string): string => digestOf(caller).slice(0, 32)
+const keyOf = ({ name, route }: Pick<Count, 'name' | 'route'>): string => `${route} ${name}`
 
 /**
  * For processes that share a database. Each counts in memory and adds its counts up in the database soon after, where it
@@ -147,7 +150,7 @@ export class SharedRateLimiter implements RateLimiter {
 
   async #tell(told: readonly { count: Count; own: number; by: number }[], window: number): Promise<void> {
     const values = told.map(
-      ({ count: { caller, route }, by }) => sql`(${caller}, ${route}, ${sql.lit(window)}, ${sql.lit(by)})`,
+      ({ count: { name, route }, by }) => sql`(${name}, ${route}, ${sql.lit(window)}, ${sql.lit(by)})`,
     )
     // Each minute has its own sum: a process whose clock is ahead, or was, counts beside the others, not in their place.
     const { rows } = await sql<{ caller: string; route: string; count: number }>`
@@ -155,7 +158,7 @@ export class SharedRateLimiter implements RateLimiter {
       values ${sql.join(values)}
       on conflict (caller, route, minute) do update set count = current.count + excluded.count
       returning caller, route, count`.execute(this.#context.db.kysely)
-    const sums = new Map(rows.map((row) => [keyOf(row), row]))
+    const sums = new Map(rows.map(({ caller, ...row }) => [keyOf({ ...row, name: caller }), row]))
     for (const { count, own } of told) {
       const sum = sums.get(keyOf(count))
       if (!sum) continue

@@ -40,7 +40,13 @@ export const credentialTables = {
     .primaryKey('credential', 'key')
     .index('idempotency_keys_by_age', ['created_at']),
   /** Calls in a minute, where several processes share a limit. What a crash loses of it nobody misses. */
-  rate_limits: defineTable({ caller: text, route: text, minute: int, count: int })
+  rate_limits: defineTable({
+    /** A digest: a caller may be a person. */
+    caller: text,
+    route: text,
+    minute: int,
+    count: int,
+  })
     .primaryKey('caller', 'route', 'minute')
     .volatile(),
   audit_log: defineTable({
@@ -52,5 +58,8 @@ export const credentialTables = {
     object: text.fixed,
     result: text.fixed,
     detail: text.fixed,
-  }).index('audit_log_by_hub', ['hub_id', 'id']),
+  })
+    .index('audit_log_by_hub', ['hub_id', 'id'])
+    // Persons whose account is deleted are replaced by a number (`people/users/forget-actor.ts`).
+    .index('audit_log_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'"),
 }

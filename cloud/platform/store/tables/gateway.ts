@@ -76,7 +76,8 @@ export const gatewayTables = {
     finished_at: instant.nullable,
   })
     .index('commands_open', ['created_at'], "state = 'sent'")
-    .index('commands_by_age', ['finished_at'], 'finished_at is not null'),
+    .index('commands_by_age', ['finished_at'], 'finished_at is not null')
+    .index('commands_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'"),
   telemetry: defineTable({
     hub_id: int.fixed,
     epoch: text.fixed,

@@ -82,6 +82,7 @@ export const paymentTables = {
   })
     .index('refunds_by_order', ['order_id'])
     .index('refunds_by_payment', ['payment_id'])
+    .index('refunds_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'")
     .uniqueIndex('refunds_by_processor_ref', ['processor_ref'], 'processor_ref is not null'),
   /** How far the books have been compared with what a processor has given back. */
   processor_checks: defineTable({

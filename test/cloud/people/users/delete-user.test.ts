@@ -10,7 +10,12 @@ import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/proc
 import { errorOf } from '../../support/app.ts'
 import { onEachDatabase, type OpenDatabase } from '../../support/database.ts'
 import { testMedia } from '../../support/media.ts'
-import { openShop } from '../../support/shop.ts'
+import { droppedLines, openShop, type Shop } from '../../support/shop.ts'
+import { raiseAlarm } from '../../../../cloud/events/alarms/alarms.ts'
+import { appendAudit } from '../../../../cloud/platform/audit/audit.ts'
+import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
+import { tables } from '../../../../cloud/platform/store/schema.ts'
+import { setIdentity } from '../../../../cloud/people/users/set-identity.ts'
 import { deliver, tell } from '../../support/webhooks.ts'
 import { openService } from '../../../contract/service.ts'
 
@@ -47,6 +52,20 @@ async function ada(open: OpenDatabase) {
     remove: () => customer('ada', 'DELETE', user),
     rows: () => q.selectFrom('users').selectAll().orderBy('id').execute(),
   }
+}
+
+/** Every column of every table that contains a text, as `table.column`. */
+async function columnsWith({ context }: Shop, text: string): Promise<string[]> {
+  const found: string[] = []
+  for (const table of Object.keys(tables)) {
+    const { rows } = await sql<Record<string, unknown>>`select * from ${sql.table(table)}`.execute(
+      context.db.kysely,
+    )
+    for (const row of rows)
+      for (const [column, value] of Object.entries(row))
+        if (String(value).includes(text)) found.push(`${table}.${column}`)
+  }
+  return [...new Set(found)]
 }
 
 onEachDatabase('deleting a user', (open) => {
@@ -108,6 +127,79 @@ onEachDatabase('deleting a user', (open) => {
     expect([anew.status, anew.json]).toEqual([201, expect.objectContaining({ user_id: 2, first_name: null })])
     expect((await customer('ada', 'GET', '/users/1/orders')).status).toBe(403)
     expect((await customer('ada', 'GET', '/users/2/orders')).json).toMatchObject({ items: [], total: 0 })
+  })
+
+  test('no column of the database contains the identity or a contact of a user after the deletion', async () => {
+    const sub = 'auth0|c0ffee-1234'
+    const { customer, owner, connectHub, shop } = await openService(open)
+    const q = shop.context.db.kysely
+    const person = { email: `${sub}@example.org`, phone: '+14155550177' }
+    await connectHub()
+    await customer(sub, 'POST', `${user}/bootstrap`, { phone_number: person.phone, device_uuid: 'device-77' })
+    await customer(sub, 'POST', `${user}/push-configs`, { device_id: 'd', push_token: 't', platform: 'web' })
+    const { json } = await customer(sub, 'POST', '/users/1/orders?hub_id=1')
+    const { order_id } = json as { order_id: number }
+    const line = { product_id: 1, quantity: 1 }
+    await customer(sub, 'PUT', `/users/1/orders/${order_id}/order_item?hub_id=1`, line)
+    await customer(sub, 'POST', '/users/payments/pay', { order_id, payment_method_id: 'pm_card_visa' })
+    const lines = droppedLines(await shop.items(order_id))
+    await shop.report({ kind: 'order.preparing', order_id, bins: [1] })
+    await shop.report({ kind: 'order.ready', order_id, bins: [1], lines })
+    const opened = await customer(sub, 'POST', `/users/1/orders/${order_id}/open-delivery?hub_id=1&bin_num=1`)
+    expect(opened.status).toBe(200)
+    await shop.report({ kind: 'order.collecting', order_id })
+    await shop.report({ kind: 'order.completed', order_id })
+    // The same person works at the hub: acts at hardware and money, and takes note of an alarm.
+    await grantRole(q, shop.context.runtime, { identity: sub, role: 'owner', hubs: '*' })
+    const works = (method: string, path: string, body?: object) =>
+      customer(sub, method, `/api/v1/owners/${path}`, body)
+    expect((await works('POST', 'controls/raise_bin?hub=1&bin=2')).status).toBe(200)
+    expect((await works('POST', `orders/${order_id}/refund`, { amount: 10 })).status).toBe(200)
+    await shop.context.db.transact((tx) =>
+      raiseAlarm(tx, shop.context, { hubId: 1, kind: 'bin_fault', subject: 'bin 3' }),
+    )
+    const { id: alarm } = await q.selectFrom('alarms').select('id').executeTakeFirstOrThrow()
+    expect((await works('POST', `alarms/${alarm}/acknowledge`)).status).toBe(200)
+    await q.deleteFrom('roles').execute()
+    expect(await columnsWith(shop, sub)).not.toEqual([])
+
+    expect((await customer(sub, 'DELETE', user)).status).toBe(204)
+    const { json: alarms } = await owner('GET', 'alarms')
+    expect(alarms).toMatchObject({ data: [{ acknowledged_by: 'user:1' }] })
+    const actsOf = async (actor: string) =>
+      (await q.selectFrom('audit_log').select('action').where('actor', '=', actor).execute()).map(
+        ({ action }) => action,
+      )
+    // The results of commands are recorded later.
+    shop.clock.advance(60_000)
+    await vi.waitFor(async () =>
+      expect(await actsOf('user:1')).toEqual(
+        expect.arrayContaining(['controls.open_delivery', 'controls.raise_bin', 'orders.refund']),
+      ),
+    )
+    for (const text of [sub, person.email, person.phone, 'device-77'])
+      expect([text, await columnsWith(shop, text)]).toEqual([text, []])
+  })
+
+  test('the former identity of a user is replaced, too, once the user has another one', async () => {
+    const { shop, q } = await ada(open)
+    await appendAudit(q, shop.context.runtime, {
+      actor: 'identity:ada',
+      action: 'controls.open_delivery',
+      hubId: 1,
+      object: 'order-1',
+      result: 'executed',
+    })
+    const verify = () =>
+      Promise.resolve({ identity: 'ada-2', claims: { anonymous: false } as never, expiresAt: Infinity })
+    const caller = { kind: 'identity', actor: 'identity:ada', identity: 'ada', claims: {} }
+    await setIdentity(shop.context, verify as never, caller as never, {
+      contact: { phone_number: '+14155550100' },
+      token: 'any',
+    })
+    const actors = await q.selectFrom('audit_log').select('actor').execute()
+    expect(actors).toContainEqual({ actor: 'user:1' })
+    expect(actors).not.toContainEqual({ actor: 'identity:ada' })
   })
 
   test('is refused while a paid order has not ended, and changes nothing then', async () => {
