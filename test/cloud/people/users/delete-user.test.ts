@@ -193,7 +193,7 @@ onEachDatabase('deleting a user', (open) => {
     const verify = () =>
       Promise.resolve({ identity: 'ada-2', claims: { anonymous: false } as never, expiresAt: Infinity })
     const caller = { kind: 'identity', actor: 'identity:ada', identity: 'ada', claims: {} }
-    await setIdentity(shop.context, verify as never, caller as never, {
+    await setIdentity(shop.context, verify, caller as never, {
       contact: { phone_number: '+14155550100' },
       token: 'any',
     })
