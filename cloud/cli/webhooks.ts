@@ -5,6 +5,7 @@ import {
   addEndpoint,
   newSecret,
   redeliver,
+  rotateSecret,
   requireUrl,
   testEndpoint,
   viewEndpoint,
@@ -16,6 +17,7 @@ import { createPoster } from '../events/webhooks/post.ts'
 import { eventsAfter, eventText } from '../events/event-list.ts'
 import { lastPosition, publish } from '../events/publish.ts'
 import { ApiError } from '../platform/api-error.ts'
+import { timestamp } from '../platform/calendar/timestamps.ts'
 import { postRulesOf } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
@@ -23,6 +25,7 @@ import {
   contextOf,
   findOwner,
   hubsOf,
+  numberOf,
   recordAct,
   required,
   requireHubs,
@@ -34,13 +37,14 @@ import {
 const usage = `Usage:
   npm run webhooks -- add --owner NAME --url URL [--types a,b] [--hubs 1,2] [--description TEXT]
   npm run webhooks -- list [--owner NAME]
+  npm run webhooks -- rotate ID [--overlap HOURS]
   npm run webhooks -- test ID
   npm run webhooks -- redeliver ID DELIVERY
   npm run webhooks -- listen --owner NAME [--forward URL]
   npm run webhooks -- trigger TYPE --owner NAME [--hub 1]
 
-Who is told of events (Standard Webhooks). \`add\` prints the secret, which is shown there and nowhere else. \`test\` and
-\`redeliver\` leave the sending to the service, which does it within seconds. \`listen\` prints events as they come, a line of JSON
+Who is told of events (Standard Webhooks). \`add\` prints the secret, which is shown there and nowhere else. \`rotate\`
+prints a new secret; the former one signs too for --overlap hours (0 to 168, default 24). \`test\` and \`redeliver\` leave the sending to the service, which does it within seconds. \`listen\` prints events as they come, a line of JSON
 each, until it is stopped; with --forward it posts them there as well, signed with the secret that it prints first: for trying a
 receiver on this machine. \`trigger\` makes an event of a type with an example of what it is about, as the description shows it: it
 stands in the list of events and goes to webhooks like any other, so production refuses it.
@@ -80,6 +84,37 @@ export const webhookCommands = (runtime: Runtime): CommandLine => ({
         if (options['owner'] !== undefined)
           rows = rows.where('owner_id', '=', (await findOwner(q, options['owner'])).id)
         return (await rows.execute()).map((row) => ({ owner_id: row.owner_id, ...viewEndpoint(row) }))
+      },
+    },
+    rotate: {
+      options: ['overlap'],
+      positionals: ['id'],
+      async run(invocation) {
+        const { db, options } = invocation
+        const context = contextOf(invocation, runtime)
+        const overlapHours = numberOf(options, 'overlap', 0, 168) ?? 24
+        return inWords(() =>
+          db.transact(async (tx) => {
+            await tx
+              .forUpdate(
+                tx.q
+                  .selectFrom('webhook_endpoints')
+                  .select('id')
+                  .where('id', '=', options['id'] ?? ''),
+              )
+              .execute()
+            const endpoint = await endpointOf(tx.q, options)
+            const { secret, previousUntil } = await rotateSecret(
+              tx,
+              context,
+              endpoint,
+              overlapHours * 3_600_000,
+            )
+            const detail = { owner_id: endpoint.owner_id, url: endpoint.url }
+            await recordAct(tx.q, runtime, { action: 'webhooks.rotate_secret', object: endpoint.id, detail })
+            return { id: endpoint.id, secret, previous_secret_expires_at: timestamp(previousUntil) }
+          }),
+        )
       },
     },
     test: {

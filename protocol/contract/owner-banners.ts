@@ -45,6 +45,7 @@ export const ownerBannerRoutes = defineRoutes(shared, {
   },
   'owner.banners.create': {
     at: 'POST /owners/owner/banners',
+    idempotent: true,
     form: bannerForm,
     response: Banner,
     summary: 'Add a banner',

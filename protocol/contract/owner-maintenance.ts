@@ -73,6 +73,7 @@ export const ownerMaintenanceRoutes = defineRoutes(
   {
     'owner.maintenance.create': {
       at: 'POST /owners/maintenance/reports',
+      idempotent: true,
       auth: { kind: 'api', scope: 'maintenance:write' },
       form: reportForm,
       response: z.object({

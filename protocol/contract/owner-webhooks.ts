@@ -81,6 +81,7 @@ export const ownerWebhookRoutes = defineRoutes(
     },
     'owner.webhooks.create': {
       at: 'POST /owners/webhooks',
+      idempotent: true,
       body: z.strictObject(fields),
       response: WebhookEndpoint.extend({ secret: z.string() }).meta({ id: 'NewWebhookEndpoint' }),
       status: 201,
@@ -118,17 +119,20 @@ export const ownerWebhookRoutes = defineRoutes(
     },
     'owner.webhooks.rotate_secret': {
       at: 'POST /owners/webhooks/{webhook_id}/rotate-secret',
+      idempotent: true,
       params,
       body: z.strictObject({ overlap_hours: z.int().min(0).max(168).default(24) }),
       bodyOptional: true,
       response: z.object({ id: z.string(), secret: z.string(), previous_secret_expires_at: Timestamp }),
-      errors: ['webhook_not_found'],
+      errors: ['webhook_not_found', 'webhook_limit_reached'],
       summary: 'Give a webhook a new secret',
-      description: 'Until the old one expires both sign.',
+      description:
+        'The former secret signs beside the new one until it expires; after several rotations each secret signs until the time promised for it. `overlap_hours` 0 ends the former secret at once. Beyond ten former secrets that still sign: 409 `webhook_limit_reached`.',
       examples: { body: { overlap_hours: 24 } },
     },
     'owner.webhooks.test': {
       at: 'POST /owners/webhooks/{webhook_id}/test',
+      idempotent: true,
       params,
       response: Delivery,
       status: 202,
@@ -147,6 +151,7 @@ export const ownerWebhookRoutes = defineRoutes(
     },
     'owner.webhooks.redeliver': {
       at: 'POST /owners/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver',
+      idempotent: true,
       params: deliveryParams,
       response: Delivery,
       status: 202,

@@ -10,7 +10,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { raiseAlarm } from '../alarms/alarms.ts'
 import { dataText } from '../event-list.ts'
-import { webhookIncident } from './endpoints.ts'
+import { signingSecrets, webhookIncident } from './endpoints.ts'
 import { listOf } from '../plan-deliveries.ts'
 import type { Posted, Poster } from './post.ts'
 
@@ -65,8 +65,7 @@ async function deliver(parts: WebhookParts, deliveryId: string): Promise<Outcome
   }
   const at = runtime.clock.now()
   const body = messageOf(event, addressOf)
-  const isOverlap = endpoint.previous_secret !== null && endpoint.previous_until! > at
-  const secrets = [endpoint.secret, ...(isOverlap ? [endpoint.previous_secret!] : [])]
+  const secrets = signingSecrets(endpoint, at)
   const begunAt = runtime.clock.monotonic()
   checkpoint('webhook.before-send')
   const posted = await poster.post(endpoint.url, signed({ id: event.id, body, at }, secrets), body)

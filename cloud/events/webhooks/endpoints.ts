@@ -92,8 +92,7 @@ export async function addEndpoint(
       state: 'enabled',
       disabled_reason: null,
       secret: newSecret(context),
-      previous_secret: null,
-      previous_until: null,
+      former_secrets: null,
       failing_since: null,
       created_at: context.runtime.clock.now(),
     })
@@ -141,21 +140,55 @@ export async function removeEndpoint(tx: Tx, context: CloudContext, endpoint: En
   await tx.q.deleteFrom('webhook_endpoints').where('id', '=', id).execute()
 }
 
-/** Gives a webhook a new secret; the one before signs as well for a while. Of three in a row the first no longer signs. */
+/** A secret that was rotated, and until when it signs. */
+interface FormerSecret {
+  secret: string
+  until: number
+}
+
+/** Former secrets beyond this number are refused: a receiver limits the length of its headers. */
+const FORMER_SECRETS = 10
+
+/** The secrets that sign a webhook's messages at a time, the newest first. */
+export const signingSecrets = (
+  row: Pick<EndpointRow, 'secret' | 'former_secrets'>,
+  now: number,
+): string[] => [row.secret, ...formerSecrets(row, now).map(({ secret }) => secret)]
+
+const formerSecrets = (
+  { former_secrets }: Pick<EndpointRow, 'former_secrets'>,
+  now: number,
+): FormerSecret[] =>
+  former_secrets === null ? [] : listOf<FormerSecret>(former_secrets).filter(({ until }) => now < until)
+
+/**
+ * Gives a webhook a new secret. The former one signs for `overlapMs` longer; earlier ones sign until the times that were
+ * promised for them. Throws `webhook_limit_reached`.
+ */
 export async function rotateSecret(
   tx: Tx,
   context: CloudContext,
-  { id, secret }: EndpointRow,
+  endpoint: EndpointRow,
   overlapMs: number,
 ): Promise<{ secret: string; previousUntil: number }> {
-  const previousUntil = context.runtime.clock.now() + overlapMs
-  const next = newSecret(context)
+  const now = context.runtime.clock.now()
+  const previousUntil = now + overlapMs
+  const former = [
+    ...(overlapMs > 0 ? [{ secret: endpoint.secret, until: previousUntil }] : []),
+    ...formerSecrets(endpoint, now),
+  ]
+  if (former.length > FORMER_SECRETS)
+    throw new ApiError(
+      'webhook_limit_reached',
+      `This webhook has ${FORMER_SECRETS} former secrets that still sign: wait until one of them expires, or rotate with \`overlap_hours\` 0.`,
+    )
+  const secret = newSecret(context)
   await tx.q
     .updateTable('webhook_endpoints')
-    .set({ secret: next, previous_secret: secret, previous_until: previousUntil })
-    .where('id', '=', id)
+    .set({ secret, former_secrets: former.length > 0 ? JSON.stringify(former) : null })
+    .where('id', '=', endpoint.id)
     .execute()
-  return { secret: next, previousUntil }
+  return { secret, previousUntil }
 }
 
 /** Sends a test to a webhook that is switched on. */

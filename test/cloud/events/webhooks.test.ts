@@ -6,37 +6,15 @@ import { scopes } from '../../../protocol/model/scopes.ts'
 import { issueApiKey } from '../../../cloud/platform/credentials/api-keys.ts'
 import { grantRole } from '../../../cloud/platform/credentials/roles.ts'
 import { raiseAlarm } from '../../../cloud/events/alarms/alarms.ts'
-import { appendEvent } from '../../../cloud/events/append-event.ts'
 import { publish } from '../../../cloud/events/publish.ts'
 import { openService, type Service } from '../../contract/service.ts'
 import { onEachDatabase } from '../support/database.ts'
-import { numbered } from './support/numbered.ts'
+import { add, happen, url } from './support/endpoint.ts'
 
 afterEach(() => void vi.useRealTimers())
 
-const url = 'https://integrator.example/hook'
-type Created = WebhookEndpoint & { secret: string }
-
-async function add({ owner }: Service, body: object = {}): Promise<Created> {
-  const { status, json } = await owner('POST', 'webhooks', { url, event_types: ['*'], ...body })
-  expect([status, json]).toEqual([201, expect.anything()])
-  return json as Created
-}
 const deliveries = async ({ owner }: Service, { id }: { id: string }): Promise<Delivery[]> =>
   ((await owner('GET', `webhooks/${id}/deliveries?limit=100`)).json as { data: Delivery[] }).data
-
-async function happen(
-  { shop }: Service,
-  number = 1,
-  type: 'alarm.raised' | 'alarm.cleared' = 'alarm.raised',
-) {
-  const { context } = shop
-  await context.db.transact(async (tx) => {
-    appendEvent(tx, context, { type, hubId: 1, data: numbered(number) })
-    await Promise.resolve()
-  })
-  await publish(context)
-}
 
 /** Does what is due by now, and then what is due `ms` later. */
 async function after({ shop, cloud }: Service, ms: number): Promise<void> {
@@ -235,35 +213,6 @@ onEachDatabase('webhooks', (open) => {
     ])
     const { data } = (await owner('GET', 'events')).json as { data: { type: string }[] }
     expect(data.map(({ type }) => type)).toEqual(['alarm.raised', 'alarm.cleared'])
-  })
-
-  test('during a rotation both secrets sign, after it the new one alone', async () => {
-    const service = await openService(open)
-    const { owner, poster, shop, cloud } = service
-    const { id, secret: first } = await add(service)
-    const { json } = await owner('POST', `webhooks/${id}/rotate-secret`, { overlap_hours: 1 })
-    const { secret: second } = json as { secret: string }
-    const verifies = async () => {
-      await happen(service)
-      await cloud.work.drain()
-      vi.useFakeTimers({ toFake: ['Date'], now: shop.clock.now() })
-      const { body, headers } = poster.sent.at(-1)!
-      const found = [first, second].map((secret) => {
-        try {
-          new Webhook(secret).verify(body, { ...headers })
-          return true
-        } catch {
-          return false
-        }
-      })
-      vi.useRealTimers()
-      return found
-    }
-    expect(await verifies()).toEqual([true, true])
-    shop.clock.advance(HOUR + 1)
-    expect(await verifies()).toEqual([false, true])
-    const shown = (await owner('GET', `webhooks/${id}`)).json
-    expect(JSON.stringify(shown)).not.toContain('whsec_')
   })
 
   test('what failed for good is delivered when somebody asks for it, and a process that ends leaves it to the next', async () => {

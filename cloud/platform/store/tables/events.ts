@@ -40,9 +40,8 @@ export const eventTables = {
      * it. Nobody is shown it after its creation.
      */
     secret: text,
-    /** The secret before, which signs as well until then. */
-    previous_secret: text.nullable,
-    previous_until: instant.nullable,
+    /** Former secrets that still sign (`FormerSecret`), as JSON, the latest first; null if there is none. */
+    former_secrets: text.nullable,
     /** Since when no delivery has succeeded; null where the last one has. */
     failing_since: instant.nullable,
     created_at: instant.fixed,
