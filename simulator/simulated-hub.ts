@@ -33,6 +33,8 @@ export interface SimulatedHubOptions {
   lineLatencyMs?: () => number
   /** Controllers whose firmware is another program's, which is plugged in (`board/SPEC.md`). */
   openBoards?: ReadonlySet<string> | undefined
+  /** By controller: the version of the serial protocol that its firmware speaks; none = the newest. */
+  versions?: ReadonlyMap<string, number> | undefined
   /** What the shelves hold at the very beginning; none = full. */
   loaded?: LoadedRow[] | undefined
 }
@@ -64,6 +66,7 @@ export interface SimulatedHub {
 
 const BROWN_OUT_MS = 1000
 const RESET_MS = 100
+const BLINK_MS = 250
 const DROP_WINDOW_MS = 1000
 
 /** A hub's hardware in software. Powered when it is created. */
@@ -77,6 +80,11 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
   const faults = createFaults({ clock, random: chance }, map, {
     onInstant: strike,
     onRewired: () => world.rewired(),
+    onRaised: ({ type, target }) => {
+      if (type !== 'blinking_contact') return
+      for (const each of target === undefined ? [...world.bins.keys(), ...world.doors.names] : [target])
+        blink(each)
+    },
   })
   const strikes = (type: FaultType, target: string): boolean => faults.strikes(type, target)
   const controllers = new Map<string, Controller>()
@@ -120,7 +128,9 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
         description,
         world,
         memory: storage.open<object>(`memory-${id}`),
-        start: options.openBoards?.has(id) ? undefined : (ask) => startProgram(ask, runtime),
+        start: options.openBoards?.has(id)
+          ? undefined
+          : (ask) => startProgram(ask, runtime, options.versions?.get(id)),
         strikes,
         dropWindowMs: options.dropWindowMs ?? DROP_WINDOW_MS,
         transmit: (line) => transmitters.get(lines[ends().indexOf(id)]!)!(line),
@@ -159,6 +169,21 @@ export function createSimulatedHub(options: SimulatedHubOptions): SimulatedHub {
       const elsewhere = hardware.hubId + 1_000_000
       controller.replaceMemory(isUsed ? usedMemory(controller.description, elsewhere, runtime) : [])
     }
+  }
+
+  /** The contact flickers until its fault is over. */
+  function blink(target: string): void {
+    let isWrong = false
+    const toggle = (): void => {
+      if (stopped) return
+      const isOn = faults.strikes('blinking_contact', target)
+      isWrong = isOn && !isWrong
+      const bin = world.bins.get(target)
+      if (bin) bin.flicker(isWrong)
+      else world.doors.flicker(target, isWrong)
+      if (isOn) clock.after(BLINK_MS, toggle)
+    }
+    toggle()
   }
 
   function press(target: string): DeedResult {

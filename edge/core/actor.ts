@@ -12,8 +12,9 @@ import { ordersStep } from './orders/order-step.ts'
 import { viewOrders } from './orders/order-view.ts'
 import { collectOrder, dispenseUnit, endOrder, prepareOrder, readyOrder } from './orders/orders.ts'
 import { recoverOrder } from './recovery/orders.ts'
-import { watchFridges } from './fridges.ts'
+import { noteFridgeDoors, watchFridges } from './fridges.ts'
 import { tellStates } from './states.ts'
+import { watchHardware } from './watches.ts'
 import { firstOf, type Step, type Wait } from './step.ts'
 import { blockedRows, type BlockedRows } from './withheld.ts'
 
@@ -96,8 +97,18 @@ function takeSteps(context: Context): number | undefined {
     if (step.kind === 'wait') {
       reportOwedSnapshot(context)
       const fridges = watchFridges(context)
+      const ajar = noteFridgeDoors(context)
+      const hardware = watchHardware(context)
       const told = tellStates(context, bins, blocks)
-      const waits = [step.ms, askOverdue(context), startUpGraceMs(context) || undefined, fridges, told]
+      const waits = [
+        step.ms,
+        askOverdue(context),
+        startUpGraceMs(context) || undefined,
+        fridges,
+        ajar,
+        hardware,
+        told,
+      ]
       const known = waits.filter((ms) => ms !== undefined)
       return known.length > 0 ? Math.min(...known) : undefined
     }

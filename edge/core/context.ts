@@ -73,6 +73,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
   reconnecting: Map<string, Reconnecting>
   /** Commands that open and close a door again and again, as long as this life of the hub lasts; by id. */
   cycling: Map<string, CycleCommand>
+  /** By door: since when it stands open, on the monotonic clock. */
+  openSince: Map<string, number>
   /** By device: since when it has not said how it stands, on the monotonic clock. */
   unheardSince: Map<string, number>
   /** By operation id: when to ask the controller what became of it; on the monotonic clock. */

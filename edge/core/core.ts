@@ -42,7 +42,7 @@ export function createCore(options: CoreOptions): HubCore {
   const context: Context = {
     ...partsOf(options),
     controllers: options.openControllers(controllerEvents),
-    doors: doorsOf(options, () => context, health),
+    doors: doorsOf(options, () => context, { health, onSeen: () => acceptance.look() }),
     handle: actor.handle,
   }
   const { store, doors, controllers } = context
@@ -134,7 +134,7 @@ function partsOf(options: CoreOptions) {
     layout,
     journal,
     cloud,
-    devices: createDevices(layout, runtime.clock, options.settings.steadyMs),
+    devices: createDevices(layout, runtime.clock, options.settings),
     ledger: createLedger(journal, outbox, { now: cloud.now, againMs: options.settings.reportAgainMs }),
     storeId: storeIdOf(store, journal, runtime.random),
     strangers: new Map(),
@@ -145,6 +145,7 @@ function partsOf(options: CoreOptions) {
     reconnecting: new Map(),
     cycling: new Map(),
     askAt: new Map(),
+    openSince: new Map(),
     unheardSince: new Map(),
   } satisfies Partial<Context>
 }
@@ -158,7 +159,11 @@ function storeIdOf(store: Store, { meta }: Journal, random: Random): string {
   return id
 }
 
-function doorsOf(options: CoreOptions, context: () => Context, health: HealthWatch): Doors {
+function doorsOf(
+  options: CoreOptions,
+  context: () => Context,
+  { health, onSeen }: { health: HealthWatch; onSeen: () => void },
+): Doors {
   const { gpio, hardware, runtime, settings, checkpoint, log } = options
   const lines = hardware.gpio.lines.map((line) => line.name)
   return new Doors(
@@ -166,8 +171,10 @@ function doorsOf(options: CoreOptions, context: () => Context, health: HealthWat
     {
       onMoved: (door, change) => context().handle(() => noteDoorMoved(context(), door, change)),
       onChange: () => health.look(),
+      onSeen,
       // What waits for the door to be locked goes on.
       onRelocked: () => context().handle(() => {}),
+      onTrouble: () => context().handle(() => {}),
     },
   )
 }

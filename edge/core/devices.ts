@@ -1,11 +1,16 @@
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { DeviceEvent } from '../hardware/controllers.ts'
-import { numberOf, type Layout } from './layout.ts'
+import { Steady, type SteadyRules } from '../hardware/steady.ts'
+import { fridgeDevice, numberOf, type Layout } from './layout.ts'
+import type { CoreSettings } from './settings.ts'
+import { newThermometer, takeReport, type Thermometer } from './thermometer.ts'
 
 export type Door = 'closed' | 'open' | 'moving' | 'unknown'
 export type Lift = 'up' | 'down' | 'moving' | 'unknown'
 
 export interface BinState {
+  /** What is reported of it: values that held (`steady.ts`). Decisions about motions go by the values themselves. */
+  steady: { door: Steady<Door>; occupied: Steady<boolean> }
   door: Door
   lift: Lift
   occupied: boolean | undefined
@@ -21,12 +26,21 @@ export interface BinState {
 
 /** Instants on the monotonic clock. */
 export interface FridgeState {
-  celsius: number | undefined
-  /** The extremes since the last report. */
+  meter: Thermometer
+  /** The extremes of plausible readings since the last report. */
   min: number | undefined
   max: number | undefined
-  /** Since when it has been read without interruption. */
-  readSince: number | undefined
+  /** Since when this life of the hub has watched it. */
+  watchedSince: number | undefined
+  /** When readings of this life, or a person, last proved that it was cold. */
+  provenAt: number | undefined
+  /** Why there is no valid reading; it holds until readings prove something again. */
+  unreadable: string | undefined
+  /** Nothing is sold from it until its first readings prove that it is cold. */
+  isUnproven: boolean
+  /** Since when one of its doors stands open, and when one last had been open for long. */
+  openSince: number | undefined
+  openedAt: number | undefined
   /** Whether the journal knows that it is read: `never` in this life; `before` the housekeeping came round; `lately`. */
   noted: 'never' | 'before' | 'lately'
   /** How warm it was an earlier life has written down, and it has not been cold since. */
@@ -46,23 +60,48 @@ export interface Stranger {
 
 export type Devices = ReturnType<typeof createDevices>
 
+export type DeviceSettings = Pick<
+  CoreSettings,
+  'steadyMs' | 'probe' | 'fridgeUnreadableMs' | 'fridgeUnreadableOldMs' | keyof SteadyRules
+>
+
+/** Firmware before this version of the serial protocol reports only changes of temperature. */
+const REPEATING_VERSION = 3
+
 /** What the devices say of themselves, in memory only: controllers say it anew on every connection. */
-export function createDevices(layout: Layout, clock: Clock, steadyMs: number) {
+export function createDevices(layout: Layout, clock: Clock, settings: DeviceSettings) {
+  const { steadyMs } = settings
   const memories = new Map<string, string>()
+  /** By controller: the version of the serial protocol that it spoke last. */
+  const versions = new Map<string, number>()
   const met = new Set<string>()
   const downSince = new Map(layout.controllers.map((controller) => [controller, clock.monotonic()]))
   const cameBack = new Map<string, { at: number; downSince: number }>()
-  const bins = new Map(layout.bins.map((bin) => [bin.number, unknownBin()]))
+  const bins = new Map(layout.bins.map((bin) => [bin.number, unknownBin(settings)]))
   const fridges = new Map(layout.fridges.map((fridge) => [fridge.number, unknownFridge()]))
   const rests = new Map<string, { until: number; failures: number }>()
 
   function forget(controller: string): void {
     for (const device of layout.devicesOf(controller)) {
       const bin = bins.get(numberOf('bin', device) ?? 0)
-      if (bin) Object.assign(bin, unknownBin())
-      const fridge = fridges.get(numberOf('fridge', device) ?? 0)
-      if (fridge) fridge.celsius = undefined
+      if (bin) Object.assign(bin, unknownBin(settings))
     }
+  }
+
+  const reportsOnlyChanges = (controller: string): boolean =>
+    (versions.get(controller) ?? REPEATING_VERSION) < REPEATING_VERSION
+
+  function noteReport(number: number, fridge: FridgeState, celsius: number | null): void {
+    const onlyChanges = reportsOnlyChanges(layout.controllerOf(fridgeDevice(number)) ?? '')
+    const maxAgeMs = onlyChanges ? settings.fridgeUnreadableOldMs : settings.fridgeUnreadableMs
+    const { limitCelsius } = layout.fridges.find((one) => one.number === number)!
+    const before = fridge.meter.last
+    const report = { celsius, at: clock.monotonic() }
+    fridge.meter = takeReport(fridge.meter, report, { limitCelsius, maxAgeMs }, settings.probe)
+    const { last } = fridge.meter
+    if (last === undefined || last === before) return
+    fridge.min = Math.min(fridge.min ?? last.celsius, last.celsius)
+    fridge.max = Math.max(fridge.max ?? last.celsius, last.celsius)
   }
 
   function answers(controller: string): void {
@@ -72,8 +111,9 @@ export function createDevices(layout: Layout, clock: Clock, steadyMs: number) {
   }
 
   return {
-    up(controller: string, memoryId: string): void {
+    up(controller: string, memoryId: string, protocol: number): void {
       forget(controller)
+      versions.set(controller, protocol)
       memories.set(controller, memoryId)
       met.add(controller)
       answers(controller)
@@ -109,17 +149,32 @@ export function createDevices(layout: Layout, clock: Clock, steadyMs: number) {
       if (since !== undefined || back === undefined) return since
       return clock.monotonic() - back.at < steadyMs ? back.downSince : undefined
     },
+    /** It does not answer now. */
+    isAway: (controller: string): boolean => downSince.has(controller),
+    /** It has come back: in how many milliseconds it has stayed for long enough. */
+    steadyInMs(controller: string): number | undefined {
+      const back = cameBack.get(controller)
+      return back && back.at + steadyMs - clock.monotonic()
+    },
+    reportsOnlyChanges,
     memoryOf: (controller: string): string | undefined => memories.get(controller),
-    bin: (number: number): BinState => bins.get(number) ?? unknownBin(),
+    bin: (number: number): BinState => bins.get(number) ?? unknownBin(settings),
     fridge: (number: number): FridgeState => fridges.get(number) ?? unknownFridge(),
     /** An operation goes out to the device. */
     sent(device: string, operationId: string): void {
       const bin = bins.get(numberOf('bin', device) ?? 0)
       if (bin) bin.sent = operationId
     },
-    note({ device, door, lift, occupied, celsius }: DeviceEvent): void {
+    /** `isMoved`: an operation moves the device, or lets something fall into it: what changes needs no proof. */
+    note({ device, door, lift, occupied, celsius }: DeviceEvent, isMoved: boolean): void {
       const bin = bins.get(numberOf('bin', device) ?? 0)
       if (bin) {
+        const now = clock.monotonic()
+        const isMotion = isMoved || door === 'moving' || bin.door === 'moving'
+        if (door !== undefined) bin.steady.door.note(door, now, isMotion)
+        // People put things into an open bin, and take them out; into a closed one only a dispense lets something fall.
+        if (occupied !== undefined)
+          bin.steady.occupied.note(occupied, now, isMoved || (door ?? bin.door) !== 'closed')
         bin.door = door ?? bin.door
         bin.lift = lift ?? bin.lift
         bin.hasReported ||= door !== undefined
@@ -130,11 +185,9 @@ export function createDevices(layout: Layout, clock: Clock, steadyMs: number) {
           bin.occupied = occupied
         }
       }
-      const fridge = fridges.get(numberOf('fridge', device) ?? 0)
-      if (!fridge || celsius === undefined) return
-      fridge.celsius = celsius
-      fridge.min = Math.min(fridge.min ?? celsius, celsius)
-      fridge.max = Math.max(fridge.max ?? celsius, celsius)
+      const number = numberOf('fridge', device) ?? 0
+      const fridge = fridges.get(number)
+      if (fridge && celsius !== undefined) noteReport(number, fridge, celsius)
     },
     /** Lets a device rest after a failure, twice as long after each further one in a row. */
     rest(device: string, firstMs: number, maxMs: number): void {
@@ -147,7 +200,8 @@ export function createDevices(layout: Layout, clock: Clock, steadyMs: number) {
   }
 }
 
-const unknownBin = (): BinState => ({
+const unknownBin = (rules: SteadyRules): BinState => ({
+  steady: { door: new Steady(rules), occupied: new Steady(rules) },
   door: 'unknown',
   lift: 'unknown',
   hasReported: false,
@@ -157,10 +211,15 @@ const unknownBin = (): BinState => ({
   emptySince: undefined,
 })
 const unknownFridge = (): FridgeState => ({
-  celsius: undefined,
+  meter: newThermometer,
   min: undefined,
   max: undefined,
-  readSince: undefined,
+  watchedSince: undefined,
+  provenAt: undefined,
+  unreadable: undefined,
+  isUnproven: false,
+  openSince: undefined,
+  openedAt: undefined,
   noted: 'never',
   isInherited: false,
 })

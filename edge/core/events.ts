@@ -7,6 +7,7 @@ import { settleMotionBySensor } from './bins/motions.ts'
 import { endReconnects } from './commands.ts'
 import type { Context } from './context.ts'
 import { confirmByCloud } from './fridges.ts'
+import { numberOf } from './layout.ts'
 import { setAlarm } from './ledger.ts'
 import { applyOutcome, applyRefusal } from './operations/outcomes.ts'
 import { acceptOrder, isOwn, reduceOrder, withdrawOrder } from './orders/orders.ts'
@@ -77,7 +78,11 @@ function applyDeviceEvent(context: Context, controller: string, event: DeviceEve
   }
   const stranger = context.strangers.get(controller)
   if (stranger) return hearStranger(context, controller, stranger, event.device)
-  context.devices.note(event)
+  const bin = numberOf('bin', event.device)
+  const isMoved = context.journal.operations
+    .open()
+    .some((operation) => operation.device === event.device || (bin !== undefined && operation.bin === bin))
+  context.devices.note(event, isMoved)
   settleMotionBySensor(context, event.device)
   if (event.drop !== undefined) noteLateDrop(context, event)
 }

@@ -1,103 +1,210 @@
+import { fridgeDoor, fridgeSides } from '../../protocol/model/hardware.ts'
 import { fridgeSubject } from '../../protocol/model/subject.ts'
 import type { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { FridgeRow } from '../journal/states.ts'
 import { isUsable, type Context } from './context.ts'
+import type { FridgeState } from './devices.ts'
 import { fridgeDevice } from './layout.ts'
 import { setAlarm } from './ledger.ts'
+import { isFrozen, newThermometer, proofOf } from './thermometer.ts'
 
 /**
- * The health shutoff: what was too warm for too long is not sold any more, whether the cloud can be heard or not, before a
- * person has looked at it.
+ * The health shutoff: goods that were without proof of being cold for too long are not sold any more, whether the cloud can be
+ * reached or not, until a person has looked at them. A fridge that nobody can read counts as a warm one.
  */
 
-/** What is known of a fridge that is read, for the decision. Durations in milliseconds. */
+/** What is known of a fridge, for the decision. Durations in milliseconds. */
 export interface FridgeFacts {
-  celsius: number
-  limitCelsius: number
-  /** Since it was last read as cold. */
-  warmForMs: number
-  /** Part of that lies before this life of the hub, and nobody has said yet how long that is. */
+  /** What the readings of this life prove. */
+  proof: 'cold' | 'warm' | undefined
+  /** There has been no valid reading for too long. */
+  isUnread: boolean
+  /** Since the last proof that it was cold, in this life or an earlier one. */
+  doubtForMs: number
+  /** It was not cold when it was last judged. */
+  wasInDoubt: boolean
+  /** An earlier life gave the last proof; this one has none yet. */
+  isInherited: boolean
+  /** Part of `doubtForMs` lies before this life, and nobody has reported yet how long that is. */
   isLengthUnknown: boolean
-  /** For how long it has been read without interruption. */
-  readForMs: number
+  /** For how long this life has watched it. */
+  watchedForMs: number
 }
 
-/** `clockWaitMs`: for so long the cloud is waited for, which may know for how long the power was away. */
+/** `clockWaitMs`: the wait for the cloud, which may know how long the power was away. `doubtMs`: the longest time without proof. */
 export interface FridgeLimits {
   healthShutoffMs: number
   clockWaitMs: number
+  doubtMs: number
 }
 
-/** What a reading means; `ms`: how long until it means a shutoff. */
-export function judgeFridge(
-  { celsius, limitCelsius, warmForMs, isLengthUnknown, readForMs }: FridgeFacts,
-  { healthShutoffMs, clockWaitMs }: FridgeLimits,
-): { kind: 'cold' } | { kind: 'warm'; ms: number } | { kind: 'shutoff' } {
-  if (celsius <= limitCelsius) return { kind: 'cold' }
-  const ms = isLengthUnknown ? clockWaitMs - readForMs : healthShutoffMs - warmForMs
-  return ms <= 0 ? { kind: 'shutoff' } : { kind: 'warm', ms }
+export type FridgeVerdict =
+  /** `isProven`: now; otherwise the last proof is recent enough. */
+  | { kind: 'cold'; isProven: boolean; ms: number }
+  /** Found at the start after a long absence: nothing is sold before readings prove that it is cold. */
+  | { kind: 'unproven'; ms: number }
+  | { kind: 'doubt'; ms: number }
+  | { kind: 'shutoff' }
+
+/** Decides how a fridge stands; `ms`: how long until time alone may change that. */
+export function judgeFridge(facts: FridgeFacts, limits: FridgeLimits): FridgeVerdict {
+  const { proof, isUnread, doubtForMs, wasInDoubt, isInherited, isLengthUnknown, watchedForMs } = facts
+  const { healthShutoffMs, clockWaitMs, doubtMs } = limits
+  const leftMs = healthShutoffMs - doubtForMs
+  if (proof === 'cold' && !isUnread) return { kind: 'cold', isProven: true, ms: doubtMs }
+  // What it was during an absence shows in what it is after it: its first readings decide, not the time.
+  const isBeingRead = isInherited && proof === undefined && !isUnread && watchedForMs < doubtMs
+  if (isBeingRead && leftMs <= 0) return { kind: 'unproven', ms: doubtMs - watchedForMs }
+  if (proof === undefined && !isUnread && !wasInDoubt && doubtForMs < doubtMs)
+    return { kind: 'cold', isProven: false, ms: doubtMs - doubtForMs }
+  if (isBeingRead) return { kind: 'doubt', ms: leftMs }
+  const ms = isInherited && isLengthUnknown ? Math.min(leftMs, clockWaitMs - watchedForMs) : leftMs
+  return ms <= 0 ? { kind: 'shutoff' } : { kind: 'doubt', ms }
 }
 
-/** Looks at every fridge. Returns in how many milliseconds time alone may change what it finds. */
+/** Judges every fridge. Returns in how many milliseconds time alone may change the result. */
 export function watchFridges(context: Context): number | undefined {
-  const waits = context.layout.fridges.map(({ number }) => watchFridge(context, number))
-  const known = waits.filter((ms) => ms !== undefined)
+  const waits = context.layout.fridges.flatMap(({ number }) => watchFridge(context, number))
+  const known = waits.filter((ms): ms is number => ms !== undefined && ms > 0)
   return known.length > 0 ? Math.min(...known) : undefined
 }
 
 function watchFridge(context: Context, number: number): number | undefined {
-  const { journal, devices, cloud, settings, layout, runtime, log } = context
+  const { journal, devices, cloud, settings, runtime, log } = context
   const memory = devices.fridge(number)
   const nowMs = runtime.clock.monotonic()
-  if (!isUsable(context, fridgeDevice(number)) || memory.celsius === undefined) {
-    memory.readSince = undefined
-    return undefined
-  }
-  memory.readSince ??= nowMs
+  memory.watchedSince ??= nowMs
   const row = journal.fridges.find(number)
   // Written by an earlier life of the hub.
   if (memory.noted === 'never') memory.isInherited = row !== undefined
+  const unread = unreadOf(context, number)
+  const proof = unread.why === undefined ? proofOf(memory.meter, proofRules(context)) : undefined
+  if (unread.why !== undefined) memory.unreadable = unread.why
+  else if (proof !== undefined) memory.unreadable = undefined
   const now = cloud.now()
-  const { limitCelsius } = layout.fridges.find((fridge) => fridge.number === number)!
-  const warmSince = row?.warm_since ?? row?.read_at ?? now
+  const lastCold = lastColdAt(memory, row, now, nowMs)
   const verdict = judgeFridge(
     {
-      celsius: memory.celsius,
-      limitCelsius,
-      warmForMs: now - warmSince,
-      isLengthUnknown: memory.isInherited && !cloud.isKnown(),
-      readForMs: nowMs - memory.readSince,
+      proof,
+      isUnread: memory.unreadable !== undefined,
+      doubtForMs: memory.provenAt === undefined ? now - lastCold : nowMs - memory.provenAt,
+      wasInDoubt: row !== undefined && row.warm_since !== null,
+      isInherited: memory.isInherited,
+      isLengthUnknown: !cloud.isKnown(),
+      watchedForMs: nowMs - memory.watchedSince,
     },
-    settings,
+    { ...settings, doubtMs: maxAgeMs(context, number) },
   )
-  if (verdict.kind === 'cold') memory.isInherited = false
-  const warm_since = verdict.kind === 'cold' ? null : warmSince
+  if (verdict.kind === 'cold' && verdict.isProven) {
+    memory.isInherited = false
+    memory.provenAt = memory.meter.last!.at
+  }
+  memory.isUnproven = verdict.kind === 'unproven'
+  const coldAt = lastColdAt(memory, row, now, nowMs)
+  const warm_since =
+    verdict.kind === 'cold' ? null : verdict.kind === 'unproven' ? (row?.warm_since ?? null) : coldAt
   const shutoff_at = row?.shutoff_at ?? (verdict.kind === 'shutoff' ? now : null)
-  // That it was read is written down now and then: by that the next life knows for how long nobody looked.
+  // The proof is written down now and then: the next life counts from it.
   if (memory.noted !== 'lately' || row?.warm_since !== warm_since || row.shutoff_at !== shutoff_at) {
     memory.noted = 'lately'
-    journal.fridges.put({ number, warm_since, read_at: now, shutoff_at })
+    const next = { number, warm_since, read_at: coldAt, shutoff_at } satisfies FridgeRow
+    if (JSON.stringify(next) !== JSON.stringify(row)) journal.fridges.put(next)
   }
-  if (shutoff_at !== null && row?.shutoff_at === null)
+  if (shutoff_at !== null && row?.shutoff_at !== shutoff_at)
     log.warn(
-      { fridge: number, celsius: memory.celsius },
-      'a fridge was too warm for too long: nothing of it is sold',
+      { fridge: number, celsius: memory.meter.last?.celsius, unreadable: memory.unreadable },
+      'a fridge was without proof of being cold for too long: nothing of it is sold',
     )
-  noteWarmAlarm(context, number, memory.celsius, verdict.kind === 'cold' ? undefined : now - warmSince)
-  return verdict.kind === 'warm' ? verdict.ms : undefined
+  noteAlarms(context, number, warm_since === null ? undefined : now - warm_since)
+  return verdict.kind === 'shutoff' ? unread.ms : Math.min(verdict.ms, unread.ms ?? verdict.ms)
 }
 
-/** A fridge that stays warm is an alarm; one whose door was open for a moment is not. */
-function noteWarmAlarm(
-  context: Context,
-  number: number,
-  celsius: number,
-  warmForMs: number | undefined,
-): void {
+/** When it was last proven cold, cloud time; of a fridge that the journal does not know yet, now. */
+function lastColdAt(
+  { provenAt }: FridgeState,
+  row: FridgeRow | undefined,
+  now: number,
+  nowMs: number,
+): number {
+  if (provenAt !== undefined) return now - (nowMs - provenAt)
+  return row?.warm_since ?? row?.read_at ?? now
+}
+
+const proofRules = ({ settings }: Context) => ({
+  ...settings.proof,
+  // Where people shorten the shutoff, its proof is shorter too.
+  coldMs: Math.min(settings.fridgeProofMs, settings.healthShutoffMs / 4),
+})
+
+/** A reading is valid for so long. Boards of version 2 of the serial protocol report only changes: their silence is no alarm yet. */
+export function maxAgeMs({ devices, settings, layout }: Context, fridge: number): number {
+  const controller = layout.controllerOf(fridgeDevice(fridge)) ?? ''
+  return devices.reportsOnlyChanges(controller) ? settings.fridgeUnreadableOldMs : settings.fridgeUnreadableMs
+}
+
+/** Why there is no valid reading of the fridge, for people; `ms`: how long until there is none any more. */
+function unreadOf(context: Context, number: number): { why: string | undefined; ms: number | undefined } {
+  const { devices, layout, runtime, settings } = context
+  const { meter, watchedSince, openedAt } = devices.fridge(number)
+  const now = runtime.clock.monotonic()
+  const others = layout.fridges
+    .filter((fridge) => fridge.number !== number)
+    .map((fridge) => devices.fridge(fridge.number).meter)
+  if (isFrozen(meter, { now, others, openedAt }, settings.frozen)) {
+    // What comes after it must prove itself anew.
+    devices.fridge(number).meter = { ...meter, run: undefined }
+    return { why: `its probe has repeated ${meter.same?.celsius} °C for hours`, ms: undefined }
+  }
+  const ms = maxAgeMs(context, number) - (now - (meter.last?.at ?? watchedSince ?? now))
+  return ms > 0 ? { why: undefined, ms } : { why: whyUnread(context, number), ms: undefined }
+}
+
+function whyUnread(context: Context, number: number): string {
+  const { fault } = context.devices.fridge(number).meter
+  if (!isUsable(context, fridgeDevice(number))) return 'its controller does not answer'
+  switch (fault) {
+    case 'none':
+      return 'its probe gives no reading'
+    case 'implausible':
+      return 'its probe reads nonsense'
+    case undefined:
+      return 'its controller reports no temperature'
+  }
+}
+
+/** A door of the fridge was seen open or closed: a probe that lives must notice a door that stands open. */
+export function noteFridgeDoors({ layout, doors, devices, runtime, settings }: Context): number | undefined {
+  const now = runtime.clock.monotonic()
+  const open = new Set(doors.contacts().flatMap(({ door, isOpen }) => (isOpen ? [door] : [])))
+  const waits = layout.fridges.flatMap(({ number }) => {
+    const memory = devices.fridge(number)
+    const isOpen = fridgeSides.some((side) => open.has(fridgeDoor(number, side)))
+    memory.openSince = isOpen ? (memory.openSince ?? now) : undefined
+    if (memory.openSince === undefined) return []
+    const leftMs = memory.openSince + settings.frozen.openMs - now
+    if (leftMs > 0) return [leftMs]
+    memory.openedAt = now
+    return []
+  })
+  return waits.length > 0 ? Math.min(...waits) : undefined
+}
+
+/** A fridge that stays warm, or that cannot be read, is an alarm; one whose door was open for a moment is not. */
+function noteAlarms(context: Context, number: number, doubtForMs: number | undefined): void {
   const subject = fridgeSubject(number)
-  if (warmForMs === undefined) setAlarm(context, 'fridge_warm', subject, false, '')
-  else if (warmForMs >= context.settings.warmAlarmMs)
-    setAlarm(context, 'fridge_warm', subject, true, `${celsius} °C`)
+  const { unreadable, meter } = context.devices.fridge(number)
+  setAlarm(context, 'fridge_unreadable', subject, unreadable !== undefined, unreadable ?? '')
+  if (doubtForMs === undefined) setAlarm(context, 'fridge_warm', subject, false, '')
+  else if (unreadable === undefined && doubtForMs >= context.settings.warmAlarmMs)
+    setAlarm(context, 'fridge_warm', subject, true, `${meter.last?.celsius} °C`)
+}
+
+/** What people and the cloud are shown of a fridge's probe: a reading past its maximum age is none. */
+export function readingOf(context: Context, number: number): { celsius: number; ageMs: number } | undefined {
+  const { meter, unreadable } = context.devices.fridge(number)
+  if (unreadable !== undefined || meter.last === undefined) return undefined
+  const ageMs = context.runtime.clock.monotonic() - meter.last.at
+  return ageMs < maxAgeMs(context, number) ? { celsius: meter.last.celsius, ageMs } : undefined
 }
 
 /** The fridges from which nothing is sold before a person has looked. */
@@ -107,11 +214,19 @@ export const shutFridges = ({ journal }: Pick<Context, 'journal'>): number[] =>
     .filter(({ shutoff_at }) => shutoff_at !== null)
     .map(({ number }) => number)
 
+/** The fridges from which nothing is sold until their readings prove that they are cold. */
+export const unprovenFridges = ({ layout, devices }: Pick<Context, 'layout' | 'devices'>): number[] =>
+  layout.fridges.flatMap(({ number }) => (devices.fridge(number).isUnproven ? [number] : []))
+
 /** A person has looked at what is in a fridge: it is sold again. False where it was not shut off. */
-export function confirmFridge({ journal, devices, cloud }: Context, number: number): boolean {
+export function confirmFridge({ journal, devices, cloud, runtime }: Context, number: number): boolean {
   const row = journal.fridges.find(number)
   if (row === undefined || row.shutoff_at === null) return false
-  devices.fridge(number).isInherited = false
+  const memory = devices.fridge(number)
+  memory.isInherited = false
+  memory.provenAt = runtime.clock.monotonic()
+  // Readings from before prove nothing about what comes after.
+  memory.meter = { ...newThermometer, last: memory.meter.last, same: memory.meter.same }
   journal.fridges.put({
     number,
     warm_since: null,

@@ -4,12 +4,12 @@ import type { z } from 'zod'
 import { fridgeSubject } from '../../protocol/model/subject.ts'
 import { viewBins, type BinView } from './bins/bin.ts'
 import { isUsable, type Context } from './context.ts'
-import { shutFridges } from './fridges.ts'
+import { readingOf, shutFridges } from './fridges.ts'
 import { binDevice } from './layout.ts'
 
 /** What the hub says of itself in its heartbeat. */
 export function healthOf(context: Context): HubHealth {
-  const { journal, layout, devices, outbox, doors } = context
+  const { journal, layout, outbox, doors } = context
   const config = journal.meta.config()
   const bins = viewBins(context)
   const shut = shutFridges(context)
@@ -22,7 +22,7 @@ export function healthOf(context: Context): HubHealth {
     fridges: layout.fridges.map(({ number }) => {
       const enabled = !(config?.disabled_fridges ?? []).includes(number)
       const up = isUsable(context, `fridge-${number}`)
-      const celsius = devices.fridge(number).celsius
+      const celsius = up ? readingOf(context, number)?.celsius : undefined
       return {
         fridge_number: number,
         enabled,
@@ -33,7 +33,7 @@ export function healthOf(context: Context): HubHealth {
           known: celsius !== undefined,
         }),
         shutoff: shut.includes(number),
-        temperature: up ? (celsius ?? null) : null,
+        temperature: celsius ?? null,
       }
     }),
     doors: doors.health(),
@@ -42,6 +42,8 @@ export function healthOf(context: Context): HubHealth {
 }
 
 export function binHealth({ devices, layout }: Context, bin: BinView): z.infer<typeof BinHealth> {
+  const { occupied } = bin.reported
+  const door = bin.reported.door === 'unsettled' ? 'unknown' : bin.reported.door
   const connected = devices.isUp(layout.controllerOf(binDevice(bin.number)) ?? '')
   return {
     bin_number: bin.number,
@@ -51,11 +53,11 @@ export function binHealth({ devices, layout }: Context, bin: BinView): z.infer<t
       enabled: bin.enabled,
       up: connected,
       faulty: bin.fault !== null,
-      known: bin.door !== 'unknown' && bin.lift !== 'unknown',
+      known: door !== 'unknown' && bin.lift !== 'unknown',
     }),
-    door: bin.door,
+    door,
     lift: bin.lift,
-    occupied: bin.occupied ?? null,
+    occupied: occupied === 'unsettled' ? null : (occupied ?? null),
     fault_code: bin.fault,
     order_id: bin.orderId,
   }

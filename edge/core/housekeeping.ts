@@ -11,6 +11,7 @@ import {
 import { pruneJournal } from '../journal/journal.ts'
 import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
+import { readingOf } from './fridges.ts'
 import { takeOver } from './recovery/strangers.ts'
 
 const CLOCK_EVERY = 10
@@ -20,18 +21,13 @@ const PRUNE_EVERY = 60
 export function startHousekeeping(context: Context): Cancel {
   const { runtime, settings, store, journal, outbox, cloud, doors } = context
   let round = 0
-  let unreadSince: number | undefined
-  const openSince = new Map<string, number>()
   return every(runtime.clock, settings.housekeepingMs, () => {
     round++
     store.relieve()
     doors.reread()
     context.handle(() => {
       reportTemperatures(context)
-      checkControllers(context)
-      unreadSince = doors.areUnread ? (unreadSince ?? runtime.clock.monotonic()) : undefined
-      checkLines(context, unreadSince)
-      checkDoors(context, openSince)
+      takeOverNew(context)
       checkClock(context)
       watchStore(context)
       if (round % CLOCK_EVERY === 0) cloud.persist()
@@ -64,38 +60,18 @@ export function endAlarmsOfAbsent(context: Context): void {
 export const watchStore = (context: Context): void =>
   setAlarm(context, 'store_full', HUB_SUBJECT, context.outbox.isLedgerFull(), 'the journal cannot grow')
 
-function checkControllers(context: Context): void {
-  const { layout, devices, runtime, settings, strangers } = context
-  for (const controller of layout.controllers) {
-    const stranger = strangers.get(controller)
-    // It could not be taken over when its devices had spoken.
-    if (stranger?.isForeign === false) takeOver(context, controller, stranger)
-    const since = devices.awaySince(controller)
-    if (since === undefined) setAlarm(context, 'controller_silent', controllerSubject(controller), false, '')
-    else if (runtime.clock.monotonic() - since >= settings.silentAlarmMs)
-      setAlarm(context, 'controller_silent', controllerSubject(controller), true, 'no answer on its line')
-  }
-}
-
-/** The lines of locks and doors are a controller of their own. */
-function checkLines(context: Context, unreadSince: number | undefined): void {
-  const { runtime, settings } = context
-  if (unreadSince === undefined) setAlarm(context, 'controller_silent', controllerSubject('gpio'), false, '')
-  else if (runtime.clock.monotonic() - unreadSince >= settings.silentAlarmMs)
-    setAlarm(
-      context,
-      'controller_silent',
-      controllerSubject('gpio'),
-      true,
-      'no line of a lock or door can be read',
-    )
+/** Boards that could not be taken over when their devices had spoken. */
+function takeOverNew(context: Context): void {
+  for (const [controller, stranger] of context.strangers)
+    if (!stranger.isForeign) takeOver(context, controller, stranger)
 }
 
 /** What each fridge is at goes to the telemetry, whether it has changed or not: a history has no holes then. */
-function reportTemperatures({ layout, devices, outbox, cloud }: Context): void {
+function reportTemperatures(context: Context): void {
+  const { layout, devices, outbox, cloud } = context
   for (const { number } of layout.fridges) {
     const fridge = devices.fridge(number)
-    const { celsius } = fridge
+    const celsius = readingOf(context, number)?.celsius
     if (celsius === undefined) continue
     const { min = celsius, max = celsius } = fridge
     const about = { fridge_number: number, celsius, min, max }
@@ -104,20 +80,6 @@ function reportTemperatures({ layout, devices, outbox, cloud }: Context): void {
     fridge.max = celsius
     // In this event's commit too.
     if (fridge.noted === 'lately') fridge.noted = 'before'
-  }
-}
-
-/** A door that somebody has forgotten. `openSince`: by door, on the monotonic clock. */
-function checkDoors(context: Context, openSince: Map<string, number>): void {
-  const { doors, runtime, settings } = context
-  const now = runtime.clock.monotonic()
-  for (const { door, status } of doors.health()) {
-    if (status !== 'open') openSince.delete(door)
-    else if (!openSince.has(door)) openSince.set(door, now)
-    const since = openSince.get(door)
-    if (since === undefined) setAlarm(context, 'door_left_open', doorSubject(door), false, '')
-    else if (now - since >= settings.doorLeftOpenMs)
-      setAlarm(context, 'door_left_open', doorSubject(door), true, 'nobody has closed it')
   }
 }
 

@@ -53,8 +53,24 @@ export const coreSettings = {
   acceptanceStepMs: duration(60_000, 'A step of an acceptance waits so long for what people do.'),
   /** When all is seen that a step expects, what it does not expect is waited for so long. */
   acceptanceSettleMs: 1000,
-  /** A door sensor must hold its level for this long. */
+  /** A contact is read when it has been quiet for so long, and no later than so long after its first edge. */
   doorDebounceMs: 50,
+  doorReadWithinMs: 500,
+  /** A lock that stays open beyond its time, or a contact that cannot be read, raises an alarm after this. */
+  doorTroubleMs: duration(
+    10_000,
+    'Time after which a lock that cannot be locked, or a contact that cannot be read, raises an alarm.',
+  ),
+  sensorHoldMs: duration(
+    2000,
+    'Time for which a light barrier or a door contact must hold its state before the hub reports it.',
+  ),
+  sensorUnsettledMs: duration(
+    5000,
+    'Time after which a light barrier or a door contact that does not settle is unknown and raises an alarm.',
+  ),
+  /** A sensor that comes and goes must hold for longer each time, up to this. */
+  maxSensorHoldMs: 60_000,
   silentMs: named(
     'CONTROLLER_SILENT_MS',
     duration(5000, 'What a controller drives is not sold any more when it has been away for so long.'),
@@ -75,8 +91,10 @@ export const coreSettings = {
     10,
     'A bin that fails so often is not tried again by the hub before somebody has moved it.',
   ),
-  /** A controller that is away for longer raises an alarm. */
-  silentAlarmMs: 60_000,
+  silentAlarmMs: named(
+    'CONTROLLER_SILENT_ALARM_MS',
+    duration(60_000, 'Time without an answer after which a controller raises an alarm.'),
+  ),
   /** One that was back for less than this has been away all along: a line that comes and goes is no better for it. */
   steadyMs: 30_000,
   doorLeftOpenMs: duration(5 * 60_000, 'A door that has been open for so long raises an alarm.'),
@@ -84,6 +102,46 @@ export const coreSettings = {
   clockWrongMs: 5 * 60_000,
   /** A fridge above its limit for so long raises an alarm. */
   warmAlarmMs: 10 * 60_000,
+  fridgeUnreadableMs: duration(
+    5 * 60_000,
+    'Age after which a temperature is no longer valid: the fridge is unknown and raises an alarm.',
+  ),
+  fridgeUnreadableOldMs: named(
+    'FRIDGE_UNREADABLE_OLD_FIRMWARE_MS',
+    duration(
+      15 * 60_000,
+      'The same age for controllers of version 2 of the serial protocol, which report only changes.',
+    ),
+  ),
+  fridgeProofMs: duration(
+    60_000,
+    'Time over which several readings must be cold before a fridge counts as cold again.',
+  ),
+  /** So many readings in a row prove that a fridge is cold, or warm. */
+  proof: { coldReadings: 3, warmReadings: 2 },
+  /** Which readings of a probe are plausible (`thermometer.ts`). */
+  probe: {
+    minCelsius: -45,
+    maxCelsius: 60,
+    stepCelsius: 3,
+    celsiusPerMinute: 2,
+    maxStepCelsius: 10,
+    agreeing: 3,
+    moveCelsius: 1,
+  },
+  /** A probe that repeats one value so often, for so long, is frozen if something else has changed (`thermometer.ts`). */
+  frozen: {
+    frozenMs: named(
+      'FRIDGE_FROZEN_MS',
+      duration(
+        4 * 3_600_000,
+        'Time for which a probe repeats one value before it counts as frozen, if other probes change or a door was open.',
+      ),
+    ),
+    frozenReadings: 30,
+    /** A door that is open for so long warms the air at its probe. */
+    openMs: 120_000,
+  },
   healthShutoffMs: named(
     'HEALTH_SHUTOFF_MS',
     duration(30 * 60_000, 'Nothing is sold from a fridge that has been above its limit for so long.'),

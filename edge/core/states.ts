@@ -5,7 +5,7 @@ import type { BinView } from './bins/bin.ts'
 import { isUsable, type Context } from './context.ts'
 import { binDevice, cabinetDevice, fridgeDevice, type Layout } from './layout.ts'
 import { setAlarm } from './ledger.ts'
-import { shutFridges } from './fridges.ts'
+import { readingOf, shutFridges, unprovenFridges } from './fridges.ts'
 import { cabinetsOf, type BlockedRows } from './withheld.ts'
 
 /**
@@ -25,7 +25,10 @@ export function tellStates(
     if (standing.of === 'pause') waits.push(standing.ms)
     else if (before.get(subject) !== JSON.stringify(standing)) tell(context, subject, standing)
   }
-  for (const bin of bins) look(binSubject(bin.number), binStanding(context, bin))
+  for (const bin of bins) {
+    look(binSubject(bin.number), binStanding(context, bin))
+    if (bin.settlesMs !== undefined) waits.push(bin.settlesMs)
+  }
   for (const cabinet of context.layout.cabinets)
     look(cabinetSubject(cabinet), cabinetStanding(context, cabinet))
   for (const { number } of context.layout.fridges)
@@ -81,22 +84,34 @@ function tell(context: Context, subject: string, standing: Standing): void {
   const since = cloud.now()
   journal.told.put(subject, standing, since)
   ledger.report({ kind: 'state', state: { ...standing, since } })
-  const alarm = alarmOf(standing)
+  const alarm = alarmOf(context, standing)
   if (alarm) setAlarm(context, alarm.code, subject, alarm.raised, alarm.detail)
 }
 
 /** What people must know of how something stands. */
-function alarmOf(standing: Standing): { code: HubAlarmCode; raised: boolean; detail: string } | undefined {
+function alarmOf(
+  { devices, runtime }: Context,
+  standing: Standing,
+): { code: HubAlarmCode; raised: boolean; detail: string } | undefined {
   switch (standing.of) {
     case 'row':
       return { code: 'row_blocked', raised: standing.blocked !== null, detail: standing.blocked ?? '' }
     case 'bin': {
       if (standing.state === 'offline') return undefined
-      const detail = standing.order_id === null ? 'something is left in it' : `left of ${standing.order_id}`
+      const isFlickering =
+        devices.bin(standing.bin).steady.occupied.value(runtime.clock.monotonic()) === 'unsettled'
+      const detail = isFlickering
+        ? 'its light barrier does not settle'
+        : standing.order_id === null
+          ? 'something is left in it'
+          : `left of ${standing.order_id}`
       return { code: 'bin_blocked', raised: standing.state === 'left_behind', detail }
     }
-    case 'fridge':
-      return { code: 'health_shutoff', raised: standing.state === 'shutoff', detail: 'too warm for too long' }
+    case 'fridge': {
+      const isUnread = devices.fridge(standing.fridge).unreadable !== undefined
+      const detail = isUnread ? 'no valid reading for too long' : 'too warm for too long'
+      return { code: 'health_shutoff', raised: standing.state === 'shutoff', detail }
+    }
     case 'cabinet':
       return undefined
   }
@@ -123,7 +138,25 @@ function unheard<S extends Standing>(
 function binStanding(context: Context, bin: BinView): Standing | Pause {
   const { number, capacity, fault, orderId: order_id } = bin
   const standing = { of: 'bin', bin: number, capacity, state: 'offline', order_id, fault } as const
-  return unheard(context, binDevice(number), bin.up, standing) ?? { ...standing, state: useOf(bin) }
+  const unheardFor = unheard(context, binDevice(number), bin.up, standing)
+  if (unheardFor) return unheardFor
+  const state = useOf(asReported(bin))
+  // What its sensors show now may be a flicker: the report waits until they have held it, or do not settle.
+  const isSure = bin.settlesMs === undefined || isUnsettled(bin) || state === useOf(bin)
+  return isSure ? { ...standing, state } : { of: 'pause', ms: bin.settlesMs! }
+}
+
+const isUnsettled = ({ reported }: BinView): boolean =>
+  reported.door === 'unsettled' || reported.occupied === 'unsettled'
+
+/** A bin by what its sensors have held; one that does not settle is neither closed nor empty. */
+function asReported(bin: BinView): BinView {
+  const { door, occupied } = bin.reported
+  return {
+    ...bin,
+    door: door === 'unsettled' ? 'unknown' : door,
+    occupied: occupied === 'unsettled' ? undefined : occupied,
+  }
 }
 
 /** What a bin is to the next order. */
@@ -158,16 +191,15 @@ function cabinetStanding(context: Context, cabinet: number): Standing | Pause {
   const device = cabinetDevice(cabinet)
   const silent = { of: 'cabinet', cabinet, withheld: 'silent' } as const
   if (cabinetsOf(context, shutFridges(context)).has(cabinet)) return { ...silent, withheld: 'shutoff' }
+  if (cabinetsOf(context, unprovenFridges(context)).has(cabinet)) return silent
   return unheard(context, device, isUsable(context, device), silent) ?? { ...silent, withheld: null }
 }
 
 function fridgeStanding(context: Context, fridge: number): Standing | Pause {
-  const { devices, journal } = context
-  const { celsius } = devices.fridge(fridge)
-  const known = journal.fridges.find(fridge)
+  const known = context.journal.fridges.find(fridge)
   if (known && known.shutoff_at !== null) return { of: 'fridge', fridge, state: 'shutoff' }
   const device = fridgeDevice(fridge)
-  const isHeard = isUsable(context, device) && celsius !== undefined
+  const isHeard = isUsable(context, device) && readingOf(context, fridge) !== undefined
   const silent = { of: 'fridge', fridge, state: 'unknown' } as const
   return (
     unheard(context, device, isHeard, silent) ?? {

@@ -63,7 +63,8 @@ export interface DeviceEvent {
   door?: 'closed' | 'open' | 'moving' | 'unknown'
   lift?: 'up' | 'down' | 'moving' | 'unknown'
   occupied?: boolean
-  celsius?: number
+  /** Of a fridge: degrees Celsius; null if its probe gives no reading. */
+  celsius?: number | null
   /** Units that fell outside any running operation, or after its result. */
   drop?: number
   /** The operation that `drop` belongs to, where the controller knows. */
@@ -76,6 +77,8 @@ export interface ControllerIdentity {
   bootId: string
   /** Changes when its memory of operations was lost. */
   memoryId: string
+  /** The version of the serial protocol that it speaks. */
+  protocol: number
   /** The newest operation in its memory. */
   lastOperation: string | null
   /** Operations in its memory. */
@@ -106,6 +109,10 @@ export interface LinkSummary {
   port: string
   up: boolean
   firmware: string | null
+  /** The version of the serial protocol that it speaks; null while it is not up. */
+  protocol: number | null
+  /** Why it is not up, as the port or the line last failed; null while it is up. */
+  reason: string | null
 }
 
 export interface Controllers {
@@ -182,8 +189,10 @@ export function createControllers(options: ControllersOptions, events: Controlle
       links.get(controllerId)?.submit({ type: 'OWN', ...owner, wipe }) ?? false,
     links: () =>
       hardware.controllers.map(({ id, port }) => {
-        const welcome = links.get(id)?.welcome
-        return { controller: id, port, up: welcome !== undefined, firmware: welcome?.fw ?? null }
+        const { welcome, problem } = links.get(id)!
+        const up = welcome !== undefined
+        const [firmware, protocol] = [welcome?.fw ?? null, welcome?.proto ?? null]
+        return { controller: id, port, up, firmware, protocol, reason: up ? null : (problem ?? null) }
       }),
     losses: () => losses,
     reopen: (device) => linkOf(device)?.reopen('asked to reconnect'),
@@ -202,6 +211,7 @@ function commandOf(request: ActuationRequest): Omit<FrameBody<'CMD'>, 'host'> {
 const identityOf = ({ hub, ctl, store, ...frame }: FrameOf<'WELCOME'>): ControllerIdentity => ({
   bootId: frame.boot,
   memoryId: frame.mem,
+  protocol: frame.proto,
   lastOperation: frame.last === undefined ? null : uuidOfOp(frame.last),
   stored: frame.count,
   firmware: frame.fw,
@@ -239,7 +249,7 @@ function deviceEventOf(frame: FrameOf<'EVT'>, boot: string): DeviceEvent {
     ...(lift && { lift }),
     ...(occ !== undefined && { occupied: occ }),
     // Hundredths of a degree, offset by 10000 (SPEC §9).
-    ...(temp !== undefined && { celsius: (temp - 10_000) / 100 }),
+    ...(temp !== undefined && { celsius: temp === 'none' ? null : (temp - 10_000) / 100 }),
     ...(drop !== undefined && { drop }),
     ...(op !== undefined && { operationId: uuidOfOp(op) }),
   }

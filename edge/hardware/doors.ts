@@ -1,9 +1,11 @@
 import type { z } from 'zod'
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
-import type { GpioLine, GpioLines } from '../../protocol/model/hardware.ts'
+import type { GpioLine, GpioLines, Level, LinesProblem } from '../../protocol/model/hardware.ts'
 import type { Log } from '../../protocol/model/log.ts'
+import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { DoorHealth } from '../../protocol/mqtt/session.ts'
+import { Steady, type SteadyRules } from './steady.ts'
 
 export type DoorStatus = z.infer<typeof DoorHealth>['status']
 
@@ -12,28 +14,54 @@ export interface DoorOptions {
   /** Names of the hub's lines: `<door>_lock` drives a lock (1 unlocks), `<door>_door` reads a sensor (1 is open). */
   lines: readonly string[]
   clock: Clock
-  /** `maxUnlockMs`: no door stays unlocked for longer. `doorDebounceMs`: a sensor must hold its level for so long. */
-  settings: { maxUnlockMs: number; doorDebounceMs: number }
+  settings: DoorSettings
   checkpoint: Checkpoint
   log: Log
 }
 
+/** Milliseconds. */
+export interface DoorSettings extends SteadyRules {
+  /** No door stays unlocked for longer. */
+  maxUnlockMs: number
+  /** A contact is read when it has been quiet for so long, */
+  doorDebounceMs: number
+  /** and no later than so long after its first edge. */
+  doorReadWithinMs: number
+  /** A lock or contact that fails for so long is trouble that people are told of. */
+  doorTroubleMs: number
+}
+
 export interface DoorEvents {
-  /** The sensor's level has changed and held; `isOpen` is undefined where the line cannot be read any more. */
+  /** The sensor's level has changed and held; `isOpen` is undefined where the line cannot be read or does not settle. */
   onMoved(door: string, change: { isOpen: boolean | undefined; isLocked: boolean }): void
   /** What `health` says may have changed. */
   onChange(): void
+  /** What `readings` says may have changed. */
+  onSeen(): void
   /** An unlocked door was locked again when its time had passed. */
   onRelocked(): void
+  /** What `troubles` or `unreadSince` says has changed. */
+  onTrouble(): void
 }
 
 interface Door {
   name: string
   lock: string | undefined
   sensor: string | undefined
+  contact: Steady<boolean>
   isOpen: boolean | undefined
+  /** The lock's state when the contact began to move. */
+  wasLocked: boolean
   relock: Cancel | undefined
-  debounce: Cancel | undefined
+  /** The next look at the contact: after an edge, or when its value has held. */
+  look: Cancel | undefined
+  edgesSince: number | undefined
+  /** Since when the lock is not locked although it should be, or cannot be read. */
+  stuckSince: number | undefined
+  /** Since when the contact cannot be read. */
+  blindSince: number | undefined
+  isUnsettled: boolean
+  lockFailures: RepeatedLine
 }
 
 const REREAD_MS = 1000
@@ -44,11 +72,12 @@ export class Doors {
   readonly #events: DoorEvents
   readonly #doors: readonly Door[]
   #reading: Cancel | undefined
+  #unreadSince: number | undefined
 
   constructor(options: DoorOptions, events: DoorEvents) {
     this.#options = options
     this.#events = events
-    this.#doors = doorsOf(options.lines)
+    this.#doors = doorsOf(options)
   }
 
   /** Locks what is unlocked (nothing else is driven: a lock that is locked stays untouched), watches the sensors. */
@@ -62,7 +91,7 @@ export class Doors {
   stop(): void {
     this.#reading?.()
     for (const door of this.#doors) {
-      door.debounce?.()
+      door.look?.()
       this.#drive(door)
     }
   }
@@ -76,8 +105,9 @@ export class Doors {
     if (!gpio.write(door.lock, 1)) return false
     checkpoint('core.after-unlock')
     door.relock?.()
+    door.stuckSince = undefined
     door.relock = clock.after(Math.min(forMs, settings.maxUnlockMs), () => {
-      this.#drive(door)
+      if (!this.#drive(door)) this.reread()
       this.#events.onChange()
       this.#events.onRelocked()
     })
@@ -107,12 +137,47 @@ export class Doors {
     return this.#doors.map((door) => ({ door: door.name, status: this.#statusOf(door) }))
   }
 
-  /** Whether there are lines and none can be read: their chip is missing, or what serves it. */
-  get areUnread(): boolean {
-    const lines = this.#doors
-      .flatMap(({ lock, sensor }) => [lock, sensor])
-      .filter((line) => line !== undefined)
-    return lines.length > 0 && lines.every((line) => this.#options.gpio.read(line) === undefined)
+  /** What locks and contacts show now, held or not: for whoever watches them. */
+  readings(): z.infer<typeof DoorHealth>[] {
+    return this.#doors.map((door) => ({
+      door: door.name,
+      status: this.#statusOf({ ...door, isOpen: door.contact.newest }),
+    }))
+  }
+
+  /** By name, whether its contact shows it open; without reading a line. */
+  contacts(): { door: string; isOpen: boolean }[] {
+    return this.#doors.map(({ name, isOpen }) => ({ door: name, isOpen: isOpen === true }))
+  }
+
+  /** Since when there are lines and none can be read: their chip is missing, or what serves it. Monotonic milliseconds. */
+  get unreadSince(): number | undefined {
+    return this.#unreadSince
+  }
+
+  /** Why no line can be used, if the lines themselves report it. */
+  get linesProblem(): LinesProblem | undefined {
+    return this.#options.gpio.problem?.()
+  }
+
+  /** Doors whose lock or contact fails, and why; not while no line at all can be read. */
+  troubles(): { door: string; why: string }[] {
+    if (this.#unreadSince !== undefined) return []
+    return this.#doors.flatMap((door) => {
+      const why = this.#troubleOf(door)
+      return why === undefined ? [] : [{ door: door.name, why }]
+    })
+  }
+
+  /** In how many milliseconds time alone changes `troubles`. */
+  troublesInMs(): number | undefined {
+    const { clock, settings } = this.#options
+    const now = clock.monotonic()
+    const waits = this.#doors
+      .flatMap(({ stuckSince, blindSince }) => [stuckSince, blindSince])
+      .flatMap((since) => (since === undefined ? [] : [since + settings.doorTroubleMs - now]))
+      .filter((ms) => ms > 0)
+    return waits.length > 0 ? Math.min(...waits) : undefined
   }
 
   /**
@@ -125,14 +190,36 @@ export class Doors {
     for (const door of this.#doors) {
       // An earlier life left it unlocked, and nobody else would end that (I7).
       if (door.relock === undefined) this.#drive(door)
-      this.#look(door)
+      if (door.look === undefined) this.#look(door)
     }
+    this.#noteUnread()
     if (this.#doors.some((door) => this.#isUnsettled(door)))
       this.#reading = this.#options.clock.after(REREAD_MS, () => this.reread())
   }
 
   #find(name: string): Door | undefined {
     return this.#doors.find((door) => door.name === name)
+  }
+
+  #troubleOf({ isUnsettled, stuckSince, blindSince, lockFailures }: Door): string | undefined {
+    const { clock, settings } = this.#options
+    const now = clock.monotonic()
+    const lasts = (since: number | undefined): boolean =>
+      since !== undefined && now - since >= settings.doorTroubleMs
+    if (lasts(stuckSince)) return lockFailures.failing?.reason ?? 'its lock does not lock'
+    if (isUnsettled) return 'its contact does not settle'
+    return lasts(blindSince) ? 'its contact cannot be read' : undefined
+  }
+
+  #noteUnread(): void {
+    const { gpio, clock } = this.#options
+    const lines = this.#doors
+      .flatMap(({ lock, sensor }) => [lock, sensor])
+      .filter((line) => line !== undefined)
+    const isUnread = lines.length > 0 && lines.every((line) => gpio.read(line) === undefined)
+    if (isUnread === (this.#unreadSince !== undefined)) return
+    this.#unreadSince = isUnread ? clock.monotonic() : undefined
+    this.#events.onTrouble()
   }
 
   /** A line cannot be read, or the door is unlocked with no time set for locking it. */
@@ -144,55 +231,117 @@ export class Doors {
 
   /** Drives the lock to locked. False where it cannot be driven, or nobody knows whether it is locked. */
   #drive(door: Door): boolean {
-    const { gpio, checkpoint, log } = this.#options
+    const { gpio, checkpoint } = this.#options
     door.relock?.()
     door.relock = undefined
-    const level = door.lock === undefined ? undefined : gpio.read(door.lock)
-    if (door.lock === undefined || level !== 1) return level === 0
-    checkpoint('core.before-lock')
-    const driven = gpio.write(door.lock, 0)
-    if (!driven) log.error({ door: door.name }, 'the door cannot be locked')
-    checkpoint('core.after-lock')
-    return driven
+    if (door.lock === undefined) return false
+    let level = gpio.read(door.lock)
+    if (level === 1) {
+      checkpoint('core.before-lock')
+      const isDriven = gpio.write(door.lock, 0)
+      checkpoint('core.after-lock')
+      // What the line shows counts, not that it took the order.
+      level = isDriven ? gpio.read(door.lock) : 1
+    }
+    this.#noteLock(door, level)
+    return level === 0
   }
 
-  /** Edges merge and contacts bounce: what counts is the level once it has held. */
+  #noteLock(door: Door, level: Level | undefined): void {
+    const { clock } = this.#options
+    if (level === 0) {
+      if (door.stuckSince === undefined) return
+      door.stuckSince = undefined
+      door.lockFailures.succeeded({ door: door.name }, 'the door is locked')
+      this.#events.onTrouble()
+      return
+    }
+    const reason = level === 1 ? 'its lock does not lock' : 'its lock cannot be read'
+    door.lockFailures.failed(reason, { door: door.name }, 'the door cannot be locked', 'error')
+    if (door.stuckSince !== undefined) return
+    door.stuckSince = clock.monotonic()
+    this.#events.onTrouble()
+  }
+
+  /** Edges merge and contacts bounce: what counts is the level, soon after the first edge. */
   #onEdge(door: Door): void {
     const { clock, settings } = this.#options
-    door.debounce?.()
-    door.debounce = clock.after(settings.doorDebounceMs, () => this.#look(door))
+    const now = clock.monotonic()
+    this.#noteLockBefore(door)
+    door.contact.disturb(now)
+    door.edgesSince ??= now
+    const leftMs = door.edgesSince + settings.doorReadWithinMs - now
+    this.#lookIn(door, Math.max(1, Math.min(settings.doorDebounceMs, leftMs)))
+  }
+
+  #noteLockBefore(door: Door): void {
+    if (door.contact.isRestless) return
+    door.wasLocked = door.lock !== undefined && this.#options.gpio.read(door.lock) === 0
+  }
+
+  #lookIn(door: Door, ms: number): void {
+    door.look?.()
+    door.look = this.#options.clock.after(ms, () => this.#look(door))
   }
 
   #look(door: Door): void {
-    const { gpio } = this.#options
-    door.debounce = undefined
+    const { gpio, clock } = this.#options
+    door.look = undefined
+    door.edgesSince = undefined
     if (door.sensor === undefined) return
+    const now = clock.monotonic()
     const level = gpio.read(door.sensor)
-    const isOpen = level === undefined ? undefined : level === 1
-    if (isOpen === door.isOpen) return
-    door.isOpen = isOpen
-    const isLocked = door.lock !== undefined && gpio.read(door.lock) === 0
-    this.#events.onMoved(door.name, { isOpen, isLocked })
-    this.#events.onChange()
+    const wasBlind = door.blindSince !== undefined
+    this.#noteLockBefore(door)
+    const before = door.contact.newest
+    if (level === undefined) {
+      door.contact.forget()
+      door.blindSince ??= now
+    } else {
+      door.contact.note(level === 1, now)
+      door.blindSince = undefined
+    }
+    if (door.contact.newest !== before) this.#events.onSeen()
+    const value = door.contact.value(now)
+    const waitMs = door.contact.waitMs(now)
+    if (waitMs !== undefined) this.#lookIn(door, waitMs)
+    const isUnsettled = value === 'unsettled'
+    const isOpen = isUnsettled ? undefined : value
+    const isNews = isUnsettled !== door.isUnsettled || wasBlind !== (door.blindSince !== undefined)
+    door.isUnsettled = isUnsettled
+    if (isOpen !== door.isOpen) {
+      door.isOpen = isOpen
+      this.#events.onMoved(door.name, { isOpen, isLocked: door.wasLocked })
+      this.#events.onChange()
+    }
+    if (isNews) this.#events.onTrouble()
   }
 
   #statusOf(door: Door): DoorStatus {
     if (door.isOpen === true) return 'open'
+    if (door.sensor !== undefined && door.isOpen === undefined) return 'unknown'
     if (door.lock === undefined) return door.isOpen === undefined ? 'unknown' : 'locked'
     const level = this.#options.gpio.read(door.lock)
     return level === undefined ? 'unknown' : level === 1 ? 'unlocked' : 'locked'
   }
 }
 
-function doorsOf(lines: readonly string[]): Door[] {
+function doorsOf({ lines, settings, log, clock }: DoorOptions): Door[] {
   const names = [...new Set(lines.map((line) => line.replace(/_(lock|door)$/, '')))]
   return names.map((name) => ({
     name,
     lock: lines.find((line) => line === `${name}_lock`),
     sensor: lines.find((line) => line === `${name}_door`),
+    contact: new Steady<boolean>(settings),
     isOpen: undefined,
+    wasLocked: false,
     relock: undefined,
-    debounce: undefined,
+    look: undefined,
+    edgesSince: undefined,
+    stuckSince: undefined,
+    blindSince: undefined,
+    isUnsettled: false,
+    lockFailures: new RepeatedLine({ log, clock }),
   }))
 }
 

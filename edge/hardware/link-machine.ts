@@ -1,4 +1,9 @@
-import { SERIAL_PROTOCOL_VERSION, type Frame, type FrameOf } from '../../protocol/serial/frames.ts'
+import {
+  OLDEST_SERIAL_VERSION,
+  SERIAL_PROTOCOL_VERSION,
+  type Frame,
+  type FrameOf,
+} from '../../protocol/serial/frames.ts'
 import type { LinkSettings } from './link-settings.ts'
 import type {
   Common,
@@ -60,16 +65,24 @@ export function stepLink(
 }
 
 /** What phases treat differently. */
+type Opening = Extract<LinkState, { phase: 'opening' }>
 type PhaseEvent = Exclude<LinkEvent, { type: 'start' | 'stop' | 'reopen' }>
 
 const stay = (state: LinkState): LinkStep => ({ state, effects: [] })
 
 function open({ attempt, events }: Common, settings: LinkSettings): LinkStep {
   return {
-    state: { phase: 'opening', attempt, events },
+    state: { phase: 'opening', attempt, events, proto: SERIAL_PROTOCOL_VERSION },
     effects: [{ type: 'open' }, { type: 'arm', timer: 'pulse', afterMs: settings.silentMs }],
   }
 }
+
+/**
+ * How long an open port waits for the answer to HELLO before it is closed and opened again. Some boards restart when their port
+ * opens: one that boots slowly would never answer within a fixed time.
+ */
+const greetMs = (attempt: number, { silentMs, maxGreetMs }: LinkSettings): number =>
+  Math.max(silentMs, Math.min(maxGreetMs, silentMs * 2 ** Math.min(attempt, 16)))
 
 /** Ends a connection, whatever its phase, and waits for the next attempt. */
 function fall(state: LinkState, reason: string, boot?: string): LinkStep {
@@ -99,20 +112,20 @@ function reopen(state: LinkState, reason: string, settings: LinkSettings): LinkS
   }
 }
 
-function stepOpening(state: LinkState, event: PhaseEvent, nowMs: number, settings: LinkSettings): LinkStep {
+function stepOpening(state: Opening, event: PhaseEvent, nowMs: number, settings: LinkSettings): LinkStep {
   switch (event.type) {
     case 'opened': {
       const { host } = event
-      const frame = { seq: event.seq, type: 'HELLO', proto: SERIAL_PROTOCOL_VERSION, host } as const
+      const { attempt, events, proto } = state
+      const frame = { seq: event.seq, type: 'HELLO', proto, host } as const
       const hello = { frame, repeats: 0, sinceMs: nowMs }
-      const { attempt, events } = state
       const seq = following(event.seq)
       return {
-        state: { phase: 'greeting', attempt, events, host, seq, hello },
+        state: { phase: 'greeting', attempt, events, proto, host, seq, hello },
         effects: [
           { type: 'write', frame },
           { type: 'arm', timer: 'retry', afterMs: settings.retryMs },
-          { type: 'arm', timer: 'pulse', afterMs: settings.silentMs },
+          { type: 'arm', timer: 'pulse', afterMs: greetMs(attempt, settings) },
         ],
       }
     }
@@ -125,6 +138,19 @@ function stepOpening(state: LinkState, event: PhaseEvent, nowMs: number, setting
     case 'handled':
     case 'submit':
       return stay(state)
+  }
+}
+
+/** A controller of an older version has taken no session: the host offers its version on the same port, once. */
+function speakOlder({ attempt, events, proto, ...state }: Greeting, theirs: number): LinkStep {
+  if (theirs >= proto || theirs < OLDEST_SERIAL_VERSION)
+    return fall(
+      { attempt, events, proto, ...state },
+      `the controller speaks version ${theirs} of the protocol`,
+    )
+  return {
+    state: { phase: 'opening', attempt, events, proto: theirs },
+    effects: [{ type: 'disarm', timer: 'retry' }, { type: 'renew' }],
   }
 }
 
@@ -152,8 +178,7 @@ function greeted(state: Greeting, frame: Frame, nowMs: number, settings: LinkSet
     return fall(state, `HELLO refused: ${frame.why}`)
   // Only an answer to this HELLO: the line may still hold what an earlier session left (SPEC §5).
   if (frame.type !== 'WELCOME' || frame.host !== state.host) return stay(state)
-  if (frame.proto !== SERIAL_PROTOCOL_VERSION)
-    return fall(state, `the controller speaks version ${frame.proto} of the protocol`)
+  if (frame.proto !== state.proto) return speakOlder(state, frame.proto)
   const { host, seq } = state
   const events = state.events?.boot === frame.boot ? state.events : { boot: frame.boot, numbers: [] }
   return {

@@ -19,6 +19,14 @@ export const linkSettings = {
     'SERIAL_SILENT_MS',
     duration(3000, 'A serial port is opened anew when its controller has not answered for so long.'),
   ),
+  /** The longest time for which an open port waits for the answer to HELLO; it doubles with each attempt. */
+  maxGreetMs: named(
+    'SERIAL_GREET_MAX_MS',
+    duration(
+      30_000,
+      'Longest wait for the first answer of a serial port; it starts at SERIAL_SILENT_MS and doubles with each attempt.',
+    ),
+  ),
   /** The first pause before a lost port is opened again; doubles up to `maxReopenMs`, and never ends. */
   reopenMs: 250,
   maxReopenMs: 5000,

@@ -47,6 +47,8 @@ export interface Common {
 
 export interface Greeting extends Common, Line {
   phase: 'greeting'
+  /** The protocol's version that HELLO offers. */
+  proto: number
   hello: Outstanding
 }
 
@@ -66,7 +68,8 @@ export interface Up extends Common, Line {
 export type LinkState =
   | (Common & { phase: 'stopped' })
   | (Common & { phase: 'waiting' })
-  | (Common & { phase: 'opening' })
+  /** `proto`: the version that HELLO will offer. */
+  | (Common & { phase: 'opening'; proto: number })
   | Greeting
   | Up
 
@@ -91,6 +94,8 @@ export type Timer = 'retry' | 'pulse'
 
 export type LinkEffect =
   | { type: 'open' }
+  /** Begin another session on the open port: dispatch `opened` with a new `host` and `seq`. */
+  | { type: 'renew' }
   | { type: 'close' }
   | { type: 'write'; frame: WrittenFrame }
   | { type: 'arm'; timer: Timer; afterMs: number }

@@ -2,6 +2,7 @@ import { backoffMs, type Cancel, type Runtime } from '../../protocol/model/runti
 import type { ControllerDescription } from '../../protocol/model/hardware.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Log } from '../../protocol/model/log.ts'
+import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
 import { decodeFrame, encodeFrame } from '../../protocol/serial/codec.ts'
 import type { FrameOf } from '../../protocol/serial/frames.ts'
 import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
@@ -51,10 +52,12 @@ export class SerialLink {
   #state: LinkState = initialLink
   #port: LinePort | undefined
   #running = false
+  readonly #failures: RepeatedLine
 
   constructor(options: SerialLinkOptions, handlers: SerialLinkHandlers) {
     this.#options = options
     this.#handlers = handlers
+    this.#failures = new RepeatedLine({ log: options.log, clock: options.runtime.clock })
   }
 
   start(): void {
@@ -73,6 +76,11 @@ export class SerialLink {
   /** The controller's own words of this connection; `undefined` while it is not up. */
   get welcome(): FrameOf<'WELCOME'> | undefined {
     return this.#state.phase === 'up' ? this.#state.welcome : undefined
+  }
+
+  /** Why the controller is not up; `undefined` while it is, and before the first failure. */
+  get problem(): string | undefined {
+    return this.#failures.failing?.reason
   }
 
   /** Queues a request. False where the line is not up: nothing was queued. */
@@ -105,6 +113,8 @@ export class SerialLink {
     switch (effect.type) {
       case 'open':
         return this.#open()
+      case 'renew':
+        return this.#begin()
       case 'close':
         this.#port?.close()
         this.#port = undefined
@@ -132,7 +142,11 @@ export class SerialLink {
       case 'not_owned':
         return this.#note('warn', 'the controller does not take its owner', { why: effect.why })
       case 'down':
-        this.#note(effect.wasUp ? 'warn' : 'debug', 'controller is not connected', { reason: effect.reason })
+        this.#failures.failed(
+          effect.reason,
+          { controller: this.#options.description.id, port: this.#options.description.port },
+          'controller is not connected',
+        )
         if (effect.wasUp) this.#handlers.onDown(effect.reason, effect.boot)
     }
   }
@@ -154,7 +168,13 @@ export class SerialLink {
   #deliver(frame: Delivered, listed: readonly FrameOf<'OPS'>[]): void {
     switch (frame.type) {
       case 'WELCOME':
-        this.#note('info', 'controller is up', { firmware: frame.fw, boot: frame.boot, memory: frame.mem })
+        this.#failures.succeeded({ controller: this.#options.description.id }, 'the controller answers again')
+        this.#note('info', 'controller is up', {
+          firmware: frame.fw,
+          protocol: frame.proto,
+          boot: frame.boot,
+          memory: frame.mem,
+        })
         return this.#handlers.onUp(frame)
       case 'RES':
         return this.#handlers.onResult(frame)
@@ -166,15 +186,13 @@ export class SerialLink {
   }
 
   #open(): void {
-    const { description, openPort, runtime } = this.#options
+    const { description, openPort } = this.#options
     // A port that is not the current one any more has nothing to say.
     const port: LinePort = openPort(
       { path: description.port, baudRate: description.baudRate },
       {
         onOpen: () => {
-          if (this.#port !== port) return
-          const [high, low] = runtime.random.bytes(2)
-          this.#dispatch({ type: 'opened', host: randomHex(runtime.random, 4), seq: high! * 256 + low! })
+          if (this.#port === port) this.#begin()
         },
         onLine: (line) => {
           if (this.#port === port) this.#receive(line)
@@ -185,6 +203,13 @@ export class SerialLink {
       },
     )
     this.#port = port
+  }
+
+  /** Begins a session on the open port. */
+  #begin(): void {
+    const { random } = this.#options.runtime
+    const [high, low] = random.bytes(2)
+    this.#dispatch({ type: 'opened', host: randomHex(random, 4), seq: high! * 256 + low! })
   }
 
   #receive(line: string): void {

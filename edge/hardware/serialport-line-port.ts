@@ -33,8 +33,10 @@ class SerialPortLine implements LinePort {
       binding,
     }
     this.#port = new SerialPort(settings)
-    this.#port.on('error', (error) => this.#end(error.message))
-    this.#port.on('close', (error: Error | null) => this.#end(error?.message ?? 'the port closed'))
+    this.#port.on('error', (error) => this.#end(portProblem(path, error.message)))
+    this.#port.on('close', (error: Error | null) =>
+      this.#end(error ? portProblem(path, error.message) : 'the port closed'),
+    )
     // A hang-up may also read as the end of a file.
     this.#port.on('end', () => this.#end('the port hung up'))
     // Always read: a port that nobody reads does not notice that it vanished until a write fails.
@@ -45,7 +47,7 @@ class SerialPortLine implements LinePort {
         if (!this.#ended) this.#handlers.onLine(line)
       })
     this.#port.open((error) => {
-      if (error) return this.#end(error.message)
+      if (error) return this.#end(portProblem(path, error.message))
       if (this.#ended) return this.#release()
       this.#handlers.onOpen()
     })
@@ -74,6 +76,20 @@ class SerialPortLine implements LinePort {
     // While it opens there is nothing to close yet; the callback of `open` comes back here.
     if (this.#port.isOpen) this.#port.close()
   }
+}
+
+const problems: readonly (readonly [RegExp, string])[] = [
+  [/no such file|no such device/i, 'there is no such port'],
+  [/permission denied|not permitted/i, 'the service has no permission to open it'],
+  [/cannot lock port|resource temporarily unavailable|busy/i, 'another process uses the port'],
+  [/inappropriate ioctl|is a directory|invalid argument/i, 'it is not a serial port'],
+]
+
+/** The reason for which a port fails, for people: what the system reports, and what that means. */
+export function portProblem(path: string, message: string): string {
+  const [, meaning] = problems.find(([pattern]) => pattern.test(message)) ?? []
+  const system = message.replace(/^Error:? /, '')
+  return meaning === undefined ? system : `${path}: ${meaning} (${system})`
 }
 
 const LINE_FEED = 0x0a

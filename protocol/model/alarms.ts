@@ -118,11 +118,19 @@ const kinds = {
     ends: 'when_quiet',
     byHub: true,
   },
+  fridge_unreadable: {
+    severity: 'warning',
+    what: 'has no valid temperature reading',
+    remedy:
+      'Check its probe and the cable. A fridge that cannot be read for 30 minutes counts as warm and stops selling.',
+    ends: 'when_quiet',
+    byHub: true,
+  },
   health_shutoff: {
     severity: 'critical',
-    what: 'was too warm for too long, and sells nothing any more',
+    what: 'was without proof of being cold for too long, and sells nothing any more',
     remedy:
-      'Throw away what has spoilt. When it is cold again confirm it at the hub’s page or by enable_fridge: it sells again.',
+      'Throw away what has spoilt. When it is cold again, confirm it at the hub’s page or by enable_fridge: it sells again.',
     ends: 'at_once',
     byHub: true,
   },

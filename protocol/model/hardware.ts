@@ -119,6 +119,12 @@ export function deviceId(device: Pick<DeviceDescription, 'kind' | 'number'>): st
  */
 export type Level = 0 | 1
 
+/** `isFinal`: it does not end by itself, as the machine or its kernel has no such lines. */
+export interface LinesProblem {
+  reason: string
+  isFinal: boolean
+}
+
 export interface GpioLines {
   /** The level now; `undefined` where the line cannot be read. */
   read(name: string): Level | undefined
@@ -126,6 +132,8 @@ export interface GpioLines {
   write(name: string, level: Level): boolean
   /** Calls `listener` after any edge of an input, without the level: edges merge, so the level is read again. */
   watch(name: string, listener: () => void): void
+  /** Why no line can be used, if it is known; undefined while lines can be. */
+  problem?(): LinesProblem | undefined
   /** Releases the lines without changing any level. */
   close(): void
 }

@@ -5,8 +5,11 @@ import { z } from 'zod'
 /**
  * 1  first version
  * 2  controllers keep whose they are: OWN, and `hub`, `ctl`, `store` of WELCOME
+ * 3  a fridge reports its temperature at least once a minute; `temp=none` reports that its probe gives no reading
  */
-export const SERIAL_PROTOCOL_VERSION = 2
+export const SERIAL_PROTOCOL_VERSION = 3
+/** The host also takes a session of this version: its controllers report only changes of temperature. SPEC §5, §9. */
+export const OLDEST_SERIAL_VERSION = 2
 /** Longest line in bytes, without the line feed. Whoever sees a longer one drops it and waits for a line feed. */
 export const MAX_LINE_BYTES = 240
 
@@ -141,8 +144,8 @@ export const frameSchemas = {
     lift: z.enum(['up', 'down', 'moving', 'unknown']).optional(),
     /** Something lies in the bin. */
     occ: flag.optional(),
-    /** Hundredths of a degree Celsius, offset by 10000: 10425 is 4.25 °C. */
-    temp: integer(20_000).optional(),
+    /** Hundredths of a degree Celsius, offset by 10000: 10425 is 4.25 °C. `none`: the probe gives no reading. */
+    temp: z.union([integer(20_000), z.literal('none')]).optional(),
     /** A drop outside any running operation, or after its result: the operation it belongs to, if known. */
     drop: integer(99).optional(),
     op: op.optional(),

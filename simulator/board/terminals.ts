@@ -32,7 +32,7 @@ export class Terminals {
   }
 
   read({ device, pin }: Extract<BoardRequest, { do: 'read' }>): BoardReplies['read'] {
-    if (pin === 'temp') return { value: this.#known(this.#world.fridges.get(device), device).celsius() }
+    if (pin === 'temp') return { value: this.#known(this.#world.fridges.get(device), device).probe() }
     const bin = this.#known(this.#binAt(device), device)
     return { value: pin === 'door' ? bin.door() : pin === 'lift' ? bin.lift() : bin.occupied() }
   }

@@ -49,9 +49,15 @@ export interface FaultHooks {
   onInstant: (fault: FaultRequest) => void
   /** Cables were exchanged, or put right. */
   onRewired: () => void
+  /** A fault that lasts has begun. */
+  onRaised: (fault: FaultRequest) => void
 }
 
-export function createFaults(runtime: Runtime, map: FaultMap, { onInstant, onRewired }: FaultHooks): Faults {
+export function createFaults(
+  runtime: Runtime,
+  map: FaultMap,
+  { onInstant, onRewired, onRaised }: FaultHooks,
+): Faults {
   const raised = new Map<string, Raised>()
   let count = 0
 
@@ -95,6 +101,7 @@ export function createFaults(runtime: Runtime, map: FaultMap, { onInstant, onRew
       else {
         raised.set(fault.id, { fault, untilMs: now + (request.for_ms ?? Number.POSITIVE_INFINITY) })
         if (kind.isWiring) onRewired()
+        onRaised(request)
       }
       return fault
     },

@@ -4,8 +4,7 @@ import { uuidOfOp } from '../../protocol/serial/codec.ts'
 import type { Action, Failure, FrameBody, Refusal } from '../../protocol/serial/frames.ts'
 import type { BinAction } from '../physics/bin.ts'
 import type { Cabinet } from '../physics/cabinet.ts'
-import type { Fridge } from '../physics/fridge.ts'
-import type { BinPins } from './pins.ts'
+import type { BinPins, FridgePins } from './pins.ts'
 
 export type Command = FrameBody<'CMD'>
 /** What a device senses, as fields of its EVT. */
@@ -33,6 +32,8 @@ export interface Behaviour {
   /** Switches the motor on. Returns what takes its power away. */
   start(run: Run): () => void
   sensed(): Sensed
+  /** A value is reported each time that the device notifies, also an unchanged one (SPEC §9). */
+  repeats?: true
   /** Calls `listener` when `sensed` may have changed; returns its removal. */
   onSense(listener: () => void): () => void
 }
@@ -142,25 +143,43 @@ export function cabinetBehaviour(
 }
 
 const READ_EVERY_MS = 5000
+/** A steady value is repeated after this; the SPEC (§9) demands once a minute. */
+const REPEAT_MS = 30_000
 /** Hundredths of a degree. */
 const WORTH_REPORTING = 10
 
-/** A fridge: a thermometer, read now and then; its doors are on GPIO lines. */
-export function fridgeBehaviour(fridge: Fridge, clock: Clock): Behaviour {
-  const read = (): number => Math.round(fridge.celsius() * 100) + 10_000
+/**
+ * A fridge: a probe, read now and then; its doors are on GPIO lines. `onlyChanges`: as firmware of version 2, which neither
+ * repeats a steady value nor reports that there is none.
+ */
+export function fridgeBehaviour(fridge: FridgePins, clock: Clock, onlyChanges: boolean): Behaviour {
+  const read = (): number | 'none' => {
+    const celsius = fridge.probe()
+    return celsius === null ? 'none' : Math.round(celsius * 100) + 10_000
+  }
   let reported = read()
+  let reportedAt = clock.monotonic()
+
+  function isNews(temperature: number | 'none'): boolean {
+    if (!onlyChanges && clock.monotonic() - reportedAt >= REPEAT_MS) return true
+    if (temperature === 'none') return !onlyChanges && reported !== 'none'
+    return reported === 'none' || Math.abs(temperature - reported) >= WORTH_REPORTING
+  }
+
   return {
     device: fridge.device,
     actions: [],
     refusal: () => 'unsupported',
     isThere: () => false,
     start: () => () => {},
-    sensed: () => ({ temp: reported }),
+    sensed: () => (onlyChanges && reported === 'none' ? {} : { temp: reported }),
+    repeats: true,
     onSense: (listener) =>
       every(clock, READ_EVERY_MS, () => {
         const temperature = read()
-        if (Math.abs(temperature - reported) < WORTH_REPORTING) return
+        if (!isNews(temperature)) return
         reported = temperature
+        reportedAt = clock.monotonic()
         listener()
       }),
   }

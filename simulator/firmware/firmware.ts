@@ -2,14 +2,14 @@ import { randomHex } from '../../protocol/model/ids.ts'
 import type { Clock, Runtime } from '../../protocol/model/runtime.ts'
 import { decodeFrame } from '../../protocol/serial/codec.ts'
 import {
-  SERIAL_PROTOCOL_VERSION,
+  OLDEST_SERIAL_VERSION,
   type Frame,
   type FrameBody,
   type FrameOf,
   type Refusal,
 } from '../../protocol/serial/frames.ts'
 import type { Cabinet } from '../physics/cabinet.ts'
-import type { Behaviour, Command } from './behaviours.ts'
+import type { Behaviour, Command, Sensed } from './behaviours.ts'
 import { FrameQueue } from './frame-queue.ts'
 import type { OperationMemory } from './operation-memory.ts'
 import { Operations } from './operations.ts'
@@ -26,6 +26,8 @@ const LATE_DROP_MS = 60_000
 export interface FirmwareOptions {
   clock: Clock
   random: Runtime['random']
+  /** The newest version of the serial protocol that it speaks. */
+  version: number
   memory: OperationMemory
   /** `isRunning` tells a device that depends on another whether that one is moving. */
   behaviours: (isRunning: (device: string) => boolean) => ReadonlyMap<string, Behaviour>
@@ -48,6 +50,8 @@ export class Firmware {
   #release: () => void
   /** The host session; undefined: none. */
   #host: string | undefined
+  /** The version that this session speaks. */
+  #spoken: number
   #welcomed = false
   #heardAt = 0
   #refusals = new Map<string, Refusal>()
@@ -59,6 +63,7 @@ export class Firmware {
     this.#options = options
     this.#memory = memory
     this.boot = randomHex(random, 4)
+    this.#spoken = options.version
     this.#queue = new FrameQueue(clock, Math.floor(random.fraction() * 0x10000), options.transmit)
     const behaviours = options.behaviours((device) => this.#operations.isRunning(device))
     this.#operations = new Operations({
@@ -66,7 +71,10 @@ export class Firmware {
       behaviours,
       onResult: (result) => this.#ended(result),
     })
-    this.#reporter = new Reporter(behaviours, this.#queue, () => this.#welcomed)
+    this.#reporter = new Reporter(behaviours, this.#queue, {
+      isListening: () => this.#welcomed,
+      forHost: (sensed) => this.#forHost(sensed),
+    })
     const removals = options.cabinets.map((cabinet) =>
       cabinet.onDrop((units) => this.#fell(cabinet.device, units)),
     )
@@ -131,7 +139,7 @@ export class Firmware {
 
   #hello({ seq, proto, host }: Extract<Frame, { type: 'HELLO' }>): void {
     this.#queue.send({ type: 'ACK', s: seq })
-    if (proto !== SERIAL_PROTOCOL_VERSION) {
+    if (proto > this.#options.version || proto < OLDEST_SERIAL_VERSION) {
       this.#endSession()
       this.#queue.sendOnce(this.#welcome(host))
       return
@@ -139,6 +147,7 @@ export class Firmware {
     if (host === this.#host) return
     this.#endSession()
     this.#host = host
+    this.#spoken = proto
     this.#options.onSession('begun')
     this.#watchHost(host, HOST_SILENT_MS)
     this.#queue.send(this.#welcome(host), () => {
@@ -151,7 +160,7 @@ export class Firmware {
   #welcome(host: string): { type: 'WELCOME' } & FrameBody<'WELCOME'> {
     const { id, count, owner } = this.#memory
     const last = this.#memory.newest(1)[0]?.op
-    const proto = SERIAL_PROTOCOL_VERSION
+    const proto = this.#spoken
     const version = { fw: FIRMWARE_VERSION, boot: this.boot }
     const { hub, ctl, store } = owner ?? {}
     return { type: 'WELCOME', proto, host, ...version, mem: id, last, count, hub, ctl, store }
@@ -168,7 +177,14 @@ export class Firmware {
     this.#queue.send({ type: 'ACK', s: seq })
   }
 
+  /** Version 2 has no word for a probe without a reading. */
+  #forHost({ temp, ...sensed }: Sensed): Sensed {
+    if (temp === undefined || (temp === 'none' && this.#spoken < 3)) return sensed
+    return { ...sensed, temp }
+  }
+
   #endSession(): void {
+    this.#spoken = this.#options.version
     if (this.#host !== undefined) this.#options.onSession('off')
     this.#host = undefined
     this.#welcomed = false

@@ -8,11 +8,13 @@ import type { AskBoard, BoardEvent, BoardRequest } from '../board/messages.ts'
 
 export type BinPins = Pick<Bin, 'device' | 'door' | 'lift' | 'occupied' | 'run' | 'onSense'>
 
+export type FridgePins = Pick<Fridge, 'device' | 'probe'>
+
 /** The mechanisms as the firmware reaches them: by its board alone. */
 export interface Pins {
   readonly bins: ReadonlyMap<string, BinPins>
   readonly cabinets: ReadonlyMap<string, Cabinet>
-  readonly fridges: ReadonlyMap<string, Fridge>
+  readonly fridges: ReadonlyMap<string, FridgePins>
   /** What the board has told. */
   event(event: Extract<BoardEvent, { on: 'sense' | 'end' | 'drop' }>): void
 }
@@ -28,7 +30,7 @@ export function createPins(devices: readonly DeviceDescription[], ask: AskBoard)
   const falling = new Map<string, Set<(units: number) => void>>()
   const bins = new Map<string, BinPins>()
   const cabinets = new Map<string, Cabinet>()
-  const fridges = new Map<string, Fridge>()
+  const fridges = new Map<string, FridgePins>()
 
   function run(request: Extract<BoardRequest, { do: 'run' }>, onEnd: OnMotionEnd): Motion {
     const { device } = request
@@ -69,7 +71,7 @@ export function createPins(devices: readonly DeviceDescription[], ask: AskBoard)
       case 'fridge':
         fridges.set(device, {
           device,
-          celsius: () => ask({ do: 'read', device, pin: 'temp' }).value as number,
+          probe: () => ask({ do: 'read', device, pin: 'temp' }).value as number | null,
         })
     }
   }

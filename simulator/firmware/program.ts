@@ -4,11 +4,19 @@ import type { AskBoard, BoardEvent, Program } from '../board/messages.ts'
 import type { AppendLog } from '../storage/append-log.ts'
 import { type Behaviour, binBehaviour, cabinetBehaviour, fridgeBehaviour } from './behaviours.ts'
 import { Firmware } from './firmware.ts'
+import { SERIAL_PROTOCOL_VERSION } from '../../protocol/serial/frames.ts'
 import { openOperationMemory, type MemoryEntry } from './operation-memory.ts'
 import { createPins, type Pins } from './pins.ts'
 
-/** The firmware that is built in, started on a board; it knows nothing of the world but what the board says. */
-export function startProgram(ask: AskBoard, runtime: Runtime): Program {
+/**
+ * The firmware that is built in, started on a board; it knows nothing of the world but what the board says. `version`: of the
+ * serial protocol; 2 reports only changes of temperature.
+ */
+export function startProgram(
+  ask: AskBoard,
+  runtime: Runtime,
+  version: number = SERIAL_PROTOCOL_VERSION,
+): Program {
   let firmware: Firmware | undefined
   let pins: Pins
   let isAlive = true
@@ -24,8 +32,9 @@ export function startProgram(ask: AskBoard, runtime: Runtime): Program {
     firmware = new Firmware({
       clock,
       random: runtime.random,
+      version,
       memory: openOperationMemory(flashOf(ask, power.flash), runtime.random),
-      behaviours: (isRunning) => behavioursOf(power, pins, clock, isRunning),
+      behaviours: (isRunning) => behavioursOf(power, pins, clock, { isRunning, version }),
       cabinets: [...pins.cabinets.values()],
       isMemoryFaulty: () => !ask({ do: 'flash' }).ok,
       isSupplyWeak: (device) => !ask({ do: 'supply', device }).ok,
@@ -52,7 +61,7 @@ function behavioursOf(
   power: Extract<BoardEvent, { on: 'power' }>,
   pins: Pins,
   clock: Clock,
-  isRunning: (device: string) => boolean,
+  { isRunning, version }: { isRunning: (device: string) => boolean; version: number },
 ): Map<string, Behaviour> {
   const binOf = (number: number) => pins.bins.get(deviceId({ kind: 'bin', number }))
   return new Map(
@@ -66,7 +75,7 @@ function behavioursOf(
           return [id, cabinetBehaviour(pins.cabinets.get(id)!, device, context)]
         }
         case 'fridge':
-          return [id, fridgeBehaviour(pins.fridges.get(id)!, clock)]
+          return [id, fridgeBehaviour(pins.fridges.get(id)!, clock, version < 3)]
       }
     }),
   )

@@ -1,5 +1,5 @@
 import type { FrameBody } from '../../protocol/serial/frames.ts'
-import type { Behaviour } from './behaviours.ts'
+import type { Behaviour, Sensed } from './behaviours.ts'
 import type { FrameQueue } from './frame-queue.ts'
 
 /** Reports to the host what is sensed: one EVT under way at a time, state merged meanwhile, drops never (SPEC §9). */
@@ -7,6 +7,7 @@ export class Reporter {
   #behaviours: ReadonlyMap<string, Behaviour>
   #queue: FrameQueue
   #isListening: () => boolean
+  #forHost: (sensed: Sensed) => Sensed
   /** What the host knows of each device. */
   #reported = new Map<string, string>()
   #stale = new Set<string>()
@@ -15,10 +16,16 @@ export class Reporter {
   #isUnderWay = false
   #removals: (() => void)[]
 
-  constructor(behaviours: ReadonlyMap<string, Behaviour>, queue: FrameQueue, isListening: () => boolean) {
+  /** `forHost`: what is sensed, as the host's version of the protocol can express it. */
+  constructor(
+    behaviours: ReadonlyMap<string, Behaviour>,
+    queue: FrameQueue,
+    { isListening, forHost }: { isListening: () => boolean; forHost: (sensed: Sensed) => Sensed },
+  ) {
     this.#behaviours = behaviours
     this.#queue = queue
     this.#isListening = isListening
+    this.#forHost = forHost
     this.#removals = [...behaviours.values()].map((behaviour) =>
       behaviour.onSense(() => {
         this.#stale.add(behaviour.device)
@@ -55,10 +62,11 @@ export class Reporter {
     if (drop) return this.#report(drop, () => this.#drops.shift())
     for (const device of this.#stale) {
       this.#stale.delete(device)
-      const sensed = this.#behaviours.get(device)!.sensed()
+      const { sensed: sense, repeats } = this.#behaviours.get(device)!
+      const sensed = this.#forHost(sense())
       const text = JSON.stringify(sensed)
       // It went and came back while another event was under way.
-      if (this.#reported.get(device) === text) continue
+      if (!repeats && this.#reported.get(device) === text) continue
       this.#reported.set(device, text)
       return this.#report({ ev: ++this.#number, dev: device, ...sensed })
     }

@@ -19,6 +19,8 @@ export interface Bin {
   run(action: BinAction, operationId: string, onEnd: OnMotionEnd): Motion
   /** Somebody moves the door by hand, past whatever the motor does. */
   forceDoor(to: 'open' | 'closed', action: 'force_open' | 'close_door'): void
+  /** Its light barrier shows the wrong side, or the right one again. */
+  flicker(isWrong: boolean): void
   /** Its contents changed. */
   touched(): void
   /** Its switches may be wired to others now: they are read again. */
@@ -124,6 +126,10 @@ export function createBin(device: string, state: BinState, options: MechanismOpt
         detail: { from: state.door, to, by: 'hand', lift_moving: moving === 'lift' },
       })
       changed('door')
+    },
+    flicker(isWrong) {
+      flutter = isWrong ? 'occupied' : undefined
+      sense()
     },
     touched: () => changed('occupied'),
     rewired: sense,

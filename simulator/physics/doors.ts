@@ -9,6 +9,8 @@ export interface Doors {
   isOpen(name: string): boolean
   /** A door without a lock line is never locked. */
   isLocked(name: string): boolean
+  /** Its contact shows the wrong side, or the right one again. */
+  flicker(name: string, isWrong: boolean): void
   /** Sensors may be wired otherwise now: they show what they are wired to. */
   rewired(): void
   move(name: string, to: 'open' | 'closed', action: 'open_door' | 'close_door' | 'force_open'): void
@@ -27,8 +29,8 @@ export function createDoors(
   const lines = new Set(gpio.lines.map((line) => line.name))
   const isOpen = (name: string): boolean => doors.get(name) ?? false
 
-  function show(name: string): void {
-    const shown = isOpen(name) !== strikes('inverted_sensor', name)
+  function show(name: string, isWrong = false): void {
+    const shown = isOpen(name) !== (strikes('inverted_sensor', name) !== isWrong)
     if (lines.has(`${name}_door`)) gpio.set(`${name}_door`, shown ? 1 : 0)
   }
   for (const name of doors.keys()) show(name)
@@ -43,6 +45,7 @@ export function createDoors(
     names: [...doors.keys()],
     isOpen,
     isLocked: (name) => lines.has(`${name}_lock`) && gpio.get(`${name}_lock`) === 0,
+    flicker: show,
     rewired() {
       for (const name of doors.keys()) show(name)
     },

@@ -1,33 +1,60 @@
 import type { Clock } from '../../protocol/model/runtime.ts'
+import type { FaultType } from '../faults/fault-types.ts'
 import type { Timing } from './motion.ts'
 
 export const ROOM_CELSIUS = 21
+/** A compressor switches on and off: the air swings around its target, and a sound probe never repeats itself for hours. */
+const SWING_CELSIUS = 0.2
+const SWING_MS = 15 * 60_000
+/** What a damaged probe reads now and then: the power-on value of a common sensor, its end of scale, and a jump. */
+const OUTLIERS = [85, -55, 30] as const
 
-/** A fridge's air. Newton's law of cooling, evaluated when somebody reads. */
+/** A fridge: its air, and the probe in it. */
 export interface Fridge {
   readonly device: string
+  /** The temperature of the air. */
   celsius(): number
+  /** The reading of the probe; null if it gives none. */
+  probe(): number | null
 }
 
-/** `warms`: the compressor is off, or a door stands open. */
-export function createFridge(
-  device: string,
-  targetCelsius: number,
-  { coolingMs, warmingMs }: Pick<Timing, 'coolingMs' | 'warmingMs'>,
-  clock: Clock,
-  warms: () => boolean,
-): Fridge {
-  let celsius = targetCelsius
-  let readAt = clock.monotonic()
+export interface FridgeOptions {
+  targetCelsius: number
+  timing: Pick<Timing, 'coolingMs' | 'warmingMs'>
+  clock: Clock
+  /** The compressor is off, or a door stands open. */
+  warms: () => boolean
+  strikes: (type: FaultType, device: string) => boolean
+}
+
+/** Newton's law of cooling, evaluated when somebody reads. */
+export function createFridge(device: string, options: FridgeOptions): Fridge {
+  const { targetCelsius, timing, clock, warms, strikes } = options
+  const { coolingMs, warmingMs } = timing
+  const builtAt = clock.monotonic()
+  let air = targetCelsius
+  let readAt = builtAt
+  let frozen: number | undefined
+  let outliers = 0
+
+  function celsius(): number {
+    const now = clock.monotonic()
+    const warming = warms()
+    const goal = warming ? ROOM_CELSIUS : targetCelsius
+    air = goal + (air - goal) * Math.exp(-(now - readAt) / (warming ? warmingMs : coolingMs))
+    readAt = now
+    return air + SWING_CELSIUS * Math.sin((2 * Math.PI * (now - builtAt)) / SWING_MS)
+  }
+
   return {
     device,
-    celsius() {
-      const now = clock.monotonic()
-      const warming = warms()
-      const goal = warming ? ROOM_CELSIUS : targetCelsius
-      celsius = goal + (celsius - goal) * Math.exp(-(now - readAt) / (warming ? warmingMs : coolingMs))
-      readAt = now
-      return celsius
+    celsius,
+    probe() {
+      if (strikes('broken_probe', device)) return null
+      if (strikes('frozen_probe', device)) return (frozen ??= celsius())
+      frozen = undefined
+      if (strikes('probe_outliers', device)) return OUTLIERS[outliers++ % OUTLIERS.length]!
+      return celsius()
     },
   }
 }

@@ -60,7 +60,8 @@ export function createWorld(options: WorldOptions): World {
       case 'fridge': {
         const ofFridge = doors.names.filter((name) => name.startsWith(`fridge_${device.number}_`))
         const warms = (): boolean => strikes('warm_fridge', id) || ofFridge.some((name) => doors.isOpen(name))
-        fridges.set(id, createFridge(id, device.targetCelsius, timing, clock, warms))
+        const { targetCelsius } = device
+        fridges.set(id, createFridge(id, { targetCelsius, timing, clock, warms, strikes }))
       }
     }
   }

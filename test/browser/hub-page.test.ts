@@ -54,6 +54,8 @@ beforeAll(async () => {
         port,
         up: true,
         firmware: 'larder-sim-1',
+        protocol: 3,
+        reason: null,
       })),
     recent: () => ({
       log: [{ at: 1000, level: 'warn', message: 'alarm', fields: { code: 'bin_fault' } }],

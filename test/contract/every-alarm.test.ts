@@ -189,6 +189,10 @@ const cases: Record<AlarmKindName, Case> = {
     withinMs: 25 * MINUTE,
     endsWithinMs: 60 * MINUTE,
   },
+  fridge_unreadable: {
+    subject: 'fridge 1',
+    begin: () => Promise.resolve(raise('broken_probe', 'fridge-1')),
+  },
   health_shutoff: {
     subject: 'fridge 1',
     begin() {

@@ -15,7 +15,7 @@ export function readingsOf(context: Context): Readings {
         [readingOf.content(number), content(occupied)],
       ] as const
     }),
-    ...doors.health().map(({ door, status }) => [readingOf.doorway(door), status] as const),
+    ...doors.readings().map(({ door, status }) => [readingOf.doorway(door), status] as const),
     ...controllers.links().map(({ controller, up, firmware }) => {
       const is = strangers.get(controller)?.isForeign
         ? 'not of this hub and line'

@@ -4,6 +4,7 @@ import type { CommandResult } from '../../../protocol/mqtt/command.ts'
 import { isAvailable, isPrepared, viewBins } from '../bins/bin.ts'
 import { operate } from '../commands.ts'
 import type { Context } from '../context.ts'
+import { readingOf } from '../fridges.ts'
 import type { HubCommand } from '../local-command.ts'
 import { changesOf, isAllSeen, obstacle, type Observation, type Readings, type Seen } from './observation.ts'
 import { readingsOf } from './readings.ts'
@@ -169,7 +170,7 @@ export class StepRun {
     this.#lock()
     const seen = [...this.#seen, ...changesOf(this.#last, readingsOf(this.#context))]
     this.#isOver = true
-    const celsius = check.of === 'temperature' ? devices.fridge(check.fridge).celsius : undefined
+    const celsius = check.of === 'temperature' ? readingOf(this.#context, check.fridge)?.celsius : undefined
     this.#events.onEnd({
       before: this.#before,
       seen,

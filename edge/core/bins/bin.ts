@@ -1,6 +1,6 @@
 import type { OrderPhase } from '../../journal/orders.ts'
 import { isControllerUsable, type Context } from '../context.ts'
-import type { Door, Lift } from '../devices.ts'
+import type { BinState, Door, Lift } from '../devices.ts'
 import { binDevice } from '../layout.ts'
 import type { BinAction } from '../step.ts'
 
@@ -14,6 +14,10 @@ export interface BinView {
   up: boolean
   door: Door
   lift: Lift
+  /** Door and light barrier as they are reported: values that held; `unsettled` if there is none. */
+  reported: { door: Door | 'unsettled'; occupied: boolean | 'unsettled' | undefined }
+  /** In how many milliseconds time alone changes `reported`. */
+  settlesMs: number | undefined
   /** For how long its switches have not said where door and lift stand; undefined while they do. */
   unsureForMs: number | undefined
   occupied: boolean | undefined
@@ -115,6 +119,14 @@ export function hindrance(action: BinAction, bin: BinView): Hindrance | undefine
   return undefined
 }
 
+function steadyOf({ steady }: BinState, now: number): Pick<BinView, 'reported' | 'settlesMs'> {
+  const waits = [steady.door.waitMs(now), steady.occupied.waitMs(now)].filter((ms) => ms !== undefined)
+  return {
+    reported: { door: steady.door.value(now) ?? 'unknown', occupied: steady.occupied.value(now) },
+    settlesMs: waits.length > 0 ? Math.min(...waits) : undefined,
+  }
+}
+
 /** The bins as decisions see them. */
 export function viewBins(context: Context): BinView[] {
   const { journal, layout, devices, runtime } = context
@@ -138,6 +150,7 @@ export function viewBins(context: Context): BinView[] {
       up: usable.includes(controllerOf(row.number)) && state.hasReported,
       door: state.door,
       lift: state.lift,
+      ...steadyOf(state, runtime.clock.monotonic()),
       unsureForMs: since(state.unsureSince),
       occupied: state.occupied,
       emptyForMs: since(state.emptySince),

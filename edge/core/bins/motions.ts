@@ -26,7 +26,7 @@ export function noteMotionSucceeded(context: Context, operation: OperationRow): 
   const number = numberOf('bin', operation.device)
   if (number === undefined || operation.action === 'dispense') return
   if (devices.bin(number).sent === operation.id)
-    devices.note({ device: operation.device, ...goals[operation.action] })
+    devices.note({ device: operation.device, ...goals[operation.action] }, true)
   devices.endRest(operation.device)
   const bin = rowOf(context, operation)
   if (!bin) return

@@ -5,7 +5,8 @@ import type { OrderPhase, OrderRow, UnitRow, UnitState } from '../../journal/ord
 import type { BinView } from '../bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from '../context.ts'
 import { cabinetDevice, placeOf } from '../layout.ts'
-import { closedCabinets, type Block, type BlockedRows } from '../withheld.ts'
+import { unprovenFridges } from '../fridges.ts'
+import { cabinetsOf, closedCabinets, type Block, type BlockedRows } from '../withheld.ts'
 import { chooseFacing, type Attempt, type FacingChoice, type FacingView } from './facing-choice.ts'
 
 export interface UnitView {
@@ -145,6 +146,7 @@ function viewFacings(context: Context, productId: number, { open, unknown, block
   const isComplete = startUpGraceMs(context) === 0
   const closed = closedCabinets(context)
   const ajar = cabinetsAjar(context)
+  const unproven = cabinetsOf(context, unprovenFridges(context))
   return context.journal.stock.ofProduct(productId).map((facing) => {
     const device = cabinetDevice(facing.cabinet)
     const block = blocks.get(locationKey(facing))
@@ -155,7 +157,8 @@ function viewFacings(context: Context, productId: number, { open, unknown, block
       blocked: closed.has(facing.cabinet) || (block !== undefined && isFinal(context, block)),
       failing: block !== undefined,
       trialMs: block === undefined ? 0 : trialMs(context, block),
-      up: isComplete && isUsable(context, device) && !ajar.has(facing.cabinet),
+      up:
+        isComplete && isUsable(context, device) && !ajar.has(facing.cabinet) && !unproven.has(facing.cabinet),
       busy: open.some((operation) => operation.device === device),
       restMs: Math.max(
         context.devices.restMs(device),

@@ -34,7 +34,7 @@ export function meetController(context: Context, controller: string, identity: C
   if (handshake === 'refuse' || handshake === 'take_over')
     return meetStranger(context, controller, identity, handshake === 'refuse')
   strangers.delete(controller)
-  devices.up(controller, memoryId)
+  devices.up(controller, memoryId, identity.protocol)
   if (handshake === 'import' && board === 'former') noteLost(context)
   if (handshake === 'start_over') startOver(context, controller)
   else if (known && known.memory_id !== memoryId) noteReplaced(context, controller, memoryId, known)

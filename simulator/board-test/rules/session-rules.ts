@@ -1,5 +1,6 @@
 import { deviceId } from '../../../protocol/model/hardware.ts'
 import { crc16 } from '../../../protocol/serial/codec.ts'
+import { SERIAL_PROTOCOL_VERSION } from '../../../protocol/serial/frames.ts'
 import type { Bench } from '../bench.ts'
 import { expect, type Host } from '../host.ts'
 import type { Rule } from './rule.ts'
@@ -113,7 +114,10 @@ export const sessionRules: readonly Rule[] = [
       await bench.fresh()
       const from = host.heard.length
       const welcome = await host.greet()
-      expect(welcome.proto === 2, `WELCOME must say proto=2; it says ${welcome.proto}`)
+      expect(
+        welcome.proto === SERIAL_PROTOCOL_VERSION,
+        `WELCOME must say proto=${SERIAL_PROTOCOL_VERSION}; it says ${welcome.proto}`,
+      )
       const devices = bench.description.devices.map(deviceId)
       const told = () => host.of('EVT', from).map(({ dev }) => dev)
       await host.until(() => devices.every((device) => told().includes(device)), 3000)
@@ -131,7 +135,7 @@ export const sessionRules: readonly Rule[] = [
       )
       await host.pass(QUIET_MS)
       const again = host.heard.length
-      await host.ask({ type: 'HELLO', proto: 2, host: host.session })
+      await host.ask({ type: 'HELLO', proto: SERIAL_PROTOCOL_VERSION, host: host.session })
       await host.pass(QUIET_MS)
       const events = host.of('EVT', again)
       expect(
@@ -217,7 +221,7 @@ export const sessionRules: readonly Rule[] = [
       const before = host.heard.length
       host.session = host.newId()
       host.acknowledges = ({ type }) => type === 'WELCOME'
-      await host.ask({ type: 'HELLO', proto: 2, host: host.session })
+      await host.ask({ type: 'HELLO', proto: SERIAL_PROTOCOL_VERSION, host: host.session })
       await host.pass(1500)
       const greeted = new Set(host.of('EVT', before).map(({ seq }) => seq))
       expect(greeted.size <= 1, `at most one EVT may be under way; ${greeted.size} came unacknowledged`)
@@ -281,8 +285,8 @@ export const sessionRules: readonly Rule[] = [
       await host.until(() => host.of('WELCOME', from).length > 0, 1000)
       const [welcome] = host.of('WELCOME', from)
       expect(
-        welcome?.proto === 2,
-        `HELLO proto=99 must be answered with WELCOME proto=2; there was ${welcome ? `proto=${welcome.proto}` : 'none'}`,
+        welcome?.proto === SERIAL_PROTOCOL_VERSION,
+        `HELLO proto=99 must be answered with WELCOME proto=${SERIAL_PROTOCOL_VERSION}; there was ${welcome ? `proto=${welcome.proto}` : 'none'}`,
       )
       const answer = await host.ask({ ...body, host: session } as typeof body)
       expect(

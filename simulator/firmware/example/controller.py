@@ -18,7 +18,7 @@ import secrets
 import sys
 import time
 
-PROTO = 2
+PROTO = 3
 FIRMWARE = "example-py-1"
 MAX_LINE = 240
 HOST_SILENT_S = 5.0
@@ -26,6 +26,7 @@ CAPACITY = 256
 REFUSALS = 32
 LATE_DROP_S = 60.0
 READ_TEMPERATURE_S = 5.0
+REPEAT_TEMPERATURE_S = 30.0  # at least once a minute (§9)
 NO_HOST = "00000000"
 
 # ---- The line: frames, checksum, fields (§1-§3) ------------------------------------------------------------------------
@@ -320,6 +321,7 @@ class Controller:
         self.running = {}  # device -> the operation that it carries out
         self.latest = {}  # cabinet -> (its latest operation, when that ended)
         self.events, self.reported, self.stale, self.drops = 0, {}, [], []
+        self.repeated_at = {}  # fridge -> when its temperature was last reported
         self.event_under_way = False
 
     async def start(self):
@@ -590,9 +592,12 @@ class Controller:
         if dev.startswith("bin"):
             return {pin: await self.read(dev, pin) for pin in ("door", "lift", "occ")}
         if dev.startswith("fridge"):
-            temp = round(await self.read(dev, "temp") * 100) + 10_000
+            celsius = await self.read(dev, "temp")
+            if celsius is None:
+                return {"temp": "none"}
+            temp = round(celsius * 100) + 10_000
             before = self.reported.get(dev, {}).get("temp")
-            return {"temp": before if before is not None and abs(temp - before) < 10 else temp}
+            return {"temp": before if isinstance(before, int) and abs(temp - before) < 10 else temp}
         return {}
 
     async def report(self):
@@ -605,8 +610,10 @@ class Controller:
         while event is None and self.stale:
             dev = self.stale.pop(0)
             sensed = await self.sensed(dev)
-            if self.reported.get(dev) != sensed:
+            is_due = "temp" in sensed and time.monotonic() - self.repeated_at.get(dev, 0) >= REPEAT_TEMPERATURE_S
+            if self.reported.get(dev) != sensed or is_due:
                 self.reported[dev] = sensed
+                self.repeated_at[dev] = time.monotonic()
                 self.events += 1
                 event = {"ev": self.events, "dev": dev, **sensed}
         if event is None:

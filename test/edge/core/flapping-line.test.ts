@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { createDevices } from '../../../edge/core/devices.ts'
 import { createLayout } from '../../../edge/core/layout.ts'
+import { defaultCoreSettings } from '../../../edge/core/settings.ts'
 
 const layout = createLayout({
   controllers: [{ id: 'bins', port: '/dev/null', devices: [{ kind: 'bin', number: 1 }] }],
@@ -9,7 +10,7 @@ const layout = createLayout({
 function line(steadyMs: number) {
   let now = 0
   const clock = { monotonic: () => now } as never
-  const devices = createDevices(layout, clock, steadyMs)
+  const devices = createDevices(layout, clock, { ...defaultCoreSettings, steadyMs })
   const awayMs = (): number | undefined => {
     const since = devices.awaySince('bins')
     return since === undefined ? undefined : now - since
@@ -17,7 +18,7 @@ function line(steadyMs: number) {
   return {
     awayMs,
     up: (ms: number): void => {
-      devices.up('bins', 'memory')
+      devices.up('bins', 'memory', 3)
       now += ms
     },
     down: (ms: number): number => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { judgeFridge } from '../../../edge/core/fridges.ts'
+import { judgeFridge, type FridgeFacts } from '../../../edge/core/fridges.ts'
 import { config, HubBench } from './hub-bench.ts'
 
 const MINUTE = 60_000
@@ -26,28 +26,67 @@ function warm(bench: HubBench): string {
   return fault
 }
 
-test.each<[string, number, number, boolean, number, string]>([
-  ['cold', 5, 40 * MINUTE, false, 0, 'cold'],
-  ['warm for a while', 5.1, 29 * MINUTE, false, 0, 'warm'],
-  ['warm for too long', 5.1, 30 * MINUTE, false, 0, 'shutoff'],
-  ['found warm after nobody knows how long', 5.1, MINUTE, true, MINUTE, 'shutoff'],
-  ['found warm, while the cloud may yet say how long it was', 5.1, 90 * MINUTE, true, MINUTE - 1, 'warm'],
-  ['found cold', 4, 90 * MINUTE, true, MINUTE, 'cold'],
-])(
-  'a fridge that is %s (%f °C, warm for %i ms)',
-  (_, celsius, warmForMs, isLengthUnknown, readForMs, kind) => {
-    const facts = { celsius, limitCelsius: 5, warmForMs, isLengthUnknown, readForMs }
-    const verdict = judgeFridge(facts, { healthShutoffMs: 30 * MINUTE, clockWaitMs: MINUTE })
-    expect(verdict.kind).toBe(kind)
-  },
-)
+const limits = { healthShutoffMs: 30 * MINUTE, clockWaitMs: MINUTE, doubtMs: 5 * MINUTE }
+const steady: FridgeFacts = {
+  proof: undefined,
+  isUnread: false,
+  doubtForMs: 0,
+  wasInDoubt: false,
+  isInherited: false,
+  isLengthUnknown: false,
+  watchedForMs: 60 * MINUTE,
+}
+
+test.each<[string, Partial<FridgeFacts>, string]>([
+  ['that is proven cold', { proof: 'cold', wasInDoubt: true, doubtForMs: 29 * MINUTE }, 'cold'],
+  ['whose last proof is recent', { doubtForMs: 4 * MINUTE }, 'cold'],
+  ['whose last proof is some minutes old', { doubtForMs: 5 * MINUTE }, 'doubt'],
+  ['that was in doubt, and has read cold once since', { wasInDoubt: true, doubtForMs: MINUTE }, 'doubt'],
+  ['that is proven warm', { proof: 'warm', doubtForMs: MINUTE }, 'doubt'],
+  ['that is warm for too long', { proof: 'warm', doubtForMs: 30 * MINUTE }, 'shutoff'],
+  ['that cannot be read', { isUnread: true, doubtForMs: 5 * MINUTE }, 'doubt'],
+  [
+    'that cannot be read, whatever it proved before',
+    { isUnread: true, proof: 'cold', doubtForMs: 6 * MINUTE },
+    'doubt',
+  ],
+  ['that cannot be read for too long', { isUnread: true, doubtForMs: 30 * MINUTE }, 'shutoff'],
+  ['whose readings prove nothing for too long', { doubtForMs: 30 * MINUTE, wasInDoubt: true }, 'shutoff'],
+  [
+    'that is found after a long absence',
+    { isInherited: true, doubtForMs: 90 * MINUTE, watchedForMs: 1000 },
+    'unproven',
+  ],
+  [
+    'that is found warm after a long absence',
+    { isInherited: true, proof: 'warm', doubtForMs: 90 * MINUTE, watchedForMs: MINUTE },
+    'shutoff',
+  ],
+  [
+    'that is found after a long absence, and proves nothing for minutes',
+    { isInherited: true, doubtForMs: 90 * MINUTE, watchedForMs: 5 * MINUTE },
+    'shutoff',
+  ],
+  [
+    'that is found warm, while the cloud may yet report how long it was',
+    { isInherited: true, isLengthUnknown: true, proof: 'warm', doubtForMs: MINUTE, watchedForMs: MINUTE - 1 },
+    'doubt',
+  ],
+  [
+    'that is found warm after nobody knows how long',
+    { isInherited: true, isLengthUnknown: true, proof: 'warm', doubtForMs: MINUTE, watchedForMs: MINUTE },
+    'shutoff',
+  ],
+])('a fridge %s is judged by that', (_, facts, kind) => {
+  expect(judgeFridge({ ...steady, ...facts }, limits).kind).toBe(kind)
+})
 
 describe('a fridge above its limit', () => {
   test('sells for half an hour, and then nothing before a person confirms, however cold it is', () => {
     const bench = HubBench.ready()
     const fault = warm(bench)
     expect(status(bench)).toMatchObject({ status: 'healthy', shutoff: false })
-    bench.run(29 * MINUTE)
+    bench.run(28 * MINUTE)
     expect(told(bench).at(-1)).toBe('fridge warm')
     expect(alarms(bench)).toEqual(['fridge_warm fridge 1 true'])
     bench.queue(1, { 4: 1 })
@@ -152,6 +191,184 @@ describe('after a power cut', () => {
     bench.run(60_000)
     expect(status(bench)).toMatchObject({ status: 'fault', shutoff: true })
   })
+})
+
+/** Why a fridge is without a valid reading, and what brings that about. */
+const causes: Record<string, (bench: HubBench) => void> = {
+  'whose probe gives no reading': (bench) => void bench.fault('broken_probe'),
+  'whose probe reads nonsense': (bench) => void bench.fault('probe_outliers', 'fridge-1', { probability: 1 }),
+  'whose controller falls silent': (bench) => void bench.fault('silent_port', 'cold'),
+  'whose controller has no power': (bench) => bench.room.power('off', 'cold'),
+}
+
+describe.each(Object.entries(causes))('a fridge %s', (cause, begin) => {
+  test('is unknown after some minutes, an alarm, and sells nothing after half an hour', () => {
+    const bench = HubBench.ready()
+    bench.run(5 * MINUTE)
+    begin(bench)
+    bench.run(4 * MINUTE)
+    expect(alarms(bench)).not.toContain('fridge_unreadable fridge 1 true')
+    bench.run(2 * MINUTE)
+    expect(status(bench)).toMatchObject({ temperature: null, shutoff: false })
+    expect(status(bench)!.status).toMatch(cause.includes('controller') ? /offline/ : /unknown/)
+    expect(alarms(bench)).toContain('fridge_unreadable fridge 1 true')
+    expect(told(bench).at(-1)).toBe('fridge unknown')
+    bench.run(22 * MINUTE)
+    expect(status(bench)).toMatchObject({ shutoff: false })
+    bench.run(3 * MINUTE)
+    expect(status(bench)).toMatchObject({ shutoff: true })
+    expect(told(bench)).toContain('cabinet shutoff')
+    expect(bench.entries('alarm').filter(({ code }) => code === 'health_shutoff')).toMatchObject([
+      { raised: true, detail: 'no valid reading for too long' },
+    ])
+    expect(alarms(bench).filter((line) => line.startsWith('fridge_unreadable'))).toHaveLength(1)
+    bench.queue(1, { 4: 1 })
+    bench.run(MINUTE)
+    expect(bench.dispenses()).toEqual([])
+  })
+
+  test('is shut off at the same time if the hub restarts meanwhile', () => {
+    const bench = HubBench.ready()
+    bench.run(5 * MINUTE)
+    begin(bench)
+    for (let minutes = 0; minutes < 28; minutes += 4) {
+      bench.run(4 * MINUTE)
+      bench.restart()
+    }
+    expect(status(bench)).toMatchObject({ shutoff: false })
+    bench.run(8 * MINUTE)
+    expect(status(bench)).toMatchObject({ shutoff: true })
+  })
+
+  test('is known again when several readings hold, and not at the first one', () => {
+    const bench = HubBench.ready()
+    bench.run(5 * MINUTE)
+    begin(bench)
+    bench.run(10 * MINUTE)
+    bench.room.faults.clearAll()
+    bench.room.power('on', 'cold')
+    bench.run(20_000)
+    expect(alarms(bench)).not.toContain('fridge_unreadable fridge 1 false')
+    expect(status(bench)).toMatchObject({ temperature: null })
+    bench.run(4 * MINUTE)
+    expect(alarms(bench)).toContain('fridge_unreadable fridge 1 false')
+    expect(status(bench)).toMatchObject({ status: 'healthy', shutoff: false })
+    expect(status(bench)!.temperature).toBeCloseTo(4, 0)
+    bench.run(40 * MINUTE)
+    expect(status(bench)).toMatchObject({ shutoff: false })
+  })
+})
+
+describe('a board with firmware of version 2, which reports only changes', () => {
+  const old = new Map([['cold', 2]])
+
+  test('keeps selling as long as its compressor moves the air', () => {
+    const bench = HubBench.ready(1, old)
+    bench.run(90 * MINUTE)
+    expect(alarms(bench)).toEqual([])
+    expect(status(bench)).toMatchObject({ status: 'healthy', shutoff: false })
+    warm(bench)
+    bench.run(31 * MINUTE)
+    expect(status(bench)).toMatchObject({ shutoff: true })
+  })
+
+  test('is unknown after a quarter of an hour of silence, and sells nothing after half an hour', () => {
+    const bench = HubBench.ready(1, old)
+    bench.run(5 * MINUTE)
+    bench.fault('broken_probe')
+    bench.run(13 * MINUTE)
+    expect(alarms(bench)).toEqual([])
+    bench.run(4 * MINUTE)
+    expect(status(bench)).toMatchObject({ status: 'unknown', temperature: null })
+    expect(alarms(bench)).toEqual(['fridge_unreadable fridge 1 true'])
+    bench.run(15 * MINUTE)
+    expect(status(bench)).toMatchObject({ shutoff: true })
+  })
+})
+
+describe('a single reading', () => {
+  const read = (bench: HubBench, celsius: number): void =>
+    bench.core.controllerEvents.onDevice('cold', { device: 'fridge-1', celsius })
+
+  test('does not end a warm spell', () => {
+    const bench = HubBench.ready()
+    warm(bench)
+    const before = told(bench).length
+    for (let minutes = 0; minutes < 30; minutes += 2) {
+      bench.run(2 * MINUTE)
+      read(bench, 4.5)
+    }
+    expect(told(bench).slice(before)).not.toContain('fridge cold')
+    expect(status(bench)).toMatchObject({ shutoff: true })
+  })
+
+  test.each([6, 40, -50, 84])('does not begin a warm spell: %d °C', (celsius) => {
+    const bench = HubBench.ready()
+    bench.run(5 * MINUTE)
+    for (let times = 0; times < 5; times++) {
+      read(bench, celsius)
+      bench.run(6 * MINUTE)
+    }
+    expect(told(bench)).not.toContain('fridge warm')
+    expect(alarms(bench)).toEqual([])
+    expect(status(bench)).toMatchObject({ status: 'healthy', shutoff: false })
+  })
+
+  test('now and then is no proof: a fridge that reads cold once in ten minutes is shut off', () => {
+    const bench = HubBench.ready()
+    bench.run(5 * MINUTE)
+    bench.fault('broken_probe')
+    for (let minutes = 0; minutes < 36; minutes += 9) {
+      bench.run(9 * MINUTE)
+      read(bench, 4)
+    }
+    expect(status(bench)).toMatchObject({ shutoff: true })
+  })
+})
+
+test('a probe that repeats one value for hours is frozen if a door of its fridge stood open', () => {
+  const bench = new HubBench()
+  const { frozen } = bench.settings
+  bench.settings = { ...bench.settings, frozen: { ...frozen, frozenMs: 40 * MINUTE } }
+  bench.begin()
+  bench.apply(bench.snapshot())
+  bench.run(MINUTE)
+  bench.fault('frozen_probe')
+  bench.run(60 * MINUTE)
+  expect(alarms(bench)).toEqual([])
+  expect(status(bench)).toMatchObject({ status: 'healthy' })
+  bench.core.unlockDoor('fridge_1_left', 60_000)
+  bench.room.act({ action: 'open_door', target: 'fridge_1_left' })
+  bench.run(3 * MINUTE)
+  bench.room.act({ action: 'close_door', target: 'fridge_1_left' })
+  bench.run(MINUTE)
+  expect(status(bench)).toMatchObject({ status: 'unknown', temperature: null })
+  expect(bench.entries('alarm')).toMatchObject([
+    { code: 'fridge_unreadable', raised: true, detail: expect.stringContaining('repeated') as string },
+  ])
+  bench.run(31 * MINUTE)
+  expect(status(bench)).toMatchObject({ shutoff: true })
+})
+
+test('after hours without power nothing is sold before several readings prove that the fridge is cold', () => {
+  const bench = HubBench.ready()
+  bench.core.setCloudClock(bench.core.cloudNow(), { passing: false })
+  bench.run(5 * MINUTE)
+  const before = bench.core.cloudNow()
+  bench.kill()
+  bench.clock.advance(120 * MINUTE)
+  bench.begin()
+  bench.core.setCloudClock(before + 120 * MINUTE, { passing: false })
+  bench.run(10_000)
+  bench.queue(1, { 4: 1 })
+  bench.run(30_000)
+  expect(bench.dispenses()).toEqual([])
+  expect(told(bench)).toContain('cabinet silent')
+  bench.run(2 * MINUTE)
+  expect(told(bench).at(-1)).toBe('cabinet null')
+  expect(bench.dispenses()).toHaveLength(1)
+  expect(status(bench)).toMatchObject({ status: 'healthy', shutoff: false })
+  expect(alarms(bench)).toEqual([])
 })
 
 test('temperatures go to the telemetry once a minute, with the extremes since', () => {

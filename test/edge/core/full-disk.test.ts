@@ -86,6 +86,7 @@ test('I1: a controller whose word finds no room has not been met: what it alone 
     bootId: '0'.repeat(8),
     memoryId: '1'.repeat(8),
     lastOperation: uuid(99),
+    protocol: 3,
     stored: 1,
     firmware: 'test',
     owner: { hub: bench.hardware.hubId, ctl: 'vending', store },

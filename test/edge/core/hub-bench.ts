@@ -1,6 +1,6 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createCore } from '../../../edge/core/core.ts'
-import { defaultCoreSettings } from '../../../edge/core/settings.ts'
+import { defaultCoreSettings, type CoreSettings } from '../../../edge/core/settings.ts'
 import type { HubCore } from '../../../edge/core/hub-core.ts'
 import { createControllers } from '../../../edge/hardware/controllers.ts'
 import { defaultLinkSettings } from '../../../edge/hardware/link-settings.ts'
@@ -72,7 +72,11 @@ export class HubBench {
   #chance = seededChance(7)
   #commands = 0
 
-  constructor(seed = 1) {
+  /** As the hub's next life is set. */
+  settings: CoreSettings = defaultCoreSettings
+
+  /** `versions`: of the serial protocol, by controller; none = the newest. */
+  constructor(seed = 1, versions?: ReadonlyMap<string, number>) {
     this.#chance = seededChance(seed)
     this.journal = new Sqlite(':memory:')
     this.room = createSimulatedHub({
@@ -80,6 +84,7 @@ export class HubBench {
       runtime: { clock: this.clock, random: seededChance(seed + 1000) },
       storage: memoryStorage(),
       log: silentLog,
+      versions,
       loaded: stockedFacings.map(({ product_id, cabinet, shelf, row, units }) => ({
         cabinet,
         shelf,
@@ -91,8 +96,8 @@ export class HubBench {
   }
 
   /** A hub that has begun, holds the cloud's snapshot and knows its controllers. */
-  static ready(seed?: number): HubBench {
-    const bench = new HubBench(seed)
+  static ready(seed?: number, versions?: ReadonlyMap<string, number>): HubBench {
+    const bench = new HubBench(seed, versions)
     bench.begin()
     bench.apply(bench.snapshot())
     bench.run(2000)
@@ -132,7 +137,7 @@ export class HubBench {
           ),
         gpio: this.#gpioFor(life),
         hardware: this.hardware,
-        settings: defaultCoreSettings,
+        settings: this.settings,
         software: 'larder-edge test',
         checkpoint,
       })

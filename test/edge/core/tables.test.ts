@@ -53,6 +53,8 @@ const bin: fc.Arbitrary<BinView> = fc
     orderId: rest.phase === undefined ? null : uuid(5),
     fault: rest.failures > 0 ? `${part}:jam` : null,
     taken: rest.filled,
+    reported: { door: rest.door, occupied: rest.occupied },
+    settlesMs: undefined,
   }))
 
 /** What each state of an operation means, for a dispense and for a motion: [moved, drops, same memory] → verdict. */

@@ -65,7 +65,16 @@ function bench(changes: Partial<LocalCore> = {}) {
     hubId: 1,
     core,
     sync: { state: () => ({ phase: 'waiting', session: null, heardMsAgo: null, ledger }) },
-    links: () => [{ controller: 'bins', port: '/dev/bins', up: false, firmware: null }],
+    links: () => [
+      {
+        controller: 'bins',
+        port: '/dev/bins',
+        up: false,
+        firmware: null,
+        protocol: null,
+        reason: 'there is no such port',
+      },
+    ],
     recent: () => ({
       log: [{ at: 1000, level: 'warn', message: 'alarm', fields: { code: 'bin_fault' } }],
       wire: [{ at: 2000, controller: 'bins', direction: 'out', line: '~0001 PING t=5*465a' }],

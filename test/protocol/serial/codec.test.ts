@@ -52,7 +52,7 @@ const bodies = {
     door: maybe(fc.constantFrom('closed', 'open', 'moving', 'unknown')),
     lift: maybe(fc.constantFrom('up', 'down', 'moving', 'unknown')),
     occ: maybe(fc.boolean()),
-    temp: maybe(upTo(20_000)),
+    temp: maybe(fc.oneof(upTo(20_000), fc.constant('none'))),
     drop: maybe(upTo(99)),
     op: maybe(hex(32)),
   },

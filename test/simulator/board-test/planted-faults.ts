@@ -80,7 +80,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     9,
     'a host of any version gets a session',
     FIRMWARE,
-    'if (proto !== SERIAL_PROTOCOL_VERSION) {',
+    'if (proto > this.#options.version || proto < OLDEST_SERIAL_VERSION) {',
     'if (proto === 0) {',
   ),
   planted(
@@ -176,6 +176,13 @@ export const plantedFaults: readonly PlantedFault[] = [
     MEMORY,
     'begin: (record) => write({ record }),',
     'begin: (record) => take({ record }),',
+  ),
+  planted(
+    28,
+    'a steady temperature is not repeated',
+    BEHAVIOURS,
+    'if (!onlyChanges && clock.monotonic() - reportedAt >= REPEAT_MS) return true',
+    'void REPEAT_MS',
   ),
   planted(26, 'the memory is formatted at each start', MEMORY, 'if (!id) format()', 'format()'),
 ]

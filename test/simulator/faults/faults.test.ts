@@ -1,12 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { faultKinds, faultTypes, type FaultType } from '../../../simulator/faults/fault-types.ts'
 import { createBench, type Bench } from '../support/bench.ts'
-import { operation } from '../support/test-host.ts'
+import { operation, TestHost } from '../support/test-host.ts'
 
 const row = (bench: Bench): number => bench.hub.state().rows[0]!.units
 const bin = (bench: Bench) => bench.hub.state().bins[0]!
 const raise = (bench: Bench, type: FaultType, target?: string, extra = {}): void =>
   void bench.hub.faults.raise({ type, target, ...extra })
+
+/** A host on the controller of the fridge, greeted. */
+function fridgeHost({ hub, time }: Bench): TestHost {
+  const host = new TestHost(hub, 'back', time.clock)
+  time.pass(1)
+  host.hello()
+  time.pass(100)
+  return host
+}
 
 /** Each fault, and what one sees of it. */
 const effects: Record<FaultType, (bench: Bench) => void> = {
@@ -219,6 +228,48 @@ const effects: Record<FaultType, (bench: Bench) => void> = {
       { device: 'bin-1', action: 'force_open' },
       { device: 'fridge_1_left', action: 'force_open' },
     ])
+  },
+  broken_probe(bench) {
+    const host = fridgeHost(bench)
+    raise(bench, 'broken_probe', 'fridge-1')
+    bench.time.pass(6000)
+    expect(host.last('EVT')).toMatchObject({ dev: 'fridge-1', temp: 'none' })
+    bench.hub.faults.clearAll()
+    bench.time.pass(6000)
+    expect(host.last('EVT')).toMatchObject({ dev: 'fridge-1', temp: expect.any(Number) as number })
+  },
+  frozen_probe(bench) {
+    const host = fridgeHost(bench)
+    raise(bench, 'frozen_probe', 'fridge-1')
+    raise(bench, 'warm_fridge', 'fridge-1')
+    bench.time.pass(600_000)
+    expect(bench.hub.state().fridges[0]!.celsius).toBeGreaterThan(8)
+    const temperatures = host.of('EVT').flatMap(({ temp }) => temp ?? [])
+    expect(temperatures.length).toBeGreaterThan(15)
+    expect(new Set(temperatures.slice(1)).size).toBe(1)
+  },
+  probe_outliers(bench) {
+    const host = fridgeHost(bench)
+    raise(bench, 'probe_outliers', 'fridge-1')
+    bench.time.pass(600_000)
+    const temperatures = host.of('EVT').flatMap(({ temp }) => temp ?? [])
+    expect(temperatures).toEqual(expect.arrayContaining([18_500, 4500, 13_000]))
+    expect(bench.hub.state().fridges[0]!.celsius).toBeCloseTo(4, 0)
+  },
+  blinking_contact(bench) {
+    raise(bench, 'blinking_contact', 'bin-1')
+    raise(bench, 'blinking_contact', 'main')
+    let changes = 0
+    bench.hub.gpio.onChange((name) => void (name === 'main_door' && changes++))
+    bench.time.pass(2000)
+    const occupied = bench.host.of('EVT').flatMap(({ dev, occ }) => (dev === 'bin-1' ? [occ] : []))
+    expect(occupied.length).toBeGreaterThan(6)
+    expect(new Set(occupied)).toEqual(new Set([true, false]))
+    expect(changes).toBeGreaterThan(6)
+    bench.hub.faults.clearAll()
+    bench.time.pass(1000)
+    expect(bench.hub.gpio.get('main_door')).toBe(0)
+    expect(bench.host.last('EVT')).toMatchObject({ dev: 'bin-1', occ: false })
   },
   warm_fridge(bench) {
     raise(bench, 'warm_fridge', 'fridge-1')

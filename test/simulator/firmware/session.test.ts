@@ -6,7 +6,7 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
   test('WELCOME repeats the host session, then every device tells what it senses, in order', () => {
     const { host } = createBench()
     expect(host.received.map(({ type }) => type)).toEqual(['ACK', 'WELCOME', 'EVT', 'EVT', 'EVT'])
-    expect(host.last('WELCOME')).toMatchObject({ proto: 2, host: host.host, count: 0 })
+    expect(host.last('WELCOME')).toMatchObject({ proto: 3, host: host.host, count: 0 })
     expect(host.of('EVT').map((event) => ({ ...event, seq: 0 }))).toEqual([
       { seq: 0, type: 'EVT', ev: 1, dev: 'bin-1', door: 'closed', lift: 'down', occ: false },
       { seq: 0, type: 'EVT', ev: 2, dev: 'bin-2', door: 'closed', lift: 'down', occ: false },
@@ -77,12 +77,27 @@ describe('a session of the serial protocol (SPEC §4, §5)', () => {
     former.close()
     const host = new TestHost(hub, 'front', time.clock, { host: 'bbbbbbbb' })
     time.pass(1)
-    host.send({ type: 'HELLO', proto: 3, host: 'bbbbbbbb' })
+    host.send({ type: 'HELLO', proto: 4, host: 'bbbbbbbb' })
     time.pass(5)
-    expect(host.last('WELCOME')).toMatchObject({ proto: 2, host: 'bbbbbbbb' })
+    expect(host.last('WELCOME')).toMatchObject({ proto: 3, host: 'bbbbbbbb' })
     host.command({ op: operation(1), dev: 'bin-1', act: 'open_door' })
     time.pass(5)
     expect(host.last('NAK')?.why).toBe('stale_host')
+  })
+
+  test('a host of version 2 gets a session of its own version, in which no probe is without a reading', () => {
+    const { hub, time } = createBench()
+    const host = new TestHost(hub, 'back', time.clock, { host: 'cccccccc' })
+    time.pass(1)
+    host.hello('cccccccc', 2)
+    time.pass(100)
+    expect(host.last('WELCOME')).toMatchObject({ proto: 2, host: 'cccccccc' })
+    hub.faults.raise({ type: 'broken_probe', target: 'fridge-1' })
+    time.pass(120_000)
+    const events = host.of('EVT').filter(({ dev }) => dev === 'fridge-1')
+    expect(events.length).toBeGreaterThan(3)
+    expect(events.some(({ temp }) => temp === 'none')).toBe(false)
+    expect(events.at(-1)!.temp).toBeUndefined()
   })
 
   test('a host silent for 5 s has lost its session, and nothing is sent to it any more', () => {

@@ -1,5 +1,11 @@
 import { decodeFrame, encodeFrame, opOfUuid } from '../../../protocol/serial/codec.ts'
-import { acknowledged, type Frame, type FrameOf, type FrameType } from '../../../protocol/serial/frames.ts'
+import {
+  acknowledged,
+  SERIAL_PROTOCOL_VERSION,
+  type Frame,
+  type FrameOf,
+  type FrameType,
+} from '../../../protocol/serial/frames.ts'
 import { every, type Clock } from '../../../protocol/model/runtime.ts'
 import type { LinePort } from '../../../protocol/serial/line-port.ts'
 import type { SimulatedHub } from '../../../simulator/simulated-hub.ts'
@@ -46,9 +52,9 @@ export class TestHost {
     this.#port.write(line)
   }
 
-  hello(host = this.host): void {
+  hello(host = this.host, proto = SERIAL_PROTOCOL_VERSION): void {
     this.host = host
-    this.send({ type: 'HELLO', proto: 2, host })
+    this.send({ type: 'HELLO', proto, host })
   }
 
   command(fields: Record<string, unknown> & { op: string; dev: string; act: string }): string {

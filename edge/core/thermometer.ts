@@ -1,0 +1,158 @@
+/**
+ * The readings of a fridge's probe as evidence. A probe breaks, freezes and jumps, and its controller falls silent: a reading
+ * has an age, an implausible value is not a reading, and no single reading starts or ends a decision.
+ */
+
+/** Instants on the monotonic clock, in milliseconds. */
+export interface Reading {
+  celsius: number
+  at: number
+}
+
+export interface Thermometer {
+  /** The last plausible reading. */
+  last: Reading | undefined
+  /** Plausible readings on one side of the limit, without a gap; `faults`: other reports among them. */
+  run: { side: 'cold' | 'warm'; since: number; count: number; faults: number } | undefined
+  /** Readings far from the last one, near one another: believed once there are enough of them. */
+  suspects: readonly Reading[]
+  /** Since when, and how often, the probe has repeated exactly one value. */
+  same: { celsius: number; since: number; count: number } | undefined
+  /** When the probe last moved by `moveCelsius`, the newest last, and from where it is measured. */
+  moves: readonly number[]
+  movedFrom: number | undefined
+  /** Why the newest report was no reading; undefined if it was one. */
+  fault: ProbeFault | undefined
+}
+
+export type ProbeFault = 'none' | 'implausible'
+
+export interface ProbeRules {
+  /** Plausible values, in degrees Celsius. */
+  minCelsius: number
+  maxCelsius: number
+  /**
+   * A reading may differ from the last one by `stepCelsius`, and by `celsiusPerMinute` for each minute between them, together
+   * by `maxStepCelsius`.
+   */
+  stepCelsius: number
+  celsiusPerMinute: number
+  maxStepCelsius: number
+  /** So many readings in a row that contradict the last one, and agree with one another, are believed. */
+  agreeing: number
+  /** A change by which a probe shows that it lives. */
+  moveCelsius: number
+}
+
+export const newThermometer: Thermometer = {
+  last: undefined,
+  run: undefined,
+  suspects: [],
+  same: undefined,
+  moves: [],
+  movedFrom: undefined,
+  fault: undefined,
+}
+
+/** Moves that are remembered: enough to show that a room changes, and not once. */
+const MOVES = 3
+
+/**
+ * Takes in a report of the probe; `celsius` null: the probe gives no reading. `maxAgeMs`: a longer gap ends the run.
+ */
+export function takeReport(
+  meter: Thermometer,
+  report: { celsius: number | null; at: number },
+  { limitCelsius, maxAgeMs }: { limitCelsius: number; maxAgeMs: number },
+  rules: ProbeRules,
+): Thermometer {
+  const { celsius, at } = report
+  if (celsius === null) return { ...withFault(meter), suspects: [], fault: 'none' }
+  if (!Number.isFinite(celsius) || celsius < rules.minCelsius || celsius > rules.maxCelsius)
+    return { ...withFault(meter), suspects: [], fault: 'implausible' }
+  const reading = { celsius, at }
+  const repeated = noteSame(meter, reading)
+  // The first reading of all has nothing to be compared with, but a probe that has reported nonsense is not believed.
+  const isFirst = meter.last === undefined && meter.fault === undefined
+  if (isFirst || (meter.last !== undefined && isNear(meter.last, reading, rules)))
+    return believe({ ...meter, ...repeated, suspects: [] }, reading, { limitCelsius, maxAgeMs }, rules)
+  const previous = meter.suspects.at(-1)
+  const suspects =
+    previous !== undefined && isNear(previous, reading, rules) ? [...meter.suspects, reading] : [reading]
+  if (suspects.length < rules.agreeing)
+    return { ...withFault(meter), ...repeated, suspects, fault: 'implausible' }
+  // The temperature has jumped indeed: what was before is no part of the run.
+  const fresh: Thermometer = { ...meter, ...repeated, suspects: [], run: undefined }
+  return suspects.reduce((so, one) => believe(so, one, { limitCelsius, maxAgeMs }, rules), fresh)
+}
+
+const withFault = (meter: Thermometer): Thermometer =>
+  meter.run ? { ...meter, run: { ...meter.run, faults: meter.run.faults + 1 } } : meter
+
+function isNear(one: Reading, other: Reading, rules: ProbeRules): boolean {
+  const { stepCelsius, celsiusPerMinute, maxStepCelsius } = rules
+  const allowed = stepCelsius + (celsiusPerMinute * (other.at - one.at)) / 60_000
+  return Math.abs(other.celsius - one.celsius) <= Math.min(allowed, maxStepCelsius)
+}
+
+function noteSame({ same }: Thermometer, { celsius, at }: Reading): Pick<Thermometer, 'same'> {
+  return same?.celsius === celsius
+    ? { same: { ...same, count: same.count + 1 } }
+    : { same: { celsius, since: at, count: 1 } }
+}
+
+function believe(
+  meter: Thermometer,
+  reading: Reading,
+  { limitCelsius, maxAgeMs }: { limitCelsius: number; maxAgeMs: number },
+  { moveCelsius }: ProbeRules,
+): Thermometer {
+  const { celsius, at } = reading
+  const side = celsius <= limitCelsius ? 'cold' : 'warm'
+  const { run, last, movedFrom = celsius } = meter
+  const goesOn = run?.side === side && last !== undefined && at - last.at < maxAgeMs
+  const hasMoved = Math.abs(celsius - movedFrom) >= moveCelsius
+  return {
+    ...meter,
+    last: reading,
+    run: goesOn ? { ...run, count: run.count + 1 } : { side, since: at, count: 1, faults: 0 },
+    moves: hasMoved ? [...meter.moves, at].slice(-MOVES) : meter.moves,
+    movedFrom: hasMoved ? celsius : movedFrom,
+    fault: undefined,
+  }
+}
+
+/** What the readings prove; a run that is too short, or full of nonsense, proves nothing. */
+export function proofOf(
+  { run, last }: Pick<Thermometer, 'run' | 'last'>,
+  { coldReadings, coldMs, warmReadings }: { coldReadings: number; coldMs: number; warmReadings: number },
+): 'cold' | 'warm' | undefined {
+  if (run === undefined || last === undefined || run.faults >= run.count) return undefined
+  if (run.side === 'warm') return run.count >= warmReadings ? 'warm' : undefined
+  return run.count >= coldReadings && last.at - run.since >= coldMs ? 'cold' : undefined
+}
+
+/** Whether the probe repeats one value for so long that a probe that lives would not. */
+const repeatsFor = ({ same }: Thermometer, now: number, { frozenMs, frozenReadings }: FrozenRules): boolean =>
+  same !== undefined && now - same.since >= frozenMs && same.count >= frozenReadings
+
+export interface FrozenRules {
+  frozenMs: number
+  frozenReadings: number
+}
+
+/**
+ * Whether the probe is frozen: it has repeated exactly one value for hours, although something that it must have noticed has
+ * happened meanwhile: another fridge's probe has moved again and again (`others`), or a door of the fridge stood open
+ * (`openedAt`: when it last had been open for long). A steady value alone proves nothing.
+ */
+export function isFrozen(
+  meter: Thermometer,
+  { now, others, openedAt }: { now: number; others: readonly Thermometer[]; openedAt: number | undefined },
+  rules: FrozenRules,
+): boolean {
+  const { same } = meter
+  if (same === undefined || !repeatsFor(meter, now, rules)) return false
+  const isOpened = openedAt !== undefined && openedAt > same.since
+  return isOpened || others.some(({ moves }) => moves.length === MOVES && moves[0]! > same.since)
+}

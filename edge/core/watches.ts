@@ -1,0 +1,80 @@
+import { controllerSubject, doorSubject } from '../../protocol/model/subject.ts'
+import type { Context } from './context.ts'
+import { setAlarm } from './ledger.ts'
+
+/**
+ * Alarms that time raises: controllers that do not answer, lines that cannot be read, doors that nobody closes. Judged at each
+ * event of the hub; each function returns in how many milliseconds time alone changes its result.
+ */
+export function watchHardware(context: Context): number | undefined {
+  const waits = [watchControllers(context), watchLines(context), watchDoors(context)]
+  return earliest(waits)
+}
+
+const earliest = (waits: readonly (number | undefined)[]): number | undefined => {
+  const known = waits.filter((ms): ms is number => ms !== undefined && ms > 0)
+  return known.length > 0 ? Math.min(...known) : undefined
+}
+
+/** A controller that answers again is not reported; an alarm that is open ends when it has stayed for a while. */
+function watchControllers(context: Context): number | undefined {
+  const { layout, devices, runtime, settings } = context
+  const now = runtime.clock.monotonic()
+  const waits = layout.controllers.map((controller) => {
+    const subject = controllerSubject(controller)
+    const since = devices.awaySince(controller)
+    if (since === undefined) {
+      setAlarm(context, 'controller_silent', subject, false, '')
+      return undefined
+    }
+    if (!devices.isAway(controller)) return devices.steadyInMs(controller)
+    const leftMs = since + settings.silentAlarmMs - now
+    if (leftMs <= 0) setAlarm(context, 'controller_silent', subject, true, reasonOf(context, controller))
+    return leftMs
+  })
+  return earliest(waits)
+}
+
+const reasonOf = ({ controllers }: Context, controller: string): string =>
+  controllers.links().find((link) => link.controller === controller)?.reason ?? 'no answer on its line'
+
+/** The lines of locks and doors are a controller of their own. */
+function watchLines(context: Context): number | undefined {
+  const { doors, runtime, settings } = context
+  const subject = controllerSubject('gpio')
+  const since = doors.unreadSince
+  if (since === undefined) {
+    setAlarm(context, 'controller_silent', subject, false, '')
+    return undefined
+  }
+  const problem = doors.linesProblem
+  const waitMs = problem?.isFinal === true ? 0 : settings.silentAlarmMs
+  const leftMs = since + waitMs - runtime.clock.monotonic()
+  if (leftMs <= 0)
+    setAlarm(
+      context,
+      'controller_silent',
+      subject,
+      true,
+      (problem?.reason ?? 'no line of a lock or door can be read').slice(0, 400),
+    )
+  return leftMs
+}
+
+/** A door that somebody has forgotten, one whose lock does not lock, and one of which nobody can say whether it is closed. */
+function watchDoors(context: Context): number | undefined {
+  const { doors, runtime, settings, openSince } = context
+  const now = runtime.clock.monotonic()
+  const troubles = new Map(doors.troubles().map(({ door, why }) => [door, why]))
+  const waits = doors.contacts().map(({ door, isOpen }) => {
+    if (!isOpen) openSince.delete(door)
+    else if (!openSince.has(door)) openSince.set(door, now)
+    const since = openSince.get(door)
+    const leftMs = since === undefined ? undefined : since + settings.doorLeftOpenMs - now
+    const why =
+      troubles.get(door) ?? (leftMs !== undefined && leftMs <= 0 ? 'nobody has closed it' : undefined)
+    setAlarm(context, 'door_left_open', doorSubject(door), why !== undefined, why ?? '')
+    return leftMs
+  })
+  return earliest([...waits, doors.troublesInMs()])
+}

@@ -1,0 +1,103 @@
+/**
+ * A sensor's value as it may be reported: contacts bounce and light barriers flicker. A change must hold before it counts; a
+ * sensor that changes again and again without holding is `unsettled`, and one that comes and goes must hold for longer.
+ * Times are monotonic milliseconds.
+ */
+
+export interface SteadyRules {
+  /** A value must hold for so long. */
+  sensorHoldMs: number
+  /** A sensor that has not held a value for so long is unsettled. */
+  sensorUnsettledMs: number
+  /** The hold doubles with each change that follows soon on the last one, up to this time. */
+  maxSensorHoldMs: number
+}
+
+/** A change within so many holds of the last one follows soon. */
+const SOON = 4
+
+export class Steady<T> {
+  readonly #rules: SteadyRules
+  #raw: T | undefined
+  /** The value that held last. */
+  #held: T | undefined
+  /** Since when the raw value has been undisturbed. */
+  #since = -Infinity
+  /** Since when the sensor has not held a value; undefined while it does. */
+  #restlessSince: number | undefined
+  #holdMs: number
+  #changedAt = -Infinity
+
+  constructor(rules: SteadyRules) {
+    this.#rules = rules
+    this.#holdMs = rules.sensorHoldMs
+  }
+
+  /** It has moved, and nobody has asked for its value since it held one. */
+  get isRestless(): boolean {
+    return this.#restlessSince !== undefined
+  }
+
+  /** The newest value, held or not. */
+  get newest(): T | undefined {
+    return this.#raw
+  }
+
+  /** Nothing is known any more; the next value counts at once. */
+  forget(): void {
+    this.#raw = undefined
+    this.#held = undefined
+    this.#restlessSince = undefined
+  }
+
+  /** The sensor reads `value`. `atOnce`: it was moved, so the change needs no proof. */
+  note(value: T, now: number, atOnce = false): void {
+    this.#settle(now)
+    if (atOnce || this.#held === undefined) {
+      this.#raw = value
+      this.#held = value
+      this.#restlessSince = undefined
+      return
+    }
+    if (value === this.#raw) return
+    this.#raw = value
+    this.disturb(now)
+  }
+
+  /** The sensor has moved, whatever it reads now. */
+  disturb(now: number): void {
+    this.#settle(now)
+    this.#since = now
+    this.#restlessSince ??= now
+  }
+
+  /** The value to report; `unsettled` if there is none. Undefined before the first one. */
+  value(now: number): T | 'unsettled' | undefined {
+    this.#settle(now)
+    if (this.#restlessSince === undefined) return this.#held
+    return now - this.#restlessSince >= this.#rules.sensorUnsettledMs ? 'unsettled' : this.#held
+  }
+
+  /** In how many milliseconds time alone changes `value`. */
+  waitMs(now: number): number | undefined {
+    this.#settle(now)
+    if (this.#restlessSince === undefined) return undefined
+    const holds = this.#since + this.#holdMs - now
+    const unsettles = this.#restlessSince + this.#rules.sensorUnsettledMs - now
+    return unsettles > 0 ? Math.min(holds, unsettles) : holds
+  }
+
+  /** Takes over a value that has held for long enough. */
+  #settle(now: number): void {
+    if (this.#restlessSince === undefined || now - this.#since < this.#holdMs) return
+    const { sensorHoldMs, sensorUnsettledMs, maxSensorHoldMs } = this.#rules
+    const settledAt = this.#since + this.#holdMs
+    const wasUnsettled = settledAt - this.#restlessSince > sensorUnsettledMs
+    this.#restlessSince = undefined
+    if (this.#raw === this.#held && !wasUnsettled) return
+    const isSoon = settledAt - this.#changedAt < SOON * this.#holdMs
+    this.#holdMs = isSoon ? Math.min(this.#holdMs * 2, maxSensorHoldMs) : sensorHoldMs
+    this.#changedAt = settledAt
+    this.#held = this.#raw
+  }
+}
