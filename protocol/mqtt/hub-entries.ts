@@ -3,22 +3,31 @@ import { hubAlarmCodes } from '../model/alarms.ts'
 import { Location } from '../model/location.ts'
 import { OrderId } from './session.ts'
 
+/** What dates can express, in milliseconds. */
+const LATEST_MS = 8.64e15
+const MAX_UNITS = 1_000_000
+/** Numbers of a hub's parts: as the serial protocol names devices. */
+const part = z.int().min(1).max(9)
+const units = z.int().min(-MAX_UNITS).max(MAX_UNITS)
+const product = z.int().min(0)
+const celsius = z.number().min(-300).max(300)
+
 /**
- * What a hub reports through its ledger stream. `at` is the hub's estimate of the cloud's time, in milliseconds; order
+ * What a hub reports through its ledger stream. Every text and every list has a bound: a hub may be stolen, or run wild. `at` is the hub's estimate of the cloud's time, in milliseconds; order
  * is by sequence, never by `at`.
  */
-const at = z.number()
+const at = z.number().min(-LATEST_MS).max(LATEST_MS)
 const order = { order_id: OrderId, at }
-const bins = z.array(z.int())
+const bins = z.array(part).max(9)
 /** Where a line of an order stands: `dropped` were seen to fall, of `doubtful` units nobody knows. Absolute counts. */
 export const LineProgress = z.object({
-  line_id: z.int(),
-  dropped: z.int().min(0),
-  doubtful: z.int().min(0),
+  line_id: product,
+  dropped: z.int().min(0).max(MAX_UNITS),
+  doubtful: z.int().min(0).max(MAX_UNITS),
   bins,
 })
 export type LineProgress = z.infer<typeof LineProgress>
-const lines = z.array(LineProgress)
+const lines = z.array(LineProgress).max(1000)
 
 export const OrderEntry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('order.preparing'), ...order, bins }),
@@ -43,32 +52,32 @@ export const StockEntry = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('stock.dropped'),
     at,
-    product_id: z.int(),
+    product_id: product,
     location: Location,
-    delta: z.int().max(0),
-    quantity: z.int(),
+    delta: z.int().min(-MAX_UNITS).max(0),
+    quantity: units,
     operation_id: z.uuid(),
     order_id: OrderId.nullable(),
-    line_id: z.int().nullable(),
-    delivered: z.int().min(0),
-    bin: z.int().nullable(),
+    line_id: product.nullable(),
+    delivered: z.int().min(0).max(MAX_UNITS),
+    bin: part.nullable(),
   }),
   z.object({
     kind: z.literal('stock.counted'),
     at,
-    product_id: z.int(),
+    product_id: product,
     location: Location,
-    delta: z.int(),
-    quantity: z.int(),
+    delta: units,
+    quantity: units,
     count_id: z.uuid(),
   }),
   z.object({
     kind: z.literal('stock.restocked'),
     at,
-    product_id: z.int(),
+    product_id: product,
     location: Location,
-    delta: z.int().min(1),
-    quantity: z.int(),
+    delta: z.int().min(1).max(MAX_UNITS),
+    quantity: units,
     restock_id: z.uuid(),
   }),
 ])
@@ -80,16 +89,16 @@ export const OperationEntry = z.discriminatedUnion('kind', [
     kind: z.literal('operation.unknown'),
     at,
     operation_id: z.uuid(),
-    device: z.string(),
-    action: z.string(),
-    reason: z.string(),
+    device: z.string().max(40),
+    action: z.string().max(40),
+    reason: z.string().max(64),
     /** When it was intended. */
     started_at: at,
     /** Of a dispense: the row. */
     location: Location.nullable(),
     order_id: OrderId.nullable(),
-    line_id: z.int().nullable(),
-    product_id: z.int().nullable(),
+    line_id: product.nullable(),
+    product_id: product.nullable(),
   }),
   z.object({
     kind: z.literal('operation.settled'),
@@ -128,9 +137,9 @@ export const State = z.discriminatedUnion('of', [
   z.object({ of: z.literal('row'), location: Location, blocked: z.string().max(32).nullable(), since: at }),
   z.object({
     of: z.literal('bin'),
-    bin: z.int(),
+    bin: part,
     /** Units that fit into it at once. */
-    capacity: z.int().min(1),
+    capacity: z.int().min(1).max(1000),
     state: z.enum(binUses),
     /** The order that holds it, or whose goods were left in it. */
     order_id: OrderId.nullable(),
@@ -141,14 +150,14 @@ export const State = z.discriminatedUnion('of', [
   /** `withheld`: nothing is dispensed from any of its rows. */
   z.object({
     of: z.literal('cabinet'),
-    cabinet: z.int(),
+    cabinet: part,
     withheld: z.enum(['shutoff', 'silent']).nullable(),
     since: at,
   }),
   /** `shutoff`: it was too warm for too long, and nothing behind its doors is sold before a person confirms. */
   z.object({
     of: z.literal('fridge'),
-    fridge: z.int(),
+    fridge: part,
     state: z.enum(fridgeStates),
     since: at,
   }),
@@ -202,8 +211,11 @@ export const CommandEntry = z.object({
   at,
   command_id: z.uuid(),
   outcome: z.enum(['executed', 'refused', 'failed', 'unknown']),
-  reason: z.string().nullable(),
-  data: z.record(z.string(), z.unknown()).nullable(),
+  reason: z.string().max(64).nullable(),
+  data: z
+    .record(z.string().max(64), z.unknown())
+    .refine((data) => JSON.stringify(data).length <= 16_384, 'at most 16384 characters')
+    .nullable(),
 })
 export type CommandEntry = z.infer<typeof CommandEntry>
 
@@ -214,20 +226,22 @@ export type CommandEntry = z.infer<typeof CommandEntry>
 export const SnapshotEntry = z.object({
   kind: z.literal('snapshot'),
   at,
-  stock: z.array(z.object({ product_id: z.int(), location: Location, quantity: z.int() })),
+  stock: z.array(z.object({ product_id: product, location: Location, quantity: units })).max(4000),
   /**
    * All operations whose outcome nobody knows: any other is settled. Absent where the hub's store is new, and knows no
    * operation yet.
    */
-  unknown_operations: z.array(z.uuid()).optional(),
+  unknown_operations: z.array(z.uuid()).max(10_000).optional(),
   /** All states that were told; rows that are not blocked need not be among them. */
-  states: z.array(State),
+  states: z.array(State).max(4000),
   /** All alarms that are raised, and since when. */
-  alarms: z.array(
-    AlarmEntry.pick({ subject: true, detail: true })
-      // A newer hub's snapshot is taken up all the same.
-      .extend({ code: z.string().max(64), since: at }),
-  ),
+  alarms: z
+    .array(
+      AlarmEntry.pick({ subject: true, detail: true })
+        // A newer hub's snapshot is taken up all the same.
+        .extend({ code: z.string().max(64), since: at }),
+    )
+    .max(1000),
 })
 export type SnapshotEntry = z.infer<typeof SnapshotEntry>
 
@@ -248,10 +262,10 @@ export type HubEntry = z.infer<typeof HubEntry>
 export const TelemetryEntry = z.object({
   kind: z.literal('temperature'),
   at,
-  fridge_number: z.int(),
-  celsius: z.number(),
+  fridge_number: part,
+  celsius,
   /** Of all that was read since the entry before. */
-  min: z.number(),
-  max: z.number(),
+  min: celsius,
+  max: celsius,
 })
 export type TelemetryEntry = z.infer<typeof TelemetryEntry>

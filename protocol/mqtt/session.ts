@@ -87,7 +87,7 @@ export type Presence = z.infer<typeof Presence>
 
 export const DeviceStatus = z.enum(['healthy', 'maintenance', 'fault', 'offline', 'unknown'])
 export const BinHealth = z.object({
-  bin_number: z.int(),
+  bin_number: z.int().min(1).max(9),
   /** Units that fit into it at once. */
   capacity: z.int().min(1),
   enabled: z.boolean(),
@@ -95,12 +95,12 @@ export const BinHealth = z.object({
   door: z.enum(['closed', 'open', 'moving', 'unknown']),
   lift: z.enum(['up', 'down', 'moving', 'unknown']),
   occupied: z.boolean().nullable(),
-  fault_code: z.string().nullable(),
+  fault_code: z.string().max(64).nullable(),
   order_id: OrderId.nullable(),
 })
 export type BinHealth = z.infer<typeof BinHealth>
 export const FridgeHealth = z.object({
-  fridge_number: z.int(),
+  fridge_number: z.int().min(1).max(9),
   enabled: z.boolean(),
   status: DeviceStatus,
   temperature: z.number().nullable(),
@@ -108,15 +108,15 @@ export const FridgeHealth = z.object({
   shutoff: z.boolean(),
 })
 export const DoorHealth = z.object({
-  door: z.string(),
+  door: z.string().max(40),
   status: z.enum(['locked', 'unlocked', 'open', 'unknown']),
 })
 
 export const HubHealth = z.object({
   accepting_orders: z.boolean(),
-  bins: z.array(BinHealth),
-  fridges: z.array(FridgeHealth),
-  doors: z.array(DoorHealth),
+  bins: z.array(BinHealth).max(9),
+  fridges: z.array(FridgeHealth).max(9),
+  doors: z.array(DoorHealth).max(64),
   /** Operations whose outcome nobody knows yet (I1), for the owner to settle. */
   unknown_operations: z.int(),
 })

@@ -20,8 +20,9 @@
  *    planograms and snapshots of the cloud name the products.
  * 10 welcomes say that the hub's epoch was left for another one. A hub of an older version that is a copy of a card replaces
  *    the cloud's stock by its own.
+ * 11 alarms of fridges that cannot be read (fridge_unreadable); every text, number and list of a hub's reports has a bound.
  */
-export const MQTT_PROTOCOL_VERSION = 10
+export const MQTT_PROTOCOL_VERSION = 11
 /** What came before cannot be translated. */
 const OLDEST_UNDERSTOOD = 6
 
@@ -30,4 +31,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** Of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = 'e00740dd19cdbdda'
+export const MQTT_SCHEMA_HASH = 'e38ec3dfbf2b8045'

@@ -258,8 +258,8 @@ export const mutants: readonly Mutant[] = [
     'people are not told that an alarm is over',
     patch(
       'cloud/operations/alarms/hub-alarms.ts',
-      'else if (!isForPeople(incident.kind)) await',
-      'else if (hubId < 0 && !isForPeople(incident.kind)) await',
+      'if (!raised) await clearAlarm',
+      'if (!raised && hubId < 0) await clearAlarm',
     ),
   ),
   mutant(

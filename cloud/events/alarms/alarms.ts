@@ -13,8 +13,9 @@ import { appendEvent } from '../append-event.ts'
 /**
  * Alarms: what the service knows and cannot settle alone, told to people. One for each incident. Whoever finds a fact says
  * so (`raiseAlarm`), in the transaction that found it and as often as it finds it; whoever finds it gone says that
- * (`clearAlarm`). What may come and go ends when it has been gone for a while; what comes back soon after its end is the same
- * alarm once more, and is then given longer. Events tell of it, and mail and webhooks tell of events.
+ * (`clearAlarm`). What may come and go ends when it has been gone for a while. Whatever its kind, an incident that comes back
+ * soon after its end is the same alarm once more: its count rises, and it is then given longer. Events tell of it, and mail
+ * and webhooks tell of events. One hub has a bounded number of open alarms.
  */
 
 export type AlarmRow = Selectable<Tables['alarms']>
@@ -67,8 +68,8 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
   }
   const owner = await ownerOf(tx, raised)
   if (owner === undefined) return
-  const isBack =
-    last !== undefined && mayComeBack(kind) && last.cleared_at > now - context.settings.alarmFlapMs
+  if (!(await hasPlace(tx, context, raised))) return
+  const isBack = last !== undefined && last.cleared_at > now - context.settings.alarmFlapMs
   const row = isBack
     ? await reopen(tx, last, { message, details: JSON.stringify(details) })
     : await tx.q
@@ -108,6 +109,43 @@ async function refresh(tx: Tx, row: AlarmRow, said: Pick<AlarmRow, 'message' | '
   await tx.q.updateTable('alarms').set(said).where('id', '=', row.id).execute()
 }
 
+/**
+ * Whether the hub may have one more open alarm. A hub that was stolen, or runs wild, must not flood its owner; a part of the
+ * places is kept for what concerns the hub as a whole, such as its silence.
+ */
+async function hasPlace(
+  tx: Tx,
+  context: CloudContext,
+  { kind, subject, ...where }: Raised,
+): Promise<boolean> {
+  if (!('hubId' in where)) return true
+  const { hubId } = where
+  const { alarmsPerHub } = context.settings
+  const { open } = await tx.q
+    .selectFrom('alarms')
+    .select((eb) => eb.fn.countAll<number>().as('open'))
+    .where('hub_id', '=', hubId)
+    .where('cleared_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  const kept = subject === null ? 0 : Math.floor(alarmsPerHub / 10)
+  if (Number(open) < alarmsPerHub - kept) return true
+  const about = { hubId, kind, subject, open: Number(open) }
+  countRefused(tx, context, about)
+  return false
+}
+
+/** One log line for each transaction, with the number of alarms that had no place. */
+const refusedIn = new WeakMap<Tx, { count: number }>()
+function countRefused(tx: Tx, { log }: CloudContext, about: object): void {
+  const known = refusedIn.get(tx)
+  if (known) return void (known.count += 1)
+  const refused = { count: 1 }
+  refusedIn.set(tx, refused)
+  tx.afterCommit(() =>
+    log.warn({ ...about, refused: refused.count }, 'a hub has too many open alarms: these are only logged'),
+  )
+}
+
 /** A fact that was told of still holds, or is back before its alarm has ended: people know of it. */
 async function hold(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void> {
   if (row.quiet_since === null) return
@@ -144,20 +182,30 @@ export async function clearAlarm(tx: Tx, context: CloudContext, incident: Incide
 
 /** The fact of an open alarm is gone. */
 async function fade(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void> {
-  if (!mayComeBack(row.kind)) return end(tx, context, row)
   if (row.quiet_since !== null) return
+  const afterMs = quietMs(context, row)
+  if (afterMs === 0) return end(tx, context, row)
   const now = context.runtime.clock.now()
   await tx.q.updateTable('alarms').set({ quiet_since: now }).where('id', '=', row.id).execute()
-  await schedule(tx, WORK, row.id, now + quietMs(context, row))
+  if (afterMs !== undefined) await schedule(tx, WORK, row.id, now + afterMs)
 }
 
-const mayComeBack = (kind: AlarmKindName): boolean =>
-  alarmKinds[kind].ends === 'when_quiet' || alarmKinds[kind].ends === 'when_long_quiet'
+/** So often an incident that a person has settled may come back at once before it counts as one that comes and goes. */
+const SETTLED_TIMES = 2
 
-const quietMs = ({ settings }: CloudContext, { kind, is_flapping }: AlarmRow): number =>
-  is_flapping === 1 || alarmKinds[kind].ends === 'when_long_quiet'
-    ? settings.alarmFlapMs
-    : settings.alarmClearMs
+/** How long an incident must be gone before its alarm ends; undefined: a person ends it. */
+function quietMs({ settings }: CloudContext, { kind, is_flapping, count }: AlarmRow): number | undefined {
+  switch (alarmKinds[kind].ends) {
+    case 'at_once':
+      return count > SETTLED_TIMES ? settings.alarmFlapMs : 0
+    case 'when_quiet':
+      return is_flapping === 1 ? settings.alarmFlapMs : settings.alarmClearMs
+    case 'when_long_quiet':
+      return settings.alarmFlapMs
+    case 'when_acknowledged':
+      return undefined
+  }
+}
 
 async function end(tx: Tx, context: CloudContext, { id }: AlarmRow): Promise<void> {
   const now = context.runtime.clock.now()
@@ -235,7 +283,9 @@ function lookAt(context: CloudContext, id: string): Promise<Outcome> {
     if (!row || row.cleared_at !== null) return done
     const now = context.runtime.clock.now()
     if (row.quiet_since !== null) {
-      const endsAt = row.quiet_since + quietMs(context, row)
+      const afterMs = quietMs(context, row)
+      if (afterMs === undefined) return done
+      const endsAt = row.quiet_since + afterMs
       if (endsAt > now) return { next: endsAt }
       await end(tx, context, row)
       return done

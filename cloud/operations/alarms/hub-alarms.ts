@@ -6,7 +6,15 @@ import {
   type AlarmKindName,
   type HubAlarmCode,
 } from '../../../protocol/model/alarms.ts'
-import { deviceSubject, HUB_SUBJECT, rowSubject } from '../../../protocol/model/subject.ts'
+import {
+  binSubject,
+  cabinetSubject,
+  deviceSubject,
+  doorSubject,
+  fridgeSubject,
+  HUB_SUBJECT,
+  rowSubject,
+} from '../../../protocol/model/subject.ts'
 import type { AlarmEntry, SnapshotEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import {
   clearAlarm,
@@ -15,6 +23,7 @@ import {
   type Incident,
   type Standing,
 } from '../../events/alarms/alarms.ts'
+import { doorsOf, readFridges, readRows } from '../../commerce/catalogue/layout.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -28,11 +37,29 @@ export async function applyAlarmEntries(
   hubId: number,
   entries: readonly AlarmEntry[],
 ): Promise<void> {
+  const isThere = await subjectsOf(tx, hubId, entries)
+  const unknown = entries.filter(({ raised, subject }) => raised && !isThere(subject))
+  logUnknown(context, hubId, unknown)
   for (const { code, subject, raised, detail, at } of entries) {
     const incident = { hubId, ...incidentOf(code, subject) }
-    if (raised) await raiseAlarm(tx, context, { ...incident, detail, details: { detail }, since: at })
-    else if (!isForPeople(incident.kind)) await clearAlarm(tx, context, incident)
+    if (!raised) await clearAlarm(tx, context, incident)
+    else if (isThere(subject))
+      await raiseAlarm(tx, context, { ...incident, detail, details: { detail }, since: at })
   }
+}
+
+/** What a hub reports about parts that it does not have is no alarm. */
+function logUnknown(
+  { log }: CloudContext,
+  hubId: number,
+  unknown: readonly { code: string; subject: string }[],
+): void {
+  const [first] = unknown
+  if (first)
+    log.warn(
+      { hubId, code: first.code, subject: first.subject, count: unknown.length },
+      'alarms of a hub are ignored: their subjects are not in its layout',
+    )
 }
 
 /** All that a hub has raised is in its snapshot: what is not was lowered, and the report is lost. */
@@ -42,6 +69,12 @@ export async function applySnapshotAlarms(
   hubId: number,
   { alarms }: SnapshotEntry,
 ): Promise<void> {
+  const isThere = await subjectsOf(tx, hubId, alarms)
+  logUnknown(
+    context,
+    hubId,
+    alarms.filter(({ subject }) => !isThere(subject)),
+  )
   const known = alarms.filter((alarm): alarm is typeof alarm & { code: HubAlarmCode } =>
     hubAlarmCodes.some((code) => code === alarm.code),
   )
@@ -50,7 +83,7 @@ export async function applySnapshotAlarms(
   for (const code of hubAlarmCodes) {
     const kind = kindOfCode(code)
     const standing = known
-      .filter((alarm) => alarm.code === code)
+      .filter((alarm) => alarm.code === code && isThere(alarm.subject))
       .map(({ subject, detail, since }) => ({
         ...incidentOf(code, subject),
         detail,
@@ -61,6 +94,34 @@ export async function applySnapshotAlarms(
     else await reconcileAlarms(tx, context, { hubId, kind, among: incidentOfCode(code, '') }, standing)
   }
 }
+
+/** Whether a subject is a part of the hub, by its layout in the cloud. Controllers are named by the hub alone. */
+async function subjectsOf(
+  tx: Tx,
+  hubId: number,
+  about: readonly unknown[],
+): Promise<(subject: string) => boolean> {
+  if (about.length === 0) return () => true
+  const rows = await readRows(tx.q, hubId)
+  const fridges = await readFridges(tx.q, hubId)
+  const bins = await tx.q.selectFrom('hub_bins').select('bin').where('hub_id', '=', hubId).execute()
+  const states = await tx.q
+    .selectFrom('hub_fridge_states')
+    .select('fridge')
+    .where('hub_id', '=', hubId)
+    .execute()
+  const there = new Set([
+    HUB_SUBJECT,
+    ...rows.flatMap((row) => [rowSubject(row), cabinetSubject(row.cabinet)]),
+    ...fridges.map(({ fridge }) => fridgeSubject(fridge)),
+    ...states.map(({ fridge }) => fridgeSubject(fridge)),
+    ...bins.map(({ bin }) => binSubject(bin)),
+    ...doorsOf(fridges).map(doorSubject),
+  ])
+  return (subject) => there.has(subject) || NAMED_BY_HUB.test(subject)
+}
+
+const NAMED_BY_HUB = /^(controller [a-z][a-z0-9-]{0,30}|(version|settings|certificate) [\w.+:-]{1,50})$/
 
 /** The hub is done with it at once, and a person is not. */
 const isForPeople = (kind: AlarmKindName): boolean => alarmKinds[kind].ends === 'when_acknowledged'

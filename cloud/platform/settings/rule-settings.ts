@@ -242,6 +242,11 @@ export const ruleSettings = {
     'A product of which so many units are left, or fewer, is low; its owner is told.',
   ),
   hubSilentAlarmMs: ms(5 * MINUTE, 'A hub that was not heard for so long raises an alarm.'),
+  alarmsPerHub: wholeNumber(
+    [1, 10_000],
+    200,
+    'Open alarms of one hub at most; further ones are only logged. A tenth is kept for alarms of the hub as a whole.',
+  ),
   alarmClearMs: ms(10 * SECOND, 'An alarm whose fact may come back ends when it has been gone for so long.'),
   alarmFlapMs: ms(
     10 * MINUTE,

@@ -11,6 +11,7 @@ import {
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
 import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
+import { alarmKindNames, alarmKinds } from '../../../protocol/model/alarms.ts'
 import { testApp, type TestApp } from '../support/app.ts'
 import { onEachDatabase } from '../support/database.ts'
 
@@ -55,12 +56,78 @@ onEachDatabase('alarms', (open) => {
     expect(await types()).toEqual(['alarm.raised'])
   })
 
-  test('what a person has settled ends at once, and is another incident when it comes again', async () => {
+  test('what a person has settled ends at once, and long after that it is another incident', async () => {
     await raise(row)
     await clear(row)
+    expect(await types()).toEqual(['alarm.raised', 'alarm.cleared'])
+    await pass(context.settings.alarmFlapMs)
     await raise(row)
-    expect(await types()).toEqual(['alarm.raised', 'alarm.cleared', 'alarm.raised'])
     expect((await rows()).map(({ cleared_at }) => cleared_at === null)).toEqual([false, true])
+  })
+
+  test.each(alarmKindNames)(
+    'an incident of the kind %s that comes and goes 40 times is one alarm',
+    async (kind) => {
+      const incident: Incident = { hubId: 1, kind, subject: 'bin 1' }
+      for (let time = 0; time < 40; time += 1) {
+        await raise(incident)
+        await pass(SECOND)
+        await clear(incident)
+        await pass(SECOND)
+      }
+      const [alarm, ...others] = await rows()
+      expect(others).toEqual([])
+      expect(alarm!.count).toBe(40)
+      expect((await types()).length).toBeLessThanOrEqual(5)
+      await pass(context.settings.alarmFlapMs)
+      const isPersons = alarmKinds[kind].ends === 'when_acknowledged'
+      expect((await rows()).map(({ cleared_at }) => cleared_at === null)).toEqual([isPersons])
+    },
+  )
+
+  test('an incident that comes back after somebody has acknowledged its alarm is reported once more', async () => {
+    const replaced: Incident = { hubId: 1, kind: 'controller_replaced', subject: 'controller front' }
+    await raise(replaced)
+    const [{ id } = { id: '' }] = await rows()
+    await context.db.transact((tx) => acknowledgeAlarm(tx, context, id, 'key:a'))
+    await raise(replaced)
+    expect(await rows()).toMatchObject([{ count: 2, cleared_at: null, acknowledged_by: null }])
+  })
+
+  describe('a hub with many open alarms', () => {
+    const open = async (): Promise<number> =>
+      (await rows()).filter(({ cleared_at }) => cleared_at === null).length
+    const flood = async (count: number): Promise<void> => {
+      await context.db.transact(async (tx) => {
+        for (let number = 1; number <= count; number += 1)
+          await raiseAlarm(tx, context, { ...row, subject: `row 1/1/${number}` })
+      })
+    }
+
+    test('has at most as many as the setting says, and people are told of no more', async () => {
+      context.settings.alarmsPerHub = 20
+      await flood(50)
+      expect(await open()).toBe(18)
+      expect(await types()).toHaveLength(18)
+    })
+
+    test('still raises those of the hub as a whole, up to the limit', async () => {
+      context.settings.alarmsPerHub = 20
+      await flood(50)
+      for (const kind of ['hub_silent', 'store_full', 'clock_wrong'] as const)
+        await raise({ hubId: 1, kind, subject: null })
+      expect(await open()).toBe(20)
+    })
+
+    test('takes no place from another hub, and has places again when alarms end', async () => {
+      context.settings.alarmsPerHub = 20
+      await flood(50)
+      await raise({ ...row, hubId: 2 })
+      expect(await open()).toBe(19)
+      await clear({ ...row, subject: 'row 1/1/1' })
+      await raise({ ...row, subject: 'row 1/1/50' })
+      expect(await open()).toBe(19)
+    })
   })
 
   test('incidents of two rows, of two hubs and of two kinds are alarms of their own', async () => {

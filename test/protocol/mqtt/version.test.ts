@@ -29,7 +29,7 @@ function wire(): string {
 
 test('no change of the wire is silent: raise the version, tell its history, and record the new hash', () => {
   const hash = createHash('sha256').update(wire()).digest('hex').slice(0, 16)
-  expect({ version: MQTT_PROTOCOL_VERSION, hash }).toEqual({ version: 10, hash: MQTT_SCHEMA_HASH })
+  expect({ version: MQTT_PROTOCOL_VERSION, hash }).toEqual({ version: 11, hash: MQTT_SCHEMA_HASH })
 })
 
 test('the specification names the version that is spoken', () => {
