@@ -62,11 +62,11 @@ export class Reporter {
     if (drop) return this.#report(drop, () => this.#drops.shift())
     for (const device of this.#stale) {
       this.#stale.delete(device)
-      const { sensed: sense, repeats } = this.#behaviours.get(device)!
-      const sensed = this.#forHost(sense())
+      const behaviour = this.#behaviours.get(device)!
+      const sensed = this.#forHost(behaviour.sensed())
       const text = JSON.stringify(sensed)
       // It went and came back while another event was under way.
-      if (!repeats && this.#reported.get(device) === text) continue
+      if (!behaviour.repeats && this.#reported.get(device) === text) continue
       this.#reported.set(device, text)
       return this.#report({ ev: ++this.#number, dev: device, ...sensed })
     }

@@ -128,9 +128,8 @@ async function hasPlace(
     .where('cleared_at', 'is', null)
     .executeTakeFirstOrThrow()
   const kept = subject === null ? 0 : Math.floor(alarmsPerHub / 10)
-  if (Number(open) < alarmsPerHub - kept) return true
-  const about = { hubId, kind, subject, open: Number(open) }
-  countRefused(tx, context, about)
+  if (open < alarmsPerHub - kept) return true
+  countRefused(tx, context, { hubId, kind, subject, open })
   return false
 }
 

@@ -163,7 +163,6 @@ export class StepRun {
 
   #end(end: Observation['end'], why: string | null): void {
     if (this.#isOver) return
-    const { devices } = this.#context
     const { check } = this.step
     this.#cancelTimeout?.()
     this.#cancelSettle?.()

@@ -66,14 +66,7 @@ function bench(changes: Partial<LocalCore> = {}) {
     core,
     sync: { state: () => ({ phase: 'waiting', session: null, heardMsAgo: null, ledger }) },
     links: () => [
-      {
-        controller: 'bins',
-        port: '/dev/bins',
-        up: false,
-        firmware: null,
-        protocol: null,
-        reason: 'there is no such port',
-      },
+      { controller: 'bins', port: '/dev/bins', up: false, firmware: null, protocol: null, reason: 'gone' },
     ],
     recent: () => ({
       log: [{ at: 1000, level: 'warn', message: 'alarm', fields: { code: 'bin_fault' } }],
