@@ -135,6 +135,7 @@ export function createOrders(store: Store) {
       `UPDATE orders SET phase = 'collecting', collecting_at = ? WHERE id = ?`,
     ),
   )
+  const keepShut = writeRows(db.prepare<[id: string]>('UPDATE orders SET open_when_ready = 0 WHERE id = ?'))
   const end = writeRows(
     db.prepare<[phase: EndedPhase, at: number, reason: string | null, id: string]>(
       'UPDATE orders SET phase = ?, ended_at = ?, reason = ? WHERE id = ?',
@@ -177,6 +178,8 @@ export function createOrders(store: Store) {
     prepare: (id: string, at: number, bins: readonly number[]) => prepare(at, JSON.stringify(bins), id),
     setReady: (id: string, at: number, bins: readonly number[]) => setReady(at, JSON.stringify(bins), id),
     setCollecting: (id: string, at: number) => setCollecting(at, id),
+    /** Its bin does not open by itself at READY. */
+    keepShut: (id: string) => keepShut(id),
     end(id: string, phase: EndedPhase, at: number, reason: string | null): void {
       end(phase, at, reason, id)
       kept.lines.forget(id)

@@ -6,7 +6,7 @@ import { ProcessorUnavailable, orUnavailable } from '../processors/processor.ts'
 import { endPayment } from '../payments/settle-payment.ts'
 import type { CommerceServices } from '../services.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'
-import { cancelOrder } from '../refunds/undelivered.ts'
+import { cancelQueued } from '../refunds/undelivered.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
@@ -30,24 +30,28 @@ export const cancellationHandlers = (services: CommerceServices): Handlers<'cons
 /** A payment is given up, or turns out to be paid; then the order goes. */
 const ATTEMPTS = 4
 
-/** Removes an unpaid order, or cancels and refunds one that its hub has not begun. */
+/** Removes an unpaid order, or cancels and refunds one that its hub has not started. */
 export async function deleteOrder(
   services: CommerceServices,
   key: OrderKey,
   actor: string,
 ): Promise<'deleted' | 'cancelled'> {
-  const { kind, order } = await discardOrder(services, key)
-  return kind === 'deleted' ? kind : cancelPaid(services, order, actor)
+  const discarded = await discardOrder(services, key)
+  switch (discarded.kind) {
+    case 'deleted':
+      return 'deleted'
+    case 'paid':
+      return cancelPaid(services, discarded.order, actor)
+    case 'beyond':
+      throw new ApiError('order_not_deletable')
+  }
 }
 
-/**
- * Removes an unpaid order, whose unfinished payment is cancelled first. One that is paid and waits for its hub is left as
- * it is; throws `order_in_progress` and `order_not_deletable` of those beyond.
- */
-export async function discardOrder(
-  services: CommerceServices,
-  key: OrderKey,
-): Promise<{ kind: 'deleted'; order?: never } | { kind: 'paid'; order: OrderRow }> {
+/** `paid`: QUEUED, and left as it is. `beyond`: its hub has started it, or it has ended. */
+type Discarded = { kind: 'deleted' } | { kind: 'paid' | 'beyond'; order: OrderRow }
+
+/** Deletes an unpaid order after its unfinished payment is cancelled; any other order stays as it is. */
+export async function discardOrder(services: CommerceServices, key: OrderKey): Promise<Discarded> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const step = await services.context.db.transact((tx) => discard(tx, services, key))
     if (step.kind !== 'unfinished') return step
@@ -57,8 +61,7 @@ export async function discardOrder(
   throw new ApiError('order_state_conflict')
 }
 
-type Step =
-  { kind: 'deleted' } | { kind: 'unfinished'; payment: PaymentRow } | { kind: 'paid'; order: OrderRow }
+type Step = Discarded | { kind: 'unfinished'; payment: PaymentRow }
 
 async function discard(tx: Tx, { context }: CommerceServices, key: OrderKey): Promise<Step> {
   const order = await lockOwnOrder(tx, key)
@@ -73,37 +76,35 @@ async function discard(tx: Tx, { context }: CommerceServices, key: OrderKey): Pr
     case OrderStatus.PREPARING:
     case OrderStatus.READY:
     case OrderStatus.COLLECTING:
-      throw new ApiError('order_in_progress')
     case OrderStatus.COMPLETED:
     case OrderStatus.CANCELLED:
     case OrderStatus.TIMED_OUT:
     case OrderStatus.FAILED:
     case OrderStatus.EXPIRED:
-      throw new ApiError('order_not_deletable')
+      return { kind: 'beyond', order }
   }
 }
 
+/**
+ * Cancels a paid order that its hub has not started. The hub is asked first; if it is silent or offline, the cancellation is
+ * stored all the same, and the hub's stream carries it (I12).
+ */
 async function cancelPaid(services: CommerceServices, order: OrderRow, actor: string): Promise<'cancelled'> {
   const cancellation = await cancelAtHub(services, order, actor)
-  switch (cancellation) {
-    case 'cancelled': {
-      const refund = await services.context.db.transact(async (tx) =>
-        cancelOrder(tx, services.context, await lockOrderAgain(tx, order.id), { actor, runsAtOnce: true }),
-      )
-      if (refund) await tryRefund(services, refund.id)
-      return 'cancelled'
-    }
-    case 'too_late':
-      throw new ApiError('order_in_progress')
-    case 'offline':
-      throw new ApiError('hub_offline')
-    case 'unknown':
-      throw new ApiError('hardware_error', 'The hub did not say whether it cancelled the order.', {
-        reason: 'timeout',
-        outcome: 'unknown',
-      })
-  }
+  if (cancellation === 'too_late') throw started()
+  const refund = await services.context.db.transact(async (tx) => {
+    const locked = await lockOrderAgain(tx, order.id)
+    // The hub's own report may have been quicker: its cancellation is this one; a start was before it.
+    if (locked.processing_status === OrderStatus.CANCELLED) return undefined
+    if (locked.processing_status !== OrderStatus.QUEUED) throw started()
+    return cancelQueued(tx, services.context, locked, cancellation, { actor })
+  })
+  if (refund) await tryRefund(services, refund.id)
+  return 'cancelled'
 }
+
+const started = (): ApiError =>
+  new ApiError('order_state_conflict', 'The hub had already started to prepare the order.')
 
 /** The order is cancelled whether or not the processor can be reached now: if not, the sweep gives the money back. */
 async function tryRefund(services: CommerceServices, refundId: number): Promise<void> {

@@ -22,7 +22,7 @@ import type { WantedLine } from '../../../protocol/mqtt/cloud-entries.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { KEEP_MS } from '../../platform/http/idempotency.ts'
-import { cancelOrder } from './undelivered.ts'
+import { cancelQueued } from './undelivered.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
 import { orUnavailable } from '../processors/processor.ts'
 
@@ -352,10 +352,7 @@ async function cancelFirst(
     if (locked.processing_status !== OrderStatus.QUEUED) return null
     // The owner's word ends it, whether or not the hub could be asked.
     const { actor, requestKey = null } = request
-    const refund = await cancelOrder(tx, context, locked, { actor, requestKey, runsAtOnce: true })
-    // A hub that has it already must not begin it; should it have begun, nobody can open the bin.
-    if (cancellation !== 'cancelled')
-      await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
+    const refund = await cancelQueued(tx, context, locked, cancellation, { actor, requestKey })
     return refund?.id ?? null
   })
 }

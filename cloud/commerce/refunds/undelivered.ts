@@ -1,9 +1,11 @@
 import { OrderStatus, type OrderCause, type TransitionResult } from '../../../protocol/model/order-status.ts'
+import { enqueue } from '../../gateway/outbox.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { unschedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import { releaseRedemptions } from '../deals/redemptions.ts'
+import type { Cancellation } from '../orders/cancel-at-hub.ts'
 import { moveOrder, releaseReservations } from '../orders/move-order.ts'
 import { lockItems, lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import type { PaymentRow, RefundRow } from '../orders/payment-status.ts'
@@ -37,6 +39,24 @@ export async function cancelOrder(
   await releaseRedemptions(tx, order.id)
   await releaseReservations(tx, order.id)
   return refundRest(tx, context, order, by)
+}
+
+/**
+ * A person cancels a QUEUED order. `cancellation` is the hub's answer; `too_late` never comes here. A hub that did not agree,
+ * because it is silent or offline, gets the cancellation by its stream, in the same transaction: it does not start the order
+ * afterwards. If it had started before it was asked, nobody can open the bin.
+ */
+export async function cancelQueued(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  cancellation: Exclude<Cancellation, 'too_late'>,
+  by: Pick<NewRefund, 'actor' | 'requestKey'>,
+): Promise<RefundRow | undefined> {
+  const refund = await cancelOrder(tx, context, order, { ...by, runsAtOnce: true })
+  if (cancellation !== 'cancelled')
+    await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
+  return refund
 }
 
 /** The order ended before READY: what is not known to have dropped goes back, stock and money. */

@@ -39,17 +39,25 @@ export const deliveryHandlers = (services: ControlServices): Handlers<'consumer.
         // The hub knows better: the order is not ready there, or has been collected.
         if (outcome.reason === 'not_found' || outcome.reason === 'too_late')
           throw new ApiError('order_not_ready')
+        if (outcome.reason === 'interlock') throw doorMoves()
         throw hardwareError(outcome)
       case 'timeout':
         throw hardwareError(outcome)
       case 'failed': {
         const { results } = Results.catch({ results: all(bins, hardwareReason(outcome)) }).parse(outcome.data)
+        if (results.every((bin) => bin.error === 'interlock')) throw doorMoves()
         if (!results.some((bin) => bin.success)) throw hardwareError(outcome)
         return { success: false, order_id: order.id, results }
       }
     }
   },
 })
+
+/** A door that moves is no fault: the customer tries again when it stands. */
+const doorMoves = (): ApiError =>
+  new ApiError('order_state_conflict', "The bin's door is moving. Try again in a few seconds.", {
+    reason: 'interlock',
+  })
 
 /** The bins that the request names, or all of the order. */
 function chooseBins(order: OrderRow, query: { bin_nums?: string | undefined; bin_num?: number | undefined }) {

@@ -29,8 +29,10 @@ export async function deleteUser(
   const { context } = services
   if (!forfeit) await requireEmptyWallet(context.db.kysely, caller.userId)
   for (const { id } of await activeOrders(context.db.kysely, caller.userId)) {
-    const { kind } = await discardOrder(services, { orderId: id, userId: caller.userId })
-    if (kind === 'paid') throw inProgress([id])
+    const discarded = await discardOrder(services, { orderId: id, userId: caller.userId })
+    // It was paid meanwhile.
+    if (discarded.kind !== 'deleted' && isInProgress(discarded.order.processing_status))
+      throw inProgress([id])
   }
   context.checkpoint('user.before-erase')
   await context.db.transact(async (tx) => {

@@ -90,11 +90,15 @@ export function reduceOrder(
   return true
 }
 
-/** The cloud has ended an order, and its money goes back: whatever of it has not begun to be dispensed stays on the shelf. */
+/**
+ * The cloud has ended an order and refunds it. Units whose dispensing has not started stay on the shelf, and the bin does not
+ * open by itself: nobody gets goods and money.
+ */
 export function withdrawOrder(context: Context, orderId: string): void {
   if (cancelOrder(context, orderId) !== 'too_late') return
   const lines = context.journal.orders.lines(orderId).map(({ line_id }) => ({ line_id, wanted: 0 }))
   reduceOrder(context, orderId, lines)
+  context.journal.orders.keepShut(orderId)
 }
 
 /** Begins to prepare an order in these bins. */

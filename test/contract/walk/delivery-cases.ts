@@ -19,16 +19,9 @@ export const deliveryCases = {
     success: cart,
     errors: {
       order_not_found: strangersOrder,
-      order_in_progress: ready,
-      hub_offline: paid,
-      async order_not_deletable(world) {
-        const call = await paid(world)
-        await world.shop.context.db.kysely.updateTable('orders').set({ processing_status: 60 }).execute()
-        return call
-      },
+      order_not_deletable: ready,
     },
     elsewhere: {
-      hardware_error: 'test/cloud/commerce/orders/cart.test.ts',
       order_state_conflict: 'test/cloud/commerce/orders/cart.test.ts',
       processor_unavailable: 'test/cloud/commerce/orders/cart.test.ts',
     },
@@ -48,6 +41,9 @@ export const deliveryCases = {
         return { ...call, query: { ...call.query, bin_num: 3 } }
       },
     },
-    elsewhere: { hardware_error: 'test/cloud/operations/controls/open-delivery.test.ts' },
+    elsewhere: {
+      hardware_error: 'test/cloud/operations/controls/open-delivery.test.ts',
+      order_state_conflict: 'test/cloud/operations/controls/open-delivery.test.ts',
+    },
   },
 } satisfies Record<string, RouteCases>

@@ -210,6 +210,52 @@ test('an order is cancelled before it begins, and not after', () => {
   expect(bench.runUntil(() => bench.phase(3) === 'ready')).toBe(true)
 })
 
+test.each([100, 400, 800])(
+  'a customer who taps again %i ms after the first tap gets success, and the door opens once',
+  (afterMs) => {
+    const bench = HubBench.ready()
+    bench.queue(1, { 4: 1 })
+    bench.runUntil(() => bench.phase(1) === 'ready')
+    const tap = () => bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] }).results
+    const first = tap()
+    bench.run(afterMs)
+    const second = tap()
+    expect(bench.runUntil(() => first.length > 0 && second.length > 0)).toBe(true)
+    for (const [result] of [first, second])
+      expect(result).toMatchObject({
+        outcome: 'executed',
+        data: { results: [{ bin_number: 1, success: true, error: null }] },
+      })
+    expect(bench.motions().filter(({ action }) => action === 'open_door')).toHaveLength(1)
+  },
+)
+
+test('a tap while the door closes is refused as an interlock, and nothing moves', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 1 })
+  bench.runUntil(() => bench.phase(1) === 'ready')
+  bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
+  bench.runUntil(() => bench.phase(1) === 'collecting')
+  bench.run(500)
+  bench.core.operate({ name: 'close_bin', bin: 1 }, () => {})
+  bench.run(200)
+  expect(bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] }).results).toMatchObject([
+    { outcome: 'refused', reason: 'interlock' },
+  ])
+})
+
+test('an order that the cloud cancelled after its start does not open its bin by itself', () => {
+  const bench = HubBench.ready()
+  bench.queue(1, { 4: 1 }, { open_when_ready: true })
+  bench.run(100)
+  expect(bench.phase(1)).toBe('preparing')
+  bench.apply({ kind: 'order.cancel', order_id: uuid(1) })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+  bench.run(30_000)
+  expect(bench.phase(1)).toBe('ready')
+  expect(bench.motions().filter(({ action }) => action === 'open_door')).toEqual([])
+})
+
 test('somebody at the hub moves bins without the cloud hearing of a command', () => {
   const bench = HubBench.ready()
   const outcomes: string[] = []

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import type { CommandOutcome } from '../../../../cloud/gateway/commands.ts'
 import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
 import { orderHistory } from '../../../../cloud/commerce/orders/order-list.ts'
 import { readOrder } from '../../../../cloud/commerce/orders/order-view.ts'
@@ -238,27 +239,60 @@ onEachDatabase('deleting an order', (open) => {
     expect((await shop.order(cart.id)).processing_status).toBe(S.PENDING_PAYMENT)
   })
 
-  test('asks the hub first where the order is paid, and refunds it when the hub agrees', async () => {
+  const answers: Record<string, CommandOutcome> = {
+    agrees: { kind: 'executed', commandId: 'c', data: {}, durationMs: 1 },
+    'is offline': { kind: 'offline' },
+    'is silent': { kind: 'timeout', commandId: 'c' },
+    'does not know the order yet': { kind: 'refused', commandId: 'c', reason: 'not_found', data: null },
+    'has another connection by now': { kind: 'refused', commandId: 'c', reason: 'stale_session', data: null },
+    'failed over it': { kind: 'failed', commandId: 'c', reason: 'fault', data: null },
+  }
+  test.each(Object.keys(answers))(
+    'cancels and refunds a paid order if its hub %s, and the hub never starts it afterwards',
+    async (name) => {
+      const shop = await openShop(await open())
+      const order = await shop.paidOrder({ 1: 1 })
+      shop.answer(answers[name]!)
+      expect(await drop(shop, order)).toBe('cancelled')
+      expect(await shop.order(order.id)).toMatchObject({
+        processing_status: S.CANCELLED,
+        payment_status: 'refunded',
+      })
+      expect(await shop.product(1)).toMatchObject({ reserved: 0 })
+      const told = (await shop.outbox()).map(({ kind }) => kind)
+      expect(told).toEqual(name === 'agrees' ? ['order.queued'] : ['order.queued', 'order.cancel'])
+      await expect(drop(shop, order)).rejects.toMatchObject({ code: 'order_not_deletable' })
+    },
+  )
+
+  test('is refused if the hub had started the paid order, whichever way the cloud learns of it', async () => {
     const shop = await openShop(await open())
     const order = await shop.paidOrder({ 1: 1 })
-    await expect(drop(shop, order)).rejects.toMatchObject({ code: 'hub_offline' })
     shop.answer({ kind: 'refused', commandId: 'c', reason: 'too_late', data: null })
-    await expect(drop(shop, order)).rejects.toMatchObject({ code: 'order_in_progress' })
-    shop.answer({ kind: 'timeout', commandId: 'c' })
-    await expect(drop(shop, order)).rejects.toMatchObject({
-      code: 'hardware_error',
-      status: 504,
-      details: { reason: 'timeout', outcome: 'unknown' },
-    })
+    await expect(drop(shop, order)).rejects.toMatchObject({ code: 'order_state_conflict' })
     expect((await shop.order(order.id)).processing_status).toBe(S.QUEUED)
-    shop.answer({ kind: 'executed', commandId: 'c', data: {}, durationMs: 1 })
+    // The report comes while the hub is asked.
+    const { send } = shop.services.commands
+    shop.services.commands.send = async (request) => {
+      await shop.report({ kind: 'order.preparing', order_id: order.id, bins: [1] })
+      return { kind: 'timeout', commandId: (await send(request), 'c') }
+    }
+    await expect(drop(shop, order)).rejects.toMatchObject({ code: 'order_state_conflict' })
+    shop.services.commands.send = send
+    expect(await shop.refunds(order.id)).toEqual([])
+    await expect(drop(shop, order)).rejects.toMatchObject({ code: 'order_not_deletable' })
+  })
+
+  test('counts once if the hub’s own report of the cancellation is quicker than its answer', async () => {
+    const shop = await openShop(await open())
+    const order = await shop.paidOrder({ 1: 1 })
+    shop.services.commands.send = async () => {
+      await shop.report({ kind: 'order.cancelled', order_id: order.id })
+      return { kind: 'executed', commandId: 'c', data: {}, durationMs: 1 }
+    }
     expect(await drop(shop, order)).toBe('cancelled')
     await shop.work.drain()
-    expect(await shop.order(order.id)).toMatchObject({
-      processing_status: S.CANCELLED,
-      payment_status: 'refunded',
-    })
-    await expect(drop(shop, order)).rejects.toMatchObject({ code: 'order_not_deletable' })
+    expect(await shop.refunds(order.id)).toMatchObject([{ status: 'succeeded' }])
   })
 })
 

@@ -81,7 +81,13 @@ test.each([
   { outcome: { kind: 'offline' } as const, status: 503, code: 'hub_offline' },
   { outcome: { kind: 'timeout', commandId: COMMAND } as const, status: 504, code: 'hardware_error' },
   { outcome: { kind: 'refused', reason: 'too_late' } as const, status: 409, code: 'order_not_ready' },
-  { outcome: { kind: 'refused', reason: 'interlock' } as const, status: 502, code: 'hardware_error' },
+  { outcome: { kind: 'refused', reason: 'interlock' } as const, status: 409, code: 'order_state_conflict' },
+  {
+    // A board that was busy refused the motion.
+    outcome: { kind: 'failed', reason: 'interlock', data: { results: results([1, 'interlock']) } } as const,
+    status: 409,
+    code: 'order_state_conflict',
+  },
   { outcome: { kind: 'failed', reason: 'nack' } as const, status: 502, code: 'hardware_error' },
 ])('$outcome.kind $outcome.reason is $status $code', async (row) => {
   shop.answer({ commandId: COMMAND, data: null, ...row.outcome } as CommandOutcome)
