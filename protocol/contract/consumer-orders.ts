@@ -68,8 +68,15 @@ export type Order = z.infer<typeof Order>
 const orderParams = z.object({ user_id: Id, order_id: Id })
 const hubQuery = z.object({ hub_id: Id })
 
-/** `available` of the `requested` units are in the cart. */
-const UnavailableItem = z.object({ product_id: Id, requested: z.int(), available: z.int() })
+/** A product of the earlier order: `available` of the `requested` units are in the cart. */
+const UnavailableItem = z.object({
+  /** Of the hub of the earlier order, as are `upc` and `name`. */
+  product_id: Id,
+  upc: z.string(),
+  name: z.string(),
+  requested: z.int(),
+  available: z.int(),
+})
 
 /** `order_by` of the list. */
 const OrderSort = z.enum(['created_at', 'updated_at', 'total', 'processing_status', 'order_id'])
@@ -201,7 +208,7 @@ export const consumerOrderRoutes = defineRoutes(
       idempotent: true,
       summary: "Put an earlier order's items into the cart at a hub",
       description:
-        'Items are added to the cart that there is, as far as there is stock; `unavailable_items` says of which there is less than would be wanted. At another hub a product is the one with the same UPC.',
+        'Items are added to the existing cart as far as there is stock. `unavailable_items` lists the products with less stock than requested, by the ids, UPCs and names of the source hub. At another hub a product is the one with the same UPC.',
     },
     'consumer.orders.transfer': {
       at: 'POST /users/user/transfer-anon-order',

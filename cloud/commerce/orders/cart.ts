@@ -155,22 +155,33 @@ interface WantedLine {
   quantity: number
 }
 
+/** A product of which a cart can have fewer units than were asked for. */
+interface ShortLine {
+  productId: number
+  requested: number
+  available: number
+}
+
+/** A line of an earlier order that cannot be ordered again in full. */
 interface UnavailableLine {
+  /** Of the hub of the earlier order, as are `upc` and `name`: the target hub may not have the product. */
   product_id: number
+  upc: string
+  name: string
   requested: number
   available: number
 }
 
 /**
- * Adds units to a cart, product by product and no more than there is stock; the cart's own units count too. Returns of
- * what there is less than would be wanted. Under the cart's lock.
+ * Adds units to a cart, product by product and no more than there is stock; the cart's own units count too. Returns the
+ * products with less stock than requested. Under the cart's lock.
  */
 export async function addLines(
   tx: Tx,
   { runtime }: CloudContext,
   cart: OrderRow,
   wanted: readonly WantedLine[],
-): Promise<UnavailableLine[]> {
+): Promise<ShortLine[]> {
   const present = await tx.q
     .selectFrom('order_items')
     .select(['product_id', 'qty'])
@@ -180,12 +191,12 @@ export async function addLines(
     tx.q,
     wanted.map(({ productId }) => productId),
   )
-  const unavailable: UnavailableLine[] = []
+  const short: ShortLine[] = []
   for (const { productId, quantity } of wanted) {
     const had = present.find(({ product_id }) => product_id === productId)?.qty ?? 0
     const requested = had + quantity
     const available = Math.min(stock.get(productId)!, MAX_QUANTITY)
-    if (available < requested) unavailable.push({ product_id: productId, requested, available })
+    if (available < requested) short.push({ productId, requested, available })
     if (available > 0) await putLine(tx, cart.id, productId, Math.min(requested, available))
     else await removeLine(tx, cart.id, productId)
   }
@@ -193,7 +204,7 @@ export async function addLines(
   const changed = { version: cart.version + 1, updated_at: now, touched_at: now }
   await tx.q.updateTable('orders').set(changed).where('id', '=', cart.id).execute()
   Object.assign(cart, changed)
-  return unavailable
+  return short
 }
 
 interface Reorder {
@@ -218,13 +229,20 @@ export function reorder(
     // A cart holds its own items already.
     if (cart.id === source.id) return { order: cart, unavailable: [] }
     const lines = await counterparts(tx.q, source, targetHubId)
-    const known = lines.flatMap(({ targetId, qty }) =>
-      targetId === undefined ? [] : [{ productId: targetId, quantity: qty }],
+    const wanted = new Map<number, number>()
+    // Two products of the earlier order may be one at the target hub.
+    for (const { targetId, qty } of lines)
+      if (targetId !== undefined) wanted.set(targetId, (wanted.get(targetId) ?? 0) + qty)
+    const known = [...wanted].map(([productId, quantity]) => ({ productId, quantity }))
+    const short = new Map(
+      (await addLines(tx, context, cart, known)).map(({ productId, ...units }) => [productId, units]),
     )
-    const unknown = lines
-      .filter(({ targetId }) => targetId === undefined)
-      .map(({ product_id, qty }) => ({ product_id, requested: qty, available: 0 }))
-    return { order: cart, unavailable: [...(await addLines(tx, context, cart, known)), ...unknown] }
+    const unavailable = lines.flatMap(({ targetId, product_id, upc, name, qty }): UnavailableLine[] => {
+      const units = targetId === undefined ? { requested: qty, available: 0 } : short.get(targetId)
+      if (targetId !== undefined) short.delete(targetId)
+      return units ? [{ product_id, upc, name, ...units }] : []
+    })
+    return { order: cart, unavailable }
   })
 }
 
@@ -245,7 +263,12 @@ async function counterparts(q: Queries, source: OrderRow, hubId: number) {
     .innerJoin('products as p', 'p.id', 'i.product_id')
     .where('i.order_id', '=', source.id)
     .orderBy('i.id')
-    .select((eb) => ['i.product_id', 'i.qty', eb.fn.coalesce('i.upc', 'p.upc').as('upc')])
+    .select((eb) => [
+      'i.product_id',
+      'i.qty',
+      eb.fn.coalesce('i.upc', 'p.upc').as('upc'),
+      eb.fn.coalesce('i.name', 'p.name').as('name'),
+    ])
     .execute()
   if (lines.length === 0) return []
   const active = q

@@ -37,6 +37,13 @@ async function regular(open: OpenDatabase) {
   }
 }
 
+/** As the source hub names it. */
+const named = (id: number) => ({
+  product_id: id,
+  upc: String(id).padStart(12, '0'),
+  name: `Product ${id}`,
+})
+
 onEachDatabase('ordering again', (open) => {
   test('puts the items of an earlier order into a new cart', async () => {
     const { again, lines, source } = await regular(open)
@@ -76,8 +83,8 @@ onEachDatabase('ordering again', (open) => {
     expect([await lines(order.id), unavailable]).toEqual([
       [[1, 1]],
       [
-        { product_id: 1, requested: 2, available: 1 },
-        { product_id: 2, requested: 3, available: 0 },
+        { ...named(1), requested: 2, available: 1 },
+        { ...named(2), requested: 3, available: 0 },
       ],
     ])
   })
@@ -92,11 +99,11 @@ onEachDatabase('ordering again', (open) => {
         [1, 4],
         [2, 3],
       ],
-      [{ product_id: 1, requested: 5, available: 4 }],
+      [{ ...named(1), requested: 5, available: 4 }],
     ])
   })
 
-  test('at another hub means the products with the same UPCs', async () => {
+  test('at another hub means the products with the same UPCs; what is short is named as the source hub names it', async () => {
     const { again, lines, q } = await regular(open)
     const { id: _, ...hub } = await q.selectFrom('hubs').selectAll().executeTakeFirstOrThrow()
     await q.insertInto('hubs').values(hub).execute()
@@ -127,8 +134,8 @@ onEachDatabase('ordering again', (open) => {
     expect([await lines(order.id), unavailable]).toEqual([
       [[3, 2]],
       [
-        { product_id: 3, requested: 3, available: 2 },
-        { product_id: 1, requested: 2, available: 0 },
+        { ...named(1), requested: 2, available: 0 },
+        { ...named(2), requested: 3, available: 2 },
       ],
     ])
   })
