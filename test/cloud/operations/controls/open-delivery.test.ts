@@ -90,7 +90,7 @@ test.each([
   },
   { outcome: { kind: 'failed', reason: 'nack' } as const, status: 502, code: 'hardware_error' },
 ])('$outcome.kind $outcome.reason is $status $code', async (row) => {
-  shop.answer({ commandId: COMMAND, data: null, ...row.outcome } as CommandOutcome)
+  shop.answer({ commandId: COMMAND, data: null, ...row.outcome })
   expect(await open()).toMatchObject({ status: row.status, json: { error: { code: row.code } } })
 })
 
