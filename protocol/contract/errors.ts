@@ -53,9 +53,9 @@ export function errorsOf(route: Route): ErrorCode[] {
     ...byAuth(route),
     ...(route.hub ? (['hub_access_denied', 'hub_not_found'] as const) : []),
     ...(isValidated(route) ? (['validation_error'] as const) : []),
-    ...(readsJson(route) || route.form ? (['unsupported_media_type'] as const) : []),
-    ...(readsJson(route) || route.form || route.rawBody ? (['payload_too_large'] as const) : []),
-    ...(readsJson(route) || route.rawBody ? (['request_timeout'] as const) : []),
+    ...(readsJson(route) || route.form || route.rawBody
+      ? (['unsupported_media_type', 'payload_too_large', 'request_timeout'] as const)
+      : []),
     ...(hasJson(route) && route.interface === 'owner' ? (['invalid_json'] as const) : []),
     ...(route.idempotent ? (['idempotency_key_in_use', 'idempotency_key_reused'] as const) : []),
     ...Object.values(route.badValues ?? {}),

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../../protocol/model/error-codes.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { VerifyIdentity } from '../../platform/credentials/identity-token.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Handlers } from '../../platform/http/handler.ts'
+import { reply, type Handlers } from '../../platform/http/handler.ts'
 import { jsonWithImages, withImages } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { countItems, createOrder, reorder, setItem } from './cart.ts'
@@ -34,9 +34,12 @@ export function orderHandlers(
   const q = context.db.kysely
   const view = async (order: OrderRow) => withImages(addressOf, await viewOrder(q, context, order))
   return {
-    async 'consumer.orders.create'({ params, query }) {
-      const order = await createOrder(context, { userId: params.user_id, hubId: query.hub_id })
-      return view(order)
+    async 'consumer.orders.create'({ params, query, memento }) {
+      const userId = params.user_id
+      const order = memento
+        ? await readOwnOrder(q, { orderId: memento['order_id'] as number, userId })
+        : await createOrder(context, { userId, hubId: query.hub_id })
+      return reply(await view(order), { memento: { order_id: order.id } })
     },
     async 'consumer.orders.list'({ params, query }) {
       const page = await listOrders(q, context, {
@@ -50,13 +53,21 @@ export function orderHandlers(
       return { ...page, items: page.items.map((order) => withImages(addressOf, order)) }
     },
     'consumer.orders.count_items': ({ params, query }) => countItems(q, params.user_id, query.hub_id),
-    async 'consumer.orders.reorder'({ params, query }) {
-      const { order, unavailable } = await reorder(context, {
-        userId: params.user_id,
-        sourceOrderId: params.source_order_id,
-        targetHubId: query.target_hub_id,
-      })
-      return { ...(await view(order)), unavailable_items: unavailable }
+    async 'consumer.orders.reorder'({ params, query, memento }) {
+      const userId = params.user_id
+      const made = memento
+        ? {
+            order: await readOwnOrder(q, { orderId: memento['order_id'] as number, userId }),
+            unavailable: memento['unavailable'] as Awaited<ReturnType<typeof reorder>>['unavailable'],
+          }
+        : await reorder(context, {
+            userId,
+            sourceOrderId: params.source_order_id,
+            targetHubId: query.target_hub_id,
+          })
+      const { order, unavailable } = made
+      const body = { ...(await view(order)), unavailable_items: unavailable }
+      return reply(body, { memento: { order_id: order.id, unavailable } })
     },
     'consumer.orders.get': async ({ params, query }) => view(await readOwnOrder(q, keyOf(params, query))),
     async 'consumer.orders.set_item'({ params, query, body }) {

@@ -106,7 +106,10 @@ export function errorAnswer(thrown: unknown, requestId: string): Answer<string> 
     headers: {
       'Content-Type': 'application/json; charset=utf-8',
       ...(status === 401 && { 'WWW-Authenticate': 'Bearer realm="larder", APIKey' }),
-      ...(status === 503 && { 'Retry-After': String(RETRY_AFTER_SECONDS) }),
+      // A limit of calls a minute has a `Retry-After` of its own.
+      ...((status === 503 || details?.['share_of'] !== undefined) && {
+        'Retry-After': String(RETRY_AFTER_SECONDS),
+      }),
       ...(status === 416 && { 'Content-Range': `bytes */${String(details?.['size'])}` }),
     },
     body: JSON.stringify(body),

@@ -10,6 +10,7 @@ import { randomHex } from '../../../protocol/model/ids.ts'
 import { ApiError } from '../api-error.ts'
 import { prefixOf } from '../credentials/api-keys.ts'
 import { openBudgets, type Budgets } from '../limits/budgets.ts'
+import { StoredAnswers } from '../limits/stored-answers.ts'
 import { cloudRefusals, type CloudRefusals } from '../refusals.ts'
 import { outageInWords } from '../store/outage.ts'
 import { Call, errorAnswer, send, type Headers, type Place } from './answer.ts'
@@ -33,7 +34,10 @@ export interface Served {
   seconds: number
 }
 
-export interface AppOptions extends Omit<EndpointParts, 'readBody' | 'readHub' | 'rates' | 'budgets'> {
+export interface AppOptions extends Omit<
+  EndpointParts,
+  'readBody' | 'readHub' | 'rates' | 'budgets' | 'storedAnswers'
+> {
   /** The budgets of the process; its own where absent. */
   budgets?: Budgets
   /** Requests a minute; those of the contract where absent. */
@@ -71,6 +75,7 @@ export function createApp(options: AppOptions): App {
     ...options,
     rates,
     budgets,
+    storedAnswers: new StoredAnswers(runtime.clock, budgets.storedAnswers),
     readBody: bodyReader(runtime.clock, settings, budgets.heldBodies),
     readHub: keptGrants(options.context, (id: number) => readOwner(options.context.db.kysely, id)),
   }

@@ -1,13 +1,7 @@
-import type { Form } from '../../../protocol/contract/form.ts'
 import { deprecationOf } from '../../../protocol/contract/headers.ts'
-import {
-  ratesOf,
-  refusesFields,
-  type Rate,
-  type RateClasses,
-  type Route,
-} from '../../../protocol/contract/route.ts'
+import { ratesOf, type Rate, type RateClasses, type Route } from '../../../protocol/contract/route.ts'
 import type { RouteId } from '../../../protocol/contract/routes.ts'
+import type { Holder } from '../../../protocol/model/budget.ts'
 import { ApiError } from '../api-error.ts'
 import type { CloudContext } from '../context.ts'
 import type { Credential, IdentityCredential } from '../credentials/credential.ts'
@@ -20,15 +14,24 @@ import {
   type ResolveCredential,
 } from '../credentials/resolve.ts'
 import { holderOf, networkOf, type Budgets } from '../limits/budgets.ts'
+import { heldStream } from '../limits/held-stream.ts'
+import type { StoredAnswers } from '../limits/stored-answers.ts'
 import type { Media } from '../media/media.ts'
 import { statement } from '../store/statement.ts'
 import { answerOf, errorAnswer, send, type Answer, type Call, type Headers } from './answer.ts'
-import { Reply, type HandlerInput } from './handler.ts'
-import { fingerprintOf, idempotently, nameOf, type KeyedRequest } from './idempotency.ts'
+import { Reply, type HandlerInput, type Memento } from './handler.ts'
+import { fingerprintOf, idempotently, nameOf, type KeyedRequest, type Made } from './idempotency.ts'
 import { allowanceNow, type RateLimiter } from './rate-limit.ts'
-import { hasBody, parseJson, type ReadBody } from './read-body.ts'
-import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
-import { signatureTime } from './signature-time.ts'
+import type { ReadBody } from './read-body.ts'
+import type { ReceivedForm } from './read-form.ts'
+import {
+  NO_BODY,
+  readsBody,
+  receiveBody,
+  receiveForm,
+  requireSignature,
+  type ReceivedBody,
+} from './receive.ts'
 import { watchedStream } from './watched-stream.ts'
 import { compressed, validated } from './web.ts'
 import {
@@ -50,6 +53,8 @@ export interface EndpointParts {
   rates: RateClasses
   media: Media
   budgets: Budgets
+  /** What idempotency keys store. */
+  storedAnswers: StoredAnswers
   /** Refuses answers that are not as the contract says; for tests, which are there to find them. */
   checkResponses: boolean
 }
@@ -107,11 +112,13 @@ async function serve(self: Endpoint, call: Call): Promise<Response> {
   const key = route.idempotent ? idempotencyKeyOf(call.header('Idempotency-Key')) : undefined
   const { credential } = authenticated
   const caller = self.looksUp ? await authorize(self, credential, parsed) : (credential as Credential)
-  const form = route.form && (await receiveForm(self, route.form, call))
+  const form = route.form && (await receiveForm(self, route.form, call, caller))
   try {
     const keyed = key === undefined ? undefined : keyedRequest(route, call, { body, key, caller, form })
     const input = new Input(route, call, { body, parsed, keyed, caller, form })
-    const made = keyed === undefined ? await run(self, input) : await runOnce(self, input, keyed)
+    const holder = holderOf(networkOf(call.address), caller)
+    const made =
+      keyed === undefined ? await runHeld(self, input, holder) : await runOnce(self, input, keyed, holder)
     const answer = watched(self, call, { parsed, caller }, made)
     const shown = compressed(call, validated(route, answer, call))
     return send(call, shown instanceof Promise ? await shown : shown)
@@ -179,62 +186,13 @@ function takeAllowance(self: Endpoint, call: Call, authenticated: Authenticated)
 const spenderOf = ({ by }: Rate, { address }: Call, { credential }: Authenticated): string =>
   by === 'address' || credential.kind === 'none' ? actorAt(networkOf(address)) : credential.actor
 
-/** A request's body, before anything in it is checked. */
-interface ReceivedBody {
-  text: string
-  json: { present: boolean; value: unknown }
-}
-
-/** Whether a body is read: the route takes one, or must refuse the fields of one that it does not take. */
-const readsBody = (route: Route, { c }: Call): boolean =>
-  route.body !== undefined || route.rawBody === true || (refusesFields(route) && hasBody(c))
-
-/** Bodies without any field: some clients send one with every POST. */
-const EMPTY_BODIES = new Set(['', '{}', '[]', 'null', '""'])
-
 const NO_QUERY = new URLSearchParams()
-const NO_BODY: ReceivedBody = { text: '', json: { present: false, value: undefined } }
-
 /** `search` of a whole address, without taking all of it apart. */
 function queryOf(url: string): string {
   const hash = url.indexOf('#')
   const end = hash < 0 ? url.length : hash
   const begin = url.indexOf('?')
   return begin < 0 || begin > end ? '' : url.slice(begin, end)
-}
-
-/** The largest body of a call that a signature alone admits. */
-const SIGNED_BYTES = 64 * 1024
-
-async function receiveBody(
-  { route, readBody }: Endpoint,
-  call: Call,
-  { credential }: Authenticated,
-): Promise<ReceivedBody> {
-  const isOwner = route.interface === 'owner'
-  const text = await readBody(call.c.req.raw, {
-    isOwner: isOwner || route.rawBody === true,
-    holder: holderOf(networkOf(call.address), credential),
-    ...(route.signedBy && { limitBytes: SIGNED_BYTES }),
-  })
-  if (route.rawBody) return { ...NO_BODY, text }
-  if (!route.body && EMPTY_BODIES.has(text.trim())) return NO_BODY
-  const json = parseJson(text, call.header('Content-Type'), isOwner)
-  return { text, json: route.bodyOptional && !json.present ? { present: true, value: {} } : json }
-}
-
-/** Refuses a signed call before its body is read, as far as the header shows: without a signature, or with an old one. */
-function requireSignature({ route: { signedBy }, context }: Endpoint, call: Call): void {
-  if (!signedBy) return
-  const header = signedBy.map((name) => call.header(name)).find((value) => value !== undefined)
-  if (header === undefined) throw new ApiError('invalid_signature', `The header ${signedBy[0]} is missing.`)
-  const { runtime, settings } = context
-  const terms = { nowMs: runtime.clock.now(), toleranceMs: settings.webhookToleranceMs }
-  if (signatureTime(header, terms) === undefined)
-    throw new ApiError(
-      'invalid_signature',
-      'The signature has no time `t=`, or its time is too far from now.',
-    )
 }
 
 /** Path, query and body as the route's schemas read them; or the answer of a route that reports what is wrong with a 200. */
@@ -274,12 +232,6 @@ async function authorize(
       'The identity has no user yet: call POST /users/user/bootstrap first.',
     )
   return { ...identity, kind: 'user', userId: user.id }
-}
-
-function receiveForm({ context, media }: Endpoint, form: Form, { c }: Call): Promise<ReceivedForm> {
-  const { runtime, settings } = context
-  const limits = { clock: runtime.clock, imagePixels: settings.imagePixels }
-  return readForm(media, limits, formRequestOf(form, c))
 }
 
 /** A live stream ends when its reader's credential, rights or user end. */
@@ -327,6 +279,7 @@ class Input {
   readonly requestId: string
   readonly idempotencyKey: string | undefined
   readonly requestName: string | undefined
+  memento: Memento | undefined = undefined
   readonly rawBody: string
   readonly #call: Call
 
@@ -353,12 +306,23 @@ class Input {
   }
 }
 
-async function run(
-  { route, handler, checkResponses }: Endpoint,
-  input: HandlerInput<Route>,
-): Promise<Answer> {
-  const output = await handler(input)
-  return answerOf(route, output instanceof Reply ? output : new Reply(output, {}), checkResponses)
+async function run(self: Endpoint, input: HandlerInput<Route>): Promise<Answer> {
+  return answerTo(self, await self.handler(input))
+}
+
+const answerTo = ({ route, checkResponses }: Endpoint, output: unknown): Answer =>
+  answerOf(route, output instanceof Reply ? output : new Reply(output, {}), checkResponses)
+
+/** Runs a request. An event stream takes a part of the budget of streams as long as it is open. */
+async function runHeld(self: Endpoint, input: HandlerInput<Route>, holder: Holder): Promise<Answer> {
+  if (self.route.produces !== 'text/event-stream') return run(self, input)
+  const { opened, body } = await heldStream(
+    self.budgets.streams,
+    holder,
+    () => run(self, input),
+    (answer) => (answer.body instanceof ReadableStream ? answer.body : undefined),
+  )
+  return body === undefined ? opened : { ...opened, body }
 }
 
 function keyedRequest(
@@ -379,15 +343,29 @@ function keyedRequest(
 }
 
 /** Runs a request with an idempotency key, or repeats the answer that an earlier one with this key was given. */
-function runOnce(self: Endpoint, input: HandlerInput<Route>, keyed: KeyedRequest): Promise<Answer> {
-  return idempotently(self.context, keyed, async () => {
+function runOnce(self: Endpoint, input: Input, keyed: KeyedRequest, holder: Holder): Promise<Answer> {
+  const make = async (memento?: Memento): Promise<Made> => {
     try {
-      const answer = await run(self, input)
+      input.memento = memento
+      const reply = await self.handler(input)
+      const answer = answerTo(self, reply)
       if (typeof answer.body !== 'string') throw new Error('a stream cannot be kept')
-      return { ...answer, body: answer.body }
+      return {
+        answer: { ...answer, body: answer.body },
+        memento: reply instanceof Reply ? reply.memento : undefined,
+      }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      return errorAnswer(error, input.requestId)
+      return { answer: errorAnswer(error, input.requestId) }
     }
+  }
+  const { storedAnswers } = self
+  return idempotently(self.context, keyed, {
+    run: make,
+    replay: async (memento) => (await make(memento)).answer,
+    room: {
+      begin: () => storedAnswers.begin(holder),
+      stored: (bytes) => storedAnswers.stored(holder, bytes),
+    },
   })
 }

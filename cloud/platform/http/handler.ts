@@ -49,6 +49,8 @@ export interface HandlerInput<R extends Route> {
   idempotencyKey: string | undefined
   /** With a key: names the request, so that what it has done in the world it does not do again when it is repeated. */
   requestName: string | undefined
+  /** With a key that was used before: what the handler's first answer left (`ReplyOptions.memento`). It changes nothing then. */
+  memento: Memento | undefined
   /** The body's bytes as text; empty where the route reads none. */
   rawBody: string
   /** A getter and a method of a class, as is the next: no rest of it and no copy has them. */
@@ -61,18 +63,28 @@ export class Reply<Body> {
   readonly body: Body
   readonly status: number | undefined
   readonly headers: Readonly<Record<string, string>>
+  readonly memento: Memento | undefined
 
   constructor(body: Body, options: ReplyOptions) {
     this.body = body
     this.status = options.status
     this.headers = options.headers ?? {}
+    this.memento = options.memento
   }
 }
 
 export interface ReplyOptions {
   status?: number
   headers?: Readonly<Record<string, string>>
+  /**
+   * Stored for an idempotency key in place of the body, if a repetition can read the answer again: a few ids. The handler then
+   * gets it as `HandlerInput.memento`.
+   */
+  memento?: Memento
 }
+
+/** A small value of JSON. */
+export type Memento = Readonly<Record<string, unknown>>
 
 export const reply = <Body>(body: Body, options: ReplyOptions): Reply<Body> => new Reply(body, options)
 

@@ -6,6 +6,7 @@ import type { CloudContext } from '../context.ts'
 import type { Tables } from '../store/schema.ts'
 import { everyInBackground } from '../work/background.ts'
 import type { Answer } from './answer.ts'
+import type { Memento } from './handler.ts'
 import { digestOfKey, seal, unseal, type KeyedCaller } from './sealed-answer.ts'
 
 /** How long a key names its request. Retention deletes it then (`retention.ts`). */
@@ -36,22 +37,40 @@ export const nameOf = ({ caller, key, fingerprint }: KeyedRequest): string =>
     .update(JSON.stringify([caller, key, fingerprint]))
     .digest('hex')
 
+/** An answer, and what is stored in place of its body if that can be read again. */
+export interface Made {
+  answer: Answer<string>
+  memento?: Memento | undefined
+}
+
+export interface KeyedWork {
+  /** Executes the request. */
+  run: () => Promise<Made>
+  /** Makes the answer again from what `run` left in its place. */
+  replay: (memento: Memento) => Promise<Answer<string>>
+  /** Called before `run`, and with the bytes that were stored after it. The first throws if there is no room. */
+  room?: { begin(): void; stored(bytes: number): void }
+}
+
 /**
- * Runs `work` for the first request with a key and stores its answer; later ones get that answer, marked
- * `Idempotent-Replayed`. Answers of 500 and above are not stored, and neither is anything of a `work` that throws: the
+ * Runs the first request with a key and stores its answer, or its memento; later ones get that answer, marked
+ * `Idempotent-Replayed`. Answers of 500 and above are not stored, and neither is anything of work that throws: the
  * request may then be made again with the same key. Throws `idempotency_key_in_use` and `idempotency_key_reused`.
  */
 export async function idempotently(
   parts: Parts,
   request: KeyedRequest,
-  work: () => Promise<Answer<string>>,
+  { run, replay, room }: KeyedWork,
 ): Promise<Answer<string>> {
   const { clock } = parts.runtime
   const q = parts.db.kysely
   // Until when this request may hold its key: several where nobody knows whether a renewal was written.
   const held = [clock.now() + LOCK_MS]
   const earlier = await claim(parts, request, held[0]!)
-  if (earlier) return { ...earlier, headers: { ...earlier.headers, 'Idempotent-Replayed': 'true' } }
+  if (earlier) {
+    const answer = 'memento' in earlier ? await replay(earlier.memento) : earlier
+    return { ...answer, headers: { ...answer.headers, 'Idempotent-Replayed': 'true' } }
+  }
 
   const endRenewal = everyInBackground(parts, RENEW_MS, 'renewal of an idempotency key', async () => {
     const until = clock.now() + LOCK_MS
@@ -67,23 +86,26 @@ export async function idempotently(
       .executeTakeFirst()
     if (numUpdatedRows === 1n) held.splice(0, before.length)
   })
-  let answer: Answer<string> | undefined
+  let made: Made | undefined
   try {
-    answer = await work()
-    return answer
+    room?.begin()
+    made = await run()
+    return made.answer
   } finally {
     endRenewal()
-    if (answer && answer.status < 500)
+    if (made && made.answer.status < 500) {
+      const { answer, memento } = made
+      const text = memento === undefined ? answer.body : JSON.stringify(memento)
+      const body = seal(request, text, parts.runtime.random)
+      // Without headers it is a memento.
+      const headers = memento === undefined ? JSON.stringify(answer.headers) : null
       await q
         .updateTable('idempotency_keys')
-        .set({
-          status: answer.status,
-          headers: JSON.stringify(answer.headers),
-          body: seal(request, answer.body, parts.runtime.random),
-        })
+        .set({ status: answer.status, headers, body })
         .where(isOf(request))
         .execute()
-    else
+      room?.stored(body.length + (headers?.length ?? 0))
+    } else
       await q
         .deleteFrom('idempotency_keys')
         .where(isOf(request))
@@ -99,7 +121,7 @@ function claim(
   { db, runtime }: Parts,
   request: KeyedRequest,
   lockedUntil: number,
-): Promise<Answer<string> | undefined> {
+): Promise<Answer<string> | { memento: Memento } | undefined> {
   const now = runtime.clock.now()
   return db.transact(async (tx) => {
     const { q } = tx
@@ -130,12 +152,11 @@ function claim(
     if (!first) throw new ApiError('idempotency_key_in_use')
     const { fingerprint, status, headers, body } = first
     if (fingerprint !== request.fingerprint) throw new ApiError('idempotency_key_reused')
-    if (status !== null)
-      return {
-        status,
-        headers: StoredHeaders.parse(JSON.parse(headers ?? '{}')),
-        body: unseal(request, body ?? ''),
-      }
+    if (status !== null) {
+      const text = unseal(request, body ?? '')
+      if (headers === null) return { memento: JSON.parse(text) as Memento }
+      return { status, headers: StoredHeaders.parse(JSON.parse(headers)), body: text }
+    }
     if (first.locked_until > now) throw new ApiError('idempotency_key_in_use')
     await q.updateTable('idempotency_keys').set({ locked_until: lockedUntil }).where(isOf(request)).execute()
     return undefined

@@ -50,7 +50,7 @@ export function bodyReader(clock: Clock, limits: BodyLimits, budget: Budget): Re
         length += value.byteLength
         if (length > limitBytes) throw new ApiError('payload_too_large')
         const full = hold!.grow(value.byteLength)
-        if (full !== null) throw fullError(full)
+        if (full !== null) throw fullError(full, 'bytes of requests that are not complete')
         chunks.push(value)
       }
     } catch (error) {
@@ -101,7 +101,8 @@ export function parseJson(
 /** Decodes the JSON of a body, or of the field of a form that `field` names. */
 export function decodeJson(text: string, isOwner: boolean, field: readonly string[] = []): unknown {
   try {
-    return JSON.parse(text) as unknown
+    // Some Windows programs begin JSON with a byte order mark.
+    return JSON.parse(text.replace(/^\uFEFF/, '')) as unknown
   } catch (error) {
     throw malformed(isOwner, error instanceof Error ? error.message : 'malformed', field)
   }

@@ -16,6 +16,7 @@ import {
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { HEAD_BYTES, mediaTypeOf, mediaTypes, type MediaType } from '../media/media-type.ts'
+import { Patience, type UploadPace } from './patience.ts'
 import { imageSizeOf } from '../media/image-size.ts'
 import { withoutMetadata } from '../media/metadata.ts'
 import type { Media } from '../media/media.ts'
@@ -46,8 +47,6 @@ export interface FormRequest {
 /** Names, headers and boundaries of the parts, beside their content. */
 const FRAME_BYTES = 256 * KIB
 const MAX_PARTS = 100
-/** A sender that is silent for so long has gone. */
-const IDLE_MS = 60_000
 const MAX_NAME_LENGTH = 255
 
 /**
@@ -63,7 +62,7 @@ export function formRequestOf(form: Form, c: Context): FormRequest {
 
 const bodyOf = ({ body }: Request): Readable | null => body && Readable.fromWeb(body)
 
-export interface FormLimits {
+export interface FormLimits extends UploadPace {
   clock: Clock
   /** An image that says it has more pixels is refused: whoever shows it needs memory for each. */
   imagePixels: number
@@ -151,9 +150,10 @@ async function readParts(reading: Reading, body: Readable, contentType = ''): Pr
 
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>
   let takenBytes = 0
+  const patience = new Patience(reading.clock, reading)
   try {
     for (;;) {
-      const chunk = await nextFrom(reading.clock, chunks, body)
+      const chunk = await nextFrom(reading.clock, chunks, body, patience)
       if (!chunk) break
       await Promise.race([new Promise((resolve) => parser.write(chunk, resolve)), failure])
       takenBytes += chunk.length
@@ -200,10 +200,11 @@ async function nextFrom(
   clock: Clock,
   chunks: AsyncIterator<Buffer>,
   body: Readable,
+  patience: Patience,
 ): Promise<Buffer | undefined> {
-  const cancel = clock.after(IDLE_MS, () => body.destroy(new Error('nothing more came')))
+  const cancel = clock.after(patience.leftMs, () => body.destroy(new ApiError('request_timeout')))
   try {
-    return await next(chunks)
+    return await patience.spend(next(chunks))
   } catch (error) {
     throw malformed(error)
   } finally {

@@ -8,14 +8,16 @@ const words: Readonly<Record<Exclude<Full, 'total'>, string>> = {
   tenant: 'Your owner account',
 }
 
-/** The answer to a caller for whom a budget has nothing left: 429 at the caller's own share, 503 at the total. */
-export const fullError = (full: Full): ApiError =>
+/**
+ * The answer to a caller for whom a budget has nothing left: 429 at the caller's own share, which `details.share_of` names, 503
+ * at the total. `what` is what the caller has too much of.
+ */
+export const fullError = (full: Full, what: string): ApiError =>
   full === 'total'
     ? new ApiError('service_unavailable')
-    : new ApiError(
-        'rate_limit_exceeded',
-        `${words[full]} has too many requests of this kind open. Try again soon.`,
-      )
+    : new ApiError('rate_limit_exceeded', `${words[full]} has too many ${what}.`, {
+        share_of: full === 'tenant' ? 'owner' : full,
+      })
 
 /** Ends a wait if the budget takes a hold away from its caller (`HoldOptions.evict`). */
 export class Eviction {
@@ -28,7 +30,7 @@ export class Eviction {
   }
 
   evict(): void {
-    this.#reject(fullError('total'))
+    this.#reject(new ApiError('service_unavailable'))
   }
 
   /** Rejects with `service_unavailable` once the hold is evicted. */

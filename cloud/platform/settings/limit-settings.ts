@@ -1,4 +1,4 @@
-import { wholeNumber, type SettingsTable } from '../../../protocol/model/program-settings.ts'
+import { duration, wholeNumber, type SettingsTable } from '../../../protocol/model/program-settings.ts'
 
 const MIB = 1024 * 1024
 const COUNT = [1, 1_000_000] as const
@@ -22,6 +22,11 @@ export const limitSettings = {
   uploadsPerUser: count(4, 'The same, of one user.'),
   uploadsPerKey: count(10, 'The same, of one API key.'),
   uploadsPerOwner: count(20, 'The same, of one owner.'),
+  uploadPatienceMs: duration(
+    30_000,
+    'Time without a byte after which an upload is given up; also the longest time during which it may be slower than UPLOAD_BYTES_PER_SECOND.',
+  ),
+  uploadBytesPerSecond: count(1024, 'Bytes a second that an upload must bring on average.'),
   streams: count(2000, 'Open event streams and log streams, of all callers together.'),
   streamsPerNetwork: count(500, 'The same, of one network.'),
   streamsPerUser: count(6, 'The same, of one user.'),

@@ -70,6 +70,9 @@ export interface TestAppOptions {
   limiter?: (context: CloudContext) => RateLimiter
   health?: (context: CloudContext) => Health
   onServed?: (served: Served) => void
+  settings?: Partial<CloudContext['settings']>
+  /** Where calls come from; one address where absent. */
+  addressOf?: () => string
   /** Instead of that of `issuer`. */
   verifyIdentity?: VerifyIdentity
 }
@@ -77,7 +80,8 @@ export interface TestAppOptions {
 export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
   const runtime = stillRuntime()
   const db = options.db ?? openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-  const context = testContext(db, runtime, { log: options.log ?? silentLog })
+  const made = testContext(db, runtime, { log: options.log ?? silentLog })
+  const context = { ...made, settings: { ...made.settings, ...options.settings } }
   await seedHubs(db)
   const issuer = await testIssuer(runtime)
   const verify =
@@ -98,7 +102,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     limiter: options.limiter?.(context) ?? memoryRateLimiter(runtime.clock),
     media,
     checkResponses: true,
-    addressOf: () => '192.0.2.1',
+    addressOf: options.addressOf ?? (() => '192.0.2.1'),
     ...(options.onServed && { onServed: options.onServed }),
     health: options.health?.(context) ?? readyNow(runtime.clock),
     isSecure: options.isSecure ?? false,

@@ -176,7 +176,10 @@ export const webhookCases = {
       invalid_signature: (world) => Promise.resolve(event(world, anEvent, 'another secret')),
       invalid_json: (world) => Promise.resolve(event(world, '{"id": ')),
     },
-    elsewhere: { payload_too_large: 'test/cloud/platform/http/validation.test.ts' },
+    elsewhere: {
+      payload_too_large: 'test/cloud/platform/http/bodies.test.ts',
+      unsupported_media_type: 'test/cloud/platform/http/bodies.test.ts',
+    },
   },
 } satisfies Record<string, RouteCases>
 

@@ -188,7 +188,8 @@ test('a refund that the processor did not answer is gone on with under its key; 
 })
 
 test('the webhook takes signed events only', async () => {
-  const { call, shop } = await shopOverHttp()
+  const { call, shop, runtime } = await shopOverHttp()
+  runtime.advance(shop.clock.now() - runtime.clock.now())
   const body = JSON.stringify({ id: 'evt_1', type: 'other', data: { object: { id: 'pi_1' } } })
   const send = (signature: string) =>
     call('POST', '/webhooks/payments', { body, headers: { 'Payment-Signature': signature } })

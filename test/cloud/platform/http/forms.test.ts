@@ -50,7 +50,11 @@ function bench(db: CloudDatabase): Bench {
   const context = testContext(db, runtime)
   const media = testMedia(context, folderStore(folder))
   const read: Bench['read'] = (body, contentType, contentLength = 0) =>
-    readForm(media, { clock: runtime.clock, imagePixels: 1000 }, { form, contentType, contentLength, body })
+    readForm(
+      media,
+      { ...context.settings, clock: runtime.clock, imagePixels: 1000 },
+      { form, contentType, contentLength, body },
+    )
   return {
     folder,
     media,
@@ -280,7 +284,7 @@ onEachDatabase('a multipart form', (open) => {
         )
     })
 
-    test('a sender that goes away, or says nothing for a minute', async () => {
+    test('a sender that goes away, is silent for half a minute, or drips a byte a second', async () => {
       const it = bench(await open())
       const { bytes, contentType } = await encode([title, ['cover', fileOf(grown(png, 9000), 'x.png')]])
       const broken = new Readable({ read() {} })
@@ -294,10 +298,19 @@ onEachDatabase('a multipart form', (open) => {
       const stalled = refusal(it.read(silent, contentType))
       silent.push(bytes.subarray(0, 6000))
       await expect.poll(() => it.db.kysely.selectFrom('media').selectAll().execute()).toHaveLength(1)
-      it.clock.advance(59_000)
+      it.clock.advance(29_000)
       expect(silent.destroyed).toBe(false)
       it.clock.advance(1001)
-      expect((await stalled).code).toBe('validation_error')
+      expect((await stalled).code).toBe('request_timeout')
+
+      const dripping = new Readable({ read() {} })
+      const dripped = refusal(it.read(dripping, contentType))
+      for (let second = 0; second < 32 && !dripping.destroyed; second += 1) {
+        dripping.push(bytes.subarray(second, second + 1))
+        await new Promise((resolve) => setImmediate(resolve))
+        it.clock.advance(1000)
+      }
+      expect((await dripped).code).toBe('request_timeout')
       await nothingLeft(it)
     })
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { ApiError } from '../../../../cloud/platform/api-error.ts'
-import { idempotently } from '../../../../cloud/platform/http/idempotency.ts'
+import type { Answer } from '../../../../cloud/platform/http/answer.ts'
+import { idempotently, type KeyedWork } from '../../../../cloud/platform/http/idempotency.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
 import { errorOf, testApp, type CallOptions } from '../../support/app.ts'
@@ -8,6 +9,12 @@ import { onEachDatabase } from '../../support/database.ts'
 
 const refund = '/api/v1/owners/orders/7/refund'
 const HOUR = 3_600_000
+
+/** Work whose answers are stored as they are. */
+const working = (run: () => Promise<Answer<string>>): KeyedWork => ({
+  run: async () => ({ answer: await run() }),
+  replay: () => Promise.reject(new Error('there is no memento')),
+})
 
 onEachDatabase('Idempotency-Key', (open) => {
   async function setUp(answer: (count: number) => Promise<'refunded' | 'partially_refunded'>) {
@@ -137,10 +144,19 @@ onEachDatabase('Idempotency-Key', (open) => {
     const answer = { status: 200, headers: {}, body: 'first' }
     const row = () =>
       db.kysely.selectFrom('idempotency_keys').select('locked_until').executeTakeFirstOrThrow()
-    const ask = () => idempotently(parts, request, () => Promise.resolve({ ...answer, body: 'second' }))
+    const ask = () =>
+      idempotently(
+        parts,
+        request,
+        working(() => Promise.resolve({ ...answer, body: 'second' })),
+      )
     let finish: (value: typeof answer) => void = () => {}
     const end = new Promise<typeof answer>((resolve) => (finish = resolve))
-    const first = idempotently(parts, request, () => end)
+    const first = idempotently(
+      parts,
+      request,
+      working(() => end),
+    )
     const begun = clock.now()
     await expect.poll(() => row().catch(() => null)).toEqual({ locked_until: begun + 60_000 })
     for (let seconds = 15; seconds <= 300; seconds += 15) {
@@ -170,7 +186,11 @@ onEachDatabase('Idempotency-Key', (open) => {
       const request = { caller: 'key:1', key: 'a', fingerprint: 'f' }
       const answer = { status: 200, headers: {}, body: 'second' }
       let fail: (why: Error) => void = () => {}
-      const first = idempotently(parts, request, () => new Promise((_, reject) => (fail = reject)))
+      const first = idempotently(
+        parts,
+        request,
+        working(() => new Promise((_, reject) => (fail = reject))),
+      )
       await expect
         .poll(() => parts.db.kysely.selectFrom('idempotency_keys').select('key').execute())
         .toHaveLength(1)
@@ -181,7 +201,11 @@ onEachDatabase('Idempotency-Key', (open) => {
         .execute()
       clock.advance(1)
       let finish: (value: typeof answer) => void = () => {}
-      const second = idempotently(parts, request, () => new Promise((resolve) => (finish = resolve)))
+      const second = idempotently(
+        parts,
+        request,
+        working(() => new Promise((resolve) => (finish = resolve))),
+      )
       await expect.poll(() => finish.length).toBe(1)
       if (how === 'has answered') {
         finish(answer)
@@ -189,13 +213,70 @@ onEachDatabase('Idempotency-Key', (open) => {
       }
       fail(new Error('the database is away'))
       await expect(first).rejects.toThrow('away')
-      const third = idempotently(parts, request, () => Promise.resolve({ ...answer, body: 'third' }))
+      const third = idempotently(
+        parts,
+        request,
+        working(() => Promise.resolve({ ...answer, body: 'third' })),
+      )
       if (how === 'has answered') expect(await third).toMatchObject({ body: 'second' })
       else await expect(third).rejects.toMatchObject({ code: 'idempotency_key_in_use' })
       finish(answer)
       await second
     },
   )
+
+  test('an answer that can be read again is stored as a memento, and read again for a repetition', async () => {
+    const parts = { db: await open(), runtime: virtualRuntime(), log: silentLog }
+    const request = { caller: 'key:1', key: 'a', fingerprint: 'f' }
+    let state = 'x'.repeat(40_000)
+    const answer = () => ({ status: 200, headers: {}, body: state })
+    const work: KeyedWork = {
+      run: () => Promise.resolve({ answer: answer(), memento: { order_id: 7 } }),
+      replay: (memento) => Promise.resolve({ ...answer(), headers: { memento: JSON.stringify(memento) } }),
+    }
+    expect((await idempotently(parts, request, work)).body).toBe(state)
+    state = 'changed meanwhile'
+    const again = await idempotently(parts, request, work)
+    expect(again).toEqual({
+      status: 200,
+      headers: { memento: '{"order_id":7}', 'Idempotent-Replayed': 'true' },
+      body: state,
+    })
+    const [row] = await parts.db.kysely.selectFrom('idempotency_keys').selectAll().execute()
+    expect(JSON.stringify(row).length).toBeLessThan(500)
+  })
+
+  test('a caller who has stored its share of bytes is refused, may repeat what it did, and leaves others served', async () => {
+    const app = await testApp({
+      db: await open(),
+      settings: { storedAnswerBytesPerKey: 3000 },
+      handlers: {
+        'owner.orders.refund': ({ params }) =>
+          Promise.resolve({
+            success: true as const,
+            order_id: params.order_id,
+            new_status: 'refunded' as const,
+          }),
+      },
+    })
+    const [greedy, honest] = [await app.key(['orders:write']), await app.key(['orders:write'])]
+    const send = (key: string, name: string) =>
+      app.call('POST', refund, { key, headers: { 'Idempotency-Key': name } })
+    let status = 200
+    let stored = 0
+    for (; status === 200 && stored < 50; stored += 1) status = (await send(greedy, `k${stored}`)).status
+    expect(status).toBe(429)
+    expect(stored).toBeGreaterThan(2)
+    const refused = await send(greedy, 'one more')
+    expect(errorOf(refused).error).toMatchObject({
+      code: 'rate_limit_exceeded',
+      details: { share_of: 'key' },
+    })
+    expect(Number(refused.headers.get('Retry-After'))).toBeGreaterThan(0)
+    expect((await send(greedy, 'k0')).headers.get('Idempotent-Replayed')).toBe('true')
+    expect((await app.call('POST', refund, { key: greedy })).status).toBe(200)
+    expect((await send(honest, 'a')).status).toBe(200)
+  })
 
   test('a key has 1 to 255 characters', async () => {
     const { send } = await setUp(() => Promise.resolve('refunded'))

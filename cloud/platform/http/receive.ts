@@ -1,0 +1,101 @@
+import type { Form } from '../../../protocol/contract/form.ts'
+import { refusesFields, type Route } from '../../../protocol/contract/route.ts'
+import { ApiError } from '../api-error.ts'
+import type { CloudContext } from '../context.ts'
+import type { Credential } from '../credentials/credential.ts'
+import type { Authenticated } from '../credentials/resolve.ts'
+import { holderOf, networkOf, type Budgets } from '../limits/budgets.ts'
+import { fullError } from '../limits/full.ts'
+import type { Media } from '../media/media.ts'
+import type { Call } from './answer.ts'
+import { hasBody, parseJson, type ReadBody } from './read-body.ts'
+import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
+import { signatureTime } from './signature-time.ts'
+
+/** What receives the body of a route's requests. */
+interface Receiving {
+  route: Route
+  context: CloudContext
+  readBody: ReadBody
+  budgets: Budgets
+  media: Media
+}
+
+/** A request's body, before anything in it is checked. */
+export interface ReceivedBody {
+  text: string
+  json: { present: boolean; value: unknown }
+}
+
+/** Whether a body is read: the route takes one, or must refuse the fields of one that it does not take. */
+export const readsBody = (route: Route, { c }: Call): boolean =>
+  route.body !== undefined || route.rawBody === true || (refusesFields(route) && hasBody(c))
+
+/** Bodies without any field: some clients send one with every POST. */
+const EMPTY_BODIES = new Set(['', '{}', '[]', 'null', '""'])
+
+export const NO_BODY: ReceivedBody = { text: '', json: { present: false, value: undefined } }
+
+/** Refuses a body that is compressed or otherwise encoded: its bytes are not what they mean. */
+function requireIdentity(call: Call): void {
+  const coding = call.header('Content-Encoding') ?? 'identity'
+  if (coding.split(',').some((each) => !['', 'identity'].includes(each.trim().toLowerCase())))
+    throw new ApiError('unsupported_media_type', 'The body must be sent without a Content-Encoding.')
+}
+
+/** The largest body of a call that a signature alone admits. */
+const SIGNED_BYTES = 64 * 1024
+
+export async function receiveBody(
+  { route, readBody }: Receiving,
+  call: Call,
+  { credential }: Authenticated,
+): Promise<ReceivedBody> {
+  requireIdentity(call)
+  const isOwner = route.interface === 'owner'
+  const text = await readBody(call.c.req.raw, {
+    isOwner: isOwner || route.rawBody === true,
+    holder: holderOf(networkOf(call.address), credential),
+    ...(route.signedBy && { limitBytes: SIGNED_BYTES }),
+  })
+  if (route.rawBody) return { ...NO_BODY, text }
+  if (!route.body && EMPTY_BODIES.has(text.trim())) return NO_BODY
+  const json = parseJson(text, call.header('Content-Type'), isOwner)
+  return { text, json: route.bodyOptional && !json.present ? { present: true, value: {} } : json }
+}
+
+/** Refuses a signed call before its body is read, as far as the header shows: without a signature, or with an old one. */
+export function requireSignature({ route: { signedBy }, context }: Receiving, call: Call): void {
+  if (!signedBy) return
+  const header = signedBy.map((name) => call.header(name)).find((value) => value !== undefined)
+  if (header === undefined) throw new ApiError('invalid_signature', `The header ${signedBy[0]} is missing.`)
+  const { runtime, settings } = context
+  const terms = { nowMs: runtime.clock.now(), toleranceMs: settings.webhookToleranceMs }
+  if (signatureTime(header, terms) === undefined)
+    throw new ApiError(
+      'invalid_signature',
+      'The signature has no time `t=`, or its time is too far from now.',
+    )
+}
+
+/** Reads a form. As long as it arrives it takes a part of the budget of uploads. */
+export async function receiveForm(
+  { context, media, budgets }: Receiving,
+  form: Form,
+  call: Call,
+  caller: Credential,
+): Promise<ReceivedForm> {
+  requireIdentity(call)
+  const { c } = call
+  const { runtime, settings } = context
+  const request = formRequestOf(form, c)
+  const holder = holderOf(networkOf(call.address), caller)
+  const evict = (): void => void request.body?.destroy(new ApiError('service_unavailable'))
+  const { hold, full } = budgets.uploads.take(holder, { evict })
+  if (!hold) throw fullError(full, 'uploads under way')
+  try {
+    return await readForm(media, { clock: runtime.clock, ...settings }, request)
+  } finally {
+    hold.release()
+  }
+}
