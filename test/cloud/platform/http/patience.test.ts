@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { Patience } from '../../../../cloud/platform/http/patience.ts'
+import { virtualClock } from '../../../support/virtual-clock.ts'
+
+const pace = { uploadPatienceMs: 30_000, uploadBytesPerSecond: 1000 }
+
+/** For how many seconds a sender is waited for that sends so many bytes every `everyMs`; at most an hour. */
+async function secondsOf(bytes: number, everyMs: number): Promise<number> {
+  const clock = virtualClock()
+  const patience = new Patience(clock, pace)
+  let ms = 0
+  while (ms < 3_600_000) {
+    if (patience.leftMs <= everyMs) return (ms + patience.leftMs) / 1000
+    const arrival = Promise.resolve().then(() => {
+      clock.advance(everyMs)
+      return new Uint8Array(bytes)
+    })
+    await patience.spend(arrival)
+    ms += everyMs
+  }
+  return ms / 1000
+}
+
+test('an upload that drips a byte a second ends after its patience; a steady one of the least pace lasts', async () => {
+  expect(await secondsOf(1, 1000)).toBeCloseTo(30, 0)
+  expect(await secondsOf(1, 5000)).toBeCloseTo(30, 0)
+  expect(await secondsOf(500, 1000)).toBeCloseTo(60, -1)
+  expect(await secondsOf(20_000, 20_000)).toBe(3600)
+  expect(await secondsOf(1000, 1000)).toBe(3600)
+})
+
+test('bytes that came faster are no credit for a longer silence', async () => {
+  const clock = virtualClock()
+  const patience = new Patience(clock, pace)
+  await patience.spend(Promise.resolve(new Uint8Array(10_000_000)))
+  expect(patience.leftMs).toBe(30_000)
+})
