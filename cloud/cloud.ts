@@ -90,6 +90,8 @@ export interface CloudOptions {
   baseUrl: string
   /** Origins whose pages may call (`CORS_ORIGINS`). */
   corsOrigins: readonly string[]
+  /** Further names in `Host` by which the demo's routes may be called. */
+  allowedHosts?: readonly string[]
   /** The documentation's page. */
   docs: PageAssets
   /** Where files are kept, and the secret of their addresses. */
@@ -188,6 +190,7 @@ export function createCloud(options: CloudOptions): Cloud {
     ...(metrics && { onServed: (served) => metrics.onServed(served) }),
     isSecure: options.baseUrl.startsWith('https:'),
     corsOrigins: options.corsOrigins,
+    allowedHosts: [new URL(options.baseUrl).hostname, ...(options.allowedHosts ?? [])],
     context,
     resolveCredential: credentialResolver(context, options.verifyIdentity),
     limiter: shared ?? memoryRateLimiter(context.runtime.clock),

@@ -10,6 +10,7 @@ import { callableHost } from '../protocol/model/address.ts'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import { randomHex, uuidv7 } from '../protocol/model/ids.ts'
+import { isMetricsHost } from '../protocol/model/allowed-hosts.ts'
 import type { Log } from '../protocol/model/log.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import { stopper } from '../protocol/model/stopping.ts'
@@ -204,6 +205,7 @@ async function main(): Promise<void> {
     baseUrl,
     docs: pageAssets(files, join(import.meta.dirname, 'docs/assets')),
     corsOrigins: config.CORS_ORIGINS,
+    allowedHosts: [config.HOST, hostname(), `${hostname()}.local`, ...config.ALLOWED_HOSTS],
     mediaStore: attempt(() =>
       openMediaStore(config.mediaUrl, {
         accessKeyId: config.AWS_ACCESS_KEY_ID,
@@ -334,7 +336,9 @@ async function listenForMetrics(
 ): Promise<HttpServer | undefined> {
   if (port === undefined || !metrics) return undefined
   const app = new Hono()
+  const isAllowedHost = isMetricsHost(host)
   app.get('/metrics', async (c) => {
+    if (!isAllowedHost(c.req.header('host'))) return c.text('This host name is not allowed.', 403)
     const { type, text } = await metrics.read()
     return c.body(text, 200, { 'Content-Type': type })
   })

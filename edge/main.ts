@@ -7,7 +7,7 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pino } from 'pino'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
-import { hostCheck } from '../protocol/model/allowed-hosts.ts'
+import { hostCheck, isMetricsHost } from '../protocol/model/allowed-hosts.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
@@ -192,7 +192,7 @@ async function listenForMetrics(
   const { createHubMetrics } = await import('./metrics.ts')
   const read = createHubMetrics({ hubId: hardware.hubId, ...parts })
   const address = { host, port, setting: 'METRICS_PORT', bounds: local.bounds, runtime }
-  return listen(address, metricsListener(front, read))
+  return listen(address, metricsListener(front, read, isMetricsHost(host)))
 }
 
 /** Names the setting where the journal's folder or file cannot be used. */

@@ -109,9 +109,17 @@ function reasonOf(
 
 /** Answers `GET /metrics`, and what the front answers by itself, to those who watch over the hub. */
 export const metricsListener =
-  (front: RequestListener, read: () => Promise<{ type: string; text: string }>): RequestListener =>
+  (
+    front: RequestListener,
+    read: () => Promise<{ type: string; text: string }>,
+    isAllowedHost: (header: string | undefined) => boolean,
+  ): RequestListener =>
   (request, response) => {
-    const { method, url = '' } = request
+    const { method, url = '', headers } = request
+    if (method === 'GET' && url === '/metrics' && !isAllowedHost(headers.host))
+      return answer(response, 403, {
+        error: { code: 'forbidden', message: 'This host name is not allowed.' },
+      })
     if (method === 'GET' && url === '/metrics')
       return void read().then(
         ({ type, text }) => response.writeHead(200, { 'content-type': type }).end(text),

@@ -86,6 +86,8 @@ export const demoRoutes = defineRoutes(
   {
     'demo.identity.token': {
       at: 'POST /demo/identity/token',
+      trustsCaller: true,
+      errors: ['forbidden'],
       body: z.strictObject({
         sub: z.string().min(1).max(255),
         phone_number: z.string().optional(),
@@ -103,6 +105,8 @@ export const demoRoutes = defineRoutes(
     },
     'demo.credentials': {
       at: 'GET /demo/credentials',
+      trustsCaller: true,
+      errors: ['forbidden'],
       rate: 'open',
       response: z.object({
         /** Null where the service was started without one (`DOCS_API_KEY`). */

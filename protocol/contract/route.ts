@@ -67,6 +67,11 @@ export interface Route {
    * query as it came and a sentence that says what is wrong.
    */
   invalidBody?: (query: Readonly<Record<string, string>>, message: string) => unknown
+  /**
+   * Gives a credential to every caller. `Host` must be an address or a name of the service, and `Origin` the same or one of
+   * `CORS_ORIGINS`: a foreign page could call it by DNS rebinding otherwise.
+   */
+  trustsCaller?: true
   /** Accepts `Idempotency-Key`. */
   idempotent?: true
   tag: string

@@ -1,3 +1,5 @@
+import { isLoopback } from './exposure.ts'
+
 /**
  * Whether a request's `Host` is one by which a service of the local network is called: an address, `localhost`, or one of
  * `names`. A site elsewhere can have its own name lead to this machine, and its pages then share an origin with it (DNS
@@ -15,3 +17,10 @@ export function hostCheck(names: readonly string[]): (header: string | undefined
 
 /** IPv6 in brackets, or IPv4 as the parser of addresses writes it. */
 const ADDRESS = /^(\[[\da-f:.]+\]|\d{1,3}(\.\d{1,3}){3})$/
+
+/**
+ * Whether `/metrics` may be called by a `Host`, at a listener's address. On a loopback address only this machine calls: a page in
+ * its browser must not read the figures by DNS rebinding. Callers of other addresses use names of their own.
+ */
+export const isMetricsHost = (listensAt: string): ((header: string | undefined) => boolean) =>
+  isLoopback(listensAt) ? hostCheck([listensAt]) : () => true

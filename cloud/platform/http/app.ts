@@ -23,7 +23,7 @@ import { pathExplainer } from './explain-path.ts'
 import { PathRouter } from './path-router.ts'
 import { addRateHeaders, allowanceNow } from './rate-limit.ts'
 import { bodyReader } from './read-body.ts'
-import { crossOrigin, securityHeaders } from './web.ts'
+import { crossOrigin, ownPageCheck, securityHeaders } from './web.ts'
 
 /** A request that was answered. */
 export interface Served {
@@ -40,6 +40,8 @@ export interface AppOptions extends Omit<
 > {
   /** The budgets of the process; its own where absent. */
   budgets?: Budgets
+  /** Names in `Host` by which routes that trust their caller may be called, besides addresses and localhost. */
+  allowedHosts?: readonly string[]
   /** Requests a minute; those of the contract where absent. */
   rates?: RateClasses | undefined
   /** Told of credentials that are refused; its own where absent. */
@@ -89,7 +91,12 @@ export function createApp(options: AppOptions): App {
     for (const { id, route, handler } of served) {
       const [pattern] = mountsOf(route)
       const place = { route: pattern!, headers: headersOfRoute(route), limit: limitOfRoute(route, rates) }
-      app.on(route.method, path, frame.around(place, endpoint(id, route, handler, parts)))
+      const serve = endpoint(id, route, handler, parts)
+      app.on(
+        route.method,
+        path,
+        frame.around(place, route.trustsCaller ? fromOwnPage(options, serve) : serve),
+      )
     }
     const allowed = served.map(({ route }) => route.method).join(', ')
     app.all(
@@ -107,6 +114,18 @@ export function createApp(options: AppOptions): App {
     }),
   )
   return app
+}
+
+/** Serves only calls of the service's own pages and of programs. */
+function fromOwnPage({ allowedHosts = [], corsOrigins }: AppOptions, serve: Serve): Serve {
+  const isOwnPage = ownPageCheck(allowedHosts, corsOrigins)
+  return (call) => {
+    if (isOwnPage(call)) return serve(call)
+    throw new ApiError(
+      'forbidden',
+      'ALLOWED_HOSTS or CORS_ORIGINS must name the host and the origin of this call.',
+    )
+  }
 }
 
 /** What its answers have in common. */

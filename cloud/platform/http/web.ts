@@ -5,6 +5,7 @@ import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { cors } from 'hono/cors'
 import type { Route } from '../../../protocol/contract/route.ts'
+import { hostCheck } from '../../../protocol/model/allowed-hosts.ts'
 import type { Answer, Call } from './answer.ts'
 
 /** What browsers and caches are told: who may read an answer, what is kept, what is sent smaller. */
@@ -66,6 +67,21 @@ export function crossOrigin(
       c.res = await answer()
     })
     return preflight instanceof Response ? preflight : c.res
+  }
+}
+
+/** Checks `Host` and `Origin` of a call against the names of this service, and the origins that may call it. */
+export function ownPageCheck(
+  names: readonly string[],
+  origins: readonly string[],
+): (call: Pick<Call, 'header'>) => boolean {
+  const isAllowedHost = hostCheck(names)
+  return (call) => {
+    const host = call.header('Host')
+    const origin = call.header('Origin')
+    if (!isAllowedHost(host)) return false
+    if (origin === undefined || origins.includes('*') || origins.includes(origin.toLowerCase())) return true
+    return URL.canParse(origin) && new URL(origin).host === host?.toLowerCase()
   }
 }
 

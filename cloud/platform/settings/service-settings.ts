@@ -57,6 +57,14 @@ export const serviceSettings = {
     describe:
       'Origins whose pages may call from a browser, separated by commas (https://shop.example), or * for any. None by default: the pages of this service alone.',
   },
+  ALLOWED_HOSTS: {
+    schema: z
+      .string()
+      .transform((text) => (text === '' ? [] : text.split(',').map((name) => name.trim().toLowerCase()))),
+    standard: '',
+    describe:
+      "Names in `Host`, separated by commas, by which the demo's routes (/demo/…) may be called, besides addresses, localhost, HOST, the name of this machine and the host of PUBLIC_URL. Other names are refused: a foreign page could get credentials by DNS rebinding.",
+  },
   TRUSTED_PROXIES: wholeNumber(
     [0, 10],
     0,

@@ -65,6 +65,7 @@ export interface TestAppOptions {
   db?: CloudDatabase
   log?: Log
   corsOrigins?: readonly string[]
+  allowedHosts?: readonly string[]
   /** Reached by https. */
   isSecure?: boolean
   limiter?: (context: CloudContext) => RateLimiter
@@ -107,6 +108,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     health: options.health?.(context) ?? readyNow(runtime.clock),
     isSecure: options.isSecure ?? false,
     corsOrigins: options.corsOrigins ?? [],
+    allowedHosts: options.allowedHosts ?? [],
     handlers: {
       ...absent,
       ...hubHandlers(context),

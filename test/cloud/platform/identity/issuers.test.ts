@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { isMetricsHost } from '../../../../protocol/model/allowed-hosts.ts'
 import { identityVerifier } from '../../../../cloud/platform/credentials/identity-token.ts'
 import { createEmbeddedIssuer } from '../../../../cloud/platform/identity/embedded-issuer.ts'
 import {
@@ -44,6 +45,56 @@ test('the embedded issuer gives tokens that the service takes', async () => {
     },
   })
   expect((await call('POST', '/demo/identity/token', { body: {} })).status).toBe(422)
+})
+
+describe('the routes of the demo that give credentials', () => {
+  const allowed = [
+    {},
+    { Host: 'localhost:8080' },
+    { Host: '127.0.0.1:8080', Origin: 'http://127.0.0.1:8080' },
+    { Host: '[::1]:8080' },
+    { Host: '10.1.2.3' },
+    { Host: 'larder.test' },
+    { Host: 'LARDER.test:8080', Origin: 'http://larder.test:8080' },
+    { Host: 'shop.localhost' },
+    { Host: '127.0.0.1:8080', Origin: 'https://shop.example' },
+  ]
+  const refused = [
+    { Host: 'evil.example' },
+    { Host: 'evil.example', Origin: 'http://evil.example' },
+    { Host: '127.0.0.1.evil.example' },
+    { Host: '127.0.0.1:8080', Origin: 'http://evil.example' },
+    { Host: '127.0.0.1:8080', Origin: 'http://127.0.0.1:9999' },
+    { Host: '127.0.0.1:8080', Origin: 'null' },
+  ]
+  const calls = [
+    ['POST', '/demo/identity/token', { sub: 'ada', role: 'admin' }],
+    ['GET', '/demo/credentials', undefined],
+  ] as const
+
+  test.each(calls)(
+    '%s %s answers programs and own pages, and refuses pages of other sites',
+    async (method, path, body) => {
+      const { handlers } = await embedded()
+      const { call } = await testApp({
+        handlers,
+        allowedHosts: ['larder.test'],
+        corsOrigins: ['https://shop.example'],
+      })
+      const send = async (headers: Record<string, string>) =>
+        (await call(method, path, { headers, ...(body && { body }) })).status
+      for (const headers of allowed) expect([headers, await send(headers)]).toEqual([headers, 200])
+      for (const headers of refused) expect([headers, await send(headers)]).toEqual([headers, 403])
+    },
+  )
+})
+
+test('metrics at a loopback address are refused under foreign names, and at other addresses are not', () => {
+  for (const host of ['127.0.0.1:9090', 'localhost:9090', undefined])
+    expect(isMetricsHost('127.0.0.1')(host)).toBe(true)
+  expect(isMetricsHost('127.0.0.1')('evil.example:9090')).toBe(false)
+  expect(isMetricsHost('::1')('evil.example:9090')).toBe(false)
+  expect(isMetricsHost('0.0.0.0')('prometheus-target:9090')).toBe(true)
 })
 
 test('its public keys are no private ones', async () => {
