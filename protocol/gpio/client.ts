@@ -1,6 +1,7 @@
 import { backoffMs, type Cancel, type Runtime } from '../model/runtime.ts'
 import type { GpioLines, Level } from '../model/hardware.ts'
 import type { Log } from '../model/log.ts'
+import { RepeatedLine } from '../model/repeated-lines.ts'
 import type { LinePort, LinePortHandlers } from '../serial/line-port.ts'
 import {
   GpioChipMessage,
@@ -37,6 +38,7 @@ export function createGpioClient({ open, runtime, log }: GpioClientOptions): Gpi
   let attempt = 0
   let closed = false
   let cancelTimer: Cancel = () => {}
+  const failures = new RepeatedLine({ log, clock })
 
   connect()
 
@@ -67,7 +69,7 @@ export function createGpioClient({ open, runtime, log }: GpioClientOptions): Gpi
     cancelTimer()
     port = undefined
     if (closed) return
-    if (lines) log.warn({ reason }, 'the GPIO socket is gone')
+    failures.failed(reason, {}, 'the GPIO socket is gone')
     const names = [...(lines?.keys() ?? [])]
     lines = undefined
     cancelTimer = clock.after(backoffMs(attempt, reconnect, random), connect)
@@ -92,6 +94,7 @@ export function createGpioClient({ open, runtime, log }: GpioClientOptions): Gpi
       case 'lines':
         attempt = 0
         lines = new Map(message.lines.map((line) => [line.name, line]))
+        failures.succeeded({}, 'the GPIO socket answers again')
         log.info({ lines: lines.size }, 'the GPIO socket is connected')
         notify([...lines.keys()])
         return
@@ -124,6 +127,8 @@ export function createGpioClient({ open, runtime, log }: GpioClientOptions): Gpi
     watch(name, listener) {
       watchers.set(name, [...(watchers.get(name) ?? []), listener])
     },
+    problem: () =>
+      failures.failing && { reason: `the GPIO socket: ${failures.failing.reason}`, isFinal: false },
     lines: () => lines && [...lines.values()],
     onUpdate: (listener) => void updated.push(listener),
     close() {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { HubBench } from './hub-bench.ts'
 
 const door = (bench: HubBench, name: string): string | undefined =>
@@ -165,4 +165,193 @@ test('a door that nobody closes is an alarm until somebody does', () => {
   bench.room.act({ action: 'close_door', target: 'main' })
   bench.run(2 * 60_000)
   expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'door_left_open', raised: false })
+})
+
+describe('a lock that does not lock', () => {
+  const stuck = (bench: HubBench): HubBench => {
+    bench.core.unlockDoor('main', 5000)
+    bench.stuckLines.add('main_lock')
+    return bench
+  }
+  const trouble = (bench: HubBench) => bench.entries('alarm').filter(({ code }) => code === 'door_left_open')
+
+  test('when its time is over is an alarm, once, and tried again until it locks', () => {
+    const bench = stuck(HubBench.ready())
+    bench.run(14_000)
+    expect(trouble(bench)).toEqual([])
+    bench.run(120_000)
+    expect(trouble(bench)).toMatchObject([
+      { subject: 'door main', raised: true, detail: 'its lock does not lock' },
+    ])
+    expect(door(bench, 'main')).toBe('unlocked')
+    bench.stuckLines.clear()
+    bench.run(2000)
+    expect(bench.room.gpio.get('main_lock')).toBe(0)
+    expect(trouble(bench).at(-1)).toMatchObject({ raised: false })
+  })
+
+  test('is an alarm also in the hub’s next life', () => {
+    const bench = stuck(HubBench.ready())
+    bench.run(1000)
+    bench.restart()
+    bench.run(12_000)
+    expect(trouble(bench)).toMatchObject([{ subject: 'door main', raised: true }])
+    expect(bench.logged('error').filter((line) => line.includes('cannot be locked'))).toHaveLength(1)
+  })
+
+  test('whose line can be written again in time is none', () => {
+    const bench = stuck(HubBench.ready())
+    bench.run(9000)
+    bench.stuckLines.clear()
+    bench.run(60_000)
+    expect(trouble(bench)).toEqual([])
+  })
+})
+
+test('one contact that cannot be read is an alarm of its door, and its door is unknown', () => {
+  const bench = HubBench.ready()
+  bench.blindLines.add('fridge_1_left_door')
+  bench.run(80_000)
+  expect(door(bench, 'fridge_1_left')).toBe('unknown')
+  expect(bench.entries('alarm')).toMatchObject([
+    { code: 'door_left_open', subject: 'door fridge_1_left', detail: 'its contact cannot be read' },
+  ])
+  bench.blindLines.clear()
+  bench.run(3000)
+  expect(door(bench, 'fridge_1_left')).toBe('locked')
+  expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'door_left_open', raised: false })
+})
+
+describe('a contact that does not settle', () => {
+  test.each([
+    ['open 83 % of the time, 5 ms closed in each 30 ms', 25, 5],
+    ['open and closed for 250 ms each', 250, 250],
+    ['open and closed for a second each', 1000, 1000],
+    ['closed most of the time', 20, 400],
+  ])('%s, is unknown, with one alarm', (_, openMs, closedMs) => {
+    const bench = HubBench.ready()
+    const before = bench.ledger().length
+    const seen = new Set<string | undefined>()
+    for (let past = 0; past < 60_000; past += openMs + closedMs) {
+      bench.room.gpio.set('main_door', 1)
+      bench.run(openMs)
+      bench.room.gpio.set('main_door', 0)
+      bench.run(closedMs)
+      if (past > 10_000) seen.add(door(bench, 'main'))
+    }
+    expect(seen).toEqual(new Set(['unknown']))
+    expect(bench.entries('alarm')).toMatchObject([
+      { code: 'door_left_open', subject: 'door main', raised: true, detail: 'its contact does not settle' },
+    ])
+    expect(bench.ledger().length - before).toBe(1)
+    bench.run(130_000)
+    expect(door(bench, 'main')).toBe('locked')
+    expect(bench.entries('alarm').at(-1)).toMatchObject({ code: 'door_left_open', raised: false })
+  })
+
+  test('is read at most half a second after its first edge', () => {
+    const bench = HubBench.ready()
+    let reads = 0
+    const { gpio } = bench.room
+    const read = (): boolean => bench.core.health().doors.some(({ status }) => status === 'open')
+    bench.core.unlockDoor('main', 60_000)
+    for (let past = 0; past < 700; past += 30) {
+      gpio.set('main_door', 1)
+      bench.run(25)
+      gpio.set('main_door', 0)
+      bench.run(5)
+      reads += read() ? 1 : 0
+    }
+    // What is held is still reported: nothing of the flicker counts.
+    expect(reads).toBe(0)
+    gpio.set('main_door', 1)
+    bench.run(2600)
+    expect(door(bench, 'main')).toBe('open')
+  })
+})
+
+describe('a light barrier', () => {
+  const flicker = (bench: HubBench, changes: number, everyMs: number): void => {
+    for (let change = 1; change <= changes; change++) {
+      bench.core.controllerEvents.onDevice('bins', { device: 'bin-2', occupied: change % 2 === 1 })
+      bench.run(everyMs)
+    }
+  }
+  const states = (bench: HubBench) =>
+    bench
+      .entries('state')
+      .flatMap(({ state }) => (state.of === 'bin' && state.bin === 2 ? [state.state] : []))
+
+  test.each([50, 250, 1500])(
+    'that changes 40 times, every %i ms, is one alarm and a handful of reports',
+    (everyMs) => {
+      const bench = HubBench.ready()
+      const before = bench.ledger().length
+      flicker(bench, 40, everyMs)
+      bench.run(60_000)
+      const raised = bench.entries('alarm').filter(({ raised }) => raised)
+      expect(raised.length).toBeLessThanOrEqual(1)
+      expect(bench.ledger().length - before).toBeLessThanOrEqual(4)
+      expect(states(bench).at(-1)).toBe('free')
+    },
+  )
+
+  test('that does not settle holds its bin back, and says why', () => {
+    const bench = HubBench.ready()
+    flicker(bench, 40, 250)
+    expect(states(bench).at(-1)).toBe('left_behind')
+    expect(bench.core.health().bins[1]).toMatchObject({ occupied: null })
+    expect(bench.entries('alarm')).toMatchObject([
+      { code: 'bin_blocked', subject: 'bin 2', detail: 'its light barrier does not settle' },
+    ])
+  })
+
+  test('that blinks once reports nothing', () => {
+    const bench = HubBench.ready()
+    const before = bench.ledger().length
+    flicker(bench, 2, 500)
+    bench.run(10_000)
+    expect(bench.ledger().length).toBe(before)
+  })
+})
+
+describe('a silent controller', () => {
+  const silent = (bench: HubBench) =>
+    bench.entries('alarm').filter(({ code }) => code === 'controller_silent')
+
+  test('is an alarm exactly after the time that is set, with the reason', () => {
+    const bench = HubBench.ready()
+    bench.settings = { ...bench.settings, silentAlarmMs: 20_000 }
+    bench.restart()
+    bench.run(40_000)
+    bench.fault('silent_port', 'bins')
+    bench.run(22_000)
+    expect(silent(bench)).toEqual([])
+    bench.run(3000)
+    expect(silent(bench)).toMatchObject([
+      { subject: 'controller bins', detail: expect.stringMatching(/silent|HELLO/) as string },
+    ])
+  })
+
+  test('that answers again before the alarm raises none later', () => {
+    const bench = HubBench.ready()
+    bench.run(40_000)
+    const fault = bench.fault('silent_port', 'bins')
+    bench.run(55_000)
+    bench.room.faults.clear(fault)
+    bench.run(300_000)
+    expect(silent(bench)).toEqual([])
+  })
+})
+
+test('a machine without GPIO lines is an alarm at once, with what the hub needs', () => {
+  const bench = new HubBench()
+  bench.hasLines = false
+  bench.linesProblem = { reason: 'this kernel has no /sys/class/gpio: CONFIG_GPIO_SYSFS', isFinal: true }
+  bench.begin()
+  bench.apply(bench.snapshot())
+  bench.run(2000)
+  expect(bench.entries('alarm')).toMatchObject([
+    { code: 'controller_silent', subject: 'controller gpio', detail: bench.linesProblem.reason },
+  ])
 })

@@ -6,7 +6,7 @@ import { createControllers } from '../../../edge/hardware/controllers.ts'
 import { defaultLinkSettings } from '../../../edge/hardware/link-settings.ts'
 import { createOutbox, type Outbox } from '../../../edge/journal/outbox.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
-import type { GpioLines } from '../../../protocol/model/hardware.ts'
+import type { GpioLines, LinesProblem } from '../../../protocol/model/hardware.ts'
 import { locationKey } from '../../../protocol/model/location.ts'
 import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
@@ -56,6 +56,10 @@ export class HubBench {
   store!: Store
   /** Whether lines of locks and doors can be read. */
   hasLines = true
+  /** Names of outputs that cannot be driven, and of lines that cannot be read. */
+  readonly stuckLines = new Set<string>()
+  readonly blindLines = new Set<string>()
+  linesProblem: LinesProblem | undefined
   /** Holds what the store keeps in memory against its tables at every look; each look is a statement. */
   isChecked = true
   /** Called at every checkpoint; throws to crash. */
@@ -367,8 +371,9 @@ export class HubBench {
   #gpioFor(life: Life): GpioLines {
     const lines = this.room.gpio.asLines()
     return {
-      read: (name) => (this.hasLines ? lines.read(name) : undefined),
-      write: (name, level) => lines.write(name, level),
+      read: (name) => (this.hasLines && !this.blindLines.has(name) ? lines.read(name) : undefined),
+      write: (name, level) => !this.stuckLines.has(name) && lines.write(name, level),
+      problem: () => this.linesProblem,
       watch: (name, listener) =>
         lines.watch(name, () => {
           if (life.alive) listener()

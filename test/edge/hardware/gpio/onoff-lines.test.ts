@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createOnoffLines, findChipBase } from '../../../../edge/hardware/gpio/onoff-lines.ts'
 import { createBench, type Bench, type Mounted } from '../../../simulator/mounts/gpio/mounted.ts'
+import type { GpioLines } from '../../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
 import { service } from '../../../support/services.ts'
 import { virtualRuntime } from '../../../support/virtual-clock.ts'
@@ -37,6 +38,7 @@ test('the chip is found by its label among others, whatever its base', () => {
 })
 
 test('a chip that is missing is told once, by its label, and nothing of its lines', () => {
+  const root = mkdtempSync(join(tmpdir(), 'larder-no-chip-'))
   const runtime = virtualRuntime()
   const told: string[] = []
   const error = (_: object, message: string): void => void told.push(message)
@@ -48,6 +50,7 @@ test('a chip that is missing is told once, by its label, and nothing of its line
     },
     runtime,
     log: { ...silentLog, error },
+    root,
   })
   runtime.clock.advance(10 * 60_000)
   expect(told).toEqual([
@@ -55,7 +58,106 @@ test('a chip that is missing is told once, by its label, and nothing of its line
   ])
   expect(lines.read('main_lock')).toBeUndefined()
   expect(lines.write('main_lock', 1)).toBe(false)
+  expect(lines.problem?.()).toEqual({ reason: 'no GPIO chip is labelled no-such-chip', isFinal: false })
   lines.close()
+  rmSync(root, { recursive: true })
+})
+
+test('a kernel without GPIO in sysfs is reported at once, with what the hub needs', () => {
+  const told: string[] = []
+  const error = (_: object, message: string): void => void told.push(message)
+  const lines = createOnoffLines({
+    hardware: {
+      chipLabel: 'pinctrl-rp1',
+      lines: [{ name: 'main_lock', offset: 1, direction: 'out', activeLow: false }],
+    },
+    runtime: virtualRuntime(),
+    log: { ...silentLog, error },
+    root: '/nonexistent/gpio',
+  })
+  expect(told).toEqual([expect.stringContaining('CONFIG_GPIO_SYSFS')])
+  expect(lines.problem?.()).toMatchObject({ isFinal: true })
+  lines.close()
+})
+
+describe('a line that worked, and fails', () => {
+  const root = mkdtempSync(join(tmpdir(), 'larder-chip-'))
+  mkdirSync(join(root, 'gpiochip0'))
+  writeFileSync(join(root, 'gpiochip0', 'label'), 'chip\n')
+  writeFileSync(join(root, 'gpiochip0', 'base'), '0\n')
+
+  function setUp() {
+    const runtime = virtualRuntime()
+    const told: string[] = []
+    const pins = { opened: 0, closed: 0, isBroken: false, onEdge: (_: Error | null): void => {} }
+    const broken = (): void => {
+      if (pins.isBroken) throw new Error('EIO: i/o error')
+    }
+    const lines = createOnoffLines({
+      hardware: {
+        chipLabel: 'chip',
+        lines: [
+          { name: 'main_lock', offset: 1, direction: 'out', activeLow: false },
+          { name: 'main_door', offset: 2, direction: 'in', activeLow: false },
+        ],
+      },
+      runtime,
+      log: { ...silentLog, error: (_, message) => void told.push(message) },
+      root,
+      openPin() {
+        broken()
+        pins.opened++
+        return {
+          read: () => (broken(), 1),
+          write: broken,
+          watch: (onEdge) => void (pins.onEdge = onEdge as typeof pins.onEdge),
+          close: () => void pins.closed++,
+        }
+      },
+    })
+    return { runtime, lines, pins, told }
+  }
+
+  test.each<[string, (lines: GpioLines) => unknown]>([
+    ['read', (lines) => lines.read('main_lock')],
+    ['driven', (lines) => lines.write('main_lock', 0)],
+    ['read as an input', (lines) => lines.read('main_door')],
+  ])('when it is %s is closed, opened again with growing pauses, and told once', (_, use) => {
+    const { runtime, lines, pins, told } = setUp()
+    expect([lines.read('main_lock'), lines.read('main_door')]).toEqual([1, 1])
+    pins.isBroken = true
+    for (let times = 0; times < 100; times++) {
+      use(lines)
+      runtime.clock.advance(1000)
+    }
+    expect(pins.closed).toBe(1)
+    expect(told.length).toBeLessThanOrEqual(2)
+    let edges = 0
+    lines.watch('main_door', () => edges++)
+    pins.isBroken = false
+    runtime.clock.advance(31_000)
+    expect(pins.opened).toBe(3)
+    expect([lines.read('main_lock'), lines.read('main_door')]).toEqual([1, 1])
+    expect(lines.write('main_lock', 0)).toBe(true)
+    pins.onEdge(null)
+    expect(edges).toBeGreaterThan(0)
+    lines.close()
+    expect(pins.closed).toBe(3)
+  })
+
+  test('when it is watched is opened and watched again', () => {
+    const { runtime, lines, pins } = setUp()
+    let edges = 0
+    lines.watch('main_door', () => edges++)
+    pins.onEdge(new Error('EBADF'))
+    expect(lines.read('main_door')).toBeUndefined()
+    runtime.clock.advance(1000)
+    expect(lines.read('main_door')).toBe(1)
+    const before = edges
+    pins.onEdge(null)
+    expect(edges).toBe(before + 1)
+    lines.close()
+  })
 })
 
 describe.each([0, 512])('with the chip at base %i', (base) => {
