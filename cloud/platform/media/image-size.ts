@@ -1,15 +1,13 @@
-import type { MediaType } from './media-type.ts'
-
 export interface ImageSize {
   width: number
   height: number
 }
 
 /**
- * The size of an image as its header says it; undefined where the bytes do not reach that far, or have no such header. In a
- * JPEG the header stands behind whatever a camera has written; in the others within the first 30 bytes.
+ * The size of an image as its first 30 bytes state it; undefined if they have no such header. A JPEG states it later, in its frame
+ * (`frameSizeOf`).
  */
-export function imageSizeOf({ extension }: MediaType, bytes: Buffer): ImageSize | undefined {
+export function imageSizeOf(extension: 'png' | 'gif' | 'webp', bytes: Buffer): ImageSize | undefined {
   switch (extension) {
     case 'png':
       return bytes.length < 24 ? undefined : size(bytes.readUInt32BE(16), bytes.readUInt32BE(20))
@@ -17,10 +15,6 @@ export function imageSizeOf({ extension }: MediaType, bytes: Buffer): ImageSize 
       return bytes.length < 10 ? undefined : size(bytes.readUInt16LE(6), bytes.readUInt16LE(8))
     case 'webp':
       return bytes.length < 30 ? undefined : sizeOfWebp(bytes)
-    case 'jpg':
-      return sizeOfJpeg(bytes)
-    default:
-      return undefined
   }
 }
 
@@ -43,24 +37,10 @@ function sizeOfWebp(bytes: Buffer): ImageSize | undefined {
   }
 }
 
-/** Start of frame: C0 to CF, but for the tables C4 and CC and the reserved C8 (ITU T.81, table B.1). */
-const isFrame = (marker: number): boolean =>
+/** Whether a segment of a JPEG begins a frame: C0 to CF, but for the tables C4 and CC and the reserved C8 (ITU T.81, table B.1). */
+export const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
-const START_OF_SCAN = 0xda
 
-/** Goes from segment to segment until the one that begins the frame. */
-function sizeOfJpeg(bytes: Buffer): ImageSize | undefined {
-  for (let at = 2; at + 9 <= bytes.length;) {
-    if (bytes[at] !== 0xff) return undefined
-    const marker = bytes[at + 1]!
-    // Any number of them may fill the space before a marker.
-    if (marker === 0xff) {
-      at += 1
-      continue
-    }
-    if (isFrame(marker)) return size(bytes.readUInt16BE(at + 7), bytes.readUInt16BE(at + 5))
-    if (marker === START_OF_SCAN) return undefined
-    at += 2 + bytes.readUInt16BE(at + 2)
-  }
-  return undefined
-}
+/** The size that a frame of a JPEG states: marker, length, precision, height, width. */
+export const frameSizeOf = (segment: Buffer): ImageSize | undefined =>
+  segment.length < 9 ? undefined : size(segment.readUInt16BE(7), segment.readUInt16BE(5))

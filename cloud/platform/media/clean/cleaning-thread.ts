@@ -1,0 +1,109 @@
+import { Worker } from 'node:worker_threads'
+import type { Clock } from '../../../../protocol/model/runtime.ts'
+import type { Cleaned, Cleaning, OpenFile } from './cleaning.ts'
+import { RefusedFile, type CleaningLimits } from './parts.ts'
+import type { FromThread, ToThread } from './thread-messages.ts'
+
+/**
+ * The file of the thread, for a module of the cloud. In a package modules stand elsewhere than in the sources, and the thread's
+ * program at its own place (`threads` of the package's manifest).
+ */
+export function threadFileOf(moduleUrl: string): URL {
+  const cloud = moduleUrl.slice(0, moduleUrl.lastIndexOf('/cloud/') + '/cloud/'.length)
+  return new URL('platform/media/clean/thread.js', cloud)
+}
+
+/** A block in memory of its own, which the thread takes over. */
+const ofItsOwn = (block: Buffer): Uint8Array<ArrayBuffer> =>
+  block.byteLength === block.buffer.byteLength
+    ? (block as Uint8Array<ArrayBuffer>)
+    : Uint8Array.prototype.slice.call(block)
+
+interface Waiting {
+  resolve: (cleaned: Cleaned) => void
+  reject: (error: Error) => void
+}
+
+/** A thread that does not answer within so many times the processor time of a file has hung. */
+const HANGS_AFTER = 10
+/** The memory of the thread, in MiB. */
+const MEMORY = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 }
+
+/** Cleans files in a thread of its own, which is started for the first file. A thread that dies or hangs is started again. */
+export class CleaningThread implements Cleaning {
+  readonly #file: URL
+  readonly #clock: Clock
+  #worker: Worker | undefined
+  /** By the numbers of files. */
+  #waiting = new Map<number, Waiting>()
+  #last = 0
+
+  constructor(file: URL, clock: Clock) {
+    this.#file = file
+    this.#clock = clock
+  }
+
+  open(extension: string, limits: CleaningLimits): OpenFile {
+    const file = (this.#last += 1)
+    const worker = (this.#worker ??= this.#start())
+    const post = (message: ToThread, owned: readonly ArrayBuffer[] = []): void =>
+      worker.postMessage(message, owned)
+    const ask = (message: ToThread, owned?: readonly ArrayBuffer[]): Promise<Cleaned> =>
+      new Promise<Cleaned>((resolve, reject) => {
+        if (worker !== this.#worker) return reject(new Error('the thread that cleans files has ended'))
+        this.#waiting.set(file, { resolve, reject })
+        post(message, owned)
+      })
+    const inTime = (work: Promise<Cleaned>): Promise<Cleaned> => {
+      const cancel = this.#clock.after(limits.processorMs * HANGS_AFTER, () => this.#end(worker, 'hangs'))
+      return work.finally(cancel)
+    }
+    post({ file, open: { extension, limits } })
+    return {
+      push(block) {
+        const own = ofItsOwn(block)
+        return inTime(ask({ file, block: own }, [own.buffer]))
+      },
+      end: () => inTime(ask({ file, end: true })),
+      close: () => {
+        this.#waiting.delete(file)
+        post({ file, close: true })
+      },
+    }
+  }
+
+  async stop(): Promise<void> {
+    const worker = this.#worker
+    if (worker) this.#end(worker, 'was stopped')
+    await worker?.terminate()
+  }
+
+  #start(): Worker {
+    const worker = new Worker(this.#file, { resourceLimits: MEMORY, env: {}, execArgv: [] })
+    // A program that ends does not wait for it.
+    worker.unref()
+    worker.on('message', (answer: FromThread) => this.#settle(answer))
+    worker.on('error', (error) => this.#end(worker, `failed: ${error.message}`))
+    worker.on('exit', () => this.#end(worker, 'ended'))
+    return worker
+  }
+
+  #settle(answer: FromThread): void {
+    const waiting = this.#waiting.get(answer.file)
+    if (!waiting) return
+    this.#waiting.delete(answer.file)
+    if ('kept' in answer) waiting.resolve(answer)
+    else if ('refusal' in answer) waiting.reject(new RefusedFile(answer.refusal))
+    else waiting.reject(new Error(answer.error))
+  }
+
+  /** The files that it works on fail; the next one gets another thread. */
+  #end(worker: Worker, how: string): void {
+    if (worker !== this.#worker) return
+    this.#worker = undefined
+    const waiting = [...this.#waiting.values()]
+    this.#waiting.clear()
+    for (const { reject } of waiting) reject(new Error(`the thread that cleans files ${how}`))
+    void worker.terminate()
+  }
+}

@@ -1,0 +1,36 @@
+import { parentPort } from 'node:worker_threads'
+import { Cleaner } from './cleaner.ts'
+import { RefusedFile } from './parts.ts'
+import type { FromThread, ToThread } from './thread-messages.ts'
+
+/** The thread that cleans files (`cleaning-thread.ts`): the processor time of a picture never keeps other calls waiting. */
+
+const files = new Map<number, Cleaner>()
+const port = parentPort!
+
+port.on('message', (message: ToThread) => {
+  const { file } = message
+  if ('open' in message) files.set(file, new Cleaner(message.open.extension, message.open.limits))
+  else if ('close' in message) files.delete(file)
+  else {
+    const cleaner = files.get(file)
+    if (cleaner) answer(file, cleaner, message)
+  }
+})
+
+function answer(file: number, cleaner: Cleaner, message: { block: Uint8Array } | { end: true }): void {
+  try {
+    const before = cleaner.spentMs
+    const kept = 'block' in message ? cleaner.push(Buffer.from(message.block.buffer)) : cleaner.end()
+    // A copy: the rest of the block is still looked at.
+    const own = new Uint8Array(kept)
+    send({ file, kept: own, ms: cleaner.spentMs - before }, [own.buffer])
+  } catch (error) {
+    files.delete(file)
+    if (error instanceof RefusedFile) send({ file, refusal: error.refusal })
+    else send({ file, error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  }
+}
+
+const send = (message: FromThread, owned: readonly ArrayBuffer[] = []): void =>
+  port.postMessage(message, owned)
