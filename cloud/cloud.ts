@@ -54,6 +54,7 @@ import type { Remote } from './operations/ssh/remote.ts'
 import { fileHandlers } from './platform/http/file-handlers.ts'
 import { createMedia, type Media } from './platform/media/media.ts'
 import { mediaSigner, type MediaSigner } from './platform/media/addresses.ts'
+import type { Cleaning } from './platform/media/clean/cleaning.ts'
 import type { MediaStore } from './platform/media/store.ts'
 import { maintenanceHandlers } from './operations/maintenance/reports.ts'
 import { noticeWork, type Senders } from './people/notifications/notices.ts'
@@ -96,6 +97,8 @@ export interface CloudOptions {
   docs: PageAssets
   /** Where files are kept, and the secret of their addresses. */
   mediaStore: MediaStore
+  /** Where uploaded files are cleaned; in the caller's own thread by default. */
+  mediaCleaning?: Cleaning
   mediaSecret: string
   /** Reaches the hubs' management services. */
   remote: Remote
@@ -157,7 +160,7 @@ export function createCloud(options: CloudOptions): Cloud {
     kept: context.settings.fileAddressesKept,
     clock: context.runtime.clock,
   })
-  const media = createMedia({ context, store: options.mediaStore, signer })
+  const media = createMedia({ context, store: options.mediaStore, signer, cleaning: options.mediaCleaning })
   const work = new WorkRunner(
     background,
     dueWork({ ...services, context: background }, media, options),
@@ -240,6 +243,7 @@ export function createCloud(options: CloudOptions): Cloud {
       await worker?.stop()
       await gateway.stop()
       await settled(context)
+      await media.cleaning.stop()
     },
   }
 }

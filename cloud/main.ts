@@ -44,6 +44,7 @@ import { createEmbeddedIssuer } from './platform/identity/embedded-issuer.ts'
 import { remoteKeys } from './platform/identity/remote-keys.ts'
 import { keptSigningKey } from './platform/identity/signing-key.ts'
 import { keptMediaSecret } from './platform/media/addresses.ts'
+import { CleaningThread, threadFileOf } from './platform/media/clean/cleaning-thread.ts'
 import { openMediaStore } from './platform/media/open-store.ts'
 import { createRemote, readClientKey, sshExec } from './operations/ssh/remote.ts'
 import { sandboxWork, createSandbox } from './commerce/processors/sandbox/sandbox.ts'
@@ -212,6 +213,7 @@ async function main(): Promise<void> {
         secretAccessKey: config.AWS_SECRET_ACCESS_KEY,
       }),
     ),
+    mediaCleaning: new CleaningThread(threadFileOf(import.meta.url), clock),
     mediaSecret: config.MEDIA_SECRET ?? attempt(() => keptMediaSecret(config.DATA_DIR, random, say)),
     remote: createRemote({
       readKey: () => readClientKey(managementKeyOf(config)).privateKey,

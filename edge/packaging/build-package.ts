@@ -94,10 +94,11 @@ function put(file: string, folder: string): void {
 
 /** Places the programs, bundled; returns the folders of the packages that they need beside them. */
 async function placeCode(root: string, program: string, work: string, manifest: Manifest): Promise<string[]> {
-  const { commands, workspaces } = manifest
+  const { commands, threads, workspaces } = manifest
   const compiled = join(work, 'compiled')
   compile(root, compiled, work, manifest)
-  const programs = [...new Set(commands.map(([, file]) => file.split(':')[0]!)), driverIn(compiled)]
+  const files = new Set(commands.map(([, file]) => file.split(':')[0]!))
+  const programs = [...files, ...threads, driverIn(compiled)]
   const inside = await bundlePrograms(root, compiled, program, programs)
   for (const folder of inside) copyLicences(root, folder, join(program, 'licences'))
   const native = productionFolders(root, workspaces).filter((folder) => isNative(nameOf(folder)))
@@ -161,7 +162,7 @@ function placeProgram(root: string, program: string, { manifest, version, line }
 }
 
 /** A file that was left out and is needed shows here, and not on somebody's hub. */
-function tryOut(program: string, { commands }: Manifest): void {
+function tryOut(program: string, { commands, threads }: Manifest): void {
   const env = { ...process.env, PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter) }
   for (const [command] of commands)
     execFileSync(join(program, 'larder'), [command, '--help'], {
@@ -171,7 +172,11 @@ function tryOut(program: string, { commands }: Manifest): void {
   const parts = filesBelow(program).filter((path) => path.includes('/parts/'))
   const imports = parts.map((path) => `await import('./${path}')`)
   const opened = `new (await import('./${driverIn(program)}')).Sqlite(':memory:').exec('select 1').close()`
-  const script = [...imports, opened, 'process.exit()'].join('\n')
+  const started = threads.map(
+    (file) =>
+      `await new Promise((online, error) => new (await import('node:worker_threads')).Worker('./${file}').once('online', online).once('error', error))`,
+  )
+  const script = [...imports, opened, ...started, 'process.exit()'].join('\n')
   execFileSync(process.execPath, ['--input-type=module', '--eval', script], { cwd: program })
 }
 

@@ -14,6 +14,8 @@ const Manifest = z.strictObject({
   without: z.array(z.string()),
   /** Name, program with what it is called with, Node's flags with commas between them, configuration, what it does: as `larder` reads them. */
   commands: z.array(z.tuple([z.string(), z.string(), z.string(), z.string(), z.string()])),
+  /** Programs that a service starts as threads of its own, at their place in the sources. */
+  threads: z.array(z.string()).default([]),
   units: z.array(z.string()),
   /** Groups of the system that its services are in. */
   groups: z.array(z.string()),

@@ -10,6 +10,7 @@ import { randomHex } from '../../../protocol/model/ids.ts'
 import { ApiError } from '../api-error.ts'
 import { prefixOf } from '../credentials/api-keys.ts'
 import { openBudgets, type Budgets } from '../limits/budgets.ts'
+import { SpentTime } from '../limits/spent-time.ts'
 import { StoredAnswers } from '../limits/stored-answers.ts'
 import { cloudRefusals, type CloudRefusals } from '../refusals.ts'
 import { outageInWords } from '../store/outage.ts'
@@ -36,7 +37,7 @@ export interface Served {
 
 export interface AppOptions extends Omit<
   EndpointParts,
-  'readBody' | 'readHub' | 'rates' | 'budgets' | 'storedAnswers'
+  'readBody' | 'readHub' | 'rates' | 'budgets' | 'storedAnswers' | 'mediaTime'
 > {
   /** The budgets of the process; its own where absent. */
   budgets?: Budgets
@@ -78,6 +79,7 @@ export function createApp(options: AppOptions): App {
     rates,
     budgets,
     storedAnswers: new StoredAnswers(runtime.clock, budgets.storedAnswers),
+    mediaTime: new SpentTime(budgets.mediaTime, runtime.clock),
     readBody: bodyReader(runtime.clock, settings, budgets.heldBodies),
     readHub: keptGrants(options.context, (id: number) => readOwner(options.context.db.kysely, id)),
   }

@@ -15,6 +15,7 @@ import {
 } from '../credentials/resolve.ts'
 import { holderOf, networkOf, type Budgets } from '../limits/budgets.ts'
 import { heldStream } from '../limits/held-stream.ts'
+import type { SpentTime } from '../limits/spent-time.ts'
 import type { StoredAnswers } from '../limits/stored-answers.ts'
 import type { Media } from '../media/media.ts'
 import { statement } from '../store/statement.ts'
@@ -52,6 +53,8 @@ export interface EndpointParts {
   limiter: RateLimiter
   rates: RateClasses
   media: Media
+  /** Processor time that callers have spent on pictures and videos. */
+  mediaTime: SpentTime
   budgets: Budgets
   /** What idempotency keys store. */
   storedAnswers: StoredAnswers

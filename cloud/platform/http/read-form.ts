@@ -16,9 +16,9 @@ import {
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { HEAD_BYTES, mediaTypeOf, mediaTypes, type MediaType } from '../media/media-type.ts'
+import { cleaned } from '../media/clean/cleaning.ts'
+import { RefusedFile, type CleaningLimits, type Refusal } from '../media/clean/parts.ts'
 import { Patience, type UploadPace } from './patience.ts'
-import { imageSizeOf } from '../media/image-size.ts'
-import { withoutMetadata } from '../media/metadata.ts'
 import type { Media } from '../media/media.ts'
 import { hasBody } from './read-body.ts'
 import { LIST_NAME } from './validate.ts'
@@ -64,8 +64,10 @@ const bodyOf = ({ body }: Request): Readable | null => body && Readable.fromWeb(
 
 export interface FormLimits extends UploadPace {
   clock: Clock
-  /** An image that says it has more pixels is refused: whoever shows it needs memory for each. */
-  imagePixels: number
+  /** An image with more pixels is refused too: whoever shows it needs memory for each. */
+  cleaning: CleaningLimits
+  /** Called with the processor time that files take, in milliseconds. What it throws refuses the form. */
+  spent: (ms: number) => void
 }
 
 /** A form that is being read. */
@@ -226,7 +228,7 @@ interface FilePart {
 async function storeFile(reading: Reading, { name, field, fileName, content }: FilePart): Promise<void> {
   const { form, fileCounts, received } = reading
   const chunks = content[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-  let head = await readHead(chunks)
+  const head = await readHead(chunks)
   // A browser sends such a part for a field in which nothing was chosen.
   if (head.length === 0 && !fileName) return
 
@@ -236,8 +238,6 @@ async function storeFile(reading: Reading, { name, field, fileName, content }: F
   const type = mediaTypeOf(head)
   const limitBytes = type && limitOf(field, type)
   if (!type || limitBytes === undefined) throw unsupported(name, field)
-
-  if (type.kind === 'image') head = await requireSize(reading, { name, type, head, chunks })
 
   const sent = createHash('sha256')
   async function* limited(): AsyncGenerator<Uint8Array> {
@@ -252,38 +252,27 @@ async function storeFile(reading: Reading, { name, field, fileName, content }: F
     }
   }
   const number = form.numbered && (await received.number())
-  const kept = withoutMetadata(type, limited())
-  const stored = await reading.media.store({ folder: form.folder, number, type, content: kept })
+  const { media, cleaning: limits, spent } = reading
+  const kept = cleaned(media.cleaning, type.extension, limited(), { limits, spent })
+  const stored = await media
+    .store({ folder: form.folder, number, type, content: kept })
+    .catch((error: unknown) => {
+      throw error instanceof RefusedFile ? refusedFile(name, error.refusal, limits) : error
+    })
   const { key, size, mimeType } = stored
   const originalName = plainName(fileName) || name
   received.files.push({ fieldname: name, original_name: originalName, mime_type: mimeType, size, key })
   reading.digests.push(sent.digest('hex'))
 }
 
-/** As much of a JPEG as may stand before its header: several segments of 64 KiB. */
-const LONGEST_HEAD = MIB
-
-/** Reads on until an image says its size. Throws `unsupported_media_type` where it never does, `payload_too_large` for too many pixels. */
-async function requireSize(
-  { imagePixels }: Reading,
-  image: { name: string; type: MediaType; head: Buffer; chunks: AsyncIterator<Buffer> },
-): Promise<Buffer> {
-  const { name, type, chunks } = image
-  let { head } = image
-  let size = imageSizeOf(type, head)
-  while (!size && type.extension === 'jpg' && head.length < LONGEST_HEAD) {
-    const chunk = await next(chunks)
-    if (!chunk) break
-    head = Buffer.concat([head, chunk])
-    size = imageSizeOf(type, head)
-  }
-  if (!size) throw new ApiError('unsupported_media_type', `${name} does not say how large its image is.`)
-  if (size.width * size.height > imagePixels)
-    throw new ApiError(
-      'payload_too_large',
-      `${name}: an image may have ${imagePixels} pixels, and this one says ${size.width} × ${size.height}.`,
-    )
-  return head
+function refusedFile(name: string, refusal: Refusal, { pixels }: CleaningLimits): ApiError {
+  if (refusal.kind === 'structure')
+    return new ApiError('unsupported_media_type', `${name}: ${refusal.reason}.`)
+  const { width, height } = refusal.size
+  return new ApiError(
+    'payload_too_large',
+    `${name}: an image may have ${pixels} pixels, and this one says ${width} × ${height}.`,
+  )
 }
 
 const limitOf = (field: FileField, { kind }: MediaType): number | undefined =>

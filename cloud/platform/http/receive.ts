@@ -6,7 +6,10 @@ import type { Credential } from '../credentials/credential.ts'
 import type { Authenticated } from '../credentials/resolve.ts'
 import { holderOf, networkOf, type Budgets } from '../limits/budgets.ts'
 import { fullError } from '../limits/full.ts'
+import type { SpentTime } from '../limits/spent-time.ts'
+import type { CleaningLimits } from '../media/clean/parts.ts'
 import type { Media } from '../media/media.ts'
+import type { CloudSettings } from '../settings/rule-settings.ts'
 import type { Call } from './answer.ts'
 import { hasBody, parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
@@ -19,6 +22,7 @@ interface Receiving {
   readBody: ReadBody
   budgets: Budgets
   media: Media
+  mediaTime: SpentTime
 }
 
 /** A request's body, before anything in it is checked. */
@@ -78,9 +82,19 @@ export function requireSignature({ route: { signedBy }, context }: Receiving, ca
     )
 }
 
-/** Reads a form. As long as it arrives it takes a part of the budget of uploads. */
+const cleaningLimits = (settings: CloudSettings): CleaningLimits => ({
+  parts: settings.mediaParts,
+  depth: settings.mediaDepth,
+  pixels: settings.imagePixels,
+  processorMs: settings.mediaProcessorMs,
+})
+
+/**
+ * Reads a form. As long as it arrives it takes a part of the budget of uploads; the processor time of its files counts against its
+ * caller for a minute.
+ */
 export async function receiveForm(
-  { context, media, budgets }: Receiving,
+  { context, media, budgets, mediaTime }: Receiving,
   form: Form,
   call: Call,
   caller: Credential,
@@ -94,7 +108,10 @@ export async function receiveForm(
   const { hold, full } = budgets.uploads.take(holder, { evict })
   if (!hold) throw fullError(full, 'uploads under way')
   try {
-    return await readForm(media, { clock: runtime.clock, ...settings }, request)
+    const work = mediaTime.begin(holder)
+    const spent = (ms: number): void => work.spent(ms)
+    const limits = { ...settings, clock: runtime.clock, cleaning: cleaningLimits(settings), spent }
+    return await readForm(media, limits, request).finally(() => work.end())
   } finally {
     hold.release()
   }

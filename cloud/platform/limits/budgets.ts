@@ -55,6 +55,16 @@ export const budgets = {
     },
     atShare: 'refuse',
   },
+  mediaTime: {
+    what: 'milliseconds of processor time that pictures and videos have taken within a minute',
+    shares: {
+      network: 'mediaMsPerNetwork',
+      user: 'mediaMsPerUser',
+      key: 'mediaMsPerKey',
+      tenant: 'mediaMsPerOwner',
+    },
+    atShare: 'refuse',
+  },
   storedAnswers: {
     what: 'bytes of answers stored for an Idempotency-Key within 24 hours',
     shares: {

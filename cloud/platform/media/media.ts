@@ -7,6 +7,7 @@ import type { Queries, Tx } from '../store/database.ts'
 import { schedule, unschedule } from '../work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../work/runner.ts'
 import type { MediaType } from './media-type.ts'
+import { ownCleaning, type Cleaning } from './clean/cleaning.ts'
 import type { MediaSigner } from './addresses.ts'
 import type { ByteRange, MediaStore } from './store.ts'
 
@@ -47,12 +48,16 @@ export interface Media {
   read(key: string, range?: ByteRange): Promise<ReadableStream<Uint8Array> | null>
   /** An address from which anybody can fetch the file for a while. */
   addressOf(key: string): string
+  /** Cleans files before they are stored. */
+  cleaning: Cleaning
 }
 
 export interface MediaOptions {
   context: CloudContext
   store: MediaStore
   signer: MediaSigner
+  /** Default: in the caller's own thread. */
+  cleaning?: Cleaning | undefined
 }
 
 /** A removal that was cut short is taken up after this. Milliseconds. */
@@ -71,7 +76,7 @@ export async function nextNumber(q: Queries, folder: MediaFolder): Promise<numbe
   return last
 }
 
-export function createMedia({ context, store, signer }: MediaOptions): Media {
+export function createMedia({ context, store, signer, cleaning = ownCleaning }: MediaOptions): Media {
   const { db, runtime, checkpoint, settings } = context
   const { clock } = runtime
   const q = db.kysely
@@ -115,6 +120,7 @@ export function createMedia({ context, store, signer }: MediaOptions): Media {
   }
 
   return {
+    cleaning,
     nextNumber: (folder) => nextNumber(q, folder),
 
     async store({ folder, number, type, content }) {

@@ -27,6 +27,13 @@ export const limitSettings = {
     'Time without a byte after which an upload is given up; also the longest time during which it may be slower than UPLOAD_BYTES_PER_SECOND.',
   ),
   uploadBytesPerSecond: count(1024, 'Bytes a second that an upload must bring on average.'),
+  mediaMsPerUser: count(
+    2000,
+    'Processor time that pictures and videos take within a minute, of one user. Milliseconds. They are handled by a thread of their own.',
+  ),
+  mediaMsPerKey: count(15_000, 'The same, of one API key.'),
+  mediaMsPerOwner: count(20_000, 'The same, of one owner.'),
+  mediaMsPerNetwork: count(20_000, 'The same, of one network.'),
   streams: count(2000, 'Open event streams and log streams, of all callers together.'),
   streamsPerNetwork: count(500, 'The same, of one network.'),
   streamsPerUser: count(6, 'The same, of one user.'),

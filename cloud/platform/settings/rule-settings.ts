@@ -281,6 +281,17 @@ export const ruleSettings = {
     50_000_000,
     'The most pixels that an uploaded image may have.',
   ),
+  mediaParts: wholeNumber(
+    [100, 10_000_000],
+    20_000,
+    'Segments, chunks, blocks or boxes of an uploaded picture or video; more are refused.',
+  ),
+  mediaDepth: wholeNumber([1, 100], 8, 'How deep boxes of an uploaded video may stand within boxes.'),
+  mediaProcessorMs: wholeNumber(
+    [10, 60_000],
+    2000,
+    'Processor time for one uploaded picture or video, in milliseconds; one that takes more is refused.',
+  ),
   orphanedFileMs: ms(DAY, 'A file left by an upload that never ended is removed after this.'),
 } satisfies SettingsTable
 

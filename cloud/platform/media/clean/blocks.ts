@@ -80,7 +80,7 @@ export class Blocks {
   }
 
   *#each(length: number, handle: (part: number) => void): Generator<void> {
-    for (let rest = length; rest > 0; ) {
+    for (let rest = length; rest > 0;) {
       if (this.left === 0) {
         if (this.ended) return
         yield

@@ -7,7 +7,12 @@ import { cleanWebp } from './webp.ts'
 
 type Parser = (file: Parts) => Generator<void>
 
-const images: Readonly<Record<string, Parser>> = { png: cleanPng, jpg: cleanJpeg, gif: cleanGif, webp: cleanWebp }
+const images: Readonly<Record<string, Parser>> = {
+  png: cleanPng,
+  jpg: cleanJpeg,
+  gif: cleanGif,
+  webp: cleanWebp,
+}
 const films: Readonly<Record<string, Parser>> = { mp4: cleanBoxes, mov: cleanBoxes }
 
 /**

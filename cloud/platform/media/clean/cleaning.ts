@@ -1,5 +1,5 @@
 import { Cleaner } from './cleaner.ts'
-import { RefusedFile, type CleaningLimits } from './parts.ts'
+import type { CleaningLimits } from './parts.ts'
 
 /** Cleans files (`Cleaner`), wherever that happens. */
 export interface Cleaning {
@@ -49,7 +49,7 @@ const BLOCK_BYTES = 64 * 1024
 export interface CleanOptions {
   limits: CleaningLimits
   /** Called with the processor time of each block. What it throws ends the file. */
-  spent(ms: number): void
+  spent: (ms: number) => void
 }
 
 /** The content of a file without what its maker's device wrote into it. Throws `RefusedFile`. */
@@ -81,7 +81,7 @@ async function* blocksOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buf
   let block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
   let length = 0
   for await (const chunk of content)
-    for (let at = 0; at < chunk.length; ) {
+    for (let at = 0; at < chunk.length;) {
       const part = Math.min(BLOCK_BYTES - length, chunk.length - at)
       block.set(chunk.subarray(at, at + part), length)
       at += part
@@ -93,5 +93,3 @@ async function* blocksOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buf
     }
   if (length > 0) yield block.subarray(0, length)
 }
-
-export { RefusedFile }

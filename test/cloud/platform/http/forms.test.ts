@@ -52,7 +52,12 @@ function bench(db: CloudDatabase): Bench {
   const read: Bench['read'] = (body, contentType, contentLength = 0) =>
     readForm(
       media,
-      { ...context.settings, clock: runtime.clock, imagePixels: 1000 },
+      {
+        ...context.settings,
+        clock: runtime.clock,
+        cleaning: { parts: 1000, depth: 8, pixels: 1000, processorMs: 10_000 },
+        spent: () => {},
+      },
       { form, contentType, contentLength, body },
     )
   return {
