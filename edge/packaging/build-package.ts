@@ -170,13 +170,9 @@ function tryOut(program: string, { commands, threads }: Manifest): void {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
   const parts = filesBelow(program).filter((path) => path.includes('/parts/'))
-  const imports = parts.map((path) => `await import('./${path}')`)
+  const imports = [...parts, ...threads].map((path) => `await import('./${path}')`)
   const opened = `new (await import('./${driverIn(program)}')).Sqlite(':memory:').exec('select 1').close()`
-  const started = threads.map(
-    (file) =>
-      `await new Promise((online, error) => new (await import('node:worker_threads')).Worker('./${file}').once('online', online).once('error', error))`,
-  )
-  const script = [...imports, opened, ...started, 'process.exit()'].join('\n')
+  const script = [...imports, opened, 'process.exit()'].join('\n')
   execFileSync(process.execPath, ['--input-type=module', '--eval', script], { cwd: program })
 }
 

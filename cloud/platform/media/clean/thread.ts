@@ -6,9 +6,9 @@ import type { FromThread, ToThread } from './thread-messages.ts'
 /** The thread that cleans files (`cleaning-thread.ts`): the processor time of a picture never keeps other calls waiting. */
 
 const files = new Map<number, Cleaner>()
-const port = parentPort!
 
-port.on('message', (message: ToThread) => {
+// Without a service: its package is tried out.
+parentPort?.on('message', (message: ToThread) => {
   const { file } = message
   if ('open' in message) files.set(file, new Cleaner(message.open.extension, message.open.limits))
   else if ('close' in message) files.delete(file)
@@ -33,4 +33,4 @@ function answer(file: number, cleaner: Cleaner, message: { block: Uint8Array } |
 }
 
 const send = (message: FromThread, owned: readonly ArrayBuffer[] = []): void =>
-  port.postMessage(message, owned)
+  parentPort!.postMessage(message, owned)
