@@ -7,6 +7,7 @@ import type { HubDomain } from './gateway/domain.ts'
 import {
   applyAlarmEntries,
   applySnapshotAlarms,
+  booksAreBehind,
   deadLettersChanged,
   identityConflict,
   tellOfUnknownOperations,
@@ -33,5 +34,6 @@ export const hubDomain: HubDomain = {
   deadLettersChanged,
   identityConflict,
   hubsHeard: tellOfHubs,
+  booksAreBehind,
   hubSnapshot,
 }

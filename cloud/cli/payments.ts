@@ -1,29 +1,39 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { applyPaymentOutcome } from '../commerce/payments/payment-outcome.ts'
-import { timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { closeOrphan, type OrphanedPayment } from '../commerce/payments/orphaned-payments.ts'
+import type { CloudContext } from '../platform/context.ts'
+import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import type { Queries } from '../platform/store/database.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
 import { contextOf, numberOf, recordAct, type CommandLine } from './command-line.ts'
 
 const usage = `Usage:
   npm run payments -- stuck
-  npm run payments -- settle ID
+  npm run payments -- orphaned
+  npm run payments -- settle ID|REF
 
 Payments whose processor has not said for too long whether it took money: their orders no longer wait, and the service goes
 on asking. One of a processor that is not configured any more is looked up there by hand, cancelled or given back, and then
-settled here: the service asks no more. Prints JSON.`
+settled here: the service asks no more.
+
+orphaned lists payments that the card processor has and this database does not, as after a restored backup. Refund each at the
+processor (or set ORPHANED_PAYMENTS=refund), and the service closes it. settle REF closes one that needs no refund: its customer
+has the goods. REF is the processor's id (pi_…). Prints JSON.`
 
 /** Stuck payments, for operators. */
 export const paymentCommands = (runtime: Runtime): CommandLine => ({
   usage,
   subcommands: {
     stuck: { options: [], run: ({ q }) => stuckPayments(q) },
+    orphaned: { options: [], run: ({ q }) => orphanedPayments(q) },
     settle: {
       options: [],
       positionals: ['id'],
       async run({ db, options, settings }) {
-        const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER)
         const context = contextOf({ db, settings }, runtime)
+        const given = options['id'] ?? ''
+        if (!/^\d+$/.test(given)) return db.transact((tx) => settleOrphan(tx, context, given))
+        const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER)
         return db.transact(async (tx) => {
           const stuck = (await stuckPayments(tx.q)).find((payment) => payment.id === id)
           if (!stuck) throw new UsageError(`no such payment is stuck: ${options['id'] ?? ''}`)
@@ -36,6 +46,35 @@ export const paymentCommands = (runtime: Runtime): CommandLine => ({
     },
   },
 })
+
+async function settleOrphan(tx: Tx, context: CloudContext, ref: string) {
+  const orphan = await tx.q
+    .selectFrom('orphaned_payments')
+    .selectAll()
+    .where('ref', '=', ref)
+    .where('state', '=', 'open')
+    .executeTakeFirst()
+  if (!orphan) throw new UsageError(`no such payment is orphaned: ${ref}`)
+  await closeOrphan(tx, context, orphan, 'settled', 'command line')
+  return { ...viewOrphan(orphan), settled: true }
+}
+
+async function orphanedPayments(q: Queries) {
+  const rows = await q
+    .selectFrom('orphaned_payments')
+    .selectAll()
+    .where('state', '=', 'open')
+    .orderBy('found_at')
+    .orderBy('ref')
+    .execute()
+  return rows.map(viewOrphan)
+}
+
+const viewOrphan = (orphan: OrphanedPayment) => {
+  const { ref, processor, kind, amount, order_id, order_uuid, hub_id } = orphan
+  const times = { paid_at: timestamp(orphan.paid_at), found_at: timestamp(orphan.found_at) }
+  return { ref, processor, kind, amount, order_id, order_uuid, hub_id, ...times }
+}
 
 async function stuckPayments(q: Queries) {
   const rows = await q

@@ -8,6 +8,7 @@ import { removalWork } from './methods/remove-method.ts'
 import { savingWork } from './methods/save-method.ts'
 import { deadlineWork } from './orders/move-order.ts'
 import { checkWork } from './payments/check-moves.ts'
+import { orphanWork } from './payments/orphaned-payments.ts'
 import { madeRefundWork } from './payments/made-refunds.ts'
 import { paymentWork } from './payments/settle-payment.ts'
 import { refundWork } from './refunds/undelivered.ts'
@@ -22,6 +23,7 @@ export const commerceWork = (services: MoneyServices): WorkKinds => ({
   ...refundWork(services),
   ...madeRefundWork(services),
   ...checkWork(services),
+  ...orphanWork(services),
   ...depositWork(services),
   ...savingWork(services),
   ...removalWork(services),

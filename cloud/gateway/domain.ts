@@ -63,6 +63,8 @@ export interface HubDomain {
   identityConflict(tx: Tx, context: CloudContext, hubId: number): Promise<void>
   /** Hubs were heard, or their states may have changed: last in the transaction that recorded it. */
   hubsHeard(tx: Tx, context: CloudContext, hubs: readonly HeardHub[]): Promise<void>
+  /** A hub has taken in entries that this database does not know to have sent: it was restored. */
+  booksAreBehind(tx: Tx, context: CloudContext): Promise<void>
   /** All that a hub must know, as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
   hubSnapshot(tx: Tx, context: CloudContext, hubId: number): Promise<CloudEntry>
 }

@@ -50,7 +50,11 @@ export async function answerHellos(
         inbox: hello.inbox,
         isRepeated: sessions.get(hubId) === hello.session,
       })),
-      { random, snapshot: (hubId) => domain.hubSnapshot(tx, context, hubId) },
+      {
+        random,
+        snapshot: (hubId) => domain.hubSnapshot(tx, context, hubId),
+        onFork: () => domain.booksAreBehind(tx, context),
+      },
     )
     await domain.hubsHeard(
       tx,

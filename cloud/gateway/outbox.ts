@@ -65,6 +65,8 @@ export interface OutboxReconciliation {
   random: Random
   /** Makes the snapshot that begins an epoch, from what the transaction sees. */
   snapshot: (hubId: number) => Promise<CloudEntry>
+  /** A hub has taken in entries of the outbox's epoch that the outbox does not have: the database was restored. */
+  onFork: () => Promise<void>
 }
 
 /**
@@ -75,7 +77,7 @@ export interface OutboxReconciliation {
 export async function reconcileOutboxes(
   tx: Tx,
   hubs: readonly OutboxClaim[],
-  { random, snapshot }: OutboxReconciliation,
+  { random, snapshot, onFork }: OutboxReconciliation,
 ): Promise<Map<number, SenderPosition>> {
   const outboxes = await lockOutboxes(
     tx,
@@ -86,6 +88,7 @@ export async function reconcileOutboxes(
     return inbox.epoch === epoch && inbox.cursor > base
   })
   const tags = await tagsOf(tx, ahead)
+  let isForked = false
   for (const { hubId, inbox, isRepeated } of hubs) {
     const ours = outboxes.get(hubId)!
     // A repeated hello may have been overtaken by an acknowledgement of its own session.
@@ -93,6 +96,7 @@ export async function reconcileOutboxes(
     const tag = inbox.cursor === ours.base ? ours.baseTag : tags.get(hubId)
     const isSame = inbox.epoch === ours.epoch && ours.epoch !== NO_EPOCH
     if (!isBehind && isSame && isOurs(inbox, ours, () => tag)) continue
+    if (isSame && inbox.cursor >= ours.base) isForked = true
     const fresh = { epoch: randomHex(random, 16), base: 0, baseTag: 0, last: 1 }
     outboxes.set(hubId, fresh)
     // Of a hub that has never said hello there are none.
@@ -105,6 +109,7 @@ export async function reconcileOutboxes(
       .where('hub_id', '=', hubId)
       .execute()
   }
+  if (isForked) await onFork()
   return outboxes
 }
 

@@ -188,10 +188,25 @@ const kinds = {
       'Answer the dispute at the processor in time, with the record of the order. If its status is unknown here, read it there.',
     ends: 'when_acknowledged',
   },
+  payment_orphaned: {
+    severity: 'critical',
+    what: 'was taken by the card processor, and no order or deposit here stands for it',
+    remedy:
+      'Refund it at the processor: the alarm ends by itself. If its customer has the goods, close it: npm run payments -- settle REF.',
+    ends: 'at_once',
+  },
+  database_restored: {
+    severity: 'critical',
+    what: 'is served by a database that was restored: what was sold after the backup is missing',
+    remedy:
+      'Compare the orders and the period in the details with your records. Payments that are missing have alarms of their own (payment_orphaned). Then acknowledge this alarm.',
+    ends: 'when_acknowledged',
+  },
   dead_letter: {
     severity: 'warning',
     what: 'and the service: one cannot take up what the other has told it',
-    remedy: 'npm run dead-letters -- list says what; mend the cause, then replay it, or drop it.',
+    remedy:
+      'npm run dead-letters -- list shows each letter and why it failed. If its order is unknown here, as after a restored database, look at the alarms database_restored and payment_orphaned, then drop the letter. Else mend the cause and replay it.',
     ends: 'at_once',
     byHub: true,
   },

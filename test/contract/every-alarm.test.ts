@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
 import { beforeEach, expect, test, vi } from 'vitest'
+import { noteRestored } from '../../cloud/commerce/orders/restored.ts'
+import { losePayment } from './lose-payment.ts'
 import { countStock } from '../../cloud/commerce/catalogue/shelf-stock.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/processors/processor.ts'
 import { openDispute } from '../../cloud/commerce/processors/sandbox/deeds.ts'
@@ -284,6 +286,15 @@ const cases: Record<AlarmKindName, Case> = {
       const order = await plant.order({ 6: 1 })
       const { context } = plant.services
       await plant.wait(openDispute(context, await intentOf(order)))
+      return acknowledge
+    },
+  },
+  payment_orphaned: { subject: /^payment pi_/, begin: () => losePayment(plant) },
+  database_restored: {
+    subject: null,
+    async begin() {
+      const { context } = plant.services
+      await plant.wait(context.db.transact((tx) => noteRestored(tx, context, [])))
       return acknowledge
     },
   },

@@ -108,6 +108,7 @@ export class Bank {
       createRefund: (request) => call(() => processor.createRefund(request)),
       readRefund: (ref) => call(() => processor.readRefund(ref)),
       listRefunds: (ref) => call(() => processor.listRefunds(ref)),
+      listPayments: (request) => call(() => processor.listPayments(request)),
       listMoves: (request) => call(() => processor.listMoves(request)),
       createCustomer: (request) => call(() => processor.createCustomer(request)),
       removeCustomer: (ref) => call(() => processor.removeCustomer(ref)),

@@ -25,7 +25,7 @@ export async function applyOrderEntry(
   entry: OrderEntry,
 ): Promise<void> {
   const order = await lockOrderOfHub(tx, hubId, entry.order_id)
-  if (!order) throw new ApplyError(`hub ${hubId} has no order ${entry.order_id}`)
+  if (!order) throw new ApplyError(`hub ${hubId} ${noSuchOrder(entry.order_id)}`)
   const at = context.runtime.clock.now()
   switch (entry.kind) {
     case 'order.preparing':
@@ -74,6 +74,11 @@ export async function applyOrderEntry(
       await advance(tx, context, order, 'unclaimed', { failure_reason: 'unclaimed' })
   }
 }
+
+/** The error of a report about an order that the database has lost, with what a person can do about it. */
+const noSuchOrder = (uuid: string): string =>
+  `has no order ${uuid} in this database, which was restored to a time before the order: replaying cannot succeed. ` +
+  'Look for its payment (npm run payments -- orphaned), refund or settle it, then drop this letter'
 
 /** All that could be had is in the bins: what is missing goes back, stock and money. */
 async function settleReady(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {

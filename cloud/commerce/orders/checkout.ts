@@ -85,6 +85,8 @@ export interface FreezeOptions {
 export interface Frozen {
   cart: SoldCart
   priced: PricedCart
+  /** By which the hub and the processor know it. */
+  uuid: string
   changes: Updateable<Tables['orders']>
 }
 
@@ -107,9 +109,10 @@ export async function priceForPayment(
   // What is short comes first; of what is not in the way otherwise `freezeCart` finds it out.
   if (obstacle) throw refusalOf((await shortage(tx.q, lines)) ?? obstacle)
   const bin = claim ? intake.bins.claimable[0]! : null
+  // A database that has lost its last commits may sell this cart a second time, with other lines.
+  const uuid = uuidv7(context.runtime)
   const changes = {
-    // A database that has lost its last commits may sell this cart a second time, with other lines.
-    uuid: uuidv7(context.runtime),
+    uuid,
     touched_at: context.runtime.clock.now(),
     total_price_original: priced.totalOriginal,
     total_price_discounted: priced.totalDiscounted,
@@ -120,7 +123,7 @@ export async function priceForPayment(
     open_when_ready: claim ? 1 : 0,
     bins: JSON.stringify(bin === null ? [] : [bin]),
   } as const
-  return { cart, priced, changes }
+  return { cart, priced, uuid, changes }
 }
 
 /** Freezes a cart's lines as they were priced, and takes its stock and its deals. */

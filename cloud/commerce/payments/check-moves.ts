@@ -1,20 +1,27 @@
 import type { CloudContext } from '../../platform/context.ts'
 import { isolated } from '../../platform/work/background.ts'
 import { done, type Outcome, type Work, type WorkKinds } from '../../platform/work/runner.ts'
-import { processorBackoff, type MovesPage, type MovesRequest } from '../processors/processor.ts'
+import {
+  processorBackoff,
+  type MadePayment,
+  type MovesPage,
+  type MovesRequest,
+} from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
+import { comparePayments } from './orphaned-payments.ts'
 import { applyMove, applyRefundWord, findByRef } from './processor-moves.ts'
 
-type Kind = MovesRequest['kind']
+type Kind = MovesRequest['kind'] | 'payment'
 type Move = MovesPage['moves'][number]
 
-const kinds: readonly Kind[] = ['refund', 'dispute']
+const kinds: readonly Kind[] = ['payment', 'refund', 'dispute']
 /** Between two pages of a comparison. */
 const PAUSE_MS = 50
 
 /**
- * Compares the books with what the processor has given back. Its events tell of that sooner; but an event may be lost for good (a
- * receiver that was away for too long, an endpoint that was switched off), and a dispute shows nowhere else.
+ * Compares the books with what the processor has taken and given back. Its events tell of that sooner. But an event may be
+ * lost for good (a receiver that was away for too long, an endpoint that was switched off), and a restored database has lost
+ * payments that it had known.
  */
 export const checkWork = (services: MoneyServices): WorkKinds => ({
   'processor.check': {
@@ -47,15 +54,8 @@ async function checkPage(
   const current = known?.begun_at != null && attempts === 1 ? known : undefined
   const begunAt = current?.begun_at ?? now
   const since = Math.min(known?.checked_until ?? now, now) - againMs(kind, settings)
-  const { moves, next } = await processor.listMoves({
-    kind,
-    since,
-    after: current?.after ?? null,
-    limit: settings.processorCheckBatch,
-  })
-  // One that cannot be followed does not keep the others from being followed.
-  for (const move of await withNews(context, kind, moves))
-    await isolated(context, `${kind} ${move.ref} of the processor`, () => follow(context, kind, move))
+  const page = { since, after: current?.after ?? null, limit: settings.processorCheckBatch }
+  const next = await comparePage({ context, processor }, kind, page)
   const place =
     next === null
       ? { checked_until: begunAt, begun_at: null, after: null }
@@ -68,11 +68,61 @@ async function checkPage(
   return { next: runtime.clock.now() + (next === null ? settings.processorCheckMs : PAUSE_MS) }
 }
 
-const againMs = (kind: Kind, settings: CloudContext['settings']): number =>
-  kind === 'refund' ? settings.refundCheckMs : settings.disputeCheckMs
+/** Returns the place of the next page. */
+async function comparePage(
+  { context, processor }: MoneyServices,
+  kind: Kind,
+  page: Omit<MovesRequest, 'kind'>,
+): Promise<string | null> {
+  if (kind === 'payment') {
+    const { payments, next } = await processor.listPayments(page)
+    for (const payment of await withoutBooked(context, payments))
+      await isolated(context, `payment ${payment.ref} of the processor`, () =>
+        context.db.transact((tx) => comparePayments(tx, context, processor.name, [payment])),
+      )
+    return next
+  }
+  const { moves, next } = await processor.listMoves({ kind, ...page })
+  // One that cannot be followed does not keep the others from being followed.
+  for (const move of await withNews(context, moves))
+    await isolated(context, `${kind} ${move.ref} of the processor`, () => follow(context, kind, move))
+  return next
+}
+
+function againMs(kind: Kind, settings: CloudContext['settings']): number {
+  switch (kind) {
+    case 'payment':
+      return settings.paymentCheckMs
+    case 'refund':
+      return settings.refundCheckMs
+    case 'dispute':
+      return settings.disputeCheckMs
+  }
+}
+
+/** The books have most payments as the processor has them: completed. */
+async function withoutBooked(
+  { db }: CloudContext,
+  made: readonly MadePayment[],
+): Promise<readonly MadePayment[]> {
+  const refs = made.map(({ ref }) => ref)
+  if (refs.length === 0) return []
+  const completed = await Promise.all(
+    (['payments', 'wallet_transactions'] as const).map((table) =>
+      db.kysely
+        .selectFrom(table)
+        .select('processor_ref')
+        .where('processor_ref', 'in', refs)
+        .where('status', '=', 'completed')
+        .execute(),
+    ),
+  )
+  const booked = new Set(completed.flat().map(({ processor_ref }) => processor_ref))
+  return made.filter(({ ref }) => !booked.has(ref))
+}
 
 /** Of most the books say what the processor says. */
-async function withNews({ db }: CloudContext, kind: Kind, moves: readonly Move[]): Promise<Move[]> {
+async function withNews({ db }: CloudContext, moves: readonly Move[]): Promise<Move[]> {
   const refs = moves.map(({ ref }) => ref)
   if (refs.length === 0) return []
   const known = await db.kysely
@@ -84,7 +134,7 @@ async function withNews({ db }: CloudContext, kind: Kind, moves: readonly Move[]
   return moves.filter(({ ref, status }) => statuses.get(ref) !== status)
 }
 
-const follow = (context: CloudContext, kind: Kind, move: Move): Promise<void> =>
+const follow = (context: CloudContext, kind: MovesRequest['kind'], move: Move): Promise<void> =>
   context.db.transact(async (tx) => {
     const { ref, identity, status, failureReason, intent, amount } = move
     const own = kind === 'refund' ? await findByRef(tx, 'refunds', ref, identity) : undefined

@@ -132,6 +132,7 @@ async function begin(tx: Tx, { context, processor }: MoneyServices, request: Pay
       saver: saver?.ref ?? null,
       savedAt: processor.name,
       amount: total,
+      orderUuid: frozen.uuid,
       ...startOf(context, total, from, processor.name),
     }),
     freezeCart(tx, context, frozen),
@@ -194,10 +195,11 @@ interface NewPayment extends Pick<PaymentRow, 'processor' | 'method' | 'type' | 
   holdUntil: number | null
   /** The customer with whom it is saved once it has paid, where it is to be and is not yet. */
   saver: string | null
+  orderUuid: string
 }
 
 const insertOne = statement(
-  (q, one: NewPayment & Pick<PaymentRow, 'order_id' | 'user_id'> & { now: number }) => {
+  (q, one: NewPayment & Pick<PaymentRow, 'order_id' | 'user_id' | 'hub_id'> & { now: number }) => {
     const { user_id: userId, savedAt, method } = one
     const saved = customerOfMethod(q, { userId, processor: savedAt, method })
     const saver = sql<string | null>`cast(${one.saver} as text)`
@@ -213,6 +215,8 @@ const insertOne = statement(
         status: one.status,
         hold_until: one.holdUntil,
         order_id: one.order_id,
+        order_uuid: one.orderUuid,
+        hub_id: one.hub_id,
         user_id: userId,
         is_late: 0,
         created_at: one.now,
@@ -229,7 +233,8 @@ async function insertPayment(
   payment: NewPayment,
 ): Promise<PaymentRow> {
   const now = runtime.clock.now()
-  const [row] = await insertOne(tx.q, { ...payment, order_id: order.id, user_id: order.user_id, now })
+  const { id: order_id, user_id, hub_id } = order
+  const [row] = await insertOne(tx.q, { ...payment, order_id, user_id, hub_id, now })
   return row!
 }
 

@@ -39,7 +39,12 @@ const requestOf = ({ settings }: CloudContext, payment: PaymentRow): IntentReque
   type: payment.type,
   customer: payment.customer_ref,
   saves: payment.saves_method === 1,
-  metadata: { payment_id: identityOf(payment), order_id: payment.order_id },
+  metadata: {
+    payment_id: identityOf(payment),
+    order_id: payment.order_id,
+    ...(payment.order_uuid !== null && { order_uuid: payment.order_uuid }),
+    ...(payment.hub_id !== null && { hub_id: payment.hub_id }),
+  },
 })
 
 /**

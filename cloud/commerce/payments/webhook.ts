@@ -7,6 +7,7 @@ import { applyDepositOutcome } from '../wallet/deposit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { applyPaymentOutcome } from './payment-outcome.ts'
 import { DISPUTE_EVENT, type CardProcessor, type ProcessorRefund } from '../processors/processor.ts'
+import { orphanHasMoved } from './orphaned-payments.ts'
 import { applyMove, applyRefundWord, findByRef, type ProcessorMove } from './processor-moves.ts'
 import { isSigned } from '../processors/signature.ts'
 
@@ -166,7 +167,7 @@ async function applyMoveEvent(
   if (status === INQUIRY) return true
   if (!intent || !amount || amount <= 0) return false
   const known = moneyStatuses.get(status ?? '')
-  return applyMove(tx, context, {
+  const isBooked = await applyMove(tx, context, {
     ref: id,
     kind,
     intent,
@@ -174,4 +175,5 @@ async function applyMoveEvent(
     status: known ?? 'unknown',
     reason: failure_reason ?? (known ? null : `the processor's status is "${status ?? ''}"`),
   })
+  return isBooked || orphanHasMoved(tx, context, intent)
 }

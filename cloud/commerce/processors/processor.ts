@@ -39,6 +39,8 @@ export interface CardProcessor {
   listRefunds(ref: string): Promise<MadeRefund[]>
   /** What has gone back of any intent since an instant, whoever asked for it: a page, newest first. */
   listMoves(request: MovesRequest): Promise<MovesPage>
+  /** Payment intents of this installation since an instant, whether or not the books know them: a page, newest first. */
+  listPayments(request: Omit<MovesRequest, 'kind'>): Promise<PaymentsPage>
   /** Creates a customer who saves methods, or returns the one whom the key has made before: its ref. Sends nothing personal. */
   createCustomer(request: CustomerRequest): Promise<string>
   /** With all saved methods. One that is gone already is no error. */
@@ -79,7 +81,15 @@ export interface IntentRequest {
   /** Once it has paid, the method is the customer's. */
   saves: boolean
   /** What it is for; comes back in events. */
-  metadata: { payment_id: string; order_id: number } | { deposit_id: string }
+  metadata: PaymentMetadata | { deposit_id: string }
+}
+
+interface PaymentMetadata {
+  payment_id: string
+  order_id: number
+  /** By this the payment is recognised if the books have lost it. */
+  order_uuid?: string
+  hub_id?: number
 }
 
 export type IntentStatus = 'processing' | 'requires_action' | 'succeeded' | 'failed' | 'canceled'
@@ -152,6 +162,45 @@ export interface MovesPage {
   moves: MadeMove[]
   /** Names the next page; null where this was the last. */
   next: string | null
+}
+
+/** A payment intent as the processor lists it. */
+export interface MadePayment {
+  ref: string
+  kind: 'order' | 'deposit'
+  /** `payment_id` or `deposit_id` of its metadata. */
+  identity: string
+  amount: number
+  status: IntentStatus
+  /** Milliseconds. */
+  createdAt: number
+  orderId: number | null
+  orderUuid: string | null
+  hubId: number | null
+}
+
+export interface PaymentsPage {
+  payments: MadePayment[]
+  /** Names the next page; null if this was the last. */
+  next: string | null
+}
+
+/** What the metadata of an intent tells of a payment; undefined if it is none of this service's. */
+export function paymentOf(
+  metadata: Readonly<Record<string, unknown>>,
+): Pick<MadePayment, 'kind' | 'identity' | 'orderId' | 'orderUuid' | 'hubId'> | undefined {
+  const { payment_id, deposit_id, order_id, order_uuid, hub_id } = metadata
+  const identity = payment_id ?? deposit_id
+  if (typeof identity !== 'string') return undefined
+  const number = (value: unknown): number | null =>
+    Number.isSafeInteger(Number(value ?? NaN)) ? Number(value) : null
+  return {
+    kind: payment_id === undefined ? 'deposit' : 'order',
+    identity,
+    orderId: number(order_id),
+    orderUuid: typeof order_uuid === 'string' ? order_uuid : null,
+    hubId: number(hub_id),
+  }
 }
 
 /** The type of an event of a dispute, in our words. Its status is a `MoveStatus`, or `inquiry` while no money has moved. */

@@ -173,6 +173,30 @@ const reopen = (tx: Tx, { id }: AlarmRow, said: Pick<AlarmRow, 'message' | 'deta
     .returningAll()
     .executeTakeFirst()
 
+/** The newest alarm of an incident, open or ended, under its lock. */
+export async function latestAlarm(
+  tx: Tx,
+  incident: Incident,
+): Promise<{ id: string; endedAt: number | null; details: Record<string, unknown> } | undefined> {
+  const row = await latest(tx, keyOf(incident))
+  return (
+    row && {
+      id: row.id,
+      endedAt: row.cleared_at,
+      details: JSON.parse(row.details) as Record<string, unknown>,
+    }
+  )
+}
+
+/** Replaces the details of an alarm, as more is known of its incident. Nobody is notified again. */
+export async function amendAlarm(tx: Tx, id: string, details: Record<string, unknown>): Promise<void> {
+  await tx.q
+    .updateTable('alarms')
+    .set({ details: JSON.stringify(details) })
+    .where('id', '=', id)
+    .execute()
+}
+
 /** A fact is gone, or never was. */
 export async function clearAlarm(tx: Tx, context: CloudContext, incident: Incident): Promise<void> {
   const row = await latest(tx, keyOf(incident))

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import {
   alarmKinds,
   hubAlarmCodes,
@@ -24,6 +25,7 @@ import {
   type Standing,
 } from '../../events/alarms/alarms.ts'
 import { doorsOf, readFridges, readRows } from '../../commerce/catalogue/layout.ts'
+import { noteRestored, type LostOrder } from '../../commerce/orders/restored.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -168,6 +170,8 @@ export function deadLettersChanged(tx: Tx, context: CloudContext, hubId: number)
       .executeTakeFirst()
     const incident = { hubId, kind: 'dead_letter', subject: null } as const
     if (!newest) return clearAlarm(tx, context, incident)
+    const lost = await lostOrders(tx, hubId)
+    if (lost.length > 0) await noteRestored(tx, context, lost)
     const { id: dead_letter_id, error } = newest
     await raiseAlarm(tx, context, {
       ...incident,
@@ -176,6 +180,39 @@ export function deadLettersChanged(tx: Tx, context: CloudContext, hubId: number)
     })
   })
 }
+
+const LostReport = z.object({
+  kind: z.templateLiteral(['order.', z.string()]),
+  order_id: z.uuid(),
+  number: z.int().optional(),
+})
+
+/** Orders of which a hub reports and which the database does not have. */
+async function lostOrders(tx: Tx, hubId: number): Promise<LostOrder[]> {
+  const letters = await tx.q
+    .selectFrom('dead_letters')
+    .select('body')
+    .where('hub_id', '=', hubId)
+    .where('stream', '=', 'ledger')
+    .where('body', 'like', '%"order.%')
+    .execute()
+  const reports = letters.flatMap(({ body }) => LostReport.safeParse(JSON.parse(body)).data ?? [])
+  if (reports.length === 0) return []
+  const uuids = [...new Set(reports.map(({ order_id }) => order_id))]
+  const known = await tx.q.selectFrom('orders').select('uuid').where('uuid', 'in', uuids).execute()
+  const here = new Set(known.map(({ uuid }) => uuid))
+  return uuids
+    .filter((uuid) => !here.has(uuid))
+    .map((uuid) => ({
+      order_uuid: uuid,
+      order_id:
+        reports.find((report) => report.order_id === uuid && report.number !== undefined)?.number ?? null,
+      hub_id: hubId,
+    }))
+}
+
+/** A hub has taken in what this database never sent, as far as it knows: it was restored. */
+export const booksAreBehind = (tx: Tx, context: CloudContext): Promise<void> => noteRestored(tx, context, [])
 
 /** It ends when the other board has not come for a while: each time that it comes puts this off. */
 export async function identityConflict(tx: Tx, context: CloudContext, hubId: number): Promise<void> {

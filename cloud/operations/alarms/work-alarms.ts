@@ -103,6 +103,14 @@ const finders: Readonly<Record<string, Find>> = {
   order: ofOrder,
   notice: ofOrder,
   payment: ofRow('payments'),
+  async 'payment.orphaned'(tx, ref) {
+    const row = await tx.q
+      .selectFrom('orphaned_payments')
+      .select('hub_id')
+      .where('ref', '=', ref)
+      .executeTakeFirst()
+    return row && row.hub_id !== null ? { hubId: row.hub_id } : undefined
+  },
   refund: ofRow('refunds'),
   // Of a payment, unlike other kinds that begin so.
   'refund.made': ofRow('payments'),

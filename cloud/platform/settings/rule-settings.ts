@@ -86,9 +86,25 @@ export const ruleSettings = {
   ),
   processorCheckMs: ms(
     HOUR,
-    'How often the refunds and disputes at the card processor are compared with the books: an event may have been lost.',
+    'Time in milliseconds between two comparisons of the books with the payments, refunds and disputes at the card processor: an event may have been lost.',
   ),
   processorCheckBatch: wholeNumber([1, 100], 100, 'How many of them are asked for at once.'),
+  paymentCheckMs: days(
+    'PAYMENT_CHECK_DAYS',
+    1,
+    'Number of days for which a payment is compared again after it was made.',
+  ),
+  orphanedPayments: {
+    schema: z.enum(['alarm', 'refund']),
+    standard: 'alarm',
+    describe:
+      'What happens to a payment that the card processor has and the books do not, as after a restored database: `alarm` tells people, `refund` also gives the money back.',
+  },
+  lostOrderNumbers: wholeNumber(
+    [0, 1_000_000_000],
+    1_000_000,
+    'Maximum step by which order numbers move on, so that no number is issued twice, if a hub or the card processor names an order above the highest one in the database.',
+  ),
   refundCheckMs: days(
     'REFUND_CHECK_DAYS',
     3,

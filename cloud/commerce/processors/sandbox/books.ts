@@ -7,12 +7,14 @@ import { statement } from '../../../platform/store/statement.ts'
 import type { Tables } from '../../../platform/store/schema.ts'
 import {
   MethodRefused,
+  paymentOf,
   type Intent,
   type IntentRequest,
   type IntentStatus,
   type MadeRefund,
   type MovesPage,
   type MovesRequest,
+  type PaymentsPage,
   type ProcessorRefund,
   type RefundRequest,
   type AttachRequest,
@@ -87,9 +89,15 @@ const toMadeRefund = (row: SandboxRefundRow): MadeRefund => ({
   identity: (JSON.parse(row.metadata) as Partial<RefundRequest['metadata']>).refund_id,
 })
 
-/** Of all intents, newest first. */
-export async function movesSince({ q }: Tx, { kind, since, after, limit }: MovesRequest): Promise<MovesPage> {
-  const table = sql.table(kind === 'refund' ? 'sandbox_refunds' : 'sandbox_disputes')
+type Page = Pick<MovesRequest, 'since' | 'after' | 'limit'>
+
+/** Ids of what the sandbox made since an instant, newest first. */
+async function idsSince(
+  { q }: Tx,
+  name: 'sandbox_intents' | 'sandbox_refunds' | 'sandbox_disputes',
+  { since, after, limit }: Page,
+): Promise<{ ids: string[]; next: string | null }> {
+  const table = sql.table(name)
   const isOlder =
     after === null
       ? sql`true`
@@ -99,7 +107,24 @@ export async function movesSince({ q }: Tx, { kind, since, after, limit }: Moves
     order by created_at desc, id desc limit ${limit + 1}`.execute(q)
   // One more than the page has says that there is a next one.
   const ids = found.slice(0, limit).map(({ id }) => id)
-  const next = found.length > limit ? ids.at(-1)! : null
+  return { ids, next: found.length > limit ? ids.at(-1)! : null }
+}
+
+export async function paymentsSince(tx: Tx, page: Page): Promise<PaymentsPage> {
+  const { ids, next } = await idsSince(tx, 'sandbox_intents', page)
+  if (ids.length === 0) return { payments: [], next }
+  const rows = await tx.q.selectFrom('sandbox_intents').selectAll().where('id', 'in', ids).execute()
+  const payments = rows.flatMap(({ id, amount, status, created_at, metadata }) => {
+    const own = paymentOf(JSON.parse(metadata) as Record<string, unknown>)
+    return own ? [{ ...own, ref: id, amount, status: status as IntentStatus, createdAt: created_at }] : []
+  })
+  return { payments, next }
+}
+
+/** Of all intents, newest first. */
+export async function movesSince(tx: Tx, { kind, ...page }: MovesRequest): Promise<MovesPage> {
+  const { q } = tx
+  const { ids, next } = await idsSince(tx, kind === 'refund' ? 'sandbox_refunds' : 'sandbox_disputes', page)
   if (ids.length === 0) return { moves: [], next }
   if (kind === 'refund') {
     const rows = await q.selectFrom('sandbox_refunds').selectAll().where('id', 'in', ids).execute()

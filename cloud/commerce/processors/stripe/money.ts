@@ -6,7 +6,9 @@ import {
   type IntentRequest,
   type MadeMove,
   type MadeRefund,
+  paymentOf,
   type MovesPage,
+  type PaymentsPage,
   type MovesRequest,
   type MoveStatus,
   type ProcessorRefund,
@@ -284,6 +286,28 @@ export async function listMoves(
       const intent = idOf(object.payment_intent)
       const made = object.object === 'refund' ? toMadeRefund(installation, object) : toMadeDispute(object)
       return intent === null || made === undefined ? [] : [{ ...made, intent }]
+    }),
+    next: has_more ? (data.at(-1)?.id ?? null) : null,
+  }
+}
+
+/** Payments of other installations that share the account are left out. */
+export async function listPayments(
+  { sdk, installation }: StripeAccount,
+  { since, after, limit }: Omit<MovesRequest, 'kind'>,
+): Promise<PaymentsPage> {
+  const { data, has_more } = await orProcessorUnavailable(
+    sdk.paymentIntents.list({
+      created: { gte: Math.floor(since / 1000) },
+      limit,
+      ...(after !== null && { starting_after: after }),
+    }),
+  )
+  return {
+    payments: data.flatMap((intent) => {
+      const { id, amount, created, metadata } = intent
+      const own = metadata['larder'] === installation ? paymentOf(metadata) : undefined
+      return own ? [{ ...own, ref: id, amount, status: statusOf(intent), createdAt: created * 1000 }] : []
     }),
     next: has_more ? (data.at(-1)?.id ?? null) : null,
   }

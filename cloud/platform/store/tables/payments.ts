@@ -10,6 +10,12 @@ export const paymentTables = {
   payments: defineTable({
     id,
     order_id: int.references('orders').fixed,
+    /**
+     * The order as it was frozen for this payment, and its hub: the processor's metadata names both, so that a payment which
+     * the books have lost is recognised. Null of payments that no processor was asked for.
+     */
+    order_uuid: text.nullable.fixed,
+    hub_id: int.references('hubs').nullable.fixed,
     user_id: int.references('users').fixed,
     /** none: a total of zero. */
     processor: oneOf(['sandbox', 'stripe', 'external', 'wallet', 'none']).fixed,
@@ -87,7 +93,7 @@ export const paymentTables = {
   /** How far the books have been compared with what a processor has given back. */
   processor_checks: defineTable({
     processor: text.fixed,
-    kind: oneOf(['refund', 'dispute']).fixed,
+    kind: oneOf(['payment', 'refund', 'dispute']).fixed,
     /** All that was made before is compared. */
     checked_until: instant,
     /** When the comparison that is under way began; null between two of them. */
@@ -95,6 +101,25 @@ export const paymentTables = {
     /** Where it goes on: the last of the page before. */
     after: text.nullable,
   }).primaryKey('processor', 'kind'),
+  /** Payments of this installation that the processor has and the books do not: a restored database has lost them. */
+  orphaned_payments: defineTable({
+    /** The processor's id. */
+    ref: text.primaryKey.fixed,
+    processor: text.fixed,
+    kind: oneOf(['order', 'deposit']).fixed,
+    /** Cents. */
+    amount: int.fixed,
+    /** As the processor's metadata names them; the order's number may be another order's by now. */
+    order_id: int.nullable.fixed,
+    order_uuid: text.nullable.fixed,
+    hub_id: int.nullable.fixed,
+    /** When the processor made it. */
+    paid_at: instant.fixed,
+    /** `open`: somebody, or the service, has to give the money back. */
+    state: oneOf(['open', 'refunded', 'void', 'settled']),
+    found_at: instant.fixed,
+    updated_at: instant,
+  }).index('orphaned_payments_open', ['found_at'], "state = 'open'"),
   /** How far each refund and dispute that the service did not ask for has come: its events arrive in any order. */
   processor_moves: defineTable({
     /** The processor's id. */

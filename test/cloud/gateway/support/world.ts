@@ -190,6 +190,7 @@ export const inertDomain: HubDomain = {
   applyOperationEntry: () => Promise.resolve(),
   applyStateEntry: () => Promise.resolve(),
   applySnapshot: () => Promise.resolve(),
+  booksAreBehind: () => Promise.resolve(),
   async applyAlarmEntries(tx, _context, hubId, entries) {
     const { count } = await tx.q
       .selectFrom('alarms')

@@ -204,6 +204,9 @@ function route(books: StripeBooks, { method, path, params }: SeenCall): unknown 
         'confirm',
       ])
       return books.createIntent(params)
+    case 'GET payment_intents':
+      requireKnown(params, ofLists)
+      return list('/v1/payment_intents', books.intents.values(), params)
     case 'GET payment_intents/search':
       return search(books.intents.values())
     case 'GET payment_intents/id':
@@ -254,7 +257,7 @@ const ofLists = ['created', 'limit', 'starting_after']
 /** Newest first, in pages. */
 function list(
   url: string,
-  objects: Iterable<{ id: string; payment_intent: string; created: number }>,
+  objects: Iterable<{ id: string; payment_intent?: string; created: number }>,
   params: Params,
 ): object {
   const since = Number((params['created'] as Params | undefined)?.['gte'] ?? 0)

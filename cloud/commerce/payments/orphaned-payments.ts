@@ -1,0 +1,241 @@
+import type { Selectable } from 'kysely'
+import { clearAlarm, everyOwner, raiseAlarm, type Whereabouts } from '../../events/alarms/alarms.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
+import { schedule, unschedule } from '../../platform/work/queue.ts'
+import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
+import { noteRestored } from '../orders/restored.ts'
+import {
+  orInDoubt,
+  processorBackoff,
+  requireProcessor,
+  type IntentStatus,
+  type MadePayment,
+} from '../processors/processor.ts'
+import type { MoneyServices } from '../services.ts'
+import { applyDepositOutcome } from '../wallet/deposit.ts'
+import { applyPaymentOutcome } from './payment-outcome.ts'
+import { findByRef } from './processor-moves.ts'
+
+/**
+ * Payments that the card processor has and the books do not. A customer was charged, and no order of the database stands for
+ * it: the database was restored. The money goes back, by the service (`ORPHANED_PAYMENTS`) or by a person, who has an alarm.
+ */
+export type OrphanedPayment = Selectable<Tables['orphaned_payments']>
+
+const WORK = 'payment.orphaned'
+
+/** Whether an intent took money, or may still take it. */
+const mayTakeMoney = (status: IntentStatus): boolean => status !== 'failed' && status !== 'canceled'
+
+/** Compares payments of the processor with the books: what succeeded is booked, and what nobody knows is an orphan. */
+export async function comparePayments(
+  tx: Tx,
+  context: CloudContext,
+  processor: string,
+  made: readonly MadePayment[],
+): Promise<void> {
+  const orphans: MadePayment[] = []
+  for (const payment of made.filter(({ status }) => mayTakeMoney(status))) {
+    const { ref, kind, identity, status } = payment
+    const outcome = { status, ref, declineCode: null, clientSecret: null }
+    if (kind === 'deposit') {
+      const deposit = await findByRef(tx, 'wallet_transactions', ref, identity)
+      if (!deposit) orphans.push(payment)
+      else if (status === 'succeeded' && deposit.status !== 'completed')
+        await applyDepositOutcome(tx, context, deposit.id, { ...outcome, by: 'inquiry' })
+      continue
+    }
+    const known = await findByRef(tx, 'payments', ref, identity)
+    if (!known) orphans.push(payment)
+    else if (status === 'succeeded' && known.status !== 'completed')
+      await applyPaymentOutcome(tx, context, known, outcome)
+  }
+  if (orphans.length > 0) await record(tx, context, processor, orphans)
+}
+
+async function record(
+  tx: Tx,
+  context: CloudContext,
+  processor: string,
+  orphans: readonly MadePayment[],
+): Promise<void> {
+  const now = context.runtime.clock.now()
+  const news = await tx.q
+    .insertInto('orphaned_payments')
+    .values(
+      orphans.map(({ ref, kind, amount, orderId, orderUuid, hubId, createdAt }) => ({
+        ref,
+        processor,
+        kind,
+        amount,
+        order_id: orderId,
+        order_uuid: orderUuid,
+        hub_id: hubId,
+        paid_at: createdAt,
+        state: 'open' as const,
+        found_at: now,
+        updated_at: now,
+      })),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .returningAll()
+    .execute()
+  for (const { ref, amount, order_id: orderId, order_uuid: orderUuid } of news) {
+    context.log.error(
+      { ref, amount, orderId, orderUuid },
+      'a payment at the processor that the books do not know',
+    )
+    await schedule(tx, WORK, ref, now)
+  }
+  if (news.length > 0)
+    await noteRestored(
+      tx,
+      context,
+      news.flatMap(({ order_uuid, order_id, hub_id }) =>
+        order_uuid === null ? [] : { order_uuid, order_id, hub_id },
+      ),
+    )
+}
+
+/** Money of an intent that no books know has moved at the processor. Returns whether it is an orphan's. */
+export async function orphanHasMoved(tx: Tx, { runtime }: CloudContext, ref: string): Promise<boolean> {
+  const orphan = await tx.q
+    .selectFrom('orphaned_payments')
+    .select('state')
+    .where('ref', '=', ref)
+    .executeTakeFirst()
+  if (orphan?.state === 'open') await schedule(tx, WORK, ref, runtime.clock.now())
+  return orphan !== undefined
+}
+
+export const orphanWork = (services: MoneyServices): WorkKinds => ({
+  [WORK]: {
+    backoff: processorBackoff(services.context),
+    look: ({ subject }) => lookAtOrphan(services, subject),
+  },
+})
+
+async function lookAtOrphan(services: MoneyServices, ref: string): Promise<Outcome> {
+  const { context, processor } = services
+  const { db, runtime, settings } = context
+  const orphan = await db.kysely
+    .selectFrom('orphaned_payments')
+    .selectAll()
+    .where('ref', '=', ref)
+    .executeTakeFirst()
+  if (orphan?.state !== 'open') return done
+  requireProcessor(processor, orphan.processor)
+  const again = { next: runtime.clock.now() + settings.processorCheckMs }
+  const status = await endOf(services, ref)
+  if (status === 'canceled' || status === 'failed') return close(context, orphan, 'void')
+  // Its bank is at work on it: it may still take money.
+  if (status !== 'succeeded') return again
+  const made = await processor.listRefunds(ref)
+  const sum = (isMeant: (status: string) => boolean): number =>
+    made.reduce((cents, refund) => cents + (isMeant(refund.status) ? refund.amount : 0), 0)
+  if (sum((one) => one === 'succeeded') >= orphan.amount) return close(context, orphan, 'refunded')
+  const left = orphan.amount - sum((one) => one !== 'failed')
+  const failure =
+    settings.orphanedPayments === 'refund' && left > 0 ? await refund(services, orphan, left) : null
+  if (failure === 'refunded') return close(context, orphan, 'refunded')
+  await db.transact((tx) => tell(tx, context, orphan, failure))
+  return again
+}
+
+/** The intent's end. One that its customer has not finished is cancelled: no order waits for it. */
+async function endOf({ context, processor }: MoneyServices, ref: string): Promise<IntentStatus> {
+  const { status } = await processor.readIntent(ref)
+  if (status !== 'requires_action' && status !== 'failed') return status
+  return (await orInDoubt(context, processor.cancelIntent(ref))).status
+}
+
+/** Gives back what is left of an orphan. Returns why that failed; null while the processor is at work on it. */
+async function refund(
+  { context, processor }: MoneyServices,
+  { ref, order_id, found_at }: OrphanedPayment,
+  amount: number,
+): Promise<string | null> {
+  const { status, failureReason } = await orInDoubt(
+    context,
+    processor.createRefund({
+      // For each amount once: another one is left after a part has gone back.
+      idempotencyKey: `orphan:${ref}:${amount}`,
+      begunAt: found_at,
+      ref,
+      amount,
+      metadata: { refund_id: `orphan.${ref}.${amount}`, order_id: order_id ?? 0 },
+    }),
+  )
+  if (status === 'succeeded') return 'refunded'
+  return status === 'failed' ? (failureReason ?? 'refused') : null
+}
+
+/** The owner of the hub that the payment was for; all owners if that is not known. */
+async function placesOf(tx: Tx, { hub_id }: OrphanedPayment): Promise<Whereabouts[]> {
+  if (hub_id === null) return everyOwner(tx)
+  const hub = await tx.q.selectFrom('hubs').select('owner_id').where('id', '=', hub_id).executeTakeFirst()
+  return hub ? [{ ownerId: hub.owner_id }] : everyOwner(tx)
+}
+
+const incidentOf = (place: Whereabouts, { ref }: OrphanedPayment) =>
+  ({ ...place, kind: 'payment_orphaned', subject: `payment ${ref}` }) as const
+
+async function tell(
+  tx: Tx,
+  context: CloudContext,
+  orphan: OrphanedPayment,
+  failure: string | null,
+): Promise<void> {
+  const { ref, processor, kind, amount, order_id, order_uuid, hub_id, paid_at } = orphan
+  const details = { ref, processor, kind, amount, order_id, order_uuid, hub_id, paid_at: timestamp(paid_at) }
+  for (const place of await placesOf(tx, orphan))
+    await raiseAlarm(tx, context, {
+      ...incidentOf(place, orphan),
+      ...(failure !== null && { detail: `its refund failed: ${failure}` }),
+      details: { ...details, refund_failure: failure },
+      since: paid_at,
+    })
+}
+
+/** The payment is nobody's task any more. */
+async function close(
+  context: CloudContext,
+  orphan: OrphanedPayment,
+  state: 'refunded' | 'void',
+): Promise<Outcome> {
+  await context.db.transact((tx) => closeOrphan(tx, context, orphan, state, 'service'))
+  return done
+}
+
+/** Closes an orphan, with a record of who did it. */
+export async function closeOrphan(
+  tx: Tx,
+  context: CloudContext,
+  orphan: OrphanedPayment,
+  state: 'refunded' | 'void' | 'settled',
+  actor: string,
+): Promise<void> {
+  const { ref, amount, order_id, order_uuid, hub_id: hubId } = orphan
+  const closed = await tx.q
+    .updateTable('orphaned_payments')
+    .set({ state, updated_at: context.runtime.clock.now() })
+    .where('ref', '=', ref)
+    .where('state', '=', 'open')
+    .returning('ref')
+    .execute()
+  if (closed.length === 0) return
+  await unschedule(tx, WORK, ref)
+  await appendAudit(tx.q, context.runtime, {
+    actor,
+    action: state === 'settled' ? 'payments.settle' : 'payments.orphan',
+    hubId,
+    object: `payment-${ref}`,
+    result: state,
+    detail: { amount, order_id, order_uuid },
+  })
+  for (const place of await placesOf(tx, orphan)) await clearAlarm(tx, context, incidentOf(place, orphan))
+}
